@@ -1,1 +1,3 @@
-//! Placeholder, filled by the commits that follow.
+//! The runtime of lanes. It must not know requests or directives.
+
+pub mod log;

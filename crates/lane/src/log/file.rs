@@ -1,0 +1,149 @@
+//! Log files that can be reopened while threads write to them.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use super::clock;
+
+/// An open log file. Its descriptor can be replaced (reopen) under running writers.
+#[derive(Debug)]
+pub struct LogFile {
+    path: PathBuf,
+    file: RwLock<Arc<File>>,
+    /// The second in which the disk was last found full: writing pauses until it is over, so
+    /// that a full disk does not slow every request.
+    full_second: AtomicI64,
+}
+
+impl LogFile {
+    /// Opens or creates the file for appending.
+    ///
+    /// # Errors
+    /// Those of `open(2)`.
+    pub fn open(path: &Path) -> io::Result<LogFile> {
+        Ok(LogFile::with_file(path.to_path_buf(), open_append(path)?))
+    }
+
+    /// Uses a descriptor that was opened elsewhere.
+    pub fn adopt(path: &Path, descriptor: OwnedFd) -> LogFile {
+        LogFile::with_file(path.to_path_buf(), File::from(descriptor))
+    }
+
+    fn with_file(path: PathBuf, file: File) -> LogFile {
+        let full_second = AtomicI64::new(i64::MIN);
+        LogFile {
+            path,
+            file: RwLock::new(Arc::new(file)),
+            full_second,
+        }
+    }
+
+    /// The file's path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The descriptor in use now.
+    pub fn file(&self) -> Arc<File> {
+        Arc::clone(&self.file.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Writes from now on to another descriptor.
+    pub fn replace(&self, file: File) {
+        *self.file.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(file);
+    }
+
+    /// Opens the path anew.
+    ///
+    /// # Errors
+    /// Those of `open(2)`; the old descriptor stays in use.
+    pub fn reopen(&self) -> io::Result<()> {
+        self.replace(open_append(&self.path)?);
+        Ok(())
+    }
+
+    /// Writes whole lines with one `write(2)`. Errors are dropped.
+    pub fn write_line(&self, bytes: &[u8]) {
+        // Its error has been dealt with, and a log has nowhere else to report it.
+        let _ = self.try_write(bytes);
+    }
+
+    /// Writes whole lines with one `write(2)`. A full disk pauses the file for a second.
+    ///
+    /// # Errors
+    /// Those of `write(2)`; a short write is `WriteZero`.
+    pub fn try_write(&self, bytes: &[u8]) -> io::Result<()> {
+        let full_second = self.full_second.load(Ordering::Relaxed);
+        if full_second != i64::MIN && full_second == clock::second_now() {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        match (&*self.file()).write(bytes) {
+            Ok(count) if count == bytes.len() => Ok(()),
+            Ok(_) => Err(io::ErrorKind::WriteZero.into()),
+            Err(error) => {
+                if error.kind() == io::ErrorKind::StorageFull {
+                    self.full_second
+                        .store(clock::second_now(), Ordering::Relaxed);
+                }
+                Err(error)
+            }
+        }
+    }
+}
+
+fn open_append(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create(true).open(path)
+}
+
+/// The log files of a process, each path once.
+#[derive(Clone, Default, Debug)]
+pub struct LogSet(BTreeMap<PathBuf, Arc<LogFile>>);
+
+impl LogSet {
+    /// A set without files.
+    pub fn new() -> LogSet {
+        LogSet::default()
+    }
+
+    /// The open file of this path.
+    pub fn file(&self, path: &Path) -> Option<Arc<LogFile>> {
+        self.0.get(path).cloned()
+    }
+
+    /// All files, by path.
+    pub fn files(&self) -> impl Iterator<Item = &Arc<LogFile>> {
+        self.0.values()
+    }
+
+    /// Takes in an open file; one that is there under this path stays.
+    pub fn insert(&mut self, file: Arc<LogFile>) {
+        self.0.entry(file.path().to_path_buf()).or_insert(file);
+    }
+
+    /// Opens the path unless it is open.
+    ///
+    /// # Errors
+    /// Those of `open(2)`.
+    pub fn open(&mut self, path: &Path) -> io::Result<Arc<LogFile>> {
+        if let Some(file) = self.file(path) {
+            return Ok(file);
+        }
+        let file = Arc::new(LogFile::open(path)?);
+        self.insert(Arc::clone(&file));
+        Ok(file)
+    }
+
+    /// Uses a descriptor that was sent by the master: a new path is added, and the descriptor
+    /// of a known one is replaced under its writers.
+    pub fn adopt(&mut self, path: &Path, descriptor: OwnedFd) {
+        match self.0.get(path) {
+            Some(file) => file.replace(File::from(descriptor)),
+            None => self.insert(Arc::new(LogFile::adopt(path, descriptor))),
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! The error log: nginx's line format, several targets, one level filter per target.
+//!
+//! It stands in `lane` because both the request code and the process code write to it. It must
+//! not know directives, requests or processes: callers hand it text, and the descriptors that
+//! the master passes. A line is formatted once on the stack and given to each target with one
+//! `write(2)` or `send(2)`, so that lines of several threads and processes never mix.
+
+mod clock;
+mod file;
+mod line;
+mod spec;
+mod syslog;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::io::{self, Write as _};
+use std::sync::Arc;
+
+pub use clock::{local_stamp, syslog_stamp};
+pub use file::{LogFile, LogSet};
+pub use line::LINE_BYTES_MAX;
+pub use spec::{Destination, Spec};
+pub use syslog::{Syslog, SyslogAddress, SyslogSpec};
+
+use line::Line;
+
+/// How severe a line is; a target takes its own level and everything more severe.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+pub enum Level {
+    /// The server cannot start or go on.
+    Emerg = 1,
+    /// Something that must never happen: a bug, a lost child process.
+    Alert,
+    /// A critical condition of the machine or a peer.
+    Crit,
+    /// A request failed.
+    Error,
+    /// Something to look at.
+    Warn,
+    /// Start, stop, reload.
+    Notice,
+    /// Ordinary events, client mistakes.
+    Info,
+    /// Everything.
+    Debug,
+}
+
+impl Level {
+    /// All levels, most severe first.
+    pub const ALL: [Level; 8] = [
+        Level::Emerg,
+        Level::Alert,
+        Level::Crit,
+        Level::Error,
+        Level::Warn,
+        Level::Notice,
+        Level::Info,
+        Level::Debug,
+    ];
+
+    /// The level's name in configurations and lines.
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Emerg => "emerg",
+            Level::Alert => "alert",
+            Level::Crit => "crit",
+            Level::Error => "error",
+            Level::Warn => "warn",
+            Level::Notice => "notice",
+            Level::Info => "info",
+            Level::Debug => "debug",
+        }
+    }
+
+    /// The level that has this name.
+    pub fn from_name(name: &str) -> Option<Level> {
+        Level::ALL.into_iter().find(|level| level.name() == name)
+    }
+}
+
+/// Where the lines of a target go.
+#[derive(Clone, Debug)]
+pub enum Sink {
+    /// A file, opened with O_APPEND.
+    File(Arc<LogFile>),
+    /// The process's standard error.
+    Stderr,
+    /// A syslog server, by RFC 3164.
+    Syslog(Arc<Syslog>),
+}
+
+/// One `error_log`: a sink and the least severe level that it takes.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The least severe level that is written.
+    pub level: Level,
+    /// Where lines go.
+    pub sink: Sink,
+}
+
+#[derive(Debug)]
+struct Inner {
+    targets: Vec<Target>,
+    least_severe: Option<Level>,
+    console: bool,
+}
+
+/// A set of targets that share each line. Cheap to clone; safe to use from every thread.
+#[derive(Clone, Debug)]
+pub struct ErrorLog(Arc<Inner>);
+
+impl ErrorLog {
+    /// A log that writes to these targets.
+    pub fn new(targets: Vec<Target>) -> ErrorLog {
+        ErrorLog::build(targets, false)
+    }
+
+    /// A log that takes nothing.
+    pub fn none() -> ErrorLog {
+        ErrorLog::new(Vec::new())
+    }
+
+    /// The same targets, with lines of `warn` and above copied to standard error in the short form
+    /// `nginx: [level] message` (unless a target is standard error): for the time before the
+    /// server is up, when a person is looking.
+    pub fn with_console(&self) -> ErrorLog {
+        ErrorLog::build(self.0.targets.clone(), true)
+    }
+
+    /// Builds the log of `specs`; `files` gives the open file of each path.
+    /// A file that is not in `files` is left out: the caller opened or was sent all of them.
+    pub fn from_specs(specs: &[Spec], files: &LogSet) -> ErrorLog {
+        let target = |spec: &Spec| {
+            let sink = match &spec.destination {
+                Destination::File(path) => Sink::File(files.file(path)?),
+                Destination::Stderr => Sink::Stderr,
+                Destination::Syslog(syslog) => Sink::Syslog(Arc::new(Syslog::new(syslog.clone()))),
+            };
+            Some(Target {
+                level: spec.level,
+                sink,
+            })
+        };
+        ErrorLog::new(specs.iter().filter_map(target).collect())
+    }
+
+    fn build(targets: Vec<Target>, console: bool) -> ErrorLog {
+        let least_severe = targets.iter().map(|target| target.level).max();
+        ErrorLog(Arc::new(Inner {
+            targets,
+            least_severe,
+            console,
+        }))
+    }
+
+    /// Whether any target takes lines of this level: ask before costly formatting.
+    pub fn enabled(&self, level: Level) -> bool {
+        self.0.least_severe.is_some_and(|least| level <= least)
+    }
+
+    /// Whether two handles are the same log.
+    pub fn same(&self, other: &ErrorLog) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Writes one line; `connection` is the connection's number. A message longer than
+    /// [`LINE_BYTES_MAX`] is cut. Failures to write are dropped: a log has nowhere to complain.
+    pub fn write(&self, level: Level, connection: Option<u64>, message: fmt::Arguments<'_>) {
+        if !self.enabled(level) {
+            return;
+        }
+        let mut line = Line::start(level, connection);
+        line.push_arguments(message);
+        self.deliver(level, line);
+    }
+
+    /// As [`ErrorLog::write`], for text that may hold bytes which are not UTF-8.
+    pub fn write_bytes(&self, level: Level, connection: Option<u64>, parts: &[&[u8]]) {
+        if !self.enabled(level) {
+            return;
+        }
+        let mut line = Line::start(level, connection);
+        for part in parts {
+            line.push(part);
+        }
+        self.deliver(level, line);
+    }
+
+    /// Writes one line that belongs to no connection.
+    pub fn event(&self, level: Level, message: fmt::Arguments<'_>) {
+        self.write(level, None, message);
+    }
+
+    fn deliver(&self, level: Level, mut line: Line) {
+        let bytes = line.finish();
+        let mut wrote_stderr = false;
+        for target in self.0.targets.iter().filter(|target| level <= target.level) {
+            match &target.sink {
+                Sink::File(file) => file.write_line(bytes),
+                Sink::Stderr => {
+                    wrote_stderr = true;
+                    // Nothing can be done about a closed standard error.
+                    let _ = io::stderr().write_all(bytes);
+                }
+                Sink::Syslog(syslog) => syslog.send(level, &bytes[..bytes.len() - 1]),
+            }
+        }
+        if self.0.console && !wrote_stderr && level <= Level::Warn {
+            console(level, line.message());
+        }
+    }
+}
+
+/// Writes `nginx: [level] message` to standard error.
+pub fn console(level: Level, message: &[u8]) {
+    let mut text = Vec::with_capacity(message.len() + 24);
+    text.extend_from_slice(b"nginx: [");
+    text.extend_from_slice(level.name().as_bytes());
+    text.extend_from_slice(b"] ");
+    text.extend_from_slice(message);
+    if !text.ends_with(b"\n") {
+        text.push(b'\n');
+    }
+    // Nothing can be done about a closed standard error.
+    let _ = io::stderr().write_all(&text);
+}
+
+/// A system error as nginx ends its messages: `(13: Permission denied)`.
+pub struct Errno<'a>(pub &'a io::Error);
+
+impl fmt::Display for Errno<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(code) = self.0.raw_os_error() else {
+            return write!(formatter, "({})", self.0);
+        };
+        let text = self.0.to_string();
+        let words = text
+            .rsplit_once(" (os error")
+            .map_or(text.as_str(), |(words, _)| words);
+        write!(formatter, "({code}: {words})")
+    }
+}

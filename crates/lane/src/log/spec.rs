@@ -1,0 +1,86 @@
+//! What an `error_log` directive says, before anything is opened.
+
+use std::path::{Path, PathBuf};
+
+use super::{Level, SyslogSpec};
+
+/// nginx's switches for parts of its debug log: accepted, and read as `debug`.
+const DEBUG_PARTS: [&str; 7] = [
+    "debug_core",
+    "debug_alloc",
+    "debug_mutex",
+    "debug_event",
+    "debug_http",
+    "debug_mail",
+    "debug_stream",
+];
+
+/// Where an `error_log` goes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Destination {
+    /// A file, with its full path.
+    File(PathBuf),
+    /// Standard error.
+    Stderr,
+    /// A syslog server.
+    Syslog(SyslogSpec),
+}
+
+/// One `error_log` directive.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Spec {
+    /// Where lines go.
+    pub destination: Destination,
+    /// The least severe level that is written.
+    pub level: Level,
+}
+
+impl Spec {
+    /// Reads a directive's arguments; relative paths are taken under `prefix`.
+    ///
+    /// # Errors
+    /// nginx's message, without its place.
+    pub fn parse(arguments: &[&str], prefix: &Path) -> Result<Spec, String> {
+        let Some((target, levels)) = arguments.split_first() else {
+            return Err("invalid number of arguments in \"error_log\" directive".to_owned());
+        };
+        let destination = if *target == "stderr" {
+            Destination::Stderr
+        } else if target.starts_with("memory:") {
+            return Err("nginx was built without debug support".to_owned());
+        } else if let Some(text) = target.strip_prefix("syslog:") {
+            Destination::Syslog(SyslogSpec::parse(text)?)
+        } else {
+            Destination::File(prefix.join(target))
+        };
+        Ok(Spec {
+            destination,
+            level: parse_levels(levels)?,
+        })
+    }
+
+    /// The file that must be open, if it is one.
+    pub fn file(&self) -> Option<&Path> {
+        match &self.destination {
+            Destination::File(path) => Some(path),
+            Destination::Stderr | Destination::Syslog(_) => None,
+        }
+    }
+}
+
+fn parse_levels(words: &[&str]) -> Result<Level, String> {
+    let mut level = None;
+    for word in words {
+        if let Some(named) = Level::from_name(word) {
+            if level.is_some() {
+                return Err(format!("duplicate log level \"{word}\""));
+            }
+            level = Some(named);
+        } else if DEBUG_PARTS.contains(word) && level.is_none_or(|level| level == Level::Debug) {
+            level = Some(Level::Debug);
+        } else {
+            return Err(format!("invalid log level \"{word}\""));
+        }
+    }
+    Ok(level.unwrap_or(Level::Error))
+}

@@ -1,0 +1,236 @@
+#![allow(clippy::unwrap_used)]
+
+use std::io;
+use std::net::UdpSocket;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::*;
+
+fn scratch(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("turnpike-log-{}-{name}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+#[test]
+fn specs_are_read_as_nginx_reads_them() {
+    let file = |path: &str| Destination::File(PathBuf::from(path));
+    let good: &[(&[&str], Destination, Level)] = &[
+        (&["logs/error.log"], file("/p/logs/error.log"), Level::Error),
+        (
+            &["/var/log/e.log", "debug"],
+            file("/var/log/e.log"),
+            Level::Debug,
+        ),
+        (
+            &["e", "debug_http", "debug_core"],
+            file("/p/e"),
+            Level::Debug,
+        ),
+        (&["stderr", "warn"], Destination::Stderr, Level::Warn),
+    ];
+    for (arguments, destination, level) in good {
+        let spec = Spec::parse(arguments, Path::new("/p/")).unwrap();
+        assert_eq!(
+            (&spec.destination, &spec.level),
+            (destination, level),
+            "{arguments:?}"
+        );
+    }
+    let bad: &[(&[&str], &str)] = &[
+        (&["e", "loud"], "invalid log level \"loud\""),
+        (&["e", "warn", "info"], "duplicate log level \"info\""),
+        (
+            &["e", "warn", "debug_http"],
+            "invalid log level \"debug_http\"",
+        ),
+        (&["memory:32m"], "nginx was built without debug support"),
+        (&["syslog:tag=x"], "no syslog server specified"),
+        (
+            &["syslog:server=127.0.0.1:0"],
+            "invalid port in syslog server \"127.0.0.1:0\"",
+        ),
+        (
+            &["syslog:server=unix:"],
+            "no path in the unix domain socket in syslog server \"unix:\"",
+        ),
+        (
+            &["syslog:server=127.0.0.1,facility=x"],
+            "unknown syslog facility \"x\"",
+        ),
+        (
+            &["syslog:server=127.0.0.1,severity=x"],
+            "unknown syslog severity \"x\"",
+        ),
+        (
+            &["syslog:server=127.0.0.1,x"],
+            "unknown syslog parameter \"x\"",
+        ),
+        (
+            &["syslog:server=127.0.0.1,tag=a,tag=b"],
+            "duplicate syslog \"tag\"",
+        ),
+        (
+            &["syslog:server=127.0.0.1,tag=a.b"],
+            "syslog \"tag\" only allows alphanumeric characters and underscore",
+        ),
+        (
+            &["syslog:server=127.0.0.1,tag=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"],
+            "syslog tag length exceeds 32",
+        ),
+    ];
+    for (arguments, message) in bad {
+        assert_eq!(
+            Spec::parse(arguments, Path::new("/p")).unwrap_err(),
+            *message
+        );
+    }
+}
+
+#[test]
+fn a_line_has_time_level_process_and_connection() {
+    let folder = scratch("line");
+    let path = folder.join("e.log");
+    let mut set = LogSet::new();
+    let file = set.open(&path).unwrap();
+    let log = ErrorLog::new(vec![Target {
+        level: Level::Info,
+        sink: Sink::File(file),
+    }]);
+    log.write(Level::Error, Some(7), format_args!("failed {}", 1));
+    log.event(Level::Notice, format_args!("start"));
+    log.event(Level::Debug, format_args!("hidden"));
+    log.write_bytes(Level::Info, None, &[b"raw \xff", b"!"]);
+    let text = std::fs::read(&path).unwrap();
+    let lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
+    assert_eq!(lines.len(), 4);
+    let first = String::from_utf8(lines[0].to_vec()).unwrap();
+    let (stamp, rest) = first.split_at(20);
+    assert_eq!(
+        stamp.chars().filter(char::is_ascii_digit).count(),
+        14,
+        "{stamp}"
+    );
+    let process = std::process::id();
+    assert!(rest.starts_with(&format!("[error] {process}#")), "{rest}");
+    assert!(rest.ends_with(": *7 failed 1"), "{rest}");
+    assert!(lines[1].ends_with(b": start"));
+    assert!(lines[2].ends_with(b": raw \xff!"));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_long_line_is_cut_and_still_ends() {
+    let folder = scratch("long");
+    let path = folder.join("e.log");
+    let file = Arc::new(LogFile::open(&path).unwrap());
+    let log = ErrorLog::new(vec![Target {
+        level: Level::Info,
+        sink: Sink::File(file),
+    }]);
+    log.event(Level::Info, format_args!("{}", "x".repeat(9000)));
+    let text = std::fs::read(&path).unwrap();
+    assert_eq!(text.len(), LINE_BYTES_MAX);
+    assert_eq!(text.last(), Some(&b'\n'));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn each_target_filters_for_itself() {
+    let folder = scratch("targets");
+    let mut set = LogSet::new();
+    let target = |set: &mut LogSet, name: &str, level| {
+        let sink = Sink::File(set.open(&folder.join(name)).unwrap());
+        Target { level, sink }
+    };
+    let targets = vec![
+        target(&mut set, "crit", Level::Crit),
+        target(&mut set, "debug", Level::Debug),
+        target(&mut set, "warn", Level::Warn),
+    ];
+    let log = ErrorLog::new(targets);
+    for level in Level::ALL {
+        log.event(level, format_args!("a line"));
+    }
+    for (name, count) in [("crit", 3), ("debug", 8), ("warn", 5)] {
+        let text = std::fs::read_to_string(folder.join(name)).unwrap();
+        assert_eq!(text.lines().count(), count, "{name}");
+    }
+    assert!(!ErrorLog::none().enabled(Level::Emerg));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_reopened_file_gets_the_next_line() {
+    let folder = scratch("reopen");
+    let path = folder.join("e.log");
+    let mut set = LogSet::new();
+    let log = ErrorLog::new(vec![Target {
+        level: Level::Info,
+        sink: Sink::File(set.open(&path).unwrap()),
+    }]);
+    log.event(Level::Info, format_args!("one"));
+    std::fs::rename(&path, folder.join("old.log")).unwrap();
+    log.event(Level::Info, format_args!("two"));
+    let descriptor = std::fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(&path)
+        .unwrap();
+    set.adopt(&path, descriptor.into());
+    log.event(Level::Info, format_args!("three"));
+    let count = |name: &str| {
+        std::fs::read_to_string(folder.join(name))
+            .unwrap()
+            .lines()
+            .count()
+    };
+    assert_eq!((count("old.log"), count("e.log")), (2, 1));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn syslog_lines_carry_priority_and_tag() {
+    let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = server.local_addr().unwrap().port();
+    let cases = [
+        ("", Level::Error, 23 * 8 + 3, "nginx: "),
+        (
+            ",facility=user,tag=SEETHIS",
+            Level::Info,
+            8 + 6,
+            "SEETHIS: ",
+        ),
+        (",facility=kern,nohostname", Level::Emerg, 0, "nginx: "),
+    ];
+    for (parameters, level, priority, tag) in cases {
+        let argument = format!("syslog:server=127.0.0.1:{port}{parameters}");
+        let spec = Spec::parse(&[&argument, "info"], Path::new("/")).unwrap();
+        let log = ErrorLog::from_specs(&[spec], &LogSet::new());
+        log.event(level, format_args!("hello"));
+        let mut buffer = [0u8; 4096];
+        let length = server.recv(&mut buffer).unwrap();
+        let text = std::str::from_utf8(&buffer[..length]).unwrap();
+        assert!(text.starts_with(&format!("<{priority}>")), "{text}");
+        assert!(text.contains(tag) && text.ends_with(": hello"), "{text}");
+    }
+}
+
+#[test]
+fn errno_text_is_the_systems() {
+    let cases = [
+        (
+            io::Error::from_raw_os_error(98),
+            "(98: Address already in use)",
+        ),
+        (
+            io::Error::from_raw_os_error(2),
+            "(2: No such file or directory)",
+        ),
+        (io::Error::other("odd"), "(odd)"),
+    ];
+    for (error, text) in cases {
+        assert_eq!(Errno(&error).to_string(), text);
+    }
+}
