@@ -1,3 +1,12 @@
-//! The runtime of lanes. It must not know requests or directives.
+//! The runtime below HTTP: pinned lanes, their gates (listening sockets), the files they serve,
+//! their counters, and the system calls all of these stand on.
+//!
+//! A lane is one pinned thread with everything it needs; a gate is a listening socket of a lane.
+//! This crate knows bytes, descriptors and time; it must not know requests, directives or
+//! configuration texts, and every unsafe block of the server is inside [`sys`].
+
+#![deny(unsafe_code)]
 
 pub mod log;
+#[allow(unsafe_code)]
+pub mod sys;

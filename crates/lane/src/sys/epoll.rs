@@ -1,0 +1,228 @@
+//! The readiness queue a lane waits on (epoll(7)).
+//!
+//! Level- and edge-triggered use are both open to the caller; this file keeps no list of what is
+//! registered, since the kernel forgets a descriptor when its last copy is closed.
+
+use std::{
+    io,
+    ops::BitOr,
+    os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
+};
+
+use super::check;
+
+/// Most events one [`Epoll::wait`] may return: a lane that took more at once would keep its timers
+/// waiting behind them. nginx's `epoll_events` default is 512.
+pub const EVENTS_MAX: usize = 4096;
+
+/// What a registration wants to hear of; combined with `|`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interest(u32);
+
+impl Interest {
+    /// Nothing but errors and hang-ups, which epoll always reports.
+    pub const NONE: Interest = Interest(0);
+    /// Bytes or a connection to take, or the end of the stream.
+    pub const READ: Interest = Interest(libc::EPOLLIN as u32);
+    /// Room in the send buffer, or a connect that has finished.
+    pub const WRITE: Interest = Interest(libc::EPOLLOUT as u32);
+    /// The peer has shut down its sending side.
+    pub const PEER_CLOSED: Interest = Interest(libc::EPOLLRDHUP as u32);
+    /// Report changes, not states.
+    pub const EDGE: Interest = Interest(libc::EPOLLET as u32);
+    /// Wake one of the waiters, not all of them. Only with [`Epoll::add`], and it cannot be
+    /// modified afterwards (Linux 4.5).
+    pub const EXCLUSIVE: Interest = Interest(libc::EPOLLEXCLUSIVE as u32);
+    /// Disarm after one report until the next [`Epoll::modify`].
+    pub const ONE_SHOT: Interest = Interest(libc::EPOLLONESHOT as u32);
+}
+
+impl BitOr for Interest {
+    type Output = Interest;
+
+    fn bitor(self, other: Interest) -> Interest {
+        Interest(self.0 | other.0)
+    }
+}
+
+/// What has happened at a registered descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The token given at registration.
+    pub token: u64,
+    bits: u32,
+}
+
+impl Event {
+    /// A read would not block: bytes, a connection, an end or an error is there.
+    pub fn is_readable(&self) -> bool {
+        self.has(libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR)
+    }
+
+    /// A write would not block: there is room, or an error to collect.
+    pub fn is_writable(&self) -> bool {
+        self.has(libc::EPOLLOUT | libc::EPOLLHUP | libc::EPOLLERR)
+    }
+
+    /// The peer will send no more.
+    pub fn is_peer_closed(&self) -> bool {
+        self.has(libc::EPOLLRDHUP | libc::EPOLLHUP)
+    }
+
+    /// Both directions are closed.
+    pub fn is_hang_up(&self) -> bool {
+        self.has(libc::EPOLLHUP)
+    }
+
+    /// The socket holds an error (`SO_ERROR`).
+    pub fn is_error(&self) -> bool {
+        self.has(libc::EPOLLERR)
+    }
+
+    fn has(&self, bits: libc::c_int) -> bool {
+        self.bits & bits as u32 != 0
+    }
+}
+
+/// Room for the events of one wait; made once a lane, so that waiting allocates nothing.
+pub struct EventBuffer {
+    events: Vec<libc::epoll_event>,
+    filled: usize,
+}
+
+impl EventBuffer {
+    /// Allocates room for `capacity` events, at least 1 and at most [`EVENTS_MAX`].
+    pub fn with_capacity(capacity: usize) -> EventBuffer {
+        let empty = libc::epoll_event { events: 0, u64: 0 };
+        EventBuffer {
+            events: vec![empty; capacity.clamp(1, EVENTS_MAX)],
+            filled: 0,
+        }
+    }
+
+    /// How many events the last wait brought.
+    pub fn len(&self) -> usize {
+        self.filled
+    }
+
+    /// Whether the last wait brought none.
+    pub fn is_empty(&self) -> bool {
+        self.filled == 0
+    }
+
+    /// The event at `index` of the last wait. By index as well as by [`EventBuffer::iter`], so that
+    /// a loop may change its lane while it walks.
+    pub fn at(&self, index: usize) -> Option<Event> {
+        let event = self.events[..self.filled].get(index)?;
+        Some(Event {
+            token: event.u64,
+            bits: event.events,
+        })
+    }
+
+    /// The events of the last wait.
+    pub fn iter(&self) -> impl Iterator<Item = Event> + '_ {
+        self.events[..self.filled].iter().map(|event| Event {
+            token: event.u64,
+            bits: event.events,
+        })
+    }
+}
+
+/// One epoll instance.
+#[derive(Debug)]
+pub struct Epoll {
+    descriptor: OwnedFd,
+}
+
+impl Epoll {
+    /// Makes an instance, close-on-exec.
+    pub fn new() -> io::Result<Epoll> {
+        // SAFETY: epoll_create1 takes no pointers.
+        let descriptor = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
+        // SAFETY: the kernel has just handed us this descriptor, and nobody else has it.
+        let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor) };
+        Ok(Epoll { descriptor })
+    }
+
+    /// Registers `descriptor`; its events carry `token`. `EEXIST` if it is registered.
+    pub fn add(
+        &self,
+        descriptor: BorrowedFd<'_>,
+        interest: Interest,
+        token: u64,
+    ) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_ADD, descriptor, interest, token)
+    }
+
+    /// Changes interest and token of a registered descriptor. `ENOENT` if it is not registered.
+    pub fn modify(
+        &self,
+        descriptor: BorrowedFd<'_>,
+        interest: Interest,
+        token: u64,
+    ) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_MOD, descriptor, interest, token)
+    }
+
+    /// Forgets `descriptor`. Needless before closing its only copy.
+    pub fn delete(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_DEL, descriptor, Interest::NONE, 0)
+    }
+
+    /// Waits until something happens or `timeout_ms` has passed (0: do not wait, -1: no limit).
+    ///
+    /// A signal ends the wait as a timeout does: `Ok(0)`, and the caller looks at its clock again.
+    pub fn wait(&self, buffer: &mut EventBuffer, timeout_ms: i32) -> io::Result<usize> {
+        buffer.filled = 0;
+        let capacity = buffer.events.len() as libc::c_int;
+        // SAFETY: the pointer and the capacity describe the buffer's own initialised vector.
+        let count = check(unsafe {
+            let events = buffer.events.as_mut_ptr();
+            libc::epoll_wait(self.descriptor.as_raw_fd(), events, capacity, timeout_ms)
+        });
+        match count {
+            Ok(count) => {
+                buffer.filled = count as usize;
+                Ok(buffer.filled)
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn control(
+        &self,
+        operation: libc::c_int,
+        descriptor: BorrowedFd<'_>,
+        interest: Interest,
+        token: u64,
+    ) -> io::Result<()> {
+        let mut event = libc::epoll_event {
+            events: interest.0,
+            u64: token,
+        };
+        // SAFETY: the event lives until the call returns, and the kernel keeps no pointer to it.
+        check(unsafe {
+            libc::epoll_ctl(
+                self.descriptor.as_raw_fd(),
+                operation,
+                descriptor.as_raw_fd(),
+                &mut event,
+            )
+        })?;
+        Ok(())
+    }
+}
+
+impl AsFd for Epoll {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+impl AsRawFd for Epoll {
+    fn as_raw_fd(&self) -> std::os::fd::RawFd {
+        self.descriptor.as_raw_fd()
+    }
+}

@@ -1,0 +1,290 @@
+//! Files: opening, asking, reading, sending, appending (open(2), stat(2), sendfile(2)).
+//!
+//! Paths are bytes, as requests and configuration give them, and are copied to the stack to get
+//! their closing NUL. Opening never waits for a fifo's writer (`O_NONBLOCK`).
+
+use std::{
+    io,
+    mem::MaybeUninit,
+    os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
+};
+
+use super::{check, check_size, retry, with_c_path};
+
+/// Most bytes one [`send_file`] asks for: the kernel's own limit for one call, page-aligned.
+pub const SEND_FILE_BYTES_MAX: usize = 0x7fff_f000;
+
+/// What the file system says about a file, in plain numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metadata {
+    /// Device that holds the file.
+    pub device: u64,
+    /// Inode number, unique on its device.
+    pub inode: u64,
+    /// Type and permission bits (`st_mode`).
+    pub mode: u32,
+    /// Owner.
+    pub user_id: u32,
+    /// Size in bytes.
+    pub size_bytes: u64,
+    /// Blocks on disk, in bytes.
+    pub disk_bytes: u64,
+    /// Last change of the content, in seconds since 1970.
+    pub modified_s: i64,
+    /// Its fraction, in nanoseconds.
+    pub modified_ns: u32,
+    /// Last change of the inode, in seconds since 1970.
+    pub changed_s: i64,
+    /// Its fraction, in nanoseconds.
+    pub changed_ns: u32,
+}
+
+impl Metadata {
+    /// A regular file.
+    pub fn is_file(&self) -> bool {
+        self.mode & libc::S_IFMT == libc::S_IFREG
+    }
+
+    /// A directory.
+    pub fn is_directory(&self) -> bool {
+        self.mode & libc::S_IFMT == libc::S_IFDIR
+    }
+
+    /// A symbolic link; only after asking without following it.
+    pub fn is_symlink(&self) -> bool {
+        self.mode & libc::S_IFMT == libc::S_IFLNK
+    }
+
+    /// A unix socket.
+    pub fn is_socket(&self) -> bool {
+        self.mode & libc::S_IFMT == libc::S_IFSOCK
+    }
+}
+
+/// What an opened descriptor is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To read its bytes.
+    Read,
+    /// To look names up below it, or to ask for its metadata, and no more (`O_PATH`).
+    Locate,
+    /// As [`Purpose::Locate`], and it must be a directory.
+    LocateDirectory,
+}
+
+/// Whether a symbolic link in the last component is followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Links {
+    /// Follow.
+    Follow,
+    /// Do not: opening to read fails with `ELOOP`, opening to locate takes the link itself.
+    Refuse,
+}
+
+/// Opens `path`, from the working directory or the root.
+pub fn open(path: &[u8], purpose: Purpose, links: Links) -> io::Result<OwnedFd> {
+    open_from(libc::AT_FDCWD, path, open_flags(purpose, links), 0)
+}
+
+/// Opens `name` below `directory`.
+pub fn open_at(
+    directory: BorrowedFd<'_>,
+    name: &[u8],
+    purpose: Purpose,
+    links: Links,
+) -> io::Result<OwnedFd> {
+    open_from(directory.as_raw_fd(), name, open_flags(purpose, links), 0)
+}
+
+/// Opens `path` so that every write goes to its end, making it with `mode` (less the umask) when
+/// it does not exist: a log.
+pub fn open_append(path: &[u8], mode: u32) -> io::Result<OwnedFd> {
+    let flags = libc::O_WRONLY | libc::O_APPEND | libc::O_CREAT | libc::O_CLOEXEC;
+    open_from(libc::AT_FDCWD, path, flags, mode)
+}
+
+/// Asks about an open file.
+pub fn metadata(file: BorrowedFd<'_>) -> io::Result<Metadata> {
+    let mut raw = MaybeUninit::<libc::stat64>::zeroed();
+    // SAFETY: the pointer leads to a whole stat64.
+    check(unsafe { libc::fstat64(file.as_raw_fd(), raw.as_mut_ptr()) })?;
+    // SAFETY: fstat64 has succeeded, so it has filled the struct.
+    Ok(plain_metadata(&unsafe { raw.assume_init() }))
+}
+
+/// Asks about `path`, without opening it.
+pub fn metadata_of(path: &[u8], links: Links) -> io::Result<Metadata> {
+    metadata_from(libc::AT_FDCWD, path, links)
+}
+
+/// Asks about `name` below `directory`, without opening it.
+pub fn metadata_at(directory: BorrowedFd<'_>, name: &[u8], links: Links) -> io::Result<Metadata> {
+    metadata_from(directory.as_raw_fd(), name, links)
+}
+
+/// Reads at `offset` without moving the file's own position. `Ok(0)` is the end.
+pub fn read_at(file: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    let offset = position(offset)?;
+    retry(|| {
+        // SAFETY: pointer and length are those of one slice, which the kernel may overwrite.
+        check_size(unsafe {
+            libc::pread64(
+                file.as_raw_fd(),
+                buffer.as_mut_ptr().cast(),
+                buffer.len(),
+                offset,
+            )
+        })
+    })
+}
+
+/// As [`read_at`], into memory that nobody has initialised; the first `count` bytes are, after.
+pub fn read_at_uninit(
+    file: BorrowedFd<'_>,
+    buffer: &mut [MaybeUninit<u8>],
+    offset: u64,
+) -> io::Result<usize> {
+    let offset = position(offset)?;
+    retry(|| {
+        // SAFETY: pointer and length are those of one slice, which the kernel may overwrite.
+        check_size(unsafe {
+            libc::pread64(
+                file.as_raw_fd(),
+                buffer.as_mut_ptr().cast(),
+                buffer.len(),
+                offset,
+            )
+        })
+    })
+}
+
+/// Sends at most `bytes_max` bytes of `file`, from `offset` on, to `socket`, and returns how many
+/// it took. `Ok(0)` means that the file has become shorter. Linux 2.6.33 for any target.
+pub fn send_file(
+    socket: BorrowedFd<'_>,
+    file: BorrowedFd<'_>,
+    offset: u64,
+    bytes_max: usize,
+) -> io::Result<usize> {
+    let count = bytes_max.min(SEND_FILE_BYTES_MAX);
+    let start = position(offset)?;
+    retry(|| {
+        let mut position = start;
+        // SAFETY: the offset lives until the call returns.
+        check_size(unsafe {
+            libc::sendfile64(socket.as_raw_fd(), file.as_raw_fd(), &mut position, count)
+        })
+    })
+}
+
+/// Reads from a descriptor's own position: a pipe, a signal or event descriptor.
+pub fn read(file: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
+    retry(|| {
+        // SAFETY: pointer and length are those of one slice, which the kernel may overwrite.
+        check_size(unsafe {
+            libc::read(file.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len())
+        })
+    })
+}
+
+/// Writes once, at the end of a file opened by [`open_append`]; may take fewer than all.
+pub fn write(file: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
+    retry(|| {
+        // SAFETY: pointer and length are those of one slice.
+        check_size(unsafe { libc::write(file.as_raw_fd(), bytes.as_ptr().cast(), bytes.len()) })
+    })
+}
+
+/// Writes all of `bytes`, in as many system calls as it takes. `WriteZero` when the kernel takes
+/// nothing.
+pub fn write_all(file: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match write(file, bytes)? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            count => bytes = &bytes[count..],
+        }
+    }
+    Ok(())
+}
+
+/// Sets permission bits of `path`.
+pub fn set_mode(path: &[u8], mode: u32) -> io::Result<()> {
+    with_c_path(path, |path| {
+        // SAFETY: the path is a C string that outlives the call.
+        check(unsafe { libc::chmod(path.as_ptr(), mode) })?;
+        Ok(())
+    })
+}
+
+/// Takes the name `path` away.
+pub fn unlink(path: &[u8]) -> io::Result<()> {
+    with_c_path(path, |path| {
+        // SAFETY: the path is a C string that outlives the call.
+        check(unsafe { libc::unlink(path.as_ptr()) })?;
+        Ok(())
+    })
+}
+
+fn open_flags(purpose: Purpose, links: Links) -> libc::c_int {
+    let purpose = match purpose {
+        Purpose::Read => libc::O_RDONLY | libc::O_NONBLOCK,
+        Purpose::Locate => libc::O_PATH,
+        Purpose::LocateDirectory => libc::O_PATH | libc::O_DIRECTORY,
+    };
+    let links = match links {
+        Links::Follow => 0,
+        Links::Refuse => libc::O_NOFOLLOW,
+    };
+    purpose | links | libc::O_CLOEXEC
+}
+
+fn open_from(
+    directory: libc::c_int,
+    path: &[u8],
+    flags: libc::c_int,
+    mode: u32,
+) -> io::Result<OwnedFd> {
+    with_c_path(path, |path| {
+        retry(|| {
+            // SAFETY: the path is a C string that outlives the call.
+            let file = check(unsafe { libc::openat64(directory, path.as_ptr(), flags, mode) })?;
+            // SAFETY: the kernel has just handed us this descriptor, and nobody else has it.
+            Ok(unsafe { OwnedFd::from_raw_fd(file) })
+        })
+    })
+}
+
+fn metadata_from(directory: libc::c_int, path: &[u8], links: Links) -> io::Result<Metadata> {
+    let flags = match links {
+        Links::Follow => 0,
+        Links::Refuse => libc::AT_SYMLINK_NOFOLLOW,
+    };
+    with_c_path(path, |path| {
+        let mut raw = MaybeUninit::<libc::stat64>::zeroed();
+        // SAFETY: the path is a C string and the pointer leads to a whole stat64.
+        check(unsafe { libc::fstatat64(directory, path.as_ptr(), raw.as_mut_ptr(), flags) })?;
+        // SAFETY: fstatat64 has succeeded, so it has filled the struct.
+        Ok(plain_metadata(&unsafe { raw.assume_init() }))
+    })
+}
+
+fn plain_metadata(raw: &libc::stat64) -> Metadata {
+    Metadata {
+        device: raw.st_dev,
+        inode: raw.st_ino,
+        mode: raw.st_mode,
+        user_id: raw.st_uid,
+        size_bytes: u64::try_from(raw.st_size).unwrap_or(0),
+        disk_bytes: u64::try_from(raw.st_blocks)
+            .unwrap_or(0)
+            .saturating_mul(512),
+        modified_s: raw.st_mtime,
+        modified_ns: u32::try_from(raw.st_mtime_nsec).unwrap_or(0),
+        changed_s: raw.st_ctime,
+        changed_ns: u32::try_from(raw.st_ctime_nsec).unwrap_or(0),
+    }
+}
+
+fn position(offset: u64) -> io::Result<libc::off64_t> {
+    libc::off64_t::try_from(offset).map_err(|_| io::Error::from_raw_os_error(libc::EOVERFLOW))
+}

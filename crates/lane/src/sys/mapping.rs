@@ -1,0 +1,69 @@
+//! Memory shared with the kernel or another process (mmap(2)), as words that several may write.
+
+use std::{
+    io,
+    os::fd::{AsRawFd, BorrowedFd},
+    ptr::NonNull,
+    sync::atomic::AtomicU64,
+};
+
+/// Most words of one mapping: 8 MiB, far above what lanes need, against a wrong argument.
+pub const WORDS_MAX: usize = 1 << 20;
+
+/// A shared mapping of 64-bit words: a BPF array, a memfd. Unmapped when dropped.
+#[derive(Debug)]
+pub struct SharedWords {
+    start: NonNull<AtomicU64>,
+    count: usize,
+}
+
+// SAFETY: the words are atomics, reached only by shared reference, and the mapping is not tied to
+// the thread that made it.
+unsafe impl Send for SharedWords {}
+// SAFETY: as above.
+unsafe impl Sync for SharedWords {}
+
+impl SharedWords {
+    /// Maps `count` words of `source`, readable and writable, from its start.
+    ///
+    /// The source must not be shortened while it is mapped (a BPF array cannot be).
+    pub fn map(source: BorrowedFd<'_>, count: usize) -> io::Result<SharedWords> {
+        Self::map_raw(source.as_raw_fd(), libc::MAP_SHARED, count)
+    }
+
+    /// Maps `count` zeroed words that a forked child shares with us.
+    pub fn anonymous(count: usize) -> io::Result<SharedWords> {
+        Self::map_raw(-1, libc::MAP_SHARED | libc::MAP_ANONYMOUS, count)
+    }
+
+    /// The words.
+    pub fn words(&self) -> &[AtomicU64] {
+        // SAFETY: the mapping holds `count` words, is page-aligned, and lives as long as `self`;
+        // everybody who shares it writes whole words.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.count) }
+    }
+
+    fn map_raw(source: i32, flags: libc::c_int, count: usize) -> io::Result<SharedWords> {
+        if count == 0 || count > WORDS_MAX {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping at an address of the kernel's choice touches no other memory.
+        let start =
+            unsafe { libc::mmap(std::ptr::null_mut(), count * 8, access, flags, source, 0) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        match NonNull::new(start.cast()) {
+            Some(start) => Ok(SharedWords { start, count }),
+            None => Err(io::Error::from_raw_os_error(libc::EFAULT)),
+        }
+    }
+}
+
+impl Drop for SharedWords {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, of this length, and no reference outlives `self`.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.count * 8) };
+    }
+}

@@ -1,0 +1,277 @@
+//! The process and its threads: affinity, priority, limits, names, forking (sched_setaffinity(2),
+//! getrlimit(2), prctl(2), fork(2)).
+//!
+//! Users and groups are not here: changing them has safe functions elsewhere, and must be done for
+//! all threads at once.
+
+use std::{
+    ffi::CStr,
+    io,
+    mem::MaybeUninit,
+    os::fd::{AsRawFd, BorrowedFd},
+};
+
+use super::{check, file, retry};
+
+/// Most CPUs asked about: the kernel's own `NR_CPUS` ceiling on 64-bit machines is 8192.
+pub const CPUS_MAX: usize = 8192;
+
+/// Ties the calling thread to the CPUs whose bits are set: CPU `n` is bit `n % 64` of word
+/// `n / 64`. `EINVAL` when none of them exists or is allowed.
+pub fn set_thread_affinity(mask: &[u64]) -> io::Result<()> {
+    let length = size_of_val(mask);
+    // SAFETY: pointer and length are those of one slice; the kernel takes masks of any length.
+    check(unsafe { libc::sched_setaffinity(0, length, mask.as_ptr().cast()) })?;
+    Ok(())
+}
+
+/// The CPUs that the calling thread may run on, in the words of [`set_thread_affinity`].
+/// Allocates.
+pub fn thread_affinity() -> io::Result<Vec<u64>> {
+    let mut mask = vec![0_u64; CPUS_MAX / 64];
+    // SAFETY: pointer and length are those of one vector.
+    check(unsafe { libc::sched_getaffinity(0, mask.len() * 8, mask.as_mut_ptr().cast()) })?;
+    while mask.len() > 1 && mask.last() == Some(&0) {
+        mask.pop();
+    }
+    Ok(mask)
+}
+
+/// The CPU on which the calling thread runs at this moment.
+pub fn current_cpu() -> io::Result<u32> {
+    // SAFETY: sched_getcpu takes no arguments.
+    Ok(check(unsafe { libc::sched_getcpu() })? as u32)
+}
+
+/// CPUs online, at least 1 (nginx's `worker_processes auto`).
+pub fn cpu_count() -> usize {
+    // SAFETY: sysconf takes no pointers.
+    let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    usize::try_from(count).unwrap_or(1).max(1)
+}
+
+/// Sets the scheduling priority of the process, -20 (first) to 20 (nginx's `worker_priority`).
+pub fn set_priority(priority: i32) -> io::Result<()> {
+    // SAFETY: setpriority takes no pointers.
+    check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, priority) })?;
+    Ok(())
+}
+
+/// A resource of the process with a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resource {
+    /// Open descriptors (`RLIMIT_NOFILE`).
+    OpenFiles,
+    /// Bytes of a core file (`RLIMIT_CORE`).
+    CoreBytes,
+    /// Bytes of locked memory (`RLIMIT_MEMLOCK`), which BPF maps count to before Linux 5.11.
+    LockedBytes,
+}
+
+/// A limit: the one in force and the one up to which it may be raised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// In force.
+    pub soft: u64,
+    /// Ceiling for `soft` without privilege.
+    pub hard: u64,
+}
+
+/// The limit of `resource`; `u64::MAX` means none.
+pub fn limit(resource: Resource) -> io::Result<Limit> {
+    let mut raw = libc::rlimit64 {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: the pointer leads to a whole rlimit64.
+    check(unsafe { libc::getrlimit64(resource_number(resource), &mut raw) })?;
+    Ok(Limit {
+        soft: raw.rlim_cur,
+        hard: raw.rlim_max,
+    })
+}
+
+/// Changes the limit of `resource`; raising `hard` needs CAP_SYS_RESOURCE.
+pub fn set_limit(resource: Resource, limit: Limit) -> io::Result<()> {
+    let raw = libc::rlimit64 {
+        rlim_cur: limit.soft,
+        rlim_max: limit.hard,
+    };
+    // SAFETY: the pointer leads to a whole rlimit64, which is only read.
+    check(unsafe { libc::setrlimit64(resource_number(resource), &raw) })?;
+    Ok(())
+}
+
+/// Names the calling thread; the kernel keeps 15 bytes.
+pub fn set_thread_name(name: &CStr) -> io::Result<()> {
+    // SAFETY: PR_SET_NAME reads a C string, at most 16 bytes of it.
+    check(unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) })?;
+    Ok(())
+}
+
+/// Has the kernel send `signal` to this process when the thread that started it ends; 0: nothing.
+/// Changing users clears it, so it is set after.
+pub fn set_parent_death_signal(signal: i32) -> io::Result<()> {
+    // SAFETY: PR_SET_PDEATHSIG takes an integer.
+    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal as libc::c_ulong) })?;
+    Ok(())
+}
+
+/// Whether the process may be dumped and traced; changing users clears it.
+pub fn set_dumpable(on: bool) -> io::Result<()> {
+    // SAFETY: PR_SET_DUMPABLE takes an integer.
+    check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, libc::c_ulong::from(on)) })?;
+    Ok(())
+}
+
+/// Whether permitted capabilities survive the change from root to another user.
+pub fn set_keep_capabilities(on: bool) -> io::Result<()> {
+    // SAFETY: PR_SET_KEEPCAPS takes an integer.
+    check(unsafe { libc::prctl(libc::PR_SET_KEEPCAPS, libc::c_ulong::from(on)) })?;
+    Ok(())
+}
+
+/// The parent of this process.
+pub fn parent_process() -> i32 {
+    // SAFETY: getppid takes no arguments and cannot fail.
+    unsafe { libc::getppid() }
+}
+
+/// Which side of a [`fork`] this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The old process.
+    Parent {
+        /// The new process.
+        child: i32,
+    },
+    /// The new process.
+    Child,
+}
+
+/// Doubles the process. `Unsupported` when it has more than one thread: the child of such a fork
+/// may hold another thread's lock for ever, so that hardly anything could be done safely there.
+pub fn fork() -> io::Result<Side> {
+    if thread_count()? != 1 {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    // SAFETY: there is no other thread whose locks the child could inherit.
+    match check(unsafe { libc::fork() })? {
+        0 => Ok(Side::Child),
+        child => Ok(Side::Parent { child }),
+    }
+}
+
+/// Ends the process at once, without running what is registered for its exit: for a forked child.
+pub fn exit_now(status: i32) -> ! {
+    // SAFETY: _exit takes no pointers and does not return.
+    unsafe { libc::_exit(status) }
+}
+
+/// Leaves the terminal: the process becomes the leader of a session of its own.
+pub fn new_session() -> io::Result<()> {
+    // SAFETY: setsid takes no arguments.
+    check(unsafe { libc::setsid() })?;
+    Ok(())
+}
+
+/// Sets which permission bits new files do not get, and returns what it was.
+pub fn set_umask(mask: u32) -> u32 {
+    // SAFETY: umask takes no pointers and cannot fail.
+    unsafe { libc::umask(mask) }
+}
+
+/// A standard stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard input.
+    Input,
+    /// Standard output.
+    Output,
+    /// Standard error.
+    Error,
+}
+
+/// Leads a standard stream to `target` (`/dev/null` of a daemon, the error log).
+pub fn redirect(stream: Stream, target: BorrowedFd<'_>) -> io::Result<()> {
+    let number = match stream {
+        Stream::Input => libc::STDIN_FILENO,
+        Stream::Output => libc::STDOUT_FILENO,
+        Stream::Error => libc::STDERR_FILENO,
+    };
+    // SAFETY: dup2 takes no pointers; the standard streams have no owner in Rust.
+    retry(|| check(unsafe { libc::dup2(target.as_raw_fd(), number) }))?;
+    Ok(())
+}
+
+/// How a child has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It returned this status.
+    Status(i32),
+    /// This signal ended it.
+    Signal(i32),
+}
+
+/// Collects one child that has ended, without waiting; `None` when none has, or there are none.
+pub fn reap_child() -> io::Result<Option<(i32, Ending)>> {
+    let mut status = 0;
+    // SAFETY: the pointer leads to an int.
+    let result = retry(|| check(unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) }));
+    match result {
+        Ok(0) => Ok(None),
+        Err(error) if error.raw_os_error() == Some(libc::ECHILD) => Ok(None),
+        Err(error) => Err(error),
+        Ok(child) if libc::WIFSIGNALED(status) => {
+            Ok(Some((child, Ending::Signal(libc::WTERMSIG(status)))))
+        }
+        Ok(child) => Ok(Some((child, Ending::Status(libc::WEXITSTATUS(status))))),
+    }
+}
+
+/// Waits without limit until one of poll(2)'s `events` is there.
+pub(super) fn poll_one(descriptor: BorrowedFd<'_>, events: libc::c_short) -> io::Result<()> {
+    let mut entry = libc::pollfd {
+        fd: descriptor.as_raw_fd(),
+        events,
+        revents: 0,
+    };
+    // SAFETY: the pointer leads to the one entry that is announced.
+    retry(|| check(unsafe { libc::poll(&mut entry, 1, -1) }))?;
+    Ok(())
+}
+
+/// CLOCK_MONOTONIC in nanoseconds: the clock that `bpf_ktime_get_ns` reads.
+pub fn monotonic_ns() -> u64 {
+    let mut time = MaybeUninit::<libc::timespec>::zeroed();
+    // SAFETY: the pointer leads to a whole timespec; this clock always exists, so it gets filled,
+    // and all zero bytes are a valid one if it were not.
+    let time = unsafe {
+        libc::clock_gettime(libc::CLOCK_MONOTONIC, time.as_mut_ptr());
+        time.assume_init()
+    };
+    (time.tv_sec as u64)
+        .saturating_mul(1_000_000_000)
+        .saturating_add(time.tv_nsec as u64)
+}
+
+fn resource_number(resource: Resource) -> libc::__rlimit_resource_t {
+    match resource {
+        Resource::OpenFiles => libc::RLIMIT_NOFILE,
+        Resource::CoreBytes => libc::RLIMIT_CORE,
+        Resource::LockedBytes => libc::RLIMIT_MEMLOCK,
+    }
+}
+
+/// Threads of this process: the links of its task folder, less the two every folder has.
+fn thread_count() -> io::Result<usize> {
+    let task = file::open(b"/proc/self/task", file::Purpose::Read, file::Links::Follow)?;
+    let mut raw = MaybeUninit::<libc::stat64>::zeroed();
+    // SAFETY: the pointer leads to a whole stat64.
+    check(unsafe { libc::fstat64(task.as_raw_fd(), raw.as_mut_ptr()) })?;
+    // SAFETY: fstat64 has succeeded, so it has filled the struct.
+    let links = unsafe { raw.assume_init() }.st_nlink;
+    Ok(usize::try_from(links)
+        .unwrap_or(usize::MAX)
+        .saturating_sub(2))
+}

@@ -1,0 +1,245 @@
+//! Socket options, each one system call (socket(7), tcp(7), ip(7)).
+
+use std::{
+    io,
+    mem::{self, MaybeUninit},
+    os::fd::{AsRawFd, BorrowedFd},
+};
+
+use super::{check, retry};
+
+/// Switches Nagle's algorithm off (`TCP_NODELAY`).
+pub fn set_no_delay(socket: BorrowedFd<'_>, on: bool) -> io::Result<()> {
+    set(socket, libc::IPPROTO_TCP, libc::TCP_NODELAY, i32::from(on))
+}
+
+/// Holds partial segments back until uncorked, or 200 ms (`TCP_CORK`; nginx's `tcp_nopush`).
+pub fn set_cork(socket: BorrowedFd<'_>, on: bool) -> io::Result<()> {
+    set(socket, libc::IPPROTO_TCP, libc::TCP_CORK, i32::from(on))
+}
+
+/// Makes the next close send a reset and forget unsent bytes (`SO_LINGER` with 0 seconds).
+pub fn set_reset_on_close(socket: BorrowedFd<'_>) -> io::Result<()> {
+    set(
+        socket,
+        libc::SOL_SOCKET,
+        libc::SO_LINGER,
+        libc::linger {
+            l_onoff: 1,
+            l_linger: 0,
+        },
+    )
+}
+
+/// Switches keep-alive probes on or off (`SO_KEEPALIVE`).
+pub fn set_keepalive(socket: BorrowedFd<'_>, on: bool) -> io::Result<()> {
+    set(socket, libc::SOL_SOCKET, libc::SO_KEEPALIVE, i32::from(on))
+}
+
+/// Idle time before the first keep-alive probe (`TCP_KEEPIDLE`), in seconds, 1 to 32767.
+pub fn set_keepalive_idle_s(socket: BorrowedFd<'_>, seconds: u32) -> io::Result<()> {
+    set(socket, libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, seconds)
+}
+
+/// Time between keep-alive probes (`TCP_KEEPINTVL`), in seconds, 1 to 32767.
+pub fn set_keepalive_interval_s(socket: BorrowedFd<'_>, seconds: u32) -> io::Result<()> {
+    set(socket, libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, seconds)
+}
+
+/// Unanswered keep-alive probes that end a connection (`TCP_KEEPCNT`), 1 to 127.
+pub fn set_keepalive_count(socket: BorrowedFd<'_>, count: u32) -> io::Result<()> {
+    set(socket, libc::IPPROTO_TCP, libc::TCP_KEEPCNT, count)
+}
+
+/// Wished size of the receive buffer (`SO_RCVBUF`); the kernel doubles and caps it.
+pub fn set_receive_buffer_bytes(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
+    set(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, bytes)
+}
+
+/// Wished size of the send buffer (`SO_SNDBUF`); the kernel doubles and caps it.
+pub fn set_send_buffer_bytes(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
+    set(socket, libc::SOL_SOCKET, libc::SO_SNDBUF, bytes)
+}
+
+/// Size of the receive buffer as the kernel has it: the doubled value.
+pub fn receive_buffer_bytes(socket: BorrowedFd<'_>) -> io::Result<u32> {
+    option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF)
+}
+
+/// Size of the send buffer as the kernel has it: the doubled value.
+pub fn send_buffer_bytes(socket: BorrowedFd<'_>) -> io::Result<u32> {
+    option(socket, libc::SOL_SOCKET, libc::SO_SNDBUF)
+}
+
+/// Lets accept see a connection only when it has bytes (`TCP_DEFER_ACCEPT`): for so many seconds
+/// (rounded up to retransmissions of the SYN-ACK); 0 switches it off.
+pub fn set_deferred_accept_s(socket: BorrowedFd<'_>, seconds: u32) -> io::Result<()> {
+    set(socket, libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT, seconds)
+}
+
+/// Takes bytes in the SYN (`TCP_FASTOPEN`, RFC 7413), with at most so many requests pending.
+pub fn set_fast_open_queue(socket: BorrowedFd<'_>, pending_max: u32) -> io::Result<()> {
+    set(socket, libc::IPPROTO_TCP, libc::TCP_FASTOPEN, pending_max)
+}
+
+/// Whether an IPv6 socket leaves IPv4 to others (`IPV6_V6ONLY`); only before bind.
+pub fn set_ipv6_only(socket: BorrowedFd<'_>, on: bool) -> io::Result<()> {
+    set(socket, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, i32::from(on))
+}
+
+/// Lets a listening socket take an address with old connections in `TIME_WAIT` (`SO_REUSEADDR`).
+pub fn set_reuse_address(socket: BorrowedFd<'_>, on: bool) -> io::Result<()> {
+    set(socket, libc::SOL_SOCKET, libc::SO_REUSEADDR, i32::from(on))
+}
+
+/// Lets several sockets of one user listen on one address (`SO_REUSEPORT`, Linux 3.9).
+pub fn set_reuse_port(socket: BorrowedFd<'_>, on: bool) -> io::Result<()> {
+    set(socket, libc::SOL_SOCKET, libc::SO_REUSEPORT, i32::from(on))
+}
+
+/// Whether `SO_REUSEPORT` is set.
+pub fn is_reuse_port(socket: BorrowedFd<'_>) -> io::Result<bool> {
+    Ok(option::<i32>(socket, libc::SOL_SOCKET, libc::SO_REUSEPORT)? != 0)
+}
+
+/// Ties a listening socket to a CPU: among the sockets of one reuseport address, the kernel gives
+/// it the connections whose packets that CPU handles (`SO_INCOMING_CPU`; set: Linux 6.2).
+pub fn set_incoming_cpu(socket: BorrowedFd<'_>, cpu: u32) -> io::Result<()> {
+    set(socket, libc::SOL_SOCKET, libc::SO_INCOMING_CPU, cpu)
+}
+
+/// The CPU that handled the last packet of this connection (`SO_INCOMING_CPU`).
+pub fn incoming_cpu(socket: BorrowedFd<'_>) -> io::Result<i32> {
+    option(socket, libc::SOL_SOCKET, libc::SO_INCOMING_CPU)
+}
+
+/// Gives a mark to the socket's packets for routing (`SO_MARK`); needs CAP_NET_ADMIN.
+pub fn set_mark(socket: BorrowedFd<'_>, mark: u32) -> io::Result<()> {
+    set(socket, libc::SOL_SOCKET, libc::SO_MARK, mark)
+}
+
+/// Whether the socket listens (`SO_ACCEPTCONN`).
+pub fn is_listening(socket: BorrowedFd<'_>) -> io::Result<bool> {
+    Ok(option::<i32>(socket, libc::SOL_SOCKET, libc::SO_ACCEPTCONN)? != 0)
+}
+
+/// Takes the error that waits in a socket (`SO_ERROR`): the result of a non-blocking connect.
+pub fn take_error(socket: BorrowedFd<'_>) -> io::Result<Option<io::Error>> {
+    match option::<i32>(socket, libc::SOL_SOCKET, libc::SO_ERROR)? {
+        0 => Ok(None),
+        errno => Ok(Some(io::Error::from_raw_os_error(errno))),
+    }
+}
+
+/// Bytes that a receive would return at once (`FIONREAD`).
+pub fn pending_bytes(socket: BorrowedFd<'_>) -> io::Result<usize> {
+    let mut count: libc::c_int = 0;
+    // SAFETY: FIONREAD writes one int, to which the pointer leads.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::FIONREAD, &mut count) })?;
+    Ok(usize::try_from(count).unwrap_or(0))
+}
+
+/// What the kernel knows of a TCP socket (`TCP_INFO`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpInfo {
+    /// State number; 1 is established, 10 is listening.
+    pub state: u8,
+    /// Smoothed round trip time in microseconds.
+    pub rtt_us: u32,
+    /// Its mean deviation in microseconds.
+    pub rtt_variance_us: u32,
+    /// Congestion window in segments.
+    pub congestion_window_segments: u32,
+    /// Room advertised for receiving, in bytes.
+    pub receive_space_bytes: u32,
+    /// Segments retransmitted since the connection began.
+    pub retransmits_total: u32,
+    /// Connections that wait to be accepted; only of a listening socket.
+    pub accept_queue: u32,
+    /// Its limit; only of a listening socket.
+    pub accept_queue_max: u32,
+}
+
+/// TCP state number of a listening socket.
+pub const TCP_STATE_LISTEN: u8 = 10;
+
+/// Reads `TCP_INFO`. For a listening socket the kernel reports its queue in the fields that count
+/// segments otherwise, which this function sorts out.
+pub fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
+    let raw: libc::tcp_info = option(socket, libc::IPPROTO_TCP, libc::TCP_INFO)?;
+    let mut info = TcpInfo {
+        state: raw.tcpi_state,
+        rtt_us: raw.tcpi_rtt,
+        rtt_variance_us: raw.tcpi_rttvar,
+        congestion_window_segments: raw.tcpi_snd_cwnd,
+        receive_space_bytes: raw.tcpi_rcv_space,
+        retransmits_total: raw.tcpi_total_retrans,
+        accept_queue: 0,
+        accept_queue_max: 0,
+    };
+    if info.state == TCP_STATE_LISTEN {
+        info.accept_queue = raw.tcpi_unacked;
+        info.accept_queue_max = raw.tcpi_sacked;
+    }
+    Ok(info)
+}
+
+/// Plain data that the kernel may read and write byte by byte as an option's value.
+///
+/// # Safety
+/// Every bit pattern, all zero bytes among them, must be a valid value.
+pub(super) unsafe trait OptionValue: Copy {}
+
+// SAFETY: integers are valid in every bit pattern.
+unsafe impl OptionValue for i32 {}
+// SAFETY: as above.
+unsafe impl OptionValue for u32 {}
+// SAFETY: two integers.
+unsafe impl OptionValue for libc::linger {}
+// SAFETY: integers only; it is only read from the kernel, and zeroed before.
+unsafe impl OptionValue for libc::tcp_info {}
+// SAFETY: a length and a pointer; it is only handed to the kernel, which checks both.
+unsafe impl OptionValue for libc::sock_fprog {}
+
+pub(super) fn set<T: OptionValue>(
+    socket: BorrowedFd<'_>,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: T,
+) -> io::Result<()> {
+    let length = mem::size_of::<T>() as libc::socklen_t;
+    // SAFETY: `length` is the size of `value`, which outlives the call; the kernel only reads it.
+    check(unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            name,
+            (&raw const value).cast(),
+            length,
+        )
+    })?;
+    Ok(())
+}
+
+fn option<T: OptionValue>(
+    socket: BorrowedFd<'_>,
+    level: libc::c_int,
+    name: libc::c_int,
+) -> io::Result<T> {
+    let mut value = MaybeUninit::<T>::zeroed();
+    let mut length = mem::size_of::<T>() as libc::socklen_t;
+    retry(|| {
+        // SAFETY: `length` is the size of `value`; the kernel writes at most that much.
+        check(unsafe {
+            libc::getsockopt(
+                socket.as_raw_fd(),
+                level,
+                name,
+                value.as_mut_ptr().cast(),
+                &mut length,
+            )
+        })
+    })?;
+    // SAFETY: zeroed at first, and `OptionValue` says that whatever the kernel wrote is valid.
+    Ok(unsafe { value.assume_init() })
+}
