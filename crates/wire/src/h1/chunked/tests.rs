@@ -1,0 +1,122 @@
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::h1::{BodyDecoder, Framing};
+
+const LINE: ChunkError = ChunkError::InvalidLineEnd;
+const SIZE: ChunkError = ChunkError::InvalidSize;
+
+/// Input, and the data with the count of bytes after the body, or the error. Data without a count
+/// is of a body that has not ended.
+type Case = (
+    &'static [u8],
+    Result<(&'static [u8], Option<usize>), ChunkError>,
+);
+
+const TABLE: &[Case] = &[
+    (b"0\r\n\r\n", Ok((b"", Some(0)))),
+    (b"0\r\n\r\nGET /", Ok((b"", Some(5)))),
+    (
+        b"4\r\nWiki\r\n5\r\npedia\r\n0\r\n\r\n",
+        Ok((b"Wikipedia", Some(0))),
+    ),
+    (
+        b"a\r\n0123456789\r\n0\r\n\r\n",
+        Ok((b"0123456789", Some(0))),
+    ),
+    (
+        b"00A\r\n0123456789\r\n000\r\n\r\n",
+        Ok((b"0123456789", Some(0))),
+    ),
+    (b"1;name=value\r\nx\r\n0;last\r\n\r\n", Ok((b"x", Some(0)))),
+    (b"1 \t\r\nx\r\n0 \r\n\r\n", Ok((b"x", Some(0)))),
+    (
+        b"1\r\nx\r\n0\r\nTrailer: value\r\nOther: v\r\n\r\n",
+        Ok((b"x", Some(0))),
+    ),
+    (b"4\r\nWi", Ok((b"Wi", None))),
+    (b"", Ok((b"", None))),
+    (b"0\r\n", Ok((b"", None))),
+    (b"4\r\nSEE-THIS\r\n0\r\n\r\n", Err(LINE)),
+    (b"\r\n", Err(SIZE)),
+    (b" 1\r\nx\r\n", Err(SIZE)),
+    (b"g\r\n", Err(SIZE)),
+    (b"-1\r\n", Err(SIZE)),
+    (b"0x1\r\n", Err(SIZE)),
+    (b"1\nx\r\n", Err(SIZE)),
+    (b"1;a\nx\r\n", Err(LINE)),
+    (b"1\r\rx", Err(LINE)),
+    (b"1\r\nx\n", Err(LINE)),
+    (b"1\r\nx\r\r", Err(LINE)),
+    (b"0\r\n\n", Err(LINE)),
+    (b"0\r\nTrailer: value\n", Err(LINE)),
+    (b"0\r\nTrailer\rx", Err(LINE)),
+    (b"7fffffffffffffff\r\n", Err(ChunkError::SizeOverflow)),
+    (
+        b"ffffffffffffffffffffffff\r\n",
+        Err(ChunkError::SizeOverflow),
+    ),
+    (b"10000000000000000\r\n", Err(ChunkError::SizeOverflow)),
+    (b"7ffffffffffffff6\r\nx", Ok((b"x", None))),
+];
+
+fn decode(input: &[u8], piece: usize) -> Result<(Vec<u8>, Option<usize>), ChunkError> {
+    let mut decoder = BodyDecoder::new(Framing::Chunked);
+    let mut data = Vec::new();
+    let mut at = 0;
+    while at < input.len() && !decoder.is_finished() {
+        let window = &input[at..input.len().min(at + piece)];
+        let event = decoder.feed(window)?;
+        assert!(event.consumed > 0);
+        data.extend_from_slice(event.data.of(window));
+        at += event.consumed;
+    }
+    let left = decoder.is_finished().then(|| input.len() - at);
+    Ok((data, left))
+}
+
+#[test]
+fn bodies_decode_alike_in_pieces_of_any_size() {
+    for (input, expected) in TABLE {
+        let expected = expected.map(|(data, left)| (data.to_vec(), left));
+        for piece in 1..=input.len().max(1) {
+            assert_eq!(
+                decode(input, piece),
+                expected,
+                "{:?}",
+                String::from_utf8_lossy(input)
+            );
+        }
+    }
+}
+
+#[test]
+fn what_is_passed_over_is_limited() {
+    let table = [
+        ("1;", EXTENSION_BYTES_MAX, ChunkError::ExtensionTooLong),
+        ("0\r\nT:", TRAILER_BYTES_MAX, ChunkError::TrailerTooLong),
+    ];
+    for (start, bytes_max, error) in table {
+        let mut input = start.as_bytes().to_vec();
+        input.resize(input.len() + bytes_max as usize + 1, b'x');
+        assert_eq!(decode(&input, 1000), Err(error));
+        input.truncate(bytes_max as usize);
+        assert_eq!(decode(&input, 1000), Ok((Vec::new(), None)));
+    }
+}
+
+#[test]
+fn bodies_of_known_length_end_there() {
+    let mut decoder = BodyDecoder::new(Framing::Length(5));
+    let first = decoder.feed(b"abc").unwrap();
+    assert_eq!((first.consumed, first.state), (3, BodyState::More));
+    let last = decoder.feed(b"defgh").unwrap();
+    assert_eq!((last.consumed, last.data.of(b"defgh")), (2, &b"de"[..]));
+    assert_eq!(last.state, BodyState::Finished);
+    assert!(decoder.is_finished());
+    assert!(BodyDecoder::new(Framing::None).is_finished());
+    assert!(BodyDecoder::new(Framing::Length(0)).is_finished());
+    let mut endless = BodyDecoder::until_close();
+    assert_eq!(endless.feed(b"abc").unwrap().data.len(), 3);
+    assert!(!endless.is_finished());
+}

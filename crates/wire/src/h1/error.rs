@@ -1,0 +1,169 @@
+//! Why a head was refused.
+
+use super::request::RequestHead;
+
+/// One variant for each cause; the client is to blame for all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum HeadError {
+    /// The method holds a byte other than an upper-case letter, `-` or `_`.
+    InvalidMethod,
+    /// The request line after the method does not follow the grammar.
+    InvalidRequestLine,
+    /// The major version is 2 or more.
+    InvalidVersion,
+    /// An HTTP/0.9 request with a method other than `GET`.
+    InvalidHttp09Method,
+    /// The request line is longer than `HeadRules::line_bytes_max`.
+    LineTooLong,
+    /// The host in an absolute request target is not one.
+    InvalidTargetHost,
+    /// A header line is longer than `HeadRules::line_bytes_max`.
+    FieldTooLong,
+    /// The whole head is longer than `HeadRules::head_bytes_max`.
+    HeadTooLarge,
+    /// More header lines than `HeadRules::fields_max`.
+    TooManyFields,
+    /// A header line with a byte no header line may hold: a control byte or a space in the name,
+    /// a NUL or a lone carriage return in the value, or an empty name.
+    InvalidField,
+    /// A second line of a header that may stand only once.
+    DuplicateField,
+    /// A second `Host` line.
+    DuplicateHost,
+    /// A `Host` that is not a host.
+    InvalidHost,
+    /// An HTTP/1.1 request without `Host`.
+    MissingHost,
+    /// A `Content-Length` that is not a decimal number below 2^63.
+    InvalidContentLength,
+    /// `Content-Length` and `Transfer-Encoding` in one head (RFC 9112 section 6.1).
+    LengthAndTransferEncoding,
+    /// A `Transfer-Encoding` other than exactly `chunked`.
+    UnknownTransferEncoding,
+    /// `Transfer-Encoding` in an HTTP/1.0 request.
+    TransferEncodingIn10,
+    /// `CONNECT` where it is not allowed.
+    ConnectRefused,
+    /// `CONNECT` with a body.
+    ConnectWithBody,
+    /// `TRACE`, never allowed.
+    TraceRefused,
+}
+
+impl HeadError {
+    /// Every cause, for tables and tests.
+    pub const ALL: [HeadError; 21] = [
+        HeadError::InvalidMethod,
+        HeadError::InvalidRequestLine,
+        HeadError::InvalidVersion,
+        HeadError::InvalidHttp09Method,
+        HeadError::LineTooLong,
+        HeadError::InvalidTargetHost,
+        HeadError::FieldTooLong,
+        HeadError::HeadTooLarge,
+        HeadError::TooManyFields,
+        HeadError::InvalidField,
+        HeadError::DuplicateField,
+        HeadError::DuplicateHost,
+        HeadError::InvalidHost,
+        HeadError::MissingHost,
+        HeadError::InvalidContentLength,
+        HeadError::LengthAndTransferEncoding,
+        HeadError::UnknownTransferEncoding,
+        HeadError::TransferEncodingIn10,
+        HeadError::ConnectRefused,
+        HeadError::ConnectWithBody,
+        HeadError::TraceRefused,
+    ];
+
+    /// The status nginx gives; 494 is its own code for a head that is too large, which is sent to
+    /// the client as 400.
+    #[must_use]
+    pub fn status(self) -> u16 {
+        match self {
+            HeadError::InvalidVersion => 505,
+            HeadError::LineTooLong => 414,
+            HeadError::FieldTooLong | HeadError::HeadTooLarge | HeadError::TooManyFields => 494,
+            HeadError::UnknownTransferEncoding => 501,
+            HeadError::ConnectRefused | HeadError::TraceRefused => 405,
+            _ => 400,
+        }
+    }
+
+    /// The opening words nginx logs for the cause; `write_log` adds what the client sent.
+    #[must_use]
+    pub fn reason(self) -> &'static str {
+        match self {
+            HeadError::InvalidMethod => "client sent invalid method",
+            HeadError::InvalidRequestLine => "client sent invalid request",
+            HeadError::InvalidVersion => "client sent invalid version",
+            HeadError::InvalidHttp09Method => "client sent invalid method in HTTP/0.9 request",
+            HeadError::LineTooLong => "client sent too long URI",
+            HeadError::InvalidTargetHost => "client sent invalid host in request line",
+            HeadError::FieldTooLong => "client sent too long header line",
+            HeadError::HeadTooLarge => "client sent too large request",
+            HeadError::TooManyFields => "client sent too many header lines",
+            HeadError::InvalidField => "client sent invalid header line",
+            HeadError::DuplicateField => "client sent duplicate header line",
+            HeadError::DuplicateHost => "client sent duplicate host header",
+            HeadError::InvalidHost => "client sent invalid host header",
+            HeadError::MissingHost => "client sent HTTP/1.1 request without \"Host\" header",
+            HeadError::InvalidContentLength => "client sent invalid \"Content-Length\" header",
+            HeadError::LengthAndTransferEncoding => {
+                "client sent \"Content-Length\" and \"Transfer-Encoding\" headers at the same time"
+            }
+            HeadError::UnknownTransferEncoding => "client sent unknown \"Transfer-Encoding\"",
+            HeadError::TransferEncodingIn10 => {
+                "client sent HTTP/1.0 request with \"Transfer-Encoding\" header"
+            }
+            HeadError::ConnectRefused => "client sent CONNECT method",
+            HeadError::ConnectWithBody => "client sent CONNECT request with body",
+            HeadError::TraceRefused => "client sent TRACE method",
+        }
+    }
+
+    /// Appends nginx's whole log message to `out`: the reason and, where nginx shows it, the part
+    /// of `buffer` that caused it. `head` is the one the failed parse was given.
+    pub fn write_log(self, buffer: &[u8], head: &RequestHead, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.reason().as_bytes());
+        let fault = head.fault();
+        match self {
+            HeadError::FieldTooLong => {
+                let line = fault.of(buffer);
+                let shown = &line[..line.len().min(SHOWN_BYTES_MAX)];
+                write_parts(out, &[b": \"", shown, b"...\""]);
+            }
+            HeadError::InvalidField => {
+                write_parts(out, &[b": \"", fault.of(buffer)]);
+                let byte = buffer.get(fault.end()).copied().unwrap_or_default();
+                let hex = b"0123456789abcdef";
+                let digits = [hex[usize::from(byte >> 4)], hex[usize::from(byte & 15)]];
+                write_parts(out, &[b"\\x", &digits, b"...\""]);
+            }
+            HeadError::DuplicateField | HeadError::DuplicateHost => {
+                let (Some(new), Some(old)) = (head.fields.last(), head.fault_previous()) else {
+                    return;
+                };
+                write_parts(
+                    out,
+                    &[b": \"", new.name.of(buffer), b": ", new.value.of(buffer)],
+                );
+                write_parts(out, &[b"\", previous value: \"", old.name.of(buffer)]);
+                write_parts(out, &[b": ", old.value.of(buffer), b"\""]);
+            }
+            HeadError::UnknownTransferEncoding => {
+                write_parts(out, &[b": \"", fault.of(buffer), b"\""]);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// nginx cuts the line it shows to its 2048-byte log record less 300.
+const SHOWN_BYTES_MAX: usize = 1748;
+
+fn write_parts(out: &mut Vec<u8>, parts: &[&[u8]]) {
+    for part in parts {
+        out.extend_from_slice(part);
+    }
+}

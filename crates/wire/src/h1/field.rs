@@ -1,0 +1,145 @@
+//! One header line.
+
+use super::known::Known;
+use crate::Span;
+
+/// A header line as spans of the head's buffer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Field {
+    /// The name as written, without the colon.
+    pub name: Span,
+    /// The value without the spaces around it.
+    pub value: Span,
+    /// What the name means here.
+    pub known: Known,
+    /// Whether the name holds only letters, digits and hyphens (and underscores where allowed).
+    pub valid: bool,
+    /// Whether the name holds an underscore.
+    pub underscore: bool,
+}
+
+/// Why a line cannot be parsed further.
+pub(crate) enum Stop {
+    /// The input ends before the line does.
+    More,
+    /// The line is refused because of the byte at this offset.
+    Bad(usize),
+}
+
+/// A parsed line of a header section.
+pub(crate) enum Line {
+    /// A header line; `odd` tells of bytes in the name other than letters, digits, `-` and `_`.
+    Field {
+        name: Span,
+        value: Span,
+        underscore: bool,
+        odd: bool,
+    },
+    /// The empty line that ends the section.
+    Empty,
+}
+
+/// Parses the header line that begins at `start`; returns it and the offset of the next one.
+///
+/// As in nginx only spaces are cut from a value, several carriage returns before a line feed and a
+/// lone line feed end a line, and a name without a colon is a header with an empty value. A line
+/// that begins with white space (obsolete folding) is refused.
+pub(crate) fn parse_line(bytes: &[u8], start: usize) -> Result<(Line, usize), Stop> {
+    let first = *bytes.get(start).ok_or(Stop::More)?;
+    if first == b'\r' || first == b'\n' {
+        let line_feed = if first == b'\r' { start + 1 } else { start };
+        return match bytes.get(line_feed) {
+            None => Err(Stop::More),
+            Some(b'\n') => Ok((Line::Empty, line_feed + 1)),
+            Some(_) => Err(Stop::Bad(line_feed)),
+        };
+    }
+    if first == b':' {
+        return Err(Stop::Bad(start));
+    }
+    let (colon, seen) = scan_name(bytes, start)?;
+    let name = Span::new(start, colon);
+    let (value, next) = match bytes[colon] {
+        b':' => parse_value(bytes, colon + 1)?,
+        _ => (Span::new(colon, colon), end_line(bytes, colon)?),
+    };
+    let (underscore, odd) = (seen & UNDERSCORE != 0, seen & ODD != 0);
+    Ok((
+        Line::Field {
+            name,
+            value,
+            underscore,
+            odd,
+        },
+        next,
+    ))
+}
+
+/// Walks over a name to the colon or the line's end; returns its offset and the classes seen.
+fn scan_name(bytes: &[u8], start: usize) -> Result<(usize, u8), Stop> {
+    let mut seen = 0;
+    for (index, &byte) in bytes.iter().enumerate().skip(start) {
+        let class = NAME_CLASS[usize::from(byte)];
+        if class >= ENDS {
+            return if class == ENDS {
+                Ok((index, seen))
+            } else {
+                Err(Stop::Bad(index))
+            };
+        }
+        seen |= class;
+    }
+    Err(Stop::More)
+}
+
+fn parse_value(bytes: &[u8], after_colon: usize) -> Result<(Span, usize), Stop> {
+    let mut start = after_colon;
+    while bytes.get(start) == Some(&b' ') {
+        start += 1;
+    }
+    let rest = bytes.get(start..).unwrap_or(&[]);
+    let mut end = start + memchr::memchr3(b'\r', b'\n', 0, rest).ok_or(Stop::More)?;
+    let next = end_line(bytes, end)?;
+    while end > start && bytes[end - 1] == b' ' {
+        end -= 1;
+    }
+    Ok((Span::new(start, end), next))
+}
+
+/// Passes the line's end, which must begin at `at`; returns the offset after it.
+fn end_line(bytes: &[u8], at: usize) -> Result<usize, Stop> {
+    let mut index = at;
+    while bytes.get(index) == Some(&b'\r') {
+        index += 1;
+    }
+    match bytes.get(index) {
+        None => Err(Stop::More),
+        Some(b'\n') => Ok(index + 1),
+        Some(_) => Err(Stop::Bad(index)),
+    }
+}
+
+const UNDERSCORE: u8 = 1;
+const ODD: u8 = 2;
+const ENDS: u8 = 4;
+const REFUSED: u8 = 8;
+
+/// 0 for letters, digits and hyphens.
+const NAME_CLASS: [u8; 256] = {
+    let mut table = [ODD; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let value = byte as u8;
+        if value.is_ascii_alphanumeric() || value == b'-' {
+            table[byte] = 0;
+        } else if value <= b' ' || value == 0x7f {
+            table[byte] = REFUSED;
+        }
+        byte += 1;
+    }
+    table[b'_' as usize] = UNDERSCORE;
+    table[b':' as usize] = ENDS;
+    table[b'\r' as usize] = ENDS;
+    table[b'\n' as usize] = ENDS;
+    table
+};

@@ -1,0 +1,30 @@
+//! HTTP/1: heads, framing and bodies (RFC 9112), both roles.
+//!
+//! Heads are parsed into spans of the caller's buffer and written straight onto a `Vec<u8>`; there
+//! is no header map. Deciding what a request means is not done here: the parser refuses what may
+//! not be understood in two ways, and reports the rest as it was written.
+
+mod body;
+mod chunked;
+mod error;
+mod field;
+mod known;
+mod method;
+mod request;
+mod request_line;
+mod writer;
+
+pub use body::{BodyDecoder, BodyEvent, BodyState};
+pub use chunked::{ChunkError, ChunkedDecoder, EXTENSION_BYTES_MAX, TRAILER_BYTES_MAX};
+pub use error::HeadError;
+pub use field::Field;
+pub use known::Known;
+pub use method::Method;
+pub use request::{
+    Connection, Framing, HeadRules, HeadStep, InvalidFields, RequestHead, parse_request,
+};
+pub use request_line::{TargetForm, Version};
+pub use writer::{
+    LAST_CHUNK, end, field, number_field, reason_phrase, request_line, status_line,
+    write_chunk_head,
+};

@@ -1,0 +1,529 @@
+//! Request heads, server role (RFC 9112 sections 2 to 6).
+//!
+//! `parse_request` reads a buffer from its first byte and stops at the end of the head. Called
+//! again with more bytes it goes on at the first line it has not yet seen whole, so a client that
+//! sends byte by byte costs time in proportion to what it sends. What may not be understood in two
+//! ways is refused here, in the order in which nginx would notice it.
+
+use super::error::HeadError;
+use super::field::{self, Field, Line};
+use super::known::Known;
+use super::method::Method;
+use super::request_line::{self, RequestLine, TargetForm, Version};
+use crate::{Span, host};
+
+#[cfg(test)]
+mod tests;
+
+/// What is done with header lines whose names hold other bytes than letters, digits and hyphens
+/// (`ignore_invalid_headers`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InvalidFields {
+    /// They are left out, and remembered in `RequestHead::ignored` for the log.
+    #[default]
+    Ignore,
+    /// They are kept, with `Field::valid` unset.
+    Keep,
+}
+
+/// Limits and choices a head is parsed under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeadRules {
+    /// Longest request or header line in bytes, line end included (`large_client_header_buffers`,
+    /// or `client_header_buffer_size` where that is larger).
+    pub line_bytes_max: usize,
+    /// Longest head in bytes, from the request line to the empty line.
+    pub head_bytes_max: usize,
+    /// Most header lines (`max_headers`); left-out ones do not count.
+    pub fields_max: usize,
+    /// `ignore_invalid_headers`
+    pub invalid_fields: InvalidFields,
+    /// Whether an underscore is as good as a hyphen (`underscores_in_headers`).
+    pub underscores: bool,
+    /// Whether `CONNECT` is taken (`allow_connect`).
+    pub connect: bool,
+}
+
+impl Default for HeadRules {
+    /// nginx's defaults: a buffer of 1k and four of 8k, 1000 lines.
+    fn default() -> HeadRules {
+        HeadRules {
+            line_bytes_max: 8 * 1024,
+            head_bytes_max: 33 * 1024,
+            fields_max: 1000,
+            invalid_fields: InvalidFields::Ignore,
+            underscores: false,
+            connect: false,
+        }
+    }
+}
+
+/// How far the head is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadStep {
+    /// The head is whole; it takes `RequestHead::head_len` bytes.
+    Complete,
+    /// The empty line has not come yet.
+    Incomplete {
+        /// To be passed to the next call, with the same head and a buffer that begins with the
+        /// same bytes.
+        scanned: usize,
+    },
+}
+
+/// How the end of the body is told (RFC 9112 section 6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Framing {
+    /// No body.
+    #[default]
+    None,
+    /// `Content-Length`, in bytes.
+    Length(u64),
+    /// `Transfer-Encoding: chunked`
+    Chunked,
+}
+
+/// What `Connection` says. As in nginx the words are looked for anywhere in the value, `close`
+/// wins over `keep-alive` within a line, and a later line wins over an earlier one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Connection {
+    /// `close`
+    pub close: bool,
+    /// `keep-alive`
+    pub keep_alive: bool,
+    /// `upgrade`
+    pub upgrade: bool,
+}
+
+/// A request head as spans of the caller's buffer; to be reused from request to request.
+#[derive(Clone, Debug, Default)]
+pub struct RequestHead {
+    /// The method.
+    pub method: Method,
+    /// The method as written.
+    pub method_span: Span,
+    /// The whole request line without its line end.
+    pub line: Span,
+    /// The request target as written.
+    pub target: Span,
+    /// The form of the target.
+    pub form: TargetForm,
+    /// Path, query and fragment as written, without scheme and authority: nginx's `$request_uri`.
+    pub origin: Span,
+    /// The raw path, without query and fragment; `/` if the target has none.
+    pub path: Span,
+    /// Whether the path is in normal form as it stands, so that it needs no
+    /// [`normalise`](crate::target::normalise).
+    pub path_clean: bool,
+    /// The raw query without the question mark and the fragment; `None` without question mark.
+    pub query: Option<Span>,
+    /// The version the message is handled as.
+    pub version: Version,
+    /// The protocol as written; empty in HTTP/0.9.
+    pub protocol: Span,
+    /// The header lines in order.
+    pub fields: Vec<Field>,
+    /// Header lines left out because of their names, at most the first 32, for the log.
+    pub ignored: Vec<Span>,
+    /// Bytes the head takes in the buffer, with empty lines before it and the one after it.
+    pub head_len: usize,
+    /// How the end of the body is told.
+    pub framing: Framing,
+    /// What `Connection` says.
+    pub connection: Connection,
+    /// Whether the client waits for `100 Continue` (RFC 9110 section 10.1.1).
+    pub expect_continue: bool,
+    /// The host the request is for, from the target or else from `Host`, without port and final
+    /// dot; in the case it was written in.
+    pub host: Option<Span>,
+    /// Port that came with the host; 0 if none.
+    pub host_port: u16,
+    /// Whether the host holds upper-case letters.
+    pub host_upper: bool,
+    seen: u64,
+    resume: usize,
+    line_start: usize,
+    line_done: bool,
+    fault: Span,
+    fault_previous: usize,
+}
+
+impl RequestHead {
+    /// Empties the head and keeps its memory.
+    pub fn clear(&mut self) {
+        let (mut fields, mut ignored) = (
+            std::mem::take(&mut self.fields),
+            std::mem::take(&mut self.ignored),
+        );
+        fields.clear();
+        ignored.clear();
+        *self = RequestHead {
+            fields,
+            ignored,
+            ..RequestHead::default()
+        };
+    }
+
+    /// The first line of a known name.
+    #[must_use]
+    pub fn find(&self, known: Known) -> Option<&Field> {
+        if self.seen & known.bit() == 0 {
+            return None;
+        }
+        self.fields.iter().find(|field| field.known == known)
+    }
+
+    /// The first line whose name equals `name` in any case; `buffer` is the one parsed.
+    #[must_use]
+    pub fn find_name(&self, buffer: &[u8], name: &[u8]) -> Option<&Field> {
+        self.fields
+            .iter()
+            .find(|field| field.name.of(buffer).eq_ignore_ascii_case(name))
+    }
+
+    /// Whether the client lets the connection live on after the response (RFC 9112 section 9.3).
+    #[must_use]
+    pub fn keep_alive(&self) -> bool {
+        match self.connection {
+            Connection { close: true, .. } => false,
+            Connection {
+                keep_alive: true, ..
+            } => true,
+            _ => self.version == Version::Http11,
+        }
+    }
+
+    /// What a refused head was refused for: the header line up to the offending byte, or the
+    /// value. Meant for [`HeadError::write_log`].
+    #[must_use]
+    pub fn fault(&self) -> Span {
+        self.fault
+    }
+
+    /// The earlier line of a refused duplicate, which is the last of `fields`.
+    #[must_use]
+    pub fn fault_previous(&self) -> Option<&Field> {
+        self.fields.get(self.fault_previous)
+    }
+}
+
+/// Parses the request head at the start of `buffer`, after any empty lines.
+///
+/// `scanned` is 0 for a new head and otherwise what the last call returned. What is malformed is
+/// reported as soon as it is there, even if the head is not whole; `head` then keeps what was
+/// understood, for the log. An HTTP/0.9 request ends with its line.
+///
+/// # Errors
+/// One [`HeadError`] for each cause.
+pub fn parse_request(
+    buffer: &[u8],
+    scanned: usize,
+    rules: &HeadRules,
+    head: &mut RequestHead,
+) -> Result<HeadStep, HeadError> {
+    if scanned == 0 || head.resume > buffer.len() {
+        head.clear();
+    }
+    let more = HeadStep::Incomplete {
+        scanned: buffer.len(),
+    };
+    if !head.line_done && !take_request_line(buffer, rules, head)? {
+        return Ok(more);
+    }
+    if head.version == Version::Http09 {
+        head.head_len = head.resume;
+        return Ok(HeadStep::Complete);
+    }
+    if !take_fields(buffer, rules, head)? {
+        return Ok(more);
+    }
+    finish(buffer, rules, head)?;
+    Ok(HeadStep::Complete)
+}
+
+/// Parses the request line if it is whole; `false` asks for more bytes.
+fn take_request_line(
+    buffer: &[u8],
+    rules: &HeadRules,
+    head: &mut RequestHead,
+) -> Result<bool, HeadError> {
+    let mut start = head.resume;
+    while matches!(buffer.get(start), Some(b'\r' | b'\n')) {
+        start += 1;
+    }
+    if start > rules.head_bytes_max {
+        return Err(HeadError::HeadTooLarge);
+    }
+    head.resume = start;
+    head.line_start = start;
+    let limit = start.saturating_add(rules.line_bytes_max.min(rules.head_bytes_max));
+    let window = &buffer[..buffer.len().min(limit)];
+    let mut parts = RequestLine::default();
+    let result = request_line::parse(window, start, &mut parts);
+    if result.is_err() && parts.line.is_empty() {
+        parts.line = started_line(window, start);
+    }
+    head.method = parts.method;
+    head.method_span = parts.method_span;
+    head.line = parts.line;
+    head.target = parts.target;
+    head.form = parts.form;
+    head.origin = parts.origin;
+    head.path = parts.path;
+    head.path_clean = parts.path_clean;
+    head.query = parts.query;
+    head.version = parts.version;
+    head.protocol = parts.protocol;
+    match result {
+        Ok(next) => {
+            head.resume = next;
+            head.line_done = true;
+        }
+        Err(request_line::Stop::Refused(error)) => return Err(error),
+        Err(request_line::Stop::More) if buffer.len() >= limit => {
+            return Err(HeadError::LineTooLong);
+        }
+        Err(request_line::Stop::More) => return Ok(false),
+    }
+    if let TargetForm::Absolute { authority, .. } | TargetForm::Authority { authority } = head.form
+    {
+        take_host(buffer, authority, head).map_err(|_| HeadError::InvalidTargetHost)?;
+    }
+    Ok(true)
+}
+
+/// As much of an unfinished or refused request line as is there, for the log.
+fn started_line(window: &[u8], start: usize) -> Span {
+    let rest = window.get(start..).unwrap_or(&[]);
+    let len = memchr::memchr2(b'\r', b'\n', rest).unwrap_or(rest.len());
+    Span::new(start, start + len)
+}
+
+/// Parses header lines up to the empty one; `false` asks for more bytes.
+fn take_fields(
+    buffer: &[u8],
+    rules: &HeadRules,
+    head: &mut RequestHead,
+) -> Result<bool, HeadError> {
+    let head_limit = head.line_start.saturating_add(rules.head_bytes_max);
+    loop {
+        let start = head.resume;
+        let limit = start.saturating_add(rules.line_bytes_max).min(head_limit);
+        let window = &buffer[..buffer.len().min(limit)];
+        let (line, next) = match field::parse_line(window, start) {
+            Ok(parsed) => parsed,
+            Err(field::Stop::Bad(at)) => {
+                head.fault = Span::new(start, at);
+                return Err(HeadError::InvalidField);
+            }
+            Err(field::Stop::More) if buffer.len() < limit => return Ok(false),
+            Err(field::Stop::More) => {
+                head.fault = Span::new(start, limit);
+                let by_line = limit < head_limit;
+                let error = if by_line {
+                    HeadError::FieldTooLong
+                } else {
+                    HeadError::HeadTooLarge
+                };
+                return Err(error);
+            }
+        };
+        head.resume = next;
+        match line {
+            Line::Field {
+                name,
+                value,
+                underscore,
+                odd,
+            } => {
+                let valid = !odd && (rules.underscores || !underscore);
+                if !valid && rules.invalid_fields == InvalidFields::Ignore {
+                    ignore(head, Span::new(name.start(), value.end()));
+                    continue;
+                }
+                let known = Known::of(name.of(buffer));
+                let field = Field {
+                    name,
+                    value,
+                    known,
+                    valid,
+                    underscore,
+                };
+                take_field(buffer, rules, field, head)?;
+            }
+            Line::Empty => {
+                head.head_len = next;
+                return Ok(true);
+            }
+        }
+    }
+}
+
+/// Most left-out lines that are kept for the log of one request.
+const IGNORED_MAX: usize = 32;
+
+#[cold]
+fn ignore(head: &mut RequestHead, line: Span) {
+    if head.ignored.len() < IGNORED_MAX {
+        head.ignored.push(line);
+    }
+}
+
+fn take_field(
+    buffer: &[u8],
+    rules: &HeadRules,
+    field: Field,
+    head: &mut RequestHead,
+) -> Result<(), HeadError> {
+    if head.fields.len() >= rules.fields_max {
+        return Err(HeadError::TooManyFields);
+    }
+    head.fields.push(field);
+    let bit = field.known.bit();
+    if bit & ACTED_ON == 0 {
+        head.seen |= bit;
+        return Ok(());
+    }
+    if bit & UNIQUE & head.seen != 0 {
+        let earlier = head
+            .fields
+            .iter()
+            .position(|earlier| earlier.known == field.known);
+        head.fault_previous = earlier.unwrap_or_default();
+        return Err(match field.known {
+            Known::Host => HeadError::DuplicateHost,
+            _ => HeadError::DuplicateField,
+        });
+    }
+    head.seen |= bit;
+    match field.known {
+        Known::Host => take_host(buffer, field.value, head).map_err(|_| HeadError::InvalidHost),
+        Known::Connection => {
+            take_connection(field.value.of(buffer), &mut head.connection);
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The names nginx takes only once.
+const UNIQUE: u64 = bits(&[
+    Known::Host,
+    Known::IfModifiedSince,
+    Known::IfUnmodifiedSince,
+    Known::IfMatch,
+    Known::IfNoneMatch,
+    Known::ContentLength,
+    Known::ContentRange,
+    Known::IfRange,
+    Known::TransferEncoding,
+    Known::Expect,
+    Known::Authorization,
+    Known::ProxyAuthorization,
+]);
+
+const ACTED_ON: u64 = UNIQUE | bits(&[Known::Connection]);
+
+const fn bits(names: &[Known]) -> u64 {
+    let mut set = 0;
+    let mut index = 0;
+    while index < names.len() {
+        set |= 1u64 << (names[index] as u8);
+        index += 1;
+    }
+    set
+}
+
+/// Checks a host, and notes it unless the target has already given one.
+fn take_host(buffer: &[u8], written: Span, head: &mut RequestHead) -> Result<(), host::HostError> {
+    let host = host::validate(written.of(buffer))?;
+    if head.host.is_none() {
+        head.host = Some(Span::new(written.start(), written.start() + host.len));
+        head.host_port = host.port;
+        head.host_upper = host.upper;
+    }
+    Ok(())
+}
+
+pub(super) fn take_connection(value: &[u8], connection: &mut Connection) {
+    connection.upgrade |= contains(value, b"upgrade");
+    if contains(value, b"close") {
+        connection.close = true;
+        connection.keep_alive = false;
+    } else if contains(value, b"keep-alive") {
+        connection.close = false;
+        connection.keep_alive = true;
+    }
+}
+
+fn contains(value: &[u8], word: &[u8]) -> bool {
+    value.len() >= word.len()
+        && value
+            .windows(word.len())
+            .any(|window| window.eq_ignore_ascii_case(word))
+}
+
+/// What can only be told from the whole head.
+fn finish(buffer: &[u8], rules: &HeadRules, head: &mut RequestHead) -> Result<(), HeadError> {
+    if head.version == Version::Http11 && head.seen & Known::Host.bit() == 0 {
+        return Err(HeadError::MissingHost);
+    }
+    if head.seen & TOLD_AT_END != 0 {
+        finish_framing(buffer, head)?;
+        head.expect_continue = head.version == Version::Http11
+            && head
+                .find(Known::Expect)
+                .is_some_and(|field| field.value.of(buffer).eq_ignore_ascii_case(b"100-continue"));
+    }
+    match head.method {
+        Method::Connect if head.version != Version::Http11 || !rules.connect => {
+            Err(HeadError::ConnectRefused)
+        }
+        Method::Connect if !matches!(head.framing, Framing::None | Framing::Length(0)) => {
+            Err(HeadError::ConnectWithBody)
+        }
+        Method::Trace => Err(HeadError::TraceRefused),
+        _ => Ok(()),
+    }
+}
+
+const TOLD_AT_END: u64 = bits(&[Known::ContentLength, Known::TransferEncoding, Known::Expect]);
+
+fn finish_framing(buffer: &[u8], head: &mut RequestHead) -> Result<(), HeadError> {
+    if let Some(field) = head.find(Known::ContentLength) {
+        let length = parse_length(field.value.of(buffer));
+        head.framing = Framing::Length(length.ok_or(HeadError::InvalidContentLength)?);
+    }
+    if let Some(field) = head.find(Known::TransferEncoding) {
+        let value = field.value;
+        if head.version < Version::Http11 {
+            return Err(HeadError::TransferEncodingIn10);
+        }
+        if !value.of(buffer).eq_ignore_ascii_case(b"chunked") {
+            head.fault = value;
+            return Err(HeadError::UnknownTransferEncoding);
+        }
+        if head.framing != Framing::None {
+            return Err(HeadError::LengthAndTransferEncoding);
+        }
+        head.framing = Framing::Chunked;
+    }
+    Ok(())
+}
+
+/// A decimal number below 2^63; nothing but digits (RFC 9110 section 8.6).
+pub(super) fn parse_length(text: &[u8]) -> Option<u64> {
+    if text.is_empty() {
+        return None;
+    }
+    let mut length: i64 = 0;
+    for byte in text {
+        if !byte.is_ascii_digit() {
+            return None;
+        }
+        length = length
+            .checked_mul(10)?
+            .checked_add(i64::from(byte - b'0'))?;
+    }
+    u64::try_from(length).ok()
+}

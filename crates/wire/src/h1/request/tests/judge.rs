@@ -1,0 +1,89 @@
+//! httparse as judge: where both parsers take a head, they must find the same in it.
+
+use super::*;
+
+const SEEDS: &[&str] = &[
+    "GET / HTTP/1.1\r\nHost: localhost:8080\r\n\r\n",
+    "GET /a/b?c=d HTTP/1.1\r\nHost: h\r\nUser-Agent: curl/8.5.0\r\nAccept: */*\r\n\r\n",
+    "POST /form HTTP/1.1\r\nHost: h\r\nContent-Type: text/plain\r\nContent-Length: 11\r\n\r\n",
+    "GET http://example.com/x HTTP/1.0\r\nConnection: keep-alive\r\nCookie: a=b; c=d\r\n\r\n",
+    "PUT /x HTTP/1.1\nHost: h\nTransfer-Encoding: chunked\nExpect: 100-continue\n\n",
+    "GET /%7Euser/../x HTTP/1.1\r\nHost:h\r\nRange: bytes=0-5 \r\nIf-None-Match: \"x\"\r\n\r\n",
+];
+
+/// A fixed sequence (splitmix64), so that a failure shows again.
+struct Sequence(u64);
+
+impl Sequence {
+    fn next(&mut self, below: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) % below as u64) as usize
+    }
+}
+
+#[test]
+fn heads_both_take_are_read_alike() {
+    let mut sequence = Sequence(1);
+    let mut both = 0;
+    for round in 0..30_000 {
+        let mut text = SEEDS[round % SEEDS.len()].as_bytes().to_vec();
+        for _ in 0..sequence.next(4) {
+            let at = sequence.next(text.len());
+            match sequence.next(3) {
+                0 => text[at] = b" \r\n:\t/AZaz09_.%?#\0\x7f\x80"[sequence.next(20)],
+                1 => drop(text.remove(at)),
+                _ => text.insert(at, text[sequence.next(text.len())]),
+            }
+        }
+        both += usize::from(compare(&text));
+    }
+    assert!(both > 5_000, "{both}");
+}
+
+fn compare(text: &[u8]) -> bool {
+    let rules = HeadRules {
+        invalid_fields: InvalidFields::Keep,
+        ..HeadRules::default()
+    };
+    let mut head = RequestHead::default();
+    let ours = parse_request(text, 0, &rules, &mut head);
+    let mut fields = [httparse::EMPTY_HEADER; 64];
+    let mut theirs = httparse::Request::new(&mut fields);
+    let Ok(httparse::Status::Complete(len)) = theirs.parse(text) else {
+        return false;
+    };
+    if ours != Ok(HeadStep::Complete) || head.version == Version::Http09 {
+        return false;
+    }
+    let shown = String::from_utf8_lossy(text);
+    assert_eq!(head.head_len, len, "{shown:?}");
+    assert_eq!(
+        head.method_span.of(text),
+        theirs.method.unwrap().as_bytes(),
+        "{shown:?}"
+    );
+    assert_eq!(
+        head.target.of(text),
+        theirs.path.unwrap().as_bytes(),
+        "{shown:?}"
+    );
+    assert_eq!(
+        head.version == Version::Http11,
+        theirs.version == Some(1),
+        "{shown:?}"
+    );
+    assert_eq!(head.fields.len(), theirs.headers.len(), "{shown:?}");
+    for (ours, theirs) in head.fields.iter().zip(theirs.headers.iter()) {
+        assert_eq!(ours.name.of(text), theirs.name.as_bytes(), "{shown:?}");
+        // httparse cuts tabs from a value, nginx does not.
+        assert_eq!(
+            ours.value.of(text).trim_ascii(),
+            theirs.value.trim_ascii(),
+            "{shown:?}"
+        );
+    }
+    true
+}
