@@ -1,0 +1,103 @@
+//! Configuration errors: nginx's words, then ` in FILE:LINE`. Every one is fatal to a start.
+
+use std::fmt;
+
+use crate::source::Sources;
+use crate::tree::{FileId, Span};
+
+/// How many errors are kept: beyond that they are echoes of one mistake, not help.
+pub(crate) const ERRORS_MAX: usize = 100;
+
+/// One mistake in the configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfError {
+    /// What is wrong, in nginx's words where nginx has some.
+    pub message: String,
+    /// The file and the line; `None` for the main file itself and for the command line.
+    pub place: Option<(String, u32)>,
+}
+
+impl ConfError {
+    /// An error at a place, whose file is named by `sources`.
+    pub(crate) fn at(sources: &Sources, span: Span, message: String) -> ConfError {
+        ConfError::named(sources.name(span.file), span, message)
+    }
+
+    /// An error in a file of this name; a `-g` text has no name but says so.
+    pub(crate) fn named(file: Option<&str>, span: Span, message: String) -> ConfError {
+        if span.file == FileId::COMMAND_LINE {
+            return ConfError {
+                message: format!("{message} in command line"),
+                place: None,
+            };
+        }
+        ConfError {
+            message,
+            place: file.map(|file| (file.to_owned(), span.line)),
+        }
+    }
+}
+
+impl fmt::Display for ConfError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)?;
+        match &self.place {
+            Some((file, line)) => write!(formatter, " in {file}:{line}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for ConfError {}
+
+/// All the mistakes that were found, in reading order; never empty when returned as an error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Errors(pub Vec<ConfError>);
+
+impl fmt::Display for Errors {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, error) in self.0.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "\n" };
+            write!(formatter, "{separator}{error}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Errors {}
+
+impl From<ConfError> for Errors {
+    fn from(error: ConfError) -> Errors {
+        Errors(vec![error])
+    }
+}
+
+/// Errors on their way, each with its place in reading order; limited to [`ERRORS_MAX`].
+#[derive(Default)]
+pub(crate) struct Collector {
+    errors: Vec<(u32, ConfError)>,
+}
+
+impl Collector {
+    pub(crate) fn push(&mut self, sequence: u32, error: ConfError) {
+        if !self.is_full() {
+            self.errors.push((sequence, error));
+        }
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.errors.len() >= ERRORS_MAX
+    }
+
+    /// `Ok` when nothing was collected, else the errors in reading order.
+    pub(crate) fn finish(mut self) -> Result<(), Errors> {
+        if self.errors.is_empty() {
+            return Ok(());
+        }
+        self.errors.sort_by_key(|(sequence, _)| *sequence);
+        self.errors.truncate(ERRORS_MAX);
+        Err(Errors(
+            self.errors.into_iter().map(|(_, error)| error).collect(),
+        ))
+    }
+}

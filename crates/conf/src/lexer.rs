@@ -1,0 +1,357 @@
+//! Bytes to words, one byte at a time, by the rules of nginx's reader.
+//!
+//! The same states, the same limit and the same line numbers, so that a text which nginx refuses
+//! is refused here with the same words. Unlike nginx it goes on after a mistake: what was wrong
+//! is noted in [`Lexer::problems`] and the directive is marked broken. It must not look at names.
+//!
+//! ```text
+//!          '#' ┌─────────┐ LF
+//!       ┌─────►│ Comment │────────┐
+//!       │      └─────────┘        ▼
+//!   ┌───────┐   any other    ┌───────┐  space ; {
+//!   │ Space │───────────────►│ Plain │────────────► word
+//!   └───────┘                └───────┘
+//!       │ quote ┌───────┐ same quote ┌────────────┐ space ; { )
+//!       └──────►│ Quote │───────────►│ AfterQuote │────────────► Space
+//!               └───────┘    word    └────────────┘
+//! ```
+
+use crate::text::text_of;
+use crate::tree::{FileId, Span, Word};
+
+/// The longest run of bytes nginx holds for one word, its terminator included.
+pub const TOKEN_BYTES_MAX: usize = 4096;
+
+/// How much of a word that is too long is shown, as in nginx.
+const SHOWN_BYTES: usize = 10;
+
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// What the lexer found next.
+pub(crate) enum Token {
+    /// Words up to `;` or `{`.
+    Directive(Draft),
+    /// A `}`; `clean` unless it cut a directive short and that was noted.
+    BlockEnd { clean: bool },
+    /// The end of the text; `clean` unless something was wrong with it and was noted.
+    End { clean: bool },
+}
+
+/// The words of one directive.
+pub(crate) struct Draft {
+    /// Its words; empty only when `broken`.
+    pub(crate) words: Vec<Word>,
+    /// A mistake in it was noted: it is to be read over.
+    pub(crate) broken: bool,
+    /// Whether `{` ended it, not `;`.
+    pub(crate) opens_block: bool,
+}
+
+/// A reader over one text.
+pub(crate) struct Lexer<'a> {
+    bytes: &'a [u8],
+    file: FileId,
+    position: usize,
+    line: u32,
+    given_up: bool,
+    /// The mistakes noted since they were last taken: line and message.
+    pub(crate) problems: Vec<(u32, String)>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Space,
+    Comment,
+    Plain,
+    Quote(u8),
+    AfterQuote,
+}
+
+/// What is known of the directive being read.
+struct Run {
+    state: State,
+    /// The byte before was a backslash.
+    escaped: bool,
+    /// The byte before was `$`, or `{` after one: a brace now belongs to a variable's name.
+    variable: bool,
+    start: usize,
+    start_line: u32,
+    words: Vec<Word>,
+    broken: bool,
+}
+
+impl<'a> Lexer<'a> {
+    /// A reader over a file's bytes; a byte order mark in front is passed over.
+    pub(crate) fn of_file(bytes: &'a [u8], file: FileId) -> Lexer<'a> {
+        let position = if bytes.starts_with(BYTE_ORDER_MARK) {
+            BYTE_ORDER_MARK.len()
+        } else {
+            0
+        };
+        Lexer {
+            bytes,
+            file,
+            position,
+            line: 1,
+            given_up: false,
+            problems: Vec::new(),
+        }
+    }
+
+    /// A reader over the text of `-g`, where words may have any length.
+    pub(crate) fn of_command_line(text: &'a str) -> Lexer<'a> {
+        let file = FileId::COMMAND_LINE;
+        let bytes = text.as_bytes();
+        Lexer {
+            bytes,
+            file,
+            position: 0,
+            line: 0,
+            given_up: false,
+            problems: Vec::new(),
+        }
+    }
+
+    /// The place where the lexer stands.
+    pub(crate) fn span(&self) -> Span {
+        Span {
+            file: self.file,
+            line: self.line,
+        }
+    }
+
+    /// Leaves the rest of the text unread; from now on there is only an unclean end.
+    pub(crate) fn give_up(&mut self) {
+        self.given_up = true;
+    }
+
+    /// Reads up to the next `;`, `{`, `}` or the end.
+    pub(crate) fn next(&mut self) -> Token {
+        let mut run = Run {
+            state: State::Space,
+            escaped: false,
+            variable: false,
+            start: self.position,
+            start_line: self.line,
+            words: Vec::new(),
+            broken: false,
+        };
+        loop {
+            if self.given_up {
+                return Token::End { clean: false };
+            }
+            let Some(&byte) = self.bytes.get(self.position) else {
+                return self.end(&run);
+            };
+            if self.position - run.start == TOKEN_BYTES_MAX && self.is_file() {
+                self.too_long(&mut run);
+                continue;
+            }
+            self.position += 1;
+            if byte == b'\n' {
+                self.line += 1;
+            }
+            if let Some(token) = self.step(&mut run, byte) {
+                return token;
+            }
+        }
+    }
+
+    fn step(&mut self, run: &mut Run, byte: u8) -> Option<Token> {
+        if run.escaped {
+            run.escaped = false;
+            return None;
+        }
+        match run.state {
+            State::Comment => {
+                if byte == b'\n' {
+                    run.state = State::Space;
+                    run.start = self.position - 1;
+                }
+                None
+            }
+            State::Space => self.at_space(run, byte),
+            State::AfterQuote => self.after_quote(run, byte),
+            State::Plain | State::Quote(_) => self.in_word(run, byte),
+        }
+    }
+
+    fn at_space(&mut self, run: &mut Run, byte: u8) -> Option<Token> {
+        run.start = self.position - 1;
+        run.start_line = self.line;
+        run.state = match byte {
+            b' ' | b'\t' | b'\r' | b'\n' => State::Space,
+            b';' if run.words.is_empty() => {
+                self.unexpected();
+                State::Space
+            }
+            b'{' if run.words.is_empty() => {
+                self.unexpected();
+                run.broken = true;
+                return Some(finish(run, true));
+            }
+            b';' | b'{' => return Some(finish(run, byte == b'{')),
+            b'}' => {
+                let clean = run.words.is_empty();
+                if !clean {
+                    self.unexpected();
+                }
+                return Some(Token::BlockEnd { clean });
+            }
+            b'#' => State::Comment,
+            b'"' | b'\'' => {
+                run.start += 1;
+                State::Quote(byte)
+            }
+            b'\\' => {
+                run.escaped = true;
+                State::Plain
+            }
+            b'$' => {
+                run.variable = true;
+                State::Plain
+            }
+            _ => State::Plain,
+        };
+        None
+    }
+
+    fn after_quote(&mut self, run: &mut Run, byte: u8) -> Option<Token> {
+        match byte {
+            b' ' | b'\t' | b'\r' | b'\n' => {
+                run.state = State::Space;
+                None
+            }
+            b';' | b'{' => Some(finish(run, byte == b'{')),
+            b')' | b'}' => self.at_space(run, byte),
+            _ => {
+                self.unexpected();
+                run.broken = true;
+                self.at_space(run, byte)
+            }
+        }
+    }
+
+    fn in_word(&mut self, run: &mut Run, byte: u8) -> Option<Token> {
+        if byte == b'{' && run.variable {
+            return None;
+        }
+        run.variable = byte == b'$';
+        if byte == b'\\' {
+            run.escaped = true;
+            return None;
+        }
+        let quote = match run.state {
+            State::Quote(quote) => Some(quote),
+            _ => None,
+        };
+        let ends = match quote {
+            Some(quote) => byte == quote,
+            None => matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b';' | b'{'),
+        };
+        if !ends {
+            return None;
+        }
+        let raw = &self.bytes[run.start..self.position - 1];
+        run.words.push(Word {
+            text: text_of(&unescape(raw)),
+            quoted: quote.is_some(),
+            span: Span {
+                file: self.file,
+                line: run.start_line,
+            },
+        });
+        run.state = if quote.is_some() {
+            State::AfterQuote
+        } else {
+            State::Space
+        };
+        match byte {
+            b';' | b'{' => Some(finish(run, byte == b'{')),
+            _ => None,
+        }
+    }
+
+    fn end(&mut self, run: &Run) -> Token {
+        let between = matches!(run.state, State::Space | State::Comment);
+        if run.words.is_empty() && between {
+            return Token::End { clean: true };
+        }
+        let message = if self.is_file() {
+            "unexpected end of file, expecting \";\" or \"}\""
+        } else {
+            "unexpected end of parameter, expecting \";\""
+        };
+        self.problems.push((self.line, message.to_owned()));
+        self.give_up();
+        Token::End { clean: false }
+    }
+
+    fn too_long(&mut self, run: &mut Run) {
+        let message = match run.state {
+            State::Quote(quote) => {
+                // Quotes are inside out from here on: whatever follows would mislead.
+                self.give_up();
+                format!(
+                    "too long parameter, probably missing terminating \"{}\" character",
+                    char::from(quote)
+                )
+            }
+            _ => {
+                let shown = &self.bytes[run.start..run.start + SHOWN_BYTES];
+                format!("too long parameter \"{}...\" started", text_of(shown))
+            }
+        };
+        self.problems.push((run.start_line, message));
+        run.broken = true;
+        // The rest of the word is read over; it is noted again if it is as long once more.
+        run.start = self.position;
+    }
+
+    /// Notes the character just read as out of place, whole when it is UTF-8.
+    fn unexpected(&mut self) {
+        let start = self.position - 1;
+        let rest = &self.bytes[start..self.bytes.len().min(start + 4)];
+        let whole = rest
+            .utf8_chunks()
+            .next()
+            .and_then(|chunk| chunk.valid().chars().next());
+        let shown = match whole {
+            Some(character) => character.to_string(),
+            None => text_of(&rest[..1]),
+        };
+        self.problems
+            .push((self.line, format!("unexpected \"{shown}\"")));
+    }
+
+    fn is_file(&self) -> bool {
+        self.file != FileId::COMMAND_LINE
+    }
+}
+
+fn finish(run: &mut Run, opens_block: bool) -> Token {
+    let words = std::mem::take(&mut run.words);
+    Token::Directive(Draft {
+        words,
+        broken: run.broken,
+        opens_block,
+    })
+}
+
+/// Resolves `\"`, `\'`, `\\`, `\t`, `\r` and `\n`; any other backslash stays.
+fn unescape(raw: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(raw.len());
+    let mut index = 0;
+    while let Some(&byte) = raw.get(index) {
+        let resolved = match (byte, raw.get(index + 1)) {
+            (b'\\', Some(&next @ (b'"' | b'\'' | b'\\'))) => Some(next),
+            (b'\\', Some(b't')) => Some(b'\t'),
+            (b'\\', Some(b'r')) => Some(b'\r'),
+            (b'\\', Some(b'n')) => Some(b'\n'),
+            _ => None,
+        };
+        bytes.push(resolved.unwrap_or(byte));
+        index += if resolved.is_some() { 2 } else { 1 };
+    }
+    bytes
+}

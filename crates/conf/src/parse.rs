@@ -1,0 +1,285 @@
+//! Words to a tree, `include` resolved. Names other than `include` mean nothing here.
+//!
+//! Reading goes on after a mistake, at the next `;` or `}`, so that one run shows what one run
+//! can show. Depth and number of files are limited: a tree must fit the stack that drops it.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::{Collector, ConfError, Errors};
+use crate::glob;
+use crate::lexer::{Draft, Lexer, Token};
+use crate::source::{Loader, Sources};
+use crate::text::text_of;
+use crate::tree::{Directive, FileId, Span, Tree, Word};
+
+/// How deep files may include each other; real ones do so 4 or 5 deep.
+pub const INCLUDE_DEPTH_MAX: usize = 32;
+
+/// How many times a file may be included in all: room for every site of a large host, and an end
+/// for files that include each other under ever new names.
+pub const INCLUDES_MAX: usize = 100_000;
+
+/// How deep blocks may be nested, over all files: what recursion over the tree must bear.
+pub const BLOCK_DEPTH_MAX: usize = 100;
+
+const IS_A_DIRECTORY: i32 = 21;
+const INVALID_ARGUMENT: i32 = 22;
+
+/// Parses the text of `-g`, then the main file with everything it includes.
+///
+/// Paths of `include` are relative to the main file's folder.
+///
+/// # Errors
+/// All the mistakes that can be found in one reading.
+pub fn parse(loader: &dyn Loader, main: &Path, globals: Option<&str>) -> Result<Tree, Errors> {
+    let (tree, errors) = parse_all(loader, main, globals);
+    errors.finish().map(|()| tree)
+}
+
+/// As [`parse`], but hands out what could be read even when there were mistakes.
+pub(crate) fn parse_all(
+    loader: &dyn Loader,
+    main: &Path,
+    globals: Option<&str>,
+) -> (Tree, Collector) {
+    let mut parser = Parser {
+        loader,
+        folder: main.parent().unwrap_or(Path::new("")),
+        sources: Sources::default(),
+        errors: Collector::default(),
+        sequence: 0,
+        block_depth: 0,
+        including: Vec::new(),
+        includes: 0,
+    };
+    let mut directives = Vec::new();
+    if let Some(globals) = globals {
+        let mut lexer = Lexer::of_command_line(globals);
+        parser.items(&mut lexer, Inside::CommandLine, &mut directives);
+    }
+    parser.file(main, None, &mut directives);
+    (
+        Tree {
+            directives,
+            sources: parser.sources,
+        },
+        parser.errors,
+    )
+}
+
+/// What the directives being read are directly inside of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Inside {
+    File,
+    Block,
+    CommandLine,
+}
+
+struct Parser<'a> {
+    loader: &'a dyn Loader,
+    folder: &'a Path,
+    sources: Sources,
+    errors: Collector,
+    sequence: u32,
+    block_depth: usize,
+    including: Vec<PathBuf>,
+    includes: usize,
+}
+
+impl Parser<'_> {
+    /// Reads directives up to the end of the block or text; returns where that is.
+    fn items(&mut self, lexer: &mut Lexer<'_>, inside: Inside, out: &mut Vec<Directive>) -> Span {
+        loop {
+            let token = lexer.next();
+            self.sequence += 1;
+            let span = lexer.span();
+            for (line, message) in std::mem::take(&mut lexer.problems) {
+                self.error(Span { line, ..span }, message);
+            }
+            if self.errors.is_full() {
+                lexer.give_up();
+                return span;
+            }
+            match token {
+                Token::Directive(draft) => self.directive(lexer, draft, inside, out),
+                Token::BlockEnd { .. } if inside == Inside::Block => return span,
+                Token::BlockEnd { clean: true } => self.error(span, "unexpected \"}\""),
+                Token::BlockEnd { clean: false } => {}
+                Token::End { clean } => {
+                    if clean && inside == Inside::Block {
+                        self.error(span, "unexpected end of file, expecting \"}\"");
+                        lexer.give_up();
+                    }
+                    return span;
+                }
+            }
+        }
+    }
+
+    fn directive(
+        &mut self,
+        lexer: &mut Lexer<'_>,
+        draft: Draft,
+        inside: Inside,
+        out: &mut Vec<Directive>,
+    ) {
+        let span = lexer.span();
+        let sequence = self.sequence;
+        let mut words = draft.words.into_iter();
+        let name = words.next();
+        let arguments: Vec<Word> = words.collect();
+        let is_include = name.as_ref().is_some_and(|name| name.text == "include");
+        if is_include && !draft.broken {
+            self.include(span, &arguments, draft.opens_block, out);
+        } else if draft.opens_block && inside == Inside::CommandLine && !draft.broken {
+            self.error(span, "block directives are not supported in -g option");
+        }
+        let mut block = None;
+        let mut end = span;
+        if draft.opens_block {
+            let mut items = Vec::new();
+            end = self.block(lexer, &mut items);
+            block = Some(items);
+        }
+        let kept = !draft.broken && !is_include;
+        if let (true, Some(name)) = (kept, name) {
+            out.push(Directive {
+                name,
+                arguments,
+                block,
+                span,
+                end,
+                sequence,
+            });
+        }
+    }
+
+    fn block(&mut self, lexer: &mut Lexer<'_>, items: &mut Vec<Directive>) -> Span {
+        if self.block_depth == BLOCK_DEPTH_MAX {
+            self.error(
+                lexer.span(),
+                format!("blocks are nested deeper than {BLOCK_DEPTH_MAX}"),
+            );
+            lexer.give_up();
+            return lexer.span();
+        }
+        self.block_depth += 1;
+        let end = self.items(lexer, Inside::Block, items);
+        self.block_depth -= 1;
+        end
+    }
+
+    fn include(
+        &mut self,
+        span: Span,
+        arguments: &[Word],
+        opens_block: bool,
+        out: &mut Vec<Directive>,
+    ) {
+        if opens_block {
+            return self.error(span, "directive \"include\" is not terminated by \";\"");
+        }
+        let [argument] = arguments else {
+            return self.error(span, "invalid number of arguments in \"include\" directive");
+        };
+        let path = self.folder.join(OsString::from_vec(argument.bytes()));
+        if !glob::is_pattern(path.as_os_str().as_bytes()) {
+            return self.file(&path, Some(span), out);
+        }
+        match self.loader.glob(&path) {
+            Ok(paths) => {
+                for path in paths {
+                    self.file(&path, Some(span), out);
+                }
+            }
+            Err(error) => self.error(span, system_message("glob()", &path, &error)),
+        }
+    }
+
+    /// Reads one file's directives into `out`; `from` is the `include` that asked for it.
+    fn file(&mut self, path: &Path, from: Option<Span>, out: &mut Vec<Directive>) {
+        if self.errors.is_full() {
+            return;
+        }
+        self.includes += 1;
+        if let Some(message) = self.refusal(path) {
+            return self.report(from, message);
+        }
+        let id = match self.load(path) {
+            Ok(id) => id,
+            Err(error) => {
+                let is_folder = error.raw_os_error() == Some(IS_A_DIRECTORY);
+                let call = if is_folder { "pread()" } else { "open()" };
+                return self.report(from, system_message(call, path, &error));
+            }
+        };
+        let Some(bytes) = self
+            .sources
+            .file(id)
+            .map(|source| Arc::clone(&source.bytes))
+        else {
+            return;
+        };
+        self.including.push(path.to_owned());
+        let mut lexer = Lexer::of_file(&bytes, id);
+        self.items(&mut lexer, Inside::File, out);
+        self.including.pop();
+    }
+
+    /// Why a file may not be included now, if so.
+    fn refusal(&self, path: &Path) -> Option<String> {
+        let name = || text_of(path.as_os_str().as_bytes());
+        if self.including.iter().any(|open| open == path) {
+            return Some(format!("\"{}\" includes itself", name()));
+        }
+        if self.including.len() > INCLUDE_DEPTH_MAX {
+            return Some(format!(
+                "includes are nested deeper than {INCLUDE_DEPTH_MAX}"
+            ));
+        }
+        if self.includes > INCLUDES_MAX {
+            return Some(format!("more than {INCLUDES_MAX} files are included"));
+        }
+        None
+    }
+
+    fn load(&mut self, path: &Path) -> io::Result<FileId> {
+        if let Some(id) = self.sources.find(path) {
+            return Ok(id);
+        }
+        let bytes = self.loader.read(path)?;
+        Ok(self.sources.add(path, bytes))
+    }
+
+    fn report(&mut self, from: Option<Span>, message: String) {
+        match from {
+            Some(span) => self.error(span, message),
+            None => self.errors.push(
+                self.sequence,
+                ConfError {
+                    message,
+                    place: None,
+                },
+            ),
+        }
+    }
+
+    fn error(&mut self, span: Span, message: impl Into<String>) {
+        let error = ConfError::at(&self.sources, span, message.into());
+        self.errors.push(self.sequence, error);
+    }
+}
+
+/// nginx's form for a failed system call: `open() "PATH" failed (2: No such file or directory)`.
+fn system_message(call: &str, path: &Path, error: &io::Error) -> String {
+    let number = error.raw_os_error().unwrap_or(INVALID_ARGUMENT);
+    let text = io::Error::from_raw_os_error(number).to_string();
+    let suffix = format!(" (os error {number})");
+    let text = text.strip_suffix(&suffix).unwrap_or(&text);
+    let name = text_of(path.as_os_str().as_bytes());
+    format!("{call} \"{name}\" failed ({number}: {text})")
+}
