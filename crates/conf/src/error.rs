@@ -89,6 +89,11 @@ impl Collector {
         self.errors.len() >= ERRORS_MAX
     }
 
+    /// Takes in another stage's errors.
+    pub(crate) fn append(&mut self, other: Collector) {
+        self.errors.extend(other.errors);
+    }
+
     /// `Ok` when nothing was collected, else the errors in reading order.
     pub(crate) fn finish(mut self) -> Result<(), Errors> {
         if self.errors.is_empty() {

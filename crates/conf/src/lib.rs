@@ -1,25 +1,35 @@
 //! The configuration language: nginx's syntax, read by nginx's rules, with nginx's messages.
 //!
-//! This crate turns text into a [`Tree`]: what was written, with its places. It knows no directive but `include`, opens no socket, and must not
+//! This crate turns text into a [`Tree`] (what was written, with its places), and a tree into a
+//! [`Scope`] (what was written and is allowed, with its inheritance), by the directive rows that
+//! a [`Registry`] is given. It knows no directive but `include`, opens no socket, and must not
 //! learn what any directive means: that is said by the rows' owners.
 //!
 //! ```text
-//!  files ─► Loader ─► lexer ─► parse: Tree
+//!  files ─► Loader ─► lexer ─► parse: Tree ─► Registry::check: Scope ─► View: typed look-ups
 //! ```
 
+mod check;
 mod error;
 mod glob;
 mod lexer;
 mod parse;
+mod registry;
 mod source;
+mod suggest;
 #[cfg(test)]
 mod tests;
 mod text;
 mod tree;
+pub mod value;
+mod view;
 
+pub use check::{Entry, Scope};
 pub use error::{ConfError, Errors};
 pub use lexer::TOKEN_BYTES_MAX;
 pub use parse::{BLOCK_DEPTH_MAX, INCLUDE_DEPTH_MAX, INCLUDES_MAX, parse};
+pub use registry::{Arguments, Context, Merge, Registry, Repeat, Row, Value};
 pub use source::{DiskLoader, FILE_BYTES_MAX, Loader, MemoryLoader, Source, Sources};
 pub use text::{bytes_of, text_of};
 pub use tree::{Directive, FileId, Span, Tree, Word};
+pub use view::View;

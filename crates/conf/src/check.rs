@@ -1,0 +1,263 @@
+//! A tree against the rows: names, contexts, blocks, counts, repetition and values.
+//!
+//! Checks are made in nginx's order, so that the first thing wrong with a directive is the thing
+//! nginx would say; all directives are checked, so that one run shows them all. What a value
+//! means beyond its type is not judged here.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::error::{Collector, ConfError, Errors};
+use crate::parse::parse_all;
+use crate::registry::{Context, Index, Registry, Repeat, Row, Value};
+use crate::source::Loader;
+use crate::suggest;
+use crate::tree::{Directive, FileId, Span, Tree, Word};
+
+/// A checked configuration; look at it through [`crate::View`].
+#[derive(Clone, Debug)]
+pub struct Scope {
+    pub(crate) blocks: Vec<Block>,
+    pub(crate) files: Vec<String>,
+    pub(crate) index: Arc<Index>,
+}
+
+/// One checked block; the first of a [`Scope`] is the main context.
+#[derive(Clone, Debug)]
+pub(crate) struct Block {
+    pub(crate) context: Context,
+    pub(crate) parent: Option<usize>,
+    pub(crate) span: Span,
+    pub(crate) end: Span,
+    pub(crate) arguments: Vec<Word>,
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) data: Vec<Directive>,
+}
+
+/// One checked directive.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The row it was checked against.
+    pub row: &'static Row,
+    /// Its name as written.
+    pub name: Word,
+    /// Its arguments.
+    pub arguments: Vec<Word>,
+    /// The line nginx reports for it: that of its `;` or `{`.
+    pub span: Span,
+    /// Where its block ends; equal to `span` without a block.
+    pub end: Span,
+    pub(crate) block: Option<usize>,
+}
+
+impl Entry {
+    /// The text of an argument, "" when there are fewer.
+    pub fn argument(&self, index: usize) -> &str {
+        self.arguments
+            .get(index)
+            .map_or("", |word| word.text.as_str())
+    }
+}
+
+impl Registry {
+    /// Checks a tree against the rows.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, in reading order.
+    pub fn check(&self, tree: &Tree) -> Result<Scope, Errors> {
+        let (scope, errors) = self.check_all(tree);
+        errors.finish().map(|()| scope)
+    }
+
+    /// Parses and checks in one go, so that mistakes of both kinds are shown together.
+    ///
+    /// # Errors
+    /// Everything that is wrong, in reading order; the first is the one nginx would report.
+    pub fn load(
+        &self,
+        loader: &dyn Loader,
+        main: &Path,
+        globals: Option<&str>,
+    ) -> Result<(Tree, Scope), Errors> {
+        let (tree, mut errors) = parse_all(loader, main, globals);
+        let (scope, found) = self.check_all(&tree);
+        errors.append(found);
+        errors.finish().map(|()| (tree, scope))
+    }
+
+    fn check_all(&self, tree: &Tree) -> (Scope, Collector) {
+        let files = tree.sources.iter().enumerate();
+        let names = files.map(|(id, _)| tree.sources.name(FileId(id as u32)).unwrap_or(""));
+        let top = Span {
+            file: FileId(0),
+            line: 1,
+        };
+        let root = Block::new(Context::Main, None, top, top);
+        let mut checker = Checker {
+            tree,
+            errors: Collector::default(),
+            scope: Scope {
+                blocks: vec![root],
+                files: names.map(str::to_owned).collect(),
+                index: Arc::clone(&self.index),
+            },
+        };
+        checker.block(0, &tree.directives);
+        (checker.scope, checker.errors)
+    }
+}
+
+impl Block {
+    fn new(context: Context, parent: Option<usize>, span: Span, end: Span) -> Block {
+        let (arguments, entries, data) = (Vec::new(), Vec::new(), Vec::new());
+        Block {
+            context,
+            parent,
+            span,
+            end,
+            arguments,
+            entries,
+            data,
+        }
+    }
+}
+
+struct Checker<'a> {
+    tree: &'a Tree,
+    errors: Collector,
+    scope: Scope,
+}
+
+impl Checker<'_> {
+    /// Checks the directives of a block that is already in the scope.
+    fn block(&mut self, id: usize, directives: &[Directive]) {
+        let context = self.scope.blocks[id].context;
+        let mut seen = HashSet::new();
+        for directive in directives {
+            let Some(row) = self.row(directive, context) else {
+                continue;
+            };
+            let first = seen.insert(row.name);
+            self.directive(row, directive, first);
+            let block = self.inner(row.value, id, directive);
+            self.scope.blocks[id].entries.push(Entry {
+                row,
+                name: directive.name.clone(),
+                arguments: directive.arguments.clone(),
+                span: directive.span,
+                end: directive.end,
+                block,
+            });
+        }
+    }
+
+    /// The row of a directive here, or an error.
+    fn row(&mut self, directive: &Directive, context: Context) -> Option<&'static Row> {
+        let index = Arc::clone(&self.scope.index);
+        let name = directive.name.text.as_str();
+        if let Some(row) = index.row(name, context) {
+            return Some(row);
+        }
+        let rows = index.rows(name);
+        if !rows.is_empty() {
+            self.error(
+                directive,
+                format!("\"{name}\" directive is not allowed here"),
+            );
+            self.misplaced(rows, directive);
+        } else if index.not_yet.contains(&name) {
+            self.error(
+                directive,
+                format!("\"{name}\" directive is not supported yet"),
+            );
+        } else {
+            let hint = match suggestion(&index, name, context) {
+                Some(meant) => format!(", did you mean \"{meant}\"?"),
+                None => String::new(),
+            };
+            self.error(directive, format!("unknown directive \"{name}\"{hint}"));
+        }
+        None
+    }
+
+    /// Looks into a block at the wrong place too, when it is clear what it would be.
+    fn misplaced(&mut self, rows: &[&'static Row], directive: &Directive) {
+        if let [row] = rows {
+            self.inner(row.value, 0, directive);
+        }
+    }
+
+    fn directive(&mut self, row: &Row, directive: &Directive, first: bool) {
+        let name = row.name;
+        if !row.value.is_block() && directive.block.is_some() {
+            return self.error(
+                directive,
+                format!("directive \"{name}\" is not terminated by \";\""),
+            );
+        }
+        if row.value.is_block() && directive.block.is_none() {
+            return self.error(
+                directive,
+                format!("directive \"{name}\" has no opening \"{{\""),
+            );
+        }
+        if !row.arguments.allows(directive.arguments.len()) {
+            let message = format!("invalid number of arguments in \"{name}\" directive");
+            return self.error(directive, message);
+        }
+        if row.repeat == Repeat::Once && !first {
+            return self.error(directive, format!("\"{name}\" directive is duplicate"));
+        }
+        let texts: Vec<&str> = directive
+            .arguments
+            .iter()
+            .map(|word| word.text.as_str())
+            .collect();
+        if let Some(complaint) = row.value.complaint(name, &texts) {
+            self.error(directive, complaint);
+        }
+    }
+
+    /// Checks what is inside a directive's block and adds that to the scope.
+    fn inner(&mut self, value: Value, parent: usize, directive: &Directive) -> Option<usize> {
+        let directives = directive.block.as_ref()?;
+        let context = match value {
+            Value::Block(context) => context,
+            Value::Entries => Context::Entries,
+            _ => return None,
+        };
+        let mut block = Block::new(context, Some(parent), directive.span, directive.end);
+        block.arguments = directive.arguments.clone();
+        let id = self.scope.blocks.len();
+        if context == Context::Entries {
+            for entry in directives.iter().filter(|entry| entry.block.is_some()) {
+                self.error(entry, "unexpected \"{\"");
+            }
+            block.data = directives.clone();
+            self.scope.blocks.push(block);
+        } else {
+            self.scope.blocks.push(block);
+            self.block(id, directives);
+        }
+        Some(id)
+    }
+
+    fn error(&mut self, directive: &Directive, message: impl Into<String>) {
+        let error = ConfError::at(&self.tree.sources, directive.span, message.into());
+        self.errors.push(directive.sequence, error);
+    }
+}
+
+/// The name that was meant: one that is allowed in this context, else any.
+fn suggestion<'a>(index: &'a Index, name: &str, context: Context) -> Option<&'a str> {
+    let rows = || index.families.iter().flat_map(|(_, rows)| rows.iter());
+    let here = rows()
+        .filter(|row| row.contexts.contains(&context))
+        .map(|row| row.name);
+    let included = std::iter::once("include");
+    let anywhere = rows()
+        .map(|row| row.name)
+        .chain(index.not_yet.iter().copied());
+    suggest::nearest(name, here.chain(included)).or_else(|| suggest::nearest(name, anywhere))
+}

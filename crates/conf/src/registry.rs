@@ -1,0 +1,345 @@
+//! Directive rows and the table of them all: what may be written where.
+//!
+//! A row is the only place where a directive's name, contexts, arguments, type, default and
+//! documentation are said; the checker, the views and the reference all derive from it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use crate::value;
+
+/// The kinds of blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Context {
+    /// Outside of any block.
+    Main,
+    /// `events { }`
+    Events,
+    /// `http { }`
+    Http,
+    /// `server { }` in `http`.
+    Server,
+    /// `location { }`
+    Location,
+    /// `if { }` in a server.
+    IfInServer,
+    /// `if { }` in a location.
+    IfInLocation,
+    /// `limit_except { }`
+    LimitExcept,
+    /// `upstream { }` in `http`.
+    Upstream,
+    /// `stream { }`
+    Stream,
+    /// `server { }` in `stream`.
+    StreamServer,
+    /// `upstream { }` in `stream`.
+    StreamUpstream,
+    /// `mail { }`
+    Mail,
+    /// `server { }` in `mail`.
+    MailServer,
+    /// Inside a block of free-form data (`types`, `map`, `geo` ...); no row is allowed here.
+    Entries,
+}
+
+impl Context {
+    /// The context as the reference names it.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Context::Main => "main",
+            Context::Events => "events",
+            Context::Http => "http",
+            Context::Server => "server",
+            Context::Location => "location",
+            Context::IfInServer => "if in server",
+            Context::IfInLocation => "if in location",
+            Context::LimitExcept => "limit_except",
+            Context::Upstream => "upstream",
+            Context::Stream => "stream",
+            Context::StreamServer => "server in stream",
+            Context::StreamUpstream => "upstream in stream",
+            Context::Mail => "mail",
+            Context::MailServer => "server in mail",
+            Context::Entries => "data",
+        }
+    }
+}
+
+/// How many arguments a directive takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arguments {
+    count_min: u16,
+    count_max: u16,
+}
+
+impl Arguments {
+    /// None at all.
+    pub const fn none() -> Arguments {
+        Arguments::exactly(0)
+    }
+
+    /// Just so many.
+    pub const fn exactly(count: u16) -> Arguments {
+        Arguments {
+            count_min: count,
+            count_max: count,
+        }
+    }
+
+    /// From so many to so many, both included.
+    pub const fn between(count_min: u16, count_max: u16) -> Arguments {
+        Arguments {
+            count_min,
+            count_max,
+        }
+    }
+
+    /// So many or more.
+    pub const fn at_least(count: u16) -> Arguments {
+        Arguments {
+            count_min: count,
+            count_max: u16::MAX,
+        }
+    }
+
+    /// Whether a count is allowed.
+    pub const fn allows(self, count: usize) -> bool {
+        let open = self.count_max == u16::MAX;
+        count >= self.count_min as usize && (open || count <= self.count_max as usize)
+    }
+
+    /// The least count.
+    pub const fn min(self) -> usize {
+        self.count_min as usize
+    }
+
+    /// The greatest count, `None` without a limit.
+    pub const fn max(self) -> Option<usize> {
+        match self.count_max {
+            u16::MAX => None,
+            count => Some(count as usize),
+        }
+    }
+}
+
+/// What the arguments are. Typed ones look at the first argument, but for `OneOf` and `Buffers`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// `on` or `off`.
+    Flag,
+    /// Bytes of memory, see [`value::size`].
+    Size,
+    /// Bytes of files, see [`value::offset`].
+    Offset,
+    /// A time, see [`value::milliseconds`].
+    Milliseconds,
+    /// A time, see [`value::seconds`].
+    Seconds,
+    /// A number from 0.
+    Number,
+    /// Each argument is one of these words, in any case.
+    OneOf(&'static [&'static str]),
+    /// A count and a size of buffers, see [`value::buffers`].
+    Buffers,
+    /// Any text.
+    Text,
+    /// Whatever the owner checks.
+    Custom,
+    /// A block, in which the rows of this context are allowed.
+    Block(Context),
+    /// A block of free-form data, see [`crate::View::data`].
+    Entries,
+}
+
+impl Value {
+    /// Whether a `{` must follow.
+    pub const fn is_block(self) -> bool {
+        matches!(self, Value::Block(_) | Value::Entries)
+    }
+
+    /// What nginx says of arguments of this type, `None` when they are right. For a directive
+    /// `name`; the count of arguments was checked before.
+    pub(crate) fn complaint(self, name: &str, arguments: &[&str]) -> Option<String> {
+        let first = arguments.first().copied().unwrap_or("");
+        let invalid = || format!("\"{name}\" directive invalid value");
+        match self {
+            Value::Flag => value::flag(first).is_none().then(|| {
+                format!(
+                    "invalid value \"{first}\" in \"{name}\" directive, \
+                     it must be \"on\" or \"off\""
+                )
+            }),
+            Value::Size => value::size(first).is_none().then(invalid),
+            Value::Offset => value::offset(first).is_none().then(invalid),
+            Value::Milliseconds => value::milliseconds(first).is_none().then(invalid),
+            Value::Seconds => value::seconds(first).is_none().then(invalid),
+            Value::Number => value::number(first)
+                .is_none()
+                .then(|| format!("\"{name}\" directive invalid number")),
+            Value::Buffers => {
+                let second = arguments.get(1).copied().unwrap_or("");
+                value::buffers(first, second).is_none().then(invalid)
+            }
+            Value::OneOf(words) => {
+                let known = |text: &str| words.iter().any(|word| word.eq_ignore_ascii_case(text));
+                let unknown = arguments.iter().find(|text| !known(text));
+                unknown.map(|text| format!("invalid value \"{text}\""))
+            }
+            Value::Text | Value::Custom | Value::Block(_) | Value::Entries => None,
+        }
+    }
+}
+
+/// Whether a directive may be written twice in one block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repeat {
+    /// A second one is refused: `"NAME" directive is duplicate`.
+    Once,
+    /// Any number.
+    Many,
+}
+
+/// What a block that does not have the directive takes instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Merge {
+    /// What the nearest enclosing block has that has any.
+    Nearest,
+    /// Nothing: it holds only for the block it is written in.
+    Own,
+}
+
+/// One directive in the contexts where it has one meaning.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// Its name; rows are found by name and context.
+    pub name: &'static str,
+    /// Where it may be written.
+    pub contexts: &'static [Context],
+    /// How many arguments it takes.
+    pub arguments: Arguments,
+    /// What they are.
+    pub value: Value,
+    /// How often it may be written in one block.
+    pub repeat: Repeat,
+    /// How it is inherited.
+    pub merge: Merge,
+    /// Its arguments as the reference shows them: `on | off`.
+    pub syntax: &'static str,
+    /// The arguments that hold when it is not written, "" for none.
+    pub default: &'static str,
+    /// What it does, in one or two sentences.
+    pub summary: &'static str,
+}
+
+/// Every row there is, by family, and the names that are known but not supported yet.
+#[derive(Clone, Debug)]
+pub struct Registry {
+    pub(crate) index: Arc<Index>,
+}
+
+/// The rows by name.
+#[derive(Debug)]
+pub(crate) struct Index {
+    pub(crate) families: Vec<(&'static str, &'static [Row])>,
+    pub(crate) names: HashMap<&'static str, Vec<&'static Row>>,
+    pub(crate) not_yet: &'static [&'static str],
+}
+
+impl Index {
+    /// All rows of a name.
+    pub(crate) fn rows(&self, name: &str) -> &[&'static Row] {
+        self.names.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// The row of a name in a context.
+    pub(crate) fn row(&self, name: &str, context: Context) -> Option<&'static Row> {
+        self.rows(name)
+            .iter()
+            .copied()
+            .find(|row| row.contexts.contains(&context))
+    }
+}
+
+impl Registry {
+    /// A registry of families of rows.
+    pub fn new(
+        families: &[(&'static str, &'static [Row])],
+        not_yet: &'static [&'static str],
+    ) -> Registry {
+        let mut names: HashMap<&'static str, Vec<&'static Row>> = HashMap::new();
+        for row in families.iter().flat_map(|(_, rows)| rows.iter()) {
+            names.entry(row.name).or_default().push(row);
+        }
+        Registry {
+            index: Arc::new(Index {
+                families: families.to_vec(),
+                names,
+                not_yet,
+            }),
+        }
+    }
+
+    /// Every row with its family, in the given order.
+    pub fn rows(&self) -> impl Iterator<Item = (&'static str, &'static Row)> {
+        let families = self.index.families.iter();
+        families.flat_map(|(family, rows)| rows.iter().map(move |row| (*family, row)))
+    }
+
+    /// The row of a name in a context.
+    pub fn row(&self, name: &str, context: Context) -> Option<&'static Row> {
+        self.index.row(name, context)
+    }
+
+    /// What is wrong with the table itself, for a test to show; empty when nothing is.
+    pub fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        let mut places = HashSet::new();
+        for (family, row) in self.rows() {
+            let mut note = |what: String| problems.push(format!("{family}: {}: {what}", row.name));
+            for context in row.contexts {
+                if !places.insert((row.name, *context)) {
+                    note(format!("has two rows in context {}", context.text()));
+                }
+            }
+            if self.index.not_yet.contains(&row.name) {
+                note("has a row, but is listed as not supported yet".to_owned());
+            }
+            row_problems(row, &mut note);
+        }
+        problems
+    }
+}
+
+/// What is wrong with a row on its own.
+fn row_problems(row: &Row, note: &mut dyn FnMut(String)) {
+    if row.contexts.is_empty() || row.contexts.contains(&Context::Entries) {
+        note("has no context in which it could be written".to_owned());
+    }
+    if row.summary.trim().is_empty() || !row.summary.ends_with('.') {
+        note("has no summary that ends with a full stop".to_owned());
+    }
+    if row.syntax.trim().is_empty() && row.arguments != Arguments::none() {
+        note("takes arguments, but has no syntax".to_owned());
+    }
+    let needs = match row.value {
+        Value::Buffers => 2,
+        Value::Text | Value::Custom | Value::Block(_) | Value::Entries => 0,
+        _ => 1,
+    };
+    if row.arguments.min() < needs {
+        note(format!(
+            "needs {needs} arguments for its type, but may be written with fewer"
+        ));
+    }
+    if row.default.is_empty() {
+        return;
+    }
+    let words: Vec<&str> = row.default.split_ascii_whitespace().collect();
+    if let Some(complaint) = row.value.complaint(row.name, &words) {
+        note(format!("its default does not parse: {complaint}"));
+    }
+    if row.value.is_block() {
+        note("is a block, which has no default".to_owned());
+    }
+}

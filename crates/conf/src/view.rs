@@ -1,0 +1,278 @@
+//! Look-ups in a checked configuration, by nginx's inheritance.
+//!
+//! A view is a block with its ancestors. Typed look-ups cannot fail on what a user wrote, since
+//! the checker has been there; asking for a name that no row has is a mistake of the caller's,
+//! which debug builds assert.
+
+use crate::check::{Block, Entry, Scope};
+use crate::error::ConfError;
+use crate::registry::{Context, Merge, Row, Value};
+use crate::tree::{Directive, Span, Word};
+use crate::value;
+
+/// A block of a [`Scope`].
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    scope: &'a Scope,
+    id: usize,
+}
+
+impl<'a> View<'a> {
+    /// The main context.
+    pub fn root(scope: &'a Scope) -> View<'a> {
+        View { scope, id: 0 }
+    }
+
+    /// The kind of block.
+    pub fn context(&self) -> Context {
+        self.block().context
+    }
+
+    /// The arguments of the directive that opened the block.
+    pub fn arguments(&self) -> &'a [Word] {
+        &self.block().arguments
+    }
+
+    /// The text of one of these arguments, "" when there are fewer.
+    pub fn argument(&self, index: usize) -> &'a str {
+        self.arguments()
+            .get(index)
+            .map_or("", |word| word.text.as_str())
+    }
+
+    /// Where its `{` stands.
+    pub fn span(&self) -> Span {
+        self.block().span
+    }
+
+    /// Where its `}` stands: the line nginx reports for what is wrong with a block as a whole.
+    pub fn end(&self) -> Span {
+        self.block().end
+    }
+
+    /// The enclosing block.
+    pub fn parent(&self) -> Option<View<'a>> {
+        self.block().parent.map(|id| View {
+            scope: self.scope,
+            id,
+        })
+    }
+
+    /// The nearest block of a kind: this one or an ancestor.
+    pub fn enclosing(&self, context: Context) -> Option<View<'a>> {
+        self.levels().find(|view| view.context() == context)
+    }
+
+    /// The directives of this block in the order they were written.
+    pub fn entries(&self) -> &'a [Entry] {
+        &self.block().entries
+    }
+
+    /// What a free-form block holds (`types`, `map` ...): one directive for each line, its name
+    /// being the first word. Empty for other blocks.
+    pub fn data(&self) -> &'a [Directive] {
+        &self.block().data
+    }
+
+    /// The first directive of this name in this very block.
+    pub fn own(&self, name: &str) -> Option<&'a Entry> {
+        self.entries().iter().find(|entry| entry.row.name == name)
+    }
+
+    /// The directives of this name in this very block.
+    pub fn own_all<'n>(&self, name: &'n str) -> impl Iterator<Item = &'a Entry> + use<'a, 'n> {
+        self.entries()
+            .iter()
+            .filter(move |entry| entry.row.name == name)
+    }
+
+    /// The first directive of this name that holds here: of this block or of the nearest
+    /// ancestor that has it. Rows that are not inherited end the search in every block in which
+    /// they could have been written.
+    pub fn nearest(&self, name: &str) -> Option<&'a Entry> {
+        self.nearest_level(name)?.own(name)
+    }
+
+    /// All directives of this name at the nearest level that has any, as with [`View::nearest`].
+    pub fn nearest_all(&self, name: &str) -> Vec<&'a Entry> {
+        self.nearest_level(name)
+            .map_or(Vec::new(), |view| view.own_all(name).collect())
+    }
+
+    /// The blocks of this name in this block.
+    pub fn children<'n>(&self, name: &'n str) -> impl Iterator<Item = View<'a>> + use<'a, 'n> {
+        let view = *self;
+        self.own_all(name)
+            .filter_map(move |entry| view.child(entry))
+    }
+
+    /// The block of a directive of this scope.
+    pub fn child(&self, entry: &'a Entry) -> Option<View<'a>> {
+        entry.block.map(|id| View {
+            scope: self.scope,
+            id,
+        })
+    }
+
+    /// An error at a place of this configuration.
+    pub fn error(&self, span: Span, message: impl Into<String>) -> ConfError {
+        let file = self.scope.files.get(span.file.0 as usize);
+        ConfError::named(file.map(String::as_str), span, message.into())
+    }
+
+    fn block(&self) -> &'a Block {
+        &self.scope.blocks[self.id]
+    }
+
+    /// This block and its ancestors.
+    fn levels(&self) -> impl Iterator<Item = View<'a>> + use<'a> {
+        std::iter::successors(Some(*self), View::parent)
+    }
+
+    fn nearest_level(&self, name: &str) -> Option<View<'a>> {
+        for view in self.levels() {
+            if view.own(name).is_some() {
+                return Some(view);
+            }
+            let row = self.scope.index.row(name, view.context());
+            if row.is_some_and(|row| row.merge == Merge::Own) {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// The row that speaks for a name here: of this context, else of the nearest ancestor's,
+    /// else the first there is.
+    fn row(&self, name: &str) -> Option<&'static Row> {
+        let index = &self.scope.index;
+        let near = self
+            .levels()
+            .find_map(|view| index.row(name, view.context()));
+        near.or_else(|| index.rows(name).first().copied())
+    }
+}
+
+/// Typed look-ups: what holds here, else the row's default. Those named `try_` tell a missing
+/// default from a value; the others give 0, `false` or "" then.
+impl<'a> View<'a> {
+    /// A flag.
+    pub fn flag(&self, name: &str) -> bool {
+        self.try_flag(name).unwrap_or_default()
+    }
+
+    /// A flag, if it is written or has a default.
+    pub fn try_flag(&self, name: &str) -> Option<bool> {
+        value::flag(self.try_text(name)?)
+    }
+
+    /// A size in bytes.
+    pub fn size(&self, name: &str) -> u64 {
+        self.try_size(name).unwrap_or_default()
+    }
+
+    /// A size in bytes, if it is written or has a default.
+    pub fn try_size(&self, name: &str) -> Option<u64> {
+        value::size(self.try_text(name)?)
+    }
+
+    /// An offset in bytes.
+    pub fn offset(&self, name: &str) -> u64 {
+        self.try_offset(name).unwrap_or_default()
+    }
+
+    /// An offset in bytes, if it is written or has a default.
+    pub fn try_offset(&self, name: &str) -> Option<u64> {
+        value::offset(self.try_text(name)?)
+    }
+
+    /// A time in milliseconds.
+    pub fn milliseconds(&self, name: &str) -> u64 {
+        self.try_milliseconds(name).unwrap_or_default()
+    }
+
+    /// A time in milliseconds, if it is written or has a default.
+    pub fn try_milliseconds(&self, name: &str) -> Option<u64> {
+        value::milliseconds(self.try_text(name)?)
+    }
+
+    /// A time in seconds.
+    pub fn seconds(&self, name: &str) -> u64 {
+        self.try_seconds(name).unwrap_or_default()
+    }
+
+    /// A time in seconds, if it is written or has a default.
+    pub fn try_seconds(&self, name: &str) -> Option<u64> {
+        value::seconds(self.try_text(name)?)
+    }
+
+    /// A number.
+    pub fn number(&self, name: &str) -> i64 {
+        self.try_number(name).unwrap_or_default()
+    }
+
+    /// A number, if it is written or has a default.
+    pub fn try_number(&self, name: &str) -> Option<i64> {
+        value::number(self.try_text(name)?)
+    }
+
+    /// A count and a size of buffers.
+    pub fn buffers(&self, name: &str) -> (u64, u64) {
+        self.try_buffers(name).unwrap_or_default()
+    }
+
+    /// A count and a size of buffers, if they are written or have a default.
+    pub fn try_buffers(&self, name: &str) -> Option<(u64, u64)> {
+        if let Some(entry) = self.nearest(name) {
+            return value::buffers(entry.argument(0), entry.argument(1));
+        }
+        let (count, size) = self.default(name)?.split_once(' ')?;
+        value::buffers(count, size.trim_start())
+    }
+
+    /// The first argument of a row of [`Value::OneOf`], spelt as in the row.
+    pub fn choice(&self, name: &str) -> &'a str {
+        self.try_choice(name).unwrap_or_default()
+    }
+
+    /// As [`View::choice`], if it is written or has a default.
+    pub fn try_choice(&self, name: &str) -> Option<&'a str> {
+        let text = self.try_text(name)?;
+        let words = match self
+            .nearest(name)
+            .map(|entry| entry.row)
+            .or_else(|| self.row(name))
+        {
+            Some(Row {
+                value: Value::OneOf(words),
+                ..
+            }) => *words,
+            _ => &[],
+        };
+        let spelt = words
+            .iter()
+            .copied()
+            .find(|word| word.eq_ignore_ascii_case(text));
+        Some(spelt.unwrap_or(text))
+    }
+
+    /// The first argument; of a default that has several words, all of them.
+    pub fn text(&self, name: &str) -> &'a str {
+        self.try_text(name).unwrap_or_default()
+    }
+
+    /// As [`View::text`], if it is written or has a default.
+    pub fn try_text(&self, name: &str) -> Option<&'a str> {
+        match self.nearest(name) {
+            Some(entry) => Some(entry.argument(0)),
+            None => self.default(name),
+        }
+    }
+
+    fn default(&self, name: &str) -> Option<&'static str> {
+        let row = self.row(name);
+        debug_assert!(row.is_some(), "no row has the name {name}");
+        row.map(|row| row.default)
+            .filter(|default| !default.is_empty())
+    }
+}
