@@ -11,9 +11,13 @@
 
 mod check;
 mod error;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod glob;
 mod lexer;
 mod parse;
+mod reference;
 mod registry;
 mod source;
 mod suggest;
@@ -28,6 +32,7 @@ pub use check::{Entry, Scope};
 pub use error::{ConfError, Errors};
 pub use lexer::TOKEN_BYTES_MAX;
 pub use parse::{BLOCK_DEPTH_MAX, INCLUDE_DEPTH_MAX, INCLUDES_MAX, parse};
+pub use reference::reference;
 pub use registry::{Arguments, Context, Merge, Registry, Repeat, Row, Value};
 pub use source::{DiskLoader, FILE_BYTES_MAX, Loader, MemoryLoader, Source, Sources};
 pub use text::{bytes_of, text_of};

@@ -5,6 +5,7 @@
 mod check;
 mod glob;
 mod language;
+mod reference;
 mod value;
 mod view;
 

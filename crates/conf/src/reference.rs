@@ -1,0 +1,43 @@
+//! The directive reference, written from the rows.
+
+use std::fmt::Write;
+
+use crate::registry::{Registry, Row};
+
+/// The reference as Markdown: families in the registry's order, rows in theirs.
+pub fn reference(registry: &Registry) -> String {
+    let mut out =
+        String::from("# Directives\n\nWritten from the directive rows; not to be edited.\n");
+    for (family, rows) in &registry.index.families {
+        // Writing to a string cannot fail.
+        let _ = write!(out, "\n## {family}\n");
+        for row in *rows {
+            let _ = write_row(&mut out, registry, row);
+        }
+    }
+    out
+}
+
+fn write_row(out: &mut String, registry: &Registry, row: &Row) -> std::fmt::Result {
+    let contexts: Vec<&str> = row.contexts.iter().map(|context| context.text()).collect();
+    let contexts = contexts.join(", ");
+    let is_unique = registry.index.rows(row.name).len() == 1;
+    let title = if is_unique {
+        String::new()
+    } else {
+        format!(" ({contexts})")
+    };
+    let ending = if row.value.is_block() {
+        " { ... }"
+    } else {
+        ";"
+    };
+    let gap = if row.syntax.is_empty() { "" } else { " " };
+    write!(out, "\n### {}{title}\n\n", row.name)?;
+    writeln!(out, "- Syntax: `{}{gap}{}{ending}`", row.name, row.syntax)?;
+    match row.default {
+        "" => writeln!(out, "- Default: none")?,
+        default => writeln!(out, "- Default: `{} {default};`", row.name)?,
+    }
+    writeln!(out, "- Context: {contexts}\n\n{}", row.summary)
+}
