@@ -78,7 +78,8 @@ pub(crate) fn parse_line(bytes: &[u8], start: usize) -> Result<(Line, usize), St
 /// Walks over a name to the colon or the line's end; returns its offset and the classes seen.
 fn scan_name(bytes: &[u8], start: usize) -> Result<(usize, u8), Stop> {
     let mut seen = 0;
-    for (index, &byte) in bytes.iter().enumerate().skip(start) {
+    let mut index = start;
+    while let Some(&byte) = bytes.get(index) {
         let class = NAME_CLASS[usize::from(byte)];
         if class >= ENDS {
             return if class == ENDS {
@@ -88,6 +89,7 @@ fn scan_name(bytes: &[u8], start: usize) -> Result<(usize, u8), Stop> {
             };
         }
         seen |= class;
+        index += 1;
     }
     Err(Stop::More)
 }

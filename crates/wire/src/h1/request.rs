@@ -260,7 +260,7 @@ fn take_request_line(
     let window = &buffer[..buffer.len().min(limit)];
     let mut parts = RequestLine::default();
     let result = request_line::parse(window, start, &mut parts);
-    if result.is_err() && parts.line.is_empty() {
+    if result.is_err() {
         parts.line = started_line(window, start);
     }
     head.method = parts.method;
@@ -446,6 +446,9 @@ fn take_host(buffer: &[u8], written: Span, head: &mut RequestHead) -> Result<(),
 }
 
 pub(super) fn take_connection(value: &[u8], connection: &mut Connection) {
+    if value.len() < b"close".len() {
+        return;
+    }
     connection.upgrade |= contains(value, b"upgrade");
     if contains(value, b"close") {
         connection.close = true;

@@ -2,8 +2,10 @@
 
 use super::*;
 
+mod fields;
 mod framing;
 mod judge;
+mod lines;
 
 /// Parses the whole text at once and again byte by byte, and checks that both find the same.
 fn parse(text: &[u8], rules: &HeadRules) -> (Result<HeadStep, HeadError>, RequestHead) {
