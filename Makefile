@@ -1,0 +1,53 @@
+# Two commands matter: `make run` starts the server, `make test` runs every check that CI runs.
+# The chores themselves are written in Rust and live in xtask/.
+
+.DEFAULT_GOAL := help
+.PHONY: help run build test format lint tidy deny unit docs fuzz bench setup clean
+MAKEFLAGS += --no-print-directory
+
+CARGO ?= cargo
+XTASK := $(CARGO) xtask
+
+help: ## Show these lines
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: ## Install what the build needs, build, serve http://127.0.0.1:8080
+	$(XTASK) setup build
+	$(CARGO) build --release --locked --package turnpike-server
+	exec $(CARGO) run --quiet --release --locked --package turnpike-server --bin turnpike
+
+build: ## Build the server, optimised
+	$(CARGO) build --release --locked --package turnpike-server
+
+test: setup format lint tidy deny unit docs fuzz ## Every check that CI runs, the same way
+
+setup: ## Install the Debian packages that the tests need
+	$(XTASK) setup build test
+
+format: ## rustfmt would change nothing
+	$(CARGO) fmt --all --check
+
+lint: ## clippy, warnings denied
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+tidy: ## House rules: import table, ceilings, unsafe, dead files
+	$(XTASK) tidy
+
+deny: ## Licences and sources of every dependency
+	$(XTASK) deny
+
+unit: ## Unit, integration and foreign-client tests
+	$(CARGO) test --workspace --locked
+
+docs: ## Generated documentation is current
+	$(XTASK) docs --check
+
+fuzz: ## Each fuzz target, ten seconds
+	$(XTASK) fuzz
+
+bench: ## Paired runs beside nginx; rewrites the README's table
+	$(XTASK) setup build test
+	$(XTASK) bench
+
+clean: ## Remove everything that was built
+	$(CARGO) clean
