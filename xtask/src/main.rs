@@ -1,1 +1,85 @@
-fn main() {}
+//! The project's chores, so that no script has to be written in a language we do not test.
+//!
+//! One file a chore. A chore prints what it found and says by its exit code whether that is good;
+//! it never changes a file outside the workspace, except `setup`, which installs packages.
+
+mod deny;
+mod docs;
+mod fuzz;
+mod setup;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+/// What a chore ends with: an error is one line for the person who ran it.
+type Outcome = Result<(), String>;
+
+struct Chore {
+    name: &'static str,
+    arguments: &'static str,
+    summary: &'static str,
+    run: fn(&[String]) -> Outcome,
+}
+
+/// Every chore, in the order in which `cargo xtask` lists them.
+const CHORES: &[Chore] = &[
+    Chore {
+        name: "setup",
+        arguments: "[build] [test]",
+        summary: "install the Debian packages of the named sets",
+        run: setup::run,
+    },
+    Chore {
+        name: "tidy",
+        arguments: "",
+        summary: "check the house rules: imports, ceilings, unsafe, dead files",
+        run: tidy::run,
+    },
+    Chore {
+        name: "deny",
+        arguments: "",
+        summary: "check licences, sources and duplicates of the dependencies",
+        run: deny::run,
+    },
+    Chore {
+        name: "docs",
+        arguments: "[--check]",
+        summary: "write (or check) the documentation that is generated",
+        run: docs::run,
+    },
+    Chore {
+        name: "fuzz",
+        arguments: "[--seconds N] [TARGET...]",
+        summary: "run the fuzz targets, ten seconds each",
+        run: fuzz::run,
+    },
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Some((name, rest)) = arguments.split_first() else {
+        print_chores();
+        return ExitCode::SUCCESS;
+    };
+    let Some(chore) = CHORES.iter().find(|chore| chore.name == name) else {
+        eprintln!("xtask: no chore is called \"{name}\"");
+        print_chores();
+        return ExitCode::FAILURE;
+    };
+    match (chore.run)(rest) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{name}: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn print_chores() {
+    println!("cargo xtask CHORE, where CHORE is one of");
+    for chore in CHORES {
+        let call = format!("{} {}", chore.name, chore.arguments);
+        println!("  {call:<34} {}", chore.summary);
+    }
+}

@@ -1,0 +1,50 @@
+//! The directive reference is what the binary says about itself: `turnpike directives`. This
+//! chore writes that down, or checks that what is written down is still what it says.
+
+use crate::Outcome;
+use crate::workspace;
+
+/// Documents and the words that make the binary print them.
+const DOCUMENTS: &[(&str, &[&str])] = &[("docs/directives.md", &["directives", "--markdown"])];
+
+/// Writes every document, or with `--check` compares.
+pub(crate) fn run(arguments: &[String]) -> Outcome {
+    let check = arguments.iter().any(|argument| argument == "--check");
+    for (path, words) in DOCUMENTS {
+        let file = workspace::root().join(path);
+        if check && !file.exists() {
+            println!("docs: {path} was never written, nothing to compare");
+            continue;
+        }
+        let output = workspace::cargo()
+            .args([
+                "run",
+                "--quiet",
+                "--package",
+                "turnpike-server",
+                "--bin",
+                "turnpike",
+                "--",
+            ])
+            .args(*words)
+            .output()
+            .map_err(|error| format!("cargo does not start: {error}"))?;
+        if !output.status.success() {
+            let report = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("turnpike {}: {report}", words.join(" ")));
+        }
+        if check {
+            let written = std::fs::read(&file).map_err(|error| format!("{path}: {error}"))?;
+            if written != output.stdout {
+                return Err(format!(
+                    "{path} is out of date; please run: cargo xtask docs"
+                ));
+            }
+            println!("docs: {path} is current");
+        } else {
+            std::fs::write(&file, &output.stdout).map_err(|error| format!("{path}: {error}"))?;
+            println!("docs: {path} written");
+        }
+    }
+    Ok(())
+}

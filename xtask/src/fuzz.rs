@@ -1,0 +1,132 @@
+//! Runs the fuzz targets for a short while, each from its committed corpus. What a run finds new
+//! goes into the target folder, so that a check never changes the checkout.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use crate::Outcome;
+use crate::workspace::{self, must};
+
+/// The version that was tried: `-s none` makes it work on a stable compiler.
+const CARGO_FUZZ_VERSION: &str = "0.13.2";
+/// Long enough to reach every state of the parsers from their corpus, short enough for each push.
+const SECONDS: u32 = 10;
+
+/// Runs the named targets, all of them when none is named.
+pub(crate) fn run(arguments: &[String]) -> Outcome {
+    let mut seconds = SECONDS;
+    let mut named: Vec<String> = Vec::new();
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--seconds" => {
+                let value = arguments.next().and_then(|value| value.parse().ok());
+                seconds = value.ok_or("--seconds wants a number")?;
+            }
+            name => named.push(name.to_owned()),
+        }
+    }
+    let folder = workspace::root().join("fuzz");
+    if !folder.join("Cargo.toml").exists() {
+        println!("fuzz: no fuzz/Cargo.toml, nothing to run");
+        return Ok(());
+    }
+    let targets = targets(&folder)?;
+    if let Some(name) = named.iter().find(|name| !targets.contains(name)) {
+        return Err(format!(
+            "no target is called \"{name}\"; there are {}",
+            targets.join(", ")
+        ));
+    }
+    install()?;
+    for target in targets
+        .iter()
+        .filter(|target| named.is_empty() || named.contains(target))
+    {
+        fuzz(&folder, target, seconds)?;
+    }
+    Ok(())
+}
+
+/// The binaries of the fuzz crate.
+fn targets(folder: &Path) -> Result<Vec<String>, String> {
+    let manifest = folder.join("Cargo.toml").display().to_string();
+    let metadata = workspace::metadata(&[
+        "--no-deps",
+        "--offline",
+        "--manifest-path",
+        manifest.as_str(),
+    ])?;
+    let mut targets = Vec::new();
+    for package in workspace::elements(&metadata, "packages") {
+        for target in workspace::elements(package, "targets") {
+            if workspace::elements(target, "kind")
+                .iter()
+                .any(|kind| kind == "bin")
+            {
+                targets.push(workspace::text(target, "name").to_owned());
+            }
+        }
+    }
+    Ok(targets)
+}
+
+/// cargo-fuzz, into the target folder, if it is not there.
+fn install() -> Outcome {
+    let tools = workspace::target().join("tools");
+    if tools.join("bin/cargo-fuzz").exists() {
+        return Ok(());
+    }
+    println!(
+        "fuzz: installing cargo-fuzz {CARGO_FUZZ_VERSION} into {}",
+        tools.display()
+    );
+    must(
+        workspace::cargo()
+            .args(["install", "cargo-fuzz", "--locked", "--quiet"])
+            .args(["--version", CARGO_FUZZ_VERSION, "--root"])
+            .arg(&tools)
+            .env("CARGO_TARGET_DIR", workspace::target().join("tools/build")),
+    )
+}
+
+fn fuzz(folder: &Path, target: &str, seconds: u32) -> Outcome {
+    println!("fuzz: {target}, {seconds} s");
+    let scratch = workspace::target().join("fuzz-corpus").join(target);
+    std::fs::create_dir_all(&scratch).map_err(|error| format!("{}: {error}", scratch.display()))?;
+    let mut command = std::process::Command::new(workspace::target().join("tools/bin/cargo-fuzz"));
+    command
+        .current_dir(workspace::root())
+        .args(["run", "--sanitizer", "none", "--target-dir"])
+        .arg(workspace::target().join("fuzz"))
+        .arg("--fuzz-dir")
+        .arg(folder)
+        .arg(target)
+        .arg(&scratch);
+    let corpus = folder.join("corpus").join(target);
+    if corpus.is_dir() {
+        command.arg(&corpus);
+    }
+    command
+        .arg("--")
+        .arg(format!("-max_total_time={seconds}"))
+        .arg("-print_final_stats=1");
+    // Its report is long and of interest only when something was found.
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.map_err(|error| format!("cargo-fuzz does not start: {error}"))?;
+    let report = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        eprintln!("{report}");
+        return Err(format!(
+            "{target} failed; the input is in fuzz/artifacts/{target}"
+        ));
+    }
+    let executed = report
+        .lines()
+        .find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
+    println!(
+        "fuzz: {target}, {} inputs, no failure",
+        executed.unwrap_or("?").trim()
+    );
+    Ok(())
+}

@@ -1,0 +1,232 @@
+//! Installs the Debian packages that a chore needs, says which, and touches nothing else: no
+//! service is started, nothing that is present is upgraded.
+
+use std::io;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::Outcome;
+use crate::workspace::must;
+
+struct Package {
+    name: &'static str,
+    /// A file or command that proves it on a machine without dpkg.
+    proof: &'static str,
+}
+
+const fn package(name: &'static str, proof: &'static str) -> Package {
+    Package { name, proof }
+}
+
+struct Set {
+    name: &'static str,
+    purpose: &'static str,
+    packages: &'static [Package],
+}
+
+const SETS: &[Set] = &[
+    Set {
+        name: "build",
+        purpose: "to build the server",
+        packages: &[
+            package("gcc", "cc"),
+            package("make", "make"),
+            package("pkg-config", "pkg-config"),
+            package("libelf-dev", "/usr/include/libelf.h"),
+            package("zlib1g-dev", "/usr/include/zlib.h"),
+        ],
+    },
+    Set {
+        name: "test",
+        purpose: "to test and measure it with foreign clients beside nginx",
+        packages: &[
+            package("g++", "c++"), // libFuzzer, which the fuzz targets are linked with
+            package("nginx-light", "nginx"),
+            package("wrk", "wrk"),
+            package("apache2-utils", "ab"),
+            package("curl", "curl"),
+            package("strace", "strace"),
+            package("procps", "ps"),
+            package("netcat-openbsd", "nc"),
+        ],
+    },
+];
+
+/// While this file answers 101, Debian's maintainer scripts start no service.
+const SERVICE_POLICY: &str = "/usr/sbin/policy-rc.d";
+
+/// Installs what is missing of the named sets.
+pub(crate) fn run(arguments: &[String]) -> Outcome {
+    let mut missing: Vec<&str> = Vec::new();
+    let names: Vec<&str> = match arguments {
+        [] => SETS.iter().map(|set| set.name).collect(),
+        names => names.iter().map(String::as_str).collect(),
+    };
+    let debian = find_program("dpkg-query").is_some();
+    for name in names {
+        let known = || {
+            SETS.iter()
+                .map(|set| set.name)
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        let set = SETS
+            .iter()
+            .find(|set| set.name == name)
+            .ok_or_else(|| format!("no set is called \"{name}\"; there are {}", known()))?;
+        let absent: Vec<&Package> = set
+            .packages
+            .iter()
+            .filter(|package| !is_present(package, debian))
+            .collect();
+        report(set, &absent);
+        missing.extend(absent.iter().map(|package| package.name));
+    }
+    match (missing.is_empty(), debian) {
+        (true, _) => Ok(()),
+        (false, true) => install(&missing),
+        (false, false) => Err(format!(
+            "this is not Debian: please install what gives {} there, then run this again",
+            missing.join(" ")
+        )),
+    }
+}
+
+fn report(set: &Set, absent: &[&Package]) {
+    let names = |packages: &mut dyn Iterator<Item = &Package>| {
+        packages
+            .map(|package| package.name)
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let needed = names(&mut set.packages.iter());
+    let state = match absent {
+        [] => "all present".to_owned(),
+        some => format!("missing: {}", names(&mut some.iter().copied())),
+    };
+    println!("setup: {} needs {needed} ({state})", set.purpose);
+}
+
+fn is_present(package: &Package, debian: bool) -> bool {
+    if debian && is_installed(package.name) {
+        return true;
+    }
+    // Another package may give the same thing, as nginx does for nginx-light.
+    match package.proof.starts_with('/') {
+        true => Path::new(package.proof).exists(),
+        false => find_program(package.proof).is_some(),
+    }
+}
+
+fn is_installed(name: &str) -> bool {
+    let output = Command::new("dpkg-query")
+        .args(["--show", "--showformat", "${db:Status-Status}", name])
+        .stderr(Stdio::null())
+        .output();
+    output.is_ok_and(|output| output.stdout == b"installed")
+}
+
+/// The path of a program, looked for where a plain user's PATH may not lead.
+pub(crate) fn find_program(name: &str) -> Option<std::path::PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(["/usr/sbin".into(), "/sbin".into()])
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file())
+}
+
+fn install(missing: &[&str]) -> Outcome {
+    let by_hand = || {
+        format!(
+            "may not install packages; please run: sudo apt-get install -y {}",
+            missing.join(" ")
+        )
+    };
+    let prefix: &[&str] = match is_root() {
+        true => &[],
+        false if may_sudo() => &["sudo", "-n"],
+        false => return Err(by_hand()),
+    };
+    let closed = ServicePolicy::close(prefix);
+    // Lists may be absent in a fresh container; where they cannot be had, what is cached may do.
+    if apt(prefix, &["update", "--quiet", "--quiet"]).is_err() {
+        eprintln!("setup: apt-get update failed; trying with the lists that are there");
+    }
+    let mut arguments = vec![
+        "install",
+        "--quiet",
+        "--quiet",
+        "--yes",
+        "--no-install-recommends",
+    ];
+    arguments.extend(missing);
+    let result = apt(prefix, &arguments).map_err(|error| format!("{error}; {}", by_hand()));
+    drop(closed);
+    result
+}
+
+fn apt(prefix: &[&str], arguments: &[&str]) -> Outcome {
+    let line = [
+        prefix,
+        &["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"],
+        arguments,
+    ]
+    .concat();
+    println!("setup: {}", line.join(" "));
+    must(Command::new(line[0]).args(&line[1..]).stdin(Stdio::null()))
+}
+
+fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}
+
+fn may_sudo() -> bool {
+    find_program("sudo").is_some()
+        && Command::new("sudo")
+            .args(["-n", "true"])
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success())
+}
+
+/// Keeps maintainer scripts from starting services for as long as it lives; a policy that the
+/// machine has already is left as it is.
+struct ServicePolicy {
+    prefix: Vec<String>,
+}
+
+impl ServicePolicy {
+    fn close(prefix: &[&str]) -> Option<ServicePolicy> {
+        if Path::new(SERVICE_POLICY).exists() {
+            return None;
+        }
+        let script = format!("printf '#!/bin/sh\\nexit 101\\n' >{SERVICE_POLICY}");
+        let policy = ServicePolicy {
+            prefix: prefix.iter().map(ToString::to_string).collect(),
+        };
+        let written = policy.shell(&format!("{script} && chmod 755 {SERVICE_POLICY}"));
+        written.is_ok_and(|success| success).then_some(policy)
+    }
+
+    fn shell(&self, script: &str) -> io::Result<bool> {
+        let mut line = self.prefix.clone();
+        line.extend(["sh", "-c", script].map(str::to_owned));
+        Ok(Command::new(&line[0])
+            .args(&line[1..])
+            .stdin(Stdio::null())
+            .status()?
+            .success())
+    }
+}
+
+impl Drop for ServicePolicy {
+    fn drop(&mut self) {
+        if !self
+            .shell(&format!("rm -f {SERVICE_POLICY}"))
+            .is_ok_and(|success| success)
+        {
+            eprintln!("setup: please remove {SERVICE_POLICY}");
+        }
+    }
+}

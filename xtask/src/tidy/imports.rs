@@ -1,0 +1,87 @@
+//! The import table: which of our crates may name which. An edge that is not in the table is a
+//! wall broken, however convenient.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::Finding;
+use crate::workspace::{self, elements, text};
+
+/// A crate's folder and the folders that it may import. Test helpers may be a
+/// dev-dependency of anyone and are listed only where they are a normal one.
+const TABLE: &[(&str, &[&str])] = &[
+    ("crates/wire", &[]),
+    ("crates/conf", &[]),
+    ("crates/lane", &["crates/wire", "crates/conf"]),
+    (
+        "crates/http",
+        &["crates/wire", "crates/conf", "crates/lane"],
+    ),
+    (
+        "crates/modules",
+        &["crates/wire", "crates/conf", "crates/lane", "crates/http"],
+    ),
+    (
+        "crates/server",
+        &[
+            "crates/wire",
+            "crates/conf",
+            "crates/lane",
+            "crates/http",
+            "crates/modules",
+            "tools/load",
+        ],
+    ),
+    ("tools/load", &["crates/wire"]),
+    ("testkit", &[]),
+    ("xtask", &["testkit"]),
+];
+
+/// The crate that anyone may have as a dev-dependency.
+const TEST_HELPERS: &str = "testkit";
+
+/// Checks every edge between our own crates.
+pub(super) fn check(metadata: &Value) -> Vec<Finding> {
+    let root = workspace::root();
+    let mut findings = Vec::new();
+    for package in elements(metadata, "packages") {
+        let manifest = Path::new(text(package, "manifest_path"));
+        let manifest = manifest.strip_prefix(&root).unwrap_or(manifest);
+        let folder = manifest.parent().unwrap_or(manifest);
+        let row = TABLE.iter().find(|(name, _)| Path::new(name) == folder);
+        let Some((_, allowed)) = row else {
+            let text = "a crate that the import table does not know";
+            findings.push(Finding::new(manifest, 1, text));
+            continue;
+        };
+        for dependency in elements(package, "dependencies") {
+            let Some(path) = dependency["path"].as_str().map(Path::new) else {
+                continue;
+            };
+            let path = path.strip_prefix(&root).unwrap_or(path);
+            let helper = text(dependency, "kind") == "dev" && path == Path::new(TEST_HELPERS);
+            if !helper && !allowed.iter().any(|name| Path::new(name) == path) {
+                let name = text(dependency, "name");
+                let text = format!("{} may not import {name}", folder.display());
+                findings.push(Finding::new(
+                    manifest,
+                    line_of(&root.join(manifest), name),
+                    text,
+                ));
+            }
+        }
+    }
+    findings
+}
+
+/// The line of a manifest that names the dependency, 1 where none does.
+fn line_of(manifest: &Path, name: &str) -> usize {
+    let text = std::fs::read_to_string(manifest).unwrap_or_default();
+    text.lines()
+        .position(|line| line.trim_start().starts_with(name))
+        .map_or(1, |at| at + 1)
+}
+
+#[cfg(test)]
+mod tests;

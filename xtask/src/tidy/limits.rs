@@ -1,0 +1,79 @@
+//! Ceilings and forbidden forms of one source file.
+
+use std::path::Path;
+
+use super::Finding;
+use super::scanner::Source;
+
+/// Lines of a function, signature included: what one screen shows.
+const FUNCTION_LINES_MAX: usize = 70;
+/// Lines of a file: what one reading takes.
+const FILE_LINES_MAX: usize = 800;
+/// Columns of a line, as rustfmt has it; rustfmt leaves long strings and comments alone.
+const LINE_COLUMNS_MAX: usize = 100;
+
+/// Where `unsafe` may stand: the operating system's edge and the express lane.
+const UNSAFE_FOLDERS: [&str; 2] = ["crates/lane/src/sys", "express"];
+
+/// Macros that say that something is not done.
+const UNFINISHED: [&str; 3] = ["todo", "unimplemented", "dbg"];
+
+/// Checks one file.
+pub(super) fn check(file: &Path, text: &str, source: &Source) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    lengths(file, text, source, &mut findings);
+    if !UNSAFE_FOLDERS.iter().any(|folder| file.starts_with(folder)) {
+        for line in word_lines(source, "unsafe") {
+            let text = format!("unsafe belongs into {}", UNSAFE_FOLDERS.join(" or "));
+            findings.push(Finding::new(file, line, text));
+        }
+    }
+    for name in UNFINISHED {
+        for (index, placed) in source.tokens.iter().enumerate() {
+            if source.word(index) == Some(name) && source.is_mark(index + 1, '!') {
+                findings.push(Finding::new(file, placed.line, format!("{name}! is left")));
+            }
+        }
+    }
+    if !text.starts_with("//!") && !text.starts_with("#![doc") {
+        let text = "a module opens with //!: why it exists and what it must not do";
+        findings.push(Finding::new(file, 1, text));
+    }
+    findings
+}
+
+fn lengths(file: &Path, text: &str, source: &Source, findings: &mut Vec<Finding>) {
+    let lines = text.lines().count();
+    if lines > FILE_LINES_MAX {
+        let text = format!("{lines} lines in a file, at most {FILE_LINES_MAX}");
+        findings.push(Finding::new(file, FILE_LINES_MAX + 1, text));
+    }
+    for (index, line) in text.lines().enumerate() {
+        let columns = line.chars().count();
+        if columns > LINE_COLUMNS_MAX {
+            let text = format!("{columns} columns, at most {LINE_COLUMNS_MAX}");
+            findings.push(Finding::new(file, index + 1, text));
+        }
+    }
+    for function in source.functions() {
+        if function.lines > FUNCTION_LINES_MAX {
+            let (name, lines) = (&function.name, function.lines);
+            let text = format!("fn {name} has {lines} lines, at most {FUNCTION_LINES_MAX}");
+            findings.push(Finding::new(file, function.line, text));
+        }
+    }
+}
+
+fn word_lines(source: &Source, word: &str) -> Vec<usize> {
+    let of_word = |(index, _): &(usize, _)| source.word(*index) == Some(word);
+    source
+        .tokens
+        .iter()
+        .enumerate()
+        .filter(of_word)
+        .map(|(_, placed)| placed.line)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,80 @@
+//! The house rules that a compiler does not hold: who may import whom, how long things may be,
+//! where `unsafe` may stand, which files nobody reads. Each finding is one line, `FILE:LINE: text`.
+//!
+//! It reads source text through its own small scanner and must never need a build of the crates.
+
+mod imports;
+mod limits;
+mod reach;
+mod scanner;
+mod words;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::Outcome;
+use crate::workspace;
+use scanner::Source;
+
+/// One broken rule at one place.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Finding {
+    file: PathBuf,
+    line: usize,
+    text: String,
+}
+
+impl Finding {
+    fn new(file: &Path, line: usize, text: impl Into<String>) -> Finding {
+        Finding {
+            file: file.to_path_buf(),
+            line,
+            text: text.into(),
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "{}:{}: {}",
+            self.file.display(),
+            self.line,
+            self.text
+        )
+    }
+}
+
+/// Checks every rule over every file.
+pub(crate) fn run(_arguments: &[String]) -> Outcome {
+    let root = workspace::root();
+    let files = workspace::files()?;
+    let mut findings = imports::check(&workspace::metadata(&["--no-deps", "--offline"])?);
+    let mut sources = 0;
+    for file in &files {
+        let Ok(text) = std::fs::read_to_string(root.join(file)) else {
+            continue; // not text: a fuzz corpus, a picture
+        };
+        if words::applies(file) {
+            findings.extend(words::check(file, &text));
+        }
+        if file.extension().is_some_and(|extension| extension == "rs") {
+            let source = Source::scan(&text);
+            findings.extend(limits::check(file, &text, &source));
+            sources += 1;
+        }
+    }
+    findings.extend(reach::check(&root, &files));
+    findings.sort();
+    for finding in &findings {
+        println!("{finding}");
+    }
+    match findings.len() {
+        0 => {
+            println!("tidy: {sources} source files, nothing to say");
+            Ok(())
+        }
+        count => Err(format!("{count} findings")),
+    }
+}

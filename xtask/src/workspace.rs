@@ -1,0 +1,101 @@
+//! Where the workspace is and what it is made of; the chores' only view of cargo.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// The folder of the workspace's root manifest.
+pub(crate) fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_path_buf()
+}
+
+/// The one folder for everything that is built, `CARGO_TARGET_DIR` respected.
+pub(crate) fn target() -> PathBuf {
+    match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(folder) => root().join(folder),
+        None => root().join("target"),
+    }
+}
+
+/// The cargo that runs this chore, to be started in the workspace's root.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    command
+}
+
+/// `cargo metadata`, read.
+///
+/// # Errors
+/// Cargo does not run, fails, or prints something that is not JSON.
+pub(crate) fn metadata(options: &[&str]) -> Result<Value, String> {
+    let output = cargo()
+        .args(["metadata", "--format-version", "1"])
+        .args(options)
+        .output()
+        .map_err(|error| format!("cargo metadata does not start: {error}"))?;
+    if !output.status.success() {
+        return Err(format!(
+            "cargo metadata: {}",
+            String::from_utf8_lossy(&output.stderr)
+        ));
+    }
+    serde_json::from_slice(&output.stdout).map_err(|error| format!("cargo metadata: {error}"))
+}
+
+/// The elements of an array at `key`, none where there is no array.
+pub(crate) fn elements<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value[key].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// The text at `key`, empty where there is none.
+pub(crate) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
+/// Every file of the workspace that git knows or would take (new, not ignored), sorted.
+///
+/// # Errors
+/// Git does not run, or this is no checkout.
+pub(crate) fn files() -> Result<Vec<PathBuf>, String> {
+    let output = Command::new("git")
+        .current_dir(root())
+        .args([
+            "ls-files",
+            "-z",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+        ])
+        .output()
+        .map_err(|error| format!("git does not start: {error}"))?;
+    if !output.status.success() {
+        return Err(format!(
+            "git ls-files: {}",
+            String::from_utf8_lossy(&output.stderr)
+        ));
+    }
+    let mut files: Vec<PathBuf> = String::from_utf8_lossy(&output.stdout)
+        .split_terminator('\0')
+        .map(PathBuf::from)
+        .filter(|path| root().join(path).is_file())
+        .collect();
+    files.sort();
+    files.dedup();
+    Ok(files)
+}
+
+/// Runs a command to its end with our own output.
+///
+/// # Errors
+/// It does not start or does not end well; the message names it.
+pub(crate) fn must(command: &mut Command) -> Result<(), String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{name} ended with {status}")),
+        Err(error) => Err(format!("{name} does not start: {error}")),
+    }
+}
