@@ -7,6 +7,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod files;
 pub mod log;
 #[allow(unsafe_code)]
 pub mod sys;

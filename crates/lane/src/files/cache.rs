@@ -1,0 +1,365 @@
+//! The open-file cache of one lane: nginx's `open_file_cache`, and the content of small files.
+//!
+//! A hot file costs one hash: no system call, no allocation. What is trusted for how long is the
+//! location's choice and comes with every call; the cache itself only bounds how much it holds.
+//! Changes on disk are seen when an entry's time is over, by its inode, size and times.
+
+use std::{
+    collections::HashMap,
+    os::fd::AsFd,
+    rc::{Rc, Weak},
+};
+
+use slab::Slab;
+
+use super::{FileError, FileHandle, OpenFile, Operation, Symlinks, inspect, open};
+use crate::sys::file;
+
+/// Largest file whose content is kept in memory: one send buffer's worth. For larger ones sendfile
+/// costs less than the copy.
+pub const CONTENT_BYTES_MAX: u64 = 32 * 1024;
+
+/// Most content one cache keeps, so that `max=` in entries cannot turn into gigabytes a lane. A
+/// file beyond it is served from its descriptor.
+pub const CONTENT_TOTAL_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Inactive entries dropped by one call, so that a request pays for two at most. nginx does so.
+const EXPIRED_PER_CALL_MAX: usize = 2;
+
+/// No neighbour in the list of uses.
+const NONE: usize = usize::MAX;
+
+/// How a location uses the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheRules {
+    /// Time for which an entry is trusted, in milliseconds (`open_file_cache_valid`).
+    pub valid_ms: u64,
+    /// Uses from which on a file is kept open (`open_file_cache_min_uses`).
+    pub uses_min: u32,
+    /// Whether failures are remembered (`open_file_cache_errors`).
+    pub keep_errors: bool,
+    /// Which symbolic links the path may go through (`disable_symlinks`).
+    pub symlinks: Symlinks,
+}
+
+impl Default for CacheRules {
+    /// nginx's defaults: 60 s, one use, no errors, all links.
+    fn default() -> CacheRules {
+        CacheRules {
+            valid_ms: 60_000,
+            uses_min: 1,
+            keep_errors: false,
+            symlinks: Symlinks::FOLLOWED,
+        }
+    }
+}
+
+/// Files by path, the least recently used last.
+#[derive(Debug)]
+pub struct OpenFileCache {
+    index: HashMap<Rc<[u8]>, usize>,
+    entries: Slab<Entry>,
+    newest: usize,
+    oldest: usize,
+    entries_max: usize,
+    inactive_ms: u64,
+    content_bytes: usize,
+}
+
+#[derive(Debug)]
+struct Entry {
+    path: Rc<[u8]>,
+    held: Held,
+    symlinks: Symlinks,
+    uses: u32,
+    checked_ms: u64,
+    used_ms: u64,
+    newer: usize,
+    older: usize,
+}
+
+/// What an entry has. In the order in which a file that is asked for again goes through them.
+#[derive(Debug)]
+enum Held {
+    /// In use by somebody, not yet used often enough to be kept open after that.
+    Lent(Weak<OpenFile>),
+    /// Kept open; or a directory, which costs no descriptor.
+    Kept(Rc<OpenFile>),
+    /// It could not be opened.
+    Failed(FileError),
+}
+
+impl OpenFileCache {
+    /// Makes a cache for at most `entries_max` paths (at least 1), which forgets those that nobody
+    /// has asked for during `inactive_ms`.
+    pub fn new(entries_max: usize, inactive_ms: u64) -> OpenFileCache {
+        OpenFileCache {
+            index: HashMap::new(),
+            entries: Slab::new(),
+            newest: NONE,
+            oldest: NONE,
+            entries_max: entries_max.max(1),
+            inactive_ms,
+            content_bytes: 0,
+        }
+    }
+
+    /// Opens `path`, or lends it. `now_ms` is the lane's monotonic time in milliseconds.
+    pub fn open(
+        &mut self,
+        path: &[u8],
+        rules: &CacheRules,
+        now_ms: u64,
+    ) -> Result<FileHandle, FileError> {
+        let result = match self.index.get(path) {
+            Some(&key) => self.open_known(key, rules, now_ms),
+            None => self.open_unknown(path, rules, now_ms),
+        };
+        self.expire(now_ms);
+        self.check_invariants();
+        result.map(FileHandle::Shared)
+    }
+
+    /// Whether `path` is known; asking does not count as a use.
+    pub fn contains(&self, path: &[u8]) -> bool {
+        self.index.contains_key(path)
+    }
+
+    /// Paths known, open or not.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether no path is known.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Bytes of content in memory.
+    pub fn content_bytes(&self) -> usize {
+        self.content_bytes
+    }
+
+    fn open_known(
+        &mut self,
+        key: usize,
+        rules: &CacheRules,
+        now_ms: u64,
+    ) -> Result<Rc<OpenFile>, FileError> {
+        self.unlink(key);
+        self.link_newest(key);
+        let entry = &mut self.entries[key];
+        entry.uses = entry.uses.saturating_add(1);
+        entry.used_ms = now_ms;
+        let is_fresh = now_ms.saturating_sub(entry.checked_ms) < rules.valid_ms
+            && entry.symlinks == rules.symlinks;
+        let known = match &entry.held {
+            Held::Failed(error) if is_fresh => return Err(*error),
+            Held::Failed(_) => None,
+            Held::Kept(file) if is_fresh => return Ok(Rc::clone(file)),
+            Held::Kept(file) => Some(Rc::clone(file)),
+            Held::Lent(file) => file.upgrade(),
+        };
+        let result = match known {
+            Some(file) if is_fresh => {
+                self.hold(key, &file, rules);
+                return Ok(file);
+            }
+            Some(file) => open_again(&self.entries[key].path, file, rules.symlinks),
+            None => open(&self.entries[key].path, rules.symlinks).map(Rc::new),
+        };
+        self.entries[key].checked_ms = now_ms;
+        self.entries[key].symlinks = rules.symlinks;
+        match &result {
+            Ok(file) => self.hold(key, file, rules),
+            Err(error) if rules.keep_errors => self.replace(key, Held::Failed(recalled(error))),
+            Err(_) => self.remove(key),
+        }
+        result
+    }
+
+    fn open_unknown(
+        &mut self,
+        path: &[u8],
+        rules: &CacheRules,
+        now_ms: u64,
+    ) -> Result<Rc<OpenFile>, FileError> {
+        let result = open(path, rules.symlinks).map(Rc::new);
+        let held = match &result {
+            Ok(file) => Held::Lent(Rc::downgrade(file)),
+            Err(error) if rules.keep_errors => Held::Failed(recalled(error)),
+            Err(error) => return Err(*error),
+        };
+        if self.entries.len() >= self.entries_max {
+            self.remove(self.oldest);
+        }
+        let path: Rc<[u8]> = path.into();
+        let key = self.entries.insert(Entry {
+            path: Rc::clone(&path),
+            held,
+            symlinks: rules.symlinks,
+            uses: 1,
+            checked_ms: now_ms,
+            used_ms: now_ms,
+            newer: NONE,
+            older: NONE,
+        });
+        self.index.insert(path, key);
+        self.link_newest(key);
+        if let Ok(file) = &result {
+            self.hold(key, file, rules);
+        }
+        result
+    }
+
+    /// Keeps or lends `file`, by how often its entry has been used.
+    fn hold(&mut self, key: usize, file: &Rc<OpenFile>, rules: &CacheRules) {
+        let is_same = matches!(&self.entries[key].held, Held::Kept(kept) if Rc::ptr_eq(kept, file));
+        if is_same {
+            return;
+        }
+        if self.entries[key].uses < rules.uses_min && !file.metadata.is_directory() {
+            self.replace(key, Held::Lent(Rc::downgrade(file)));
+            return;
+        }
+        self.replace(key, Held::Kept(Rc::clone(file)));
+        let room = CONTENT_TOTAL_BYTES_MAX.saturating_sub(self.content_bytes);
+        load_content(file, room);
+        self.content_bytes += content_length(&self.entries[key].held);
+    }
+
+    fn replace(&mut self, key: usize, held: Held) {
+        self.content_bytes -= content_length(&self.entries[key].held);
+        self.entries[key].held = held;
+    }
+
+    fn remove(&mut self, key: usize) {
+        self.unlink(key);
+        let entry = self.entries.remove(key);
+        self.content_bytes -= content_length(&entry.held);
+        self.index.remove(&entry.path);
+    }
+
+    fn expire(&mut self, now_ms: u64) {
+        for _ in 0..EXPIRED_PER_CALL_MAX {
+            let Some(entry) = self.entries.get(self.oldest) else {
+                return;
+            };
+            if now_ms.saturating_sub(entry.used_ms) <= self.inactive_ms {
+                return;
+            }
+            self.remove(self.oldest);
+        }
+    }
+
+    fn unlink(&mut self, key: usize) {
+        let Entry { newer, older, .. } = self.entries[key];
+        match self.entries.get_mut(newer) {
+            Some(neighbour) => neighbour.older = older,
+            None => self.newest = older,
+        }
+        match self.entries.get_mut(older) {
+            Some(neighbour) => neighbour.newer = newer,
+            None => self.oldest = newer,
+        }
+    }
+
+    fn link_newest(&mut self, key: usize) {
+        let second = std::mem::replace(&mut self.newest, key);
+        self.entries[key].newer = NONE;
+        self.entries[key].older = second;
+        match self.entries.get_mut(second) {
+            Some(second) => second.newer = key,
+            None => self.oldest = key,
+        }
+    }
+
+    #[cfg(not(test))]
+    fn check_invariants(&self) {}
+
+    /// The index, the slab and the list hold the same entries, and the sum of content is right.
+    #[cfg(test)]
+    fn check_invariants(&self) {
+        let (mut key, mut count, mut bytes) = (self.newest, 0, 0);
+        let mut newer = NONE;
+        while let Some(entry) = self.entries.get(key) {
+            assert_eq!(
+                (entry.newer, self.index.get(&entry.path)),
+                (newer, Some(&key))
+            );
+            bytes += content_length(&entry.held);
+            count += 1;
+            (newer, key) = (key, entry.older);
+        }
+        assert_eq!((self.oldest, count), (newer, self.entries.len()));
+        assert_eq!((self.index.len(), bytes), (count, self.content_bytes));
+        assert!(count <= self.entries_max);
+    }
+}
+
+/// Looks whether `path` still leads to `file`, and opens it anew when it does not.
+///
+/// nginx asks for the inode only; we hold content and an entity tag's parts beside the descriptor,
+/// so size and times count as well.
+fn open_again(
+    path: &[u8],
+    file: Rc<OpenFile>,
+    symlinks: Symlinks,
+) -> Result<Rc<OpenFile>, FileError> {
+    let metadata = inspect(path, symlinks)?;
+    if metadata == file.metadata {
+        return Ok(file);
+    }
+    if metadata.is_directory() {
+        return Ok(Rc::new(OpenFile::described(metadata)));
+    }
+    open(path, symlinks).map(Rc::new)
+}
+
+/// A remembered failure is reported as one of opening, whatever call found it.
+fn recalled(error: &FileError) -> FileError {
+    let operation = match error.operation {
+        Operation::OpenAt => Operation::OpenAt,
+        _ => Operation::Open,
+    };
+    FileError {
+        operation,
+        errno: error.errno,
+    }
+}
+
+/// Reads a small regular file into memory; leaves it out when it changes while it is read.
+fn load_content(file: &OpenFile, room_bytes: usize) {
+    let size = file.metadata.size_bytes;
+    let Some(descriptor) = &file.descriptor else {
+        return;
+    };
+    if !file.metadata.is_file() || size > CONTENT_BYTES_MAX || size as usize > room_bytes {
+        return;
+    }
+    if file.content.get().is_some() {
+        return;
+    }
+    // One byte more, to see a file that has grown.
+    let mut content = vec![0; size as usize + 1];
+    let mut filled = 0;
+    while filled <= size as usize {
+        match file::read_at(descriptor.as_fd(), &mut content[filled..], filled as u64) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(_) => return,
+        }
+    }
+    if filled != size as usize {
+        return;
+    }
+    content.truncate(filled);
+    let _ = file.content.set(content.into_boxed_slice());
+}
+
+fn content_length(held: &Held) -> usize {
+    match held {
+        Held::Kept(file) => file.content().map_or(0, <[u8]>::len),
+        Held::Lent(_) | Held::Failed(_) => 0,
+    }
+}

@@ -1,0 +1,176 @@
+//! The files a lane serves: opened under a rule for symbolic links, and kept open in a cache.
+//!
+//! Everything here belongs to one lane and is neither `Send` nor aware of any other lane. It knows
+//! paths as bytes and time as a parameter; it must not know requests, and must not read a clock.
+
+use std::{
+    cell::OnceCell,
+    fmt, io,
+    ops::Deref,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    rc::Rc,
+};
+
+use crate::sys::file::{self, Metadata};
+
+mod cache;
+mod symlinks;
+#[cfg(test)]
+mod tests;
+
+pub use cache::{CONTENT_BYTES_MAX, CONTENT_TOTAL_BYTES_MAX, CacheRules, OpenFileCache};
+pub use symlinks::{SymlinkRule, Symlinks};
+
+/// The system call that failed, for the log line: nginx prints its name and its error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Opening by the whole path.
+    Open,
+    /// Opening component by component, when symbolic links are watched.
+    OpenAt,
+    /// Asking about a path.
+    Stat,
+    /// Asking about an open file.
+    StatOpen,
+}
+
+impl Operation {
+    /// The name as nginx prints it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Operation::Open => "open()",
+            Operation::OpenAt => "openat()",
+            Operation::Stat => "stat()",
+            Operation::StatOpen => "fstat()",
+        }
+    }
+}
+
+/// Why a file could not be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileError {
+    /// What was tried.
+    pub operation: Operation,
+    /// The kernel's error number (`ENOENT`, `EACCES`, ...).
+    pub errno: i32,
+}
+
+impl FileError {
+    fn new(operation: Operation, error: &io::Error) -> FileError {
+        FileError {
+            operation,
+            errno: error.raw_os_error().unwrap_or(libc::EIO),
+        }
+    }
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let error = io::Error::from_raw_os_error(self.errno);
+        write!(formatter, "{} failed: {error}", self.operation.name())
+    }
+}
+
+impl std::error::Error for FileError {}
+
+impl From<FileError> for io::Error {
+    fn from(error: FileError) -> io::Error {
+        io::Error::from_raw_os_error(error.errno)
+    }
+}
+
+/// A file as it was when it was opened. A directory is only described, and holds no descriptor.
+#[derive(Debug)]
+pub struct OpenFile {
+    descriptor: Option<OwnedFd>,
+    metadata: Metadata,
+    content: OnceCell<Box<[u8]>>,
+}
+
+impl OpenFile {
+    /// The descriptor; a directory has none.
+    pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.descriptor
+            .as_ref()
+            .map(|descriptor| descriptor.as_fd())
+    }
+
+    /// What the file system said when the file was opened or last found unchanged.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// The whole content, when it is in memory: then it is exactly `metadata().size_bytes` long.
+    pub fn content(&self) -> Option<&[u8]> {
+        self.content.get().map(|content| &**content)
+    }
+
+    /// Reads at `offset`, from memory or from the file. A directory reads as `EISDIR`.
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        if let Some(content) = self.content() {
+            let start = usize::try_from(offset)
+                .unwrap_or(usize::MAX)
+                .min(content.len());
+            let count = buffer.len().min(content.len() - start);
+            buffer[..count].copy_from_slice(&content[start..start + count]);
+            return Ok(count);
+        }
+        match self.descriptor() {
+            Some(descriptor) => file::read_at(descriptor, buffer, offset),
+            None => Err(io::Error::from_raw_os_error(libc::EISDIR)),
+        }
+    }
+
+    fn described(metadata: Metadata) -> OpenFile {
+        OpenFile {
+            descriptor: None,
+            metadata,
+            content: OnceCell::new(),
+        }
+    }
+}
+
+/// A file somebody works with: their own, or one that the cache lends.
+#[derive(Debug)]
+pub enum FileHandle {
+    /// Opened for this use; closed when it is dropped.
+    Owned(OpenFile),
+    /// Shared with the cache and with whoever else serves it now.
+    Shared(Rc<OpenFile>),
+}
+
+impl Deref for FileHandle {
+    type Target = OpenFile;
+
+    fn deref(&self) -> &OpenFile {
+        match self {
+            FileHandle::Owned(file) => file,
+            FileHandle::Shared(file) => file,
+        }
+    }
+}
+
+/// Opens `path` without a cache: open and fstat, and close if it is a directory. Allocates nothing.
+pub fn open(path: &[u8], symlinks: Symlinks) -> Result<OpenFile, FileError> {
+    let descriptor = symlinks::open_under(path, symlinks)?;
+    let metadata = file::metadata(descriptor.as_fd())
+        .map_err(|error| FileError::new(Operation::StatOpen, &error))?;
+    if metadata.is_directory() {
+        return Ok(OpenFile::described(metadata));
+    }
+    Ok(OpenFile {
+        descriptor: Some(descriptor),
+        metadata,
+        content: OnceCell::new(),
+    })
+}
+
+/// Asks about `path` without a cache; one system call while symbolic links are not watched.
+pub fn inspect(path: &[u8], symlinks: Symlinks) -> Result<Metadata, FileError> {
+    if symlinks.rule == SymlinkRule::Off {
+        return file::metadata_of(path, file::Links::Follow)
+            .map_err(|error| FileError::new(Operation::Stat, &error));
+    }
+    let descriptor = symlinks::open_under(path, symlinks)?;
+    file::metadata(descriptor.as_fd()).map_err(|error| FileError::new(Operation::StatOpen, &error))
+}
