@@ -8,6 +8,9 @@ use crate::tree::{FileId, Span};
 /// How many errors are kept: beyond that they are echoes of one mistake, not help.
 pub(crate) const ERRORS_MAX: usize = 100;
 
+/// The longest message, without its place: nginx cuts its own there.
+const MESSAGE_BYTES_MAX: usize = 1024;
+
 /// One mistake in the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfError {
@@ -24,7 +27,8 @@ impl ConfError {
     }
 
     /// An error in a file of this name; a `-g` text has no name but says so.
-    pub(crate) fn named(file: Option<&str>, span: Span, message: String) -> ConfError {
+    pub(crate) fn named(file: Option<&str>, span: Span, mut message: String) -> ConfError {
+        message.truncate(message.floor_char_boundary(MESSAGE_BYTES_MAX));
         if span.file == FileId::COMMAND_LINE {
             return ConfError {
                 message: format!("{message} in command line"),

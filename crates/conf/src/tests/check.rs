@@ -184,6 +184,13 @@ fn mistakes_of_all_kinds_come_in_reading_order() {
 }
 
 #[test]
+fn a_long_message_is_cut_where_nginx_cuts_it() {
+    let text = format!("{};", "x".repeat(4000));
+    let expected = format!("unknown directive \"{} in F:1", "x".repeat(1024 - 19));
+    assert_eq!(errors(&text, None), [expected]);
+}
+
+#[test]
 fn check_alone_takes_a_parsed_tree() {
     let tree = parse(&files(b"http { root a b; }", &[]), main_path(), None).unwrap();
     let errors = registry().check(&tree).unwrap_err();
