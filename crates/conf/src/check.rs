@@ -4,7 +4,7 @@
 //! nginx would say; all directives are checked, so that one run shows them all. What a value
 //! means beyond its type is not judged here.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -32,6 +32,8 @@ pub(crate) struct Block {
     pub(crate) end: Span,
     pub(crate) arguments: Vec<Word>,
     pub(crate) entries: Vec<Entry>,
+    /// The entries of each name: a block may have thousands, and is asked from every inner one.
+    pub(crate) by_name: HashMap<&'static str, Vec<usize>>,
     pub(crate) data: Vec<Directive>,
 }
 
@@ -110,16 +112,24 @@ impl Registry {
 
 impl Block {
     fn new(context: Context, parent: Option<usize>, span: Span, end: Span) -> Block {
-        let (arguments, entries, data) = (Vec::new(), Vec::new(), Vec::new());
         Block {
             context,
             parent,
             span,
             end,
-            arguments,
-            entries,
-            data,
+            arguments: Vec::new(),
+            entries: Vec::new(),
+            by_name: HashMap::new(),
+            data: Vec::new(),
         }
+    }
+
+    fn push(&mut self, entry: Entry) {
+        self.by_name
+            .entry(entry.row.name)
+            .or_default()
+            .push(self.entries.len());
+        self.entries.push(entry);
     }
 }
 
@@ -133,15 +143,14 @@ impl Checker<'_> {
     /// Checks the directives of a block that is already in the scope.
     fn block(&mut self, id: usize, directives: &[Directive]) {
         let context = self.scope.blocks[id].context;
-        let mut seen = HashSet::new();
         for directive in directives {
             let Some(row) = self.row(directive, context) else {
                 continue;
             };
-            let first = seen.insert(row.name);
+            let first = !self.scope.blocks[id].by_name.contains_key(row.name);
             self.directive(row, directive, first);
             let block = self.inner(row.value, id, directive);
-            self.scope.blocks[id].entries.push(Entry {
+            self.scope.blocks[id].push(Entry {
                 row,
                 name: directive.name.clone(),
                 arguments: directive.arguments.clone(),

@@ -76,14 +76,14 @@ impl<'a> View<'a> {
 
     /// The first directive of this name in this very block.
     pub fn own(&self, name: &str) -> Option<&'a Entry> {
-        self.entries().iter().find(|entry| entry.row.name == name)
+        self.own_all(name).next()
     }
 
     /// The directives of this name in this very block.
-    pub fn own_all<'n>(&self, name: &'n str) -> impl Iterator<Item = &'a Entry> + use<'a, 'n> {
-        self.entries()
-            .iter()
-            .filter(move |entry| entry.row.name == name)
+    pub fn own_all(&self, name: &str) -> impl Iterator<Item = &'a Entry> + use<'a> {
+        let block = self.block();
+        let indexes = block.by_name.get(name).map_or(&[][..], Vec::as_slice);
+        indexes.iter().map(|index| &block.entries[*index])
     }
 
     /// The first directive of this name that holds here: of this block or of the nearest
@@ -100,7 +100,7 @@ impl<'a> View<'a> {
     }
 
     /// The blocks of this name in this block.
-    pub fn children<'n>(&self, name: &'n str) -> impl Iterator<Item = View<'a>> + use<'a, 'n> {
+    pub fn children(&self, name: &str) -> impl Iterator<Item = View<'a>> + use<'a> {
         let view = *self;
         self.own_all(name)
             .filter_map(move |entry| view.child(entry))
