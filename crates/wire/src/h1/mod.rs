@@ -12,6 +12,7 @@ mod known;
 mod method;
 mod request;
 mod request_line;
+mod response;
 mod writer;
 
 pub use body::{BodyDecoder, BodyEvent, BodyState};
@@ -24,6 +25,7 @@ pub use request::{
     Connection, Framing, HeadRules, HeadStep, InvalidFields, RequestHead, parse_request,
 };
 pub use request_line::{TargetForm, Version};
+pub use response::{ResponseError, ResponseFraming, ResponseHead, parse_response};
 pub use writer::{
     LAST_CHUNK, end, field, number_field, reason_phrase, request_line, status_line,
     write_chunk_head,

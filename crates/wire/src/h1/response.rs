@@ -1,0 +1,402 @@
+//! Response heads, client role (RFC 9112 sections 4 to 6): for the load generator and the proxy.
+//!
+//! What an origin may send is read as nginx reads it from its upstreams, which is more than it
+//! takes from clients: a status line may lack its reason, and a second length or transfer coding
+//! is refused rather than guessed at.
+
+use super::body::BodyDecoder;
+use super::field::{self, Field, Line};
+use super::known::Known;
+use super::method::Method;
+use super::request::{Connection, HeadRules, HeadStep, parse_length, take_connection};
+use super::request_line::Version;
+use crate::Span;
+
+#[cfg(test)]
+mod tests;
+
+/// Why a response head was refused; the origin is to blame for all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ResponseError {
+    /// The first line is not a status line of HTTP/1.
+    InvalidStatusLine,
+    /// A header line with a byte no header line may hold.
+    InvalidField,
+    /// The head, or a line of it, is longer than the rules allow.
+    TooLarge,
+    /// More header lines than `HeadRules::fields_max`.
+    TooManyFields,
+    /// A second `Content-Length`.
+    DuplicateContentLength,
+    /// A `Content-Length` that is not a decimal number below 2^63.
+    InvalidContentLength,
+    /// A second `Transfer-Encoding`.
+    DuplicateTransferEncoding,
+    /// A `Transfer-Encoding` other than exactly `chunked`.
+    UnknownTransferEncoding,
+    /// `Content-Length` and `Transfer-Encoding` in one head.
+    LengthAndTransferEncoding,
+}
+
+impl ResponseError {
+    /// The words nginx logs for the cause.
+    #[must_use]
+    pub fn reason(self) -> &'static str {
+        match self {
+            ResponseError::InvalidStatusLine => "upstream sent no valid HTTP/1.0 header",
+            ResponseError::InvalidField => "upstream sent invalid header",
+            ResponseError::TooLarge => "upstream sent too big header",
+            ResponseError::TooManyFields => "upstream sent too many header lines",
+            ResponseError::DuplicateContentLength | ResponseError::DuplicateTransferEncoding => {
+                "upstream sent duplicate header line"
+            }
+            ResponseError::InvalidContentLength => {
+                "upstream sent invalid \"Content-Length\" header"
+            }
+            ResponseError::UnknownTransferEncoding => "upstream sent unknown \"Transfer-Encoding\"",
+            ResponseError::LengthAndTransferEncoding => {
+                "upstream sent \"Content-Length\" and \"Transfer-Encoding\" headers \
+                 at the same time"
+            }
+        }
+    }
+}
+
+/// How the end of a response's body is told (RFC 9112 section 6.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ResponseFraming {
+    /// No body: a response to `HEAD`, a success of `CONNECT`, or a status of 1xx, 204 or 304.
+    #[default]
+    None,
+    /// `Content-Length`, in bytes.
+    Length(u64),
+    /// `Transfer-Encoding: chunked`
+    Chunked,
+    /// The body ends with the connection.
+    UntilClose,
+}
+
+impl ResponseFraming {
+    /// A reader of a body framed so.
+    #[must_use]
+    pub fn decoder(self) -> BodyDecoder {
+        use super::request::Framing;
+        match self {
+            ResponseFraming::None => BodyDecoder::new(Framing::None),
+            ResponseFraming::Length(length) => BodyDecoder::new(Framing::Length(length)),
+            ResponseFraming::Chunked => BodyDecoder::new(Framing::Chunked),
+            ResponseFraming::UntilClose => BodyDecoder::until_close(),
+        }
+    }
+}
+
+/// A response head as spans of the caller's buffer; to be reused from response to response.
+#[derive(Clone, Debug, Default)]
+pub struct ResponseHead {
+    /// The status code, three digits.
+    pub status: u16,
+    /// The reason as written, possibly empty.
+    pub reason: Span,
+    /// The version the message is handled as.
+    pub version: Version,
+    /// The header lines in order; names may hold any byte but controls, spaces and colons.
+    pub fields: Vec<Field>,
+    /// Bytes the head takes in the buffer, with the empty line.
+    pub head_len: usize,
+    /// How the end of the body is told.
+    pub framing: ResponseFraming,
+    /// `Content-Length` as given, also where there is no body, as for `HEAD`.
+    pub content_length: Option<u64>,
+    /// What `Connection` says.
+    pub connection: Connection,
+    seen: u64,
+    resume: usize,
+    line_done: bool,
+    chunked: bool,
+}
+
+impl ResponseHead {
+    /// Empties the head and keeps its memory.
+    pub fn clear(&mut self) {
+        let mut fields = std::mem::take(&mut self.fields);
+        fields.clear();
+        *self = ResponseHead {
+            fields,
+            ..ResponseHead::default()
+        };
+    }
+
+    /// The first line of a known name.
+    #[must_use]
+    pub fn find(&self, known: Known) -> Option<&Field> {
+        if self.seen & known.bit() == 0 {
+            return None;
+        }
+        self.fields.iter().find(|field| field.known == known)
+    }
+
+    /// The first line whose name equals `name` in any case; `buffer` is the one parsed.
+    #[must_use]
+    pub fn find_name(&self, buffer: &[u8], name: &[u8]) -> Option<&Field> {
+        self.fields
+            .iter()
+            .find(|field| field.name.of(buffer).eq_ignore_ascii_case(name))
+    }
+
+    /// Whether this is an interim response, after which another head follows (RFC 9110 section
+    /// 15.2). `101` is final: what follows is another protocol.
+    #[must_use]
+    pub fn is_interim(&self) -> bool {
+        (100..200).contains(&self.status) && self.status != 101
+    }
+
+    /// Whether the connection can carry another request after the body.
+    #[must_use]
+    pub fn keep_alive(&self) -> bool {
+        if self.framing == ResponseFraming::UntilClose || self.status == 101 {
+            return false;
+        }
+        match self.connection {
+            Connection { close: true, .. } => false,
+            Connection {
+                keep_alive: true, ..
+            } => true,
+            _ => self.version == Version::Http11,
+        }
+    }
+}
+
+/// Parses the response head at the start of `buffer`, the answer to a request with `method`.
+///
+/// `scanned` is 0 for a new head and otherwise what the last call returned. Of the rules only the
+/// limits count: underscores are taken, and lines with odd names kept, with `Field::valid` unset.
+///
+/// # Errors
+/// One [`ResponseError`] for each cause.
+pub fn parse_response(
+    buffer: &[u8],
+    scanned: usize,
+    rules: &HeadRules,
+    method: Method,
+    head: &mut ResponseHead,
+) -> Result<HeadStep, ResponseError> {
+    if scanned == 0 || head.resume > buffer.len() {
+        head.clear();
+    }
+    let more = HeadStep::Incomplete {
+        scanned: buffer.len(),
+    };
+    if !head.line_done && !take_status_line(buffer, rules, head)? {
+        return Ok(more);
+    }
+    if !take_fields(buffer, rules, head)? {
+        return Ok(more);
+    }
+    head.framing = framing(head, method)?;
+    Ok(HeadStep::Complete)
+}
+
+/// Parses the status line if it is whole; `false` asks for more bytes.
+fn take_status_line(
+    buffer: &[u8],
+    rules: &HeadRules,
+    head: &mut ResponseHead,
+) -> Result<bool, ResponseError> {
+    let limit = rules.line_bytes_max.min(rules.head_bytes_max);
+    let window = &buffer[..buffer.len().min(limit)];
+    match status_line(window, head) {
+        Ok(next) => {
+            head.resume = next;
+            head.line_done = true;
+            Ok(true)
+        }
+        Err(Stop::Refused) => Err(ResponseError::InvalidStatusLine),
+        Err(Stop::More) if buffer.len() >= limit => Err(ResponseError::TooLarge),
+        Err(Stop::More) => Ok(false),
+    }
+}
+
+enum Stop {
+    More,
+    Refused,
+}
+
+/// The version, spaces, three digits, and a reason after a space or a dot.
+fn status_line(bytes: &[u8], head: &mut ResponseHead) -> Result<usize, Stop> {
+    let peek = |at: usize| bytes.get(at).copied().ok_or(Stop::More);
+    let mut at = version(bytes, head)?;
+    while peek(at)? == b' ' {
+        at += 1;
+    }
+    let mut status: u16 = 0;
+    for _ in 0..3 {
+        let digit = peek(at)?;
+        if !digit.is_ascii_digit() {
+            return Err(Stop::Refused);
+        }
+        status = status * 10 + u16::from(digit - b'0');
+        at += 1;
+    }
+    head.status = status;
+    if status < 100 || !matches!(peek(at)?, b' ' | b'.' | b'\r' | b'\n') {
+        return Err(Stop::Refused);
+    }
+    let rest = &bytes[at..];
+    let line_end = at + memchr::memchr2(b'\r', b'\n', rest).ok_or(Stop::More)?;
+    head.reason = Span::new((at + 1).min(line_end), line_end);
+    let line_feed = if bytes[line_end] == b'\r' {
+        line_end + 1
+    } else {
+        line_end
+    };
+    if peek(line_feed)? == b'\n' {
+        Ok(line_feed + 1)
+    } else {
+        Err(Stop::Refused)
+    }
+}
+
+/// `HTTP/`, digits, a dot, digits and a space; returns the offset after it.
+fn version(bytes: &[u8], head: &mut ResponseHead) -> Result<usize, Stop> {
+    let mut numbers = [0u32; 2];
+    let mut at = 0;
+    for expected in *b"HTTP/" {
+        if *bytes.get(at).ok_or(Stop::More)? != expected {
+            return Err(Stop::Refused);
+        }
+        at += 1;
+    }
+    for (number, end) in numbers.iter_mut().zip([b'.', b' ']) {
+        let start = at;
+        loop {
+            let byte = *bytes.get(at).ok_or(Stop::More)?;
+            if byte == end && at > start {
+                break;
+            }
+            if !byte.is_ascii_digit() || *number > VERSION_NUMBER_MAX {
+                return Err(Stop::Refused);
+            }
+            *number = *number * 10 + u32::from(byte - b'0');
+            at += 1;
+        }
+        at += 1;
+    }
+    if numbers[0] == 0 {
+        return Err(Stop::Refused);
+    }
+    head.version = if numbers > [1, 0] {
+        Version::Http11
+    } else {
+        Version::Http10
+    };
+    Ok(at)
+}
+
+/// A version number that has reached three digits takes no more, as in nginx.
+const VERSION_NUMBER_MAX: u32 = 99;
+
+/// Parses header lines up to the empty one; `false` asks for more bytes.
+fn take_fields(
+    buffer: &[u8],
+    rules: &HeadRules,
+    head: &mut ResponseHead,
+) -> Result<bool, ResponseError> {
+    loop {
+        let start = head.resume;
+        let limit = start
+            .saturating_add(rules.line_bytes_max)
+            .min(rules.head_bytes_max);
+        let window = &buffer[..buffer.len().min(limit)];
+        let (line, next) = match parse_line(window, start) {
+            Ok((Some(line), next)) => (line, next),
+            Ok((None, next)) => {
+                head.resume = next;
+                continue;
+            }
+            Err(field::Stop::Bad(_)) => return Err(ResponseError::InvalidField),
+            Err(field::Stop::More) if buffer.len() < limit => return Ok(false),
+            Err(field::Stop::More) => return Err(ResponseError::TooLarge),
+        };
+        head.resume = next;
+        match line {
+            Line::Field {
+                name,
+                value,
+                underscore,
+                odd,
+            } => {
+                let known = Known::of(name.of(buffer));
+                let field = Field {
+                    name,
+                    value,
+                    known,
+                    valid: !odd,
+                    underscore,
+                };
+                take_field(buffer, rules, field, head)?;
+            }
+            Line::Empty => {
+                head.head_len = next;
+                return Ok(true);
+            }
+        }
+    }
+}
+
+/// A line of the section, or `None` for a status line said twice, which old origins do.
+fn parse_line(bytes: &[u8], start: usize) -> Result<(Option<Line>, usize), field::Stop> {
+    let rest = bytes.get(start..).unwrap_or(&[]);
+    if rest.starts_with(b"HTTP/") {
+        let line_feed = memchr::memchr(b'\n', rest).ok_or(field::Stop::More)?;
+        return Ok((None, start + line_feed + 1));
+    }
+    field::parse_line(bytes, start).map(|(line, next)| (Some(line), next))
+}
+
+fn take_field(
+    buffer: &[u8],
+    rules: &HeadRules,
+    field: Field,
+    head: &mut ResponseHead,
+) -> Result<(), ResponseError> {
+    if head.fields.len() >= rules.fields_max {
+        return Err(ResponseError::TooManyFields);
+    }
+    head.fields.push(field);
+    let value = field.value.of(buffer);
+    let again = head.seen & field.known.bit() != 0;
+    head.seen |= field.known.bit();
+    match field.known {
+        Known::Connection => take_connection(value, &mut head.connection),
+        Known::ContentLength if again => return Err(ResponseError::DuplicateContentLength),
+        Known::ContentLength => {
+            let length = parse_length(value).ok_or(ResponseError::InvalidContentLength)?;
+            head.content_length = Some(length);
+        }
+        Known::TransferEncoding if again => {
+            return Err(ResponseError::DuplicateTransferEncoding);
+        }
+        Known::TransferEncoding if !value.eq_ignore_ascii_case(b"chunked") => {
+            return Err(ResponseError::UnknownTransferEncoding);
+        }
+        Known::TransferEncoding => head.chunked = true,
+        _ => {}
+    }
+    Ok(())
+}
+
+fn framing(head: &ResponseHead, method: Method) -> Result<ResponseFraming, ResponseError> {
+    if head.chunked && head.content_length.is_some() {
+        return Err(ResponseError::LengthAndTransferEncoding);
+    }
+    let tunnel = method == Method::Connect && (200..300).contains(&head.status);
+    let bodiless = matches!(head.status, 100..=199 | 204 | 304);
+    if method == Method::Head || bodiless || tunnel {
+        return Ok(ResponseFraming::None);
+    }
+    Ok(match head.content_length {
+        _ if head.chunked => ResponseFraming::Chunked,
+        Some(length) => ResponseFraming::Length(length),
+        None => ResponseFraming::UntilClose,
+    })
+}
