@@ -14,97 +14,99 @@ fn errors(text: &str, globals: Option<&str>) -> Vec<String> {
     }
 }
 
+/// Text and what is said of it, `F` being the main file.
+const DIRECTIVES: &[(&str, &[&str])] = &[
+    ("", &[]),
+    (
+        "worker_processes auto; events { worker_connections 10; } http { }",
+        &[],
+    ),
+    (
+        "http { upstream u { server a; server b weight=2; } server { } server { } }",
+        &[],
+    ),
+    ("http { map $a $b { default 1; x y z; sendfile; } }", &[]),
+    (
+        "frobnicate 1;",
+        &["unknown directive \"frobnicate\" in F:1"],
+    ),
+    (
+        "worker_proceses 1;",
+        &["unknown directive \"worker_proceses\", did you mean \"worker_processes\"? in F:1"],
+    ),
+    (
+        "http {\n  sednfile on;\n}",
+        &["unknown directive \"sednfile\", did you mean \"sendfile\"? in F:2"],
+    ),
+    (
+        "http { intrnal; }",
+        &["unknown directive \"intrnal\", did you mean \"internal\"? in F:1"],
+    ),
+    (
+        "inlcude x;",
+        &["unknown directive \"inlcude\", did you mean \"include\"? in F:1"],
+    ),
+    (
+        "frobnicate { more { } }",
+        &["unknown directive \"frobnicate\" in F:1"],
+    ),
+    (
+        "mail { x; }",
+        &["\"mail\" directive is not supported yet in F:1"],
+    ),
+    (
+        "sendfile on;",
+        &["\"sendfile\" directive is not allowed here in F:1"],
+    ),
+    (
+        "server { }",
+        &["\"server\" directive is not allowed here in F:1"],
+    ),
+    (
+        "http { location / { x; } }",
+        &[
+            "\"location\" directive is not allowed here in F:1",
+            "unknown directive \"x\" in F:1",
+        ],
+    ),
+    ("http;", &["directive \"http\" has no opening \"{\" in F:1"]),
+    (
+        "http { sendfile on { x; } }",
+        &["directive \"sendfile\" is not terminated by \";\" in F:1"],
+    ),
+    (
+        "http x { y; }",
+        &[
+            "invalid number of arguments in \"http\" directive in F:1",
+            "unknown directive \"y\" in F:1",
+        ],
+    ),
+    (
+        "http { add_header a; }",
+        &["invalid number of arguments in \"add_header\" directive in F:1"],
+    ),
+    (
+        "http { add_header a b c d; }",
+        &["invalid number of arguments in \"add_header\" directive in F:1"],
+    ),
+    (
+        "events { }\nevents { }",
+        &["\"events\" directive is duplicate in F:2"],
+    ),
+    (
+        "http { sendfile on; sendfile maybe; }",
+        &["\"sendfile\" directive is duplicate in F:1"],
+    ),
+    ("http { sendfile on; server { sendfile off; } }", &[]),
+    (
+        "http { map $a $b { x { y; } } }",
+        &["unexpected \"{\" in F:1"],
+    ),
+];
+
 #[test]
 fn directives_are_held_to_their_rows() {
-    let table: &[(&str, &[&str])] = &[
-        ("", &[]),
-        (
-            "worker_processes auto; events { worker_connections 10; } http { }",
-            &[],
-        ),
-        (
-            "http { upstream u { server a; server b weight=2; } server { } server { } }",
-            &[],
-        ),
-        ("http { map $a $b { default 1; x y z; sendfile; } }", &[]),
-        (
-            "frobnicate 1;",
-            &["unknown directive \"frobnicate\" in F:1"],
-        ),
-        (
-            "worker_proceses 1;",
-            &["unknown directive \"worker_proceses\", did you mean \"worker_processes\"? in F:1"],
-        ),
-        (
-            "http {\n  sednfile on;\n}",
-            &["unknown directive \"sednfile\", did you mean \"sendfile\"? in F:2"],
-        ),
-        (
-            "http { intrnal; }",
-            &["unknown directive \"intrnal\", did you mean \"internal\"? in F:1"],
-        ),
-        (
-            "inlcude x;",
-            &["unknown directive \"inlcude\", did you mean \"include\"? in F:1"],
-        ),
-        (
-            "frobnicate { more { } }",
-            &["unknown directive \"frobnicate\" in F:1"],
-        ),
-        (
-            "mail { x; }",
-            &["\"mail\" directive is not supported yet in F:1"],
-        ),
-        (
-            "sendfile on;",
-            &["\"sendfile\" directive is not allowed here in F:1"],
-        ),
-        (
-            "server { }",
-            &["\"server\" directive is not allowed here in F:1"],
-        ),
-        (
-            "http { location / { x; } }",
-            &[
-                "\"location\" directive is not allowed here in F:1",
-                "unknown directive \"x\" in F:1",
-            ],
-        ),
-        ("http;", &["directive \"http\" has no opening \"{\" in F:1"]),
-        (
-            "http { sendfile on { x; } }",
-            &["directive \"sendfile\" is not terminated by \";\" in F:1"],
-        ),
-        (
-            "http x { y; }",
-            &[
-                "invalid number of arguments in \"http\" directive in F:1",
-                "unknown directive \"y\" in F:1",
-            ],
-        ),
-        (
-            "http { add_header a; }",
-            &["invalid number of arguments in \"add_header\" directive in F:1"],
-        ),
-        (
-            "http { add_header a b c d; }",
-            &["invalid number of arguments in \"add_header\" directive in F:1"],
-        ),
-        (
-            "events { }\nevents { }",
-            &["\"events\" directive is duplicate in F:2"],
-        ),
-        (
-            "http { sendfile on; sendfile maybe; }",
-            &["\"sendfile\" directive is duplicate in F:1"],
-        ),
-        ("http { sendfile on; server { sendfile off; } }", &[]),
-        (
-            "http { map $a $b { x { y; } } }",
-            &["unexpected \"{\" in F:1"],
-        ),
-    ];
-    for (text, expected) in table {
+    for (text, expected) in DIRECTIVES {
         assert_eq!(errors(text, None), *expected, "{text}");
     }
 }

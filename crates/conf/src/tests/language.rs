@@ -50,81 +50,83 @@ fn words_are_read_as_nginx_reads_them() {
     }
 }
 
+/// Text and what is said of it, `F` being the main file.
+const MISTAKES: &[(&str, &[&str])] = &[
+    (";", &["unexpected \";\" in F:1"]),
+    ("\n\n{}", &["unexpected \"{\" in F:3"]),
+    ("}", &["unexpected \"}\" in F:1"]),
+    ("a b }", &["unexpected \"}\" in F:1"]),
+    ("h {\n a b\n}\nc;", &["unexpected \"}\" in F:3"]),
+    ("a \"b\"c;", &["unexpected \"c\" in F:1"]),
+    ("a \"b\"é;", &["unexpected \"é\" in F:1"]),
+    ("a 'b'}", &["unexpected \"}\" in F:1"]),
+    (
+        "a",
+        &["unexpected end of file, expecting \";\" or \"}\" in F:1"],
+    ),
+    (
+        "a b\n\n",
+        &["unexpected end of file, expecting \";\" or \"}\" in F:3"],
+    ),
+    (
+        "h {\n a \"b;\n}\n",
+        &["unexpected end of file, expecting \";\" or \"}\" in F:4"],
+    ),
+    (
+        "h {\n a b;\n",
+        &["unexpected end of file, expecting \"}\" in F:3"],
+    ),
+    (
+        "h {\n a {\n b;",
+        &["unexpected end of file, expecting \"}\" in F:3"],
+    ),
+    (
+        "a;\n;\nb \"c\"d;\n}\ne",
+        &[
+            "unexpected \";\" in F:2",
+            "unexpected \"d\" in F:3",
+            "unexpected \"}\" in F:4",
+            "unexpected end of file, expecting \";\" or \"}\" in F:5",
+        ],
+    ),
+    (
+        "{ a; }\n;",
+        &["unexpected \"{\" in F:1", "unexpected \";\" in F:2"],
+    ),
+    (
+        "include;",
+        &["invalid number of arguments in \"include\" directive in F:1"],
+    ),
+    (
+        "include a b;",
+        &["invalid number of arguments in \"include\" directive in F:1"],
+    ),
+    (
+        "include a\n{}",
+        &["directive \"include\" is not terminated by \";\" in F:2"],
+    ),
+    (
+        "\n\ninclude gone;",
+        &["open() \"/etc/gone\" failed (2: No such file or directory) in F:3"],
+    ),
+    ("include main.conf;", &["\"F\" includes itself in F:1"]),
+    (
+        "include bad;\nd",
+        &[
+            "unexpected \"}\" in /etc/bad:2",
+            "unexpected end of file, expecting \";\" or \"}\" in F:2",
+        ],
+    ),
+    (
+        "h {\n include open;\n}\nb;",
+        &["unexpected end of file, expecting \"}\" in /etc/open:2"],
+    ),
+];
+
 #[test]
 fn every_mistake_is_reported_with_its_line() {
-    let table: &[(&str, &[&str])] = &[
-        (";", &["unexpected \";\" in F:1"]),
-        ("\n\n{}", &["unexpected \"{\" in F:3"]),
-        ("}", &["unexpected \"}\" in F:1"]),
-        ("a b }", &["unexpected \"}\" in F:1"]),
-        ("h {\n a b\n}\nc;", &["unexpected \"}\" in F:3"]),
-        ("a \"b\"c;", &["unexpected \"c\" in F:1"]),
-        ("a \"b\"é;", &["unexpected \"é\" in F:1"]),
-        ("a 'b'}", &["unexpected \"}\" in F:1"]),
-        (
-            "a",
-            &["unexpected end of file, expecting \";\" or \"}\" in F:1"],
-        ),
-        (
-            "a b\n\n",
-            &["unexpected end of file, expecting \";\" or \"}\" in F:3"],
-        ),
-        (
-            "h {\n a \"b;\n}\n",
-            &["unexpected end of file, expecting \";\" or \"}\" in F:4"],
-        ),
-        (
-            "h {\n a b;\n",
-            &["unexpected end of file, expecting \"}\" in F:3"],
-        ),
-        (
-            "h {\n a {\n b;",
-            &["unexpected end of file, expecting \"}\" in F:3"],
-        ),
-        (
-            "a;\n;\nb \"c\"d;\n}\ne",
-            &[
-                "unexpected \";\" in F:2",
-                "unexpected \"d\" in F:3",
-                "unexpected \"}\" in F:4",
-                "unexpected end of file, expecting \";\" or \"}\" in F:5",
-            ],
-        ),
-        (
-            "{ a; }\n;",
-            &["unexpected \"{\" in F:1", "unexpected \";\" in F:2"],
-        ),
-        (
-            "include;",
-            &["invalid number of arguments in \"include\" directive in F:1"],
-        ),
-        (
-            "include a b;",
-            &["invalid number of arguments in \"include\" directive in F:1"],
-        ),
-        (
-            "include a\n{}",
-            &["directive \"include\" is not terminated by \";\" in F:2"],
-        ),
-        (
-            "\n\ninclude gone;",
-            &["open() \"/etc/gone\" failed (2: No such file or directory) in F:3"],
-        ),
-        ("include main.conf;", &["\"F\" includes itself in F:1"]),
-        (
-            "include bad;\nd",
-            &[
-                "unexpected \"}\" in /etc/bad:2",
-                "unexpected end of file, expecting \";\" or \"}\" in F:2",
-            ],
-        ),
-        (
-            "h {\n include open;\n}\nb;",
-            &["unexpected end of file, expecting \"}\" in /etc/open:2"],
-        ),
-    ];
     let others = [("bad", "a;\n}\nb;"), ("open", "x {\n y;")];
-    for (text, expected) in table {
+    for (text, expected) in MISTAKES {
         let errors = parse(&files(text.as_bytes(), &others), main_path(), None).unwrap_err();
         let shown: Vec<String> = errors
             .0
