@@ -4,11 +4,15 @@ use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::clock;
+
+/// Mode of a log file that is made anew, as nginx's.
+const FILE_MODE: u32 = 0o644;
 
 /// An open log file. Its descriptor can be replaced (reopen) under running writers.
 #[derive(Debug)]
@@ -97,7 +101,11 @@ impl LogFile {
 }
 
 fn open_append(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).create(true).open(path)
+    OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(FILE_MODE)
+        .open(path)
 }
 
 /// The log files of a process, each path once.

@@ -48,15 +48,24 @@ impl Line {
         let _ = self.write_fmt(message);
     }
 
-    /// Ends the line and gives all of it, with its line feed.
-    pub(super) fn finish(&mut self) -> &[u8] {
+    /// Ends the line; nothing can be added afterwards.
+    pub(super) fn finish(&mut self) {
         self.bytes[self.length] = b'\n';
+    }
+
+    /// A finished line with its line feed.
+    pub(super) fn whole(&self) -> &[u8] {
         &self.bytes[..self.length + 1]
     }
 
-    /// What follows the head, without the line feed.
+    /// The line without its line feed.
+    pub(super) fn text(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+
+    /// What follows the head of a finished line, with the line feed.
     pub(super) fn message(&self) -> &[u8] {
-        &self.bytes[self.message_start..self.length]
+        &self.bytes[self.message_start..self.length + 1]
     }
 }
 

@@ -87,6 +87,8 @@ pub enum Sink {
     File(Arc<LogFile>),
     /// The process's standard error.
     Stderr,
+    /// Standard error in the short form `nginx: [level] message`: for a person who is looking.
+    Console,
     /// A syslog server, by RFC 3164.
     Syslog(Arc<Syslog>),
 }
@@ -104,7 +106,6 @@ pub struct Target {
 struct Inner {
     targets: Vec<Target>,
     least_severe: Option<Level>,
-    console: bool,
 }
 
 /// A set of targets that share each line. Cheap to clone; safe to use from every thread.
@@ -114,7 +115,11 @@ pub struct ErrorLog(Arc<Inner>);
 impl ErrorLog {
     /// A log that writes to these targets.
     pub fn new(targets: Vec<Target>) -> ErrorLog {
-        ErrorLog::build(targets, false)
+        let least_severe = targets.iter().map(|target| target.level).max();
+        ErrorLog(Arc::new(Inner {
+            targets,
+            least_severe,
+        }))
     }
 
     /// A log that takes nothing.
@@ -122,11 +127,23 @@ impl ErrorLog {
         ErrorLog::new(Vec::new())
     }
 
-    /// The same targets, with lines of `warn` and above copied to standard error in the short form
-    /// `nginx: [level] message` (unless a target is standard error): for the time before the
-    /// server is up, when a person is looking.
+    /// A log that shows lines of `warn` and above to the person who started the program.
+    pub fn console() -> ErrorLog {
+        ErrorLog::none().with_console()
+    }
+
+    /// The same targets and the console, unless a target is standard error already: for the time
+    /// before the server is up.
     pub fn with_console(&self) -> ErrorLog {
-        ErrorLog::build(self.0.targets.clone(), true)
+        let mut targets = self.0.targets.clone();
+        let is_shown = |target: &Target| matches!(target.sink, Sink::Stderr | Sink::Console);
+        if !targets.iter().any(is_shown) {
+            targets.push(Target {
+                level: Level::Warn,
+                sink: Sink::Console,
+            });
+        }
+        ErrorLog::new(targets)
     }
 
     /// Builds the log of `specs`; `files` gives the open file of each path.
@@ -144,15 +161,6 @@ impl ErrorLog {
             })
         };
         ErrorLog::new(specs.iter().filter_map(target).collect())
-    }
-
-    fn build(targets: Vec<Target>, console: bool) -> ErrorLog {
-        let least_severe = targets.iter().map(|target| target.level).max();
-        ErrorLog(Arc::new(Inner {
-            targets,
-            least_severe,
-            console,
-        }))
     }
 
     /// Whether any target takes lines of this level: ask before costly formatting.
@@ -194,37 +202,24 @@ impl ErrorLog {
     }
 
     fn deliver(&self, level: Level, mut line: Line) {
-        let bytes = line.finish();
-        let mut wrote_stderr = false;
+        line.finish();
         for target in self.0.targets.iter().filter(|target| level <= target.level) {
             match &target.sink {
-                Sink::File(file) => file.write_line(bytes),
-                Sink::Stderr => {
-                    wrote_stderr = true;
-                    // Nothing can be done about a closed standard error.
-                    let _ = io::stderr().write_all(bytes);
+                Sink::File(file) => file.write_line(line.whole()),
+                Sink::Stderr => to_stderr(&[line.whole()]),
+                Sink::Console => {
+                    to_stderr(&[b"nginx: [", level.name().as_bytes(), b"] ", line.message()]);
                 }
-                Sink::Syslog(syslog) => syslog.send(level, &bytes[..bytes.len() - 1]),
+                Sink::Syslog(syslog) => syslog.send(level, line.text()),
             }
-        }
-        if self.0.console && !wrote_stderr && level <= Level::Warn {
-            console(level, line.message());
         }
     }
 }
 
-/// Writes `nginx: [level] message` to standard error.
-pub fn console(level: Level, message: &[u8]) {
-    let mut text = Vec::with_capacity(message.len() + 24);
-    text.extend_from_slice(b"nginx: [");
-    text.extend_from_slice(level.name().as_bytes());
-    text.extend_from_slice(b"] ");
-    text.extend_from_slice(message);
-    if !text.ends_with(b"\n") {
-        text.push(b'\n');
-    }
+/// Writes the parts with one `write(2)`.
+fn to_stderr(parts: &[&[u8]]) {
     // Nothing can be done about a closed standard error.
-    let _ = io::stderr().write_all(&text);
+    let _ = io::stderr().write_all(&parts.concat());
 }
 
 /// A system error as nginx ends its messages: `(13: Permission denied)`.
