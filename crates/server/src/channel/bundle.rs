@@ -1,0 +1,144 @@
+//! The bundle: everything that the serving process needs to serve a configuration.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+
+use turnpike_conf::MemoryLoader;
+
+use super::Log;
+use super::codec::{Decoder, Encoder, Malformed};
+use crate::paths::Paths;
+
+/// A listening socket at the place where it is to be served.
+#[derive(Debug)]
+pub struct Seat {
+    /// Which `listen` it belongs to, by its place in what the plan gives.
+    pub listen: usize,
+    /// The opened socket's own number: the same one in two bundles is the same socket.
+    pub gate: u64,
+    /// The lane it is for; `None`: all lanes share it.
+    pub lane: Option<usize>,
+    /// The socket.
+    pub descriptor: OwnedFd,
+}
+
+/// Another descriptor that belongs to the gates of a `listen` (steering).
+#[derive(Debug)]
+pub struct Extra {
+    /// What it is, and for what.
+    pub name: String,
+    /// The descriptor.
+    pub descriptor: OwnedFd,
+}
+
+/// A configuration on its way to the serving process.
+#[derive(Debug)]
+pub struct Bundle {
+    /// Counts up with every configuration that a master sends.
+    pub generation: u64,
+    /// Where relative paths start.
+    pub paths: Paths,
+    /// The `-g` text.
+    pub globals: Option<String>,
+    /// Every file that was read, by path.
+    pub sources: Vec<(PathBuf, Vec<u8>)>,
+    /// The listening sockets.
+    pub seats: Vec<Seat>,
+    /// The open log files.
+    pub logs: Vec<Log>,
+    /// Whatever else is passed.
+    pub extras: Vec<Extra>,
+}
+
+impl Bundle {
+    /// A loader that gives the bundle's texts.
+    pub fn loader(&self) -> MemoryLoader {
+        self.sources
+            .iter()
+            .map(|(path, bytes)| (path.clone(), bytes.clone()))
+            .collect()
+    }
+
+    pub(super) fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        let seats = self.seats.iter().map(|seat| seat.descriptor.as_fd());
+        let logs = self.logs.iter().map(|log| log.descriptor.as_fd());
+        let extras = self.extras.iter().map(|extra| extra.descriptor.as_fd());
+        seats.chain(logs).chain(extras).collect()
+    }
+
+    pub(super) fn encode(&self, encoder: &mut Encoder) {
+        encoder.number(self.generation);
+        encoder.path(&self.paths.prefix);
+        encoder.path(&self.paths.configuration);
+        encoder.number(u64::from(self.paths.embedded));
+        encoder.option(self.paths.error_log.as_deref(), |encoder, path| {
+            encoder.path(path)
+        });
+        encoder.option(self.globals.as_deref(), |encoder, text| {
+            encoder.bytes(text.as_bytes())
+        });
+        encoder.list(&self.sources, |encoder, (path, bytes)| {
+            encoder.path(path);
+            encoder.bytes(bytes);
+        });
+        encoder.list(&self.seats, |encoder, seat| {
+            encoder.number(seat.listen as u64);
+            encoder.number(seat.gate);
+            encoder.option(seat.lane, |encoder, lane| encoder.number(*lane as u64));
+        });
+        encoder.list(&self.logs, |encoder, log| encoder.path(&log.path));
+        encoder.list(&self.extras, |encoder, extra| {
+            encoder.bytes(extra.name.as_bytes())
+        });
+    }
+
+    pub(super) fn decode(
+        decoder: &mut Decoder<'_>,
+        descriptors: &mut impl Iterator<Item = OwnedFd>,
+    ) -> Result<Bundle, Malformed> {
+        Ok(Bundle {
+            generation: decoder.number()?,
+            paths: Paths {
+                prefix: decoder.path()?,
+                configuration: decoder.path()?,
+                embedded: decoder.number()? != 0,
+                error_log: decoder.option(Decoder::path)?,
+            },
+            globals: decoder.option(Decoder::text)?,
+            sources: decoder.list(|decoder| Ok((decoder.path()?, decoder.bytes()?.to_vec())))?,
+            seats: decoder.list(|decoder| {
+                Ok(Seat {
+                    listen: index(decoder.number()?)?,
+                    gate: decoder.number()?,
+                    lane: decoder.option(|decoder| index(decoder.number()?))?,
+                    descriptor: descriptors.next().ok_or(Malformed)?,
+                })
+            })?,
+            logs: decode_logs(decoder, descriptors)?,
+            extras: decoder.list(|decoder| {
+                let name = decoder.text()?;
+                Ok(Extra {
+                    name,
+                    descriptor: descriptors.next().ok_or(Malformed)?,
+                })
+            })?,
+        })
+    }
+}
+
+pub(super) fn decode_logs(
+    decoder: &mut Decoder<'_>,
+    descriptors: &mut impl Iterator<Item = OwnedFd>,
+) -> Result<Vec<Log>, Malformed> {
+    decoder.list(|decoder| {
+        let path = decoder.path()?;
+        Ok(Log {
+            path,
+            descriptor: descriptors.next().ok_or(Malformed)?,
+        })
+    })
+}
+
+fn index(number: u64) -> Result<usize, Malformed> {
+    usize::try_from(number).map_err(|_| Malformed)
+}

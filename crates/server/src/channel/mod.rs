@@ -1,0 +1,201 @@
+//! What master and serving process say to each other, over a socket pair.
+//!
+//! Every message is one parcel: bytes, and the descriptors that go with them. The first byte is
+//! the kind. Both ends come from one binary, so there is no versioning; but neither trusts the
+//! other: every length is checked against what is there, and a message that does not decode
+//! closes the channel.
+//!
+//! ```text
+//!  master                                   serving process
+//!    ── Apply(Bundle: texts, gates, logs) ─►   builds a Plan, swaps it in
+//!    ◄─ Ready{generation} | Refused{..} ────
+//!    ◄─ Released{generation} ───────────────   the last user of an old Plan is gone
+//!    ── Reopen(logs) ──────────────────────►   writes to the new descriptors
+//!    ── Quit | Stop ───────────────────────►   drains, or ends
+//! ```
+
+mod bundle;
+mod codec;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+
+use turnpike_lane::sys::descriptor;
+
+pub use bundle::{Bundle, Extra, Seat};
+
+use codec::{Decoder, Encoder, Malformed};
+
+/// Largest message: as much configuration as the loader reads from one file, several times over.
+pub const MESSAGE_BYTES_MAX: usize = 512 * 1024 * 1024;
+
+/// An opened log file on its way.
+#[derive(Debug)]
+pub struct Log {
+    /// Its full path.
+    pub path: PathBuf,
+    /// Open for appending.
+    pub descriptor: OwnedFd,
+}
+
+/// What the master tells the serving process.
+#[derive(Debug)]
+pub enum Order {
+    /// Serve this configuration from now on.
+    Apply(Bundle),
+    /// Write to these descriptors from now on.
+    Reopen(Vec<Log>),
+    /// Finish what is running, then end.
+    Quit,
+    /// End at once.
+    Stop,
+}
+
+/// What the serving process tells the master.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Reply {
+    /// The configuration is being served.
+    Ready {
+        /// The bundle's number.
+        generation: u64,
+    },
+    /// The configuration cannot be served; the one before still is.
+    Refused {
+        /// The bundle's number.
+        generation: u64,
+        /// Why, in words for the log.
+        message: String,
+    },
+    /// Nothing uses this configuration any more.
+    Released {
+        /// The bundle's number.
+        generation: u64,
+    },
+}
+
+const APPLY: u8 = 1;
+const REOPEN: u8 = 2;
+const QUIT: u8 = 3;
+const STOP: u8 = 4;
+const READY: u8 = 5;
+const REFUSED: u8 = 6;
+const RELEASED: u8 = 7;
+
+/// Sends a bundle. Its descriptors are only borrowed: the master keeps its own.
+///
+/// # Errors
+/// Those of `sendmsg(2)`; the channel must be closed then.
+pub fn send_apply(channel: BorrowedFd<'_>, bundle: &Bundle) -> io::Result<()> {
+    let mut encoder = Encoder::new(APPLY);
+    bundle.encode(&mut encoder);
+    descriptor::send_parcel(channel, &encoder.bytes, &bundle.descriptors())
+}
+
+/// Sends reopened log files.
+///
+/// # Errors
+/// As [`send_apply`].
+pub fn send_reopen(channel: BorrowedFd<'_>, logs: &[Log]) -> io::Result<()> {
+    let mut encoder = Encoder::new(REOPEN);
+    encoder.list(logs, |encoder, log| encoder.path(&log.path));
+    let descriptors: Vec<_> = logs.iter().map(|log| log.descriptor.as_fd()).collect();
+    descriptor::send_parcel(channel, &encoder.bytes, &descriptors)
+}
+
+/// Tells the serving process to end, gracefully or at once.
+///
+/// # Errors
+/// As [`send_apply`].
+pub fn send_end(channel: BorrowedFd<'_>, graceful: bool) -> io::Result<()> {
+    let kind = if graceful { QUIT } else { STOP };
+    descriptor::send_parcel(channel, &[kind], &[])
+}
+
+/// Waits for the master's next order; `None` when the master is gone.
+///
+/// # Errors
+/// Those of `recvmsg(2)`; `InvalidData` for a message that does not decode.
+pub fn receive_order(channel: BorrowedFd<'_>) -> io::Result<Option<Order>> {
+    let Some((bytes, descriptors)) = receive(channel)? else {
+        return Ok(None);
+    };
+    Ok(Some(decode_order(&bytes, descriptors)?))
+}
+
+/// Sends a reply.
+///
+/// # Errors
+/// Those of `sendmsg(2)`.
+pub fn send_reply(channel: BorrowedFd<'_>, reply: &Reply) -> io::Result<()> {
+    let encoder = match reply {
+        Reply::Ready { generation } => Encoder::new(READY).with_number(*generation),
+        Reply::Released { generation } => Encoder::new(RELEASED).with_number(*generation),
+        Reply::Refused {
+            generation,
+            message,
+        } => {
+            let mut encoder = Encoder::new(REFUSED).with_number(*generation);
+            encoder.bytes(message.as_bytes());
+            encoder
+        }
+    };
+    descriptor::send_parcel(channel, &encoder.bytes, &[])
+}
+
+/// Waits for the serving process's next reply; `None` when it is gone.
+///
+/// # Errors
+/// As [`receive_order`].
+pub fn receive_reply(channel: BorrowedFd<'_>) -> io::Result<Option<Reply>> {
+    let Some((bytes, _)) = receive(channel)? else {
+        return Ok(None);
+    };
+    Ok(Some(decode_reply(&bytes)?))
+}
+
+fn receive(channel: BorrowedFd<'_>) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>> {
+    match descriptor::receive_parcel(channel, MESSAGE_BYTES_MAX) {
+        Ok(parcel) => Ok(Some(parcel)),
+        Err(error) => match error.kind() {
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => Ok(None),
+            _ => Err(error),
+        },
+    }
+}
+
+fn decode_order(bytes: &[u8], descriptors: Vec<OwnedFd>) -> Result<Order, Malformed> {
+    let mut decoder = Decoder::new(bytes);
+    let mut descriptors = descriptors.into_iter();
+    let order = match decoder.byte()? {
+        APPLY => Order::Apply(Bundle::decode(&mut decoder, &mut descriptors)?),
+        REOPEN => Order::Reopen(bundle::decode_logs(&mut decoder, &mut descriptors)?),
+        QUIT => Order::Quit,
+        STOP => Order::Stop,
+        _ => return Err(Malformed),
+    };
+    if descriptors.next().is_some() {
+        return Err(Malformed);
+    }
+    decoder.end()?;
+    Ok(order)
+}
+
+fn decode_reply(bytes: &[u8]) -> Result<Reply, Malformed> {
+    let mut decoder = Decoder::new(bytes);
+    let kind = decoder.byte()?;
+    let generation = decoder.number()?;
+    let reply = match kind {
+        READY => Reply::Ready { generation },
+        RELEASED => Reply::Released { generation },
+        REFUSED => Reply::Refused {
+            generation,
+            message: decoder.text()?,
+        },
+        _ => return Err(Malformed),
+    };
+    decoder.end()?;
+    Ok(reply)
+}

@@ -1,0 +1,151 @@
+#![allow(clippy::unwrap_used)]
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use turnpike_lane::sys::descriptor::socket_pair;
+
+use super::*;
+use crate::paths::Paths;
+
+fn null() -> OwnedFd {
+    File::open("/dev/null").unwrap().into()
+}
+
+fn inode(descriptor: &OwnedFd) -> u64 {
+    File::from(descriptor.try_clone().unwrap())
+        .metadata()
+        .unwrap()
+        .ino()
+}
+
+fn bundle(seats: usize, text_bytes: usize) -> Bundle {
+    let seat = |lane| {
+        let lane = (lane % 3 > 0).then_some(lane);
+        Seat {
+            listen: 7,
+            gate: 9,
+            lane,
+            descriptor: null(),
+        }
+    };
+    Bundle {
+        generation: 42,
+        paths: Paths {
+            prefix: PathBuf::from("/srv/"),
+            configuration: PathBuf::from("/srv/conf/nginx.conf"),
+            embedded: false,
+            error_log: Some(PathBuf::from("/srv/logs/error.log")),
+        },
+        globals: Some("daemon off;".to_owned()),
+        sources: vec![(
+            PathBuf::from("/srv/conf/nginx.conf"),
+            vec![0xff; text_bytes],
+        )],
+        seats: (0..seats).map(seat).collect(),
+        logs: vec![Log {
+            path: PathBuf::from("/srv/a.log"),
+            descriptor: null(),
+        }],
+        extras: vec![Extra {
+            name: "steer".to_owned(),
+            descriptor: null(),
+        }],
+    }
+}
+
+#[test]
+fn a_large_bundle_arrives_whole() {
+    let (master, serving) = socket_pair().unwrap();
+    let sent = bundle(600, 3_000_000);
+    let sender = std::thread::spawn(move || {
+        send_apply(master.as_fd(), &sent).unwrap();
+        (master, sent)
+    });
+    let Some(Order::Apply(got)) = receive_order(serving.as_fd()).unwrap() else {
+        panic!("not a bundle");
+    };
+    let (_master, sent) = sender.join().unwrap();
+    assert_eq!(
+        (got.generation, &got.paths, &got.globals),
+        (42, &sent.paths, &sent.globals)
+    );
+    assert_eq!(got.sources, sent.sources);
+    let facts = |seat: &Seat| (seat.listen, seat.gate, seat.lane);
+    let list = |bundle: &Bundle| bundle.seats.iter().map(facts).collect::<Vec<_>>();
+    assert_eq!(list(&got), list(&sent));
+    assert_eq!(got.logs[0].path, sent.logs[0].path);
+    assert_eq!(got.extras[0].name, "steer");
+    assert_eq!(inode(&got.seats[599].descriptor), inode(&null()));
+}
+
+#[test]
+fn orders_and_replies_come_back_as_sent() {
+    let (master, serving) = socket_pair().unwrap();
+    send_end(master.as_fd(), true).unwrap();
+    send_end(master.as_fd(), false).unwrap();
+    let log = Log {
+        path: PathBuf::from("/a"),
+        descriptor: null(),
+    };
+    send_reopen(master.as_fd(), &[log]).unwrap();
+    assert!(matches!(
+        receive_order(serving.as_fd()).unwrap(),
+        Some(Order::Quit)
+    ));
+    assert!(matches!(
+        receive_order(serving.as_fd()).unwrap(),
+        Some(Order::Stop)
+    ));
+    let Some(Order::Reopen(logs)) = receive_order(serving.as_fd()).unwrap() else {
+        panic!("not a reopen");
+    };
+    assert_eq!(logs[0].path, PathBuf::from("/a"));
+    let replies = [
+        Reply::Ready { generation: 1 },
+        Reply::Refused {
+            generation: 2,
+            message: "no\n".to_owned(),
+        },
+        Reply::Released {
+            generation: u64::MAX,
+        },
+    ];
+    for reply in &replies {
+        send_reply(serving.as_fd(), reply).unwrap();
+        assert_eq!(receive_reply(master.as_fd()).unwrap().as_ref(), Some(reply));
+    }
+    drop(serving);
+    assert_eq!(receive_reply(master.as_fd()).unwrap(), None);
+}
+
+#[test]
+fn every_cut_message_is_refused() {
+    let mut encoder = Encoder::new(APPLY);
+    bundle(2, 10).encode(&mut encoder);
+    let whole = encoder.bytes;
+    let descriptors = |count: usize| (0..count).map(|_| null()).collect::<Vec<_>>();
+    assert!(decode_order(&whole, descriptors(4)).is_ok());
+    assert!(decode_order(&whole, descriptors(3)).is_err());
+    assert!(decode_order(&whole, descriptors(5)).is_err());
+    for length in 0..whole.len() {
+        assert!(
+            decode_order(&whole[..length], descriptors(4)).is_err(),
+            "{length}"
+        );
+    }
+    let mut longer = whole.clone();
+    longer.push(0);
+    assert!(decode_order(&longer, descriptors(4)).is_err());
+    for bad in [
+        &[][..],
+        &[0],
+        &[READY],
+        &[READY, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+        &[200; 9],
+    ] {
+        assert!(decode_reply(bad).is_err(), "{bad:?}");
+    }
+}

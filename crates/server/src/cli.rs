@@ -1,0 +1,289 @@
+//! nginx's command line, with its oddities: flags can be clustered, a value may follow its flag
+//! at once or as the next argument, a repeated flag's last value wins, and there are no long
+//! options. Only text to options is done here.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+
+/// What `-s` asks of a running server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Command {
+    /// Stop at once.
+    Stop,
+    /// Stop when running requests are done.
+    Quit,
+    /// Open the log files anew.
+    Reopen,
+    /// Read the configuration anew.
+    Reload,
+}
+
+/// What the command line asks for.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// `-?`, `-h`: print the help.
+    pub help: bool,
+    /// `-v` (and `-V`, `-h`): print the version.
+    pub version: bool,
+    /// `-V`: print the configure arguments.
+    pub configure: bool,
+    /// `-t`, `-T`: check the configuration and exit.
+    pub test: bool,
+    /// `-T`: print every configuration file.
+    pub dump: bool,
+    /// `-q`: say only what is wrong.
+    pub quiet: bool,
+    /// `-p`: the folder that relative paths start from.
+    pub prefix: Option<OsString>,
+    /// `-e`: the error log until the configuration names one.
+    pub error_log: Option<OsString>,
+    /// `-c`: the configuration file.
+    pub configuration: Option<OsString>,
+    /// `-g`: directives of the main context.
+    pub globals: Option<OsString>,
+    /// `-s`: a command for the running server.
+    pub command: Option<Command>,
+}
+
+/// The usage text, after the version line.
+pub const HELP: &str = "\
+Usage: turnpike [-?hvVtTq] [-s signal] [-p prefix]
+                [-e filename] [-c filename] [-g directives]
+       turnpike SUBCOMMAND [ARGUMENT...]
+
+Options:
+  -?,-h         : this help
+  -v            : show version and exit
+  -V            : show version and configure options then exit
+  -t            : test configuration and exit
+  -T            : test configuration, dump it and exit
+  -q            : suppress non-error messages during configuration testing
+  -s signal     : send signal to a master process: stop, quit, reopen, reload
+  -p prefix     : set prefix path (default: /usr/local/turnpike/)
+  -e filename   : set error log file (default: logs/error.log)
+  -c filename   : set configuration file (default: conf/nginx.conf;
+                  without that file: a built-in page on 127.0.0.1:8080)
+  -g directives : set global directives out of configuration file
+
+Subcommands:
+";
+
+/// Reads the arguments after the program's name.
+///
+/// # Errors
+/// nginx's message, to be printed after `nginx: `.
+pub fn parse(arguments: &[OsString]) -> Result<Options, String> {
+    let mut options = Options::default();
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        let Some(flags) = argument.as_bytes().strip_prefix(b"-") else {
+            return Err(format!(
+                "invalid option: \"{}\"",
+                argument.to_string_lossy()
+            ));
+        };
+        for (index, flag) in flags.iter().enumerate() {
+            if options.switch(*flag) {
+                continue;
+            }
+            let Some(name) = value_name(*flag) else {
+                return Err(format!("invalid option: \"{}\"", char::from(*flag)));
+            };
+            let attached = &flags[index + 1..];
+            let value = if attached.is_empty() {
+                rest.next().cloned()
+            } else {
+                Some(OsStr::from_bytes(attached).to_os_string())
+            };
+            let flag = char::from(*flag);
+            let value = value.ok_or_else(|| format!("option \"-{flag}\" requires {name}"))?;
+            options.set(flag, value)?;
+            break;
+        }
+    }
+    Ok(options)
+}
+
+/// What the value of a flag is called in messages.
+fn value_name(flag: u8) -> Option<&'static str> {
+    match flag {
+        b'p' => Some("directory name"),
+        b'e' | b'c' => Some("file name"),
+        b'g' | b's' => Some("parameter"),
+        _ => None,
+    }
+}
+
+impl Options {
+    fn switch(&mut self, flag: u8) -> bool {
+        match flag {
+            b'?' | b'h' => (self.help, self.version) = (true, true),
+            b'v' => self.version = true,
+            b'V' => (self.configure, self.version) = (true, true),
+            b't' => self.test = true,
+            b'T' => (self.dump, self.test) = (true, true),
+            b'q' => self.quiet = true,
+            _ => return false,
+        }
+        true
+    }
+
+    fn set(&mut self, flag: char, value: OsString) -> Result<(), String> {
+        match flag {
+            'p' => self.prefix = Some(with_slash(value)),
+            'e' => self.error_log = Some(value),
+            'c' => self.configuration = Some(value),
+            'g' => self.globals = Some(value),
+            _ => self.command = Some(command(&value)?),
+        }
+        Ok(())
+    }
+}
+
+fn command(value: &OsStr) -> Result<Command, String> {
+    match value.as_bytes() {
+        b"stop" => Ok(Command::Stop),
+        b"quit" => Ok(Command::Quit),
+        b"reopen" => Ok(Command::Reopen),
+        b"reload" => Ok(Command::Reload),
+        _ => Err(format!(
+            "invalid option: \"-s {}\"",
+            value.to_string_lossy()
+        )),
+    }
+}
+
+fn with_slash(folder: OsString) -> OsString {
+    let mut bytes = folder.into_vec();
+    if !bytes.is_empty() && !bytes.ends_with(b"/") {
+        bytes.push(b'/');
+    }
+    OsString::from_vec(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn read(arguments: &[&str]) -> Result<Options, String> {
+        let owned: Vec<OsString> = arguments.iter().map(OsString::from).collect();
+        parse(&owned)
+    }
+
+    fn expect(cases: &[(&[&str], Options)]) {
+        for (arguments, options) in cases {
+            assert_eq!(read(arguments).as_ref(), Ok(options), "{arguments:?}");
+        }
+    }
+
+    #[test]
+    fn switches_can_be_clustered_and_repeated() {
+        let none = Options::default;
+        expect(&[
+            (&[], none()),
+            (&["-"], none()),
+            (
+                &["-tt"],
+                Options {
+                    test: true,
+                    ..none()
+                },
+            ),
+            (
+                &["-tq", "-T"],
+                Options {
+                    test: true,
+                    quiet: true,
+                    dump: true,
+                    ..none()
+                },
+            ),
+            (
+                &["-?"],
+                Options {
+                    help: true,
+                    version: true,
+                    ..none()
+                },
+            ),
+            (
+                &["-V"],
+                Options {
+                    configure: true,
+                    version: true,
+                    ..none()
+                },
+            ),
+        ]);
+    }
+
+    #[test]
+    fn values_follow_at_once_or_as_the_next_argument() {
+        let none = Options::default;
+        let clustered = Options {
+            test: true,
+            configuration: Some("x".into()),
+            prefix: Some("/srv/".into()),
+            ..none()
+        };
+        expect(&[
+            (
+                &["-c=x"],
+                Options {
+                    configuration: Some("=x".into()),
+                    ..none()
+                },
+            ),
+            (&["-tcx", "-p", "/srv"], clustered),
+            (
+                &["-g", "a;", "-gb;"],
+                Options {
+                    globals: Some("b;".into()),
+                    ..none()
+                },
+            ),
+            (
+                &["-e", "-t"],
+                Options {
+                    error_log: Some("-t".into()),
+                    ..none()
+                },
+            ),
+            (
+                &["-s", "quit"],
+                Options {
+                    command: Some(Command::Quit),
+                    ..none()
+                },
+            ),
+            (
+                &["-sreload"],
+                Options {
+                    command: Some(Command::Reload),
+                    ..none()
+                },
+            ),
+        ]);
+    }
+
+    #[test]
+    fn mistakes_are_named_in_nginx_words() {
+        let cases: &[(&[&str], &str)] = &[
+            (&["x"], "invalid option: \"x\""),
+            (&[""], "invalid option: \"\""),
+            (&["-x"], "invalid option: \"x\""),
+            (&["--help"], "invalid option: \"-\""),
+            (&["-c"], "option \"-c\" requires file name"),
+            (&["-te"], "option \"-e\" requires file name"),
+            (&["-p"], "option \"-p\" requires directory name"),
+            (&["-g"], "option \"-g\" requires parameter"),
+            (&["-s"], "option \"-s\" requires parameter"),
+            (&["-s", "halt"], "invalid option: \"-s halt\""),
+        ];
+        for (arguments, message) in cases {
+            assert_eq!(read(arguments).unwrap_err(), *message, "{arguments:?}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The binary `turnpike`: command line, the list of directive families, master and serving
+//! process, reload, signals, privileges.
+//!
+//! What a request is, and how it is answered, is none of this crate's business: that is behind
+//! [`plan::ServingPlan`] and [`plan::Service`].
+
+pub mod affinity;
+pub mod channel;
+pub mod cli;
+pub mod configuration;
+pub mod embedded;
+pub mod families;
+pub mod master;
+pub mod modules;
+pub mod paths;
+pub mod plan;
+pub mod serving;
+pub mod settings;
+pub mod subcommands;
+pub mod version;
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use cli::Options;
+use version::{NGINX_VERSION, TURNPIKE_VERSION};
+
+/// The whole program. Descriptors 0 to 2 are open by now: the standard library opens what is
+/// closed of them at `/dev/null` before `main`.
+pub fn main() -> ExitCode {
+    let mut arguments = std::env::args_os();
+    if arguments.next().is_some_and(|name| name == serving::TITLE) && arguments.len() == 0 {
+        return serving::process_main();
+    }
+    let arguments: Vec<OsString> = arguments.collect();
+    if let Some(tool) = arguments.first().and_then(subcommands::find) {
+        return (tool.run)(&arguments[1..]);
+    }
+    let options = match cli::parse(&arguments) {
+        Ok(options) => options,
+        Err(message) => {
+            say(&format!("nginx: {message}\n"));
+            return ExitCode::FAILURE;
+        }
+    };
+    if options.version {
+        say(&version_text(&options));
+        if !options.test {
+            return ExitCode::SUCCESS;
+        }
+    }
+    master::main(&options)
+}
+
+/// What `-v`, `-V` and `-h` print. Tools read the first line and the last.
+fn version_text(options: &Options) -> String {
+    let mut text = format!("nginx version: nginx/{NGINX_VERSION}\n");
+    if options.help {
+        text.push_str(cli::HELP);
+        text.push_str(&subcommands::help());
+        text.push('\n');
+    }
+    if options.configure {
+        text.push_str(&format!("turnpike version: turnpike/{TURNPIKE_VERSION}\n"));
+        text.push_str(&format!(
+            "configure arguments:{}\n",
+            modules::configure_arguments()
+        ));
+    }
+    text
+}
+
+/// Writes to standard error, where all that a person shall read goes.
+fn say(text: &str) {
+    // Nothing can be done about a closed standard error.
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}

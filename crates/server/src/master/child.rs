@@ -1,0 +1,172 @@
+//! A serving process (or, without master process, a serving thread), as the master sees it.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
+
+use turnpike_lane::sys::descriptor::socket_pair;
+use turnpike_lane::sys::signal;
+
+use crate::serving;
+use crate::settings::ProcessSettings;
+
+/// The only variable that is kept unless `env` says otherwise: local time depends on it.
+const KEPT_VARIABLE: &str = "TZ";
+
+/// What serves.
+#[derive(Debug)]
+pub(super) enum Server {
+    /// A process of this number.
+    Process(i32),
+    /// A thread of this process; taken when it has ended.
+    Thread(Option<JoinHandle<()>>),
+}
+
+/// Where it stands.
+///
+/// ```text
+///  Starting ──Ready──► Serving ──QUIT, TERM, replaced──► Leaving ──► gone
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum State {
+    /// It has been sent its first bundle.
+    Starting,
+    /// It serves.
+    Serving,
+    /// It has been told to end.
+    Leaving,
+}
+
+/// One server.
+#[derive(Debug)]
+pub(super) struct Child {
+    /// Its number in the master's event queue.
+    pub(super) token: u64,
+    pub(super) server: Server,
+    pub(super) state: State,
+    pub(super) started: Instant,
+    channel: OwnedFd,
+}
+
+impl Child {
+    /// Starts this same program as a serving process. Its end of the channel is its standard
+    /// input, so that nothing else need be inherited.
+    ///
+    /// # Errors
+    /// Those of `socketpair(2)`, `fork(2)` and `execve(2)`.
+    pub(super) fn process(token: u64, settings: &ProcessSettings) -> io::Result<Child> {
+        let (channel, theirs) = socket_pair()?;
+        let mut command = Command::new("/proc/self/exe");
+        command
+            .arg0(serving::TITLE)
+            .stdin(Stdio::from(theirs))
+            .env_clear();
+        command.envs(environment(settings));
+        let child = command.spawn()?;
+        let process = i32::try_from(child.id()).map_err(io::Error::other)?;
+        Ok(Child::new(token, Server::Process(process), channel))
+    }
+
+    /// Starts a serving thread in this process.
+    ///
+    /// # Errors
+    /// Those of `socketpair(2)` and of starting a thread.
+    pub(super) fn thread(token: u64) -> io::Result<Child> {
+        let (channel, theirs) = socket_pair()?;
+        let builder = thread::Builder::new().name("serving".to_owned());
+        let handle = builder.spawn(move || serving::thread_main(theirs))?;
+        Ok(Child::new(token, Server::Thread(Some(handle)), channel))
+    }
+
+    fn new(token: u64, server: Server, channel: OwnedFd) -> Child {
+        Child {
+            token,
+            server,
+            state: State::Starting,
+            started: Instant::now(),
+            channel,
+        }
+    }
+
+    /// The master's end of the channel.
+    pub(super) fn channel(&self) -> BorrowedFd<'_> {
+        self.channel.as_fd()
+    }
+
+    /// Ends it without asking. A thread cannot be ended so, and goes with the process.
+    pub(super) fn kill(&self) {
+        if let Server::Process(process) = self.server {
+            // It fails only when the process is gone, which is what was wanted.
+            let _ = signal::send(process, nix::libc::SIGKILL);
+        }
+    }
+
+    /// What the log calls it.
+    pub(super) fn number(&self) -> i32 {
+        match self.server {
+            Server::Process(process) => process,
+            Server::Thread(_) => i32::try_from(std::process::id()).unwrap_or_default(),
+        }
+    }
+}
+
+/// nginx's rule: nothing but TZ and what `env` names.
+fn environment(settings: &ProcessSettings) -> HashMap<OsString, OsString> {
+    let mut environment = HashMap::new();
+    let mut keep = |name: &str| {
+        if let Some(value) = std::env::var_os(name) {
+            environment.insert(OsString::from(name), value);
+        }
+    };
+    keep(KEPT_VARIABLE);
+    for (name, value) in &settings.environment {
+        if value.is_none() {
+            keep(name);
+        }
+    }
+    for (name, value) in &settings.environment {
+        if let Some(value) = value {
+            environment.insert(OsString::from(name), OsString::from(value));
+        }
+    }
+    environment
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::affinity::Affinity;
+
+    #[test]
+    fn only_named_variables_are_handed_on() {
+        let settings = ProcessSettings {
+            account: None,
+            lanes: 1,
+            affinity: Affinity::Free,
+            open_files_max: None,
+            core_bytes_max: None,
+            priority: 0,
+            working_directory: None,
+            environment: vec![
+                ("PATH".to_owned(), None),
+                ("TZ".to_owned(), Some("UTC".to_owned())),
+                ("TURNPIKE_NOT_SET".to_owned(), None),
+            ],
+        };
+        let environment = environment(&settings);
+        assert_eq!(
+            environment.get(&OsString::from("PATH")),
+            std::env::var_os("PATH").as_ref()
+        );
+        assert_eq!(
+            environment.get(&OsString::from("TZ")),
+            Some(&OsString::from("UTC"))
+        );
+        assert_eq!(environment.len(), 2);
+    }
+}

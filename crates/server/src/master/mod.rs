@@ -1,0 +1,118 @@
+//! The master: reads and checks the configuration, opens sockets and log files, starts the
+//! serving process and keeps it running, and obeys signals.
+//!
+//! It is one thread that waits for signals and for the serving process's replies. It must never
+//! read a request, and never wait for a client.
+
+mod child;
+mod control;
+mod daemon;
+pub mod gates;
+mod open;
+mod pid_file;
+mod run;
+mod signals;
+mod site;
+mod supervise;
+
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+use turnpike_conf::text_of;
+use turnpike_lane::log::{Errno, ErrorLog, Level, LogFile, LogSet, Sink, Target};
+
+use crate::cli::Options;
+use crate::paths::Paths;
+use crate::{embedded, say};
+
+/// Everything that nginx's own command line does: check, command, or serve.
+pub fn main(options: &Options) -> ExitCode {
+    let mut paths = Paths::of(options);
+    let log = first_log(options, &mut paths);
+    let globals = options
+        .globals
+        .as_ref()
+        .map(|text| text_of(text.as_encoded_bytes()));
+    let globals = globals.as_deref();
+    if options.test {
+        return check(options, &paths, globals, &log);
+    }
+    if let Some(command) = options.command {
+        return control::send(command, &paths, globals, &log);
+    }
+    if paths.embedded {
+        say(embedded::INVITATION);
+    }
+    run::run(&paths, globals, &log)
+}
+
+/// The log until the configuration has been read: `-e`, with a copy for the person who starts.
+///
+/// The default file is not insisted on: without an installation there is no folder for it.
+fn first_log(options: &Options, paths: &mut Paths) -> ErrorLog {
+    let level = if options.test {
+        Level::Info
+    } else {
+        Level::Notice
+    };
+    let mut sink = Sink::Stderr;
+    if let Some(path) = paths.error_log.clone() {
+        match LogFile::open(&path) {
+            Ok(file) => sink = Sink::File(file.into()),
+            Err(error) => {
+                let named = options.error_log.is_some();
+                if named || paths.prefix.exists() {
+                    say(&format!(
+                        "nginx: [alert] could not open error log file: open() \"{}\" failed {}\n",
+                        path.display(),
+                        Errno(&error)
+                    ));
+                }
+                if !named {
+                    paths.error_log = None;
+                }
+            }
+        }
+    }
+    match sink {
+        Sink::Stderr => ErrorLog::console(),
+        sink => ErrorLog::new(vec![Target { level, sink }]).with_console(),
+    }
+}
+
+/// `-t` and `-T`.
+fn check(options: &Options, paths: &Paths, globals: Option<&str>, log: &ErrorLog) -> ExitCode {
+    let name = paths.name();
+    let configuration = site::read(paths, globals, log);
+    let opened = configuration.as_ref().and_then(|configuration| {
+        if !options.quiet {
+            say(&format!(
+                "nginx: the configuration file {name} syntax is ok\n"
+            ));
+        }
+        site::open_logs(configuration, &LogSet::new(), log)
+    });
+    let (Some(configuration), Some(_)) = (configuration, opened) else {
+        say(&format!("nginx: configuration file {name} test failed\n"));
+        return ExitCode::FAILURE;
+    };
+    if !options.quiet {
+        say(&format!(
+            "nginx: configuration file {name} test is successful\n"
+        ));
+    }
+    if options.dump {
+        let dump = configuration.tree.sources.dump();
+        if let Err(error) = write_out(&dump) {
+            say(&format!("nginx: write() failed {}\n", Errno(&error)));
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn write_out(bytes: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes)?;
+    out.flush()
+}

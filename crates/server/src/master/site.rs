@@ -1,0 +1,203 @@
+//! A configuration with everything that the master has opened for it.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, chown};
+use std::path::Path;
+use std::sync::Arc;
+
+use turnpike_lane::log::{Errno, ErrorLog, Level, LogFile, LogSet};
+
+use super::gates::{GateSet, NotOpened};
+use crate::channel::{Bundle, Log};
+use crate::configuration::Configuration;
+use crate::families;
+use crate::paths::Paths;
+
+/// Mode of folders for temporary files: theirs alone who serve.
+const FOLDER_MODE: u32 = 0o700;
+
+/// What is in force, or about to be.
+#[derive(Debug)]
+pub(super) struct Site {
+    pub(super) configuration: Configuration,
+    pub(super) logs: LogSet,
+    pub(super) log: ErrorLog,
+    pub(super) gates: GateSet,
+}
+
+/// Why a site could not be opened. Everything about it has been logged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Failure {
+    /// The configuration, a log file or a folder.
+    Files,
+    /// A listening socket.
+    Gate(NotOpened),
+}
+
+impl Site {
+    /// Reads the configuration and opens what it needs; what `old` has open is shared.
+    pub(super) fn open(
+        paths: &Paths,
+        globals: Option<&str>,
+        old: Option<&Site>,
+        log: &ErrorLog,
+    ) -> Result<Site, Failure> {
+        let configuration = read(paths, globals, log).ok_or(Failure::Files)?;
+        let none = LogSet::new();
+        let old_logs = old.map_or(&none, |site| &site.logs);
+        let logs = open_logs(&configuration, old_logs, log).ok_or(Failure::Files)?;
+        make_folders(&configuration, log).ok_or(Failure::Files)?;
+        let lanes = configuration.settings.process.lanes;
+        let listens = families::serving_plan().listens(&configuration);
+        let empty = GateSet::default();
+        let old_gates = old.map_or(&empty, |site| &site.gates);
+        // The built-in configuration is for a person who waits for the answer.
+        let patient = !paths.embedded;
+        let gates = old_gates
+            .extend(listens, lanes, log, patient)
+            .map_err(Failure::Gate)?;
+        let log = ErrorLog::from_specs(&configuration.settings.error_logs, &logs);
+        Ok(Site {
+            configuration,
+            logs,
+            log,
+            gates,
+        })
+    }
+
+    /// What a serving process needs to serve it.
+    ///
+    /// # Errors
+    /// Those of `dup(2)`.
+    pub(super) fn bundle(&self, generation: u64) -> io::Result<Bundle> {
+        let sources = self.configuration.tree.sources.iter();
+        let sources = sources.map(|source| (source.path.clone(), source.bytes.to_vec()));
+        Ok(Bundle {
+            generation,
+            paths: self.configuration.paths.clone(),
+            globals: self.configuration.globals.clone(),
+            sources: sources.collect(),
+            seats: self.gates.seats()?,
+            logs: log_copies(&self.logs)?,
+            extras: self.gates.extras()?,
+        })
+    }
+
+    /// Opens every log file anew and gives the new descriptors. A file that cannot be opened
+    /// stays what it was.
+    ///
+    /// # Errors
+    /// Those of `dup(2)`.
+    pub(super) fn reopen_logs(&self) -> io::Result<Vec<Log>> {
+        for file in self.logs.files() {
+            if let Err(error) = file.reopen() {
+                log_open_failed(&self.log, file.path(), &error);
+                continue;
+            }
+            self.give_to_account(file);
+        }
+        log_copies(&self.logs)
+    }
+
+    /// A reopened file belongs to who writes it, as nginx has it.
+    fn give_to_account(&self, file: &LogFile) {
+        let Some(account) = &self.configuration.settings.process.account else {
+            return;
+        };
+        let path = file.path();
+        let owner = fs::metadata(path).map(|metadata| metadata.uid());
+        if !owner.is_ok_and(|owner| owner != account.user) {
+            return;
+        }
+        if let Err(error) = chown(path, Some(account.user), None) {
+            let (path, user) = (path.display(), account.user);
+            let message = format_args!("chown(\"{path}\", {user}) failed {}", Errno(&error));
+            self.log.event(Level::Emerg, message);
+        }
+    }
+}
+
+/// Reads the configuration and logs what is wrong with it.
+pub(super) fn read(paths: &Paths, globals: Option<&str>, log: &ErrorLog) -> Option<Configuration> {
+    match Configuration::read(paths, globals) {
+        Ok(configuration) => {
+            for warning in &configuration.settings.warnings {
+                log.event(Level::Warn, format_args!("{warning}"));
+            }
+            Some(configuration)
+        }
+        Err(errors) => {
+            for error in &errors.0 {
+                log.event(Level::Emerg, format_args!("{error}"));
+            }
+            None
+        }
+    }
+}
+
+/// Opens the log files of a configuration, or takes them from `old`.
+pub(super) fn open_logs(
+    configuration: &Configuration,
+    old: &LogSet,
+    log: &ErrorLog,
+) -> Option<LogSet> {
+    let specs = configuration.settings.error_logs.iter();
+    let own = specs.filter_map(|spec| spec.file().map(Path::to_path_buf));
+    let others = families::serving_plan().log_files(configuration);
+    let mut logs = LogSet::new();
+    let mut complete = true;
+    for path in own.chain(others) {
+        if let Some(file) = old.file(&path) {
+            logs.insert(file);
+        } else if let Err(error) = logs.open(&path) {
+            log_open_failed(log, &path, &error);
+            complete = false;
+        }
+    }
+    complete.then_some(logs)
+}
+
+fn make_folders(configuration: &Configuration, log: &ErrorLog) -> Option<()> {
+    let account = configuration.settings.process.account.as_ref();
+    for path in families::serving_plan().folders(configuration) {
+        if let Err(error) = make_folder(&path, account.map(|account| account.user)) {
+            let path = path.display();
+            let message = format_args!("mkdir() \"{path}\" failed {}", Errno(&error));
+            log.event(Level::Emerg, message);
+            return None;
+        }
+    }
+    Some(())
+}
+
+fn make_folder(path: &Path, owner: Option<u32>) -> io::Result<()> {
+    match DirBuilder::new().mode(FOLDER_MODE).create(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    match owner {
+        Some(owner) if fs::metadata(path)?.uid() != owner => chown(path, Some(owner), None),
+        _ => Ok(()),
+    }
+}
+
+fn log_copies(logs: &LogSet) -> io::Result<Vec<Log>> {
+    let copy = |file: &Arc<LogFile>| {
+        let descriptor = file.file().try_clone()?.into();
+        Ok(Log {
+            path: file.path().to_path_buf(),
+            descriptor,
+        })
+    };
+    logs.files().map(copy).collect()
+}
+
+/// Logs that a file cannot be opened, in nginx's words.
+pub(super) fn log_open_failed(log: &ErrorLog, path: &Path, error: &io::Error) {
+    let (path, error) = (path.display(), Errno(error));
+    log.event(
+        Level::Emerg,
+        format_args!("open() \"{path}\" failed {error}"),
+    );
+}

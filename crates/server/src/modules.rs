@@ -1,0 +1,166 @@
+//! Which of nginx's modules are built in: the one table behind `-V`.
+//!
+//! Tools decide by the `configure arguments` whether a feature may be used, so an absent module
+//! that nginx builds by default must be denied with its `--without-...`, and one that nginx
+//! builds only on demand must stay silent. A module is marked present when its directives work.
+
+/// How nginx's `configure` names a module.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Flag {
+    /// Built in unless `--without-NAME` is given.
+    Without(&'static str),
+    /// Built in only if `--with-NAME` is given.
+    With(&'static str),
+}
+
+/// One module of nginx's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Module {
+    /// Its switch.
+    pub flag: Flag,
+    /// Whether its directives work here.
+    pub present: bool,
+}
+
+const fn without(name: &'static str, present: bool) -> Module {
+    Module {
+        flag: Flag::Without(name),
+        present,
+    }
+}
+
+const fn with(name: &'static str, present: bool) -> Module {
+    Module {
+        flag: Flag::With(name),
+        present,
+    }
+}
+
+/// Every module, in the order of nginx's own `configure`.
+pub const MODULES: &[Module] = &[
+    without("http", true),
+    without("http-cache", false),
+    without("pcre", false),
+    without("http_charset_module", false),
+    without("http_gzip_module", false),
+    without("http_ssi_module", false),
+    without("http_userid_module", false),
+    without("http_access_module", false),
+    without("http_auth_basic_module", false),
+    without("http_mirror_module", false),
+    without("http_autoindex_module", false),
+    without("http_status_module", false),
+    without("http_geo_module", false),
+    without("http_map_module", false),
+    without("http_split_clients_module", false),
+    without("http_referer_module", false),
+    without("http_rewrite_module", false),
+    without("http_proxy_module", false),
+    without("http_fastcgi_module", false),
+    without("http_uwsgi_module", false),
+    without("http_scgi_module", false),
+    without("http_grpc_module", false),
+    without("http_tunnel_module", false),
+    without("http_memcached_module", false),
+    without("http_limit_conn_module", false),
+    without("http_limit_req_module", false),
+    without("http_empty_gif_module", false),
+    without("http_browser_module", false),
+    without("http_upstream_hash_module", false),
+    without("http_upstream_ip_hash_module", false),
+    without("http_upstream_least_conn_module", false),
+    without("http_upstream_least_time_module", false),
+    without("http_upstream_random_module", false),
+    without("http_upstream_keepalive_module", false),
+    without("http_upstream_zone_module", false),
+    without("http_upstream_sticky_module", false),
+    without("mail_pop3_module", false),
+    without("mail_imap_module", false),
+    without("mail_smtp_module", false),
+    without("stream_limit_conn_module", false),
+    without("stream_access_module", false),
+    without("stream_geo_module", false),
+    without("stream_map_module", false),
+    without("stream_split_clients_module", false),
+    without("stream_return_module", false),
+    without("stream_pass_module", false),
+    without("stream_set_module", false),
+    without("stream_upstream_hash_module", false),
+    without("stream_upstream_least_conn_module", false),
+    without("stream_upstream_least_time_module", false),
+    without("stream_upstream_random_module", false),
+    without("stream_upstream_zone_module", false),
+    with("threads", false),
+    with("http_ssl_module", false),
+    with("http_v2_module", false),
+    with("http_v3_module", false),
+    with("http_realip_module", false),
+    with("http_addition_module", false),
+    with("http_xslt_module", false),
+    with("http_image_filter_module", false),
+    with("http_geoip_module", false),
+    with("http_sub_module", false),
+    with("http_dav_module", false),
+    with("http_flv_module", false),
+    with("http_mp4_module", false),
+    with("http_gunzip_module", false),
+    with("http_gzip_static_module", false),
+    with("http_auth_request_module", false),
+    with("http_random_index_module", false),
+    with("http_secure_link_module", false),
+    with("http_slice_module", false),
+    with("http_stub_status_module", false),
+    with("mail", false),
+    with("mail_ssl_module", false),
+    with("stream", false),
+    with("stream_ssl_module", false),
+    with("stream_realip_module", false),
+    with("stream_geoip_module", false),
+    with("stream_ssl_preread_module", false),
+    with("debug", false),
+];
+
+/// The text after `configure arguments:`, each argument with a space before it.
+pub fn configure_arguments() -> String {
+    let mut text = String::new();
+    for module in MODULES {
+        match (module.flag, module.present) {
+            (Flag::Without(name), false) => text.extend([" --without-", name]),
+            (Flag::With(name), true) => text.extend([" --with-", name]),
+            (Flag::Without(_), true) | (Flag::With(_), false) => {}
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn no_module_stands_twice() {
+        let name = |module: &Module| match module.flag {
+            Flag::Without(name) | Flag::With(name) => name,
+        };
+        let names: BTreeSet<&str> = MODULES.iter().map(name).collect();
+        assert_eq!(names.len(), MODULES.len());
+    }
+
+    #[test]
+    fn absent_modules_are_denied_and_absent_extras_unnamed() {
+        let text = configure_arguments();
+        for module in MODULES {
+            let (argument, expected) = match module.flag {
+                Flag::Without(name) => (format!(" --without-{name} "), !module.present),
+                Flag::With(name) => (format!(" --with-{name} "), module.present),
+            };
+            assert_eq!(
+                format!("{text} ").contains(&argument),
+                expected,
+                "{argument}"
+            );
+        }
+    }
+}

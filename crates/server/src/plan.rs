@@ -1,0 +1,205 @@
+//! The seam between the process code and the request code.
+//!
+//! The master asks a [`ServingPlan`] what a configuration needs (sockets, log files, folders) and
+//! opens it; the serving process asks it for a [`Service`] and hands that one [`Generation`]
+//! after another. Nothing here knows a request, and nothing behind it knows a process.
+
+use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use turnpike_conf::Errors;
+use turnpike_lane::log::{ErrorLog, LogSet};
+use turnpike_lane::sys::descriptor::Waker;
+
+use crate::channel::{Extra, Seat};
+use crate::configuration::Configuration;
+use crate::master::gates::Listen;
+
+/// What the request families supply.
+pub trait ServingPlan: Sync {
+    /// Checks what the rows could not: builds everything that a configuration stands for, and
+    /// throws it away.
+    ///
+    /// # Errors
+    /// Everything that is wrong.
+    fn check(&self, configuration: &Configuration) -> Result<(), Errors>;
+
+    /// The sockets to open, each address once, in an order that depends on the configuration
+    /// alone: [`Seat::listen`] is an index into this list.
+    fn listens(&self, configuration: &Configuration) -> Vec<Listen>;
+
+    /// The log files to open beside the main context's error logs, with their full paths.
+    fn log_files(&self, configuration: &Configuration) -> Vec<PathBuf>;
+
+    /// Folders that must exist and belong to the serving process (temporary files).
+    fn folders(&self, configuration: &Configuration) -> Vec<PathBuf>;
+
+    /// A service that serves nothing yet. Called once in a serving process.
+    fn service(&self, reporter: Reporter) -> Box<dyn Service>;
+}
+
+/// A configuration and its descriptors, ready to be served.
+#[derive(Debug)]
+pub struct Generation {
+    /// Counts up; what [`Reporter::released`] takes.
+    pub number: u64,
+    /// The checked configuration.
+    pub configuration: Configuration,
+    /// The listening sockets. Those that the service has already (same [`Seat::gate`]) come again
+    /// as further descriptors of the same socket and can be dropped; those that it has and that
+    /// do not come again are to be closed once their queues are empty.
+    pub seats: Vec<Seat>,
+    /// The open log files: all of this configuration's.
+    pub logs: LogSet,
+    /// The main context's error log.
+    pub error_log: ErrorLog,
+    /// Whatever else was passed.
+    pub extras: Vec<Extra>,
+}
+
+/// What serves requests. Called by the serving process's main thread only; lanes are the
+/// service's own threads, started at the first [`Service::apply`], when privileges are dropped.
+pub trait Service {
+    /// Serves this configuration from now on. It must be in force when this returns, so that the
+    /// master may close what the one before it needed.
+    ///
+    /// # Errors
+    /// Why it cannot be served, in words for the log; then the one before must still be served.
+    fn apply(&mut self, generation: Generation) -> Result<(), String>;
+
+    /// Writes buffered log lines: the files behind them are about to be replaced.
+    fn flush_logs(&mut self);
+
+    /// Stops accepting, closes idle connections, and lets the others finish what they are at; then
+    /// [`Reporter::drained`] is due. Called once.
+    fn quit(&mut self);
+
+    /// Closes all connections and ends all threads before it returns.
+    fn stop(&mut self);
+}
+
+/// What a service tells the serving process's main thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Report {
+    /// Nothing uses the generation of this number any more.
+    Released(u64),
+    /// Nothing is left to finish after [`Service::quit`].
+    Drained,
+}
+
+/// Takes reports from any thread. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Reporter(Arc<Inbox>);
+
+#[derive(Debug)]
+struct Inbox {
+    reports: Mutex<Vec<Report>>,
+    waker: Waker,
+}
+
+impl Reporter {
+    /// A reporter with an empty inbox.
+    ///
+    /// # Errors
+    /// Those of `eventfd(2)`.
+    pub fn new() -> std::io::Result<Reporter> {
+        let inbox = Inbox {
+            reports: Mutex::default(),
+            waker: Waker::new()?,
+        };
+        Ok(Reporter(Arc::new(inbox)))
+    }
+
+    /// The last user of this generation is gone; due once for every generation that another one
+    /// has replaced.
+    pub fn released(&self, generation: u64) {
+        self.report(Report::Released(generation));
+    }
+
+    /// Nothing is left to finish.
+    pub fn drained(&self) {
+        self.report(Report::Drained);
+    }
+
+    /// Becomes readable with a report.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        std::os::fd::AsFd::as_fd(&self.0.waker)
+    }
+
+    /// Takes all reports.
+    pub fn take(&self) -> Vec<Report> {
+        // A spurious wake is harmless, and so is a lost drain.
+        let _ = self.0.waker.drain();
+        std::mem::take(
+            &mut *self
+                .0
+                .reports
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        )
+    }
+
+    fn report(&self, report: Report) {
+        self.0
+            .reports
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(report);
+        // It fails only when the descriptor is broken, which no report can mend.
+        let _ = self.0.waker.wake();
+    }
+}
+
+/// A plan without requests: it opens nothing and serves nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Nothing;
+
+impl ServingPlan for Nothing {
+    fn check(&self, _: &Configuration) -> Result<(), Errors> {
+        Ok(())
+    }
+
+    fn listens(&self, _: &Configuration) -> Vec<Listen> {
+        Vec::new()
+    }
+
+    fn log_files(&self, _: &Configuration) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    fn folders(&self, _: &Configuration) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    fn service(&self, reporter: Reporter) -> Box<dyn Service> {
+        Box::new(Idle {
+            reporter,
+            generation: None,
+        })
+    }
+}
+
+/// The service of [`Nothing`].
+#[derive(Debug)]
+struct Idle {
+    reporter: Reporter,
+    generation: Option<u64>,
+}
+
+impl Service for Idle {
+    fn apply(&mut self, generation: Generation) -> Result<(), String> {
+        if let Some(old) = self.generation.replace(generation.number) {
+            self.reporter.released(old);
+        }
+        Ok(())
+    }
+
+    fn flush_logs(&mut self) {}
+
+    fn quit(&mut self) {
+        self.reporter.drained();
+    }
+
+    fn stop(&mut self) {}
+}

@@ -1,0 +1,331 @@
+//! The serving process: takes bundles from the master, gives them to the service, and ends when
+//! told to, or when the master is gone.
+//!
+//! Its main thread only waits for orders; lanes are the service's threads.
+
+mod privileges;
+
+use std::fs::OpenOptions;
+use std::io::{self, stdin};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use nix::libc;
+use turnpike_conf::Errors;
+use turnpike_lane::log::{Errno, ErrorLog, Level, LogSet};
+use turnpike_lane::sys::epoll::{Epoll, EventBuffer, Interest};
+use turnpike_lane::sys::process::{self, Stream};
+use turnpike_lane::sys::signal::{Signal, SignalQueue};
+
+use crate::channel::{self, Bundle, Log, Order, Reply};
+use crate::configuration::Configuration;
+use crate::families;
+use crate::plan::{Generation, Report, Reporter, Service};
+
+/// The process's own name for itself, by which it knows what it is, and which `ps` shows.
+pub const TITLE: &str = "turnpike: serving process";
+
+/// Signals that a person may send to the serving process itself.
+const SIGNALS: &[(i32, &str, &str)] = &[
+    (libc::SIGTERM, "SIGTERM", ", exiting"),
+    (libc::SIGINT, "SIGINT", ", exiting"),
+    (libc::SIGQUIT, "SIGQUIT", ", shutting down"),
+    (libc::SIGWINCH, "SIGWINCH", ""),
+    (libc::SIGUSR1, "SIGUSR1", ", reopening logs"),
+    (libc::SIGHUP, "SIGHUP", ", ignoring"),
+    (libc::SIGUSR2, "SIGUSR2", ", ignoring"),
+];
+
+const CHANNEL_TOKEN: u64 = 0;
+const SIGNALS_TOKEN: u64 = 1;
+const REPORTS_TOKEN: u64 = 2;
+
+/// Events taken at once: one for each token, and one to spare.
+const EVENTS_MAX: usize = 4;
+
+/// Runs a serving process; the channel to the master is its standard input.
+pub fn process_main() -> ExitCode {
+    let started = take_channel().and_then(|channel| {
+        let numbers: Vec<i32> = SIGNALS.iter().map(|(number, ..)| *number).collect();
+        let signals = SignalQueue::new(&numbers)?;
+        process::set_thread_name(c"turnpike-serve")?;
+        Serving::new(channel, Some(signals))
+    });
+    match started.and_then(Serving::run) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            crate::say(&format!(
+                "nginx: [alert] the serving process failed {}\n",
+                Errno(&error)
+            ));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Serves in a thread of the master (`master_process off`): no signals, no other user.
+pub fn thread_main(channel: OwnedFd) {
+    if let Err(error) = Serving::new(channel, None).and_then(Serving::run) {
+        crate::say(&format!(
+            "nginx: [alert] the serving thread failed {}\n",
+            Errno(&error)
+        ));
+    }
+}
+
+/// Takes the channel from descriptor 0 and puts `/dev/null` there, as a server has it.
+fn take_channel() -> io::Result<OwnedFd> {
+    let channel = stdin().as_fd().try_clone_to_owned()?;
+    let null: OwnedFd = OpenOptions::new().read(true).open("/dev/null")?.into();
+    process::redirect(Stream::Input, null.as_fd())?;
+    Ok(channel)
+}
+
+/// ```text
+///  Serving ──Quit, master gone──► Draining ──Drained, deadline──► Ended
+///     └──Stop, first bundle refused────────────────────────────────┘
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    Serving,
+    Draining { until: Option<Instant> },
+    Ended { well: bool },
+}
+
+struct Serving {
+    channel: OwnedFd,
+    signals: Option<SignalQueue>,
+    epoll: Epoll,
+    reporter: Reporter,
+    service: Box<dyn Service>,
+    logs: LogSet,
+    log: ErrorLog,
+    shutdown_timeout: Option<Duration>,
+    has_served: bool,
+    phase: Phase,
+}
+
+impl Serving {
+    fn new(channel: OwnedFd, signals: Option<SignalQueue>) -> io::Result<Serving> {
+        let epoll = Epoll::new()?;
+        let reporter = Reporter::new()?;
+        epoll.add(channel.as_fd(), Interest::READ, CHANNEL_TOKEN)?;
+        epoll.add(reporter.descriptor(), Interest::READ, REPORTS_TOKEN)?;
+        if let Some(signals) = &signals {
+            epoll.add(signals.as_fd(), Interest::READ, SIGNALS_TOKEN)?;
+        }
+        Ok(Serving {
+            channel,
+            signals,
+            epoll,
+            service: families::serving_plan().service(reporter.clone()),
+            reporter,
+            logs: LogSet::new(),
+            log: ErrorLog::console(),
+            shutdown_timeout: None,
+            has_served: false,
+            phase: Phase::Serving,
+        })
+    }
+
+    /// Whether it ended as it should.
+    fn run(mut self) -> io::Result<bool> {
+        let mut events = EventBuffer::with_capacity(EVENTS_MAX);
+        loop {
+            match self.phase {
+                Phase::Ended { well } => return Ok(well),
+                Phase::Draining { until: Some(until) } if until <= Instant::now() => self.stop(),
+                Phase::Serving | Phase::Draining { .. } => {
+                    self.epoll.wait(&mut events, self.timeout_ms())?;
+                    let tokens: Vec<u64> = events.iter().map(|event| event.token).collect();
+                    for token in tokens {
+                        self.take(token)?;
+                    }
+                }
+            }
+        }
+    }
+
+    fn timeout_ms(&self) -> i32 {
+        let Phase::Draining { until: Some(until) } = self.phase else {
+            return -1;
+        };
+        let wait = until.saturating_duration_since(Instant::now()).as_millis() + 1;
+        i32::try_from(wait).unwrap_or(i32::MAX)
+    }
+
+    fn take(&mut self, token: u64) -> io::Result<()> {
+        match token {
+            _ if matches!(self.phase, Phase::Ended { .. }) => Ok(()),
+            CHANNEL_TOKEN => self.take_order(),
+            SIGNALS_TOKEN => self.take_signals(),
+            _ => self.take_reports(),
+        }
+    }
+
+    fn take_order(&mut self) -> io::Result<()> {
+        match channel::receive_order(self.channel.as_fd())? {
+            Some(Order::Apply(bundle)) => self.apply(bundle),
+            Some(Order::Reopen(logs)) => {
+                self.reopen(logs);
+                Ok(())
+            }
+            Some(Order::Quit) => {
+                self.quit();
+                Ok(())
+            }
+            Some(Order::Stop) => {
+                self.stop();
+                Ok(())
+            }
+            None => {
+                self.epoll.delete(self.channel.as_fd())?;
+                if self.phase == Phase::Serving {
+                    let message = format_args!("the master process is gone, shutting down");
+                    self.log.event(Level::Alert, message);
+                    self.quit();
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn apply(&mut self, bundle: Bundle) -> io::Result<()> {
+        let generation = bundle.generation;
+        let reply = match self.try_apply(bundle) {
+            Ok(()) => {
+                self.has_served = true;
+                Reply::Ready { generation }
+            }
+            Err(message) => {
+                if !self.has_served {
+                    self.phase = Phase::Ended { well: false };
+                }
+                Reply::Refused {
+                    generation,
+                    message,
+                }
+            }
+        };
+        channel::send_reply(self.channel.as_fd(), &reply)
+    }
+
+    fn try_apply(&mut self, bundle: Bundle) -> Result<(), String> {
+        let loader = bundle.loader();
+        let globals = bundle.globals.as_deref();
+        let configuration = Configuration::load(&loader, &bundle.paths, globals);
+        let configuration = configuration.map_err(|errors: Errors| errors.to_string())?;
+        let mut logs = LogSet::new();
+        for Log { path, descriptor } in bundle.logs {
+            match self.logs.file(&path) {
+                Some(file) => logs.insert(file),
+                None => logs.adopt(&path, descriptor),
+            }
+        }
+        let settings = &configuration.settings;
+        let log = ErrorLog::from_specs(&settings.error_logs, &logs);
+        if !self.has_served && self.signals.is_some() {
+            privileges::settle(&settings.process, &log)?;
+        }
+        let shutdown_timeout = settings.shutdown_timeout_ms.map(Duration::from_millis);
+        self.service.apply(Generation {
+            number: bundle.generation,
+            configuration,
+            seats: bundle.seats,
+            logs: logs.clone(),
+            error_log: log.clone(),
+            extras: bundle.extras,
+        })?;
+        (self.logs, self.log, self.shutdown_timeout) = (logs, log, shutdown_timeout);
+        Ok(())
+    }
+
+    fn reopen(&mut self, logs: Vec<Log>) {
+        self.service.flush_logs();
+        for Log { path, descriptor } in logs {
+            if self.logs.file(&path).is_some() {
+                self.logs.adopt(&path, descriptor);
+            }
+        }
+    }
+
+    fn take_signals(&mut self) -> io::Result<()> {
+        let mut received = Vec::new();
+        if let Some(signals) = &self.signals {
+            // Bounded by the kinds of signals there are: the kernel queues each once.
+            while let Some(signal) = signals.next()? {
+                received.push(signal);
+            }
+        }
+        for Signal {
+            number,
+            sender_process,
+        } in received
+        {
+            let row = SIGNALS.iter().find(|(known, ..)| *known == number);
+            let (_, name, action) = row.copied().unwrap_or((number, "", ""));
+            let message =
+                format_args!("signal {number} ({name}) received from {sender_process}{action}");
+            self.log.event(Level::Notice, message);
+            match number {
+                _ if matches!(self.phase, Phase::Ended { .. }) => {}
+                libc::SIGTERM | libc::SIGINT => self.stop(),
+                libc::SIGQUIT => self.quit(),
+                libc::SIGUSR1 => self.reopen_itself(),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn reopen_itself(&mut self) {
+        self.service.flush_logs();
+        for file in self.logs.files() {
+            if let Err(error) = file.reopen() {
+                let (path, error) = (file.path().display(), Errno(&error));
+                self.log.event(
+                    Level::Emerg,
+                    format_args!("open() \"{path}\" failed {error}"),
+                );
+            }
+        }
+    }
+
+    fn take_reports(&mut self) -> io::Result<()> {
+        for report in self.reporter.take() {
+            match report {
+                Report::Released(generation) => {
+                    // A master that is gone need not know.
+                    let reply = Reply::Released { generation };
+                    let _ = channel::send_reply(self.channel.as_fd(), &reply);
+                }
+                Report::Drained if self.phase == Phase::Serving => {}
+                Report::Drained => self.stop(),
+            }
+        }
+        Ok(())
+    }
+
+    fn quit(&mut self) {
+        if self.phase != Phase::Serving {
+            return;
+        }
+        self.log
+            .event(Level::Notice, format_args!("gracefully shutting down"));
+        let until = self
+            .shutdown_timeout
+            .map(|timeout| Instant::now() + timeout);
+        self.phase = Phase::Draining { until };
+        self.service.quit();
+    }
+
+    fn stop(&mut self) {
+        self.log.event(Level::Notice, format_args!("exiting"));
+        self.service.stop();
+        self.service.flush_logs();
+        self.log.event(Level::Notice, format_args!("exit"));
+        self.phase = Phase::Ended { well: true };
+    }
+}

@@ -1,0 +1,98 @@
+//! What a serving process does to itself before it serves: limits, priority, user, folder.
+
+use std::ffi::CString;
+use std::io;
+
+use nix::unistd::{Gid, Uid, initgroups, setgid, setuid};
+use turnpike_lane::log::{Errno, ErrorLog, Level};
+use turnpike_lane::sys::process::{self, Limit, Resource};
+
+use crate::settings::{Account, ProcessSettings};
+
+/// Applies the settings to this process. Must run before any other thread exists, though the
+/// change of user would reach them too.
+///
+/// # Errors
+/// What makes serving wrong: another user, another folder. Limits and priority are only logged.
+pub(super) fn settle(settings: &ProcessSettings, log: &ErrorLog) -> Result<(), String> {
+    let complain = |action: &str, error: &io::Error| {
+        log.event(
+            Level::Alert,
+            format_args!("{action} failed {}", Errno(error)),
+        );
+    };
+    if settings.priority != 0
+        && let Err(error) = process::set_priority(settings.priority)
+    {
+        complain(&format!("setpriority({})", settings.priority), &error);
+    }
+    if let Err(error) = limit_descriptors(settings) {
+        let wanted = settings.open_files_max.unwrap_or_default();
+        complain(&format!("setrlimit(RLIMIT_NOFILE, {wanted})"), &error);
+    }
+    if let Some(bytes) = settings.core_bytes_max {
+        let limit = Limit {
+            soft: bytes,
+            hard: bytes,
+        };
+        if let Err(error) = process::set_limit(Resource::CoreBytes, limit) {
+            complain(&format!("setrlimit(RLIMIT_CORE, {bytes})"), &error);
+        }
+    }
+    if let Some(account) = &settings.account {
+        become_account(account)?;
+        // A core file is wanted as before; changing users forbids it.
+        if let Err(error) = process::set_dumpable(true) {
+            complain("prctl(PR_SET_DUMPABLE)", &error);
+        }
+    }
+    if let Some(folder) = &settings.working_directory {
+        std::env::set_current_dir(folder)
+            .map_err(|error| format!("chdir(\"{}\") failed {}", folder.display(), Errno(&error)))?;
+    }
+    Ok(())
+}
+
+/// nginx's limit is for each of its processes; here all lanes share one.
+fn limit_descriptors(settings: &ProcessSettings) -> io::Result<()> {
+    let now = process::limit(Resource::OpenFiles)?;
+    let Some(each) = settings.open_files_max else {
+        return process::set_limit(
+            Resource::OpenFiles,
+            Limit {
+                soft: now.hard,
+                hard: now.hard,
+            },
+        );
+    };
+    let wanted = each.saturating_mul(settings.lanes as u64);
+    let raised = process::set_limit(
+        Resource::OpenFiles,
+        Limit {
+            soft: wanted,
+            hard: wanted,
+        },
+    );
+    match raised {
+        Err(_) if each <= now.hard => process::set_limit(
+            Resource::OpenFiles,
+            Limit {
+                soft: now.hard,
+                hard: now.hard,
+            },
+        ),
+        raised => raised,
+    }
+}
+
+fn become_account(account: &Account) -> Result<(), String> {
+    let Account { name, user, group } = account;
+    let failed = |call: String| {
+        move |error: nix::Error| format!("{call} failed {}", Errno(&io::Error::from(error)))
+    };
+    let user_name = CString::new(name.as_str()).map_err(|error| error.to_string())?;
+    let group_id = Gid::from_raw(*group);
+    setgid(group_id).map_err(failed(format!("setgid({group})")))?;
+    initgroups(&user_name, group_id).map_err(failed(format!("initgroups({name}, {group})")))?;
+    setuid(Uid::from_raw(*user)).map_err(failed(format!("setuid({user})")))
+}

@@ -1,0 +1,359 @@
+//! What the main and events contexts say, typed: the process, its user, its lanes.
+//!
+//! The rows have checked counts and simple types; here stands what needs more than a type. It is
+//! read in both processes and must give the same in both.
+
+use std::path::PathBuf;
+
+use nix::unistd::{Group, User, geteuid};
+use turnpike_conf::{ConfError, Entry, View, bytes_of};
+use turnpike_lane::log::{Destination, Level, Spec};
+use turnpike_lane::sys::process;
+
+use crate::affinity::Affinity;
+use crate::paths::Paths;
+
+/// The user whom the serving process becomes when the configuration names none, as nginx.
+const USER_DEFAULT: &str = "nobody";
+/// That user's group: of the same name where there is one, else Debian's.
+const GROUPS_DEFAULT: [&str; 2] = ["nobody", "nogroup"];
+/// More lanes than any machine has CPUs: a bound for what a typing error can start (nginx's own).
+const LANES_MAX: usize = 1024;
+
+/// A user and group to become.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Account {
+    /// The user's name, for its supplementary groups.
+    pub name: String,
+    /// The user's number.
+    pub user: u32,
+    /// The group's number.
+    pub group: u32,
+}
+
+/// What a running serving process cannot change: a reload that changes it needs a new process.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ProcessSettings {
+    /// Whom to become; `None` when the master is not root's.
+    pub account: Option<Account>,
+    /// How many lanes.
+    pub lanes: usize,
+    /// Which CPUs each lane runs on.
+    pub affinity: Affinity,
+    /// Limit of open descriptors for each lane.
+    pub open_files_max: Option<u64>,
+    /// Limit of a core file, in bytes.
+    pub core_bytes_max: Option<u64>,
+    /// Scheduling priority.
+    pub priority: i32,
+    /// Current folder.
+    pub working_directory: Option<PathBuf>,
+    /// `env`: a name to keep, or a name and its value.
+    pub environment: Vec<(String, Option<String>)>,
+}
+
+/// The events block.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EventSettings {
+    /// Most connections of a lane.
+    pub worker_connections: usize,
+    /// Accept all waiting connections at once.
+    pub multi_accept: bool,
+    /// Lanes take turns in listening.
+    pub accept_mutex: bool,
+    /// How long a lane waits for its turn, in milliseconds.
+    pub accept_mutex_delay_ms: u64,
+    /// A gate per lane for every listen.
+    pub reuse_port: bool,
+}
+
+/// What concerns the process.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Settings {
+    /// Go into the background.
+    pub daemon: bool,
+    /// Serve in a process of its own.
+    pub master_process: bool,
+    /// The pid file's full path.
+    pub pid_file: PathBuf,
+    /// Whether the configuration names the pid file.
+    pub pid_file_named: bool,
+    /// What needs a new process when changed.
+    pub process: ProcessSettings,
+    /// Longest graceful stop, in milliseconds.
+    pub shutdown_timeout_ms: Option<u64>,
+    /// The main context's error logs, with nginx's default where it adds one.
+    pub error_logs: Vec<Spec>,
+    /// The events block.
+    pub events: EventSettings,
+    /// What is worth a warning.
+    pub warnings: Vec<String>,
+}
+
+impl Settings {
+    /// Reads the main and events contexts; what is wrong goes into `errors`.
+    pub fn read(root: View<'_>, paths: &Paths, errors: &mut Vec<ConfError>) -> Settings {
+        let mut reader = Reader {
+            root,
+            errors,
+            warnings: Vec::new(),
+        };
+        reader.refuse_modules();
+        reader.check_thread_pools();
+        let process = reader.process();
+        let error_logs = reader.error_logs(paths);
+        let events = reader.events();
+        Settings {
+            daemon: root.flag("daemon"),
+            master_process: root.flag("master_process"),
+            pid_file: paths.under_prefix(root.text("pid")),
+            pid_file_named: root.own("pid").is_some(),
+            process,
+            shutdown_timeout_ms: root.try_milliseconds("worker_shutdown_timeout"),
+            error_logs,
+            events,
+            warnings: reader.warnings,
+        }
+    }
+}
+
+struct Reader<'a, 'b> {
+    root: View<'a>,
+    errors: &'b mut Vec<ConfError>,
+    warnings: Vec<String>,
+}
+
+impl<'a> Reader<'a, '_> {
+    fn fail(&mut self, entry: &Entry, message: impl Into<String>) {
+        self.errors.push(self.root.error(entry.span, message));
+    }
+
+    fn warn(&mut self, entry: &Entry, message: &str) {
+        self.warnings
+            .push(self.root.error(entry.span, message).to_string());
+    }
+
+    fn refuse_modules(&mut self) {
+        for entry in self.root.own_all("load_module") {
+            let file = entry.argument(0);
+            let message = format!("module \"{file}\" cannot be loaded: modules are built in");
+            self.fail(entry, message);
+        }
+    }
+
+    fn check_thread_pools(&mut self) {
+        for entry in self.root.own_all("thread_pool") {
+            let mut threads = false;
+            for word in entry.arguments.iter().skip(1) {
+                let number = |name: &str| {
+                    let text = word.text.strip_prefix(name)?;
+                    text.parse::<u32>().ok().filter(|number| *number > 0)
+                };
+                if number("threads=").is_some() {
+                    threads = true;
+                } else if word
+                    .text
+                    .strip_prefix("max_queue=")
+                    .is_none_or(|n| n.parse::<u32>().is_err())
+                {
+                    let kind = match word.text.split_once('=') {
+                        Some(("threads", _)) => "invalid threads value",
+                        Some(("max_queue", _)) => "invalid max_queue value",
+                        _ => "invalid parameter",
+                    };
+                    self.fail(entry, format!("{kind} \"{}\"", word.text));
+                }
+            }
+            if !threads {
+                let name = entry.argument(0);
+                self.fail(
+                    entry,
+                    format!("\"threads\" parameter is required for \"{name}\""),
+                );
+            }
+        }
+    }
+
+    fn process(&mut self) -> ProcessSettings {
+        let lanes = self.lanes();
+        ProcessSettings {
+            account: self.account(),
+            lanes,
+            affinity: self.affinity(lanes),
+            open_files_max: self
+                .root
+                .try_number("worker_rlimit_nofile")
+                .map(i64::unsigned_abs),
+            core_bytes_max: self.root.try_offset("worker_rlimit_core"),
+            priority: self.priority(),
+            working_directory: self.root.try_text("working_directory").map(PathBuf::from),
+            environment: self.environment(),
+        }
+    }
+
+    fn lanes(&mut self) -> usize {
+        let Some(entry) = self.root.own("worker_processes") else {
+            return 1;
+        };
+        if entry.argument(0) == "auto" {
+            return process::cpu_count().min(LANES_MAX);
+        }
+        match entry.argument(0).parse::<usize>() {
+            Ok(number) if number <= LANES_MAX => number.max(1),
+            Ok(_) => {
+                let message = format!("more than {LANES_MAX} worker processes cannot be started");
+                self.fail(entry, message);
+                1
+            }
+            Err(_) => {
+                self.fail(entry, "\"worker_processes\" directive invalid value");
+                1
+            }
+        }
+    }
+
+    fn affinity(&mut self, lanes: usize) -> Affinity {
+        let Some(entry) = self.root.own("worker_cpu_affinity") else {
+            return Affinity::Free;
+        };
+        let words: Vec<&str> = entry
+            .arguments
+            .iter()
+            .map(|word| word.text.as_str())
+            .collect();
+        match Affinity::parse(&words) {
+            Ok(affinity) => {
+                if affinity.masks_do_not_fit(lanes) {
+                    self.warnings.push(
+                        "the number of \"worker_processes\" is not equal to the number of \
+                         \"worker_cpu_affinity\" masks, using last mask for remaining worker \
+                         processes"
+                            .to_owned(),
+                    );
+                }
+                affinity
+            }
+            Err(message) => {
+                self.fail(entry, message);
+                Affinity::Free
+            }
+        }
+    }
+
+    fn priority(&mut self) -> i32 {
+        let Some(entry) = self.root.own("worker_priority") else {
+            return 0;
+        };
+        entry.argument(0).parse().unwrap_or_else(|_| {
+            self.fail(entry, "\"worker_priority\" directive invalid number");
+            0
+        })
+    }
+
+    fn environment(&self) -> Vec<(String, Option<String>)> {
+        let variable = |entry: &Entry| match entry.argument(0).split_once('=') {
+            Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
+            None => (entry.argument(0).to_owned(), None),
+        };
+        self.root.own_all("env").map(variable).collect()
+    }
+
+    fn account(&mut self) -> Option<Account> {
+        let entry = self.root.own("user");
+        if !geteuid().is_root() {
+            if let Some(entry) = entry {
+                self.warn(
+                    entry,
+                    "the \"user\" directive makes sense only if the master process runs with \
+                     super-user privileges, ignored",
+                );
+            }
+            return None;
+        }
+        let found = match entry {
+            Some(entry) => {
+                let user = entry.argument(0);
+                let group = entry
+                    .arguments
+                    .get(1)
+                    .map_or(user, |word| word.text.as_str());
+                find_account(user, &[group])
+            }
+            None => find_account(USER_DEFAULT, &GROUPS_DEFAULT),
+        };
+        match (found, entry) {
+            (Ok(account), _) => return Some(account),
+            (Err(message), Some(entry)) => self.fail(entry, message),
+            (Err(message), None) => self.errors.push(ConfError {
+                message,
+                place: None,
+            }),
+        }
+        None
+    }
+
+    fn error_logs(&mut self, paths: &Paths) -> Vec<Spec> {
+        let mut specs = Vec::new();
+        for entry in self.root.own_all("error_log") {
+            let words: Vec<&str> = entry
+                .arguments
+                .iter()
+                .map(|word| word.text.as_str())
+                .collect();
+            match Spec::parse(&words, &paths.prefix) {
+                Ok(spec) => specs.push(spec),
+                Err(message) => self.fail(entry, message),
+            }
+        }
+        let is_syslog = |spec: &Spec| matches!(spec.destination, Destination::Syslog(_));
+        if specs.iter().all(is_syslog) {
+            let destination = match &paths.error_log {
+                Some(path) => Destination::File(path.clone()),
+                None => Destination::Stderr,
+            };
+            specs.push(Spec {
+                destination,
+                level: Level::Error,
+            });
+        }
+        specs
+    }
+
+    fn events(&mut self) -> EventSettings {
+        let events = self.root.children("events").next().unwrap_or(self.root);
+        if let Some(entry) = events
+            .own("use")
+            .filter(|entry| entry.argument(0) != "epoll")
+        {
+            self.fail(
+                entry,
+                format!("invalid event type \"{}\"", entry.argument(0)),
+            );
+        }
+        EventSettings {
+            worker_connections: usize::try_from(events.number("worker_connections")).unwrap_or(1),
+            multi_accept: events.flag("multi_accept"),
+            accept_mutex: events.flag("accept_mutex"),
+            accept_mutex_delay_ms: events.milliseconds("accept_mutex_delay"),
+            reuse_port: events.flag("reuse_port"),
+        }
+    }
+}
+
+/// Looks a user up, and the first of `groups` that exists.
+fn find_account(user: &str, groups: &[&str]) -> Result<Account, String> {
+    let known = |text: &str| String::from_utf8(bytes_of(text)).ok();
+    let name = known(user).unwrap_or_default();
+    let found = User::from_name(&name).ok().flatten();
+    let found = found.ok_or_else(|| format!("getpwnam(\"{user}\") failed"))?;
+    let group = groups
+        .iter()
+        .find_map(|group| Group::from_name(&known(group)?).ok().flatten());
+    let missing = || format!("getgrnam(\"{}\") failed", groups.first().unwrap_or(&""));
+    let group = group.ok_or_else(missing)?;
+    Ok(Account {
+        name,
+        user: found.uid.as_raw(),
+        group: group.gid.as_raw(),
+    })
+}
