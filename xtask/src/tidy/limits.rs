@@ -35,11 +35,16 @@ pub(super) fn check(file: &Path, text: &str, source: &Source) -> Vec<Finding> {
             }
         }
     }
-    if !text.starts_with("//!") && !text.starts_with("#![doc") {
+    if !is_tests(file) && !text.lines().any(|line| line.starts_with("//!")) {
         let text = "a module opens with //!: why it exists and what it must not do";
         findings.push(Finding::new(file, 1, text));
     }
     findings
+}
+
+/// A sibling `tests.rs` says by its name why it exists.
+fn is_tests(file: &Path) -> bool {
+    file.ends_with("tests.rs") || file.components().any(|part| part.as_os_str() == "tests")
 }
 
 fn lengths(file: &Path, text: &str, source: &Source, findings: &mut Vec<Finding>) {
