@@ -1,1 +1,58 @@
-//! Placeholder, filled by the commits that follow.
+//! What integration tests and measurements share: a server under test in a folder of its own, raw
+//! peers that speak exact bytes, scripted origins, and foreign clients whose reports are read.
+//!
+//! Nothing of ours is imported here: this code judges ours, so it must not share its mistakes.
+//! Nothing here measures time to pass or fail a test; every deadline only ends a hung one.
+//!
+//! ```no_run
+//! use turnpike_testkit::{Server, check};
+//!
+//! let server = Server::builder("target/debug/turnpike")
+//!     .configuration(
+//!         "events {}
+//!          http { server { listen 127.0.0.1:%PORT%; location / { root %FOLDER%/html; } } }",
+//!     )
+//!     .file("html/a.txt", "hello")
+//!     .start();
+//! check(&server, &[(
+//!     "a file is served",
+//!     "GET /a.txt HTTP/1.0\n\n",
+//!     "HTTP/1.1 200 OK\nServer: *\nDate: *\n*\nhello\n(closed)",
+//! )]);
+//! ```
+
+pub mod clients;
+mod exchange;
+mod folder;
+mod origin;
+pub mod ports;
+pub mod process;
+mod server;
+
+pub use exchange::{Peer, Response, check, exchange, matches};
+pub use folder::Folder;
+pub use nix::sys::signal::Signal;
+pub use origin::{Origin, Step};
+pub use server::{Builder, Server, StartError};
+
+use std::time::{Duration, Instant};
+
+/// When a wait is given up. Far beyond what a loaded machine needs: reaching it is a failure.
+pub const DEADLINE: Duration = Duration::from_secs(30);
+
+/// How long a waiting loop sleeps between two looks.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Looks until there is something or the deadline has passed.
+pub fn wait_for<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    let end = Instant::now() + DEADLINE;
+    loop {
+        if let Some(found) = look() {
+            return Some(found);
+        }
+        if Instant::now() >= end {
+            return None;
+        }
+        std::thread::sleep(LOOK);
+    }
+}

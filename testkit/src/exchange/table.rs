@@ -1,0 +1,101 @@
+//! Tests as tables: a name, a request, the response that must come.
+
+use super::Peer;
+use crate::Server;
+
+/// Ends an expected response whose connection the server must close.
+const CLOSED: &str = "(closed)";
+
+/// Runs every row on a connection of its own: `(name, request, expected)`.
+///
+/// Lines are written with plain line feeds; where a request has no carriage return, each of its
+/// line feeds goes out as CRLF. An expected line may have `*` for anything; a line that is `*`
+/// alone stands for any number of lines. Several responses may follow each other. A last line
+/// `(closed)` says that the server closes the connection after them.
+///
+/// # Panics
+/// With the row's name and what came, where that is something else.
+pub fn check(server: &Server, table: &[(&str, &str, &str)]) {
+    for (name, request, expected) in table {
+        let request = match request.contains('\r') {
+            true => (*request).to_owned(),
+            false => request.replace('\n', "\r\n"),
+        };
+        let mut peer = server.connect();
+        peer.send(request);
+        let body = expected.strip_suffix(CLOSED);
+        let pattern = body.map_or(*expected, |body| body.strip_suffix('\n').unwrap_or(body));
+        let is_right = match body {
+            Some(_) => matches(pattern, &peer.rest_kept()),
+            None => loop {
+                if matches(pattern, peer.received()) {
+                    break true;
+                }
+                if !peer.fill() {
+                    break false;
+                }
+            },
+        };
+        let came = String::from_utf8_lossy(peer.received()).replace('\r', "");
+        assert!(
+            is_right,
+            "{name}\n--- expected\n{expected}\n--- came\n{came}\n---"
+        );
+    }
+}
+
+impl Peer {
+    /// Reads until the end of the connection and keeps it for [`Peer::received`].
+    fn rest_kept(&mut self) -> Vec<u8> {
+        while self.fill() {}
+        self.received().to_vec()
+    }
+}
+
+/// Whether bytes are what a pattern of [`check`] describes. CRLF counts as a line feed, but a
+/// line of a head without its carriage return is never right.
+pub fn matches(pattern: &str, bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(bytes);
+    let head = text.split("\r\n\r\n").next().unwrap_or_default();
+    if head.starts_with("HTTP/1.") && head.replace("\r\n", "").contains('\n') {
+        return false;
+    }
+    let text = text.replace("\r\n", "\n");
+    let pattern: Vec<&str> = pattern.split('\n').collect();
+    let lines: Vec<&str> = text.split('\n').collect();
+    matches_by(&pattern, &lines, &"*", |pattern, line| {
+        let pattern: Vec<char> = pattern.chars().collect();
+        let line: Vec<char> = line.chars().collect();
+        matches_by(&pattern, &line, &'*', |left, right| left == right)
+    })
+}
+
+/// Matches a sequence against a pattern in which `any` stands for any number of elements.
+fn matches_by<T: PartialEq>(
+    pattern: &[T],
+    found: &[T],
+    any: &T,
+    same: impl Fn(&T, &T) -> bool,
+) -> bool {
+    let (mut at, mut next) = (0, 0);
+    let mut retry: Option<(usize, usize)> = None; // after the last `any`, and what it swallowed
+    while next < found.len() {
+        if pattern.get(at) == Some(any) {
+            retry = Some((at + 1, next));
+            at += 1;
+        } else if pattern
+            .get(at)
+            .is_some_and(|wanted| same(wanted, &found[next]))
+        {
+            at += 1;
+            next += 1;
+        } else if let Some((after, swallowed)) = retry {
+            at = after;
+            next = swallowed + 1;
+            retry = Some((after, next));
+        } else {
+            return false;
+        }
+    }
+    pattern[at..].iter().all(|left| left == any)
+}

@@ -1,0 +1,59 @@
+//! A folder for one test, gone with it unless the test failed.
+
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+/// A fresh folder that everyone may read: serving processes drop their privileges.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    /// Makes the folder.
+    ///
+    /// # Errors
+    /// The system's folder for temporary files does not take it.
+    pub fn create() -> io::Result<Folder> {
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("turnpike-{}-{count}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        if path.exists() {
+            std::fs::remove_dir_all(&path)?; // left by a process that had our number before
+        }
+        std::fs::create_dir_all(&path)?;
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755))?;
+        Ok(Folder { path })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes a file, and the folders that lead to it.
+    ///
+    /// # Errors
+    /// As from the system.
+    pub fn write(&self, name: impl AsRef<Path>, content: impl AsRef<[u8]>) -> io::Result<()> {
+        let path = self.path.join(name);
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent)?;
+        }
+        std::fs::write(path, content)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("kept for a look: {}", self.path.display());
+        } else {
+            let _ = std::fs::remove_dir_all(&self.path); // best effort, among temporary files
+        }
+    }
+}

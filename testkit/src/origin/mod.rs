@@ -1,0 +1,197 @@
+//! A scripted origin: it listens, and does with each connection exactly what the test wrote down.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use nix::sys::socket::{setsockopt, sockopt::Linger};
+
+use crate::{DEADLINE, wait_for};
+
+/// What the origin does next. A script that is through closes the connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Receives until the empty line after a head.
+    ReadHead,
+    /// Receives so many bytes.
+    ReadBytes(usize),
+    /// Receives until the peer ends its side.
+    ReadToEnd,
+    /// Sends bytes.
+    Send(Vec<u8>),
+    /// Does nothing for a while.
+    DelayMs(u64),
+    /// Ends our side; the other stays open.
+    HalfClose,
+    /// Drops the connection by a reset.
+    Reset,
+}
+
+impl Step {
+    /// Sends a text.
+    pub fn send(text: impl AsRef<[u8]>) -> Step {
+        Step::Send(text.as_ref().to_vec())
+    }
+}
+
+/// A running origin; it stops when dropped.
+#[derive(Debug)]
+pub struct Origin {
+    port: u16,
+    shared: Arc<Shared>,
+    acceptor: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    is_stopped: AtomicBool,
+    /// What each connection has sent, in the order in which they came.
+    received: Mutex<Vec<Vec<u8>>>,
+}
+
+impl Origin {
+    /// Listens on a port of 127.0.0.1. The first connection gets the first script, and so on; the
+    /// last one is for all that follow.
+    ///
+    /// # Panics
+    /// There is no script, or the kernel gives no port.
+    pub fn start(scripts: Vec<Vec<Step>>) -> Origin {
+        assert!(!scripts.is_empty(), "an origin without a script");
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port for the origin");
+        let port = listener.local_addr().expect("the origin's address").port();
+        let shared = Arc::new(Shared::default());
+        let own = Arc::clone(&shared);
+        let acceptor = std::thread::spawn(move || accept(&listener, &scripts, &own));
+        Origin {
+            port,
+            shared,
+            acceptor: Some(acceptor),
+        }
+    }
+
+    /// Where it listens.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// What each connection has sent so far.
+    pub fn received(&self) -> Vec<Vec<u8>> {
+        self.shared
+            .received
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Waits until so many connections have come.
+    ///
+    /// # Panics
+    /// They do not before the deadline.
+    pub fn wait_for_connections(&self, count: usize) {
+        let found = wait_for(|| (self.received().len() >= count).then_some(()));
+        assert!(
+            found.is_some(),
+            "{} of {count} connections came",
+            self.received().len()
+        );
+    }
+}
+
+impl Drop for Origin {
+    fn drop(&mut self) {
+        self.shared.is_stopped.store(true, Ordering::Release);
+        let _ = TcpStream::connect(("127.0.0.1", self.port)); // wakes the acceptor
+        if let Some(acceptor) = self.acceptor.take() {
+            let _ = acceptor.join(); // a panic there was printed there
+        }
+    }
+}
+
+fn accept(listener: &TcpListener, scripts: &[Vec<Step>], shared: &Arc<Shared>) {
+    for (index, stream) in listener.incoming().enumerate() {
+        if shared.is_stopped.load(Ordering::Acquire) {
+            return;
+        }
+        let Ok(stream) = stream else { continue };
+        let script = scripts[index.min(scripts.len() - 1)].clone();
+        let shared = Arc::clone(shared);
+        let number = {
+            let mut received = shared
+                .received
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            received.push(Vec::new());
+            received.len() - 1
+        };
+        std::thread::spawn(move || {
+            let mut play = Play {
+                stream,
+                number,
+                shared,
+            };
+            for step in &script {
+                if !play.step(step) {
+                    return; // the peer is gone: what it sent is there to be looked at
+                }
+            }
+        });
+    }
+}
+
+struct Play {
+    stream: TcpStream,
+    number: usize,
+    shared: Arc<Shared>,
+}
+
+impl Play {
+    /// Does one step; false when the connection does not allow it any more.
+    fn step(&mut self, step: &Step) -> bool {
+        match step {
+            Step::ReadHead => self.read_until(|bytes| bytes.ends_with(b"\r\n\r\n")),
+            Step::ReadBytes(count) => self.read_until(|bytes| bytes.len() >= *count),
+            Step::ReadToEnd => !self.read_until(|_| false),
+            Step::Send(bytes) => self.stream.write_all(bytes).is_ok(),
+            Step::DelayMs(time_ms) => {
+                std::thread::sleep(Duration::from_millis(*time_ms));
+                true
+            }
+            Step::HalfClose => self.stream.shutdown(Shutdown::Write).is_ok(),
+            Step::Reset => {
+                let linger = nix::libc::linger {
+                    l_onoff: 1,
+                    l_linger: 0,
+                };
+                setsockopt(&self.stream, Linger, &linger).is_ok()
+            }
+        }
+    }
+
+    /// Receives byte by byte, so that the step takes nothing that belongs to the next.
+    fn read_until(&mut self, is_enough: impl Fn(&[u8]) -> bool) -> bool {
+        if self.stream.set_read_timeout(Some(DEADLINE)).is_err() {
+            return false;
+        }
+        let mut own = Vec::new();
+        let mut byte = [0];
+        while !is_enough(&own) {
+            match self.stream.read(&mut byte) {
+                Ok(1) => own.push(byte[0]),
+                _ => return false,
+            }
+            let mut received = self
+                .shared
+                .received
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            received[self.number].push(byte[0]);
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests;

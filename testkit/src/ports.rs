@@ -1,0 +1,45 @@
+//! Ports given by the kernel, and who listens on them, seen without a connection being made.
+
+use std::collections::BTreeSet;
+use std::net::TcpListener;
+use std::sync::Mutex;
+
+/// Ports handed out by this process: the kernel may offer one again before its user has bound it.
+static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+
+/// Offers refused in a row before giving up: more than tests of one process ever hold.
+const OFFERS_MAX: u32 = 10_000;
+
+/// A port that nobody listens on now and that this process was not given before. Another process
+/// may still be faster, so a user that cannot bind it asks again.
+pub fn reserve() -> Option<u16> {
+    for _ in 0..OFFERS_MAX {
+        let listener = TcpListener::bind(("0.0.0.0", 0)).ok()?;
+        let port = listener.local_addr().ok()?.port();
+        let mut given = GIVEN
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        if given.insert(port) {
+            return Some(port);
+        }
+    }
+    None
+}
+
+/// Whether some TCP socket of this network namespace listens on the port.
+pub fn is_listening(port: u16) -> bool {
+    ["/proc/net/tcp", "/proc/net/tcp6"].iter().any(|table| {
+        std::fs::read_to_string(table)
+            .unwrap_or_default()
+            .lines()
+            .any(|line| is_row(line, port))
+    })
+}
+
+/// Whether a row of the kernel's table is a listener (state 0A) on the port.
+fn is_row(line: &str, port: u16) -> bool {
+    let mut fields = line.split_ascii_whitespace().skip(1);
+    let local = fields.next().and_then(|address| address.rsplit_once(':'));
+    let state = fields.nth(1);
+    state == Some("0A") && local.is_some_and(|(_, hex)| u16::from_str_radix(hex, 16) == Ok(port))
+}

@@ -1,0 +1,438 @@
+//! A server under test: its own folder, its own ports, ready when `start` returns, gone when
+//! dropped. Any server with nginx's command line can be started.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+
+use crate::{Folder, Peer, Response, Signal, exchange, ports, process, wait_for};
+
+/// A port lost to another process is given up for a fresh one so many times.
+const STARTS_MAX: u32 = 8;
+
+/// What a server says when somebody else was faster at its port.
+const PORT_TAKEN: &str = "Address already in use";
+
+/// Why a server did not come up.
+#[derive(Debug)]
+pub enum StartError {
+    /// The folder, a file or the process could not be made.
+    System(io::Error),
+    /// It ended by itself; with everything that it said.
+    Ended(ExitStatus, String),
+    /// It did not listen before the deadline; with everything that it said.
+    Deaf(String),
+    /// The kernel gave no ports.
+    NoPorts,
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::System(error) => write!(formatter, "the server does not start: {error}"),
+            StartError::Ended(status, said) => {
+                write!(
+                    formatter,
+                    "the server ended with {status} and said:\n{said}"
+                )
+            }
+            StartError::Deaf(said) => {
+                write!(formatter, "the server does not listen and said:\n{said}")
+            }
+            StartError::NoPorts => write!(formatter, "the kernel gave no free ports"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+impl From<io::Error> for StartError {
+    fn from(error: io::Error) -> StartError {
+        StartError::System(error)
+    }
+}
+
+/// What a server is to be started with.
+#[derive(Debug)]
+pub struct Builder {
+    program: PathBuf,
+    configuration: String,
+    globals: String,
+    arguments: Vec<String>,
+    environment: Vec<(String, String)>,
+    files: Vec<(PathBuf, Vec<u8>)>,
+}
+
+/// A running server.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    pid: u32,
+    ports: BTreeMap<String, u16>,
+    configuration: String,
+    /// Last, so that the processes are gone before it.
+    folder: Arc<Folder>,
+}
+
+impl Builder {
+    /// The configuration. `%FOLDER%` stands for the test's folder, `%PORT%` and every `%PORT_x%`
+    /// for a port of its own each, on which the server is expected to listen.
+    #[must_use]
+    pub fn configuration(mut self, text: &str) -> Builder {
+        text.clone_into(&mut self.configuration);
+        self
+    }
+
+    /// A file in the test's folder.
+    #[must_use]
+    pub fn file(mut self, name: impl AsRef<Path>, content: impl AsRef<[u8]>) -> Builder {
+        self.files
+            .push((name.as_ref().to_path_buf(), content.as_ref().to_vec()));
+        self
+    }
+
+    /// Directives for `-g`, placeholders allowed, after our own `daemon off; pid %FOLDER%/pid;`
+    /// (each left out where this or the configuration has one; a pid file must be `%FOLDER%/pid`).
+    #[must_use]
+    pub fn globals(mut self, text: &str) -> Builder {
+        text.clone_into(&mut self.globals);
+        self
+    }
+
+    /// One more argument on the command line.
+    #[must_use]
+    pub fn argument(mut self, text: &str) -> Builder {
+        self.arguments.push(text.to_owned());
+        self
+    }
+
+    /// One more environment variable.
+    #[must_use]
+    pub fn environment(mut self, name: &str, value: &str) -> Builder {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Starts the server and waits until it listens on all of its ports.
+    ///
+    /// # Panics
+    /// With what the server said, when it does not come up.
+    pub fn start(self) -> Server {
+        match self.try_start() {
+            Ok(server) => server,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// As [`Builder::start`], for callers that expect a refusal.
+    ///
+    /// # Errors
+    /// As [`StartError`] says.
+    pub fn try_start(self) -> Result<Server, StartError> {
+        let folder = Arc::new(Folder::create()?);
+        for (name, content) in &self.files {
+            folder.write(name, content)?;
+        }
+        let mut starts = 1;
+        loop {
+            match self.start_in(&folder) {
+                Err(StartError::Ended(_, said))
+                    if said.contains(PORT_TAKEN) && starts < STARTS_MAX => {}
+                outcome => return outcome,
+            }
+            starts += 1;
+        }
+    }
+
+    fn start_in(&self, folder: &Arc<Folder>) -> Result<Server, StartError> {
+        let ports = reserve_ports(&[&self.configuration, &self.globals]);
+        let ports = ports.ok_or(StartError::NoPorts)?;
+        let child = self.spawn(folder, &ports)?;
+        let mut server = Server {
+            pid: child.id(),
+            child,
+            ports,
+            configuration: self.configuration.clone(),
+            folder: Arc::clone(folder),
+        };
+        server.wait_until_ready(self.all_globals().contains("daemon on"))?;
+        Ok(server)
+    }
+
+    fn spawn(&self, folder: &Folder, ports: &BTreeMap<String, u16>) -> io::Result<Child> {
+        let fill = |text: &str| fill(text, folder.path(), ports);
+        let configuration = folder.path().join("turnpike.conf");
+        std::fs::write(&configuration, fill(&self.configuration))?;
+        let _ = std::fs::remove_file(folder.path().join("pid")); // of a start that failed
+        let output = File::create(folder.path().join("output.log"))?;
+        Command::new(&self.program)
+            .arg("-p")
+            .arg(folder.path().join(""))
+            .arg("-c")
+            .arg(&configuration)
+            .arg("-e")
+            .arg(folder.path().join("error.log"))
+            .arg("-g")
+            .arg(fill(&self.all_globals()))
+            .args(&self.arguments)
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null())
+            .stdout(output.try_clone()?)
+            .stderr(output)
+            .spawn()
+    }
+
+    fn all_globals(&self) -> String {
+        let written = format!("{}\n{}", self.configuration, self.globals);
+        let has = |name: &str| {
+            let mut statements = written.split([';', '\n', '{', '}']);
+            statements.any(|statement| statement.split_ascii_whitespace().next() == Some(name))
+        };
+        let daemon = if has("daemon") { "" } else { "daemon off; " };
+        let pid = if has("pid") { "" } else { "pid %FOLDER%/pid; " };
+        format!("{daemon}{pid}{}", self.globals)
+    }
+}
+
+impl Server {
+    /// A server of this program, for integration tests `env!("CARGO_BIN_EXE_turnpike")`.
+    pub fn builder(program: impl Into<PathBuf>) -> Builder {
+        Builder {
+            program: program.into(),
+            configuration: String::new(),
+            globals: String::new(),
+            arguments: Vec::new(),
+            environment: Vec::new(),
+            files: Vec::new(),
+        }
+    }
+
+    /// The port of `%PORT%`, or the only one that there is.
+    ///
+    /// # Panics
+    /// The configuration has no port.
+    pub fn port(&self) -> u16 {
+        let port = self
+            .ports
+            .get("%PORT%")
+            .or_else(|| self.ports.values().next());
+        *port.expect("a port in the configuration")
+    }
+
+    /// The port of `%PORT_name%`.
+    ///
+    /// # Panics
+    /// The configuration has no such port.
+    pub fn port_named(&self, name: &str) -> u16 {
+        *self
+            .ports
+            .get(&format!("%PORT_{name}%"))
+            .expect("a port of this name")
+    }
+
+    /// The test's folder: `turnpike.conf`, `error.log`, `output.log` (both standard streams),
+    /// `pid`, and the files of the test.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The master process.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// The master's children: the serving process here, the workers of nginx.
+    pub fn serving_pids(&self) -> Vec<u32> {
+        process::children(self.pid)
+    }
+
+    /// Sends a signal to the master.
+    ///
+    /// # Panics
+    /// The master is gone.
+    pub fn signal(&self, signal: Signal) {
+        assert!(
+            process::signal(self.pid, signal),
+            "the master is gone\n{}",
+            self.said()
+        );
+    }
+
+    /// Writes a new configuration, placeholders filled with the same ports (a new port's name gets
+    /// a new port). It takes effect when the server is told: see [`Server::signal`].
+    ///
+    /// # Panics
+    /// The file cannot be written, or the kernel gives no port.
+    pub fn write_configuration(&mut self, text: &str) {
+        let more = reserve_ports(&[text]).expect("free ports");
+        for (name, port) in more {
+            self.ports.entry(name).or_insert(port);
+        }
+        text.clone_into(&mut self.configuration);
+        self.write("turnpike.conf", fill(text, self.folder.path(), &self.ports));
+    }
+
+    /// Writes a file into the test's folder.
+    ///
+    /// # Panics
+    /// It cannot be written.
+    pub fn write(&self, name: impl AsRef<Path>, content: impl AsRef<[u8]>) {
+        self.folder
+            .write(name, content)
+            .expect("a file in the test's folder");
+    }
+
+    /// A log of the test's folder as it is now; empty where there is none.
+    pub fn log(&self, name: &str) -> String {
+        let bytes = std::fs::read(self.folder.path().join(name)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Waits until a log contains the text.
+    ///
+    /// # Panics
+    /// It does not before the deadline.
+    pub fn wait_for_log(&self, name: &str, text: &str) {
+        let found = wait_for(|| self.log(name).contains(text).then_some(()));
+        assert!(
+            found.is_some(),
+            "{name} has no \"{text}\":\n{}",
+            self.log(name)
+        );
+    }
+
+    /// Waits until someone listens on the port of `%PORT_name%`: after a reload that adds it.
+    ///
+    /// # Panics
+    /// Nobody does before the deadline.
+    pub fn wait_for_port(&self, name: &str) {
+        let port = self.port_named(name);
+        let found = wait_for(|| ports::is_listening(port).then_some(()));
+        assert!(found.is_some(), "nobody listens on {port}\n{}", self.said());
+    }
+
+    /// A connection to [`Server::port`].
+    ///
+    /// # Panics
+    /// It is refused.
+    pub fn connect(&self) -> Peer {
+        Peer::connect(self.port())
+    }
+
+    /// Sends bytes on a connection of their own and reads until the server closes it.
+    ///
+    /// # Panics
+    /// As [`exchange`].
+    pub fn exchange(&self, request: impl AsRef<[u8]>) -> Vec<u8> {
+        exchange(self.port(), request)
+    }
+
+    /// A GET on a connection of its own.
+    ///
+    /// # Panics
+    /// As [`Peer::round`].
+    pub fn get(&self, target: &str) -> Response {
+        let request = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        self.connect().round(request)
+    }
+
+    /// Stops by QUIT and waits for the end.
+    ///
+    /// # Panics
+    /// It does not end before the deadline.
+    pub fn quit(mut self) -> ExitStatus {
+        self.signal(Signal::SIGQUIT);
+        self.wait()
+    }
+
+    /// Waits for the end of the started process.
+    ///
+    /// # Panics
+    /// It does not end before the deadline.
+    pub fn wait(&mut self) -> ExitStatus {
+        let ended = wait_for(|| self.child.try_wait().ok().flatten());
+        ended.unwrap_or_else(|| panic!("the server does not end\n{}", self.said()))
+    }
+
+    /// Everything that the server said on its standard streams and in `error.log`.
+    pub fn said(&self) -> String {
+        self.log("output.log") + &self.log("error.log")
+    }
+
+    fn wait_until_ready(&mut self, is_daemon: bool) -> Result<(), StartError> {
+        let found = wait_for(|| {
+            match self.child.try_wait() {
+                Ok(Some(status)) if !(is_daemon && status.success()) => return Some(Err(status)),
+                _ => {}
+            }
+            let pid = self.log("pid").trim().parse().ok()?;
+            self.pid = pid;
+            let ready = self.ports.values().all(|port| ports::is_listening(*port));
+            let is_served = self.is_alone() || !self.serving_pids().is_empty();
+            (ready && is_served).then_some(Ok(()))
+        });
+        match found {
+            Some(Ok(())) => Ok(()),
+            Some(Err(status)) => Err(StartError::Ended(status, self.said())),
+            None => Err(StartError::Deaf(self.said())),
+        }
+    }
+
+    /// Whether the configuration asks for one process only.
+    fn is_alone(&self) -> bool {
+        self.configuration.contains("master_process off")
+    }
+
+    /// Kills the master and what it started, by number.
+    fn kill(&mut self) {
+        let serving = self.serving_pids();
+        if self.child.try_wait().ok().flatten().is_none() {
+            let _ = self.child.kill(); // it may have ended just now
+            let _ = self.child.wait();
+        } else if self.pid != self.child.id() {
+            process::signal(self.pid, Signal::SIGKILL);
+        }
+        for pid in serving {
+            process::signal(pid, Signal::SIGKILL);
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the server said:\n{}", self.said());
+        }
+        self.kill();
+    }
+}
+
+/// A fresh port for every placeholder in the texts.
+fn reserve_ports(texts: &[&str]) -> Option<BTreeMap<String, u16>> {
+    let mut ports = BTreeMap::new();
+    for text in texts {
+        for piece in text.split('%').filter(|piece| piece.starts_with("PORT")) {
+            let name = format!("%{piece}%");
+            let plain = |byte: u8| byte == b'_' || byte.is_ascii_alphanumeric();
+            if piece.bytes().all(plain) && !ports.contains_key(&name) && text.contains(&name) {
+                ports.insert(name, ports::reserve()?);
+            }
+        }
+    }
+    Some(ports)
+}
+
+fn fill(text: &str, folder: &Path, ports: &BTreeMap<String, u16>) -> String {
+    let mut filled = text.replace("%FOLDER%", &folder.display().to_string());
+    for (name, port) in ports {
+        filled = filled.replace(name, &port.to_string());
+    }
+    filled
+}
+
+#[cfg(test)]
+mod tests;
