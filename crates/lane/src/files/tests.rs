@@ -1,3 +1,5 @@
+//! Files that change, vanish and hide behind links, against the cache's promises.
+
 #![allow(clippy::unwrap_used)]
 
 use std::{

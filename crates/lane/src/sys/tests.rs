@@ -1,3 +1,5 @@
+//! Each call once for real, on the loopback and in the temporary folder.
+
 #![allow(clippy::unwrap_used)]
 
 use std::{
