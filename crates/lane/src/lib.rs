@@ -8,6 +8,7 @@
 #![deny(unsafe_code)]
 
 pub mod files;
+pub mod gate;
 pub mod log;
 #[allow(unsafe_code)]
 pub mod sys;
