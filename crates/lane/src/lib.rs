@@ -7,6 +7,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod affinity;
 pub mod files;
 pub mod gate;
 pub mod log;
