@@ -8,6 +8,7 @@
 #![deny(unsafe_code)]
 
 pub mod affinity;
+pub mod counters;
 pub mod files;
 pub mod gate;
 pub mod log;
