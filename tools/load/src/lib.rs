@@ -1,1 +1,148 @@
-//! Placeholder, filled by the commits that follow.
+//! `turnpike load`: drives HTTP servers and tells the truth about it.
+//!
+//! wrk's options and output, requests per connection as an option, open loops of requests or
+//! connections with latency from the intended start, every part of a transaction with its own
+//! histogram, errors by kind, and a check whether the generator itself was the limit.
+//!
+//! One loop (`worker`) runs in each thread over its own epoll set and its own descriptor table;
+//! threads share nothing that is written while they run. `connection` is the life of one
+//! connection, `transport` and `http1` are the rows it is written over. It must not depend on the
+//! server in any way but by the wire codecs: it also drives others.
+
+mod connection;
+mod environment;
+mod histogram;
+mod http1;
+mod merge;
+mod mix;
+mod options;
+mod plan;
+mod report;
+mod run;
+mod schedule;
+mod source;
+mod sys;
+mod tally;
+mod target;
+mod thread;
+mod tls;
+mod transport;
+mod units;
+mod watch;
+mod worker;
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, Parser as _};
+
+use options::Options;
+use plan::Plan;
+use report::limits::Limit;
+use report::{hdr, json, limits, text};
+use run::Outcome;
+use watch::Console;
+
+/// Wrong usage, as wrk: nothing was run.
+const EXIT_USAGE: u8 = 1;
+/// The run could not be carried out or its figures not written.
+const EXIT_FAILED: u8 = 2;
+/// More errors than `--max-errors`.
+const EXIT_ERRORS: u8 = 3;
+
+/// Runs `turnpike load` with the arguments after its name and returns its exit status: 0, 1 for
+/// wrong usage, 2 when the run failed, 3 for more errors than `--max-errors`.
+pub fn main(arguments: &[OsString]) -> ExitCode {
+    if arguments.first().is_some_and(|word| word == "merge") {
+        return merge::main(arguments.get(1..).unwrap_or_default());
+    }
+    let name = OsString::from("turnpike load");
+    let options = match Options::try_parse_from(std::iter::once(&name).chain(arguments)) {
+        Ok(options) => options,
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { EXIT_USAGE } else { 0 });
+        }
+    };
+    if options.version {
+        println!("turnpike load {} [epoll]", env!("CARGO_PKG_VERSION"));
+    }
+    if options.urls.is_empty() && options.urls_from.is_none() && options.pages.is_none() {
+        if !options.version {
+            let _ = Options::command().print_help();
+        }
+        return ExitCode::from(if options.version { 0 } else { EXIT_USAGE });
+    }
+    let plan = match Plan::new(&options) {
+        Ok(plan) => plan,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::from(EXIT_USAGE);
+        }
+    };
+    drive(&plan, &options, arguments)
+}
+
+fn drive(plan: &Plan, options: &Options, arguments: &[OsString]) -> ExitCode {
+    let to_stdout = !matches!(options.json, Some(None));
+    if to_stdout {
+        print!("{}", text::head(plan, options));
+        let _ = std::io::stdout().flush();
+    }
+    let mut console = Console::new(plan, options.quiet);
+    let result = run::run(plan, &mut console);
+    console.clear();
+    let outcome = match result {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::from(EXIT_FAILED);
+        }
+    };
+    let limits = limits::find(&outcome, plan.pacing);
+    if to_stdout {
+        print!("{}", text::body(plan, options, &outcome, &limits));
+    }
+    if let Err(error) = write_files(plan, options, arguments, &outcome, &limits) {
+        eprintln!("{error}");
+        return ExitCode::from(EXIT_FAILED);
+    }
+    if outcome.tally.errors.total() > options.max_errors {
+        return ExitCode::from(EXIT_ERRORS);
+    }
+    ExitCode::SUCCESS
+}
+
+fn write_files(
+    plan: &Plan,
+    options: &Options,
+    arguments: &[OsString],
+    outcome: &Outcome,
+    limits: &[Limit],
+) -> Result<(), String> {
+    if let Some(file) = &options.json {
+        let command = arguments
+            .iter()
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect();
+        let report = json::report(plan, command, outcome, limits);
+        write_json(&report, file.as_deref()).map_err(|error| format!("--json: {error}"))?;
+    }
+    if let Some(path) = &options.hdr {
+        let tagged = hdr::of_run(outcome, plan.pacing);
+        hdr::write(path, &tagged, outcome.started, outcome.measured)
+            .map_err(|error| format!("--hdr: {error}"))?;
+    }
+    Ok(())
+}
+
+fn write_json(report: &json::Report, file: Option<&Path>) -> std::io::Result<()> {
+    let mut text = serde_json::to_string_pretty(report).map_err(std::io::Error::other)?;
+    text.push('\n');
+    match file {
+        Some(path) => std::fs::write(path, text),
+        None => std::io::stdout().write_all(text.as_bytes()),
+    }
+}

@@ -1,0 +1,201 @@
+//! What the machine says about itself before and after a run: ports, TIME_WAIT, retransmits,
+//! limits, memory. Everything comes from /proc; what is missing there reads as zero.
+
+use std::fs;
+
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::time::TimeValLike as _;
+use serde::Serialize;
+
+use crate::thread::Clock;
+
+/// Clock reads timed to know what one costs.
+const CLOCK_READS: u64 = 1000;
+
+/// Counters and levels of this network namespace and process, at one moment.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub(crate) struct Snapshot {
+    /// Sockets in TIME_WAIT.
+    pub(crate) time_wait: u64,
+    /// TCP sockets in use.
+    pub(crate) sockets: u64,
+    /// SYN and SYN-ACK segments sent again, in all.
+    pub(crate) syn_retransmits: u64,
+    /// Connections dropped because an accept queue was full, in all.
+    pub(crate) listen_drops: u64,
+    /// Resident memory of this process in bytes.
+    pub(crate) resident_bytes: u64,
+}
+
+/// What does not change during a run.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(crate) struct Machine {
+    /// The kernel's release.
+    pub(crate) kernel: String,
+    /// CPUs this process may use.
+    pub(crate) cpus: usize,
+    /// First and last ephemeral port.
+    pub(crate) ports: (u64, u64),
+    /// `net.ipv4.tcp_tw_reuse`.
+    pub(crate) tcp_tw_reuse: u64,
+    /// Descriptors each thread may have.
+    pub(crate) files_max: u64,
+    /// The clock source.
+    pub(crate) clock_source: String,
+    /// What one look at the clock costs, in nanoseconds.
+    pub(crate) clock_read_ns: u64,
+}
+
+impl Snapshot {
+    /// Reads the present state.
+    pub(crate) fn take() -> Self {
+        let sockstat = read("/proc/net/sockstat");
+        let netstat = read("/proc/net/netstat");
+        let status = read("/proc/self/status");
+        Snapshot {
+            time_wait: after(&sockstat, "TCP:", "tw"),
+            sockets: after(&sockstat, "TCP:", "inuse"),
+            syn_retransmits: column(&netstat, "TcpExt:", "TCPSynRetrans"),
+            listen_drops: column(&netstat, "TcpExt:", "ListenDrops"),
+            resident_bytes: after(&status, "VmRSS:", "VmRSS:") * 1024,
+        }
+    }
+}
+
+impl Machine {
+    /// Reads the machine, after [`raise_file_limit`].
+    pub(crate) fn read() -> Self {
+        let ports = read("/proc/sys/net/ipv4/ip_local_port_range");
+        let mut ports = ports
+            .split_whitespace()
+            .map(|word| word.parse().unwrap_or(0));
+        let source = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+        Machine {
+            kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
+            cpus: std::thread::available_parallelism().map_or(1, usize::from),
+            ports: (ports.next().unwrap_or(0), ports.next().unwrap_or(0)),
+            tcp_tw_reuse: read("/proc/sys/net/ipv4/tcp_tw_reuse")
+                .trim()
+                .parse()
+                .unwrap_or(0),
+            files_max: getrlimit(Resource::RLIMIT_NOFILE).map_or(0, |(soft, _)| soft),
+            clock_source: read(source).trim().to_owned(),
+            clock_read_ns: clock_read_ns(),
+        }
+    }
+}
+
+/// Raises the limit of open files to the hard limit.
+pub(crate) fn raise_file_limit() {
+    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
+        && soft < hard
+    {
+        // Failing leaves the soft limit, which the run then reports as its own limit.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+    }
+}
+
+/// How the calling thread spent its time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct ThreadTime {
+    /// On a CPU, in nanoseconds.
+    pub(crate) running_ns: u64,
+    /// Ready but waiting for a CPU, in nanoseconds.
+    pub(crate) queued_ns: u64,
+    /// On a CPU in user mode, in microseconds.
+    pub(crate) user_us: u64,
+    /// On a CPU in the kernel, in microseconds.
+    pub(crate) system_us: u64,
+}
+
+impl ThreadTime {
+    /// Reads the calling thread's.
+    pub(crate) fn read() -> Self {
+        let schedstat = read("/proc/thread-self/schedstat");
+        let mut numbers = schedstat
+            .split_whitespace()
+            .map(|word| word.parse().unwrap_or(0));
+        let usage = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_THREAD);
+        let micros =
+            |time: nix::sys::time::TimeVal| u64::try_from(time.num_microseconds()).unwrap_or(0);
+        let user_us = usage.map_or(0, |usage| micros(usage.user_time()));
+        let system_us = usage.map_or(0, |usage| micros(usage.system_time()));
+        ThreadTime {
+            running_ns: numbers.next().unwrap_or((user_us + system_us) * 1000),
+            queued_ns: numbers.next().unwrap_or(0),
+            user_us,
+            system_us,
+        }
+    }
+}
+
+impl ThreadTime {
+    /// What was spent since an earlier reading.
+    pub(crate) fn since(self, earlier: ThreadTime) -> ThreadTime {
+        ThreadTime {
+            running_ns: self.running_ns.saturating_sub(earlier.running_ns),
+            queued_ns: self.queued_ns.saturating_sub(earlier.queued_ns),
+            user_us: self.user_us.saturating_sub(earlier.user_us),
+            system_us: self.system_us.saturating_sub(earlier.system_us),
+        }
+    }
+}
+
+fn clock_read_ns() -> u64 {
+    let clock = Clock::new();
+    for _ in 0..CLOCK_READS {
+        std::hint::black_box(clock.now_ns());
+    }
+    clock.now_ns() / CLOCK_READS
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+/// The number after `name` in the line that begins with `prefix`.
+fn after(text: &str, prefix: &str, name: &str) -> u64 {
+    let line = text
+        .lines()
+        .find(|line| line.starts_with(prefix))
+        .unwrap_or("");
+    let mut words = line.split_whitespace().skip_while(|word| *word != name);
+    words.nth(1).and_then(|word| word.parse().ok()).unwrap_or(0)
+}
+
+/// The number under `name` where a line of names is followed by a line of numbers.
+fn column(text: &str, prefix: &str, name: &str) -> u64 {
+    let mut lines = text.lines().filter(|line| line.starts_with(prefix));
+    let (Some(names), Some(numbers)) = (lines.next(), lines.next()) else {
+        return 0;
+    };
+    let position = names.split_whitespace().position(|word| word == name);
+    let number = position.and_then(|position| numbers.split_whitespace().nth(position));
+    number.and_then(|word| word.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_found_by_name() {
+        assert_eq!(
+            after("TCP: inuse 4 orphan 0 tw 17 alloc 5", "TCP:", "tw"),
+            17
+        );
+        assert_eq!(after("VmRSS:\t  120 kB", "VmRSS:", "VmRSS:"), 120);
+        assert_eq!(after("", "TCP:", "tw"), 0);
+        let netstat = "TcpExt: A B C\nTcpExt: 1 2 3\nIpExt: A\nIpExt: 9\n";
+        assert_eq!(column(netstat, "TcpExt:", "B"), 2);
+        assert_eq!(column(netstat, "IpExt:", "A"), 9);
+        assert_eq!(column(netstat, "TcpExt:", "D"), 0);
+    }
+
+    #[test]
+    fn this_machine_can_be_read() {
+        assert!(Machine::read().cpus >= 1);
+        assert!(Snapshot::take().resident_bytes > 0);
+        assert!(ThreadTime::read().running_ns > 0);
+    }
+}

@@ -1,0 +1,126 @@
+//! Was the generator itself the limit? Then the figures are the generator's, not the server's.
+
+use crate::plan::Pacing;
+use crate::run::{Outcome, ThreadReport};
+use crate::tally::ErrorKind;
+
+/// A thread that had no pause for this share of the run could not have driven more.
+const BUSY_SHARE_MAX: f64 = 0.95;
+/// An open loop that starts its requests later than this (99th percentile, nanoseconds) did not
+/// keep its schedule.
+const LAG_NS_MAX: u64 = 1_000_000;
+/// A clock that costs more than this per look, in nanoseconds, is read by a system call.
+const CLOCK_READ_NS_MAX: u64 = 500;
+
+/// Why the result is marked client-limited.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Limit {
+    /// A thread ran, or waited for a CPU, all the time.
+    Cpu {
+        thread: usize,
+        running_percent: f64,
+        queued_percent: f64,
+    },
+    /// Requests were started late although connections were free.
+    ScheduleLag { p99_ns: u64 },
+    /// Arrivals found no free connection until the end.
+    Connections { unsent: u64 },
+    /// No source ports were free.
+    Ports { errors: u64 },
+    /// The file limit stopped connections.
+    Files { errors: u64 },
+    /// Looking at the clock costs a system call.
+    Clock { read_ns: u64 },
+}
+
+impl Limit {
+    /// The reason's name in JSON.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Limit::Cpu { .. } => "cpu",
+            Limit::ScheduleLag { .. } => "schedule_lag",
+            Limit::Connections { .. } => "connections",
+            Limit::Ports { .. } => "ports",
+            Limit::Files { .. } => "files",
+            Limit::Clock { .. } => "clock",
+        }
+    }
+}
+
+impl std::fmt::Display for Limit {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Limit::Cpu {
+                thread,
+                running_percent,
+                queued_percent,
+            } => write!(
+                formatter,
+                "thread {thread} had no pause: {running_percent:.0}% on a CPU, \
+                 {queued_percent:.0}% waiting for one"
+            ),
+            Limit::ScheduleLag { p99_ns } => write!(
+                formatter,
+                "requests started late although connections were free: p99 {:.2} ms",
+                *p99_ns as f64 / 1e6
+            ),
+            Limit::Connections { unsent } => {
+                write!(formatter, "{unsent} arrivals never found a free connection")
+            }
+            Limit::Ports { errors } => write!(formatter, "no free source port, {errors} times"),
+            Limit::Files { errors } => write!(formatter, "file limit reached, {errors} times"),
+            Limit::Clock { read_ns } => {
+                write!(formatter, "slow clock: {read_ns} ns for each look at it")
+            }
+        }
+    }
+}
+
+/// All reasons to distrust the figures; empty when there is none.
+pub(crate) fn find(outcome: &Outcome, pacing: Pacing) -> Vec<Limit> {
+    let mut limits = Vec::new();
+    for (thread, report) in outcome.threads.iter().enumerate() {
+        let (running, queued) = shares(report);
+        if running + queued >= BUSY_SHARE_MAX {
+            limits.push(Limit::Cpu {
+                thread,
+                running_percent: running * 100.0,
+                queued_percent: queued * 100.0,
+            });
+        }
+    }
+    let lag = &outcome.tally.lag;
+    if pacing != Pacing::Closed && lag.percentile(99.0) > LAG_NS_MAX {
+        limits.push(Limit::ScheduleLag {
+            p99_ns: lag.percentile(99.0),
+        });
+    }
+    if outcome.tally.unsent > 0 {
+        limits.push(Limit::Connections {
+            unsent: outcome.tally.unsent,
+        });
+    }
+    let ports = outcome.tally.errors.of(ErrorKind::NoPorts);
+    if ports > 0 {
+        limits.push(Limit::Ports { errors: ports });
+    }
+    let files = outcome.tally.errors.of(ErrorKind::NoFiles);
+    if files > 0 {
+        limits.push(Limit::Files { errors: files });
+    }
+    if outcome.machine.clock_read_ns > CLOCK_READ_NS_MAX {
+        limits.push(Limit::Clock {
+            read_ns: outcome.machine.clock_read_ns,
+        });
+    }
+    limits
+}
+
+/// The shares of a thread's time on a CPU and waiting for one.
+pub(crate) fn shares(report: &ThreadReport) -> (f64, f64) {
+    let wall_ns = report.wall_ns.max(1) as f64;
+    (
+        report.time.running_ns as f64 / wall_ns,
+        report.time.queued_ns as f64 / wall_ns,
+    )
+}

@@ -1,0 +1,476 @@
+//! Where requests go and what their bytes are.
+//!
+//! URLs, files of URLs with weights and inject's page files become endpoints (an address to
+//! connect to) and targets (ready request bytes for one endpoint). Everything is resolved and
+//! written out once, before the run.
+
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use socket2::SockAddr;
+
+use crate::mix::Random;
+
+/// Most targets of one run: each holds its request's bytes.
+const TARGETS_MAX: usize = 1_000_000;
+/// Time one address of a name with several is given to accept a trial connection.
+const PROBE_TIME: Duration = Duration::from_millis(500);
+
+/// An address to connect to.
+pub(crate) struct Endpoint {
+    /// What connect(2) takes.
+    pub(crate) address: SockAddr,
+    /// `host:port` as printed.
+    pub(crate) label: String,
+    /// The host name for SNI and certificate checks.
+    pub(crate) host: String,
+    /// Whether the connection begins with a TLS handshake.
+    pub(crate) tls: bool,
+    /// Whether the address is on this machine for certain: the handshake then ends in connect(2).
+    pub(crate) local: bool,
+    /// Whether it is TCP (not a unix socket).
+    pub(crate) tcp: bool,
+}
+
+/// A request, ready to send.
+pub(crate) struct Target {
+    /// Index of its endpoint.
+    pub(crate) endpoint: usize,
+    /// The request's bytes, repeated as often as requests are pipelined.
+    pub(crate) bytes: Vec<u8>,
+    /// Length of one request in `bytes`.
+    pub(crate) length: usize,
+    /// Pause after the answer, in nanoseconds (inject's think time).
+    pub(crate) think_ns: u64,
+    /// Whether the answer has no body whatever its head says (HEAD).
+    pub(crate) head_only: bool,
+}
+
+/// All endpoints and targets, and the order in which they are taken.
+pub(crate) struct Targets {
+    pub(crate) endpoints: Vec<Endpoint>,
+    pub(crate) targets: Vec<Target>,
+    /// One after the other (inject's pages) instead of drawn by weight.
+    pub(crate) in_order: bool,
+    /// Running sum of the weights of all targets.
+    sums: Vec<f64>,
+    /// Per endpoint: its targets and the running sum of their weights.
+    by_endpoint: Vec<(Vec<u32>, Vec<f64>)>,
+}
+
+/// What every request has beside its URL.
+#[derive(Debug, Clone)]
+pub(crate) struct RequestShape {
+    pub(crate) method: String,
+    /// `Name: value` lines.
+    pub(crate) headers: Vec<String>,
+    pub(crate) body: Vec<u8>,
+    /// `user:password`.
+    pub(crate) credentials: Option<String>,
+    pub(crate) keep_alive: bool,
+    pub(crate) pipeline: usize,
+    /// Connect to this socket file, whatever the URL's host is.
+    pub(crate) unix: Option<PathBuf>,
+}
+
+/// One request as the command line or a file named it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Wish {
+    pub(crate) url: Url,
+    pub(crate) weight: f64,
+    /// The method, where the file names one.
+    pub(crate) method: Option<String>,
+    pub(crate) think: Duration,
+}
+
+/// The parts of a URL that matter here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Url {
+    pub(crate) tls: bool,
+    /// Without brackets.
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    /// As written, for the Host field.
+    pub(crate) authority: String,
+    /// Path and query, at least `/`.
+    pub(crate) target: String,
+    pub(crate) unix: Option<PathBuf>,
+}
+
+/// Why there is nothing to drive.
+#[derive(Debug)]
+pub(crate) enum TargetError {
+    /// Not a URL this tool understands.
+    Url(String),
+    /// A name cannot be resolved, or the file behind a socket cannot be named.
+    Resolve(String, io::Error),
+    /// A file cannot be read.
+    File(PathBuf, io::Error),
+    /// A line of a file makes no sense.
+    Line(PathBuf, usize),
+    /// No URL at all.
+    Nothing,
+    /// More than [`TARGETS_MAX`].
+    TooMany,
+}
+
+impl std::fmt::Display for TargetError {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            TargetError::Url(url) => write!(formatter, "invalid URL: {url}"),
+            TargetError::Resolve(name, error) => {
+                write!(formatter, "unable to connect to {name} {error}")
+            }
+            TargetError::File(path, error) => {
+                write!(formatter, "cannot read {}: {error}", path.display())
+            }
+            TargetError::Line(path, line) => {
+                write!(
+                    formatter,
+                    "cannot understand line {line} of {}",
+                    path.display()
+                )
+            }
+            TargetError::Nothing => formatter.write_str("no URL given"),
+            TargetError::TooMany => write!(formatter, "more than {TARGETS_MAX} targets"),
+        }
+    }
+}
+
+impl std::error::Error for TargetError {}
+
+impl Targets {
+    /// Resolves names and writes the requests out.
+    ///
+    /// # Errors
+    /// When there is nothing to drive or a name cannot be resolved.
+    pub(crate) fn build(
+        wishes: &[Wish],
+        shape: &RequestShape,
+        in_order: bool,
+    ) -> Result<Targets, TargetError> {
+        if wishes.is_empty() {
+            return Err(TargetError::Nothing);
+        }
+        if wishes.len() > TARGETS_MAX {
+            return Err(TargetError::TooMany);
+        }
+        let mut built = Targets {
+            endpoints: Vec::new(),
+            targets: Vec::new(),
+            in_order,
+            sums: Vec::new(),
+            by_endpoint: Vec::new(),
+        };
+        for wish in wishes {
+            built.add(wish, shape)?;
+        }
+        Ok(built)
+    }
+
+    /// Draws the target of a new connection.
+    #[inline]
+    pub(crate) fn draw(&self, random: &mut Random) -> usize {
+        if self.targets.len() == 1 {
+            0
+        } else {
+            draw_sum(&self.sums, random)
+        }
+    }
+
+    /// Draws the next target of a connection that is open to `endpoint`.
+    #[inline]
+    pub(crate) fn draw_at(&self, endpoint: usize, random: &mut Random) -> usize {
+        if self.targets.len() == 1 {
+            return 0;
+        }
+        let Some((targets, sums)) = self.by_endpoint.get(endpoint) else {
+            return 0;
+        };
+        targets
+            .get(draw_sum(sums, random))
+            .map_or(0, |target| *target as usize)
+    }
+
+    fn add(&mut self, wish: &Wish, shape: &RequestShape) -> Result<(), TargetError> {
+        let unix = wish.url.unix.as_ref().or(shape.unix.as_ref());
+        let label = match unix {
+            Some(path) => format!("unix:{}", path.display()),
+            None => format!("{}:{}", wish.url.host, wish.url.port),
+        };
+        let same = |known: &Endpoint| {
+            known.label == label && known.tls == wish.url.tls && known.host == wish.url.host
+        };
+        let endpoint = match self.endpoints.iter().position(same) {
+            Some(index) => index,
+            None => {
+                self.endpoints
+                    .push(resolve(&wish.url, unix.map(PathBuf::as_path), label)?);
+                self.by_endpoint.push((Vec::new(), Vec::new()));
+                self.endpoints.len() - 1
+            }
+        };
+        let one = write_request(wish, shape);
+        let index = u32::try_from(self.targets.len()).map_err(|_| TargetError::TooMany)?;
+        self.targets.push(Target {
+            endpoint,
+            length: one.len(),
+            bytes: one.repeat(shape.pipeline.max(1)),
+            think_ns: u64::try_from(wish.think.as_nanos()).unwrap_or(u64::MAX),
+            head_only: wish.method.as_ref().unwrap_or(&shape.method) == "HEAD",
+        });
+        self.sums
+            .push(self.sums.last().copied().unwrap_or(0.0) + wish.weight);
+        if let Some((targets, sums)) = self.by_endpoint.get_mut(endpoint) {
+            targets.push(index);
+            sums.push(sums.last().copied().unwrap_or(0.0) + wish.weight);
+        }
+        Ok(())
+    }
+}
+
+impl Url {
+    /// Reads `http://host[:port]/path`, `https://...` or `unix:/socket/file:/path`.
+    ///
+    /// # Errors
+    /// When the text is none of these.
+    pub(crate) fn parse(text: &str) -> Result<Url, TargetError> {
+        let bad = || TargetError::Url(text.to_owned());
+        if text.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
+            return Err(bad());
+        }
+        if let Some(rest) = text
+            .strip_prefix("unix:")
+            .or(text.strip_prefix("http://unix:"))
+        {
+            return Ok(Url::unix(rest));
+        }
+        let (tls, rest) = match text.split_once("://") {
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (false, rest),
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (true, rest),
+            _ => return Err(bad()),
+        };
+        let rest = rest.split_once('#').map_or(rest, |(before, _)| before);
+        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (authority, target) = rest.split_at(end);
+        let authority = authority
+            .rsplit_once('@')
+            .map_or(authority, |(_, host)| host);
+        let (host, port) = split_authority(authority).ok_or_else(bad)?;
+        let port = port.unwrap_or(if tls { 443 } else { 80 });
+        let target = match target.as_bytes().first() {
+            None => "/".to_owned(),
+            Some(b'/') => target.to_owned(),
+            Some(_) => format!("/{target}"),
+        };
+        Ok(Url {
+            tls,
+            host,
+            port,
+            authority: authority.to_owned(),
+            target,
+            unix: None,
+        })
+    }
+
+    fn unix(rest: &str) -> Url {
+        let (path, target) = rest.split_once(':').unwrap_or((rest, "/"));
+        Url {
+            tls: false,
+            host: "localhost".to_owned(),
+            port: 80,
+            authority: "localhost".to_owned(),
+            target: if target.is_empty() {
+                "/".to_owned()
+            } else {
+                target.to_owned()
+            },
+            unix: Some(PathBuf::from(path)),
+        }
+    }
+}
+
+/// Reads a file of URLs: `URL [WEIGHT]` a line, `#` begins a comment.
+///
+/// # Errors
+/// When the file cannot be read or a line makes no sense.
+pub(crate) fn read_urls(path: &Path) -> Result<Vec<Wish>, TargetError> {
+    let mut wishes = Vec::new();
+    for (number, line) in read_lines(path)? {
+        let mut words = line.split_whitespace();
+        let Some(url) = words.next() else { continue };
+        let weight = words.next().map_or(Ok(1.0), str::parse::<f64>);
+        let weight = weight
+            .ok()
+            .filter(|weight| *weight > 0.0 && weight.is_finite());
+        let (Some(weight), None) = (weight, words.next()) else {
+            return Err(TargetError::Line(path.to_owned(), number));
+        };
+        wishes.push(Wish {
+            url: Url::parse(url)?,
+            weight,
+            method: None,
+            think: Duration::ZERO,
+        });
+    }
+    Ok(wishes)
+}
+
+/// Reads inject's page file: `new NAME THINK_MS` begins a page, `get|head|post HOST:PORT URI`
+/// is an object of it; several words may share a line, and `-` repeats the host before.
+///
+/// # Errors
+/// When the file cannot be read or a word makes no sense.
+pub(crate) fn read_pages(path: &Path) -> Result<Vec<Wish>, TargetError> {
+    let mut wishes: Vec<Wish> = Vec::new();
+    let mut think = Duration::ZERO;
+    let mut host = String::new();
+    for (number, line) in read_lines(path)? {
+        let bad = || TargetError::Line(path.to_owned(), number);
+        let mut words = line.split_whitespace();
+        while let Some(word) = words.next() {
+            let (first, second) = (words.next().ok_or_else(bad)?, words.next().ok_or_else(bad)?);
+            if word.eq_ignore_ascii_case("new") {
+                end_page(&mut wishes, think);
+                think = Duration::from_millis(second.parse().map_err(|_| bad())?);
+                continue;
+            }
+            if !["get", "head", "post"]
+                .iter()
+                .any(|known| word.eq_ignore_ascii_case(known))
+            {
+                return Err(bad());
+            }
+            if first != "-" {
+                first.clone_into(&mut host);
+            }
+            let url = Url::parse(&format!("http://{host}{second}"))?;
+            let method = Some(word.to_ascii_uppercase());
+            wishes.push(Wish {
+                url,
+                weight: 1.0,
+                method,
+                think: Duration::ZERO,
+            });
+        }
+    }
+    end_page(&mut wishes, think);
+    Ok(wishes)
+}
+
+/// The think time of a page follows its last object.
+fn end_page(wishes: &mut [Wish], think: Duration) {
+    if let Some(last) = wishes.last_mut() {
+        last.think = think;
+    }
+}
+
+fn read_lines(path: &Path) -> Result<Vec<(usize, String)>, TargetError> {
+    let text =
+        std::fs::read_to_string(path).map_err(|error| TargetError::File(path.to_owned(), error))?;
+    let lines = text.lines().enumerate();
+    let kept = lines.filter(|(_, line)| !line.trim_start().starts_with('#'));
+    Ok(kept
+        .map(|(index, line)| (index + 1, line.to_owned()))
+        .collect())
+}
+
+fn split_authority(authority: &str) -> Option<(String, Option<u16>)> {
+    let (host, port) = if let Some(rest) = authority.strip_prefix('[') {
+        let (host, after) = rest.split_once(']')?;
+        (host, after.strip_prefix(':'))
+    } else {
+        match authority.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (authority, None),
+        }
+    };
+    let port = port.map(str::parse::<u16>).transpose().ok()?;
+    (!host.is_empty() && port != Some(0)).then(|| (host.to_owned(), port))
+}
+
+fn resolve(url: &Url, unix: Option<&Path>, label: String) -> Result<Endpoint, TargetError> {
+    let failed = |error| TargetError::Resolve(label.clone(), error);
+    let (address, local) = match unix {
+        Some(path) => (SockAddr::unix(path).map_err(failed)?, true),
+        None => {
+            let name = (url.host.as_str(), url.port);
+            let found: Vec<SocketAddr> = name.to_socket_addrs().map_err(failed)?.collect();
+            let address = choose(&found).ok_or_else(|| {
+                failed(io::Error::new(
+                    io::ErrorKind::NotFound,
+                    "name has no address",
+                ))
+            })?;
+            (SockAddr::from(address), address.ip().is_loopback())
+        }
+    };
+    Ok(Endpoint {
+        address,
+        host: url.host.clone(),
+        tls: url.tls,
+        local,
+        tcp: unix.is_none(),
+        label,
+    })
+}
+
+/// The first address that accepts a connection, or the first at all. A name with one address is
+/// not tried, so that the server sees nothing but the run.
+fn choose(found: &[SocketAddr]) -> Option<SocketAddr> {
+    let answers =
+        |address: &&SocketAddr| std::net::TcpStream::connect_timeout(address, PROBE_TIME).is_ok();
+    if found.len() < 2 {
+        return found.first().copied();
+    }
+    found.iter().find(answers).or(found.first()).copied()
+}
+
+fn write_request(wish: &Wish, shape: &RequestShape) -> Vec<u8> {
+    let method = wish.method.as_deref().unwrap_or(&shape.method);
+    let mut text = format!("{method} {} HTTP/1.1\r\n", wish.url.target);
+    let given = |name: &str| {
+        shape.headers.iter().any(|line| {
+            line.split_once(':')
+                .is_some_and(|(field, _)| field.trim().eq_ignore_ascii_case(name))
+        })
+    };
+    if !given("host") {
+        text.push_str(&format!("Host: {}\r\n", wish.url.authority));
+    }
+    for line in &shape.headers {
+        let (name, value) = line.split_once(':').unwrap_or((line, ""));
+        text.push_str(&format!("{}: {}\r\n", name.trim(), value.trim()));
+    }
+    if let Some(credentials) = shape
+        .credentials
+        .as_ref()
+        .filter(|_| !given("authorization"))
+    {
+        use base64::Engine as _;
+        let encoded = base64::engine::general_purpose::STANDARD.encode(credentials);
+        text.push_str(&format!("Authorization: Basic {encoded}\r\n"));
+    }
+    if !shape.keep_alive && !given("connection") {
+        text.push_str("Connection: close\r\n");
+    }
+    if !shape.body.is_empty() && !given("content-length") {
+        text.push_str(&format!("Content-Length: {}\r\n", shape.body.len()));
+    }
+    text.push_str("\r\n");
+    let mut bytes = text.into_bytes();
+    bytes.extend_from_slice(&shape.body);
+    bytes
+}
+
+fn draw_sum(sums: &[f64], random: &mut Random) -> usize {
+    let total = sums.last().copied().unwrap_or(0.0);
+    let point = random.unit() * total;
+    sums.partition_point(|sum| *sum <= point)
+        .min(sums.len().saturating_sub(1))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+//! What the connections of one thread share: clock, epoll set, buffers, figures.
+
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use nix::sys::epoll::{Epoll, EpollCreateFlags};
+
+use crate::http1::{Answer, Http1};
+use crate::mix::Random;
+use crate::plan::{Pacing, Plan};
+use crate::tally::{ErrorKind, Tally};
+use crate::tls::{TlsSession, TlsThread};
+
+/// The receive buffer, shared by all connections of a thread: small answers come whole in one
+/// call, and only its first pages are touched by them.
+const SCRATCH_BYTES: usize = 64 * 1024;
+
+/// Nanoseconds since the run began.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Clock {
+    base: Instant,
+}
+
+impl Clock {
+    /// A clock that begins now.
+    pub(crate) fn new() -> Self {
+        Clock {
+            base: Instant::now(),
+        }
+    }
+
+    /// The time.
+    #[inline]
+    pub(crate) fn now_ns(self) -> u64 {
+        u64::try_from(self.base.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+}
+
+/// Learns whether sending right after connect(2) works, which saves waiting for an event: it
+/// does where the handshake ends within the call, and costs a vain call elsewhere.
+#[derive(Debug, Default)]
+pub(crate) struct Optimism {
+    tries: u32,
+    hits: u32,
+}
+
+/// Attempts before the experience counts.
+const OPTIMISM_TRIES: u32 = 32;
+
+impl Optimism {
+    pub(crate) fn is_worth_it(&self) -> bool {
+        self.tries < OPTIMISM_TRIES || self.hits > self.tries / 2
+    }
+
+    pub(crate) fn note(&mut self, hit: bool) {
+        if self.tries < OPTIMISM_TRIES {
+            self.tries += 1;
+            self.hits += u32::from(hit);
+        }
+    }
+}
+
+/// A source address, and the ports to choose from.
+pub(crate) struct Source {
+    pub(crate) address: SocketAddr,
+    pub(crate) ports: Option<(u16, u16)>,
+}
+
+/// The state of one thread beside its connections.
+pub(crate) struct Thread<'p> {
+    pub(crate) plan: &'p Plan,
+    pub(crate) clock: Clock,
+    pub(crate) epoll: Epoll,
+    pub(crate) scratch: Vec<u8>,
+    pub(crate) http: Http1,
+    pub(crate) tally: Tally,
+    pub(crate) random: Random,
+    pub(crate) optimism: Optimism,
+    pub(crate) timeout_ns: u64,
+    /// Requests meant to start before this are warm-up.
+    pub(crate) measure_from_ns: u64,
+    /// The slot at hand.
+    pub(crate) current: u32,
+    tls: Option<TlsThread>,
+    index: usize,
+    sources_used: u64,
+}
+
+impl<'p> Thread<'p> {
+    /// The state of thread `index`; to be made in the thread itself.
+    ///
+    /// # Errors
+    /// When there can be no epoll set.
+    pub(crate) fn new(plan: &'p Plan, index: usize) -> nix::Result<Thread<'p>> {
+        let seed = plan
+            .seed
+            .wrapping_mul(0x2545_f491_4f6c_dd1d)
+            .wrapping_add(index as u64);
+        Ok(Thread {
+            plan,
+            clock: Clock::new(),
+            epoll: Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?,
+            scratch: vec![0; SCRATCH_BYTES],
+            http: Http1::new(),
+            tally: Tally::default(),
+            random: Random::new(seed),
+            optimism: Optimism::default(),
+            timeout_ns: u64::try_from(plan.timeout.as_nanos()).unwrap_or(u64::MAX / 4),
+            measure_from_ns: u64::try_from(plan.warmup.as_nanos()).unwrap_or(u64::MAX),
+            current: 0,
+            tls: plan.tls.as_ref().map(|tls| tls.thread()),
+            index,
+            sources_used: 0,
+        })
+    }
+
+    /// A TLS session for a new connection.
+    pub(crate) fn tls_session(&self, endpoint: usize, resume: bool) -> Option<TlsSession> {
+        self.plan
+            .tls
+            .as_ref()?
+            .connect(self.tls.as_ref()?, endpoint, resume)
+    }
+
+    /// Whether an endpoint is reached by TCP.
+    pub(crate) fn is_tcp(&self, endpoint: u32) -> bool {
+        self.plan
+            .targets
+            .endpoints
+            .get(endpoint as usize)
+            .is_some_and(|endpoint| endpoint.tcp)
+    }
+
+    /// The source of the next connection, where sources are given: ranges take turns, and threads
+    /// go through the addresses in steps so that each has its own.
+    pub(crate) fn next_source(&mut self) -> Option<Source> {
+        let ranges = &self.plan.socket.sources;
+        let turn = self.sources_used;
+        let range = ranges.get(usize::try_from(turn % ranges.len().max(1) as u64).unwrap_or(0))?;
+        self.sources_used += 1;
+        let within = turn / ranges.len() as u64;
+        let index = within * self.plan.threads as u64 + self.index as u64;
+        let ports = range.thread_ports(self.index, self.plan.threads);
+        Some(Source {
+            address: range.address(index),
+            ports,
+        })
+    }
+
+    /// Counts an answer and judges it.
+    #[inline]
+    pub(crate) fn count_answer(
+        &mut self,
+        answer: Answer,
+        now_ns: u64,
+        intended_ns: u64,
+        sent_ns: u64,
+    ) {
+        let tally = &mut self.tally;
+        tally.last_answer_ns = now_ns;
+        if intended_ns < self.measure_from_ns {
+            tally.warmup += 1;
+            return;
+        }
+        tally.completed += 1;
+        if self.plan.pacing == Pacing::Closed {
+            tally.latency.record(now_ns.saturating_sub(sent_ns));
+        } else {
+            tally.latency.record(now_ns.saturating_sub(intended_ns));
+            tally.last_byte.record(now_ns.saturating_sub(sent_ns));
+        }
+        tally.count_status(answer.status);
+        match self.plan.expect_status {
+            Some(expected) if expected != answer.status => {
+                tally.errors.count(ErrorKind::UnexpectedStatus);
+            }
+            None if answer.status > 399 => tally.errors.count(ErrorKind::BadStatus),
+            _ => {}
+        }
+        if !answer.body_matches {
+            tally.errors.count(ErrorKind::UnexpectedBody);
+        }
+    }
+}

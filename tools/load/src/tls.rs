@@ -1,0 +1,281 @@
+//! TLS as a transport row, through rustls; the only file that names its types.
+//!
+//! A connection either may resume an earlier session or must do a full handshake; the share is
+//! `--tls-resume`. Each thread keeps its own session store, so threads share nothing.
+
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::client::Resumption;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore};
+use rustls::{HandshakeKind, SignatureScheme};
+
+use crate::options::Options;
+use crate::target::Endpoint;
+
+/// Sessions each thread remembers: one or two a server name are enough, tickets come several.
+const SESSIONS_MAX: usize = 256;
+/// The protocol offered unless `--alpn` names others.
+const ALPN_DEFAULT: &str = "http/1.1";
+
+/// Why TLS cannot be set up.
+#[derive(Debug)]
+pub(crate) enum TlsError {
+    /// A file of certificates cannot be read or holds none.
+    Certificates(PathBuf),
+    /// The host is neither a name nor an address.
+    Name(String),
+    /// The library refused the settings.
+    Library(rustls::Error),
+}
+
+impl std::fmt::Display for TlsError {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            TlsError::Certificates(path) => {
+                write!(formatter, "no certificates in {}", path.display())
+            }
+            TlsError::Name(name) => write!(formatter, "not a server name: {name}"),
+            TlsError::Library(error) => write!(formatter, "unable to initialize TLS: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for TlsError {}
+
+/// What all threads' connections have in common.
+pub(crate) struct TlsPlan {
+    base: ClientConfig,
+    /// By endpoint; meaningless for those without TLS.
+    names: Vec<Option<ServerName<'static>>>,
+    /// Share of connections that may resume, 0.0 to 1.0.
+    pub(crate) resume_share: f64,
+}
+
+/// One thread's settings: with and without a session store.
+pub(crate) struct TlsThread {
+    resuming: Arc<ClientConfig>,
+    full: Arc<ClientConfig>,
+}
+
+impl TlsPlan {
+    /// Reads the certificates and settles names and protocols.
+    ///
+    /// # Errors
+    /// See [`TlsError`].
+    pub(crate) fn new(options: &Options, endpoints: &[Endpoint]) -> Result<TlsPlan, TlsError> {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .map_err(TlsError::Library)?;
+        let mut base = if options.insecure {
+            let verifier = Arc::new(AcceptAny(provider));
+            builder
+                .dangerous()
+                .with_custom_certificate_verifier(verifier)
+                .with_no_client_auth()
+        } else {
+            let roots = roots(options.cacert.as_deref())?;
+            builder.with_root_certificates(roots).with_no_client_auth()
+        };
+        let protocols = options.alpn.as_deref().unwrap_or(ALPN_DEFAULT);
+        base.alpn_protocols = protocols
+            .split(',')
+            .filter(|name| !name.is_empty())
+            .map(|name| name.as_bytes().to_vec())
+            .collect();
+        let name_of = |endpoint: &Endpoint| {
+            if !endpoint.tls {
+                return Ok(None);
+            }
+            let name = options.sni.as_ref().unwrap_or(&endpoint.host);
+            ServerName::try_from(name.clone())
+                .map(Some)
+                .map_err(|_| TlsError::Name(name.clone()))
+        };
+        let names = endpoints.iter().map(name_of).collect::<Result<_, _>>()?;
+        Ok(TlsPlan {
+            base,
+            names,
+            resume_share: options.tls_resume / 100.0,
+        })
+    }
+
+    /// The settings of one thread, with a session store of its own.
+    pub(crate) fn thread(&self) -> TlsThread {
+        let mut resuming = self.base.clone();
+        resuming.resumption = Resumption::in_memory_sessions(SESSIONS_MAX);
+        let mut full = self.base.clone();
+        full.resumption = Resumption::disabled();
+        TlsThread {
+            resuming: Arc::new(resuming),
+            full: Arc::new(full),
+        }
+    }
+
+    /// A session for a new connection.
+    pub(crate) fn connect(
+        &self,
+        thread: &TlsThread,
+        endpoint: usize,
+        resume: bool,
+    ) -> Option<TlsSession> {
+        let name = self.names.get(endpoint)?.clone()?;
+        let config = if resume {
+            &thread.resuming
+        } else {
+            &thread.full
+        };
+        let connection = ClientConnection::new(Arc::clone(config), name).ok()?;
+        Some(TlsSession { connection })
+    }
+}
+
+/// The TLS side of one connection.
+pub(crate) struct TlsSession {
+    connection: ClientConnection,
+}
+
+impl TlsSession {
+    /// Goes on with the handshake as far as the socket lets it; `true` when it is done.
+    ///
+    /// # Errors
+    /// The socket's, `WouldBlock` included; `InvalidData` when the peer's handshake is refused.
+    pub(crate) fn handshake(&mut self, socket: &socket2::Socket) -> io::Result<bool> {
+        while self.connection.is_handshaking() {
+            if self.connection.wants_write() {
+                self.flush(socket)?;
+            } else if self.read_records(socket)? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+        self.flush(socket)?;
+        Ok(true)
+    }
+
+    /// Whether the handshake resumed a session.
+    pub(crate) fn resumed(&self) -> bool {
+        self.connection.handshake_kind() == Some(HandshakeKind::Resumed)
+    }
+
+    /// Takes plain bytes and writes what the socket takes of their records. Bytes once taken are
+    /// kept here; `flush` sends what is left.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub(crate) fn send(&mut self, socket: &socket2::Socket, bytes: &[u8]) -> io::Result<usize> {
+        let taken = self.connection.writer().write(bytes)?;
+        match self.flush(socket) {
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
+            _ => Ok(taken),
+        }
+    }
+
+    /// Sends records that wait.
+    ///
+    /// # Errors
+    /// The socket's, `WouldBlock` included.
+    pub(crate) fn flush(&mut self, socket: &socket2::Socket) -> io::Result<()> {
+        let mut socket = socket;
+        while self.connection.wants_write() {
+            self.connection.write_tls(&mut socket)?;
+        }
+        Ok(())
+    }
+
+    /// Plain bytes that have arrived; 0 at the end of the stream.
+    ///
+    /// # Errors
+    /// The socket's, `WouldBlock` included; `InvalidData` for bytes that are no TLS.
+    pub(crate) fn receive(
+        &mut self,
+        socket: &socket2::Socket,
+        buffer: &mut [u8],
+    ) -> io::Result<usize> {
+        loop {
+            match self.connection.reader().read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                // A stream cut off without close_notify is judged by the HTTP framing.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
+                other => return other,
+            }
+            if self.read_records(socket)? == 0 {
+                return Ok(0);
+            }
+        }
+    }
+
+    fn read_records(&mut self, socket: &socket2::Socket) -> io::Result<usize> {
+        let mut socket = socket;
+        let count = self.connection.read_tls(&mut socket)?;
+        self.connection
+            .process_new_packets()
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        Ok(count)
+    }
+}
+
+fn roots(file: Option<&Path>) -> Result<RootCertStore, TlsError> {
+    let mut store = RootCertStore::empty();
+    match file {
+        Some(path) => {
+            let missing = || TlsError::Certificates(path.to_owned());
+            let certificates = CertificateDer::pem_file_iter(path).map_err(|_| missing())?;
+            store.add_parsable_certificates(certificates.flatten());
+            if store.is_empty() {
+                return Err(missing());
+            }
+        }
+        None => {
+            store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+    }
+    Ok(store)
+}
+
+/// `--insecure`: any certificate will do; signatures are still checked, since that costs what
+/// it costs in real traffic.
+#[derive(Debug)]
+struct AcceptAny(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AcceptAny {
+    fn verify_server_cert(
+        &self,
+        _certificate: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _name: &ServerName<'_>,
+        _ocsp: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
