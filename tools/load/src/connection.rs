@@ -249,9 +249,9 @@ impl Slot {
         let socket = self.socket.as_ref()?;
         let before_ns = thread.clock.now_ns();
         let result = self.transport.establish(socket);
-        let connected = !matches!(&result, Err(error) if error.kind() == io::ErrorKind::NotConnected)
-            && (result.is_ok() || socket.peer_addr().is_ok());
-        if self.state == State::Connecting && connected {
+        // While connecting there is no peer yet, and the first flight waits.
+        let connecting = self.state == State::Connecting;
+        if connecting && (result.is_ok() || socket.peer_addr().is_ok()) {
             self.state = State::Handshaking;
             thread.tally.connections += 1;
             let elapsed_ns = before_ns.saturating_sub(self.connect_ns);

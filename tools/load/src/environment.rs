@@ -196,6 +196,5 @@ mod tests {
     fn this_machine_can_be_read() {
         assert!(Machine::read().cpus >= 1);
         assert!(Snapshot::take().resident_bytes > 0);
-        assert!(ThreadTime::read().running_ns > 0);
     }
 }

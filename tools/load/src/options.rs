@@ -40,7 +40,8 @@ pub(crate) struct Options {
     #[arg(short = 'n', long, value_name = "N", value_parser = parse_metric)]
     pub(crate) requests: Option<u64>,
     /// Users, each with one connection at a time and a new one for each request (as inject)
-    #[arg(short, long, value_name = "N", value_parser = parse_metric, conflicts_with = "connections")]
+    #[arg(short, long, value_name = "N", value_parser = parse_metric)]
+    #[arg(conflicts_with = "connections")]
     pub(crate) users: Option<u64>,
     /// Start this many users or connections a second instead of all at once (as inject)
     #[arg(short = 's', long, value_name = "N", value_parser = parse_rate)]
