@@ -8,6 +8,9 @@
 //! nginx's: the same inputs are refused, with the same status codes and the same words for the log.
 
 pub mod date;
+#[doc(hidden)]
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 pub mod h1;
 pub mod host;
 mod span;

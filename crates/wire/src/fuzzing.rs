@@ -1,0 +1,235 @@
+//! What the fuzz targets assert, beside the code it is about; the shims only pass bytes in.
+//!
+//! Each body takes any input, must not panic, and holds two ways of reading the same bytes
+//! against each other. The committed corpora also run as a plain test.
+
+use crate::h1::{
+    BodyDecoder, BodyState, ChunkError, Framing, HeadError, HeadRules, HeadStep, InvalidFields,
+    Known, LAST_CHUNK, Method, RequestHead, ResponseError, ResponseHead, Version, parse_request,
+    parse_response, write_chunk_head,
+};
+use crate::target::{Escape, Normal, escape, normalise};
+use crate::{Span, date, host};
+
+#[cfg(test)]
+mod tests;
+
+/// A request head parsed whole and in pieces. The first byte picks rules and the pieces' length.
+pub fn h1_request(data: &[u8]) {
+    let Some((&knob, text)) = data.split_first() else {
+        return;
+    };
+    let rules = rules(knob);
+    let mut whole = RequestHead::default();
+    let result = parse_request(text, 0, &rules, &mut whole);
+    let mut pieces = RequestHead::default();
+    let piecewise = in_pieces(text, piece_len(knob), |part, scanned| {
+        parse_request(part, scanned, &rules, &mut pieces)
+    });
+    match (result, piecewise) {
+        (Ok(HeadStep::Complete), Ok(HeadStep::Complete)) => {
+            assert_eq!(format!("{whole:?}"), format!("{pieces:?}"));
+            check_request(text, &whole);
+        }
+        (Err(error), Err(piecewise)) => {
+            assert_eq!(error, piecewise);
+            check_refusal(error, text, &whole);
+        }
+        (result, piecewise) => assert_eq!(result, piecewise),
+    }
+    check_path(text);
+}
+
+/// A response head parsed whole and in pieces. The first byte picks the request's method.
+pub fn h1_response(data: &[u8]) {
+    let Some((&knob, text)) = data.split_first() else {
+        return;
+    };
+    let rules = rules(knob);
+    let method = Method::ALL[usize::from(knob) % Method::ALL.len()];
+    let mut whole = ResponseHead::default();
+    let result = parse_response(text, 0, &rules, method, &mut whole);
+    let mut pieces = ResponseHead::default();
+    let piecewise: Result<HeadStep, ResponseError> =
+        in_pieces(text, piece_len(knob), |part, scanned| {
+            parse_response(part, scanned, &rules, method, &mut pieces)
+        });
+    assert_eq!(result, piecewise);
+    if result == Ok(HeadStep::Complete) {
+        assert_eq!(format!("{whole:?}"), format!("{pieces:?}"));
+        assert!(whole.head_len <= text.len() && whole.head_len <= rules.head_bytes_max);
+        assert!((100..1000).contains(&whole.status));
+        let spans = whole
+            .fields
+            .iter()
+            .flat_map(|field| [field.name, field.value]);
+        check_spans(text, whole.head_len, spans.chain([whole.reason]));
+    }
+    if let Some(seconds) = date::parse(text) {
+        assert_eq!(date::parse(&date::format(seconds)), Some(seconds));
+    }
+}
+
+/// A chunked body decoded whole and in pieces, and any bytes encoded and decoded again.
+pub fn h1_chunked(data: &[u8]) {
+    let Some((&knob, body)) = data.split_first() else {
+        return;
+    };
+    let piece = piece_len(knob);
+    assert_eq!(decode(body, usize::MAX), decode(body, piece));
+    let mut encoded = Vec::new();
+    for part in body.chunks(piece) {
+        write_chunk_head(&mut encoded, part.len() as u64);
+        encoded.extend_from_slice(part);
+        encoded.extend_from_slice(b"\r\n");
+    }
+    encoded.extend_from_slice(LAST_CHUNK);
+    encoded.extend_from_slice(b"next");
+    let (decoded, left) = decode(&encoded, piece).unwrap_or_default();
+    assert!(decoded == body && left == Some(4));
+}
+
+fn rules(knob: u8) -> HeadRules {
+    let invalid_fields = if knob & 1 == 0 {
+        InvalidFields::Ignore
+    } else {
+        InvalidFields::Keep
+    };
+    let small = knob & 4 != 0;
+    HeadRules {
+        line_bytes_max: if small { 64 } else { 8192 },
+        head_bytes_max: if small { 256 } else { 33_792 },
+        fields_max: if small { 4 } else { 1000 },
+        invalid_fields,
+        underscores: knob & 2 != 0,
+        connect: knob & 8 != 0,
+    }
+}
+
+/// 1 to 16 bytes.
+fn piece_len(knob: u8) -> usize {
+    usize::from(knob >> 4) + 1
+}
+
+/// Calls `parse` with ever longer beginnings of `text` until it is done.
+fn in_pieces<E>(
+    text: &[u8],
+    piece: usize,
+    mut parse: impl FnMut(&[u8], usize) -> Result<HeadStep, E>,
+) -> Result<HeadStep, E> {
+    let (mut end, mut known) = (0, 0);
+    loop {
+        end = text.len().min(end + piece);
+        match parse(&text[..end], known)? {
+            HeadStep::Incomplete { scanned } if end < text.len() => {
+                assert!(scanned <= end);
+                known = scanned;
+            }
+            step => return Ok(step),
+        }
+    }
+}
+
+fn check_spans(text: &[u8], head_len: usize, spans: impl Iterator<Item = Span>) {
+    for span in spans {
+        assert!(span.start() <= span.end() && span.end() <= head_len);
+        assert_eq!(span.of(text).len(), span.len());
+        assert!(!span.of(text).contains(&b'\n'));
+    }
+}
+
+fn check_request(text: &[u8], head: &RequestHead) {
+    assert!(head.head_len <= text.len());
+    let parts = [
+        head.method_span,
+        head.line,
+        head.target,
+        head.origin,
+        head.path,
+        head.protocol,
+    ];
+    let spans = head
+        .fields
+        .iter()
+        .flat_map(|field| [field.name, field.value]);
+    let ignored = head.ignored.iter().copied();
+    let options = head.query.into_iter().chain(head.host);
+    check_spans(
+        text,
+        head.head_len,
+        spans.chain(ignored).chain(parts).chain(options),
+    );
+    assert_eq!(Method::of(head.method_span.of(text)), head.method);
+    for field in &head.fields {
+        assert_eq!(Known::of(field.name.of(text)), field.known);
+        assert!(head.find_name(text, field.name.of(text)).is_some());
+    }
+    assert_eq!(head.path.of(text).first(), Some(&b'/'));
+    if head.path_clean {
+        let clean = normalise(head.path.of(text), true, &mut Vec::new());
+        assert_eq!(clean, Ok(Normal::Clean));
+    }
+    check_path(head.path.of(text));
+    if let Some(name) = head.host {
+        assert!(host::validate(name.of(text)).is_ok_and(|host| host.len == name.len()));
+    }
+    let length = head.find(Known::ContentLength).is_some();
+    match head.framing {
+        Framing::Chunked => assert!(!length && head.version == Version::Http11),
+        Framing::Length(_) => assert!(length),
+        Framing::None => assert!(!length && head.find(Known::TransferEncoding).is_none()),
+    }
+}
+
+fn check_refusal(error: HeadError, text: &[u8], head: &RequestHead) {
+    assert!((400..600).contains(&error.status()));
+    let mut log = Vec::new();
+    error.write_log(text, head, &mut log);
+    assert!(log.starts_with(error.reason().as_bytes()));
+    assert!(head.line.end() <= text.len());
+}
+
+/// A normal form, escaped and normalised again, is itself; and it has nothing left to resolve.
+fn check_path(path: &[u8]) {
+    // A request line holds no control bytes, and an escaped NUL has no normal form.
+    if path.first() != Some(&b'/') || path.iter().any(u8::is_ascii_control) {
+        return;
+    }
+    for merge_slashes in [true, false] {
+        let mut normal = Vec::new();
+        match normalise(path, merge_slashes, &mut normal) {
+            Ok(Normal::Clean) => normal.extend_from_slice(path),
+            Ok(Normal::Rewritten) => {}
+            Err(_) => continue,
+        }
+        assert!(normal.len() <= path.len() && normal.first() == Some(&b'/'));
+        let segments = || normal.split(|byte| *byte == b'/');
+        assert!(!segments().any(|segment| segment == b"." || segment == b".."));
+        assert!(!merge_slashes || !normal.windows(2).any(|pair| pair == b"//"));
+        let (mut escaped, mut again) = (Vec::new(), Vec::new());
+        escape(&normal, Escape::Path, &mut escaped);
+        if normalise(&escaped, merge_slashes, &mut again) == Ok(Normal::Clean) {
+            again = escaped;
+        }
+        assert_eq!(again, normal);
+    }
+}
+
+/// The data and, if the body is whole, the count of bytes after it.
+type Decoded = (Vec<u8>, Option<usize>);
+
+fn decode(input: &[u8], piece: usize) -> Result<Decoded, ChunkError> {
+    let mut decoder = BodyDecoder::new(Framing::Chunked);
+    let (mut data, mut at) = (Vec::new(), 0);
+    while at < input.len() && !decoder.is_finished() {
+        let window = &input[at..input.len().min(at.saturating_add(piece))];
+        let event = decoder.feed(window)?;
+        assert!(event.consumed > 0 && event.consumed <= window.len());
+        assert!(event.data.end() <= event.consumed);
+        assert_eq!(event.state == BodyState::Finished, decoder.is_finished());
+        data.extend_from_slice(event.data.of(window));
+        at += event.consumed;
+    }
+    assert!(data.len() <= input.len());
+    Ok((data, decoder.is_finished().then(|| input.len() - at)))
+}
