@@ -8,6 +8,7 @@ use crate::h1::{
     Known, LAST_CHUNK, Method, RequestHead, ResponseError, ResponseHead, Version, parse_request,
     parse_response, write_chunk_head,
 };
+use crate::proxy_protocol::{self as proxy, Transport};
 use crate::target::{Escape, Normal, escape, normalise};
 use crate::{Span, date, host};
 
@@ -87,6 +88,40 @@ pub fn h1_chunked(data: &[u8]) {
     encoded.extend_from_slice(b"next");
     let (decoded, left) = decode(&encoded, piece).unwrap_or_default();
     assert!(decoded == body && left == Some(4));
+}
+
+/// A PROXY protocol header parsed whole and cut short; what it says, written and parsed again.
+pub fn proxy_protocol(data: &[u8]) {
+    let Ok(Some(header)) = proxy::parse(data) else {
+        return;
+    };
+    assert!(header.len <= data.len() && header.len <= proxy::V2_BYTES_MAX);
+    assert!(header.tlvs.end() <= header.len);
+    assert_eq!(proxy::parse(&data[..header.len]), Ok(Some(header)));
+    for end in 0..header.len {
+        assert_eq!(proxy::parse(&data[..end]), Ok(None));
+    }
+    let tlvs = header.tlvs.of(data);
+    for name in ["alpn", "ssl", "ssl_cn", "0xff"] {
+        let _ = proxy::find_named_tlv(tlvs, name);
+    }
+    let ends = header
+        .addresses
+        .map(|addresses| (addresses.source, addresses.destination));
+    let (mut first, mut second) = (Vec::new(), Vec::new());
+    proxy::write_v1(&mut first, ends);
+    let written = proxy::write_v2(&mut second, ends, Transport::Stream, &[], None);
+    assert!(written.is_ok());
+    let canonical = ends.map(|(from, to)| (from.ip().to_canonical(), to.ip().to_canonical()));
+    for text in [first, second] {
+        let again = proxy::parse(&text)
+            .ok()
+            .flatten()
+            .and_then(|header| header.addresses);
+        let again = again.map(|both| (both.source.ip(), both.destination.ip()));
+        let again = again.map(|(from, to)| (from.to_canonical(), to.to_canonical()));
+        assert_eq!(again, canonical);
+    }
 }
 
 fn rules(knob: u8) -> HeadRules {

@@ -13,6 +13,7 @@ pub mod date;
 pub mod fuzzing;
 pub mod h1;
 pub mod host;
+pub mod proxy_protocol;
 mod span;
 pub mod target;
 

@@ -22,7 +22,12 @@ fn committed_corpora_hold() {
             .join(name);
         let mut count = 0;
         for entry in fs::read_dir(folder).unwrap() {
-            let seed = fs::read(entry.unwrap().path()).unwrap();
+            let path = entry.unwrap().path();
+            // What fuzzing has found on this machine is not committed, and too much for a test.
+            if path.extension().is_none_or(|extension| extension != "seed") {
+                continue;
+            }
+            let seed = fs::read(path).unwrap();
             body(&seed);
             // Every byte in turn replaced by those that mean something somewhere.
             for at in 0..seed.len().min(200) {

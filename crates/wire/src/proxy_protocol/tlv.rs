@@ -1,0 +1,111 @@
+//! The additions a header of version 2 may carry after its addresses.
+
+/// One addition: a type and its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tlv<'b> {
+    /// The type, such as 0x01 for ALPN.
+    pub kind: u8,
+    /// The bytes.
+    pub value: &'b [u8],
+}
+
+/// The additions end in the middle of one; nginx logs "broken PROXY protocol TLV".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TlvError;
+
+/// What the sender tells of the client's TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SslSummary<'b> {
+    /// Bits: 1 for TLS at all, 2 and 4 for a certificate on this connection or in its session.
+    pub client: u8,
+    /// 0 if the client's certificate was verified, otherwise the reason it was not.
+    pub verify: u32,
+    /// Further additions, for [`find_tlv`].
+    pub tlvs: &'b [u8],
+}
+
+pub(super) const KIND_CRC32C: u8 = 0x03;
+pub(super) const KIND_SSL: u8 = 0x20;
+
+/// The first addition of a type.
+///
+/// # Errors
+/// [`TlvError`] if the additions before it are broken.
+pub fn find_tlv(tlvs: &[u8], kind: u8) -> Result<Option<&[u8]>, TlvError> {
+    let mut rest = tlvs;
+    while !rest.is_empty() {
+        let (head, after) = rest.split_first_chunk::<3>().ok_or(TlvError)?;
+        let length = usize::from(u16::from_be_bytes([head[1], head[2]]));
+        let (value, after) = after.split_at_checked(length).ok_or(TlvError)?;
+        if head[0] == kind {
+            return Ok(Some(value));
+        }
+        rest = after;
+    }
+    Ok(None)
+}
+
+/// What the sender tells of the client's TLS, if it does.
+///
+/// # Errors
+/// [`TlvError`] if that or what stands before it is broken.
+pub fn find_ssl(tlvs: &[u8]) -> Result<Option<SslSummary<'_>>, TlvError> {
+    let Some(value) = find_tlv(tlvs, KIND_SSL)? else {
+        return Ok(None);
+    };
+    let (fixed, tlvs) = value.split_first_chunk::<5>().ok_or(TlvError)?;
+    let [client, verify @ ..] = *fixed;
+    Ok(Some(SslSummary {
+        client,
+        verify: u32::from_be_bytes(verify),
+        tlvs,
+    }))
+}
+
+/// The addition nginx's `$proxy_protocol_tlv_NAME` stands for: a name of nginx's list or a type
+/// as `0x..`, either also after `ssl_`. `ssl_verify` is a number, and in [`find_ssl`].
+///
+/// # Errors
+/// [`TlvError`] if the additions are broken.
+pub fn find_named_tlv<'b>(tlvs: &'b [u8], name: &str) -> Result<Option<&'b [u8]>, TlvError> {
+    let (tlvs, kind) = match name.strip_prefix("ssl_") {
+        Some(part) => match find_ssl(tlvs)? {
+            Some(ssl) => (ssl.tlvs, ssl_kind_of(part)),
+            None => return Ok(None),
+        },
+        None => (tlvs, kind_of(name)),
+    };
+    match kind {
+        Some(kind) => find_tlv(tlvs, kind),
+        None => Ok(None),
+    }
+}
+
+fn kind_of(name: &str) -> Option<u8> {
+    match name {
+        "alpn" => Some(0x01),
+        "authority" => Some(0x02),
+        "unique_id" => Some(0x05),
+        "ssl" => Some(KIND_SSL),
+        "netns" => Some(0x30),
+        _ => hexadecimal(name),
+    }
+}
+
+fn ssl_kind_of(name: &str) -> Option<u8> {
+    match name {
+        "version" => Some(0x21),
+        "cn" => Some(0x22),
+        "cipher" => Some(0x23),
+        "sig_alg" => Some(0x24),
+        "key_alg" => Some(0x25),
+        _ => hexadecimal(name),
+    }
+}
+
+fn hexadecimal(name: &str) -> Option<u8> {
+    let digits = name
+        .strip_prefix("0x")
+        .filter(|digits| !digits.starts_with('+'))?;
+    u8::from_str_radix(digits, 16).ok()
+}
