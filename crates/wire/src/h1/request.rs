@@ -1,9 +1,9 @@
 //! Request heads, server role (RFC 9112 sections 2 to 6).
 //!
 //! `parse_request` reads a buffer from its first byte and stops at the end of the head. Called
-//! again with more bytes it goes on at the first line it has not yet seen whole, so a client that
-//! sends byte by byte costs time in proportion to what it sends. What may not be understood in two
-//! ways is refused here, in the order in which nginx would notice it.
+//! again with more bytes it goes on at the first line it has not yet seen whole; only that line,
+//! whose length the rules limit, is looked at again. What could be understood in two ways is
+//! refused here, in the order in which nginx would notice it.
 
 use super::error::HeadError;
 use super::field::{self, Field, Line};

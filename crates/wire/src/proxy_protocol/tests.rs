@@ -119,6 +119,26 @@ fn headers_that_are_written_can_be_read() {
     assert_eq!(found(&parse(&out).unwrap().unwrap()), None);
 }
 
+const NAMED: &[(&str, Option<&str>)] = &[
+    ("alpn", Some("ALPN1")),
+    ("0x01", Some("ALPN1")),
+    ("authority", Some("localhost")),
+    ("unique_id", Some("UNIQQ")),
+    ("netns", Some("NETNS")),
+    ("0x000ae", Some("12345")),
+    ("0x0f", None),
+    ("0x", None),
+    ("0x1000", None),
+    ("other", None),
+    ("ssl_version", Some("TLSv1.2")),
+    ("ssl_cn", Some("example.com")),
+    ("ssl_cipher", Some("AES256-SHA")),
+    ("ssl_sig_alg", Some("SHA1")),
+    ("ssl_key_alg", Some("RSA512")),
+    ("ssl_0x25", Some("RSA512")),
+    ("ssl_0x26", None),
+];
+
 #[test]
 fn additions_are_found_by_name() {
     let tlvs = [
@@ -175,26 +195,7 @@ fn additions_are_found_by_name() {
     write_v2(&mut out, pair, Transport::Stream, &tlvs, Some(ssl)).unwrap();
     let header = parse(&out).unwrap().unwrap();
     let tlvs = header.tlvs.of(&out);
-    let table: &[(&str, Option<&str>)] = &[
-        ("alpn", Some("ALPN1")),
-        ("0x01", Some("ALPN1")),
-        ("authority", Some("localhost")),
-        ("unique_id", Some("UNIQQ")),
-        ("netns", Some("NETNS")),
-        ("0x000ae", Some("12345")),
-        ("0x0f", None),
-        ("0x", None),
-        ("0x1000", None),
-        ("other", None),
-        ("ssl_version", Some("TLSv1.2")),
-        ("ssl_cn", Some("example.com")),
-        ("ssl_cipher", Some("AES256-SHA")),
-        ("ssl_sig_alg", Some("SHA1")),
-        ("ssl_key_alg", Some("RSA512")),
-        ("ssl_0x25", Some("RSA512")),
-        ("ssl_0x26", None),
-    ];
-    for (name, expected) in table {
+    for (name, expected) in NAMED {
         let value = find_named_tlv(tlvs, name).unwrap();
         assert_eq!(value, expected.map(str::as_bytes), "{name}");
     }

@@ -1,6 +1,7 @@
 //! Host, connection and the end of the body.
 
 use super::*;
+use HeadError::*;
 
 #[test]
 fn hosts_are_noted_and_refused() {
@@ -39,85 +40,85 @@ fn hosts_are_noted_and_refused() {
     }
 }
 
+const FRAMINGS: &[(&str, &str, Result<Framing, HeadError>)] = &[
+    ("1.1", "", Ok(Framing::None)),
+    ("1.0", "Content-Length: 5\n", Ok(Framing::Length(5))),
+    ("1.1", "Content-Length: 0\n", Ok(Framing::Length(0))),
+    ("1.1", "Content-Length: 007\n", Ok(Framing::Length(7))),
+    (
+        "1.1",
+        "Content-Length: 9223372036854775807\n",
+        Ok(Framing::Length(i64::MAX as u64)),
+    ),
+    (
+        "1.1",
+        "Content-Length: 9223372036854775808\n",
+        Err(InvalidContentLength),
+    ),
+    ("1.1", "Content-Length:\n", Err(InvalidContentLength)),
+    ("1.1", "Content-Length: +5\n", Err(InvalidContentLength)),
+    ("1.1", "Content-Length: -5\n", Err(InvalidContentLength)),
+    ("1.1", "Content-Length: 5, 5\n", Err(InvalidContentLength)),
+    ("1.1", "Content-Length: 0x5\n", Err(InvalidContentLength)),
+    ("1.1", "Content-Length: 5\t\n", Err(InvalidContentLength)),
+    (
+        "1.1",
+        "Content-Length: 5\nContent-Length: 5\n",
+        Err(DuplicateField),
+    ),
+    ("1.1", "Transfer-Encoding: chunked\n", Ok(Framing::Chunked)),
+    ("1.1", "transfer-encoding: CHUNKED\n", Ok(Framing::Chunked)),
+    (
+        "1.1",
+        "Transfer-Encoding: identity\n",
+        Err(UnknownTransferEncoding),
+    ),
+    (
+        "1.1",
+        "Transfer-Encoding: chunked, identity\n",
+        Err(UnknownTransferEncoding),
+    ),
+    (
+        "1.1",
+        "Transfer-Encoding: gzip, chunked\n",
+        Err(UnknownTransferEncoding),
+    ),
+    (
+        "1.1",
+        "Transfer-Encoding: chunked\t\n",
+        Err(UnknownTransferEncoding),
+    ),
+    ("1.1", "Transfer-Encoding\n", Err(UnknownTransferEncoding)),
+    (
+        "1.1",
+        "Transfer-Encoding: chunked\nTransfer-Encoding: chunked\n",
+        Err(DuplicateField),
+    ),
+    (
+        "1.1",
+        "Transfer-Encoding: chunked\nContent-Length: 5\n",
+        Err(LengthAndTransferEncoding),
+    ),
+    (
+        "1.1",
+        "Content-Length: 5\nTransfer-Encoding: chunked\n",
+        Err(LengthAndTransferEncoding),
+    ),
+    (
+        "1.1",
+        "Content-Length: 0\nTransfer-Encoding: chunked\n",
+        Err(LengthAndTransferEncoding),
+    ),
+    (
+        "1.0",
+        "Transfer-Encoding: chunked\n",
+        Err(TransferEncodingIn10),
+    ),
+];
+
 #[test]
 fn the_end_of_the_body_is_told_in_one_way() {
-    use HeadError::*;
-    let table: &[(&str, &str, Result<Framing, HeadError>)] = &[
-        ("1.1", "", Ok(Framing::None)),
-        ("1.0", "Content-Length: 5\n", Ok(Framing::Length(5))),
-        ("1.1", "Content-Length: 0\n", Ok(Framing::Length(0))),
-        ("1.1", "Content-Length: 007\n", Ok(Framing::Length(7))),
-        (
-            "1.1",
-            "Content-Length: 9223372036854775807\n",
-            Ok(Framing::Length(i64::MAX as u64)),
-        ),
-        (
-            "1.1",
-            "Content-Length: 9223372036854775808\n",
-            Err(InvalidContentLength),
-        ),
-        ("1.1", "Content-Length:\n", Err(InvalidContentLength)),
-        ("1.1", "Content-Length: +5\n", Err(InvalidContentLength)),
-        ("1.1", "Content-Length: -5\n", Err(InvalidContentLength)),
-        ("1.1", "Content-Length: 5, 5\n", Err(InvalidContentLength)),
-        ("1.1", "Content-Length: 0x5\n", Err(InvalidContentLength)),
-        ("1.1", "Content-Length: 5\t\n", Err(InvalidContentLength)),
-        (
-            "1.1",
-            "Content-Length: 5\nContent-Length: 5\n",
-            Err(DuplicateField),
-        ),
-        ("1.1", "Transfer-Encoding: chunked\n", Ok(Framing::Chunked)),
-        ("1.1", "transfer-encoding: CHUNKED\n", Ok(Framing::Chunked)),
-        (
-            "1.1",
-            "Transfer-Encoding: identity\n",
-            Err(UnknownTransferEncoding),
-        ),
-        (
-            "1.1",
-            "Transfer-Encoding: chunked, identity\n",
-            Err(UnknownTransferEncoding),
-        ),
-        (
-            "1.1",
-            "Transfer-Encoding: gzip, chunked\n",
-            Err(UnknownTransferEncoding),
-        ),
-        (
-            "1.1",
-            "Transfer-Encoding: chunked\t\n",
-            Err(UnknownTransferEncoding),
-        ),
-        ("1.1", "Transfer-Encoding\n", Err(UnknownTransferEncoding)),
-        (
-            "1.1",
-            "Transfer-Encoding: chunked\nTransfer-Encoding: chunked\n",
-            Err(DuplicateField),
-        ),
-        (
-            "1.1",
-            "Transfer-Encoding: chunked\nContent-Length: 5\n",
-            Err(LengthAndTransferEncoding),
-        ),
-        (
-            "1.1",
-            "Content-Length: 5\nTransfer-Encoding: chunked\n",
-            Err(LengthAndTransferEncoding),
-        ),
-        (
-            "1.1",
-            "Content-Length: 0\nTransfer-Encoding: chunked\n",
-            Err(LengthAndTransferEncoding),
-        ),
-        (
-            "1.0",
-            "Transfer-Encoding: chunked\n",
-            Err(TransferEncodingIn10),
-        ),
-    ];
-    for (version, fields, expected) in table {
+    for (version, fields, expected) in FRAMINGS {
         let text = format!("POST / HTTP/{version}\nHost: h\n{fields}\n");
         let (result, head) = parse(text.as_bytes(), &HeadRules::default());
         assert_eq!(result.map(|_| head.framing), *expected, "{text}");

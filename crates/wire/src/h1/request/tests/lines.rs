@@ -1,6 +1,7 @@
 //! Request lines.
 
 use super::*;
+use HeadError::*;
 
 struct Taken {
     line: &'static str,
@@ -118,74 +119,74 @@ fn methods_are_told_by_their_text() {
     }
 }
 
+const REFUSED: &[(HeadError, &[&str])] = &[
+    (
+        InvalidMethod,
+        &[" ", "g", "G1", "\u{16}", "GET\r", "GET\t", "GET\n"],
+    ),
+    (
+        InvalidRequestLine,
+        &["GET *", "PRI *", "GET \r", "GET a/", "GET 1"],
+    ),
+    (
+        InvalidRequestLine,
+        &["GET http:/h", "GET http/", "GET http://h_", "GET http://u@"],
+    ),
+    (
+        InvalidRequestLine,
+        &["GET http://[:/", "GET http://[::1]x", "GET http://h:8x"],
+    ),
+    (
+        InvalidRequestLine,
+        &[
+            "GET /\u{2}",
+            "GET /\u{7f}",
+            "GET /\t",
+            "GET /?\u{1}",
+            "GET /a\0",
+        ],
+    ),
+    (
+        InvalidRequestLine,
+        &[
+            "GET / /",
+            "GET /\rx",
+            "GET / h",
+            "GET / HTTPS",
+            "GET / HTTP/0",
+        ],
+    ),
+    (
+        InvalidRequestLine,
+        &["GET / HTTP/.", "GET / HTTP/1x", "GET / HTTP/1.\r"],
+    ),
+    (
+        InvalidRequestLine,
+        &["GET / HTTP/1.x", "GET / HTTP/1.1x", "GET / HTTP/1.1000"],
+    ),
+    (
+        InvalidRequestLine,
+        &["GET / HTTP/1.1 x", "GET / HTTP/1.1\rx"],
+    ),
+    (InvalidVersion, &["GET / HTTP/2", "GET / HTTP/11"]),
+    (InvalidHttp09Method, &["POST /\r\n", "CONNECT h:1 \n"]),
+    (
+        InvalidRequestLine,
+        &["CONNECT /", "CONNECT h ", "CONNECT h: ", "CONNECT h:1/"],
+    ),
+    (
+        InvalidTargetHost,
+        &["GET http:/// HTTP/1.1\r\n", "GET http://a..b/ HTTP/1.1\r\n"],
+    ),
+    (
+        InvalidTargetHost,
+        &["GET http://h:65536/ HTTP/1.1\n", "CONNECT :1 HTTP/1.1\n"],
+    ),
+];
+
 #[test]
 fn lines_are_refused_as_soon_as_they_are_wrong() {
-    use HeadError::*;
-    let table: &[(HeadError, &[&str])] = &[
-        (
-            InvalidMethod,
-            &[" ", "g", "G1", "\u{16}", "GET\r", "GET\t", "GET\n"],
-        ),
-        (
-            InvalidRequestLine,
-            &["GET *", "PRI *", "GET \r", "GET a/", "GET 1"],
-        ),
-        (
-            InvalidRequestLine,
-            &["GET http:/h", "GET http/", "GET http://h_", "GET http://u@"],
-        ),
-        (
-            InvalidRequestLine,
-            &["GET http://[:/", "GET http://[::1]x", "GET http://h:8x"],
-        ),
-        (
-            InvalidRequestLine,
-            &[
-                "GET /\u{2}",
-                "GET /\u{7f}",
-                "GET /\t",
-                "GET /?\u{1}",
-                "GET /a\0",
-            ],
-        ),
-        (
-            InvalidRequestLine,
-            &[
-                "GET / /",
-                "GET /\rx",
-                "GET / h",
-                "GET / HTTPS",
-                "GET / HTTP/0",
-            ],
-        ),
-        (
-            InvalidRequestLine,
-            &["GET / HTTP/.", "GET / HTTP/1x", "GET / HTTP/1.\r"],
-        ),
-        (
-            InvalidRequestLine,
-            &["GET / HTTP/1.x", "GET / HTTP/1.1x", "GET / HTTP/1.1000"],
-        ),
-        (
-            InvalidRequestLine,
-            &["GET / HTTP/1.1 x", "GET / HTTP/1.1\rx"],
-        ),
-        (InvalidVersion, &["GET / HTTP/2", "GET / HTTP/11"]),
-        (InvalidHttp09Method, &["POST /\r\n", "CONNECT h:1 \n"]),
-        (
-            InvalidRequestLine,
-            &["CONNECT /", "CONNECT h ", "CONNECT h: ", "CONNECT h:1/"],
-        ),
-        (
-            InvalidTargetHost,
-            &["GET http:/// HTTP/1.1\r\n", "GET http://a..b/ HTTP/1.1\r\n"],
-        ),
-        (
-            InvalidTargetHost,
-            &["GET http://h:65536/ HTTP/1.1\n", "CONNECT :1 HTTP/1.1\n"],
-        ),
-    ];
-    for (expected, texts) in table {
+    for (expected, texts) in REFUSED {
         for text in *texts {
             let (result, head) = parse(text.as_bytes(), &HeadRules::default());
             assert_eq!(result, Err(*expected), "{text:?}");
