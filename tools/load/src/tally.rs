@@ -10,7 +10,7 @@ use crate::histogram::Histogram;
 pub(crate) enum ErrorKind {
     /// Nobody listens at the port.
     Refused,
-    /// Reset before the connection was established.
+    /// Reset before the request could be sent.
     ResetConnecting,
     /// No route, or the host does not answer.
     Unreachable,
@@ -26,7 +26,8 @@ pub(crate) enum ErrorKind {
     Tls,
     /// Connecting or shaking hands took longer than the time-out.
     ConnectTimeout,
-    /// Reset after connecting and before any byte of the first answer: lost in the accept queue.
+    /// Reset with the first request sent and before any byte of its answer: lost in the accept
+    /// queue.
     ResetInQueue,
     /// Reset on a kept-alive connection, between answers or before any byte of the next one.
     ResetIdle,

@@ -1,0 +1,190 @@
+//! Servers that misbehave: counted by kind, never a panic, never a hang.
+
+#![allow(clippy::unwrap_used)]
+
+mod peers;
+
+use std::io::Write as _;
+use std::net::TcpListener;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use peers::{Peer, Script, answering, load, load_json, ok};
+
+/// Every run here may last its duration, one time-out, and the machine's bad moments.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+#[test]
+fn errors_are_counted_by_kind() {
+    let early = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort".to_vec();
+    let bad_chunk = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n".to_vec();
+    let missing = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_vec();
+    let answer = |bytes: &[u8]| Script::AnswerAndClose(bytes.to_vec());
+    let cases = [
+        (answer(b"\x16\x03garbage\n\n\n\n"), "bad_bytes"),
+        (answer(b"SSH-2.0-OpenSSH\r\n\r\n"), "bad_bytes"),
+        (answer(&bad_chunk), "bad_bytes"),
+        (answer(&early), "closed_early"),
+        (answer(b""), "closed_early"),
+        (answer(b"HTTP/1.1 200 O"), "closed_early"),
+        (Script::ResetAtOnce, "reset_in_queue"),
+        (Script::Silence, "timeout"),
+        (Script::Stream, "timeout"),
+        (
+            Script::Answer {
+                bytes: missing,
+                per_connection: 9,
+            },
+            "bad_status",
+        ),
+    ];
+    for (script, kind) in cases {
+        let peer = Peer::start(script.clone());
+        let start = Instant::now();
+        let line = format!("-t 1 -c 2 -d 300ms -n 6 -T 300ms {}", peer.url());
+        let (report, status) = load_json(&line);
+        assert!(start.elapsed() < PATIENCE, "{script:?}");
+        assert_eq!(status, 3, "{script:?}: {report:#}");
+        let count = |kind: &str| report["errors"][kind].as_u64().unwrap();
+        assert!(count(kind) > 0, "{script:?}: {:#}", report["errors"]);
+        // A reset may also overtake the request it is to meet.
+        let overtaking = if kind == "reset_in_queue" {
+            count("reset_connecting")
+        } else {
+            0
+        };
+        assert_eq!(
+            report["errors_total"],
+            count(kind) + overtaking,
+            "{script:?}"
+        );
+    }
+}
+
+#[test]
+fn resets_of_idle_connections_are_told_apart() {
+    let peer = Peer::start(Script::ResetWhenIdle);
+    let (report, _) = load_json(&format!("-t 1 -c 2 --rate 4 -d 1 {}", peer.url()));
+    assert!(
+        report["errors"]["reset_idle"].as_u64().unwrap() > 0,
+        "{report:#}"
+    );
+    assert_eq!(
+        report["errors_total"], report["errors"]["reset_idle"],
+        "{report:#}"
+    );
+}
+
+#[test]
+fn a_refused_port_is_tried_again_and_counted() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let start = Instant::now();
+    let (report, status) = load_json(&format!("-t 1 -c 2 -d 300ms http://{address}/"));
+    assert!(start.elapsed() < PATIENCE);
+    assert_eq!(status, 3);
+    let refused = report["errors"]["refused"].as_u64().unwrap();
+    // Pauses between attempts: an absent server is not hammered.
+    assert!((2..100).contains(&refused), "{refused}");
+}
+
+#[test]
+fn max_errors_and_expectations_decide_the_exit_status() {
+    let peer = answering(ok("hello"));
+    let folder = std::env::temp_dir();
+    let file = |name: &str, text: &str| {
+        let path = folder.join(format!("turnpike-load-{}-{name}", std::process::id()));
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let (same, other) = (file("same", "hello"), file("other", "hullo"));
+    let longer = file("longer", "hello!");
+    let cases = [
+        (format!("--expect-body {}", same.display()), 0, ""),
+        (
+            format!("--expect-body {}", other.display()),
+            3,
+            "unexpected_body",
+        ),
+        (
+            format!("--expect-body {}", longer.display()),
+            3,
+            "unexpected_body",
+        ),
+        ("--expect-status 200".to_owned(), 0, ""),
+        ("--expect-status 304".to_owned(), 3, "unexpected_status"),
+        (
+            "--expect-status 304 --max-errors 10".to_owned(),
+            0,
+            "unexpected_status",
+        ),
+        (
+            "--expect-status 304 --max-errors 9".to_owned(),
+            3,
+            "unexpected_status",
+        ),
+    ];
+    for (options, expected, kind) in cases {
+        let (report, status) = load_json(&format!("-t 1 -c 1 -n 10 {options} {}", peer.url()));
+        assert_eq!(status, expected, "{options}: {report:#}");
+        assert_eq!(report["requests"]["answered"], 10, "{options}");
+        if !kind.is_empty() {
+            assert_eq!(report["errors"][kind], 10, "{options}");
+        }
+    }
+    for path in [same, other, longer] {
+        std::fs::remove_file(path).unwrap();
+    }
+}
+
+#[test]
+fn wrong_usage_ends_with_a_message_and_status_1() {
+    let cases = [
+        ("", "Usage:"),
+        ("not-a-url", "invalid URL: not-a-url"),
+        (
+            "-t 4 -c 2 http://127.0.0.1/",
+            "number of connections must be >= threads",
+        ),
+        (
+            "http://name.invalid/",
+            "unable to connect to name.invalid:80",
+        ),
+        ("-H broken http://127.0.0.1/", "not fit for a request"),
+        ("--urls-from /nonexistent", "cannot read /nonexistent"),
+        (
+            "--rate 5 --connrate 5 http://127.0.0.1/",
+            "cannot be used with",
+        ),
+        ("-C 0 http://127.0.0.1/", "expected N, FIRST-LAST"),
+    ];
+    for (line, message) in cases {
+        let output = load(line);
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8_lossy(&text);
+        assert!(text.contains(message), "{line}: {text}");
+        assert_eq!(output.status.code(), Some(1), "{line}");
+    }
+}
+
+#[test]
+fn an_interrupt_prints_the_figures_so_far() {
+    let peer = answering(ok("hello"));
+    let child = Command::new(env!("CARGO_BIN_EXE_turnpike-load"))
+        .args(["-t", "2", "-c", "4", "-d", "60", &peer.url()])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(700));
+    let pid = nix::unistd::Pid::from_raw(child.id().cast_signed());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        text.contains("requests in") && text.contains("Interrupted"),
+        "{text}"
+    );
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    std::io::stdout().flush().unwrap();
+}

@@ -1,0 +1,120 @@
+//! What scripts read: wrk's text by its columns, JSON by its fields, logs that merge.
+
+#![allow(clippy::unwrap_used)]
+
+mod peers;
+
+use peers::{answering, load, load_json, ok};
+
+/// Digits become 9 and units u, so that only the form is left.
+fn form(text: &str) -> String {
+    let mut form = String::new();
+    for word in text.split_inclusive(char::is_whitespace) {
+        let bare = word.trim_end();
+        let number: f64 = bare
+            .trim_end_matches(|c: char| c.is_alphabetic() || c == '%')
+            .parse()
+            .unwrap_or(-1.0);
+        form.push_str(if number >= 0.0 { "#" } else { bare });
+        form.push_str(if word.ends_with('\n') { "\n" } else { " " });
+    }
+    form.split('\n')
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+#[test]
+fn the_text_has_the_form_of_wrk() {
+    let peer = answering(ok("hello"));
+    let output = load(&format!("-t 2 -c 4 -d 1s --latency {}", peer.url()));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let expected = format!(
+        "Running # test @ {}
+# threads and # connections
+Thread Stats Avg Stdev Max +/- Stdev
+Latency # # # #
+Req/Sec # # # #
+Latency Distribution
+# #
+# #
+# #
+# #
+# requests in #, # read
+Requests/sec: #
+Transfer/sec: #
+",
+        peer.url()
+    );
+    let seen = form(&text).replace("#s,", "#,");
+    let wrk_part: String = seen.split("Client-limited").next().unwrap().to_owned();
+    assert_eq!(
+        wrk_part.replace(&form_of_duration(&text), "#,"),
+        expected,
+        "{text}"
+    );
+}
+
+/// The run time in "N requests in 1.00s, ..." keeps its comma, which no number has.
+fn form_of_duration(text: &str) -> String {
+    let line = text
+        .lines()
+        .find(|line| line.contains("requests in"))
+        .unwrap();
+    line.split_whitespace().nth(3).unwrap().to_owned()
+}
+
+#[test]
+fn the_json_report_has_its_documented_fields() {
+    let peer = answering(ok("hello"));
+    let (report, _) = load_json(&format!("-t 1 -c 2 -n 50 {}", peer.url()));
+    assert_eq!(report["schema"], "turnpike-load/1");
+    let documentation = include_str!("../../../docs/load.md");
+    for (name, value) in report.as_object().unwrap() {
+        assert!(
+            documentation.contains(&format!("`{name}`")),
+            "{name} is not documented"
+        );
+        if let Some(fields) = value.as_object().filter(|_| name != "statuses") {
+            for field in fields.keys() {
+                let documented = documentation.contains(&format!("`{field}`"));
+                assert!(documented, "{name}.{field} is not documented");
+            }
+        }
+    }
+}
+
+#[test]
+fn logs_of_two_runs_merge_into_one() {
+    let peer = answering(ok("hello"));
+    let folder = std::env::temp_dir().join(format!("turnpike-load-merge-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let name = |file: &str| folder.join(file).display().to_string();
+    for file in ["a", "b"] {
+        let output = load(&format!(
+            "-t 1 -c 2 -n 50 --hdr {} {}",
+            name(file),
+            peer.url()
+        ));
+        assert_eq!(output.status.code(), Some(0));
+    }
+    let output = load(&format!(
+        "merge {} {} -o {}",
+        name("a"),
+        name("b"),
+        name("sum")
+    ));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("latency"))
+        .unwrap();
+    assert_eq!(line.split_whitespace().nth(1), Some("100"), "{text}");
+    let again = load(&format!("merge {}", name("sum")));
+    assert_eq!(String::from_utf8(again.stdout).unwrap(), text);
+    assert_eq!(
+        load(&format!("merge {}", name("none"))).status.code(),
+        Some(1)
+    );
+    std::fs::remove_dir_all(folder).unwrap();
+}
