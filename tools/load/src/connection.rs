@@ -18,10 +18,11 @@ use nix::sys::epoll::{EpollEvent, EpollFlags};
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::http1::{Answer, Exchange};
+use crate::plan::SocketPlan;
 use crate::sys;
 use crate::tally::ErrorKind;
 use crate::target::Endpoint;
-use crate::thread::Thread;
+use crate::thread::{Source, Thread};
 use crate::transport::Transport;
 
 /// What a connection waits for.
@@ -597,6 +598,8 @@ impl Slot {
 
 /// Receives of one connection before others have their turn.
 const RECEIVE_TURNS_MAX: usize = 16;
+/// Explicit source ports tried for one connection before it counts as failed.
+const SOURCE_TRIES_MAX: u32 = 16;
 /// Bytes thrown away in one call; the kernel holds its lock as long.
 const DISCARD_BYTES_MAX: usize = 1 << 20;
 
@@ -610,25 +613,52 @@ fn interest(room: bool) -> EpollFlags {
 }
 
 /// A socket on its way to the endpoint, with everything the plan asks of it.
+///
+/// Explicit source ports may be taken, and then the next ones are tried.
 fn connect(thread: &mut Thread<'_>, endpoint: &Endpoint) -> io::Result<Socket> {
+    let mut tries = SOURCE_TRIES_MAX;
+    loop {
+        let source = if endpoint.tcp {
+            thread.next_source()
+        } else {
+            None
+        };
+        let explicit = source
+            .as_ref()
+            .is_some_and(|source| source.address.port() != 0);
+        match connect_from(&thread.plan.socket, endpoint, source) {
+            Err(error) if explicit && tries > 1 && connect_error(&error) == ErrorKind::NoPorts => {
+                tries -= 1;
+            }
+            other => return other,
+        }
+    }
+}
+
+fn connect_from(
+    wishes: &SocketPlan,
+    endpoint: &Endpoint,
+    source: Option<Source>,
+) -> io::Result<Socket> {
     let kind = Type::STREAM.nonblocking().cloexec();
     let domain = Domain::from(i32::from(endpoint.address.family()));
     let socket = Socket::new_raw(domain, kind, None)?;
-    let wishes = &thread.plan.socket;
-    if endpoint.tcp {
-        if wishes.no_delay {
-            socket.set_tcp_nodelay(true)?;
-        }
-        if wishes.fast_open {
-            sys::fast_open(socket.as_fd())?;
-        }
-        if let Some(source) = thread.next_source() {
+    if endpoint.tcp && wishes.no_delay {
+        socket.set_tcp_nodelay(true)?;
+    }
+    if endpoint.tcp && wishes.fast_open {
+        sys::fast_open(socket.as_fd())?;
+    }
+    if let Some(source) = source {
+        if source.address.port() == 0 {
             sys::bind_address_without_port(socket.as_fd())?;
-            if let Some((first, last)) = source.ports {
-                sys::local_port_range(socket.as_fd(), first, last)?;
-            }
-            socket.bind(&SockAddr::from(source.address))?;
+        } else {
+            socket.set_reuse_address(true)?;
         }
+        if let Some((first, last)) = source.ports {
+            sys::local_port_range(socket.as_fd(), first, last)?;
+        }
+        socket.bind(&SockAddr::from(source.address))?;
     }
     if wishes.linger0 {
         socket.set_linger(Some(std::time::Duration::ZERO))?;

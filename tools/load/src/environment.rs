@@ -35,7 +35,7 @@ pub(crate) struct Machine {
     /// CPUs this process may use.
     pub(crate) cpus: usize,
     /// First and last ephemeral port.
-    pub(crate) ports: (u64, u64),
+    pub(crate) ports: (u16, u16),
     /// `net.ipv4.tcp_tw_reuse`.
     pub(crate) tcp_tw_reuse: u64,
     /// Descriptors each thread may have.
@@ -65,15 +65,11 @@ impl Snapshot {
 impl Machine {
     /// Reads the machine, after [`raise_file_limit`].
     pub(crate) fn read() -> Self {
-        let ports = read("/proc/sys/net/ipv4/ip_local_port_range");
-        let mut ports = ports
-            .split_whitespace()
-            .map(|word| word.parse().unwrap_or(0));
         let source = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
         Machine {
             kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
             cpus: std::thread::available_parallelism().map_or(1, usize::from),
-            ports: (ports.next().unwrap_or(0), ports.next().unwrap_or(0)),
+            ports: ephemeral_ports(),
             tcp_tw_reuse: read("/proc/sys/net/ipv4/tcp_tw_reuse")
                 .trim()
                 .parse()
@@ -83,6 +79,15 @@ impl Machine {
             clock_read_ns: clock_read_ns(),
         }
     }
+}
+
+/// The first and the last port the kernel chooses by itself.
+pub(crate) fn ephemeral_ports() -> (u16, u16) {
+    let ports = read("/proc/sys/net/ipv4/ip_local_port_range");
+    let mut ports = ports
+        .split_whitespace()
+        .map(|word| word.parse().unwrap_or(0));
+    (ports.next().unwrap_or(0), ports.next().unwrap_or(0))
 }
 
 /// Raises the limit of open files to the hard limit.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::environment::ephemeral_ports;
 use crate::mix::Connreqs;
 use crate::options::{ArrivalName, Options};
 use crate::schedule::Arrival;
@@ -68,6 +69,8 @@ pub(crate) struct SocketPlan {
     pub(crate) fast_open: bool,
     pub(crate) linger0: bool,
     pub(crate) sources: Vec<SourceRange>,
+    /// The ports from which the kernel chooses.
+    pub(crate) ephemeral_ports: (u16, u16),
 }
 
 /// Why the options make no plan.
@@ -152,6 +155,7 @@ impl Plan {
                 fast_open: options.fastopen,
                 linger0: options.linger0,
                 sources: options.sources.clone(),
+                ephemeral_ports: ephemeral_ports(),
             },
             tls,
             expect_status: options.expect_status,

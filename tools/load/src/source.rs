@@ -70,6 +70,11 @@ impl SourceRange {
         SocketAddr::new(address, 0)
     }
 
+    /// How many addresses there are.
+    pub(crate) fn count(&self) -> u128 {
+        self.count
+    }
+
     /// The slice of the ports that belongs to one thread of `threads`.
     pub(crate) fn thread_ports(&self, thread: usize, threads: usize) -> Option<(u16, u16)> {
         let (first, last) = self.ports?;

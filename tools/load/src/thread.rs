@@ -60,9 +60,11 @@ impl Optimism {
     }
 }
 
-/// A source address, and the ports to choose from.
+/// Where a connection is to come from.
 pub(crate) struct Source {
+    /// The port is 0 unless it is to be bound explicitly.
     pub(crate) address: SocketAddr,
+    /// The ports from which the kernel shall choose.
     pub(crate) ports: Option<(u16, u16)>,
 }
 
@@ -133,6 +135,8 @@ impl<'p> Thread<'p> {
 
     /// The source of the next connection, where sources are given: ranges take turns, and threads
     /// go through the addresses in steps so that each has its own.
+    ///
+    /// The kernel chooses ports of the ephemeral range only; others are taken one by one.
     pub(crate) fn next_source(&mut self) -> Option<Source> {
         let ranges = &self.plan.socket.sources;
         let turn = self.sources_used;
@@ -140,11 +144,21 @@ impl<'p> Thread<'p> {
         self.sources_used += 1;
         let within = turn / ranges.len() as u64;
         let index = within * self.plan.threads as u64 + self.index as u64;
+        let mut address = range.address(index);
         let ports = range.thread_ports(self.index, self.plan.threads);
-        Some(Source {
-            address: range.address(index),
-            ports,
-        })
+        let (lowest, highest) = self.plan.socket.ephemeral_ports;
+        match ports {
+            Some((first, last)) if first < lowest || last > highest => {
+                let width = u64::from(last - first) + 1;
+                let step = index / u64::try_from(range.count()).unwrap_or(u64::MAX);
+                address.set_port(first + u16::try_from(step % width).unwrap_or(0));
+                Some(Source {
+                    address,
+                    ports: None,
+                })
+            }
+            _ => Some(Source { address, ports }),
+        }
     }
 
     /// Counts an answer and judges it.
