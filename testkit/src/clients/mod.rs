@@ -100,7 +100,15 @@ pub fn curl(arguments: &[&str]) -> String {
 /// # Panics
 /// It is not installed, fails, or prints something else.
 pub fn wrk(arguments: &[&str]) -> Load {
-    let text = report("wrk", arguments);
+    wrk_by("wrk", arguments)
+}
+
+/// Runs wrk through another program, which the arguments begin with: `taskset`, `nice`.
+///
+/// # Panics
+/// As [`wrk`].
+pub fn wrk_by(program: &str, arguments: &[&str]) -> Load {
+    let text = report(program, arguments);
     parse_wrk(&text).unwrap_or_else(|| panic!("not a report of wrk:\n{text}"))
 }
 
