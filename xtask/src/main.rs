@@ -3,10 +3,17 @@
 //! One file a chore. A chore prints what it found and says by its exit code whether that is good;
 //! it never changes a file outside the workspace, except `setup`, which installs packages.
 
+mod bench;
+mod contender;
+mod crash_test;
 mod deny;
 mod docs;
 mod fuzz;
+mod machine;
+mod options;
+mod reload_torture;
 mod setup;
+mod studies;
 mod tidy;
 mod workspace;
 
@@ -54,6 +61,30 @@ const CHORES: &[Chore] = &[
         summary: "run the fuzz targets, ten seconds each",
         run: fuzz::run,
     },
+    Chore {
+        name: "bench",
+        arguments: "[--quick] [--no-write] [--server PATH]",
+        summary: "measure beside nginx; write bench/results and the README's table",
+        run: bench::run,
+    },
+    Chore {
+        name: "studies",
+        arguments: "[--seconds N] [--only NAME] [--server PATH | --nginx]",
+        summary: "hold the published configurations under wrk and ab",
+        run: studies::run,
+    },
+    Chore {
+        name: "reload-torture",
+        arguments: "[--reloads N] [--server PATH] [--without-nginx]",
+        summary: "reload under load, count failed requests, nginx beside",
+        run: reload_torture::run,
+    },
+    Chore {
+        name: "crash-test",
+        arguments: "[--kills N] [--server PATH] [--without-nginx]",
+        summary: "kill the serving process under load, nginx beside",
+        run: crash_test::run,
+    },
 ];
 
 fn main() -> ExitCode {
@@ -80,6 +111,6 @@ fn print_chores() {
     println!("cargo xtask CHORE, where CHORE is one of");
     for chore in CHORES {
         let call = format!("{} {}", chore.name, chore.arguments);
-        println!("  {call:<34} {}", chore.summary);
+        println!("  {call:<66} {}", chore.summary);
     }
 }

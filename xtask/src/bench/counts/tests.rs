@@ -1,0 +1,38 @@
+//! strace's table, and how calls are shown.
+
+use super::{Calls, Mode, row};
+
+#[test]
+fn rows() {
+    let cases = [
+        ("     2000 accept4", Some(("accept4", 2000))),
+        ("--------- ----------------", None),
+        ("    calls syscall", None),
+        ("     9 total", Some(("total", 9))),
+    ];
+    for (line, expected) in cases {
+        assert_eq!(
+            row(line),
+            expected.map(|(name, calls)| (name.to_owned(), calls)),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn waiting_is_told_apart() {
+    let by_name = [
+        ("accept4", 1.0),
+        ("epoll_wait", 0.5),
+        ("recvfrom", 1.25),
+        ("brk", 0.001),
+    ];
+    let by_name = by_name.map(|(name, calls)| (name.to_owned(), calls)).into();
+    let calls = Calls {
+        server: "x".to_owned(),
+        mode: Mode::KeepAlive,
+        by_name,
+    };
+    assert_eq!((calls.working(), calls.waiting()), (2.251, 0.5));
+    assert_eq!(calls.names(), "recvfrom 1.25, accept4");
+}
