@@ -19,11 +19,18 @@ pub struct Subcommand {
 }
 
 /// All of them. A new tool is one line here.
-pub const SUBCOMMANDS: &[Subcommand] = &[Subcommand {
-    name: "directives",
-    summary: "print the reference of all directives",
-    run: directives,
-}];
+pub const SUBCOMMANDS: &[Subcommand] = &[
+    Subcommand {
+        name: "directives",
+        summary: "print the reference of all directives",
+        run: directives,
+    },
+    Subcommand {
+        name: "load",
+        summary: "drive a server with load and measure it",
+        run: turnpike_load::main,
+    },
+];
 
 /// The tool of this name.
 pub fn find(name: &OsString) -> Option<&'static Subcommand> {
