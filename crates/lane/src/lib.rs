@@ -8,9 +8,11 @@
 #![deny(unsafe_code)]
 
 pub mod affinity;
+pub mod clock;
 pub mod counters;
 pub mod files;
 pub mod gate;
 pub mod log;
+pub mod lot;
 #[allow(unsafe_code)]
 pub mod sys;

@@ -22,6 +22,7 @@ pub mod epoll;
 pub mod file;
 pub mod mapping;
 pub mod process;
+pub mod readiness;
 pub mod reuseport;
 pub mod signal;
 pub mod socket;

@@ -37,6 +37,11 @@ pub fn thread_affinity() -> io::Result<Vec<u64>> {
     Ok(mask)
 }
 
+/// Whether this process has the superuser's rights.
+pub fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}
+
 /// The CPU on which the calling thread runs at this moment.
 pub fn current_cpu() -> io::Result<u32> {
     // SAFETY: sched_getcpu takes no arguments.

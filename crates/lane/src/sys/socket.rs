@@ -6,7 +6,7 @@ use std::{
     io::{self, IoSlice},
     mem::{self, MaybeUninit},
     net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, SocketAddrV4, SocketAddrV6},
-    os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
+    os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
 };
 
 use super::{check, check_size, retry};
@@ -148,12 +148,16 @@ pub fn accept(gate: BorrowedFd<'_>) -> io::Result<(OwnedFd, PeerAddress)> {
 
 /// The socket's own address.
 pub fn local_address(socket: BorrowedFd<'_>) -> io::Result<PeerAddress> {
+    local_address_of(socket.as_raw_fd())
+}
+
+/// The own address of the socket of that number, for callers that know a connection by its number
+/// alone. A number that is no socket's any more is an error or another socket's address, no worse.
+pub fn local_address_of(number: RawFd) -> io::Result<PeerAddress> {
     let mut storage = MaybeUninit::<libc::sockaddr_storage>::zeroed();
     let mut length = mem::size_of::<libc::sockaddr_storage>() as libc::socklen_t;
     // SAFETY: `length` is the size of `storage`; both outlive the call.
-    check(unsafe {
-        libc::getsockname(socket.as_raw_fd(), storage.as_mut_ptr().cast(), &mut length)
-    })?;
+    check(unsafe { libc::getsockname(number, storage.as_mut_ptr().cast(), &mut length) })?;
     // SAFETY: a zeroed sockaddr_storage is a valid value, and the kernel only overwrote it.
     Ok(plain_address(&unsafe { storage.assume_init() }))
 }

@@ -1,0 +1,73 @@
+//! A lane's clock: read once a turn, asked many times.
+//!
+//! Formatting a date for every response would cost more than all else that a small answer needs,
+//! so texts are made when the second changes.
+
+use std::cell::Cell;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use turnpike_wire::date;
+
+use crate::sys::process::monotonic_ns;
+
+/// The time as of the last [`Clock::update`].
+pub struct Clock {
+    monotonic_ms: Cell<u64>,
+    unix_ms: Cell<u64>,
+    http_date: Cell<[u8; 29]>,
+    http_date_second: Cell<u64>,
+}
+
+impl Clock {
+    /// A clock that shows the present.
+    pub fn new() -> Self {
+        let clock = Self {
+            monotonic_ms: Cell::new(0),
+            unix_ms: Cell::new(0),
+            http_date: Cell::new([0; 29]),
+            http_date_second: Cell::new(u64::MAX),
+        };
+        clock.update();
+        clock
+    }
+
+    /// Reads the time: two calls into the vDSO, no system call.
+    pub fn update(&self) {
+        self.monotonic_ms.set(monotonic_ns() / 1_000_000);
+        let unix = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        self.unix_ms.set(unix.as_millis() as u64);
+    }
+
+    /// Milliseconds that only go forward; meaningful as differences.
+    pub fn now_ms(&self) -> u64 {
+        self.monotonic_ms.get()
+    }
+
+    /// Milliseconds since 1970.
+    pub fn unix_ms(&self) -> u64 {
+        self.unix_ms.get()
+    }
+
+    /// Seconds since 1970.
+    pub fn unix_seconds(&self) -> u64 {
+        self.unix_ms.get() / 1000
+    }
+
+    /// The date as HTTP writes it (RFC 9110, IMF-fixdate).
+    pub fn http_date(&self) -> [u8; 29] {
+        let second = self.unix_seconds();
+        if self.http_date_second.get() != second {
+            self.http_date_second.set(second);
+            self.http_date.set(date::format(second as i64));
+        }
+        self.http_date.get()
+    }
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self::new()
+    }
+}

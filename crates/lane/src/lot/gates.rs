@@ -1,0 +1,280 @@
+//! The accept path: which gates a lane watches, when, and how many connections it takes at a time.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use super::{Lot, Residents, TOKEN_GATE};
+use crate::gate::{AcceptMode, AcceptMutex, AcceptTurn, Turn};
+use crate::sys::socket;
+
+/// Connections that one gate may hand over in a turn with `multi_accept`: enough to empty an
+/// ordinary burst, few enough that parked connections are not kept waiting by a flood.
+const ACCEPTS_PER_TURN_MAX: usize = 256;
+
+/// Connections taken from a gate that goes: more than any backlog holds.
+const QUEUED_ACCEPTS_MAX: usize = 1 << 20;
+
+/// How long a lane leaves its gates alone after accept(2) ran out of descriptors or memory, in
+/// milliseconds; nginx's number. Trying at once would spin: the connection stays in the queue.
+const ACCEPT_PAUSE_MS: u64 = 500;
+
+/// How long a full lane leaves its gates alone, in milliseconds: until some connection has ended.
+const FULL_PAUSE_MS: u64 = 20;
+
+/// Tells whoever steers connections that the lane is alive, and how many it has.
+pub trait Pulse: Send {
+    /// Called once a turn; must not enter the kernel.
+    fn beat(&self, connections: u64);
+}
+
+/// A gate as a lane has it.
+#[derive(Clone)]
+pub struct LotGate {
+    /// The number that [`Residents::accepted`] is called with.
+    pub number: u32,
+    /// The listening socket; other lanes may share it.
+    pub socket: Arc<OwnedFd>,
+    /// How lanes share it.
+    pub mode: AcceptMode,
+}
+
+/// How a lane accepts.
+#[derive(Clone)]
+pub struct AcceptSettings {
+    /// Connections that the lane may hold.
+    pub connections_max: usize,
+    /// Accept all that wait, not one at a time.
+    pub multi_accept: bool,
+    /// How long to wait for the mutex when another lane has it, in milliseconds.
+    pub mutex_delay_ms: u64,
+    /// Shared by the lanes; `None` where no gate is in mutex mode.
+    pub mutex: Option<Arc<AcceptMutex>>,
+    /// Number of the lane.
+    pub lane: usize,
+}
+
+impl Default for AcceptSettings {
+    fn default() -> Self {
+        Self {
+            connections_max: 512,
+            multi_accept: false,
+            mutex_delay_ms: 500,
+            mutex: None,
+            lane: 0,
+        }
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Gates {
+    entries: Vec<Entry>,
+    settings: AcceptSettings,
+    heartbeat: Option<Box<dyn Pulse>>,
+    /// Gates are left alone until then.
+    paused_until_ms: u64,
+    paused: bool,
+    turn: Option<AcceptTurn>,
+}
+
+struct Entry {
+    gate: LotGate,
+    watched: bool,
+}
+
+impl Gates {
+    /// Tells the steering program that this lane is alive and how many connections it has.
+    pub(super) fn beat(&self, connections: usize) {
+        if let Some(heartbeat) = &self.heartbeat {
+            heartbeat.beat(connections as u64);
+        }
+    }
+}
+
+impl Lot {
+    /// Replaces the lane's gates. Those that stay (the same socket) are not touched; those that go
+    /// are watched no more.
+    ///
+    /// # Errors
+    /// When a new gate cannot be watched; the others are.
+    pub fn set_gates(&mut self, gates: Vec<LotGate>, settings: AcceptSettings) -> io::Result<()> {
+        self.unwatch_gates(|_| true);
+        self.disarm();
+        self.gates.turn = settings
+            .mutex
+            .as_ref()
+            .map(|_| AcceptTurn::new(settings.lane));
+        self.gates.settings = settings;
+        self.gates.entries = gates
+            .into_iter()
+            .map(|gate| Entry {
+                gate,
+                watched: false,
+            })
+            .collect();
+        self.watch_gates(|mode| mode != AcceptMode::Mutex)
+    }
+
+    /// The lane's pulse, for gates that are steered.
+    pub fn set_heartbeat(&mut self, heartbeat: Option<Box<dyn Pulse>>) {
+        self.gates.heartbeat = heartbeat;
+    }
+
+    /// Accepts no more. Returns the gates, for what is still in their queues.
+    pub fn close_gates(&mut self) -> Vec<LotGate> {
+        self.unwatch_gates(|_| true);
+        self.disarm();
+        self.gates
+            .entries
+            .drain(..)
+            .map(|entry| entry.gate)
+            .collect()
+    }
+
+    /// Accepts what waits in the queue of a gate that is about to go.
+    pub fn accept_queued<R: Residents>(&mut self, residents: &mut R, gate: &LotGate) {
+        for _ in 0..QUEUED_ACCEPTS_MAX {
+            match socket::accept(gate.socket.as_fd()) {
+                Ok((connection, peer)) => residents.accepted(self, gate.number, connection, peer),
+                Err(error) => match accept_failure(&error) {
+                    Failure::ThisConnection => {}
+                    Failure::Nothing | Failure::Exhausted => return,
+                },
+            }
+        }
+    }
+
+    /// Takes the mutex or resumes after a pause, and says how long the wait may be.
+    pub(super) fn before_wait(&mut self, timeout_ms: i32) -> i32 {
+        if self.gates.paused {
+            let now_ms = self.clock.now_ms();
+            if now_ms < self.gates.paused_until_ms {
+                let left_ms = self.gates.paused_until_ms - now_ms;
+                return timeout_ms.min(left_ms as i32);
+            }
+            self.gates.paused = false;
+            let _ = self.watch_gates(|mode| mode != AcceptMode::Mutex);
+        }
+        let Some((turn, mutex)) = self
+            .gates
+            .turn
+            .as_mut()
+            .zip(self.gates.settings.mutex.clone())
+        else {
+            return timeout_ms;
+        };
+        match turn.begin(&mutex) {
+            Turn::Listen { arm } => {
+                if arm {
+                    let _ = self.watch_gates(|mode| mode == AcceptMode::Mutex);
+                }
+                timeout_ms
+            }
+            Turn::Rest { disarm } => {
+                if disarm {
+                    self.unwatch_gates(|mode| mode == AcceptMode::Mutex);
+                }
+                timeout_ms.min(self.gates.settings.mutex_delay_ms as i32)
+            }
+        }
+    }
+
+    /// Lets other lanes accept.
+    pub(super) fn end_accept_turn<R: Residents>(&mut self, residents: &R) {
+        let settings = &self.gates.settings;
+        if let (Some(turn), Some(mutex)) = (&mut self.gates.turn, &settings.mutex) {
+            let most = settings.connections_max;
+            turn.balance(most, most.saturating_sub(residents.connections()));
+            turn.end(mutex);
+        }
+    }
+
+    pub(super) fn accept<R: Residents>(&mut self, residents: &mut R, index: usize) {
+        let Some(entry) = self.gates.entries.get(index).filter(|entry| entry.watched) else {
+            return;
+        };
+        let (number, socket) = (entry.gate.number, entry.gate.socket.clone());
+        let turns = if self.gates.settings.multi_accept {
+            ACCEPTS_PER_TURN_MAX
+        } else {
+            1
+        };
+        for _ in 0..turns {
+            let full = residents.connections() >= self.gates.settings.connections_max;
+            if full && !residents.make_room(self) {
+                self.pause(FULL_PAUSE_MS);
+                return;
+            }
+            match socket::accept(socket.as_fd()) {
+                Ok((connection, peer)) => residents.accepted(self, number, connection, peer),
+                Err(error) => match accept_failure(&error) {
+                    Failure::Nothing => return,
+                    Failure::ThisConnection => {}
+                    Failure::Exhausted => {
+                        residents.accept_failed(self, number, &error);
+                        if !residents.make_room(self) {
+                            self.pause(ACCEPT_PAUSE_MS);
+                            return;
+                        }
+                    }
+                },
+            }
+        }
+    }
+
+    fn pause(&mut self, pause_ms: u64) {
+        self.gates.paused = true;
+        self.gates.paused_until_ms = self.clock.now_ms() + pause_ms;
+        self.unwatch_gates(|_| true);
+        self.disarm();
+    }
+
+    fn disarm(&mut self) {
+        if let (Some(turn), Some(mutex)) = (&mut self.gates.turn, &self.gates.settings.mutex) {
+            turn.disarmed(mutex);
+        }
+    }
+
+    fn watch_gates(&mut self, wanted: impl Fn(AcceptMode) -> bool) -> io::Result<()> {
+        let mut result = Ok(());
+        for (index, entry) in self.gates.entries.iter_mut().enumerate() {
+            if entry.watched || !wanted(entry.gate.mode) {
+                continue;
+            }
+            let interest = entry.gate.mode.interest();
+            let token = TOKEN_GATE + index as u64;
+            match self.epoll.add(entry.gate.socket.as_fd(), interest, token) {
+                Ok(()) => entry.watched = true,
+                Err(error) => result = Err(error),
+            }
+        }
+        result
+    }
+
+    fn unwatch_gates(&mut self, wanted: impl Fn(AcceptMode) -> bool) {
+        for entry in &mut self.gates.entries {
+            if entry.watched && wanted(entry.gate.mode) {
+                entry.watched = false;
+                let _ = self.epoll.delete(entry.gate.socket.as_fd());
+            }
+        }
+    }
+}
+
+enum Failure {
+    /// The queue is empty.
+    Nothing,
+    /// The client went away while it waited.
+    ThisConnection,
+    /// Out of descriptors or memory.
+    Exhausted,
+}
+
+fn accept_failure(error: &io::Error) -> Failure {
+    match error.raw_os_error() {
+        Some(libc::EAGAIN) => Failure::Nothing,
+        Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => Failure::Exhausted,
+        // Errors of the network that accept(2) passes on belong to the one connection.
+        _ => Failure::ThisConnection,
+    }
+}

@@ -1,0 +1,198 @@
+//! The lane's event loop: gates and parked connections on one epoll instance.
+//!
+//! ```text
+//!            ┌──────────── bare: epoll_wait blocks here, no task exists ────────────┐
+//!            │                                                                      │
+//!   run ─────┤   turn: events ─► accept │ ready │ due ─► (drive a future)           │
+//!            │                                              │                       │
+//!            └──────────── nested: a tokio runtime drives futures; the  ◄───────────┘
+//!                          epoll instance is one of its descriptors
+//! ```
+//!
+//! A connection is **parked** while it waits for a request head, and everything that can be
+//! answered at once is answered in the turn, without a task: this is the whole path of a short
+//! connection. Only what has to wait is **driven**: a future on the lane's tokio runtime, which is
+//! built when the first one appears and entered only while there are any. So the hot path costs
+//! what a bare epoll loop costs, EPOLLEXCLUSIVE works (it does not through a nested instance), and
+//! everything slow is still written as plain async code.
+//!
+//! This module knows sockets and deadlines; what lives in them is the [`Residents`]' business.
+
+mod gates;
+mod mailbox;
+mod run;
+mod wheel;
+
+use std::future::Future;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::pin::Pin;
+use std::rc::Rc;
+
+pub use gates::{AcceptSettings, LotGate, Pulse};
+pub use mailbox::Mailbox;
+pub use run::run;
+pub use wheel::Wheel;
+
+use crate::clock::Clock;
+use crate::sys::epoll::{Epoll, EventBuffer, Interest};
+use crate::sys::socket::PeerAddress;
+use gates::Gates;
+
+/// Events taken from the kernel at a time. More would make the last of them wait for all others.
+const EVENTS_PER_TURN_MAX: usize = 512;
+
+/// Between two looks at the wheel, in milliseconds.
+const TICK_MS: u64 = 100;
+
+/// How long a lane with nothing parked may sleep, in milliseconds.
+const IDLE_TICK_MS: u64 = 1_000;
+
+const TOKEN_MAILBOX: u64 = u64::MAX;
+const TOKEN_GATE: u64 = 1 << 32;
+
+/// A future on the lane's own runtime.
+pub type Driven = Pin<Box<dyn Future<Output = ()>>>;
+
+/// What lives on a lane: its connections.
+pub trait Residents {
+    /// A connection was accepted on the gate of that number.
+    fn accepted(&mut self, lot: &mut Lot, gate: u32, socket: OwnedFd, peer: PeerAddress);
+    /// The parked connection of that token has something to read.
+    fn ready(&mut self, lot: &mut Lot, token: u32);
+    /// The deadline of that token may have come.
+    fn due(&mut self, lot: &mut Lot, token: u32);
+    /// All events of a turn were handed out.
+    fn turn_ended(&mut self, lot: &mut Lot);
+    /// Called about every 100 ms while connections exist, else every second.
+    fn tick(&mut self, lot: &mut Lot);
+    /// The mailbox holds commands.
+    fn commands(&mut self, lot: &mut Lot);
+    /// Connections held, parked and driven.
+    fn connections(&self) -> usize;
+    /// Of these, driven ones.
+    fn driven(&self) -> usize;
+    /// Closes a connection that waits for nothing but its next request. `false`: there is none.
+    fn make_room(&mut self, lot: &mut Lot) -> bool;
+    /// Accepting failed and is tried again later; said once per failure.
+    fn accept_failed(&mut self, lot: &mut Lot, gate: u32, error: &io::Error);
+    /// Whether the lane has nothing left to do and ends.
+    fn finished(&self) -> bool;
+}
+
+/// A lane's event loop.
+pub struct Lot {
+    epoll: Epoll,
+    /// The lane's time.
+    pub clock: Rc<Clock>,
+    /// Deadlines of parked connections.
+    pub wheel: Wheel,
+    gates: Gates,
+    drives: Vec<Driven>,
+    events: EventBuffer,
+    due: Vec<u32>,
+    next_tick_ms: u64,
+}
+
+impl Lot {
+    /// A loop without gates that is woken by `mailbox`.
+    ///
+    /// # Errors
+    /// When the kernel gives no epoll instance.
+    pub fn new(clock: Rc<Clock>, mailbox: BorrowedFd<'_>) -> io::Result<Self> {
+        let epoll = Epoll::new()?;
+        epoll.add(mailbox, Interest::READ, TOKEN_MAILBOX)?;
+        Ok(Self {
+            epoll,
+            wheel: Wheel::new(clock.now_ms()),
+            next_tick_ms: clock.now_ms(),
+            clock,
+            gates: Gates::default(),
+            drives: Vec::new(),
+            events: EventBuffer::with_capacity(EVENTS_PER_TURN_MAX),
+            due: Vec::new(),
+        })
+    }
+
+    /// Watches a parked connection for something to read.
+    ///
+    /// # Errors
+    /// What epoll_ctl(2) says.
+    pub fn watch(&mut self, socket: BorrowedFd<'_>, token: u32) -> io::Result<()> {
+        self.epoll.add(
+            socket,
+            Interest::READ | Interest::PEER_CLOSED,
+            u64::from(token),
+        )
+    }
+
+    /// Watches it no more. Closing the socket does the same.
+    pub fn unwatch(&mut self, socket: BorrowedFd<'_>) {
+        let _ = self.epoll.delete(socket);
+    }
+
+    /// Runs a future on the lane's runtime. The caller counts it in [`Residents::driven`] until it
+    /// has ended.
+    pub fn drive(&mut self, future: Driven) {
+        self.drives.push(future);
+    }
+
+    /// Hands out the events that are there, waiting `timeout_ms` for the first; returns how many
+    /// there were.
+    ///
+    /// # Errors
+    /// What epoll_wait(2) says.
+    pub fn turn<R: Residents>(&mut self, residents: &mut R, timeout_ms: i32) -> io::Result<usize> {
+        let timeout_ms = self.before_wait(timeout_ms);
+        let mut events = std::mem::replace(&mut self.events, EventBuffer::with_capacity(0));
+        let waited = self.epoll.wait(&mut events, timeout_ms);
+        self.clock.update();
+        self.gates.beat(residents.connections());
+        if waited.is_ok() {
+            for event in events.iter() {
+                match event.token {
+                    TOKEN_MAILBOX => residents.commands(self),
+                    token if token >= TOKEN_GATE => {
+                        self.accept(residents, (token - TOKEN_GATE) as usize);
+                    }
+                    token => residents.ready(self, token as u32),
+                }
+            }
+        }
+        self.events = events;
+        self.after_events(residents);
+        waited
+    }
+
+    fn after_events<R: Residents>(&mut self, residents: &mut R) {
+        self.end_accept_turn(residents);
+        let now_ms = self.clock.now_ms();
+        if now_ms >= self.next_tick_ms {
+            self.next_tick_ms = now_ms + TICK_MS;
+            let mut due = std::mem::take(&mut self.due);
+            self.wheel.expire(now_ms, &mut due);
+            for token in due.drain(..) {
+                residents.due(self, token);
+            }
+            self.due = due;
+            residents.tick(self);
+        }
+        residents.turn_ended(self);
+    }
+
+    /// How long the bare loop may sleep, in milliseconds.
+    fn sleep_ms<R: Residents>(&self, residents: &R) -> i32 {
+        let tick_ms = if residents.connections() == 0 {
+            IDLE_TICK_MS
+        } else {
+            TICK_MS
+        };
+        tick_ms as i32
+    }
+}
+
+impl AsFd for Lot {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+}

@@ -1,0 +1,72 @@
+//! Runs a lot to its end: bare while nothing is driven, nested in a tokio runtime while something
+//! is.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::io::Interest;
+use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
+use tokio::sync::Notify;
+
+use super::{Lot, Residents, TICK_MS};
+use crate::sys::readiness;
+
+/// Runs the lane until its residents have finished. `returned` is notified by driven futures that
+/// end, so that what they hand back is parked at once.
+///
+/// # Errors
+/// When epoll or the runtime fails, which nothing on this lane survives.
+pub fn run<R: Residents>(
+    lot: &mut Lot,
+    residents: &mut R,
+    returned: &Rc<Notify>,
+) -> io::Result<()> {
+    let mut runtime: Option<LocalRuntime> = None;
+    while !residents.finished() {
+        if residents.driven() == 0 {
+            let sleep_ms = lot.sleep_ms(residents);
+            lot.turn(residents, sleep_ms)?;
+            continue;
+        }
+        let runtime = match &mut runtime {
+            Some(runtime) => runtime,
+            none => none.insert(
+                Builder::new_current_thread()
+                    .enable_all()
+                    .build_local(LocalOptions::default())?,
+            ),
+        };
+        runtime.block_on(nested(lot, residents, returned))?;
+    }
+    Ok(())
+}
+
+/// Turns while anything is driven; the runtime's other tasks run in between.
+async fn nested<R: Residents>(
+    lot: &mut Lot,
+    residents: &mut R,
+    returned: &Rc<Notify>,
+) -> io::Result<()> {
+    let descriptor = lot.as_fd().try_clone_to_owned()?;
+    let ready = readiness::register(descriptor, Interest::READABLE)?;
+    loop {
+        let events = lot.turn(residents, 0)?;
+        for future in lot.drives.drain(..) {
+            tokio::task::spawn_local(future);
+        }
+        if residents.driven() == 0 || residents.finished() {
+            return Ok(());
+        }
+        if events > 0 {
+            tokio::task::yield_now().await;
+            continue;
+        }
+        tokio::select! {
+            guard = ready.readable() => guard?.clear_ready(),
+            () = returned.notified() => {}
+            () = tokio::time::sleep(Duration::from_millis(TICK_MS)) => {}
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Deadlines of parked connections: a hashed wheel with links in a table, so that putting one in
+//! and taking it out are a few stores and no allocation.
+//!
+//! A deadline that moves (every request moves the keep-alive deadline) is not moved in the wheel:
+//! its owner keeps the true one, and when the wheel names the token before its time the owner puts
+//! it in again. So the hot path never touches the wheel.
+
+/// Width of a slot in milliseconds: time-outs are in seconds, and may come this much late.
+const SLOT_MS: u64 = 128;
+
+/// Slots of the wheel; with [`SLOT_MS`] it goes round in 65 seconds. Later deadlines are looked at
+/// once a round.
+const SLOTS: usize = 512;
+
+const NONE: u32 = u32::MAX;
+
+/// The wheel. Tokens are small numbers, as a slab gives them out.
+pub struct Wheel {
+    heads: Vec<u32>,
+    links: Vec<Link>,
+    /// The slot that is due next, counted from the start of the clock.
+    next_slot: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Link {
+    previous: u32,
+    next: u32,
+    /// Slot index, or `NONE` when the token is not in the wheel.
+    slot: u32,
+}
+
+const UNLINKED: Link = Link {
+    previous: NONE,
+    next: NONE,
+    slot: NONE,
+};
+
+impl Wheel {
+    /// An empty wheel that begins at `now_ms`.
+    pub fn new(now_ms: u64) -> Self {
+        Self {
+            heads: vec![NONE; SLOTS],
+            links: Vec::new(),
+            next_slot: now_ms / SLOT_MS,
+        }
+    }
+
+    /// Puts a token in, to be named at `deadline_ms` or up to a slot later. A token that is in is
+    /// moved.
+    pub fn insert(&mut self, token: u32, deadline_ms: u64) {
+        self.remove(token);
+        let index = token as usize;
+        if self.links.len() <= index {
+            self.links.resize(index + 1, UNLINKED);
+        }
+        let furthest = self.next_slot + SLOTS as u64 - 1;
+        let slot = (deadline_ms / SLOT_MS + 1).clamp(self.next_slot, furthest) % SLOTS as u64;
+        let head = self.heads[slot as usize];
+        self.links[index] = Link {
+            previous: NONE,
+            next: head,
+            slot: slot as u32,
+        };
+        if head != NONE {
+            self.links[head as usize].previous = token;
+        }
+        self.heads[slot as usize] = token;
+    }
+
+    /// Whether the token is in.
+    pub fn contains(&self, token: u32) -> bool {
+        self.links
+            .get(token as usize)
+            .is_some_and(|link| link.slot != NONE)
+    }
+
+    /// Takes a token out; no harm when it is not in.
+    pub fn remove(&mut self, token: u32) {
+        let Some(link) = self.links.get_mut(token as usize) else {
+            return;
+        };
+        let Link {
+            previous,
+            next,
+            slot,
+        } = std::mem::replace(link, UNLINKED);
+        if slot == NONE {
+            return;
+        }
+        match previous {
+            NONE => self.heads[slot as usize] = next,
+            previous => self.links[previous as usize].next = next,
+        }
+        if next != NONE {
+            self.links[next as usize].previous = previous;
+        }
+    }
+
+    /// Takes out every token that is due at `now_ms` and puts it into `due`.
+    pub fn expire(&mut self, now_ms: u64, due: &mut Vec<u32>) {
+        let last = now_ms / SLOT_MS;
+        let rounds_end = self.next_slot + SLOTS as u64;
+        while self.next_slot <= last.min(rounds_end) {
+            let slot = (self.next_slot % SLOTS as u64) as usize;
+            let mut token = std::mem::replace(&mut self.heads[slot], NONE);
+            while token != NONE {
+                let next = self.links[token as usize].next;
+                self.links[token as usize] = UNLINKED;
+                due.push(token);
+                token = next;
+            }
+            self.next_slot += 1;
+        }
+        self.next_slot = self.next_slot.max(last + 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expired(wheel: &mut Wheel, now_ms: u64) -> Vec<u32> {
+        let mut due = Vec::new();
+        wheel.expire(now_ms, &mut due);
+        due.sort_unstable();
+        due
+    }
+
+    #[test]
+    fn names_tokens_once_and_not_before_their_time() {
+        let mut wheel = Wheel::new(0);
+        for (token, deadline_ms) in [(0, 100), (1, 1_000), (2, 60_000), (3, 200_000)] {
+            wheel.insert(token, deadline_ms);
+        }
+        assert_eq!(expired(&mut wheel, 99), []);
+        assert_eq!(expired(&mut wheel, 100 + SLOT_MS), [0]);
+        assert_eq!(expired(&mut wheel, 1_000 + SLOT_MS), [1]);
+        assert_eq!(expired(&mut wheel, 60_000 + SLOT_MS), [2]);
+        // Beyond one round the token is named early, for its owner to put it in again.
+        assert_eq!(expired(&mut wheel, 70_000), [3]);
+        assert_eq!(expired(&mut wheel, 900_000), []);
+    }
+
+    #[test]
+    fn takes_tokens_out_wherever_they_stand_in_a_slot() {
+        for gone in 0..3 {
+            let mut wheel = Wheel::new(0);
+            (0..3).for_each(|token| wheel.insert(token, 500));
+            wheel.remove(gone);
+            wheel.remove(gone);
+            let left: Vec<u32> = (0..3).filter(|token| *token != gone).collect();
+            assert_eq!(expired(&mut wheel, 1_000), left, "without {gone}");
+        }
+    }
+
+    #[test]
+    fn survives_a_clock_that_jumps() {
+        let mut wheel = Wheel::new(1_000_000);
+        wheel.insert(7, 1_000_500);
+        assert_eq!(expired(&mut wheel, 99_000_000), [7]);
+        wheel.insert(7, 99_000_100);
+        assert_eq!(expired(&mut wheel, 99_001_000), [7]);
+    }
+}

@@ -1,0 +1,17 @@
+//! Descriptors whose readiness tokio watches.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+/// Registers a descriptor with the runtime that the caller is on.
+///
+/// # Errors
+/// What epoll_ctl(2) says.
+pub fn register(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: an OwnedFd keeps its descriptor open, and the same, for as long as it lives, which
+    // is as long as the registration: AsyncFd gives it back only when it deregisters.
+    unsafe { AsyncFd::register_with_interest(descriptor, interest) }.map_err(io::Error::from)
+}
