@@ -1,0 +1,456 @@
+//! From the checked tree to the plan: servers, their locations, and the addresses they share.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use turnpike_conf::{ConfError, Context, View, Word};
+use turnpike_lane::gate::ListenAddress;
+
+use super::builder::{Builder, Environment, Family};
+use super::{
+    Listen, ListenRequest, LocationIndex, LocationTree, NameMatch, NameTable, Pattern, Plan,
+    Server, ServerIndex, listens,
+};
+use crate::settings::EventsSettings;
+
+/// Why there is no plan: every error that was found.
+#[derive(Debug)]
+pub struct PlanError(pub Vec<ConfError>);
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, error) in self.0.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "\n" };
+            write!(formatter, "{separator}{error}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+impl Plan {
+    /// Builds the plan of a configuration whose main level is `main`.
+    ///
+    /// # Errors
+    /// Every error that was found, each with its file and line.
+    pub fn build(
+        main: View<'_>,
+        generation: u64,
+        families: &[&'static dyn Family],
+        environment: &mut dyn Environment,
+    ) -> Result<Self, PlanError> {
+        let events = main.children("events").next().unwrap_or(main);
+        let events = EventsSettings::read(events);
+        let mut builder = Builder::new(families, environment);
+        let mut ports = Ports::default();
+        if let Some(http) = main.children("http").next() {
+            builder.http(http, &mut ports);
+        }
+        builder.check_variables();
+        let listens = ports.finish(&events);
+        builder
+            .into_plan(generation, events, listens)
+            .map_err(PlanError)
+    }
+}
+
+/// Locations called `@name`.
+type Named = HashMap<String, LocationIndex>;
+
+/// A server with its addresses and names, as they are collected.
+struct Member {
+    server: ServerIndex,
+    names: Vec<NameMatch>,
+}
+
+/// One address: the options in force and the servers on it.
+struct Port {
+    request: ListenRequest,
+    default_given: bool,
+    default_server: ServerIndex,
+    members: Vec<Member>,
+}
+
+#[derive(Default)]
+struct Ports {
+    order: Vec<Port>,
+    by_address: HashMap<ListenAddress, usize>,
+}
+
+impl Builder<'_> {
+    fn http(&mut self, http: View<'_>, ports: &mut Ports) {
+        for family in self.families {
+            if let Err(error) = family.http(http, self) {
+                self.report(error);
+            }
+        }
+        for view in http.children("server") {
+            if let Err(error) = self.server(view, ports) {
+                self.report(error);
+            }
+        }
+    }
+
+    fn server(&mut self, view: View<'_>, ports: &mut Ports) -> Result<(), ConfError> {
+        let index = ServerIndex(self.servers.len() as u32);
+        let names = self.names(view)?;
+        let root = self.location(view, b"", |location| location.unnamed = true)?;
+        let mut named = Named::new();
+        let mut tree = LocationTree::default();
+        self.locations(view, &mut tree, &mut named);
+        tree.finish();
+        self.servers.push(Server {
+            name: primary_name(view),
+            settings: Self::server_settings(view),
+            root,
+            tree,
+            named,
+        });
+        match listens(view) {
+            Err(errors) => self.errors.extend(errors),
+            Ok(requests) => {
+                for request in requests {
+                    if let Err(message) = ports.add(request, index, &names) {
+                        let span = view.own("listen").map_or(view.span(), |own| own.span);
+                        self.report(view.error(span, message));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn names(&mut self, view: View<'_>) -> Result<Vec<NameMatch>, ConfError> {
+        let mut names = Vec::new();
+        for entry in view.own_all("server_name") {
+            for word in &entry.arguments {
+                self.name(&word.text, &mut names)
+                    .map_err(|message| view.error(entry.span, message))?;
+            }
+        }
+        if names.is_empty() {
+            names.push(NameMatch::Exact(Vec::new()));
+        }
+        Ok(names)
+    }
+
+    fn name(&mut self, text: &str, names: &mut Vec<NameMatch>) -> Result<(), String> {
+        let invalid = || format!("server name \"{text}\" is invalid");
+        if let Some(pattern) = text.strip_prefix('~') {
+            if pattern.is_empty() {
+                return Err(format!("empty regex in server name \"{text}\""));
+            }
+            let caseless = pattern.bytes().any(|byte| byte.is_ascii_uppercase());
+            let pattern = Pattern::compile(pattern, caseless, &mut self.variables)?;
+            names.push(NameMatch::Pattern(Arc::new(pattern)));
+            return Ok(());
+        }
+        let lower = text.to_ascii_lowercase();
+        if lower.contains('/') {
+            return Err(invalid());
+        }
+        if let Some(rest) = lower.strip_prefix("*.") {
+            names.push(NameMatch::Leading(wildcard(rest).ok_or_else(invalid)?));
+        } else if let Some(rest) = lower.strip_prefix('.') {
+            names.push(NameMatch::Leading(wildcard(rest).ok_or_else(invalid)?));
+            names.push(NameMatch::Exact(rest.as_bytes().to_vec()));
+        } else if let Some(rest) = lower.strip_suffix(".*") {
+            wildcard(rest).ok_or_else(invalid)?;
+            names.push(NameMatch::Trailing(format!("{rest}.").into_bytes()));
+        } else if lower.contains('*') {
+            return Err(invalid());
+        } else if lower == "$hostname" {
+            names.push(NameMatch::Exact(host_name().into_bytes()));
+        } else {
+            names.push(NameMatch::Exact(lower.into_bytes()));
+        }
+        Ok(())
+    }
+
+    fn locations(&mut self, view: View<'_>, tree: &mut LocationTree, named: &mut Named) {
+        for child in view.children("location") {
+            if let Err(error) = self.one_location(view, child, tree, named) {
+                self.report(error);
+            }
+        }
+    }
+
+    fn one_location(
+        &mut self,
+        parent: View<'_>,
+        view: View<'_>,
+        tree: &mut LocationTree,
+        named: &mut Named,
+    ) -> Result<(), ConfError> {
+        let error = |message: String| view.error(view.span(), message);
+        let (kind, text) = location_words(view.arguments()).map_err(error)?;
+        if parent.context() == Context::Location {
+            nesting(parent, kind, text).map_err(error)?;
+        }
+        let name = turnpike_conf::bytes_of(text);
+        let index = self.location(view, &name, |location| {
+            location.regex = kind.is_pattern();
+            location.named = kind == Kind::Named;
+        })?;
+        let mut inner = LocationTree::default();
+        self.locations(view, &mut inner, named);
+        inner.finish();
+        let limit = self.limit_except(view)?;
+        if let Some(location) = &mut self.locations[index.0 as usize] {
+            location.tree = inner;
+            location.limit_except = limit;
+        }
+        let fresh = match kind {
+            Kind::Exact => tree.add_exact(&name, index),
+            Kind::Prefix => tree.add_prefix(&name, index, false),
+            Kind::FinalPrefix => tree.add_prefix(&name, index, true),
+            Kind::Named => named.insert(text.to_owned(), index).is_none(),
+            Kind::Pattern | Kind::PatternCaseless => {
+                let caseless = kind == Kind::PatternCaseless;
+                let pattern =
+                    Pattern::compile(text, caseless, &mut self.variables).map_err(error)?;
+                tree.add_pattern(pattern, index);
+                true
+            }
+        };
+        if fresh {
+            Ok(())
+        } else {
+            Err(error(format!("duplicate location \"{text}\"")))
+        }
+    }
+
+    fn limit_except(
+        &mut self,
+        view: View<'_>,
+    ) -> Result<Option<(Vec<Vec<u8>>, LocationIndex)>, ConfError> {
+        let Some(inner) = view.children("limit_except").next() else {
+            return Ok(None);
+        };
+        let mut methods = Vec::new();
+        for word in inner.arguments() {
+            let method = word.text.to_ascii_uppercase().into_bytes();
+            if !METHODS.contains(&method.as_slice()) {
+                let message = format!("invalid method \"{}\"", word.text);
+                return Err(inner.error(inner.span(), message));
+            }
+            if method == b"GET" {
+                methods.push(b"HEAD".to_vec());
+            }
+            methods.push(method);
+        }
+        Ok(Some((methods, self.unnamed_location(inner)?)))
+    }
+
+    fn check_variables(&mut self) {
+        for name in self.variables.undefined() {
+            let message = format!("unknown \"{name}\" variable");
+            self.errors.push(ConfError {
+                message,
+                place: None,
+            });
+        }
+    }
+}
+
+/// Methods that `limit_except` knows; nginx's list.
+const METHODS: &[&[u8]] = &[
+    b"GET",
+    b"HEAD",
+    b"POST",
+    b"PUT",
+    b"DELETE",
+    b"MKCOL",
+    b"COPY",
+    b"MOVE",
+    b"OPTIONS",
+    b"PROPFIND",
+    b"PROPPATCH",
+    b"LOCK",
+    b"UNLOCK",
+    b"PATCH",
+];
+
+/// What a location's words say it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Exact,
+    Prefix,
+    FinalPrefix,
+    Pattern,
+    PatternCaseless,
+    Named,
+}
+
+impl Kind {
+    /// Whether it is a regular expression.
+    pub(crate) fn is_pattern(self) -> bool {
+        matches!(self, Self::Pattern | Self::PatternCaseless)
+    }
+}
+
+/// Reads the words after `location`: a modifier of its own or at the front of the name.
+pub(crate) fn location_words(words: &[Word]) -> Result<(Kind, &str), String> {
+    match words {
+        [modifier, name] => {
+            let kind = match modifier.text.as_str() {
+                "=" => Kind::Exact,
+                "^~" => Kind::FinalPrefix,
+                "~" => Kind::Pattern,
+                "~*" => Kind::PatternCaseless,
+                other => return Err(format!("invalid location modifier \"{other}\"")),
+            };
+            Ok((kind, &name.text))
+        }
+        [name] => {
+            let text = name.text.as_str();
+            let glued = [
+                ("=", Kind::Exact),
+                ("^~", Kind::FinalPrefix),
+                ("~*", Kind::PatternCaseless),
+                ("~", Kind::Pattern),
+            ];
+            for (modifier, kind) in glued {
+                if let Some(rest) = text.strip_prefix(modifier) {
+                    return Ok((kind, rest));
+                }
+            }
+            Ok((
+                if text.starts_with('@') {
+                    Kind::Named
+                } else {
+                    Kind::Prefix
+                },
+                text,
+            ))
+        }
+        _ => Err("invalid number of arguments in \"location\" directive".to_owned()),
+    }
+}
+
+/// nginx's rules for a location inside another.
+fn nesting(parent: View<'_>, kind: Kind, text: &str) -> Result<(), String> {
+    let (parent_kind, parent_text) = location_words(parent.arguments())?;
+    match parent_kind {
+        Kind::Exact => {
+            return Err(format!(
+                "location \"{text}\" cannot be inside the exact location \"{parent_text}\""
+            ));
+        }
+        Kind::Named => {
+            return Err(format!(
+                "location \"{text}\" cannot be inside the named location \"{parent_text}\""
+            ));
+        }
+        _ => {}
+    }
+    match kind {
+        Kind::Named => Err(format!(
+            "named location \"{text}\" can be on the server level only"
+        )),
+        Kind::Exact | Kind::Prefix | Kind::FinalPrefix
+            if matches!(parent_kind, Kind::Prefix | Kind::FinalPrefix)
+                && !text.starts_with(parent_text) =>
+        {
+            Err(format!(
+                "location \"{text}\" is outside location \"{parent_text}\""
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The first name of a server block, as redirects and `$server_name` use it.
+fn primary_name(view: View<'_>) -> Vec<u8> {
+    let word = view
+        .own("server_name")
+        .and_then(|entry| entry.arguments.first());
+    let text = word
+        .map(|word| word.text.to_ascii_lowercase())
+        .unwrap_or_default();
+    match text.as_str() {
+        "$hostname" => host_name().into_bytes(),
+        _ => text.strip_prefix('.').unwrap_or(&text).as_bytes().to_vec(),
+    }
+}
+
+fn wildcard(rest: &str) -> Option<Vec<u8>> {
+    let valid = !rest.is_empty() && !rest.contains('*') && !rest.starts_with('.');
+    valid.then(|| format!(".{rest}").into_bytes())
+}
+
+fn host_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim().to_ascii_lowercase()
+}
+
+impl Ports {
+    fn add(
+        &mut self,
+        request: ListenRequest,
+        server: ServerIndex,
+        names: &[NameMatch],
+    ) -> Result<(), String> {
+        let member = Member {
+            server,
+            names: names.to_vec(),
+        };
+        let Some(&index) = self.by_address.get(&request.address) else {
+            self.by_address
+                .insert(request.address.clone(), self.order.len());
+            self.order.push(Port {
+                default_given: request.default_server,
+                default_server: server,
+                members: vec![member],
+                request,
+            });
+            return Ok(());
+        };
+        let port = &mut self.order[index];
+        let address = &request.address;
+        if port.members.iter().any(|other| other.server == server) {
+            return Err(format!("a duplicate listen {address}"));
+        }
+        if request.default_server {
+            if port.default_given {
+                return Err(format!("a duplicate default server for {address}"));
+            }
+            port.default_given = true;
+            port.default_server = server;
+        }
+        if request.options_given {
+            if port.request.options_given {
+                return Err(format!("duplicate listen options for {address}"));
+            }
+            port.request.options = request.options.clone();
+            port.request.options_given = true;
+        }
+        port.request.proxy_protocol |= request.proxy_protocol;
+        port.members.push(member);
+        Ok(())
+    }
+
+    fn finish(self, events: &EventsSettings) -> Vec<Listen> {
+        self.order
+            .into_iter()
+            .map(|port| {
+                let mut names = NameTable::default();
+                for member in &port.members {
+                    for name in &member.names {
+                        names.add(name, member.server);
+                    }
+                }
+                Listen {
+                    mode: port.request.mode(events.accept_mutex, events.reuse_port),
+                    address: port.request.address,
+                    options: port.request.options,
+                    default_server: port.default_server,
+                    names,
+                    proxy_protocol: port.request.proxy_protocol,
+                }
+            })
+            .collect()
+    }
+}

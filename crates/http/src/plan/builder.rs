@@ -1,0 +1,257 @@
+//! Building a plan from a checked configuration, with the directive families' help.
+//!
+//! The builder goes on after an error, so that `-t` can report all of them. What it builds
+//! touches the outside world only through [`Environment`]: the master opens files, the serving
+//! process is handed them, tests have none.
+
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use turnpike_conf::{ConfError, Entry, Row, View};
+use turnpike_lane::log::{ErrorLog, LogFile};
+
+use super::locations::LocationTree;
+use super::{Location, LocationIndex, Plan, Server};
+use crate::lane::{LaneSlot, LaneState, LaneStateMaker};
+use crate::phase::{Filter, FilterPlace, Handler, Logger, PHASE_COUNT, Phase};
+use crate::settings::{EventsSettings, LocationSettings, ServerSettings};
+use crate::variables::{VariableRow, VariableTable};
+
+pub use super::assemble::PlanError;
+
+/// A folder of directives: its rows, its variables, and what they add to a location.
+pub trait Family: Sync {
+    /// Its name, as the reference groups by it.
+    fn name(&self) -> &'static str;
+    /// Its directives.
+    fn rows(&self) -> &'static [Row];
+    /// Its variables.
+    fn variables(&self) -> &'static [VariableRow] {
+        &[]
+    }
+    /// Reads what stands at the http level, before any server is looked at.
+    fn http(&self, _view: View<'_>, _builder: &mut Builder<'_>) -> Result<(), ConfError> {
+        Ok(())
+    }
+    /// Adds to a location what the directives in force there ask for. Called for every location,
+    /// `if` and `limit_except` block, and for every server block's own location.
+    fn location(
+        &self,
+        _view: View<'_>,
+        _builder: &mut Builder<'_>,
+        _draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        Ok(())
+    }
+}
+
+/// What a plan takes from the process it is built in.
+pub trait Environment {
+    /// The folder that relative paths of files start from (`-p`).
+    fn prefix(&self) -> &Path;
+    /// The folder of the main configuration file, where relative paths of keys and includes start.
+    fn conf_folder(&self) -> &Path;
+    /// Opens (or finds again) a log file by its absolute path.
+    fn log_file(&mut self, path: &Path) -> io::Result<Arc<LogFile>>;
+    /// The error log of a level, from the `error_log` directives in force there.
+    fn error_log(&mut self, entries: &[&Entry]) -> Result<ErrorLog, String>;
+    /// State that all lanes share and that lives on over a reload while `key` stays the same.
+    fn zone(
+        &mut self,
+        key: &str,
+        make: &dyn Fn() -> Arc<dyn Any + Send + Sync>,
+    ) -> Arc<dyn Any + Send + Sync>;
+}
+
+/// A plan in the making.
+pub struct Builder<'e> {
+    /// Variables named so far.
+    pub variables: VariableTable,
+    /// The process.
+    pub environment: &'e mut dyn Environment,
+    pub(super) families: &'e [&'static dyn Family],
+    pub(super) servers: Vec<Server>,
+    pub(super) locations: Vec<Option<Location>>,
+    pub(super) lane_states: Vec<LaneStateMaker>,
+    pub(super) errors: Vec<ConfError>,
+    stores: HashMap<TypeId, Box<dyn Any>>,
+}
+
+/// What a family adds to a location.
+pub struct LocationDraft {
+    /// The location's index, fixed before it is finished.
+    pub index: LocationIndex,
+    /// The core's settings of the location.
+    pub settings: LocationSettings,
+    /// Answers alone.
+    pub content: Option<Arc<dyn Handler>>,
+    handlers: [Vec<Arc<dyn Handler>>; PHASE_COUNT],
+    filters: Vec<(FilterPlace, Arc<dyn Filter>)>,
+    loggers: Vec<Arc<dyn Logger>>,
+}
+
+impl LocationDraft {
+    /// Adds a handler to a phase, after those that are there.
+    pub fn add_handler(&mut self, phase: Phase, handler: Arc<dyn Handler>) {
+        self.handlers[phase as usize].push(handler);
+    }
+
+    /// Adds a filter at its place.
+    pub fn add_filter(&mut self, place: FilterPlace, filter: Arc<dyn Filter>) {
+        self.filters.push((place, filter));
+    }
+
+    /// Adds a logger.
+    pub fn add_logger(&mut self, logger: Arc<dyn Logger>) {
+        self.loggers.push(logger);
+    }
+}
+
+impl<'e> Builder<'e> {
+    /// A builder with the families' variables.
+    pub fn new(families: &'e [&'static dyn Family], environment: &'e mut dyn Environment) -> Self {
+        let rows = families
+            .iter()
+            .flat_map(|family| family.variables())
+            .copied();
+        Self {
+            variables: VariableTable::new(rows),
+            environment,
+            families,
+            servers: Vec::new(),
+            locations: Vec::new(),
+            lane_states: Vec::new(),
+            errors: Vec::new(),
+            stores: HashMap::new(),
+        }
+    }
+
+    /// What a family keeps while the plan is built: formats by name, zones by name.
+    pub fn store<T: Default + 'static>(&mut self) -> &mut T {
+        let boxed = self
+            .stores
+            .entry(TypeId::of::<T>())
+            .or_insert_with(|| Box::<T>::default() as Box<dyn Any>);
+        match boxed.downcast_mut::<T>() {
+            Some(store) => store,
+            None => unreachable!("stores are keyed by their own type"),
+        }
+    }
+
+    /// Reserves state that each lane keeps for this plan, made by `make` when a lane takes the
+    /// plan up.
+    pub fn lane_state<T: LaneState>(
+        &mut self,
+        make: impl Fn() -> T + Send + Sync + 'static,
+    ) -> LaneSlot<T> {
+        let slot = LaneSlot::new(self.lane_states.len());
+        self.lane_states.push(Box::new(move || Box::new(make())));
+        slot
+    }
+
+    /// Compiles a template for a directive.
+    ///
+    /// # Errors
+    /// The template's, placed at the directive.
+    pub fn template(
+        &mut self,
+        view: View<'_>,
+        entry: &Entry,
+        text: &[u8],
+    ) -> Result<crate::variables::Template, ConfError> {
+        crate::variables::Template::compile(text, &mut self.variables)
+            .map_err(|message| view.error(entry.span, message))
+    }
+
+    /// Remembers an error and goes on.
+    pub fn report(&mut self, error: ConfError) {
+        self.errors.push(error);
+    }
+
+    /// Builds the location of a block that a family owns (`if`), as an unnamed one.
+    ///
+    /// # Errors
+    /// The first that a directive of the core gave; those of families are reported.
+    pub fn unnamed_location(&mut self, view: View<'_>) -> Result<LocationIndex, ConfError> {
+        self.location(view, b"", |location| location.unnamed = true)
+    }
+
+    /// Builds a location from its block and those inside it.
+    pub(super) fn location(
+        &mut self,
+        view: View<'_>,
+        name: &[u8],
+        finish: impl FnOnce(&mut Location),
+    ) -> Result<LocationIndex, ConfError> {
+        let index = LocationIndex(self.locations.len() as u32);
+        self.locations.push(None);
+        let mut draft = LocationDraft {
+            index,
+            settings: LocationSettings::read(view, self.environment.prefix(), &mut self.variables)?,
+            content: None,
+            handlers: Default::default(),
+            filters: Vec::new(),
+            loggers: Vec::new(),
+        };
+        for family in self.families {
+            if let Err(error) = family.location(view, self, &mut draft) {
+                self.errors.push(error);
+            }
+        }
+        draft.filters.sort_by_key(|(place, _)| *place);
+        let error_log = self.location_error_log(view)?;
+        let mut location = Location {
+            name: name.to_vec(),
+            settings: draft.settings,
+            error_log,
+            tree: LocationTree::default(),
+            regex: false,
+            unnamed: false,
+            named: false,
+            handlers: draft.handlers,
+            filters: draft.filters,
+            loggers: draft.loggers,
+            content: draft.content,
+            limit_except: None,
+        };
+        finish(&mut location);
+        self.locations[index.0 as usize] = Some(location);
+        Ok(index)
+    }
+
+    fn location_error_log(&mut self, view: View<'_>) -> Result<ErrorLog, ConfError> {
+        let entries = view.nearest_all("error_log");
+        let span = entries.first().map_or(view.span(), |entry| entry.span);
+        self.environment
+            .error_log(&entries)
+            .map_err(|message| view.error(span, message))
+    }
+
+    pub(super) fn server_settings(view: View<'_>) -> ServerSettings {
+        ServerSettings::read(view)
+    }
+
+    pub(super) fn into_plan(
+        self,
+        generation: u64,
+        events: EventsSettings,
+        listens: Vec<super::Listen>,
+    ) -> Result<Plan, Vec<ConfError>> {
+        if !self.errors.is_empty() {
+            return Err(self.errors);
+        }
+        Ok(Plan {
+            generation,
+            events,
+            variables: self.variables,
+            listens,
+            servers: self.servers,
+            locations: self.locations.into_iter().flatten().collect(),
+            lane_states: self.lane_states,
+            released: None,
+        })
+    }
+}

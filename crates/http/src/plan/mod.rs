@@ -1,0 +1,195 @@
+//! What a configuration means: typed, resolved once, never changed, shared by all lanes.
+//!
+//! ```text
+//!  Plan ─► Listen (address) ─► names ─► Server ─► locations ─► Location ─► handlers by phase
+//! ```
+//!
+//! Servers and locations stand in flat tables and are named by index, so that an exchange can
+//! hold on to its location without a lifetime. Building is in [`builder`]; lanes only read.
+
+mod assemble;
+mod builder;
+mod listen;
+mod locations;
+mod names;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+pub(crate) use assemble::location_words;
+pub use builder::{Builder, Environment, Family, LocationDraft, PlanError};
+pub use listen::{Listen, ListenRequest, listens};
+pub use locations::{Found, LocationTree};
+pub use names::{NameMatch, NameTable};
+
+use turnpike_lane::log::ErrorLog;
+
+use crate::lane::LaneStateMaker;
+use crate::phase::{Filter, FilterPlace, Handler, Logger, PHASE_COUNT, Phase};
+use crate::regex::Regex;
+use crate::settings::{EventsSettings, LocationSettings, ServerSettings};
+use crate::variables::{VariableId, VariableTable};
+
+/// Index of a server block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerIndex(pub u32);
+
+/// Index of a location; every server block has one of its own for what no location covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocationIndex(pub u32);
+
+/// Index of a listening address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ListenIndex(pub u32);
+
+/// A configuration, resolved.
+pub struct Plan {
+    /// Counts the configurations since the start; a reload adds one.
+    pub generation: u64,
+    /// `events { }`.
+    pub events: EventsSettings,
+    /// Every variable that the configuration names.
+    pub variables: VariableTable,
+    /// Listening addresses.
+    pub listens: Vec<Listen>,
+    servers: Vec<Server>,
+    locations: Vec<Location>,
+    lane_states: Vec<LaneStateMaker>,
+    /// Called when the last lane has let go of the plan.
+    released: Option<Box<dyn Fn(u64) + Send + Sync>>,
+}
+
+/// A server block.
+pub struct Server {
+    /// Its first name, for `$server_name` and redirects; empty when none was given.
+    pub name: Vec<u8>,
+    /// Settings that hold before a location is known.
+    pub settings: ServerSettings,
+    /// The block's own location: settings and handlers for what no location covers.
+    pub root: LocationIndex,
+    /// Its locations.
+    pub tree: LocationTree,
+    /// Locations called `@name`.
+    pub named: HashMap<String, LocationIndex>,
+}
+
+/// A location: its settings and what handles a request in it.
+pub struct Location {
+    /// As written, for the log.
+    pub name: Vec<u8>,
+    /// The directives of the core.
+    pub settings: LocationSettings,
+    /// Where its errors are written.
+    pub error_log: ErrorLog,
+    /// Locations inside it.
+    pub tree: LocationTree,
+    /// Whether it stands for a regular expression (matters to `alias`).
+    pub regex: bool,
+    /// Whether it is an `if` or `limit_except` block, or a server's own.
+    pub unnamed: bool,
+    /// Whether it is called `@name`: reached only from inside, and keeps the path it is given.
+    pub named: bool,
+    handlers: [Vec<Arc<dyn Handler>>; PHASE_COUNT],
+    filters: Vec<(FilterPlace, Arc<dyn Filter>)>,
+    loggers: Vec<Arc<dyn Logger>>,
+    /// Answers alone, where set; otherwise the handlers of the content phase are asked in turn.
+    pub content: Option<Arc<dyn Handler>>,
+    /// Methods that `limit_except` does not limit, and the location that limits the others.
+    pub limit_except: Option<(Vec<Vec<u8>>, LocationIndex)>,
+}
+
+/// A pattern with the variables that its named groups set.
+#[derive(Debug)]
+pub struct Pattern {
+    /// The expression.
+    pub regex: Regex,
+    /// Group number and variable.
+    pub names: Vec<(usize, VariableId)>,
+}
+
+impl Plan {
+    /// The server block of that index.
+    pub fn server(&self, index: ServerIndex) -> &Server {
+        &self.servers[index.0 as usize]
+    }
+
+    /// The location of that index.
+    pub fn location(&self, index: LocationIndex) -> &Location {
+        &self.locations[index.0 as usize]
+    }
+
+    /// The listening address of that index.
+    pub fn listen(&self, index: ListenIndex) -> &Listen {
+        &self.listens[index.0 as usize]
+    }
+
+    /// Makers of the state that each lane keeps for this plan, by slot.
+    pub fn lane_states(&self) -> &[LaneStateMaker] {
+        &self.lane_states
+    }
+
+    /// What to call, with the generation, when no lane holds the plan any more.
+    pub fn on_release(&mut self, released: Box<dyn Fn(u64) + Send + Sync>) {
+        self.released = Some(released);
+    }
+}
+
+impl Drop for Plan {
+    fn drop(&mut self) {
+        if let Some(released) = &self.released {
+            released(self.generation);
+        }
+    }
+}
+
+impl Location {
+    /// Handlers of a phase, in order.
+    pub fn handlers(&self, phase: Phase) -> &[Arc<dyn Handler>] {
+        &self.handlers[phase as usize]
+    }
+
+    /// Filters in the order in which they see a response.
+    pub fn filters(&self) -> &[(FilterPlace, Arc<dyn Filter>)] {
+        &self.filters
+    }
+
+    /// Who writes down exchanges that ended here.
+    pub fn loggers(&self) -> &[Arc<dyn Logger>] {
+        &self.loggers
+    }
+}
+
+impl Pattern {
+    /// Compiles a pattern and defines a variable for each named group.
+    ///
+    /// # Errors
+    /// PCRE2's, or that of a name that cannot be defined.
+    pub fn compile(
+        pattern: &str,
+        caseless: bool,
+        variables: &mut VariableTable,
+    ) -> Result<Self, String> {
+        let regex = Regex::new(pattern, caseless)?;
+        let names = regex
+            .names()
+            .iter()
+            .map(|(group, name)| Ok((*group, variables.define_stored(name)?)))
+            .collect::<Result<_, String>>()?;
+        Ok(Self { regex, names })
+    }
+
+    /// Matches `subject`; when it does, the exchange has the groups and the named variables.
+    pub fn matches(&self, exchange: &crate::exchange::Exchange, subject: &[u8]) -> bool {
+        if self.regex.group_count() == 0 {
+            return self.regex.is_match(subject);
+        }
+        let mut captures = exchange.captures.borrow_mut();
+        if !self.regex.captures(subject, &mut captures) {
+            return false;
+        }
+        for (group, id) in &self.names {
+            exchange.store_variable(*id, captures.group(*group));
+        }
+        true
+    }
+}

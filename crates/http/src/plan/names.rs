@@ -1,0 +1,93 @@
+//! Which server block a host name belongs to, with nginx's precedence: exact, longest wildcard in
+//! front, longest wildcard at the end, first regular expression, default.
+
+use std::collections::HashMap;
+
+use super::{Pattern, ServerIndex};
+use crate::exchange::Exchange;
+
+/// The names of the server blocks on one listening address.
+#[derive(Default)]
+pub struct NameTable {
+    exact: HashMap<Box<[u8]>, ServerIndex>,
+    /// `*.example.com` under `.example.com`.
+    leading: HashMap<Box<[u8]>, ServerIndex>,
+    /// `www.example.*` under `www.example.`.
+    trailing: HashMap<Box<[u8]>, ServerIndex>,
+    patterns: Vec<(std::sync::Arc<Pattern>, ServerIndex)>,
+}
+
+/// What a name given to `server_name` says.
+#[derive(Clone, Debug)]
+pub enum NameMatch {
+    /// This very name.
+    Exact(Vec<u8>),
+    /// Any name that ends so (the text begins with a dot).
+    Leading(Vec<u8>),
+    /// Any name that begins so (the text ends with a dot).
+    Trailing(Vec<u8>),
+    /// What the pattern matches.
+    Pattern(std::sync::Arc<Pattern>),
+}
+
+impl NameTable {
+    /// Adds a name. `false`: another block of this address has it already and keeps it.
+    pub fn add(&mut self, name: &NameMatch, server: ServerIndex) -> bool {
+        let (table, text) = match name {
+            NameMatch::Exact(text) => (&mut self.exact, text),
+            NameMatch::Leading(text) => (&mut self.leading, text),
+            NameMatch::Trailing(text) => (&mut self.trailing, text),
+            NameMatch::Pattern(pattern) => {
+                self.patterns.push((pattern.clone(), server));
+                return true;
+            }
+        };
+        if table.contains_key(text.as_slice()) {
+            return false;
+        }
+        table.insert(text.as_slice().into(), server);
+        true
+    }
+
+    /// Whether a look-up can find anything but the default.
+    pub fn is_empty(&self) -> bool {
+        self.exact.is_empty()
+            && self.leading.is_empty()
+            && self.trailing.is_empty()
+            && self.patterns.is_empty()
+    }
+
+    /// The server block for a lower-case host name.
+    pub fn find(&self, host: &[u8], exchange: &Exchange) -> Option<ServerIndex> {
+        if let Some(&server) = self.exact.get(host) {
+            return Some(server);
+        }
+        if !self.leading.is_empty() {
+            for (at, _) in host
+                .iter()
+                .enumerate()
+                .filter(|(at, byte)| **byte == b'.' && *at > 0)
+            {
+                if let Some(&server) = self.leading.get(&host[at..]) {
+                    return Some(server);
+                }
+            }
+        }
+        if !self.trailing.is_empty() {
+            for (at, _) in host
+                .iter()
+                .enumerate()
+                .rev()
+                .filter(|(_, byte)| **byte == b'.')
+            {
+                if let Some(&server) = self.trailing.get(&host[..=at]) {
+                    return Some(server);
+                }
+            }
+        }
+        self.patterns
+            .iter()
+            .find(|(pattern, _)| pattern.matches(exchange, host))
+            .map(|(_, server)| *server)
+    }
+}

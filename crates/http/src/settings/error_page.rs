@@ -1,0 +1,98 @@
+//! `error_page`: what is answered instead of an error.
+
+use turnpike_conf::{ConfError, Entry, View};
+
+use crate::variables::{Template, VariableTable};
+
+/// One `error_page` directive.
+#[derive(Clone, Debug)]
+pub struct ErrorPage {
+    /// Statuses it is for.
+    pub statuses: Vec<u16>,
+    /// `=CODE`: the status to answer with; `=` alone takes the page's own.
+    pub answer: Answer,
+    /// Where the page is.
+    pub target: ErrorTarget,
+}
+
+/// The status that an error page is answered with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The error's.
+    Error,
+    /// The page's.
+    Page,
+    /// This one.
+    Status(u16),
+}
+
+/// Where an error page is.
+#[derive(Clone, Debug)]
+pub enum ErrorTarget {
+    /// A path, or (when the value has no leading slash) a URL to redirect to.
+    Path(Template),
+    /// `@name`.
+    Named(String),
+}
+
+impl ErrorPage {
+    /// Reads every `error_page` in force, later ones last.
+    pub(super) fn read_all(
+        view: View<'_>,
+        variables: &mut VariableTable,
+    ) -> Result<Vec<Self>, ConfError> {
+        view.nearest_all("error_page")
+            .into_iter()
+            .map(|entry| {
+                Self::read(entry, variables).map_err(|message| view.error(entry.span, message))
+            })
+            .collect()
+    }
+
+    fn read(entry: &Entry, variables: &mut VariableTable) -> Result<Self, String> {
+        let words = &entry.arguments;
+        let Some((target, codes)) = words.split_last() else {
+            return Err("invalid number of arguments in \"error_page\" directive".to_owned());
+        };
+        let (codes, answer) = match codes.split_last() {
+            Some((last, rest)) if last.text.starts_with('=') && !rest.is_empty() => {
+                (rest, answer(&last.text)?)
+            }
+            _ => (codes, Answer::Error),
+        };
+        let statuses = codes
+            .iter()
+            .map(|word| status(&word.text))
+            .collect::<Result<_, _>>()?;
+        let target = match target.text.strip_prefix('@') {
+            Some(_) => ErrorTarget::Named(target.text.clone()),
+            None => ErrorTarget::Path(Template::compile(&target.bytes(), variables)?),
+        };
+        Ok(Self {
+            statuses,
+            answer,
+            target,
+        })
+    }
+}
+
+fn answer(text: &str) -> Result<Answer, String> {
+    match &text[1..] {
+        "" => Ok(Answer::Page),
+        code => match code.parse() {
+            Ok(code) => Ok(Answer::Status(code)),
+            Err(_) => Err(format!("invalid value \"{text}\"")),
+        },
+    }
+}
+
+fn status(text: &str) -> Result<u16, String> {
+    let code: u16 = text
+        .parse()
+        .map_err(|_| format!("invalid value \"{text}\""))?;
+    match code {
+        499 => Err("value \"499\" must be between 300 and 599 and other than 499".to_owned()),
+        300..=599 => Ok(code),
+        _ => Err(format!("value \"{text}\" must be between 300 and 599")),
+    }
+}

@@ -1,0 +1,354 @@
+//! Settings of a location.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use turnpike_conf::{ConfError, Entry, View, value};
+
+use super::{ErrorPage, Root, ServerTokens, types};
+use crate::variables::{Template, VariableTable};
+
+/// Content types by lower-case file extension.
+pub type TypesTable = HashMap<Box<[u8]>, Arc<[u8]>>;
+
+/// `satisfy`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Satisfy {
+    /// Every access handler must grant.
+    All,
+    /// One is enough.
+    Any,
+}
+
+/// `lingering_close`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LingeringClose {
+    /// Never wait for what the client still sends.
+    Off,
+    /// Where the client may still be sending.
+    On,
+    /// At every close.
+    Always,
+}
+
+/// `disable_symlinks`.
+#[derive(Clone, Debug)]
+pub enum Symlinks {
+    /// Allowed.
+    Allowed,
+    /// Refused, from the prefix on where one is given.
+    Refused(Option<Template>),
+    /// Refused where link and target have different owners.
+    RefusedUnlessOwner(Option<Template>),
+}
+
+/// `open_file_cache` and its companions.
+#[derive(Clone, Debug)]
+pub struct OpenFileCacheSettings {
+    /// Entries kept.
+    pub entries_max: usize,
+    /// Dropped when not used for so long, in milliseconds.
+    pub inactive_ms: u64,
+    /// Looked at again after so long, in milliseconds.
+    pub valid_ms: u64,
+    /// Uses within `inactive` that keep a descriptor open.
+    pub uses_min: u32,
+    /// Failures are remembered too.
+    pub errors: bool,
+}
+
+/// What a location's directives say.
+#[derive(Clone)]
+pub struct LocationSettings {
+    /// Where its files are.
+    pub root: Arc<Root>,
+    /// Content types by extension.
+    pub types: Arc<TypesTable>,
+    /// For extensions that are not in `types`.
+    pub default_type: Arc<[u8]>,
+    /// Largest request body in bytes; 0 has no limit.
+    pub client_max_body_bytes: u64,
+    /// Between two reads of the body, in milliseconds.
+    pub client_body_timeout_ms: u64,
+    /// Between two writes of the response, in milliseconds.
+    pub send_timeout_ms: u64,
+    /// How long an idle connection is kept, in milliseconds; 0 keeps none.
+    pub keepalive_timeout_ms: u64,
+    /// `Keep-Alive: timeout=` in seconds, where it is to be sent.
+    pub keepalive_header_s: Option<u64>,
+    /// Requests on one connection.
+    pub keepalive_requests: u64,
+    /// Life of one connection in milliseconds.
+    pub keepalive_time_ms: u64,
+    /// No keep-alive after POST for old MSIE.
+    pub keepalive_disable_msie6: bool,
+    /// No keep-alive for Safari on macOS.
+    pub keepalive_disable_safari: bool,
+    /// `lingering_close`.
+    pub lingering_close: LingeringClose,
+    /// The whole of lingering, in milliseconds.
+    pub lingering_time_ms: u64,
+    /// Between two reads while lingering, in milliseconds.
+    pub lingering_timeout_ms: u64,
+    /// Timed-out connections are reset.
+    pub reset_timedout_connection: bool,
+    /// Files are sent by sendfile(2).
+    pub sendfile: bool,
+    /// Bytes that one sendfile call may send; 0 has no limit.
+    pub sendfile_chunk_bytes_max: u64,
+    /// Head and file start in one packet.
+    pub tcp_nopush: bool,
+    /// Nagle's algorithm is off on kept-alive connections.
+    pub tcp_nodelay: bool,
+    /// Buffer for reading a file, in bytes.
+    pub output_buffer_bytes: usize,
+    /// Bytes per second; 0 has no limit.
+    pub limit_rate: Option<Template>,
+    /// Bytes sent before the limit holds.
+    pub limit_rate_after: Option<Template>,
+    /// ETag is sent for files.
+    pub etag: bool,
+    /// `if_modified_since`: `None` off, `Some(true)` exact.
+    pub if_modified_since_exact: Option<bool>,
+    /// Ranges that one request may ask for; `None` has no limit.
+    pub ranges_max: Option<u64>,
+    /// Pages for errors.
+    pub error_pages: Arc<[ErrorPage]>,
+    /// `error_page` may lead to another.
+    pub recursive_error_pages: bool,
+    /// How access handlers are combined.
+    pub satisfy: Satisfy,
+    /// Only internal redirects come here.
+    pub internal: bool,
+    /// What `Server` says.
+    pub server_tokens: ServerTokens,
+    /// Redirects carry scheme and host.
+    pub absolute_redirect: bool,
+    /// Redirects carry the server's own name.
+    pub server_name_in_redirect: bool,
+    /// Redirects carry the port.
+    pub port_in_redirect: bool,
+    /// Error pages are padded for old browsers.
+    pub msie_padding: bool,
+    /// Redirects are pages with Refresh for MSIE.
+    pub msie_refresh: bool,
+    /// Missing files are written to the error log.
+    pub log_not_found: bool,
+    /// HTTP/1.1 bodies of unknown length are chunked.
+    pub chunked_transfer_encoding: bool,
+    /// Symbolic links in paths.
+    pub symlinks: Symlinks,
+    /// Open files are kept.
+    pub open_file_cache: Option<OpenFileCacheSettings>,
+}
+
+impl LocationSettings {
+    /// Reads the directives in force in a location, server or http block.
+    ///
+    /// # Errors
+    /// The first value that cannot be read.
+    pub fn read(
+        view: View<'_>,
+        prefix: &Path,
+        variables: &mut VariableTable,
+    ) -> Result<Self, ConfError> {
+        let (keepalive_timeout_ms, keepalive_header_s) = keepalive_timeout(view)?;
+        let disabled = |browser| words(view, "keepalive_disable").any(|word| word == browser);
+        let default_disable = view.nearest("keepalive_disable").is_none();
+        Ok(Self {
+            root: Arc::new(Root::read(view, prefix, variables)?),
+            types: types::read(view)?,
+            default_type: Arc::from(view.text("default_type").as_bytes()),
+            client_max_body_bytes: view.offset("client_max_body_size"),
+            client_body_timeout_ms: view.milliseconds("client_body_timeout"),
+            send_timeout_ms: view.milliseconds("send_timeout"),
+            keepalive_timeout_ms,
+            keepalive_header_s,
+            keepalive_requests: u64::try_from(view.number("keepalive_requests")).unwrap_or(0),
+            keepalive_time_ms: view.milliseconds("keepalive_time"),
+            keepalive_disable_msie6: default_disable || disabled("msie6"),
+            keepalive_disable_safari: disabled("safari"),
+            lingering_close: match view.choice("lingering_close") {
+                "off" => LingeringClose::Off,
+                "always" => LingeringClose::Always,
+                _ => LingeringClose::On,
+            },
+            lingering_time_ms: view.milliseconds("lingering_time"),
+            lingering_timeout_ms: view.milliseconds("lingering_timeout"),
+            reset_timedout_connection: view.flag("reset_timedout_connection"),
+            sendfile: view.flag("sendfile"),
+            sendfile_chunk_bytes_max: view.size("sendfile_max_chunk"),
+            tcp_nopush: view.flag("tcp_nopush"),
+            tcp_nodelay: view.flag("tcp_nodelay"),
+            output_buffer_bytes: view.buffers("output_buffers").1 as usize,
+            limit_rate: template(view, "limit_rate", variables)?,
+            limit_rate_after: template(view, "limit_rate_after", variables)?,
+            etag: view.flag("etag"),
+            if_modified_since_exact: match view.choice("if_modified_since") {
+                "off" => None,
+                "before" => Some(false),
+                _ => Some(true),
+            },
+            ranges_max: view
+                .nearest("max_ranges")
+                .map(|_| view.number("max_ranges") as u64),
+            error_pages: ErrorPage::read_all(view, variables)?.into(),
+            recursive_error_pages: view.flag("recursive_error_pages"),
+            satisfy: match view.choice("satisfy") {
+                "any" => Satisfy::Any,
+                _ => Satisfy::All,
+            },
+            internal: view.own("internal").is_some(),
+            server_tokens: match view.choice("server_tokens") {
+                "off" => ServerTokens::Off,
+                "build" => ServerTokens::Build,
+                _ => ServerTokens::On,
+            },
+            absolute_redirect: view.flag("absolute_redirect"),
+            server_name_in_redirect: view.flag("server_name_in_redirect"),
+            port_in_redirect: view.flag("port_in_redirect"),
+            msie_padding: view.flag("msie_padding"),
+            msie_refresh: view.flag("msie_refresh"),
+            log_not_found: view.flag("log_not_found"),
+            chunked_transfer_encoding: view.flag("chunked_transfer_encoding"),
+            symlinks: symlinks(view, variables)?,
+            open_file_cache: open_file_cache(view)?,
+        })
+    }
+}
+
+fn words<'a>(view: View<'a>, name: &str) -> impl Iterator<Item = &'a str> {
+    let entry = view.nearest(name);
+    entry
+        .into_iter()
+        .flat_map(|entry| &entry.arguments)
+        .map(|word| word.text.as_str())
+}
+
+fn invalid(view: View<'_>, entry: &Entry, text: &str) -> ConfError {
+    let name = entry.row.name;
+    view.error(
+        entry.span,
+        format!("invalid value \"{text}\" in \"{name}\" directive"),
+    )
+}
+
+/// A template from a directive of one argument, where it is given.
+fn template(
+    view: View<'_>,
+    name: &str,
+    variables: &mut VariableTable,
+) -> Result<Option<Template>, ConfError> {
+    let Some(entry) = view.nearest(name) else {
+        return Ok(None);
+    };
+    let Some(word) = entry.arguments.first() else {
+        return Ok(None);
+    };
+    let compiled = Template::compile(&word.bytes(), variables)
+        .map_err(|message| view.error(entry.span, message))?;
+    match compiled.constant() {
+        Some(b"0") => Ok(None),
+        Some(_) if value::size(&word.text).is_none() => {
+            Err(view.error(entry.span, format!("\"{name}\" directive invalid value")))
+        }
+        _ => Ok(Some(compiled)),
+    }
+}
+
+fn keepalive_timeout(view: View<'_>) -> Result<(u64, Option<u64>), ConfError> {
+    const DEFAULT_MS: u64 = 75_000;
+    let Some(entry) = view.nearest("keepalive_timeout") else {
+        return Ok((DEFAULT_MS, None));
+    };
+    let arguments = &entry.arguments;
+    let read = |index: usize, parse: fn(&str) -> Option<u64>| match arguments.get(index) {
+        None => Ok(None),
+        Some(word) => match parse(&word.text) {
+            Some(read) => Ok(Some(read)),
+            None => Err(view.error(
+                entry.span,
+                "\"keepalive_timeout\" directive invalid value".to_owned(),
+            )),
+        },
+    };
+    Ok((
+        read(0, value::milliseconds)?.unwrap_or(DEFAULT_MS),
+        read(1, value::seconds)?,
+    ))
+}
+
+fn symlinks(view: View<'_>, variables: &mut VariableTable) -> Result<Symlinks, ConfError> {
+    let Some(entry) = view.nearest("disable_symlinks") else {
+        return Ok(Symlinks::Allowed);
+    };
+    let mut mode = None;
+    let mut from = None;
+    for word in &entry.arguments {
+        match word.text.as_str() {
+            "on" | "off" | "if_not_owner" if mode.is_none() => mode = Some(word.text.as_str()),
+            text => {
+                let prefix = text
+                    .strip_prefix("from=")
+                    .filter(|prefix| !prefix.is_empty());
+                let prefix = prefix.ok_or_else(|| {
+                    view.error(entry.span, format!("invalid parameter \"{text}\""))
+                })?;
+                let compiled = Template::compile(prefix.as_bytes(), variables)
+                    .map_err(|message| view.error(entry.span, message))?;
+                from = Some(compiled);
+            }
+        }
+    }
+    match mode {
+        Some("on") => Ok(Symlinks::Refused(from)),
+        Some("if_not_owner") => Ok(Symlinks::RefusedUnlessOwner(from)),
+        Some(_) => Ok(Symlinks::Allowed),
+        None => Err(view.error(
+            entry.span,
+            "\"disable_symlinks\" must have \"off\", \"on\" or \"if_not_owner\" parameter"
+                .to_owned(),
+        )),
+    }
+}
+
+fn open_file_cache(view: View<'_>) -> Result<Option<OpenFileCacheSettings>, ConfError> {
+    const INACTIVE_DEFAULT_MS: u64 = 60_000;
+    let Some(entry) = view.nearest("open_file_cache") else {
+        return Ok(None);
+    };
+    let mut entries_max = None;
+    let mut inactive_ms = INACTIVE_DEFAULT_MS;
+    for word in &entry.arguments {
+        let text = word.text.as_str();
+        if text == "off" {
+            return Ok(None);
+        } else if let Some(max) = text.strip_prefix("max=") {
+            let max = max.parse().ok().filter(|max| *max > 0);
+            entries_max = Some(max.ok_or_else(|| invalid_cache(view, entry, text))?);
+        } else if let Some(time) = text.strip_prefix("inactive=") {
+            inactive_ms =
+                value::milliseconds(time).ok_or_else(|| invalid_cache(view, entry, text))?;
+        } else {
+            return Err(invalid_cache(view, entry, text));
+        }
+    }
+    let Some(entries_max) = entries_max else {
+        let message = "\"open_file_cache\" must have the \"max\" parameter".to_owned();
+        return Err(view.error(entry.span, message));
+    };
+    let uses = view.number("open_file_cache_min_uses");
+    Ok(Some(OpenFileCacheSettings {
+        entries_max,
+        inactive_ms,
+        valid_ms: view.milliseconds("open_file_cache_valid"),
+        uses_min: u32::try_from(uses).map_err(|_| invalid(view, entry, &uses.to_string()))?,
+        errors: view.flag("open_file_cache_errors"),
+    }))
+}
+
+fn invalid_cache(view: View<'_>, entry: &Entry, text: &str) -> ConfError {
+    let message = format!("invalid \"open_file_cache\" parameter \"{text}\"");
+    view.error(entry.span, message)
+}

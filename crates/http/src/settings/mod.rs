@@ -1,0 +1,18 @@
+//! The directives of the HTTP core, resolved: what the connection and the engine ask at each
+//! request. Families keep their own settings; nothing of theirs stands here.
+
+mod error_page;
+mod location;
+mod root;
+mod rows;
+mod server;
+mod types;
+
+pub use error_page::{Answer, ErrorPage, ErrorTarget};
+pub use location::{
+    LingeringClose, LocationSettings, OpenFileCacheSettings, Satisfy, Symlinks, TypesTable,
+};
+pub use root::Root;
+pub use rows::ROWS;
+pub use server::{EventsSettings, ServerSettings, ServerTokens};
+pub use types::DEFAULT_TYPES;

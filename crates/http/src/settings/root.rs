@@ -1,0 +1,146 @@
+//! `root` and `alias`: where a location's files are.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use turnpike_conf::{ConfError, Context, Entry, View};
+
+use crate::exchange::Exchange;
+use crate::variables::{Template, VariableTable};
+
+/// Where files are.
+#[derive(Debug, Clone)]
+pub struct Root {
+    template: Template,
+    /// Put before a folder that is not absolute; ends with a slash.
+    prefix: Box<[u8]>,
+    alias: Alias,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Alias {
+    /// `root`: the whole path is looked up below the folder.
+    No,
+    /// `alias` of a prefix of so many bytes, which the folder stands for.
+    Prefix(usize),
+    /// `alias` of a regular expression: the folder is the whole file name.
+    Whole,
+}
+
+impl Root {
+    /// Reads `root` or `alias`; `html` below the prefix when neither is given.
+    pub(super) fn read(
+        view: View<'_>,
+        prefix: &Path,
+        variables: &mut VariableTable,
+    ) -> Result<Self, ConfError> {
+        let alias = view.own("alias");
+        if let (Some(alias), Some(_)) = (alias, view.own("root")) {
+            let message = "\"alias\" directive is duplicate, \
+                           \"root\" directive was specified earlier";
+            return Err(view.error(alias.span, message));
+        }
+        let alias = alias.or_else(|| inherited_alias(view));
+        let entry = alias.or_else(|| view.nearest("root"));
+        let span = entry.map_or(view.span(), |entry| entry.span);
+        let text = entry.and_then(|entry| entry.arguments.first());
+        let text = text.map_or_else(|| b"html".to_vec(), |word| word.bytes());
+        let refused = [
+            &b"$document_root"[..],
+            b"${document_root}",
+            b"$realpath_root",
+        ];
+        if refused
+            .iter()
+            .any(|name| memchr::memmem::find(&text, name).is_some())
+        {
+            let name = entry.map_or("root", |entry| entry.row.name);
+            let message =
+                format!("the $document_root variable cannot be used in the \"{name}\" directive");
+            return Err(view.error(span, message));
+        }
+        let text = match text.as_slice() {
+            [head @ .., b'/'] if alias.is_none() => head,
+            whole => whole,
+        };
+        let template =
+            Template::compile(text, variables).map_err(|message| view.error(span, message))?;
+        let alias = if alias.is_some() {
+            alias_kind(view)
+        } else {
+            Alias::No
+        };
+        Ok(Self {
+            template,
+            prefix: with_slash(prefix),
+            alias,
+        })
+    }
+
+    /// Appends the folder (`$document_root`).
+    pub fn folder(&self, exchange: &Exchange, out: &mut Vec<u8>) {
+        let start = out.len();
+        self.template.evaluate(exchange, out);
+        if out.get(start) != Some(&b'/') {
+            out.splice(start..start, self.prefix.iter().copied());
+        }
+    }
+
+    /// Appends the file or folder that `path` stands for (`$request_filename`).
+    pub fn file(&self, exchange: &Exchange, path: &[u8], out: &mut Vec<u8>) {
+        self.folder(exchange, out);
+        match self.alias {
+            Alias::No => out.extend_from_slice(path),
+            Alias::Prefix(bytes) => out.extend_from_slice(path.get(bytes..).unwrap_or_default()),
+            Alias::Whole => {}
+        }
+    }
+
+    /// Bytes at the start of a path that an alias stands for; 0 for a root.
+    pub fn alias_bytes(&self) -> usize {
+        match self.alias {
+            Alias::Prefix(bytes) => bytes,
+            Alias::No | Alias::Whole => 0,
+        }
+    }
+
+    /// Whether it is an alias.
+    pub fn is_alias(&self) -> bool {
+        !matches!(self.alias, Alias::No)
+    }
+}
+
+fn with_slash(prefix: &Path) -> Box<[u8]> {
+    let mut bytes = prefix.as_os_str().as_bytes().to_vec();
+    if !bytes.is_empty() && bytes.last() != Some(&b'/') {
+        bytes.push(b'/');
+    }
+    bytes.into()
+}
+
+/// What the alias of the location around `view` stands for.
+fn alias_kind(view: View<'_>) -> Alias {
+    let location = if view.context() == Context::Location {
+        Some(view)
+    } else {
+        view.enclosing(Context::Location)
+    };
+    let words = location
+        .map(|location| location.arguments())
+        .unwrap_or_default();
+    match crate::plan::location_words(words) {
+        Ok((kind, _)) if kind.is_pattern() => Alias::Whole,
+        Ok((_, text)) => Alias::Prefix(turnpike_conf::bytes_of(text).len()),
+        Err(_) => Alias::Prefix(0),
+    }
+}
+
+/// An `if` or `limit_except` block shares the alias of the location around it.
+fn inherited_alias(view: View<'_>) -> Option<&Entry> {
+    let inside = matches!(view.context(), Context::IfInLocation | Context::LimitExcept);
+    if !inside || view.own("root").is_some() {
+        return None;
+    }
+    let parent = view.parent()?;
+    parent.own("alias").or_else(|| inherited_alias(parent))
+}

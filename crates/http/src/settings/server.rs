@@ -1,0 +1,78 @@
+//! Settings that hold before a location is known, and those of `events`.
+
+use turnpike_conf::View;
+use turnpike_wire::h1::{HeadRules, InvalidFields};
+
+/// `events { }`.
+#[derive(Clone, Debug)]
+pub struct EventsSettings {
+    /// Connections that a lane may hold.
+    pub connections_max: usize,
+    /// Accept all that wait, not one at a time.
+    pub multi_accept: bool,
+    /// One lane at a time accepts on shared gates.
+    pub accept_mutex: bool,
+    /// How long a lane that did not get the mutex waits, in milliseconds.
+    pub accept_mutex_delay_ms: u64,
+    /// Tengine's `reuse_port`: a gate per lane for every address.
+    pub reuse_port: bool,
+}
+
+/// Settings of a server block.
+#[derive(Clone, Debug)]
+pub struct ServerSettings {
+    /// How long a whole request head may take, in milliseconds; 0 is for ever.
+    pub client_header_timeout_ms: u64,
+    /// Limits on the head.
+    pub head_rules: HeadRules,
+    /// Several slashes in a path become one.
+    pub merge_slashes: bool,
+}
+
+/// `server_tokens`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerTokens {
+    /// Name and version.
+    On,
+    /// The name alone.
+    Off,
+    /// Name, version and build.
+    Build,
+}
+
+impl EventsSettings {
+    /// Reads the `events` block.
+    pub fn read(events: View<'_>) -> Self {
+        Self {
+            connections_max: usize::try_from(events.number("worker_connections")).unwrap_or(512),
+            multi_accept: events.flag("multi_accept"),
+            accept_mutex: events.flag("accept_mutex"),
+            accept_mutex_delay_ms: events.milliseconds("accept_mutex_delay"),
+            reuse_port: events.flag("reuse_port"),
+        }
+    }
+}
+
+impl ServerSettings {
+    /// Reads a server block (or what it inherits).
+    pub fn read(server: View<'_>) -> Self {
+        let (count, bytes) = server.buffers("large_client_header_buffers");
+        let (count, bytes) = (count as usize, bytes as usize);
+        let first = server.size("client_header_buffer_size") as usize;
+        Self {
+            client_header_timeout_ms: server.milliseconds("client_header_timeout"),
+            head_rules: HeadRules {
+                line_bytes_max: bytes.max(first),
+                head_bytes_max: first + count * bytes,
+                fields_max: usize::try_from(server.number("max_headers")).unwrap_or(usize::MAX),
+                invalid_fields: match server.flag("ignore_invalid_headers") {
+                    true => InvalidFields::Ignore,
+                    false => InvalidFields::Keep,
+                },
+                underscores: server.flag("underscores_in_headers"),
+                connect: false,
+            },
+            merge_slashes: server.flag("merge_slashes"),
+        }
+    }
+}

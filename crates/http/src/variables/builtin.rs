@@ -1,0 +1,657 @@
+//! The variables of the core, under nginx's names.
+
+use std::io::Write;
+
+use turnpike_lane::sys::socket::PeerAddress;
+use turnpike_wire::h1::{Framing, Known};
+
+use super::VariableRow;
+use crate::exchange::Exchange;
+
+/// The core's variables.
+pub const BUILTIN: &[VariableRow] = &[
+    changeable(
+        "args",
+        query,
+        set_query,
+        "The query of the request, as it is now.",
+    ),
+    row(
+        "binary_remote_addr",
+        binary_remote_addr,
+        "The client's address in 4 or 16 bytes.",
+    ),
+    row(
+        "body_bytes_sent",
+        body_bytes_sent,
+        "Bytes sent to the client without the head.",
+    ),
+    row("bytes_sent", bytes_sent, "Bytes sent to the client."),
+    row("connection", connection, "The connection's number."),
+    row(
+        "connection_requests",
+        connection_requests,
+        "Requests so far on the connection.",
+    ),
+    row(
+        "connection_time",
+        connection_time,
+        "Age of the connection in seconds.",
+    ),
+    row(
+        "content_length",
+        content_length,
+        "The request's Content-Length.",
+    ),
+    row("content_type", content_type, "The request's Content-Type."),
+    row("document_root", document_root, "The root in force."),
+    row("document_uri", path, "The path, as it is now."),
+    row("host", host, "The host asked for, else the server's name."),
+    row("hostname", hostname, "The machine's name."),
+    row("http_cookie", cookies, "All cookies of the request."),
+    row(
+        "http_x_forwarded_for",
+        forwarded_for,
+        "All X-Forwarded-For fields.",
+    ),
+    row(
+        "is_args",
+        is_args,
+        "A question mark where there is a query.",
+    ),
+    changeable(
+        "limit_rate",
+        limit_rate,
+        set_limit_rate,
+        "The response's rate limit.",
+    ),
+    row("msec", msec, "The time in seconds with milliseconds."),
+    row(
+        "nginx_version",
+        nginx_version,
+        "The version of nginx that is followed.",
+    ),
+    row("pid", pid, "The serving process's number."),
+    row(
+        "pipe",
+        pipe,
+        "`p` where the request was pipelined, else a dot.",
+    ),
+    changeable("query_string", query, set_query, "The same as `$args`."),
+    row(
+        "realpath_root",
+        realpath_root,
+        "The root with its links resolved.",
+    ),
+    row("remote_addr", remote_addr, "The client's address."),
+    row("remote_port", remote_port, "The client's port."),
+    row(
+        "remote_user",
+        remote_user,
+        "The user of Basic authentication.",
+    ),
+    row("request", request, "The request line."),
+    row(
+        "request_body",
+        request_body,
+        "The request's body, where it was read.",
+    ),
+    row(
+        "request_completion",
+        completion,
+        "`OK` where the whole answer was sent.",
+    ),
+    row(
+        "request_filename",
+        request_filename,
+        "The file that the path stands for.",
+    ),
+    row(
+        "request_id",
+        request_id,
+        "Sixteen random bytes in hexadecimal.",
+    ),
+    row("request_length", request_length, "Bytes of the request."),
+    row("request_method", request_method, "The request's method."),
+    row(
+        "request_port",
+        request_port,
+        "The port in the request's host.",
+    ),
+    row(
+        "request_time",
+        request_time,
+        "Time since the request's first byte, in seconds.",
+    ),
+    row(
+        "request_uri",
+        request_uri,
+        "The target as the client wrote it.",
+    ),
+    row(
+        "is_request_port",
+        is_request_port,
+        "A colon where the host has a port.",
+    ),
+    row("scheme", scheme, "`http` or `https`."),
+    row(
+        "sent_http_connection",
+        sent_connection,
+        "The Connection field of the answer.",
+    ),
+    row(
+        "sent_http_content_length",
+        sent_length,
+        "The Content-Length field of the answer.",
+    ),
+    row(
+        "sent_http_content_type",
+        sent_type,
+        "The Content-Type field of the answer.",
+    ),
+    row(
+        "sent_http_keep_alive",
+        sent_keep_alive,
+        "The Keep-Alive field of the answer.",
+    ),
+    row(
+        "sent_http_last_modified",
+        sent_modified,
+        "The Last-Modified field of the answer.",
+    ),
+    row(
+        "sent_http_location",
+        sent_location,
+        "The Location field of the answer.",
+    ),
+    row(
+        "sent_http_transfer_encoding",
+        sent_coding,
+        "The Transfer-Encoding field.",
+    ),
+    row("sent_http_etag", sent_etag, "The ETag field of the answer."),
+    row(
+        "server_addr",
+        server_addr,
+        "The address that the client connected to.",
+    ),
+    row("server_name", server_name, "The server block's first name."),
+    row(
+        "server_port",
+        server_port,
+        "The port that the client connected to.",
+    ),
+    row(
+        "server_protocol",
+        server_protocol,
+        "The request's protocol.",
+    ),
+    row("status", status, "The answer's status."),
+    row("time_iso8601", time_iso8601, "Local time in ISO 8601."),
+    row("time_local", time_local, "Local time as logs have it."),
+    row("uri", path, "The path, as it is now."),
+];
+
+const fn row(name: &'static str, get: super::Getter, summary: &'static str) -> VariableRow {
+    VariableRow {
+        name,
+        get,
+        set: None,
+        summary,
+    }
+}
+
+const fn changeable(
+    name: &'static str,
+    get: super::Getter,
+    set: super::Setter,
+    summary: &'static str,
+) -> VariableRow {
+    VariableRow {
+        name,
+        get,
+        set: Some(set),
+        summary,
+    }
+}
+
+/// Appends a number in decimal.
+pub fn append_number(out: &mut Vec<u8>, number: u64) {
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+}
+
+/// Appends milliseconds as seconds with three decimals.
+fn append_seconds(out: &mut Vec<u8>, milliseconds: u64) {
+    append_number(out, milliseconds / 1000);
+    let rest = milliseconds % 1000;
+    let digit = |divisor: u64| b'0' + (rest / divisor % 10) as u8;
+    out.extend_from_slice(&[b'.', digit(100), digit(10), digit(1)]);
+}
+
+fn number(out: &mut Vec<u8>, value: u64) -> bool {
+    append_number(out, value);
+    true
+}
+
+fn text(out: &mut Vec<u8>, value: &[u8]) -> bool {
+    out.extend_from_slice(value);
+    true
+}
+
+fn optional(out: &mut Vec<u8>, value: Option<&[u8]>) -> bool {
+    value.is_some_and(|value| text(out, value))
+}
+
+fn query(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    text(out, &exchange.query)
+}
+
+fn set_query(exchange: &mut Exchange, value: &[u8]) {
+    exchange.query.clear();
+    exchange.query.extend_from_slice(value);
+}
+
+fn binary_remote_addr(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    match exchange.client.peer.inet().map(|address| address.ip()) {
+        Some(std::net::IpAddr::V4(address)) => text(out, &address.octets()),
+        Some(std::net::IpAddr::V6(address)) => text(out, &address.octets()),
+        None => text(out, b"unix:"),
+    }
+}
+
+fn body_bytes_sent(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    number(out, exchange.body_bytes_sent())
+}
+
+fn bytes_sent(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    number(out, exchange.bytes_sent)
+}
+
+fn connection(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    number(out, exchange.client.serial)
+}
+
+fn connection_requests(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    number(out, exchange.client.requests)
+}
+
+fn connection_time(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    let now_ms = exchange.lane.clock.now_ms();
+    append_seconds(out, now_ms.saturating_sub(exchange.client.accepted_ms));
+    true
+}
+
+fn content_length(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    match exchange.head.framing {
+        Framing::Length(length) => number(out, length),
+        Framing::Chunked if exchange.body.is_finished() => {
+            number(out, exchange.body.bytes.len() as u64)
+        }
+        _ => optional(out, exchange.known_field(Known::ContentLength)),
+    }
+}
+
+fn content_type(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    optional(out, exchange.known_field(Known::ContentType))
+}
+
+fn document_root(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    exchange.location().settings.root.folder(exchange, out);
+    true
+}
+
+fn realpath_root(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    let mut folder = Vec::new();
+    document_root(exchange, &mut folder);
+    match std::fs::canonicalize(std::ffi::OsStr::from_bytes(&folder)) {
+        Ok(real) => text(out, &real.into_os_string().into_vec()),
+        Err(_) => false,
+    }
+}
+
+fn path(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    text(out, &exchange.path)
+}
+
+fn host(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    match exchange.host.is_empty() {
+        true => text(out, &exchange.server().name),
+        false => text(out, &exchange.host),
+    }
+}
+
+fn hostname(_: &Exchange, out: &mut Vec<u8>) -> bool {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    text(out, name.trim().as_bytes())
+}
+
+fn cookies(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    joined(exchange, b"cookie", b"; ", out)
+}
+
+fn forwarded_for(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    joined(exchange, b"x_forwarded_for", b", ", out)
+}
+
+fn is_args(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    text(out, if exchange.query.is_empty() { b"" } else { b"?" })
+}
+
+fn limit_rate(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    match exchange.limit_rate {
+        Some(rate) => number(out, rate),
+        None => match &exchange.location().settings.limit_rate {
+            Some(template) => {
+                template.evaluate(exchange, out);
+                true
+            }
+            None => number(out, 0),
+        },
+    }
+}
+
+fn set_limit_rate(exchange: &mut Exchange, value: &[u8]) {
+    let size = std::str::from_utf8(value)
+        .ok()
+        .and_then(turnpike_conf::value::size);
+    if size.is_some() {
+        exchange.limit_rate = size;
+    }
+}
+
+fn msec(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    append_seconds(out, exchange.lane.clock.unix_ms());
+    true
+}
+
+fn nginx_version(_: &Exchange, out: &mut Vec<u8>) -> bool {
+    text(out, crate::NGINX_VERSION.as_bytes())
+}
+
+fn pid(_: &Exchange, out: &mut Vec<u8>) -> bool {
+    number(out, u64::from(std::process::id()))
+}
+
+fn pipe(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    text(out, if exchange.head_start > 0 { b"p" } else { b"." })
+}
+
+fn remote_addr(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    match exchange.client.peer {
+        PeerAddress::Inet(address) => write!(out, "{}", address.ip()).is_ok(),
+        PeerAddress::Unix => text(out, b"unix:"),
+    }
+}
+
+fn remote_port(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    match exchange.client.peer {
+        PeerAddress::Inet(address) => number(out, u64::from(address.port())),
+        PeerAddress::Unix => text(out, b""),
+    }
+}
+
+fn remote_user(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    optional(
+        out,
+        exchange
+            .basic_credentials()
+            .as_ref()
+            .map(|(user, _)| user.as_slice()),
+    )
+}
+
+fn request(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    text(out, exchange.head.line.of(exchange.head_bytes()))
+}
+
+fn request_body(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    exchange.body.is_finished()
+        && !exchange.body.bytes.is_empty()
+        && text(out, &exchange.body.bytes)
+}
+
+fn completion(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    text(out, if exchange.completed { b"OK" } else { b"" })
+}
+
+fn request_filename(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    exchange.file_path(out);
+    true
+}
+
+fn request_id(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    let id = exchange.request_id.get().unwrap_or_else(|| {
+        let id = u128::from(exchange.lane.random()) << 64 | u128::from(exchange.lane.random());
+        exchange.request_id.set(Some(id));
+        id
+    });
+    write!(out, "{id:032x}").is_ok()
+}
+
+fn request_length(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    number(out, exchange.request_length + exchange.body.taken() as u64)
+}
+
+fn request_method(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    let method = exchange.method_name();
+    !method.is_empty() && text(out, method)
+}
+
+fn request_port(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    match exchange.head.host_port {
+        0 => text(out, b""),
+        port => number(out, u64::from(port)),
+    }
+}
+
+fn is_request_port(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    text(
+        out,
+        if exchange.head.host_port == 0 {
+            b""
+        } else {
+            b":"
+        },
+    )
+}
+
+fn request_time(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    let now_ms = exchange.lane.clock.now_ms();
+    append_seconds(out, now_ms.saturating_sub(exchange.started_ms));
+    true
+}
+
+fn request_uri(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    text(out, exchange.head.origin.of(exchange.head_bytes()))
+}
+
+fn scheme(_: &Exchange, out: &mut Vec<u8>) -> bool {
+    text(out, b"http")
+}
+
+fn sent_connection(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    match (exchange.response.status, exchange.keep_alive) {
+        (101, _) => text(out, b"upgrade"),
+        (_, true) => text(out, b"keep-alive"),
+        (_, false) => text(out, b"close"),
+    }
+}
+
+fn sent_keep_alive(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    match exchange.location().settings.keepalive_header_s {
+        Some(seconds) if exchange.keep_alive => {
+            out.extend_from_slice(b"timeout=");
+            number(out, seconds)
+        }
+        _ => false,
+    }
+}
+
+fn sent_length(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    exchange
+        .response
+        .content_length
+        .is_some_and(|length| number(out, length))
+}
+
+fn sent_type(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    let kind = &exchange.response.content_type;
+    !kind.is_empty() && text(out, kind)
+}
+
+fn sent_modified(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    let modified = exchange.response.last_modified;
+    modified.is_some_and(|modified| text(out, &turnpike_wire::date::format(modified)))
+}
+
+fn sent_location(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    let location = &exchange.response.location;
+    !location.is_empty() && text(out, location)
+}
+
+fn sent_coding(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    exchange.chunked && text(out, b"chunked")
+}
+
+fn sent_etag(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    let etag = &exchange.response.etag;
+    !etag.is_empty() && text(out, etag)
+}
+
+fn server_addr(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    match exchange.local_address() {
+        Some(address) => write!(out, "{}", address.ip()).is_ok(),
+        None => text(out, exchange.listen().address.to_string().as_bytes()),
+    }
+}
+
+fn server_name(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    text(out, &exchange.server().name)
+}
+
+fn server_port(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    match exchange.local_address() {
+        Some(address) => number(out, u64::from(address.port())),
+        None => text(out, b""),
+    }
+}
+
+fn server_protocol(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    let protocol = exchange.head.protocol.of(exchange.head_bytes());
+    text(
+        out,
+        if protocol.is_empty() {
+            b"HTTP/0.9"
+        } else {
+            protocol
+        },
+    )
+}
+
+fn status(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    let status = match (exchange.error_status, exchange.response.status) {
+        (0, 0) if exchange.head.version == turnpike_wire::h1::Version::Http09 => 9,
+        (0, status) | (status, _) => status,
+    };
+    write!(out, "{status:03}").is_ok()
+}
+
+fn time_iso8601(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    local_time(exchange, "%Y-%m-%dT%H:%M:%S%:z", out)
+}
+
+fn time_local(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    local_time(exchange, "%d/%b/%Y:%H:%M:%S %z", out)
+}
+
+fn local_time(exchange: &Exchange, format: &str, out: &mut Vec<u8>) -> bool {
+    let seconds = exchange.lane.clock.unix_seconds() as i64;
+    let Ok(instant) = jiff::Timestamp::from_second(seconds) else {
+        return false;
+    };
+    let local = instant.to_zoned(jiff::tz::TimeZone::system());
+    write!(out, "{}", local.strftime(format)).is_ok()
+}
+
+/// `$http_NAME`: all fields of that name, joined as nginx joins them.
+pub(super) fn request_field(exchange: &Exchange, name: &[u8], out: &mut Vec<u8>) -> bool {
+    joined(exchange, name, b", ", out)
+}
+
+fn joined(exchange: &Exchange, name: &[u8], separator: &[u8], out: &mut Vec<u8>) -> bool {
+    let bytes = exchange.head_bytes();
+    let mut found = false;
+    for field in &exchange.head.fields {
+        if !same_name(field.name.of(bytes), name) {
+            continue;
+        }
+        if found {
+            out.extend_from_slice(separator);
+        }
+        found = true;
+        out.extend_from_slice(field.value.of(bytes));
+    }
+    found
+}
+
+/// `$sent_http_NAME`.
+pub(super) fn response_field(exchange: &Exchange, name: &[u8], out: &mut Vec<u8>) -> bool {
+    let mut found = false;
+    for (own, value) in exchange.response.fields.iter() {
+        if same_name(own, name) {
+            if found {
+                out.extend_from_slice(b", ");
+            }
+            found = true;
+            out.extend_from_slice(value);
+        }
+    }
+    found
+}
+
+/// Whether a field's name is the variable's: case aside, underscores for hyphens.
+fn same_name(field: &[u8], variable: &[u8]) -> bool {
+    field.len() == variable.len()
+        && field.iter().zip(variable).all(|(left, right)| {
+            let left = if *left == b'-' {
+                b'_'
+            } else {
+                left.to_ascii_lowercase()
+            };
+            left == *right
+        })
+}
+
+/// `$arg_NAME`: the first argument of that name, case aside.
+pub(super) fn argument(exchange: &Exchange, name: &[u8], out: &mut Vec<u8>) -> bool {
+    let found = exchange.query.split(|byte| *byte == b'&').find_map(|pair| {
+        let equals = memchr::memchr(b'=', pair)?;
+        pair[..equals]
+            .eq_ignore_ascii_case(name)
+            .then(|| &pair[equals + 1..])
+    });
+    optional(out, found)
+}
+
+/// `$cookie_NAME`.
+pub(super) fn cookie(exchange: &Exchange, name: &[u8], out: &mut Vec<u8>) -> bool {
+    let bytes = exchange.head_bytes();
+    let fields = exchange
+        .head
+        .fields
+        .iter()
+        .filter(|field| field.known == Known::Cookie);
+    let found = fields.map(|field| field.value.of(bytes)).find_map(|value| {
+        value
+            .split(|byte| *byte == b';' || *byte == b',')
+            .find_map(|pair| {
+                let pair = pair.trim_ascii_start();
+                let equals = memchr::memchr(b'=', pair)?;
+                let own = pair[..equals].trim_ascii_end();
+                own.eq_ignore_ascii_case(name)
+                    .then(|| pair[equals + 1..].trim_ascii())
+            })
+    });
+    optional(out, found)
+}

@@ -1,0 +1,116 @@
+//! Text with variables in it, compiled once.
+
+use super::{VariableId, VariableTable};
+use crate::exchange::Exchange;
+
+/// A compiled text: what nginx calls a complex value.
+#[derive(Debug, Clone)]
+pub struct Template {
+    parts: Vec<Part>,
+    text: Box<[u8]>,
+}
+
+#[derive(Debug, Clone)]
+enum Part {
+    Text(Box<[u8]>),
+    Variable(VariableId),
+    Capture(usize),
+}
+
+impl Template {
+    /// Compiles `text`: `$name`, `${name}` and, for groups of the last match, `$1` to `$9`.
+    ///
+    /// # Errors
+    /// nginx's words for an empty or unclosed name.
+    pub fn compile(text: &[u8], variables: &mut VariableTable) -> Result<Self, String> {
+        let mut parts = Vec::new();
+        let mut literal = Vec::new();
+        let mut rest = text;
+        while let Some(dollar) = memchr::memchr(b'$', rest) {
+            literal.extend_from_slice(&rest[..dollar]);
+            let after = &rest[dollar + 1..];
+            let (part, used) = reference(after, text, variables)?;
+            if !literal.is_empty() {
+                parts.push(Part::Text(std::mem::take(&mut literal).into_boxed_slice()));
+            }
+            parts.push(part);
+            rest = &after[used..];
+        }
+        literal.extend_from_slice(rest);
+        if !literal.is_empty() {
+            parts.push(Part::Text(literal.into_boxed_slice()));
+        }
+        Ok(Self {
+            parts,
+            text: text.to_vec().into_boxed_slice(),
+        })
+    }
+
+    /// The value when no variable is in it.
+    pub fn constant(&self) -> Option<&[u8]> {
+        match self.parts.as_slice() {
+            [] => Some(&[]),
+            [Part::Text(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    /// As written.
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// Appends the value to `out`; variables without a value add nothing.
+    pub fn evaluate(&self, exchange: &Exchange, out: &mut Vec<u8>) {
+        for part in &self.parts {
+            match part {
+                Part::Text(text) => out.extend_from_slice(text),
+                Part::Variable(id) => {
+                    exchange.variable(*id, out);
+                }
+                Part::Capture(number) => {
+                    if let Some(group) = exchange.captures.borrow().group(*number) {
+                        out.extend_from_slice(group);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The value in a new buffer.
+    pub fn value(&self, exchange: &Exchange) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.evaluate(exchange, &mut out);
+        out
+    }
+}
+
+/// Reads what stands after a dollar sign; returns the part and the bytes used.
+fn reference(
+    after: &[u8],
+    whole: &[u8],
+    variables: &mut VariableTable,
+) -> Result<(Part, usize), String> {
+    if let Some(digit @ b'1'..=b'9') = after.first() {
+        return Ok((Part::Capture(usize::from(digit - b'0')), 1));
+    }
+    let braced = after.first() == Some(&b'{');
+    let name = if braced { &after[1..] } else { after };
+    let length = name
+        .iter()
+        .position(|byte| !(byte.is_ascii_alphanumeric() || *byte == b'_'))
+        .unwrap_or(name.len());
+    if braced && name.get(length) != Some(&b'}') {
+        let name = String::from_utf8_lossy(&name[..length]);
+        return Err(format!(
+            "the closing bracket in \"{name}\" variable is missing"
+        ));
+    }
+    if length == 0 {
+        let whole = String::from_utf8_lossy(whole);
+        return Err(format!("invalid variable name in \"{whole}\""));
+    }
+    let text = String::from_utf8_lossy(&name[..length]);
+    let id = variables.reference(&text);
+    Ok((Part::Variable(id), length + if braced { 2 } else { 0 }))
+}
