@@ -1,1 +1,36 @@
-//! Placeholder, filled by the commits that follow.
+//! HTTP for Turnpike: requests, responses, variables, the location tree, the phases, and the
+//! connections they come on.
+//!
+//! It knows how a request travels and what a configuration means for that; it names no handler:
+//! directive families live in a crate of their own and reach it through [`plan::Family`].
+
+pub mod base64;
+pub mod body;
+pub mod connection;
+pub mod counters;
+pub mod engine;
+pub mod exchange;
+pub mod lane;
+mod log;
+pub mod phase;
+pub mod plan;
+pub mod regex;
+pub mod response;
+pub mod settings;
+mod special;
+pub mod variables;
+
+pub use log::Quoted;
+
+/// The version of nginx whose behaviour is followed; tools compare it number by number.
+pub const NGINX_VERSION: &str = "1.31.4";
+
+/// What `Server` says with `server_tokens off`.
+pub const SERVER_NAME: &str = "nginx";
+
+/// What `Server` says with `server_tokens on`. Tools of nginx's users look for its name.
+pub const SERVER_NAME_VERSION: &str = "nginx/1.31.4";
+
+/// What `Server` says with `server_tokens build`.
+pub const SERVER_NAME_BUILD: &str =
+    concat!("nginx/1.31.4 (turnpike/", env!("CARGO_PKG_VERSION"), ")");

@@ -1,0 +1,233 @@
+//! The rest of an exchange that has to wait, as a future of its own.
+//!
+//! ```text
+//!  Waiting ──verdict──► Sending ──► discard the body ──► handed back (kept alive)
+//!                          │                     └─────► linger, close
+//! ```
+
+use std::io;
+use std::os::fd::AsFd;
+use std::rc::Rc;
+use std::time::Duration;
+
+use turnpike_lane::log::Level;
+use turnpike_lane::sys::socket_option;
+
+use super::stream::{Discarded, Stream};
+use super::transfer::{Sent, Transfer};
+use super::{Connection, Hand, head, transfer};
+use crate::engine::Outcome;
+use crate::exchange::{Action, Exchange};
+use crate::phase::Waiting;
+use crate::response::Body;
+use crate::settings::LingeringClose;
+
+/// Bytes that one driven connection may send before the others have their turn. Large enough that
+/// sendfile's cost is the copying, small enough that a slice takes well under a millisecond.
+const SLICE_BYTES: u64 = 512 * 1024;
+
+/// Shortest pause of a rate-limited response, in milliseconds; nginx's timers are as coarse.
+const RATE_PAUSE_MS_MIN: u64 = 1;
+
+/// Where a driven exchange goes on.
+pub(super) enum Stage {
+    /// A handler waits.
+    Waiting(Box<dyn Waiting>),
+    /// A response is to be sent from its beginning.
+    Answer,
+    /// A response is partly sent.
+    Sending(Transfer),
+    /// The response is sent; the rest of the request body is not read yet.
+    Discard,
+    /// All is said; what the client still sends is read for a while.
+    Linger,
+}
+
+/// Drives an exchange to its end and hands the connection back.
+pub(super) async fn drive(
+    connection: Connection,
+    mut exchange: Box<Exchange>,
+    stage: Stage,
+    hand: Rc<Hand>,
+) {
+    let Connection {
+        socket,
+        client,
+        no_delay,
+        plan,
+    } = connection;
+    let mut stream = match Stream::new(socket) {
+        Ok(stream) => stream,
+        Err(error) => {
+            exchange.log(
+                Level::Crit,
+                format_args!("connection cannot be driven: {error}"),
+            );
+            hand.give_back(None, exchange);
+            return;
+        }
+    };
+    let kept = to_the_end(&mut exchange, &mut stream, stage).await;
+    let socket = stream.into_socket();
+    let connection = Connection {
+        socket,
+        client,
+        no_delay,
+        plan,
+    };
+    hand.give_back(kept.then_some(connection), exchange);
+}
+
+/// Whether the connection may be used again.
+async fn to_the_end(exchange: &mut Exchange, stream: &mut Stream, mut stage: Stage) -> bool {
+    loop {
+        stage = match stage {
+            Stage::Waiting(waiting) => {
+                let verdict = waiting.run(exchange, stream).await;
+                match exchange.resume(verdict) {
+                    Outcome::Respond => Stage::Answer,
+                    Outcome::Wait(next) => Stage::Waiting(next),
+                    Outcome::Close => {
+                        exchange.log_access();
+                        return false;
+                    }
+                }
+            }
+            Stage::Answer => {
+                if !transfer::inline_small_file(exchange) {
+                    exchange.log(
+                        Level::Alert,
+                        format_args!("file was truncated while it was sent"),
+                    );
+                    exchange.log_access();
+                    return false;
+                }
+                let chunked = head::write(exchange);
+                Stage::Sending(Transfer::new(chunked))
+            }
+            Stage::Sending(transfer) => {
+                exchange.action.set(Action::Sending);
+                let sent = send_all(exchange, stream, transfer).await;
+                if let Err(error) = &sent {
+                    failed(exchange, stream, error);
+                }
+                exchange.log_access();
+                if sent.is_err() {
+                    return false;
+                }
+                if exchange.keep_alive && exchange.body.is_finished() {
+                    return true;
+                }
+                if exchange.keep_alive {
+                    Stage::Discard
+                } else {
+                    Stage::Linger
+                }
+            }
+            Stage::Discard => match stream.discard_body(exchange).await {
+                Discarded::Whole => return true,
+                Discarded::Broken => return false,
+            },
+            Stage::Linger => {
+                linger(exchange, stream).await;
+                return false;
+            }
+        }
+    }
+}
+
+async fn linger(exchange: &mut Exchange, stream: &Stream) {
+    let settings = &exchange.plan.location(exchange.location).settings;
+    let wanted = match settings.lingering_close {
+        LingeringClose::Off => false,
+        LingeringClose::Always => true,
+        LingeringClose::On => exchange.has_unread_input(),
+    };
+    if wanted {
+        exchange.action.set(Action::ClosingLingering);
+        stream
+            .linger(settings.lingering_time_ms, settings.lingering_timeout_ms)
+            .await;
+    }
+}
+
+/// Sends the whole response, as fast as its rate limit allows.
+async fn send_all(
+    exchange: &mut Exchange,
+    stream: &Stream,
+    mut transfer: Transfer,
+) -> io::Result<()> {
+    let plan = exchange.plan.clone();
+    let timeout_ms = plan.location(exchange.location).settings.send_timeout_ms;
+    let rate = exchange.rate_limit();
+    let started_ms = exchange.lane.clock.now_ms();
+    loop {
+        let budget = match &rate {
+            None => SLICE_BYTES,
+            Some(rate) => {
+                let elapsed_ms = exchange.lane.clock.now_ms().saturating_sub(started_ms);
+                match rate.allowed(elapsed_ms).saturating_sub(exchange.bytes_sent) {
+                    0 => {
+                        let pause_ms = rate.pause_ms(exchange.bytes_sent, elapsed_ms);
+                        let pause = Duration::from_millis(pause_ms.max(RATE_PAUSE_MS_MIN));
+                        tokio::time::sleep(pause).await;
+                        exchange.lane.clock.update();
+                        continue;
+                    }
+                    allowed => allowed.min(SLICE_BYTES),
+                }
+            }
+        };
+        match stream
+            .send(&mut transfer, exchange, budget, timeout_ms)
+            .await?
+        {
+            Sent::All => return Ok(()),
+            Sent::Slice | Sent::Blocked => tokio::task::yield_now().await,
+            Sent::WantsPiece => next_piece(exchange, &mut transfer).await?,
+        }
+    }
+}
+
+/// Makes the next piece of a streamed body and frames it.
+async fn next_piece(exchange: &mut Exchange, transfer: &mut Transfer) -> io::Result<()> {
+    let mut piece = std::mem::take(&mut exchange.response.text);
+    piece.clear();
+    let more = match &mut exchange.response.body {
+        Body::Stream(stream) => stream.next(&mut piece).await?,
+        _ => false,
+    };
+    let out = &mut exchange.output;
+    out.clear();
+    if transfer.chunked && !piece.is_empty() {
+        turnpike_wire::h1::write_chunk_head(out, piece.len() as u64);
+        out.extend_from_slice(&piece);
+        out.extend_from_slice(b"\r\n");
+    } else {
+        out.extend_from_slice(&piece);
+    }
+    if !more {
+        transfer.ended = true;
+        if transfer.chunked {
+            out.extend_from_slice(turnpike_wire::h1::LAST_CHUNK);
+        }
+    }
+    exchange.response.text = piece;
+    transfer.piece_ready();
+    Ok(())
+}
+
+/// Says why a response was cut short, and resets the connection where it is asked for.
+fn failed(exchange: &Exchange, stream: &Stream, error: &io::Error) {
+    if error.kind() == io::ErrorKind::TimedOut {
+        exchange.log(
+            Level::Info,
+            format_args!("client timed out (110: Connection timed out)"),
+        );
+        if exchange.location().settings.reset_timedout_connection {
+            let _ = socket_option::set_reset_on_close(stream.as_fd());
+        }
+        return;
+    }
+    super::log_send_error(exchange, error);
+}

@@ -1,0 +1,142 @@
+//! The response head on the wire: nginx's fields in nginx's order.
+
+use turnpike_wire::date;
+use turnpike_wire::h1::{self as writer, Version, reason_phrase};
+
+use crate::exchange::Exchange;
+use crate::response::Body;
+use crate::settings::ServerTokens;
+use crate::{SERVER_NAME, SERVER_NAME_BUILD, SERVER_NAME_VERSION};
+
+/// Writes the head of the exchange's response into its output, and settles what only the head can
+/// settle: whether the body is chunked and whether the connection is kept.
+///
+/// Returns whether the body is to be sent chunked.
+pub(super) fn write(exchange: &mut Exchange) -> bool {
+    let mut out = std::mem::take(&mut exchange.output);
+    out.clear();
+    if exchange.response.status < 300 && exchange.take_expect() {
+        out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+    }
+    let chunked = settle_framing(exchange);
+    exchange.chunked = chunked;
+    if exchange.head.version != Version::Http09 {
+        status_and_server(exchange, &mut out);
+        entity(exchange, &mut out);
+        connection(exchange, chunked, &mut out);
+        let response = &exchange.response;
+        if !response.etag.is_empty() {
+            writer::field(&mut out, "ETag", &response.etag);
+        }
+        for (name, value) in response.fields.iter() {
+            for part in [name, b": ", value, b"\r\n"] {
+                out.extend_from_slice(part);
+            }
+        }
+        writer::end(&mut out);
+    }
+    exchange.head_bytes_sent = out.len() as u64;
+    exchange.output = out;
+    chunked
+}
+
+/// A body of unknown length is chunked for HTTP/1.1, else it ends with the connection.
+fn settle_framing(exchange: &mut Exchange) -> bool {
+    if exchange.head.version == Version::Http09 {
+        exchange.keep_alive = false;
+        return false;
+    }
+    let response = &exchange.response;
+    let streamed = matches!(response.body, Body::Stream(_));
+    if response.content_length.is_some() || !streamed || matches!(response.status, 204 | 304) {
+        return false;
+    }
+    let settings = &exchange.location().settings;
+    if exchange.head.version == Version::Http11 && settings.chunked_transfer_encoding {
+        return true;
+    }
+    exchange.keep_alive = false;
+    false
+}
+
+fn status_and_server(exchange: &Exchange, out: &mut Vec<u8>) {
+    let status = exchange.response.status;
+    let name = match exchange.location().settings.server_tokens {
+        ServerTokens::On => SERVER_NAME_VERSION,
+        ServerTokens::Off => SERVER_NAME,
+        ServerTokens::Build => SERVER_NAME_BUILD,
+    };
+    writer::status_line(out, Version::Http11, status, reason_phrase(status));
+    let fields = &exchange.response.fields;
+    if fields.is_empty() || fields.values(b"Server").next().is_none() {
+        writer::field(out, "Server", name.as_bytes());
+    }
+    if fields.is_empty() || fields.values(b"Date").next().is_none() {
+        writer::field(out, "Date", &exchange.lane.clock.http_date());
+    }
+}
+
+fn entity(exchange: &Exchange, out: &mut Vec<u8>) {
+    let response = &exchange.response;
+    if !response.content_type.is_empty() {
+        writer::field(out, "Content-Type", &response.content_type);
+    }
+    if let Some(length) = response.content_length
+        && !matches!(response.status, 204 | 304)
+    {
+        writer::number_field(out, "Content-Length", length);
+    }
+    if let Some(modified) = response.last_modified {
+        writer::field(out, "Last-Modified", &date::format(modified));
+    }
+    if !response.location.is_empty() {
+        out.extend_from_slice(b"Location: ");
+        location(exchange, out);
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+fn connection(exchange: &Exchange, chunked: bool, out: &mut Vec<u8>) {
+    if chunked {
+        writer::field(out, "Transfer-Encoding", b"chunked");
+    }
+    if exchange.response.status == 101 {
+        writer::field(out, "Connection", b"upgrade");
+        return;
+    }
+    if !exchange.keep_alive {
+        writer::field(out, "Connection", b"close");
+        return;
+    }
+    writer::field(out, "Connection", b"keep-alive");
+    if let Some(seconds) = exchange.location().settings.keepalive_header_s {
+        out.extend_from_slice(b"Keep-Alive: timeout=");
+        crate::variables::append_number(out, seconds);
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// Location with scheme, host and port, where it is a path and `absolute_redirect` asks for them.
+fn location(exchange: &Exchange, out: &mut Vec<u8>) {
+    let settings = &exchange.location().settings;
+    let value = &exchange.response.location;
+    if !value.starts_with(b"/") || !settings.absolute_redirect {
+        out.extend_from_slice(value);
+        return;
+    }
+    out.extend_from_slice(b"http://");
+    let local = exchange.local_address();
+    if settings.server_name_in_redirect {
+        out.extend_from_slice(&exchange.server().name);
+    } else if !exchange.host.is_empty() {
+        out.extend_from_slice(&exchange.host);
+    } else if let Some(local) = local {
+        out.extend_from_slice(local.ip().to_string().as_bytes());
+    }
+    let port = local.map_or(0, |local| local.port());
+    if settings.port_in_redirect && port != 0 && port != 80 {
+        out.push(b':');
+        crate::variables::append_number(out, u64::from(port));
+    }
+    out.extend_from_slice(value);
+}

@@ -1,0 +1,276 @@
+//! HTTP/1 connections of a lane.
+//!
+//! ```text
+//!             accept ─► optimistic first transaction ─┐
+//!                                                     ▼
+//!   ┌─► parked (a slab entry: first bytes, rest of a head, next request)
+//!   │        │ readable
+//!   │        ▼
+//!   │   served in the turn: parse, run, send ──────────► closed
+//!   │        │ must wait
+//!   │        ▼
+//!   └── driven (a future: slow client, body, rate limit, upstream) ──► lingers, closed
+//! ```
+//!
+//! A connection is moved by value between these: none of them shares it with another.
+
+mod commands;
+mod driven;
+mod head;
+mod parked;
+mod rate;
+mod request;
+mod serve;
+mod stream;
+mod transfer;
+
+use std::cell::RefCell;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use slab::Slab;
+use tokio::sync::Notify;
+use turnpike_lane::log::Level;
+use turnpike_lane::lot::{Lot, Mailbox, Residents};
+use turnpike_lane::sys::socket::PeerAddress;
+
+pub use commands::{Apply, Command};
+pub use stream::Stream;
+
+use crate::exchange::{Client, Exchange};
+use crate::lane::{LanePlan, LaneShared};
+use crate::plan::ListenIndex;
+use parked::Parked;
+
+/// Idle connections closed at a time to make room; nginx's number. One at a time would repeat the
+/// search for every new connection of a burst.
+const ROOM_CONNECTIONS_MAX: usize = 32;
+
+/// A connection between two of its states.
+struct Connection {
+    socket: OwnedFd,
+    client: Client,
+    /// Whether Nagle's algorithm was switched off.
+    no_delay: bool,
+    /// The plan of its gate; replaced at the next request after a reload.
+    plan: Rc<LanePlan>,
+}
+
+/// What driven connections hand back.
+struct Hand {
+    returned: RefCell<Vec<(Option<Connection>, Box<Exchange>)>>,
+    notify: Rc<Notify>,
+}
+
+/// The connections of one lane.
+pub struct Connections {
+    lane: Rc<LaneShared>,
+    plan: Rc<LanePlan>,
+    mailbox: Arc<Mailbox<Command>>,
+    parked: Slab<Option<Parked>>,
+    /// Where the search for idle connections goes on.
+    room_cursor: usize,
+    driven: usize,
+    hand: Rc<Hand>,
+    ending: Ending,
+}
+
+/// Whether the lane goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    /// It serves.
+    No,
+    /// It finishes what was begun; at the deadline (0: never) the rest is cut.
+    Draining {
+        /// In the lane's monotonic milliseconds.
+        deadline_ms: u64,
+    },
+    /// It ends now.
+    Now,
+}
+
+impl Connections {
+    /// No connections yet.
+    pub fn new(lane: Rc<LaneShared>, plan: Rc<LanePlan>, mailbox: Arc<Mailbox<Command>>) -> Self {
+        let hand = Rc::new(Hand {
+            returned: RefCell::default(),
+            notify: Rc::new(Notify::new()),
+        });
+        Self {
+            lane,
+            plan,
+            mailbox,
+            parked: Slab::new(),
+            room_cursor: 0,
+            driven: 0,
+            hand,
+            ending: Ending::No,
+        }
+    }
+
+    /// Notified when a driven connection is handed back.
+    pub fn returned(&self) -> Rc<Notify> {
+        self.hand.notify.clone()
+    }
+
+    fn close(&self, connection: Connection) {
+        self.lane.counters.active.sub();
+        drop(connection);
+    }
+
+    /// Writes what concerns no connection to the error log of the first server.
+    fn report(&self, message: std::fmt::Arguments<'_>) {
+        if let Some(listen) = self.plan.listens.first() {
+            let root = self.plan.server(listen.default_server).root;
+            self.plan
+                .location(root)
+                .error_log
+                .event(Level::Warn, message);
+        }
+    }
+
+    fn exchange(&self, connection: &Connection) -> Box<Exchange> {
+        self.lane.exchange(&connection.plan, &connection.client)
+    }
+}
+
+impl Hand {
+    fn give_back(&self, connection: Option<Connection>, exchange: Box<Exchange>) {
+        self.returned.borrow_mut().push((connection, exchange));
+        self.notify.notify_one();
+    }
+}
+
+impl Residents for Connections {
+    fn accepted(&mut self, lot: &mut Lot, gate: u32, socket: OwnedFd, peer: PeerAddress) {
+        let counters = &self.lane.counters;
+        counters.accepted.add();
+        counters.handled.add();
+        counters.active.add();
+        let client = Client {
+            serial: self.lane.next_serial(),
+            peer,
+            listen: ListenIndex(gate),
+            descriptor: socket.as_raw_fd(),
+            requests: 0,
+            accepted_ms: lot.clock.now_ms(),
+        };
+        let plan = self.plan.clone();
+        self.first_transaction(
+            lot,
+            Connection {
+                socket,
+                client,
+                no_delay: false,
+                plan,
+            },
+        );
+    }
+
+    fn ready(&mut self, lot: &mut Lot, token: u32) {
+        self.parked_ready(lot, token);
+    }
+
+    fn due(&mut self, lot: &mut Lot, token: u32) {
+        self.parked_due(lot, token);
+    }
+
+    fn turn_ended(&mut self, lot: &mut Lot) {
+        loop {
+            let Some((connection, exchange)) = self.hand.returned.borrow_mut().pop() else {
+                break;
+            };
+            self.driven -= 1;
+            self.lane.counters.writing.set(self.driven as u64);
+            match connection {
+                Some(connection) => self.taken_back(lot, connection, exchange),
+                None => {
+                    self.lane.counters.active.sub();
+                    self.lane.recycle(exchange);
+                }
+            }
+        }
+    }
+
+    fn tick(&mut self, lot: &mut Lot) {
+        self.plan.tick(lot.clock.now_ms());
+        self.count_waiting();
+    }
+
+    fn commands(&mut self, lot: &mut Lot) {
+        self.obey(lot);
+    }
+
+    fn connections(&self) -> usize {
+        self.parked.len() + self.driven
+    }
+
+    fn driven(&self) -> usize {
+        self.driven
+    }
+
+    fn make_room(&mut self, lot: &mut Lot) -> bool {
+        let closed = self.close_idle(lot, ROOM_CONNECTIONS_MAX);
+        if closed > 0 {
+            for _ in 0..closed {
+                self.lane.counters.made_room.add();
+            }
+            let most = self.plan.events.connections_max;
+            self.report(format_args!(
+                "{most} worker_connections are not enough, {closed} idle ones were closed"
+            ));
+        }
+        closed > 0
+    }
+
+    fn accept_failed(&mut self, _lot: &mut Lot, gate: u32, error: &io::Error) {
+        let listen = self.plan.listen(ListenIndex(gate));
+        let root = self.plan.server(listen.default_server).root;
+        let log = &self.plan.location(root).error_log;
+        log.event(Level::Crit, format_args!("accept4() failed ({error})"));
+    }
+
+    fn finished(&self) -> bool {
+        match self.ending {
+            Ending::No => false,
+            Ending::Draining { deadline_ms } => {
+                let late = deadline_ms > 0 && self.lane.clock.now_ms() >= deadline_ms;
+                self.connections() == 0 || late
+            }
+            Ending::Now => true,
+        }
+    }
+}
+
+impl Exchange {
+    /// Lets the location's loggers write the exchange down; called once, at its end.
+    fn log_access(&mut self) {
+        let plan = self.plan.clone();
+        self.phase = crate::phase::Phase::Log;
+        for logger in plan.location(self.location).loggers() {
+            logger.log(self);
+        }
+    }
+
+    /// Whether the client sent more than was read as requests.
+    fn has_unread_input(&self) -> bool {
+        let end = self.head_start + self.head.head_len + self.body.taken();
+        !self.body.is_finished() || self.input.len() > end
+    }
+}
+
+/// A client that went away is no error of ours, unless the kernel says something unusual.
+fn log_send_error(exchange: &Exchange, error: &io::Error) {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => exchange.log(
+            Level::Alert,
+            format_args!("file was truncated while it was sent to the client"),
+        ),
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
+            exchange.log(Level::Info, format_args!("send() failed ({error})"));
+        }
+        _ => exchange.log(Level::Alert, format_args!("send() failed ({error})")),
+    }
+}

@@ -1,0 +1,372 @@
+//! Parked connections: what they wait for, and what happens when it comes, or does not in time.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::rc::Rc;
+
+use turnpike_lane::log::Level;
+use turnpike_lane::lot::Lot;
+use turnpike_lane::sys::socket_option;
+
+use super::serve::receive;
+use super::{Connection, Connections};
+use crate::exchange::{Action, Exchange};
+use crate::lane::LanePlan;
+use crate::plan::ListenIndex;
+
+/// Bytes of a head that are collected without a look at them while no line ends; nginx's smallest
+/// usual limit on a line, past which the answer may be 414 or 400.
+const UNPARSED_BYTES_MAX: usize = 1024;
+
+/// A parked connection. Idle ones are many, so what only a half-read head needs is boxed.
+pub(super) struct Parked {
+    connection: Connection,
+    waits_for: Await,
+    /// 0: waits for ever.
+    deadline_ms: u64,
+}
+
+/// What a parked connection waits for.
+pub(super) enum Await {
+    /// Its first bytes.
+    First,
+    /// The rest of a head.
+    Rest(Box<Half>),
+    /// Its next request.
+    Idle {
+        /// How long, in milliseconds.
+        timeout_ms: u64,
+    },
+}
+
+/// A head of which a part has come. The exchange itself goes back to the pool, so that a slow
+/// client holds no more than what it sent.
+pub(super) struct Half {
+    input: Vec<u8>,
+    started_ms: u64,
+}
+
+impl Connections {
+    /// Parks a connection, at the place it had or at a new one.
+    pub(super) fn park(
+        &mut self,
+        lot: &mut Lot,
+        token: Option<u32>,
+        connection: Connection,
+        waits_for: Await,
+    ) {
+        let now_ms = lot.clock.now_ms();
+        let timeout_ms = match &waits_for {
+            Await::Idle { timeout_ms } => *timeout_ms,
+            Await::First | Await::Rest(_) => self.header_timeout_ms(&connection),
+        };
+        let since_ms = match &waits_for {
+            Await::Rest(half) => half.started_ms,
+            _ => now_ms,
+        };
+        let deadline_ms = if timeout_ms == 0 {
+            0
+        } else {
+            since_ms + timeout_ms
+        };
+        let parked = Parked {
+            connection,
+            waits_for,
+            deadline_ms,
+        };
+        let token = match token {
+            Some(token) => token,
+            None => {
+                let token = self.parked.insert(None) as u32;
+                if let Err(error) = lot.watch(parked.connection.socket.as_fd(), token) {
+                    self.parked.remove(token as usize);
+                    self.watch_failed(parked.connection, &error);
+                    return;
+                }
+                token
+            }
+        };
+        // A deadline that only moves on is left where it is in the wheel. That of a head may be
+        // earlier than the keep-alive deadline before it.
+        let earlier = matches!(parked.waits_for, Await::Rest(_)) || !lot.wheel.contains(token);
+        if deadline_ms > 0 && earlier {
+            lot.wheel.insert(token, deadline_ms);
+        }
+        self.parked[token as usize] = Some(parked);
+    }
+
+    fn watch_failed(&self, connection: Connection, error: &io::Error) {
+        let exchange = self.exchange(&connection);
+        exchange.log(Level::Alert, format_args!("epoll_ctl() failed ({error})"));
+        self.lane.recycle(exchange);
+        self.close(connection);
+    }
+
+    /// Gives a place up; the socket is unwatched by its closing, or by the caller.
+    pub(super) fn unpark(&mut self, lot: &mut Lot, token: Option<u32>) {
+        if let Some(token) = token {
+            self.parked.remove(token as usize);
+            lot.wheel.remove(token);
+        }
+    }
+
+    /// Parks a connection whose head is not whole.
+    pub(super) fn wait_for_rest(
+        &mut self,
+        lot: &mut Lot,
+        token: Option<u32>,
+        connection: Connection,
+        mut exchange: Box<Exchange>,
+    ) {
+        let input = exchange.input.split_off(exchange.head_start);
+        let half = Half {
+            input,
+            started_ms: exchange.started_ms,
+        };
+        self.lane.recycle(exchange);
+        self.park(lot, token, connection, Await::Rest(Box::new(half)));
+    }
+
+    pub(super) fn parked_ready(&mut self, lot: &mut Lot, token: u32) {
+        let Some(slot) = self.parked.get_mut(token as usize) else {
+            return;
+        };
+        let Some(Parked {
+            connection,
+            waits_for,
+            deadline_ms,
+        }) = slot.take()
+        else {
+            return;
+        };
+        let mut exchange = self.exchange(&connection);
+        let mut started_ms = None;
+        if let Await::Rest(half) = &waits_for {
+            exchange.input.extend_from_slice(&half.input);
+            started_ms = Some(half.started_ms);
+        }
+        match receive(&connection, &mut exchange) {
+            Ok(0) => self.went_away(lot, token, connection, exchange, &waits_for),
+            Ok(received) => {
+                if let Await::Rest(half) = waits_for
+                    && !may_end_line(&exchange.input, received)
+                {
+                    let input = std::mem::take(&mut exchange.input);
+                    self.lane.recycle(exchange);
+                    let half = Half { input, ..*half };
+                    self.park(lot, Some(token), connection, Await::Rest(Box::new(half)));
+                    return;
+                }
+                self.serve(lot, Some(token), connection, exchange, started_ms);
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.lane.recycle(exchange);
+                self.parked[token as usize] = Some(Parked {
+                    connection,
+                    waits_for,
+                    deadline_ms,
+                });
+            }
+            Err(error) => {
+                exchange.action.set(waits_for.action());
+                let level = match error.kind() {
+                    io::ErrorKind::ConnectionReset => Level::Info,
+                    _ => Level::Alert,
+                };
+                exchange.log(level, format_args!("recv() failed ({error})"));
+                self.lane.recycle(exchange);
+                self.unpark(lot, Some(token));
+                self.close(connection);
+            }
+        }
+    }
+
+    /// The client closed: silently between requests, with a line in the middle of one.
+    fn went_away(
+        &mut self,
+        lot: &mut Lot,
+        token: u32,
+        connection: Connection,
+        exchange: Box<Exchange>,
+        waits_for: &Await,
+    ) {
+        if let Await::Rest(_) = waits_for {
+            exchange.action.set(Action::ReadingHeaders);
+            exchange.log(
+                Level::Info,
+                format_args!("client prematurely closed connection"),
+            );
+        }
+        self.lane.recycle(exchange);
+        self.unpark(lot, Some(token));
+        self.close(connection);
+    }
+
+    pub(super) fn parked_due(&mut self, lot: &mut Lot, token: u32) {
+        let Some(Some(parked)) = self.parked.get(token as usize) else {
+            return;
+        };
+        let deadline_ms = parked.deadline_ms;
+        if deadline_ms == 0 {
+            return;
+        }
+        if deadline_ms > lot.clock.now_ms() {
+            lot.wheel.insert(token, deadline_ms);
+            return;
+        }
+        let Some(parked) = self.parked.remove(token as usize) else {
+            return;
+        };
+        let Parked {
+            connection,
+            waits_for,
+            ..
+        } = parked;
+        if let Await::Rest(half) = &waits_for {
+            self.head_timed_out(&connection, half);
+        }
+        self.close(connection);
+    }
+
+    /// A head that did not come whole in time: logged as 408, closed without an answer, as nginx
+    /// does it.
+    fn head_timed_out(&self, connection: &Connection, half: &Half) {
+        let mut exchange = self.exchange(connection);
+        exchange.input.extend_from_slice(&half.input);
+        exchange.begin_request();
+        exchange.started_ms = half.started_ms;
+        let _ = super::request::read(&mut exchange);
+        exchange.action.set(Action::ReadingHeaders);
+        exchange.log(
+            Level::Info,
+            format_args!("client timed out (110: Connection timed out)"),
+        );
+        if exchange.location().settings.reset_timedout_connection {
+            let _ = socket_option::set_reset_on_close(connection.socket.as_fd());
+        }
+        exchange.response.status = 408;
+        exchange.log_access();
+        self.lane.recycle(exchange);
+    }
+
+    /// Closes up to `most` connections that wait for nothing but their next request.
+    pub(super) fn close_idle(&mut self, lot: &mut Lot, most: usize) -> usize {
+        let capacity = self.parked.capacity();
+        let mut closed = 0;
+        for step in 0..capacity {
+            if closed == most {
+                break;
+            }
+            let index = (self.room_cursor + step) % capacity;
+            let idle = matches!(
+                self.parked.get(index),
+                Some(Some(Parked {
+                    waits_for: Await::Idle { .. },
+                    ..
+                }))
+            );
+            if idle && let Some(parked) = self.parked.remove(index) {
+                lot.wheel.remove(index as u32);
+                self.close(parked.connection);
+                closed += 1;
+                self.room_cursor = index + 1;
+            }
+        }
+        closed
+    }
+
+    /// Closes everything that has sent nothing of a request.
+    pub(super) fn close_waiting(&mut self, lot: &mut Lot) {
+        let waiting: Vec<usize> = self
+            .parked
+            .iter()
+            .filter(|(_, parked)| {
+                matches!(
+                    parked,
+                    Some(Parked {
+                        waits_for: Await::Idle { .. } | Await::First,
+                        ..
+                    })
+                )
+            })
+            .map(|(index, _)| index)
+            .collect();
+        for index in waiting {
+            if let Some(parked) = self.parked.remove(index) {
+                lot.wheel.remove(index as u32);
+                self.close(parked.connection);
+            }
+        }
+    }
+
+    /// Counts for `stub_status`: connections that read a head, and idle ones.
+    pub(super) fn count_waiting(&self) {
+        let idle = self
+            .parked
+            .iter()
+            .filter(|(_, parked)| {
+                matches!(
+                    parked,
+                    Some(Parked {
+                        waits_for: Await::Idle { .. },
+                        ..
+                    })
+                )
+            })
+            .count();
+        self.lane.counters.waiting.set(idle as u64);
+        self.lane
+            .counters
+            .reading
+            .set((self.parked.len() - idle) as u64);
+    }
+
+    /// Takes up the present plan at the start of a request, where the gate is still in it. A
+    /// connection whose gate is gone is served by its old plan, and closed after that.
+    pub(super) fn take_plan(&self, connection: &mut Connection, exchange: &mut Exchange) {
+        if Rc::ptr_eq(&connection.plan, &self.plan) {
+            return;
+        }
+        if let Some(listen) = same_listen(&connection.plan, connection.client.listen, &self.plan) {
+            connection.client.listen = listen;
+            connection.plan = self.plan.clone();
+            exchange.client = connection.client;
+            exchange.plan = self.plan.clone();
+        }
+    }
+
+    fn header_timeout_ms(&self, connection: &Connection) -> u64 {
+        let plan = &connection.plan;
+        let listen = plan.listen(connection.client.listen);
+        plan.server(listen.default_server)
+            .settings
+            .client_header_timeout_ms
+    }
+}
+
+impl Await {
+    fn action(&self) -> Action {
+        match self {
+            Self::First => Action::WaitingForRequest,
+            Self::Rest(_) => Action::ReadingHeaders,
+            Self::Idle { .. } => Action::KeepAlive,
+        }
+    }
+}
+
+/// Whether the head is worth parsing again: a line may have ended, or be too long. A client that
+/// sends byte by byte so costs no more than the lines it sends.
+fn may_end_line(input: &[u8], received: usize) -> bool {
+    let fresh = &input[input.len() - received..];
+    memchr::memchr(b'\n', fresh).is_some() || input.len() >= UNPARSED_BYTES_MAX
+}
+
+/// The gate of the same address in another plan.
+fn same_listen(old: &LanePlan, index: ListenIndex, new: &LanePlan) -> Option<ListenIndex> {
+    let address = &old.listen(index).address;
+    let position = new
+        .listens
+        .iter()
+        .position(|listen| listen.address == *address)?;
+    Some(ListenIndex(position as u32))
+}

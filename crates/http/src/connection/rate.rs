@@ -1,0 +1,73 @@
+//! `limit_rate` and `limit_rate_after`.
+
+use crate::exchange::Exchange;
+use crate::variables::Template;
+
+/// A response's limit.
+pub(super) struct RateLimit {
+    bytes_per_second: u64,
+    /// Bytes at full speed first.
+    after: u64,
+}
+
+impl RateLimit {
+    /// Bytes that may have been sent so long after the start.
+    pub(super) fn allowed(&self, elapsed_ms: u64) -> u64 {
+        // One second's worth is allowed at once, as nginx does it.
+        let credit = u128::from(self.bytes_per_second) * u128::from(elapsed_ms + 1000) / 1000;
+        self.after
+            .saturating_add(u64::try_from(credit).unwrap_or(u64::MAX))
+    }
+
+    /// How long until another byte is allowed, in milliseconds.
+    pub(super) fn pause_ms(&self, sent: u64, elapsed_ms: u64) -> u64 {
+        let over = sent.saturating_sub(self.after) + 1;
+        let due_ms = u128::from(over) * 1000 / u128::from(self.bytes_per_second.max(1));
+        (u64::try_from(due_ms).unwrap_or(u64::MAX)).saturating_sub(elapsed_ms + 1000)
+    }
+}
+
+impl Exchange {
+    /// The rate limit of the response, if it has one.
+    pub(super) fn rate_limit(&self) -> Option<RateLimit> {
+        let settings = &self.location().settings;
+        let size = |template: &Option<Template>| {
+            let value = template.as_ref()?.value(self);
+            turnpike_conf::value::size(std::str::from_utf8(&value).ok()?)
+        };
+        let rate = match self.limit_rate {
+            Some(rate) => rate,
+            None => size(&settings.limit_rate)?,
+        };
+        let after = self
+            .limit_rate_after
+            .or_else(|| size(&settings.limit_rate_after));
+        (rate > 0).then(|| RateLimit {
+            bytes_per_second: rate,
+            after: after.unwrap_or(0),
+        })
+    }
+
+    /// Whether a limit may apply, told without evaluating anything.
+    pub(super) fn may_be_limited(&self) -> bool {
+        self.limit_rate.is_some() || self.location().settings.limit_rate.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn allows_a_second_at_once_then_by_time() {
+        let limit = RateLimit {
+            bytes_per_second: 1000,
+            after: 500,
+        };
+        for (elapsed_ms, allowed) in [(0, 1500), (500, 2000), (1000, 2500)] {
+            assert_eq!(limit.allowed(elapsed_ms), allowed, "after {elapsed_ms} ms");
+        }
+        assert_eq!(limit.pause_ms(1500, 0), 1);
+        assert_eq!(limit.pause_ms(2500, 0), 1001);
+    }
+}

@@ -1,0 +1,148 @@
+//! From bytes to a request: the head is parsed, the server chosen, the path brought into its
+//! normal form.
+
+use turnpike_lane::log::Level;
+use turnpike_wire::h1::{self, HeadError, HeadStep, TargetForm, Version};
+use turnpike_wire::{host, target};
+
+use crate::exchange::{Action, Exchange};
+use crate::log::Quoted;
+
+/// What became of the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Head {
+    /// A request that can be run.
+    Complete,
+    /// More bytes are needed.
+    Incomplete,
+    /// It cannot be run: this status is the answer.
+    Refused(u16),
+}
+
+/// Reads the head that stands at the exchange's `head_start`.
+pub(super) fn read(exchange: &mut Exchange) -> Head {
+    let plan = exchange.plan.clone();
+    let listen = plan.listen(exchange.client.listen);
+    exchange.server = listen.default_server;
+    let server = plan.server(listen.default_server);
+    exchange.location = server.root;
+    let mut head = std::mem::take(&mut exchange.head);
+    let parsed = h1::parse_request(
+        exchange.head_bytes(),
+        0,
+        &server.settings.head_rules,
+        &mut head,
+    );
+    exchange.head = head;
+    match parsed {
+        Ok(HeadStep::Complete) => {
+            exchange.head_complete = true;
+            exchange.request_length = exchange.head.head_len as u64;
+            settle(exchange)
+        }
+        Ok(HeadStep::Incomplete { .. }) => Head::Incomplete,
+        Err(error) => {
+            exchange.request_length = exchange.head_bytes().len() as u64;
+            refuse(exchange, error)
+        }
+    }
+}
+
+fn refuse(exchange: &mut Exchange, error: HeadError) -> Head {
+    choose_server(exchange);
+    let action = if exchange.head.target.is_empty() {
+        Action::ReadingRequestLine
+    } else {
+        Action::ReadingHeaders
+    };
+    exchange.action.set(action);
+    let mut message = Vec::new();
+    error.write_log(exchange.head_bytes(), &exchange.head, &mut message);
+    exchange.log(Level::Info, format_args!("{}", Quoted(&message)));
+    Head::Refused(error.status())
+}
+
+/// What the whole head says: server, path, query, and whether the connection may be kept.
+fn settle(exchange: &mut Exchange) -> Head {
+    choose_server(exchange);
+    exchange.action.set(Action::ReadingHeaders);
+    if !exchange.head.ignored.is_empty() {
+        log_ignored(exchange);
+    }
+    exchange.keep_alive = exchange.head.keep_alive() && exchange.head.version != Version::Http09;
+    let mut query = std::mem::take(&mut exchange.query);
+    query.clear();
+    if let Some(span) = exchange.head.query {
+        query.extend_from_slice(span.of(exchange.head_bytes()));
+    }
+    exchange.query = query;
+    normal_path(exchange)
+}
+
+fn choose_server(exchange: &mut Exchange) {
+    let mut name = std::mem::take(&mut exchange.host);
+    name.clear();
+    let bytes = exchange.head_bytes();
+    let authority = match exchange.head.form {
+        TargetForm::Absolute { authority, .. } | TargetForm::Authority { authority } => {
+            authority.of(bytes)
+        }
+        TargetForm::Origin => &[],
+    };
+    match exchange.head.host {
+        Some(span) => host::lower_case(span.of(bytes), &mut name),
+        None if !authority.is_empty() => host::lower_case(authority, &mut name),
+        None => {}
+    }
+    exchange.host = name;
+    let plan = exchange.plan.clone();
+    let listen = plan.listen(exchange.client.listen);
+    exchange.server = match listen.names.is_empty() {
+        true => listen.default_server,
+        false => listen
+            .names
+            .find(&exchange.host, exchange)
+            .unwrap_or(listen.default_server),
+    };
+    exchange.location = plan.server(exchange.server).root;
+}
+
+fn normal_path(exchange: &mut Exchange) -> Head {
+    let merge_slashes = exchange.server().settings.merge_slashes;
+    let mut path = std::mem::take(&mut exchange.path);
+    path.clear();
+    let raw = exchange.head.path.of(exchange.head_bytes());
+    let normal = if raw.is_empty() {
+        path.push(b'/');
+        Ok(target::Normal::Rewritten)
+    } else if exchange.head.path_clean {
+        path.extend_from_slice(raw);
+        Ok(target::Normal::Clean)
+    } else {
+        let normal = target::normalise(raw, merge_slashes, &mut path);
+        if normal == Ok(target::Normal::Clean) {
+            path.extend_from_slice(raw);
+        }
+        normal
+    };
+    exchange.path = path;
+    match normal {
+        Ok(_) => Head::Complete,
+        Err(_) => {
+            exchange.action.set(Action::ReadingRequestLine);
+            exchange.log(Level::Info, format_args!("client sent invalid request"));
+            Head::Refused(400)
+        }
+    }
+}
+
+fn log_ignored(exchange: &Exchange) {
+    let bytes = exchange.head_bytes();
+    for span in &exchange.head.ignored {
+        let line = Quoted(span.of(bytes));
+        exchange.log(
+            Level::Info,
+            format_args!("client sent invalid header line: \"{line}\""),
+        );
+    }
+}

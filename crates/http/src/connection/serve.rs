@@ -1,0 +1,310 @@
+//! The fast path: what can be answered at once is, in the turn, with plain system calls.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::rc::Rc;
+
+use turnpike_lane::log::Level;
+use turnpike_lane::lot::Lot;
+use turnpike_lane::sys::{socket, socket_option};
+
+use super::driven::{self, Stage};
+use super::parked::Await;
+use super::request::{self, Head};
+use super::transfer::{self, Sent, Transfer};
+use super::{Connection, Connections, Ending, head, log_send_error};
+use crate::body::Progress;
+use crate::engine::Outcome;
+use crate::exchange::{Action, Exchange};
+use crate::response::Body;
+use crate::settings::LingeringClose;
+
+/// Bytes first asked of a socket: most heads are far smaller, and all fit that nginx's first
+/// buffer and one large one would take.
+const RECEIVE_BYTES: usize = 8 * 1024;
+
+/// Bytes of a response that are sent in the turn; what is larger becomes driven, so that one
+/// download does not hold the lane.
+const TURN_BYTES_MAX: u64 = 256 * 1024;
+
+/// Pipelined requests answered in one turn before others are looked at.
+const PIPELINED_PER_TURN_MAX: usize = 32;
+
+/// How serving a request in the turn ended.
+enum Served {
+    /// The connection takes its next request.
+    Kept,
+    /// It is closed.
+    Closed,
+    /// It goes on as a future.
+    Driven(Stage),
+}
+
+impl Connections {
+    /// The optimistic first transaction: a client that connects has usually sent its request by
+    /// the time it is accepted.
+    pub(super) fn first_transaction(&mut self, lot: &mut Lot, connection: Connection) {
+        let mut exchange = self.exchange(&connection);
+        match receive(&connection, &mut exchange) {
+            Ok(0) => {
+                self.lane.recycle(exchange);
+                self.close(connection);
+            }
+            Ok(_) => self.serve(lot, None, connection, exchange, None),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.lane.recycle(exchange);
+                self.park(lot, None, connection, Await::First);
+            }
+            Err(_) => {
+                self.lane.recycle(exchange);
+                self.close(connection);
+            }
+        }
+    }
+
+    /// Serves the requests that stand in the exchange's input. `token` is the connection's place
+    /// among the parked, if it has one; `started_ms` says when the first of the requests began.
+    pub(super) fn serve(
+        &mut self,
+        lot: &mut Lot,
+        token: Option<u32>,
+        mut connection: Connection,
+        mut exchange: Box<Exchange>,
+        started_ms: Option<u64>,
+    ) {
+        let mut started_ms = started_ms;
+        for _ in 0..PIPELINED_PER_TURN_MAX {
+            self.take_plan(&mut connection, &mut exchange);
+            exchange.begin_request();
+            exchange.started_ms = started_ms.take().unwrap_or(exchange.started_ms);
+            match self.one(&mut connection, &mut exchange) {
+                None => {
+                    self.wait_for_rest(lot, token, connection, exchange);
+                    return;
+                }
+                Some(Served::Kept) => {
+                    if next_request(&mut exchange) {
+                        continue;
+                    }
+                    self.keep(lot, token, connection, exchange);
+                    return;
+                }
+                Some(Served::Closed) => {
+                    self.unpark(lot, token);
+                    self.lane.recycle(exchange);
+                    self.close(connection);
+                    return;
+                }
+                Some(Served::Driven(stage)) => {
+                    self.drive(lot, token, connection, exchange, stage);
+                    return;
+                }
+            }
+        }
+        // Others have waited: the rest of the pipeline is served in the next turn.
+        self.hand_on(lot, token, connection, exchange);
+    }
+
+    /// One request, from its head to its answer. `None`: the head is not whole.
+    fn one(&mut self, connection: &mut Connection, exchange: &mut Exchange) -> Option<Served> {
+        let outcome = match request::read(exchange) {
+            Head::Incomplete => return None,
+            Head::Complete => {
+                self.count_request(connection, exchange);
+                exchange.run()
+            }
+            Head::Refused(status) => {
+                self.count_request(connection, exchange);
+                exchange.refuse(status)
+            }
+        };
+        Some(match outcome {
+            Outcome::Respond => self.answer(connection, exchange),
+            Outcome::Wait(waiting) => Served::Driven(Stage::Waiting(waiting)),
+            Outcome::Close => {
+                exchange.log_access();
+                Served::Closed
+            }
+        })
+    }
+
+    fn count_request(&self, connection: &mut Connection, exchange: &mut Exchange) {
+        connection.client.requests += 1;
+        exchange.client.requests = connection.client.requests;
+        self.lane.counters.requests.add();
+        if self.ending != Ending::No {
+            exchange.keep_alive = false;
+        }
+    }
+
+    fn answer(&self, connection: &Connection, exchange: &mut Exchange) -> Served {
+        if self.ending != Ending::No {
+            exchange.keep_alive = false;
+        }
+        if exchange.may_be_limited() || matches!(exchange.response.body, Body::Stream(_)) {
+            return Served::Driven(Stage::Answer);
+        }
+        if !transfer::inline_small_file(exchange) {
+            log_send_error(exchange, &io::ErrorKind::UnexpectedEof.into());
+            exchange.log_access();
+            return Served::Closed;
+        }
+        let chunked = head::write(exchange);
+        exchange.action.set(Action::Sending);
+        let mut transfer = Transfer::new(chunked);
+        match transfer.send(exchange, connection.socket.as_fd(), TURN_BYTES_MAX) {
+            Ok(Sent::All) => self.answered(exchange),
+            Ok(Sent::Blocked | Sent::Slice | Sent::WantsPiece) => {
+                Served::Driven(Stage::Sending(transfer))
+            }
+            Err(error) => {
+                log_send_error(exchange, &error);
+                exchange.log_access();
+                Served::Closed
+            }
+        }
+    }
+
+    /// The response is out: is the connection kept, closed, or is there a body to get rid of?
+    fn answered(&self, exchange: &mut Exchange) -> Served {
+        exchange.log_access();
+        let whole = match exchange.take_buffered_body(false) {
+            Ok(Progress::Complete) => true,
+            Ok(Progress::Incomplete) => false,
+            Err(_) => {
+                exchange.keep_alive = false;
+                false
+            }
+        };
+        if exchange.keep_alive {
+            return if whole {
+                Served::Kept
+            } else {
+                Served::Driven(Stage::Discard)
+            };
+        }
+        let lingers = match exchange.location().settings.lingering_close {
+            LingeringClose::Off => false,
+            LingeringClose::On => exchange.has_unread_input(),
+            LingeringClose::Always => true,
+        };
+        if lingers {
+            Served::Driven(Stage::Linger)
+        } else {
+            Served::Closed
+        }
+    }
+
+    /// Hands the exchange to a future of its own.
+    fn drive(
+        &mut self,
+        lot: &mut Lot,
+        token: Option<u32>,
+        connection: Connection,
+        exchange: Box<Exchange>,
+        stage: Stage,
+    ) {
+        self.unpark(lot, token);
+        if token.is_some() {
+            lot.unwatch(connection.socket.as_fd());
+        }
+        self.driven += 1;
+        self.lane.counters.writing.set(self.driven as u64);
+        let hand = Rc::clone(&self.hand);
+        lot.drive(Box::pin(driven::drive(connection, exchange, stage, hand)));
+    }
+
+    /// Gives a connection with unread requests its next turn through the same door by which driven
+    /// ones come back.
+    fn hand_on(
+        &mut self,
+        lot: &mut Lot,
+        token: Option<u32>,
+        connection: Connection,
+        exchange: Box<Exchange>,
+    ) {
+        self.unpark(lot, token);
+        if token.is_some() {
+            lot.unwatch(connection.socket.as_fd());
+        }
+        self.driven += 1;
+        let hand = Rc::clone(&self.hand);
+        lot.drive(Box::pin(async move {
+            hand.give_back(Some(connection), exchange)
+        }));
+    }
+
+    /// A driven connection comes back: it has pipelined requests, or waits for its next one.
+    pub(super) fn taken_back(
+        &mut self,
+        lot: &mut Lot,
+        connection: Connection,
+        mut exchange: Box<Exchange>,
+    ) {
+        let pipelined = if exchange.head_complete {
+            next_request(&mut exchange)
+        } else {
+            exchange.input.len() > exchange.head_start
+        };
+        if pipelined {
+            self.serve(lot, None, connection, exchange, None);
+        } else {
+            self.keep(lot, None, connection, exchange);
+        }
+    }
+
+    fn keep(
+        &mut self,
+        lot: &mut Lot,
+        token: Option<u32>,
+        mut connection: Connection,
+        exchange: Box<Exchange>,
+    ) {
+        let settings = &exchange.location().settings;
+        if self.ending != Ending::No {
+            self.unpark(lot, token);
+            self.lane.recycle(exchange);
+            self.close(connection);
+            return;
+        }
+        if settings.tcp_nodelay && !connection.no_delay {
+            connection.no_delay = true;
+            if exchange.client.peer.inet().is_some()
+                && let Err(error) = socket_option::set_no_delay(connection.socket.as_fd(), true)
+            {
+                exchange.log(
+                    Level::Info,
+                    format_args!("setsockopt(TCP_NODELAY) failed ({error})"),
+                );
+            }
+        }
+        let idle = Await::Idle {
+            timeout_ms: settings.keepalive_timeout_ms,
+        };
+        self.lane.recycle(exchange);
+        self.park(lot, token, connection, idle);
+    }
+}
+
+/// Reads what the socket has, behind what is there.
+pub(super) fn receive(connection: &Connection, exchange: &mut Exchange) -> io::Result<usize> {
+    let filled = exchange.input.len();
+    exchange.input.resize(filled + RECEIVE_BYTES, 0);
+    let received = socket::receive(connection.socket.as_fd(), &mut exchange.input[filled..]);
+    exchange
+        .input
+        .truncate(filled + received.as_ref().copied().unwrap_or(0));
+    received
+}
+
+/// Moves to the request behind the one that was answered. `false`: nothing of it is there yet.
+fn next_request(exchange: &mut Exchange) -> bool {
+    let end = exchange.head_start + exchange.head.head_len + exchange.body.taken();
+    if end >= exchange.input.len() {
+        exchange.input.clear();
+        exchange.head_start = 0;
+        return false;
+    }
+    exchange.head_start = end;
+    true
+}

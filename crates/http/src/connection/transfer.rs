@@ -1,0 +1,279 @@
+//! Puts a response on a socket, as far as the socket takes it.
+//!
+//! A response is a row of segments: the head, then bytes, slices of files, or pieces that are made
+//! on the way. Nothing here waits: where the socket is full, the caller waits and calls again.
+
+use std::io::{self, IoSlice};
+use std::os::fd::BorrowedFd;
+
+use turnpike_lane::sys::file;
+use turnpike_lane::sys::socket::{self, More};
+
+use crate::exchange::Exchange;
+use crate::response::{Body, Parts};
+
+/// Byte segments that go into one system call: head, part heads, small contents.
+const GATHER_MAX: usize = 8;
+
+/// Bytes of a file that are read into memory and sent with the head, rather than by a call of
+/// their own: copying them costs less than a second packet.
+const INLINE_FILE_BYTES_MAX: u64 = 16 * 1024;
+
+/// Where in its segments a response is.
+#[derive(Default, Debug)]
+pub(super) struct Transfer {
+    segment: usize,
+    at: u64,
+    /// Whether pieces are framed as chunks.
+    pub(super) chunked: bool,
+    /// Whether the last piece was made.
+    pub(super) ended: bool,
+}
+
+/// What came of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sent {
+    /// All segments are sent.
+    All,
+    /// The socket is full.
+    Blocked,
+    /// The budget is used up.
+    Slice,
+    /// The next piece of a stream has to be made.
+    WantsPiece,
+}
+
+enum Segment<'a> {
+    Bytes(&'a [u8]),
+    File { offset: u64, length: u64 },
+    Piece,
+    End,
+}
+
+impl Transfer {
+    /// Begins at the head.
+    pub(super) fn new(chunked: bool) -> Self {
+        Self {
+            chunked,
+            ..Self::default()
+        }
+    }
+
+    /// Sends what the socket takes, at most about `budget` bytes.
+    ///
+    /// # Errors
+    /// What the socket says; `UnexpectedEof` when a file turned out shorter than announced, in
+    /// which case the connection must be closed, since the promised length cannot be kept.
+    pub(super) fn send(
+        &mut self,
+        exchange: &mut Exchange,
+        socket: BorrowedFd<'_>,
+        budget: u64,
+    ) -> io::Result<Sent> {
+        let mut left = budget;
+        loop {
+            let sent = match segment(exchange, self.segment) {
+                Segment::End => return Ok(Sent::All),
+                Segment::Piece if self.ended => return Ok(Sent::All),
+                Segment::Piece => return Ok(Sent::WantsPiece),
+                Segment::Bytes(bytes) if self.at >= bytes.len() as u64 => {
+                    self.next_segment();
+                    continue;
+                }
+                Segment::File { length, .. } if self.at >= length => {
+                    self.next_segment();
+                    continue;
+                }
+                _ if left == 0 => return Ok(Sent::Slice),
+                Segment::Bytes(_) => self.gather(exchange, socket, left),
+                Segment::File { offset, length } => {
+                    let count = (length - self.at).min(left);
+                    send_file(exchange, socket, offset + self.at, count)
+                }
+            };
+            match sent {
+                Ok(bytes) => {
+                    exchange.bytes_sent += bytes;
+                    left = left.saturating_sub(bytes);
+                    self.advance(exchange, bytes);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Ok(Sent::Blocked);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// A piece was put into the exchange's output: it is sent next.
+    pub(super) fn piece_ready(&mut self) {
+        self.segment = 0;
+        self.at = 0;
+    }
+
+    fn next_segment(&mut self) {
+        self.segment += 1;
+        self.at = 0;
+    }
+
+    fn advance(&mut self, exchange: &Exchange, mut bytes: u64) {
+        while bytes > 0 {
+            let length = match segment(exchange, self.segment) {
+                Segment::Bytes(segment) => segment.len() as u64,
+                Segment::File { length, .. } => length,
+                Segment::Piece | Segment::End => return,
+            };
+            let taken = bytes.min(length - self.at);
+            self.at += taken;
+            bytes -= taken;
+            if self.at == length {
+                self.next_segment();
+            }
+        }
+    }
+
+    /// Sends the byte segments that follow one another in one call.
+    fn gather(&self, exchange: &Exchange, socket: BorrowedFd<'_>, left: u64) -> io::Result<u64> {
+        let mut slices = [IoSlice::new(&[]); GATHER_MAX];
+        let mut count = 0;
+        let mut total = 0;
+        let mut more = More::No;
+        while count < GATHER_MAX && total < left {
+            match segment(exchange, self.segment + count) {
+                Segment::Bytes(bytes) => {
+                    let from = if count == 0 { self.at as usize } else { 0 };
+                    let bytes = bytes.get(from..).unwrap_or_default();
+                    let room = usize::try_from(left - total).unwrap_or(usize::MAX);
+                    let bytes = &bytes[..bytes.len().min(room)];
+                    total += bytes.len() as u64;
+                    slices[count] = IoSlice::new(bytes);
+                    count += 1;
+                }
+                Segment::File { .. } => {
+                    more = More::Yes;
+                    break;
+                }
+                Segment::Piece | Segment::End => break,
+            }
+        }
+        if count == 1 {
+            return socket::send(socket, &slices[0], more).map(|sent| sent as u64);
+        }
+        socket::send_vectored(socket, &slices[..count], more).map(|sent| sent as u64)
+    }
+}
+
+/// Sends a slice of a file: by sendfile(2), or through a buffer where that is off.
+fn send_file(
+    exchange: &mut Exchange,
+    socket: BorrowedFd<'_>,
+    offset: u64,
+    count: u64,
+) -> io::Result<u64> {
+    let settings = &exchange.plan.location(exchange.location).settings;
+    let Body::File(body) = &exchange.response.body else {
+        return Ok(0);
+    };
+    let descriptor = body.file.descriptor().ok_or(io::ErrorKind::NotFound)?;
+    let sent = if settings.sendfile {
+        let chunk_max = settings.sendfile_chunk_bytes_max;
+        let count = if chunk_max > 0 {
+            count.min(chunk_max)
+        } else {
+            count
+        };
+        file::send_file(socket, descriptor, offset, count as usize)?
+    } else {
+        let count = (count as usize).min(settings.output_buffer_bytes.max(1));
+        let buffer = &mut exchange.response.text;
+        buffer.resize(count, 0);
+        let read = file::read_at(descriptor, buffer, offset)?;
+        if read == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        socket::send(socket, &buffer[..read], More::No)?
+    };
+    if sent == 0 {
+        Err(io::ErrorKind::UnexpectedEof.into())
+    } else {
+        Ok(sent as u64)
+    }
+}
+
+/// Reads a small file into memory, so that head and content leave in one call. `false`: the file
+/// is not as long as it was.
+pub(super) fn inline_small_file(exchange: &mut Exchange) -> bool {
+    if exchange.response.head_only {
+        return true;
+    }
+    let Body::File(body) = &exchange.response.body else {
+        return true;
+    };
+    let Parts::One { offset, length } = body.parts else {
+        return true;
+    };
+    if length > INLINE_FILE_BYTES_MAX || body.file.content().is_some() {
+        return true;
+    }
+    let Some(descriptor) = body.file.descriptor() else {
+        return false;
+    };
+    let text = &mut exchange.response.text;
+    text.resize(length as usize, 0);
+    let mut filled = 0;
+    while filled < text.len() {
+        match file::read_at(descriptor, &mut text[filled..], offset + filled as u64) {
+            Ok(0) | Err(_) => return false,
+            Ok(read) => filled += read,
+        }
+    }
+    exchange.response.body = Body::Text;
+    true
+}
+
+/// The segment of that number: 0 is the output (the head, or a framed piece), the body follows.
+fn segment(exchange: &Exchange, number: usize) -> Segment<'_> {
+    let response = &exchange.response;
+    let Some(index) = number.checked_sub(1) else {
+        return Segment::Bytes(&exchange.output);
+    };
+    if response.head_only {
+        return Segment::End;
+    }
+    let only = |bytes| {
+        if index == 0 {
+            Segment::Bytes(bytes)
+        } else {
+            Segment::End
+        }
+    };
+    match &response.body {
+        Body::Empty => Segment::End,
+        Body::Text => only(response.text.as_slice()),
+        Body::Static(bytes) => only(bytes),
+        Body::Shared(bytes) => only(bytes),
+        Body::Stream(_) => Segment::Piece,
+        Body::File(body) => match &body.parts {
+            Parts::One { offset, length } if index == 0 => {
+                slice(body.file.content(), *offset, *length)
+            }
+            Parts::One { .. } => Segment::End,
+            Parts::Many { parts, end } => match parts.get(index / 2) {
+                Some((head, _, _)) if index % 2 == 0 => Segment::Bytes(head),
+                Some((_, offset, length)) => slice(body.file.content(), *offset, *length),
+                None if index == parts.len() * 2 => Segment::Bytes(end),
+                None => Segment::End,
+            },
+        },
+    }
+}
+
+fn slice(content: Option<&[u8]>, offset: u64, length: u64) -> Segment<'_> {
+    match content {
+        Some(content) => {
+            let range = offset as usize..(offset + length) as usize;
+            Segment::Bytes(content.get(range).unwrap_or_default())
+        }
+        None => Segment::File { offset, length },
+    }
+}

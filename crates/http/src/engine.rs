@@ -1,0 +1,334 @@
+//! Walks a request through the phases, and turns verdicts into what the connection does next.
+
+use turnpike_lane::log::Level;
+use turnpike_wire::h1::{Framing, Method};
+
+use crate::exchange::{Action, Exchange};
+use crate::phase::{Phase, Verdict, Waiting};
+use crate::plan::{Found, LocationIndex};
+use crate::settings::Satisfy;
+
+/// What the connection does next.
+pub enum Outcome {
+    /// Send the response of the exchange.
+    Respond,
+    /// Close without an answer.
+    Close,
+    /// Wait for this, then give its verdict to [`Exchange::resume`].
+    Wait(Box<dyn Waiting>),
+}
+
+impl Exchange {
+    /// Starts a request whose head is parsed, whose server is chosen and whose path is normal.
+    pub fn run(&mut self) -> Outcome {
+        self.action.set(Action::Processing);
+        self.location = self.server().root;
+        self.enter(Phase::PostRead);
+        self.walk()
+    }
+
+    /// Goes on with the verdict of something that had to wait.
+    pub fn resume(&mut self, verdict: Verdict) -> Outcome {
+        match self.apply(verdict) {
+            Some(outcome) => outcome,
+            None => self.walk(),
+        }
+    }
+
+    /// Ends a request with a status before any phase, as for a head that cannot be read.
+    pub fn refuse(&mut self, status: u16) -> Outcome {
+        self.location = self.server().root;
+        self.keep_alive = false;
+        match self.finalize(status) {
+            Some(outcome) => outcome,
+            None => self.walk(),
+        }
+    }
+
+    fn walk(&mut self) -> Outcome {
+        loop {
+            let step = match self.phase {
+                Phase::FindLocation => self.find_location(),
+                Phase::PostRewrite => self.after_rewrite(),
+                phase => self.handlers(phase),
+            };
+            if let Some(outcome) = step {
+                return outcome;
+            }
+        }
+    }
+
+    fn enter(&mut self, phase: Phase) {
+        self.phase = phase;
+        self.handler = 0;
+    }
+
+    fn handlers(&mut self, phase: Phase) -> Option<Outcome> {
+        let plan = self.plan.clone();
+        let location = plan.location(self.location);
+        if let (Phase::Content, Some(content)) = (phase, &location.content) {
+            return match content.handle(self) {
+                Verdict::Declined => self.no_content(),
+                verdict => self.apply(verdict),
+            };
+        }
+        let Some(handler) = location.handlers(phase).get(self.handler) else {
+            return self.phase_ended(phase);
+        };
+        self.handler += 1;
+        let verdict = handler.handle(self);
+        if phase == Phase::Access {
+            self.access(verdict)
+        } else {
+            self.apply(verdict)
+        }
+    }
+
+    fn phase_ended(&mut self, phase: Phase) -> Option<Outcome> {
+        let next = match phase {
+            Phase::PostRead => Phase::ServerRewrite,
+            Phase::ServerRewrite => Phase::FindLocation,
+            Phase::FindLocation => Phase::Rewrite,
+            Phase::Rewrite => Phase::PostRewrite,
+            Phase::PostRewrite => Phase::PreAccess,
+            Phase::PreAccess => Phase::Access,
+            Phase::Access => {
+                if self.access_status != 0 {
+                    return self.refused_by_access();
+                }
+                Phase::PreContent
+            }
+            Phase::PreContent => Phase::Content,
+            Phase::Content | Phase::Log => return self.no_content(),
+        };
+        self.enter(next);
+        None
+    }
+
+    fn refused_by_access(&mut self) -> Option<Outcome> {
+        let status = std::mem::take(&mut self.access_status);
+        if status == 403 {
+            self.log(Level::Error, format_args!("access forbidden by rule"));
+        }
+        self.finalize(status)
+    }
+
+    /// `satisfy all` refuses at the first refusal; `satisfy any` grants at the first grant.
+    fn access(&mut self, verdict: Verdict) -> Option<Outcome> {
+        let any = self.location().settings.satisfy == Satisfy::Any;
+        match verdict {
+            Verdict::Finished if any => {
+                self.access_status = 0;
+                self.enter(Phase::PreContent);
+                None
+            }
+            Verdict::Status(status @ (401 | 403)) if any => {
+                if self.access_status != 401 {
+                    self.access_status = status;
+                }
+                None
+            }
+            Verdict::Finished => None,
+            verdict => self.apply(verdict),
+        }
+    }
+
+    /// Acts on a verdict. `None`: the walk goes on.
+    fn apply(&mut self, verdict: Verdict) -> Option<Outcome> {
+        match verdict {
+            Verdict::Declined => None,
+            Verdict::Finished => self.phase_ended(self.phase),
+            Verdict::Respond => self.respond(),
+            Verdict::Status(status) => self.finalize(status),
+            Verdict::Redirect => self.internal_redirect(),
+            Verdict::Named(name) => self.go_to_named(&name),
+            Verdict::Rewritten => {
+                self.path_changed = true;
+                None
+            }
+            Verdict::Close => Some(Outcome::Close),
+            Verdict::Wait(waiting) => Some(Outcome::Wait(waiting)),
+        }
+    }
+
+    /// Lets the location's filters see the response. One of them may replace it by an error.
+    pub(crate) fn respond(&mut self) -> Option<Outcome> {
+        if self.error_status != 0 {
+            self.response.status = self.error_status;
+        }
+        if self.response.status == 204 {
+            self.response.clear_body();
+        }
+        self.response.head_only =
+            self.head.method == Method::Head || matches!(self.response.status, 204 | 304);
+        let plan = self.plan.clone();
+        for (_, filter) in plan.location(self.location).filters() {
+            if let Some(status) = filter.filter(self) {
+                self.response.clear();
+                return self.finalize(status);
+            }
+        }
+        Some(Outcome::Respond)
+    }
+
+    fn find_location(&mut self) -> Option<Outcome> {
+        self.path_changed = false;
+        let plan = self.plan.clone();
+        let server = plan.server(self.server);
+        let location = match plan.find_location(&server.tree, self, &self.path) {
+            Found::Prefix(location) | Found::Decided(location) => location,
+            Found::Nothing => server.root,
+        };
+        self.location = location;
+        if plan.location(location).settings.internal && !self.internal {
+            return self.finalize(404);
+        }
+        self.location_chosen();
+        let settings = &self.plan.location(self.location).settings;
+        let body_bytes_max = settings.client_max_body_bytes;
+        match self.head.framing {
+            Framing::Length(length) if body_bytes_max > 0 && length > body_bytes_max => {
+                if self.body.is_untouched() {
+                    self.log(
+                        Level::Error,
+                        format_args!("client intended to send too large body: {length} bytes"),
+                    );
+                    self.body.expect_answered();
+                    return self.finalize(413);
+                }
+            }
+            _ => {}
+        }
+        self.enter(Phase::Rewrite);
+        None
+    }
+
+    /// What the location says of methods and of keeping the connection.
+    fn location_chosen(&mut self) {
+        let plan = self.plan.clone();
+        if let Some((methods, limited)) = &plan.location(self.location).limit_except {
+            let method = self.method_name();
+            if !methods.iter().any(|allowed| allowed == method) {
+                self.location = *limited;
+            }
+        }
+        if !self.keep_alive {
+            return;
+        }
+        let settings = &plan.location(self.location).settings;
+        let age_ms = self
+            .lane
+            .clock
+            .now_ms()
+            .saturating_sub(self.client.accepted_ms);
+        let used_up = settings.keepalive_timeout_ms == 0
+            || self.client.requests >= settings.keepalive_requests
+            || age_ms > settings.keepalive_time_ms;
+        self.keep_alive = !used_up && !self.keep_alive_disabled();
+    }
+
+    /// `keepalive_disable`: old browsers that keep connections badly.
+    fn keep_alive_disabled(&self) -> bool {
+        let settings = &self.location().settings;
+        if !settings.keepalive_disable_msie6 && !settings.keepalive_disable_safari {
+            return false;
+        }
+        let Some(agent) = self.known_field(turnpike_wire::h1::Known::UserAgent) else {
+            return false;
+        };
+        let has = |text: &[u8]| memchr::memmem::find(agent, text).is_some();
+        let post = self.head.method == Method::Post;
+        (settings.keepalive_disable_msie6 && post && is_msie6(agent))
+            || (settings.keepalive_disable_safari
+                && has(b"Mac OS X")
+                && has(b"Safari/")
+                && !has(b"Chrome/"))
+    }
+
+    fn after_rewrite(&mut self) -> Option<Outcome> {
+        if !self.path_changed {
+            self.enter(Phase::PreAccess);
+            return None;
+        }
+        if !self.take_redirect() {
+            return self.finalize(500);
+        }
+        self.enter(Phase::FindLocation);
+        self.location = self.server().root;
+        None
+    }
+
+    pub(crate) fn internal_redirect(&mut self) -> Option<Outcome> {
+        if !self.take_redirect() {
+            return self.finalize(500);
+        }
+        self.internal = true;
+        self.access_status = 0;
+        self.location = self.server().root;
+        self.enter(Phase::ServerRewrite);
+        None
+    }
+
+    pub(crate) fn go_to_named(&mut self, name: &str) -> Option<Outcome> {
+        if !self.take_redirect() {
+            return self.finalize(500);
+        }
+        let Some(location) = self.server().named.get(name).copied() else {
+            self.log(
+                Level::Error,
+                format_args!("could not find named location \"{name}\""),
+            );
+            return self.finalize(500);
+        };
+        self.go_to(location);
+        None
+    }
+
+    fn go_to(&mut self, location: LocationIndex) {
+        self.internal = true;
+        self.access_status = 0;
+        self.path_changed = false;
+        self.location = location;
+        self.location_chosen();
+        self.enter(Phase::Rewrite);
+    }
+
+    fn take_redirect(&mut self) -> bool {
+        if self.redirects_left > 0 {
+            self.redirects_left -= 1;
+            return true;
+        }
+        let path = String::from_utf8_lossy(&self.path);
+        self.log(
+            Level::Error,
+            format_args!("rewrite or internal redirection cycle while processing \"{path}\""),
+        );
+        false
+    }
+
+    fn no_content(&mut self) -> Option<Outcome> {
+        if self.path.last() != Some(&b'/') {
+            return self.finalize(404);
+        }
+        let mut folder = Vec::new();
+        self.file_path(&mut folder);
+        let folder = String::from_utf8_lossy(&folder);
+        self.log(
+            Level::Error,
+            format_args!("directory index of \"{folder}\" is forbidden"),
+        );
+        self.finalize(403)
+    }
+}
+
+/// MSIE up to 6, which nginx does not keep connections with after POST.
+fn is_msie6(agent: &[u8]) -> bool {
+    let Some(at) = memchr::memmem::find(agent, b"MSIE ") else {
+        return false;
+    };
+    match agent.get(at + 5..at + 7) {
+        Some([b'4' | b'5', _]) => true,
+        Some([b'6', _]) => memchr::memmem::find(agent, b"SV1").is_none(),
+        _ => false,
+    }
+}

@@ -1,0 +1,325 @@
+//! One request and its answer, with all that handlers, variables and logs ask about it.
+//!
+//! An exchange owns the bytes that its head was read from. It is taken from the lane's pool and
+//! goes back there, so that its buffers are grown once and a request that needs no more than they
+//! hold allocates nothing.
+
+use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
+use std::os::fd::RawFd;
+use std::rc::Rc;
+
+use turnpike_lane::gate::ListenAddress;
+use turnpike_lane::sys::socket::{self, PeerAddress};
+use turnpike_wire::h1::{Known, Method, RequestHead};
+
+use crate::body::RequestBody;
+use crate::lane::{LanePlan, LaneShared};
+use crate::phase::Phase;
+use crate::plan::{Listen, ListenIndex, Location, LocationIndex, Server, ServerIndex};
+use crate::regex::Captures;
+use crate::response::Response;
+use crate::variables::Values;
+
+/// Internal redirects that one request may take; nginx's number. More is a loop in the
+/// configuration, answered with 500.
+pub const INTERNAL_REDIRECTS_MAX: u8 = 10;
+
+/// What is known of the connection that a request came on.
+#[derive(Clone, Copy)]
+pub struct Client {
+    /// Number of the connection, unique in the process (`$connection`).
+    pub serial: u64,
+    /// Where the connection comes from.
+    pub peer: PeerAddress,
+    /// The gate it was accepted on.
+    pub listen: ListenIndex,
+    /// Number of the connection's descriptor while the exchange runs, for questions to the kernel
+    /// that few requests ask (the local address).
+    pub descriptor: RawFd,
+    /// Requests so far on this connection, the present one counted.
+    pub requests: u64,
+    /// When it was accepted, in the lane's monotonic milliseconds.
+    pub accepted_ms: u64,
+}
+
+/// What the connection is doing, for the log line of whatever goes wrong meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Nothing was read yet.
+    WaitingForRequest,
+    /// The request line has not come whole.
+    ReadingRequestLine,
+    /// The header has not come whole.
+    ReadingHeaders,
+    /// The request body is read.
+    ReadingBody,
+    /// Handlers work.
+    Processing,
+    /// The response is sent.
+    Sending,
+    /// The connection waits for its next request.
+    KeepAlive,
+    /// The rest of what the client sends is read and thrown away before closing.
+    ClosingLingering,
+}
+
+/// A request in flight.
+pub struct Exchange {
+    /// The lane's clock, counters and pools.
+    pub lane: Rc<LaneShared>,
+    /// The configuration that this request began with; it ends with the same.
+    pub plan: Rc<LanePlan>,
+    /// The connection.
+    pub client: Client,
+    /// Bytes read so far; the head stands at [`Exchange::head_start`].
+    pub input: Vec<u8>,
+    /// Where in `input` the present request begins (pipelined requests follow one another).
+    pub head_start: usize,
+    /// The parsed head: offsets from `head_start`.
+    pub head: RequestHead,
+    /// Whether a head was parsed whole.
+    pub head_complete: bool,
+    /// The server block that the request is for.
+    pub server: ServerIndex,
+    /// The location in force.
+    pub location: LocationIndex,
+    /// The normalised path (`$uri`); redirects change it.
+    pub path: Vec<u8>,
+    /// The query without its question mark (`$args`).
+    pub query: Vec<u8>,
+    /// The validated, lower-case host of the request; empty when there is none.
+    pub host: Vec<u8>,
+    /// The request's body.
+    pub body: RequestBody,
+    /// Where in the phases the request is.
+    pub phase: Phase,
+    /// Next handler of the phase.
+    pub handler: usize,
+    /// Whether a rewrite changed the path since the location was found.
+    pub path_changed: bool,
+    /// Redirects that may still be taken.
+    pub redirects_left: u8,
+    /// Whether the present location was reached by an internal redirect.
+    pub internal: bool,
+    /// Status that the answer takes whatever its handler says: of the error that led here; or 0.
+    pub error_status: u16,
+    /// Whether an `error_page` was followed, so that its own errors lead to no other.
+    pub error_page_taken: bool,
+    /// Status of a refusal that `satisfy any` holds back until all have been asked.
+    pub access_status: u16,
+    /// The answer.
+    pub response: Response,
+    /// Head and copied body bytes on their way to the socket.
+    pub output: Vec<u8>,
+    /// Whether the connection is kept after this exchange.
+    pub keep_alive: bool,
+    /// Whether the body is sent chunked.
+    pub chunked: bool,
+    /// Whether the whole answer was sent.
+    pub completed: bool,
+    /// Rate limit in bytes per second set for this request; `None` asks the location.
+    pub limit_rate: Option<u64>,
+    /// Bytes at full speed first, set for this request.
+    pub limit_rate_after: Option<u64>,
+    /// Values of variables that were stored or computed once.
+    pub values: RefCell<Values>,
+    /// Groups of the last regular expression that matched.
+    pub captures: RefCell<Captures>,
+    /// When the request's first byte was seen, in the lane's monotonic milliseconds.
+    pub started_ms: u64,
+    /// Bytes sent, the head included.
+    pub bytes_sent: u64,
+    /// Bytes of the response's head.
+    pub head_bytes_sent: u64,
+    /// Bytes of the request read (`$request_length`).
+    pub request_length: u64,
+    /// What the connection is doing.
+    pub action: Cell<Action>,
+    /// Random identifier, made when first asked for (`$request_id`).
+    pub request_id: Cell<Option<u128>>,
+}
+
+impl Exchange {
+    /// A new exchange with empty buffers; the pool calls this when it has none to spare.
+    pub fn new(lane: Rc<LaneShared>, plan: Rc<LanePlan>, client: Client) -> Self {
+        Self {
+            lane,
+            plan,
+            client,
+            input: Vec::new(),
+            head_start: 0,
+            head: RequestHead::default(),
+            head_complete: false,
+            server: ServerIndex(0),
+            location: LocationIndex(0),
+            path: Vec::new(),
+            query: Vec::new(),
+            host: Vec::new(),
+            body: RequestBody::default(),
+            phase: Phase::PostRead,
+            handler: 0,
+            path_changed: false,
+            redirects_left: INTERNAL_REDIRECTS_MAX,
+            internal: false,
+            error_status: 0,
+            error_page_taken: false,
+            access_status: 0,
+            response: Response::default(),
+            output: Vec::new(),
+            keep_alive: false,
+            chunked: false,
+            completed: false,
+            limit_rate: None,
+            limit_rate_after: None,
+            values: RefCell::default(),
+            captures: RefCell::default(),
+            started_ms: 0,
+            bytes_sent: 0,
+            head_bytes_sent: 0,
+            request_length: 0,
+            action: Cell::new(Action::WaitingForRequest),
+            request_id: Cell::new(None),
+        }
+    }
+
+    /// Makes ready for the next request on the same connection. `input` is left alone, since it
+    /// may hold pipelined requests.
+    pub fn begin_request(&mut self) {
+        self.head.clear();
+        self.head_complete = false;
+        self.path.clear();
+        self.query.clear();
+        self.host.clear();
+        self.body.clear();
+        self.phase = Phase::PostRead;
+        self.handler = 0;
+        self.path_changed = false;
+        self.redirects_left = INTERNAL_REDIRECTS_MAX;
+        self.internal = false;
+        self.error_status = 0;
+        self.error_page_taken = false;
+        self.access_status = 0;
+        self.response.clear();
+        self.output.clear();
+        self.keep_alive = false;
+        self.chunked = false;
+        self.completed = false;
+        self.limit_rate = None;
+        self.limit_rate_after = None;
+        self.values.get_mut().clear();
+        self.captures.get_mut().clear();
+        self.started_ms = self.lane.clock.now_ms();
+        self.bytes_sent = 0;
+        self.head_bytes_sent = 0;
+        self.request_length = 0;
+        self.action.set(Action::WaitingForRequest);
+        self.request_id.set(None);
+    }
+
+    /// The bytes that the head's spans point into.
+    pub fn head_bytes(&self) -> &[u8] {
+        self.input.get(self.head_start..).unwrap_or_default()
+    }
+
+    /// Value of the first request header field that the parser knows by this number.
+    pub fn known_field(&self, known: Known) -> Option<&[u8]> {
+        self.head
+            .find(known)
+            .map(|field| field.value.of(self.head_bytes()))
+    }
+
+    /// The request's method as text.
+    pub fn method_name(&self) -> &[u8] {
+        match self.head.method {
+            Method::Other => self.head.method_span.of(self.head_bytes()),
+            known => known.name().as_bytes(),
+        }
+    }
+
+    /// Appends the file or folder that the path stands for (`$request_filename`).
+    pub fn file_path(&self, out: &mut Vec<u8>) {
+        self.location().settings.root.file(self, &self.path, out);
+    }
+
+    /// The address that the client connected to.
+    pub fn local_address(&self) -> Option<SocketAddr> {
+        match &self.listen().address {
+            ListenAddress::Unix(_) => None,
+            ListenAddress::Tcp(address) if !address.ip().is_unspecified() => Some(*address),
+            ListenAddress::Tcp(_) => socket::local_address_of(self.client.descriptor)
+                .ok()?
+                .inet(),
+        }
+    }
+
+    /// Value of the first request header field of that name.
+    pub fn field(&self, name: &[u8]) -> Option<&[u8]> {
+        let bytes = self.head_bytes();
+        self.head
+            .find_name(bytes, name)
+            .map(|field| field.value.of(bytes))
+    }
+
+    /// The location in force.
+    pub fn location(&self) -> &Location {
+        self.plan.location(self.location)
+    }
+
+    /// The server block in force.
+    pub fn server(&self) -> &Server {
+        self.plan.server(self.server)
+    }
+
+    /// The gate's address and options.
+    pub fn listen(&self) -> &Listen {
+        self.plan.listen(self.client.listen)
+    }
+
+    /// Makes the exchange go to another path, as `error_page`, `index` and `try_files` do. The
+    /// caller returns [`crate::phase::Verdict::Redirect`].
+    pub fn redirect_to(&mut self, path: &[u8], query: &[u8]) {
+        self.path.clear();
+        self.path.extend_from_slice(path);
+        self.query.clear();
+        self.query.extend_from_slice(query);
+    }
+
+    /// Bytes of the body that were sent (`$body_bytes_sent`).
+    pub fn body_bytes_sent(&self) -> u64 {
+        self.bytes_sent.saturating_sub(self.head_bytes_sent)
+    }
+
+    /// User and password of Basic authentication (RFC 7617), where the request has them.
+    pub fn basic_credentials(&self) -> Option<(Vec<u8>, Vec<u8>)> {
+        let value = self.known_field(Known::Authorization)?;
+        let (scheme, token) = value.split_at_checked(6)?;
+        if !scheme.eq_ignore_ascii_case(b"basic ") {
+            return None;
+        }
+        let decoded = crate::base64::decode(token.trim_ascii())?;
+        let colon = memchr::memchr(b':', &decoded)?;
+        (colon > 0).then(|| (decoded[..colon].to_vec(), decoded[colon + 1..].to_vec()))
+    }
+
+    /// Whether the request's method is HEAD or GET.
+    pub fn is_get_or_head(&self) -> bool {
+        matches!(self.head.method, Method::Get | Method::Head)
+    }
+}
+
+impl Action {
+    /// nginx's words, as its log has them after "while".
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::WaitingForRequest => "waiting for request",
+            Self::ReadingRequestLine => "reading client request line",
+            Self::ReadingHeaders => "reading client request headers",
+            Self::ReadingBody => "reading client request body",
+            Self::Processing => "processing request",
+            Self::Sending => "sending response to client",
+            Self::KeepAlive => "keepalive",
+            Self::ClosingLingering => "closing request",
+        }
+    }
+}

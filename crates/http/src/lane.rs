@@ -1,0 +1,183 @@
+//! What a lane has at hand while it serves: its clock and counters, the plan with the lane's own
+//! state for it, and a pool of exchanges.
+
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use turnpike_lane::clock::Clock;
+
+use crate::counters::HttpCounters;
+use crate::exchange::{Client, Exchange};
+use crate::plan::Plan;
+
+/// Exchanges kept for use again. One serves the fast path; the rest come back from driven
+/// connections, which seldom are many at once.
+const POOL_MAX: usize = 64;
+
+/// Bytes that a buffer of a pooled exchange may keep; a larger one is given back to the allocator.
+const KEPT_BUFFER_BYTES_MAX: usize = 64 * 1024;
+
+/// A lane's own things, whatever the plan.
+pub struct LaneShared {
+    /// Number of the lane, from 0.
+    pub index: usize,
+    /// Time, read once a turn.
+    pub clock: Rc<Clock>,
+    /// What happened on this lane; readable from everywhere.
+    pub counters: Arc<HttpCounters>,
+    /// Counters of all lanes, for the pages that sum them.
+    pub all_counters: Arc<[Arc<HttpCounters>]>,
+    pool: RefCell<Vec<Box<Exchange>>>,
+    random: Cell<u64>,
+    connections: Cell<u64>,
+}
+
+/// State that a family keeps on each lane for one plan: caches, buffers.
+pub trait LaneState: Any {
+    /// Called about every 100 ms, for what goes by time.
+    fn tick(&self, _now_ms: u64) {}
+}
+
+/// Makes a lane's state for a plan.
+pub type LaneStateMaker = Box<dyn Fn() -> Box<dyn LaneState> + Send + Sync>;
+
+/// Where a family finds its state in a [`LanePlan`].
+pub struct LaneSlot<T> {
+    index: usize,
+    kind: PhantomData<fn() -> T>,
+}
+
+/// A plan as one lane holds it, with the lane's state for it.
+pub struct LanePlan {
+    plan: Arc<Plan>,
+    states: Vec<Box<dyn LaneState>>,
+}
+
+impl LaneShared {
+    /// A lane's own things.
+    pub fn new(index: usize, all_counters: Arc<[Arc<HttpCounters>]>) -> Rc<Self> {
+        let clock = Rc::new(Clock::new());
+        let seed = clock.now_ms() ^ ((index as u64 + 1) << 32) ^ u64::from(std::process::id());
+        Rc::new(Self {
+            index,
+            counters: all_counters[index].clone(),
+            all_counters,
+            clock,
+            pool: RefCell::default(),
+            random: Cell::new(seed | 1),
+            connections: Cell::new(0),
+        })
+    }
+
+    /// An exchange for a connection: one that was used before, or a new one.
+    pub fn exchange(self: &Rc<Self>, plan: &Rc<LanePlan>, client: &Client) -> Box<Exchange> {
+        match self.pool.borrow_mut().pop() {
+            Some(mut exchange) => {
+                if !Rc::ptr_eq(&exchange.plan, plan) {
+                    exchange.plan = plan.clone();
+                }
+                exchange.client = *client;
+                exchange
+            }
+            None => Box::new(Exchange::new(self.clone(), plan.clone(), *client)),
+        }
+    }
+
+    /// Takes an exchange back.
+    pub fn recycle(&self, mut exchange: Box<Exchange>) {
+        let mut pool = self.pool.borrow_mut();
+        if pool.len() >= POOL_MAX {
+            return;
+        }
+        exchange.input.clear();
+        exchange.head_start = 0;
+        exchange.begin_request();
+        let exchange_ref = &mut *exchange;
+        for buffer in [
+            &mut exchange_ref.input,
+            &mut exchange_ref.output,
+            &mut exchange_ref.response.text,
+        ] {
+            if buffer.capacity() > KEPT_BUFFER_BYTES_MAX {
+                *buffer = Vec::new();
+            }
+        }
+        pool.push(exchange);
+    }
+
+    /// Lets go of exchanges that hold an old plan.
+    pub fn forget_plan(&self) {
+        self.pool.borrow_mut().clear();
+    }
+
+    /// The number of a new connection, unique in the process: lanes count in turn, so that none
+    /// has to ask another.
+    pub fn next_serial(&self) -> u64 {
+        let count = self.connections.get() + 1;
+        self.connections.set(count);
+        count * self.all_counters.len() as u64 + self.index as u64
+    }
+
+    /// A random number, good enough for boundaries and samples, not for secrets (xorshift64*).
+    pub fn random(&self) -> u64 {
+        let mut state = self.random.get();
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        self.random.set(state);
+        state.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+}
+
+impl<T> LaneSlot<T> {
+    pub(crate) fn new(index: usize) -> Self {
+        Self {
+            index,
+            kind: PhantomData,
+        }
+    }
+}
+
+impl<T> Clone for LaneSlot<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for LaneSlot<T> {}
+
+impl LanePlan {
+    /// Takes up a plan on a lane: its states are made.
+    pub fn new(plan: Arc<Plan>) -> Rc<Self> {
+        let states = plan.lane_states().iter().map(|make| make()).collect();
+        Rc::new(Self { plan, states })
+    }
+
+    /// A family's state on this lane.
+    pub fn state<T: LaneState>(&self, slot: &LaneSlot<T>) -> &T {
+        let state: &dyn Any = &*self.states[slot.index];
+        match state.downcast_ref::<T>() {
+            Some(state) => state,
+            None => unreachable!("a slot is made together with the state it is for"),
+        }
+    }
+
+    /// Lets every state do what goes by time.
+    pub fn tick(&self, now_ms: u64) {
+        for state in &self.states {
+            state.tick(now_ms);
+        }
+    }
+}
+
+impl Deref for LanePlan {
+    type Target = Plan;
+
+    fn deref(&self) -> &Plan {
+        &self.plan
+    }
+}

@@ -1,0 +1,74 @@
+//! Lines of the error log that belong to a request: message, action, client, server, request.
+
+use std::fmt;
+
+use turnpike_lane::log::Level;
+use turnpike_lane::sys::socket::PeerAddress;
+
+use crate::exchange::{Action, Exchange};
+
+/// Bytes from the network for a log line: what does not print is escaped, so that no client can
+/// forge a line or reach a terminal.
+pub struct Quoted<'a>(pub &'a [u8]);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for chunk in self.0.utf8_chunks() {
+            for character in chunk.valid().chars() {
+                if character.is_control() {
+                    write!(formatter, "\\x{:02X}", character as u32)?;
+                } else {
+                    fmt::Write::write_char(formatter, character)?;
+                }
+            }
+            for byte in chunk.invalid() {
+                write!(formatter, "\\x{byte:02X}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Exchange {
+    /// Writes to the error log of the location in force.
+    pub fn log(&self, level: Level, message: fmt::Arguments<'_>) {
+        let log = &self.location().error_log;
+        if !log.enabled(level) {
+            return;
+        }
+        let context = Context(self);
+        log.write(
+            level,
+            Some(self.client.serial),
+            format_args!("{message}{context}"),
+        );
+    }
+}
+
+/// What stands after the message: nginx's order and words.
+struct Context<'a>(&'a Exchange);
+
+impl fmt::Display for Context<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let exchange = self.0;
+        let action = exchange.action.get();
+        if action != Action::Processing {
+            write!(formatter, " while {}", action.text())?;
+        }
+        match exchange.client.peer {
+            PeerAddress::Inet(address) => write!(formatter, ", client: {}", address.ip())?,
+            PeerAddress::Unix => formatter.write_str(", client: unix:")?,
+        }
+        let bytes = exchange.head_bytes();
+        let line = exchange.head.line.of(bytes);
+        if line.is_empty() && !exchange.head_complete {
+            return write!(formatter, ", server: {}", exchange.listen().address);
+        }
+        write!(formatter, ", server: {}", Quoted(&exchange.server().name))?;
+        write!(formatter, ", request: \"{}\"", Quoted(line))?;
+        if let Some(host) = exchange.known_field(turnpike_wire::h1::Known::Host) {
+            write!(formatter, ", host: \"{}\"", Quoted(host))?;
+        }
+        Ok(())
+    }
+}

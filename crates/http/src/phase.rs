@@ -1,0 +1,116 @@
+//! The steps that every request takes, and what a handler may answer in each.
+//!
+//! ```text
+//!  PostRead ─► ServerRewrite ─► FindLocation ─► Rewrite ─► PostRewrite ─┐
+//!                                    ▲                                  │ the path was changed
+//!                                    ├──────────────────────────────────┤
+//!                                    │ internal redirect                ▼
+//!                                    └───── Content ◄─ PreContent ◄─ Access ◄─ PreAccess
+//!                                               │
+//!                                               ▼
+//!                                    filters ─► the wire ─► Log
+//! ```
+//!
+//! The phases and their order are nginx's, so that directives act in the order its users know.
+//! The engine that walks them is in [`crate::engine`].
+
+use crate::connection::Stream;
+use crate::exchange::Exchange;
+use crate::response::LocalFuture;
+
+/// A step of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// Right after the head: the client's real address.
+    PostRead,
+    /// Rewriting by the directives of the server block.
+    ServerRewrite,
+    /// The engine looks for the location of the path.
+    FindLocation,
+    /// Rewriting by the directives of the location.
+    Rewrite,
+    /// The engine goes back to `FindLocation` when the path was rewritten.
+    PostRewrite,
+    /// Limits of rate and of concurrency.
+    PreAccess,
+    /// Who may: combined by `satisfy`.
+    Access,
+    /// Before the content: `try_files`.
+    PreContent,
+    /// The handler that answers.
+    Content,
+    /// After the answer is sent.
+    Log,
+}
+
+/// How many phases there are.
+pub const PHASE_COUNT: usize = Phase::Log as usize + 1;
+
+/// What a handler answers.
+pub enum Verdict {
+    /// Not mine: the next handler of the phase, then the next phase.
+    Declined,
+    /// The phase is done: what is left of it is skipped (in `Access`: granted).
+    Finished,
+    /// The response in the exchange is ready to be sent.
+    Respond,
+    /// Answer with this status: `error_page` is looked at, else nginx's own page is sent.
+    Status(u16),
+    /// The path (and query) of the exchange were replaced: look for a location again. Counted
+    /// against the limit of internal redirects.
+    Redirect,
+    /// Go on in this named location of the server.
+    Named(String),
+    /// The path was rewritten by a rewrite directive; located again once the phase ends.
+    Rewritten,
+    /// Close the connection without an answer.
+    Close,
+    /// The answer needs time; the exchange leaves the fast path and the connection becomes driven.
+    Wait(Box<dyn Waiting>),
+}
+
+/// Something that handles a request in one phase of a location or server.
+///
+/// `handle` must not block: no lock held long, no network; what waits returns [`Verdict::Wait`].
+pub trait Handler: Send + Sync {
+    /// Looks at the exchange, changes it, and says how to go on.
+    fn handle(&self, exchange: &mut Exchange) -> Verdict;
+}
+
+/// Work that a handler could not do at once.
+pub trait Waiting {
+    /// Does the work. The connection's stream is at hand, for reading the request body.
+    fn run<'a>(
+        self: Box<Self>,
+        exchange: &'a mut Exchange,
+        stream: &'a mut Stream,
+    ) -> LocalFuture<'a, Verdict>;
+}
+
+/// Changes a response's head (and replaces its body) before it is sent.
+pub trait Filter: Send + Sync {
+    /// Looks at the response of the exchange and changes it. A status replaces the response by
+    /// the page for that status (412, 416).
+    fn filter(&self, exchange: &mut Exchange) -> Option<u16>;
+}
+
+/// Places of filters, in the order in which they see a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FilterPlace {
+    /// Conditional requests: 304 and 412.
+    NotModified,
+    /// Fields added by configuration.
+    Headers,
+    /// Content types and character sets.
+    Charset,
+    /// Bodies that are changed: compression.
+    Transform,
+    /// Ranges of the final body.
+    Range,
+}
+
+/// Writes down an exchange after it has ended.
+pub trait Logger: Send + Sync {
+    /// Called once, after the last byte was sent or the exchange was given up.
+    fn log(&self, exchange: &Exchange);
+}

@@ -1,0 +1,205 @@
+//! The answer while it is being made: status, header fields, body. It writes nothing itself.
+//!
+//! Everything is kept in buffers that a later exchange uses again, so that an answer made from
+//! them allocates nothing once they have grown.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use turnpike_lane::files::OpenFile;
+
+/// A response that a handler made and filters may still change.
+#[derive(Default)]
+pub struct Response {
+    /// Status code; 0 while no handler has answered.
+    pub status: u16,
+    /// Fields beyond those that have a place of their own below, in the order they are sent.
+    pub fields: Fields,
+    /// Value of Content-Type; empty sends none.
+    pub content_type: Vec<u8>,
+    /// Body length in bytes when it is known before the body is sent.
+    pub content_length: Option<u64>,
+    /// Last-Modified as unix seconds.
+    pub last_modified: Option<i64>,
+    /// Value of ETag with its quotes; empty sends none.
+    pub etag: Vec<u8>,
+    /// Value of Location; a path is made absolute when it is sent (`absolute_redirect`).
+    pub location: Vec<u8>,
+    /// What follows the head.
+    pub body: Body,
+    /// Whether ranges of the body may be asked for.
+    pub ranges_allowed: bool,
+    /// Only the head is sent (HEAD, 204, 304).
+    pub head_only: bool,
+    /// Text that a handler made for this one response; [`Body::Text`] sends it.
+    pub text: Vec<u8>,
+}
+
+/// What is sent after the head.
+#[derive(Default)]
+pub enum Body {
+    /// Nothing.
+    #[default]
+    Empty,
+    /// The text in [`Response::text`].
+    Text,
+    /// Bytes that live as long as the program.
+    Static(&'static [u8]),
+    /// Bytes that belong to the plan or to a cache.
+    Shared(Arc<[u8]>),
+    /// Slices of a file, one for a whole file, several for a multipart answer.
+    File(FileBody),
+    /// Pieces that are made while they are sent.
+    Stream(Box<dyn BodyStream>),
+}
+
+/// A file to be sent, whole or in parts.
+pub struct FileBody {
+    /// The open file; small ones may hold their content.
+    pub file: Rc<OpenFile>,
+    /// What to send of it, in order.
+    pub parts: Parts,
+}
+
+/// The parts of a file that make a body.
+pub enum Parts {
+    /// One slice: offset and length in bytes.
+    One {
+        /// First byte.
+        offset: u64,
+        /// Bytes to send.
+        length: u64,
+    },
+    /// A multipart/byteranges body: text before each slice, and text at the end.
+    Many {
+        /// Head text, offset and length of each part.
+        parts: Vec<(Vec<u8>, u64, u64)>,
+        /// The closing boundary.
+        end: Vec<u8>,
+    },
+}
+
+/// A future that lives on one lane.
+pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
+/// A body made piece by piece; the sender asks for a piece when the last one is gone.
+pub trait BodyStream {
+    /// Puts the next piece into `out` (cleared by the caller). `false`: the body has ended.
+    fn next<'a>(&'a mut self, out: &'a mut Vec<u8>) -> LocalFuture<'a, io::Result<bool>>;
+}
+
+impl Response {
+    /// Makes the response as new; buffers keep their room.
+    pub fn clear(&mut self) {
+        self.status = 0;
+        self.fields.clear();
+        self.content_type.clear();
+        self.content_length = None;
+        self.last_modified = None;
+        self.etag.clear();
+        self.location.clear();
+        self.body = Body::Empty;
+        self.ranges_allowed = false;
+        self.head_only = false;
+        self.text.clear();
+    }
+
+    /// Drops what describes a body: for answers that replace the one made before (errors, 304).
+    pub fn clear_body(&mut self) {
+        self.content_type.clear();
+        self.content_length = None;
+        self.last_modified = None;
+        self.etag.clear();
+        self.body = Body::Empty;
+        self.ranges_allowed = false;
+        self.text.clear();
+    }
+
+    /// Sets Content-Type.
+    pub fn set_content_type(&mut self, value: &[u8]) {
+        self.content_type.clear();
+        self.content_type.extend_from_slice(value);
+    }
+
+    /// Sends [`Response::text`] as the body, with its length.
+    pub fn send_text(&mut self) {
+        self.content_length = Some(self.text.len() as u64);
+        self.body = Body::Text;
+    }
+}
+
+/// Header fields in one flat buffer, in the order they are sent.
+#[derive(Default, Clone)]
+pub struct Fields {
+    bytes: Vec<u8>,
+    entries: Vec<Entry>,
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    name: (u32, u32),
+    value: (u32, u32),
+}
+
+impl Fields {
+    /// Adds a field; an existing one of that name stays.
+    pub fn add(&mut self, name: &[u8], value: &[u8]) {
+        let name = self.store(name);
+        let value = self.store(value);
+        self.entries.push(Entry { name, value });
+    }
+
+    /// Sets a field: others of that name go.
+    pub fn set(&mut self, name: &[u8], value: &[u8]) {
+        self.remove(name);
+        self.add(name, value);
+    }
+
+    /// Removes every field of that name.
+    pub fn remove(&mut self, name: &[u8]) {
+        let bytes = &self.bytes;
+        self.entries
+            .retain(|entry| !slice(bytes, entry.name).eq_ignore_ascii_case(name));
+    }
+
+    /// Values of the fields of that name.
+    pub fn values<'a>(&'a self, name: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+        self.iter()
+            .filter(move |(own, _)| own.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value)
+    }
+
+    /// Names and values in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.entries.iter().map(|entry| {
+            (
+                slice(&self.bytes, entry.name),
+                slice(&self.bytes, entry.value),
+            )
+        })
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Drops all; the room is kept.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.entries.clear();
+    }
+
+    fn store(&mut self, text: &[u8]) -> (u32, u32) {
+        let start = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(text);
+        (start, self.bytes.len() as u32)
+    }
+}
+
+fn slice(bytes: &[u8], (start, end): (u32, u32)) -> &[u8] {
+    bytes.get(start as usize..end as usize).unwrap_or_default()
+}
