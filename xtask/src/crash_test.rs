@@ -25,6 +25,9 @@ const BACK_MAX: Duration = Duration::from_millis(100);
 /// When a client gives its connection up.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// After a refusal, which costs nothing: without a pause they would be counted by the million.
+const REFUSAL_PAUSE: Duration = Duration::from_millis(1);
+
 /// How one transaction ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ending {
@@ -146,7 +149,7 @@ fn client(port: u16, is_over: &AtomicBool) -> Vec<Transaction> {
             ending,
         });
         if ending == Ending::Refused {
-            std::thread::sleep(Duration::from_millis(1)); // refusals are cheap: do not count millions
+            std::thread::sleep(REFUSAL_PAUSE);
         }
     }
     transactions

@@ -273,7 +273,8 @@ impl Results {
              carry over. A core's time is all that it was busy (/proc/stat), the kernel's part for \
              its connections included; the process's time is what its threads ran. Calls were \
              counted by strace over {} transactions of ab, allocations by the server itself, \
-             memory as PSS from smaps_rollup before and after.\n\n## Configuration\n\n```nginx\n{}```\n",
+             memory as PSS from smaps_rollup before and after.\n\n\
+             ## Configuration\n\n```nginx\n{}```\n",
             self.plan.transactions, self.plan.configuration,
         );
         text
