@@ -5,7 +5,7 @@ use crate::Outcome;
 use crate::workspace;
 
 /// Documents and the words that make the binary print them.
-const DOCUMENTS: &[(&str, &[&str])] = &[("docs/directives.md", &["directives", "--markdown"])];
+const DOCUMENTS: &[(&str, &[&str])] = &[("docs/directives.md", &["directives"])];
 
 /// Writes every document, or with `--check` compares.
 pub(crate) fn run(arguments: &[String]) -> Outcome {

@@ -62,6 +62,8 @@ pub(crate) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 pub(crate) fn files() -> Result<Vec<PathBuf>, String> {
     let output = Command::new("git")
         .current_dir(root())
+        // A checkout may belong to another user than the one who checks it, as in a container.
+        .args(["-c", "safe.directory=*"])
         .args([
             "ls-files",
             "-z",
