@@ -14,5 +14,6 @@ pub mod files;
 pub mod gate;
 pub mod log;
 pub mod lot;
+pub mod steering;
 #[allow(unsafe_code)]
 pub mod sys;

@@ -4,7 +4,7 @@
 //! with another lane; whoever wants totals reads the cells of all lanes and sums. Reading stops
 //! nobody, so that sums over several cells are only about right while lanes run.
 //!
-//! Crates that count something of their own declare their own set with [`metric_set!`].
+//! Crates that count something of their own declare their own set with [`crate::metric_set!`].
 
 use std::{
     cell::Cell,
@@ -46,7 +46,7 @@ pub struct Row {
     pub help: &'static str,
 }
 
-/// A closed set of metrics; made by [`metric_set!`].
+/// A closed set of metrics; made by [`crate::metric_set!`].
 pub trait MetricSet: Copy + 'static {
     /// The table, in the order of [`MetricSet::index`].
     const ROWS: &'static [Row];

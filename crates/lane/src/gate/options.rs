@@ -55,7 +55,7 @@ pub enum Reuseport {
     None,
     /// One a lane; the kernel chooses by a hash of the connection's addresses.
     Hash,
-    /// One a lane; our program chooses (see the `steering` module).
+    /// One a lane; our program chooses (see [`crate::steering`]).
     Steer,
 }
 

@@ -1,0 +1,228 @@
+//! The steering program in the kernel: loading it, and telling it gates and CPUs.
+//!
+//! For the master, which has the privilege; a serving process only writes to the board. The object
+//! is compiled beforehand and committed, so that building needs no clang.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use libbpf_rs::{
+    ErrorKind, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject,
+    ProgramAttachType, libbpf_sys,
+};
+
+use super::{
+    Reason, SteerRules,
+    board::{LANE_BYTES, STEERED_LANES_MAX},
+};
+use crate::{affinity::CpuSet, gate::Gate, sys::reuseport};
+
+/// The program, compiled from steer.bpf.c beside it.
+const OBJECT: &[u8] = include_bytes!("steer.bpf.o");
+
+/// Most lanes of one CPU that the program knows of; with more, the others get their connections as
+/// one of two picked at random.
+const HOME_LANES_MAX: usize = 4;
+
+/// The board as a BPF array, to be mapped by [`super::LaneBoard::map`].
+#[derive(Debug)]
+pub struct KernelBoard {
+    map: MapHandle,
+}
+
+impl KernelBoard {
+    /// Makes one; needs CAP_BPF (or CAP_SYS_ADMIN before Linux 5.8).
+    pub fn create() -> Result<KernelBoard, Reason> {
+        quiet();
+        let options = libbpf_sys::bpf_map_create_opts {
+            sz: size_of::<libbpf_sys::bpf_map_create_opts>() as _,
+            map_flags: libbpf_sys::BPF_F_MMAPABLE,
+            ..Default::default()
+        };
+        let bytes = (LANE_BYTES * STEERED_LANES_MAX) as u32;
+        MapHandle::create(MapType::Array, Some("lanes"), 4, bytes, 1, &options)
+            .map(|map| KernelBoard { map })
+            .map_err(|error| reason(&error))
+    }
+}
+
+impl AsFd for KernelBoard {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.map.as_fd()
+    }
+}
+
+/// The program of one address. The kernel keeps it while a gate of that address is open; this is
+/// for changing it.
+#[derive(Debug)]
+pub(super) struct Program {
+    gates: MapHandle,
+    /// Whether connections that wait at a gate move to another one when it is closed.
+    pub(super) migrates: bool,
+}
+
+impl Program {
+    /// Loads the program for `gates`, one a lane in the order of lanes, and puts it in charge.
+    pub(super) fn attach(
+        board: &KernelBoard,
+        gates: &[Gate],
+        homes: &[CpuSet],
+        rules: SteerRules,
+    ) -> Result<Program, Reason> {
+        let Some(first) = gates.first() else {
+            return Err(Reason::NoGates);
+        };
+        if gates.len() > STEERED_LANES_MAX {
+            return Err(Reason::TooManyLanes);
+        }
+        quiet();
+        let homes = home_table(homes, gates.len());
+        let (object, migrates) = match load(board, homes.len(), true) {
+            Ok(object) => (object, true),
+            // Migration needs Linux 5.14.
+            Err(Reason::NotSupported) => (load(board, homes.len(), false)?, false),
+            Err(reason) => return Err(reason),
+        };
+        set_up(&object, &homes, gates.len(), rules)?;
+        let gates_map = map(&object, "gates")?;
+        let gates_map = MapHandle::try_from(&gates_map).map_err(|error| reason(&error))?;
+        let program = Program {
+            gates: gates_map,
+            migrates,
+        };
+        for (lane, gate) in gates.iter().enumerate() {
+            program.set_gate(lane, gate)?;
+        }
+        let Some(steer) = object.progs().next() else {
+            return Err(Reason::NotSupported);
+        };
+        reuseport::attach_program(first.as_fd(), steer.as_fd())
+            .map_err(|error| errno_reason(error.raw_os_error()))?;
+        Ok(program)
+    }
+
+    /// Says that `gate` belongs to lane number `lane`. A gate that is closed is forgotten by the
+    /// kernel itself.
+    pub(super) fn set_gate(&self, lane: usize, gate: &Gate) -> Result<(), Reason> {
+        use std::os::fd::AsRawFd;
+        let descriptor = gate.as_fd().as_raw_fd() as u64;
+        self.gates
+            .update(
+                &(lane as u32).to_ne_bytes(),
+                &descriptor.to_ne_bytes(),
+                MapFlags::ANY,
+            )
+            .map_err(|error| reason(&error))
+    }
+}
+
+fn load(board: &KernelBoard, home_count: usize, migrates: bool) -> Result<Object, Reason> {
+    let mut object = ObjectBuilder::default()
+        .name("turnpike_steer")
+        .and_then(|builder| builder.open_memory(OBJECT))
+        .map_err(|error| reason(&error))?;
+    prepare(&mut object, board, home_count, migrates).map_err(|error| reason(&error))?;
+    object.load().map_err(|error| reason(&error))
+}
+
+fn prepare(
+    object: &mut OpenObject,
+    board: &KernelBoard,
+    home_count: usize,
+    migrates: bool,
+) -> libbpf_rs::Result<()> {
+    for mut map in object.maps_mut() {
+        if map.name() == "lanes" {
+            map.reuse_fd(board.as_fd())?;
+        } else if map.name() == "homes" {
+            map.set_max_entries(home_count.max(1) as u32)?;
+        }
+    }
+    if !migrates {
+        for mut program in object.progs_mut() {
+            program.set_attach_type(ProgramAttachType::SkReuseportSelect);
+        }
+    }
+    Ok(())
+}
+
+fn set_up(object: &Object, homes: &[Home], lanes: usize, rules: SteerRules) -> Result<(), Reason> {
+    let mut bytes = Vec::with_capacity(24);
+    for word in [rules.stale_ns, rules.load_slack, lanes as u64] {
+        bytes.extend_from_slice(&word.to_ne_bytes());
+    }
+    let update = |name, key: usize, value: &[u8]| {
+        let key = (key as u32).to_ne_bytes();
+        map(object, name)?
+            .update(&key, value, MapFlags::ANY)
+            .map_err(|error| reason(&error))
+    };
+    update("rules", 0, &bytes)?;
+    for (cpu, home) in homes.iter().enumerate() {
+        update("homes", cpu, &home.bytes())?;
+    }
+    Ok(())
+}
+
+/// The lanes of one CPU.
+#[derive(Clone, Copy, Debug, Default)]
+struct Home {
+    count: u32,
+    lanes: [u32; HOME_LANES_MAX],
+}
+
+impl Home {
+    fn bytes(&self) -> [u8; 4 + 4 * HOME_LANES_MAX] {
+        let mut bytes = [0; 4 + 4 * HOME_LANES_MAX];
+        let words = [self.count].into_iter().chain(self.lanes);
+        for (slot, word) in bytes.chunks_exact_mut(4).zip(words) {
+            slot.copy_from_slice(&word.to_ne_bytes());
+        }
+        bytes
+    }
+}
+
+/// For each CPU the lanes that are pinned to it. A lane that may run on several is at home on all.
+fn home_table(homes: &[CpuSet], lanes: usize) -> Vec<Home> {
+    let mut table: Vec<Home> = Vec::new();
+    for (lane, set) in homes.iter().take(lanes).enumerate() {
+        for cpu in set.iter() {
+            if table.len() <= cpu {
+                table.resize(cpu + 1, Home::default());
+            }
+            let home = &mut table[cpu];
+            if let Some(slot) = home.lanes.get_mut(home.count as usize) {
+                *slot = lane as u32;
+                home.count += 1;
+            }
+        }
+    }
+    table
+}
+
+fn map<'object>(object: &'object Object, name: &str) -> Result<libbpf_rs::Map<'object>, Reason> {
+    object
+        .maps()
+        .find(|map| map.name() == name)
+        .ok_or(Reason::NotSupported)
+}
+
+/// The library prints to standard error otherwise; what went wrong is told by [`Reason`].
+fn quiet() {
+    libbpf_rs::set_print(None);
+}
+
+fn reason(error: &libbpf_rs::Error) -> Reason {
+    match error.kind() {
+        ErrorKind::PermissionDenied => Reason::NotPermitted,
+        ErrorKind::OutOfMemory => Reason::NoMemory,
+        _ => Reason::NotSupported,
+    }
+}
+
+fn errno_reason(errno: Option<i32>) -> Reason {
+    match errno {
+        Some(libc::EPERM | libc::EACCES) => Reason::NotPermitted,
+        Some(libc::ENOMEM) => Reason::NoMemory,
+        _ => Reason::NotSupported,
+    }
+}

@@ -1,0 +1,380 @@
+//! The program for real where the kernel permits it, and the ladder below it everywhere.
+
+#![allow(clippy::unwrap_used)]
+
+use std::{
+    net::{SocketAddr, TcpStream},
+    sync::Arc,
+};
+
+use super::*;
+use crate::{
+    gate::{ListenAddress, ListenOptions, Reuseport},
+    sys::process::monotonic_ns,
+};
+
+/// Gates of one address with the program in charge.
+struct Stage {
+    board: Arc<LaneBoard>,
+    pulses: Vec<LanePulse>,
+    gates: Vec<Option<Gate>>,
+    steering: Steering,
+    address: SocketAddr,
+}
+
+fn open_gates(count: usize) -> Vec<Gate> {
+    let options = ListenOptions {
+        reuseport: Reuseport::Steer,
+        ..ListenOptions::default()
+    };
+    let any = ListenAddress::Tcp("127.0.0.1:0".parse().unwrap());
+    Gate::open_group(&any, &options, count, &mut Vec::new()).unwrap()
+}
+
+impl Stage {
+    /// `None` where BPF is not permitted; then the reason must be that.
+    fn new(lanes: usize, homes: &[CpuSet], rules: SteerRules) -> Option<Stage> {
+        let kernel = match KernelBoard::create() {
+            Ok(kernel) => kernel,
+            Err(reason) => {
+                assert!(
+                    matches!(reason, Reason::NotPermitted | Reason::NotBuilt),
+                    "{reason}"
+                );
+                return None;
+            }
+        };
+        let gates = open_gates(lanes);
+        let ListenAddress::Tcp(address) = *gates[0].address() else {
+            unreachable!()
+        };
+        let board = LaneBoard::map(kernel.as_fd()).unwrap();
+        let pulses = (0..lanes).map(|lane| board.pulse(lane).unwrap()).collect();
+        let steering = Steering::begin(&gates, homes, Ok(&kernel), rules);
+        assert_eq!(steering.level(), Level::Program, "{:?}", steering.reasons());
+        let gates = gates.into_iter().map(Some).collect();
+        Some(Stage {
+            board,
+            pulses,
+            gates,
+            steering,
+            address,
+        })
+    }
+
+    fn connect(&self, count: usize) -> Vec<TcpStream> {
+        (0..count)
+            .map(|_| TcpStream::connect(self.address).unwrap())
+            .collect()
+    }
+
+    /// Accepts until there have been `total`, and says how many came to which gate.
+    fn accept(&self, total: usize) -> Vec<usize> {
+        let mut counts = vec![0; self.gates.len()];
+        while counts.iter().sum::<usize>() < total {
+            for (count, gate) in counts.iter_mut().zip(&self.gates) {
+                while gate.as_ref().is_some_and(|gate| gate.accept().is_ok()) {
+                    *count += 1;
+                }
+            }
+            std::thread::yield_now();
+        }
+        counts
+    }
+
+    fn round(&self, count: usize) -> Vec<usize> {
+        let _clients = self.connect(count);
+        self.accept(count)
+    }
+}
+
+/// Does `action` on one CPU: what it sends over the loopback is received there.
+fn on_cpu(cpu: usize, action: impl FnOnce()) {
+    let before = CpuSet::of_this_thread().unwrap();
+    CpuSet::of(cpu).pin_this_thread().unwrap();
+    action();
+    before.pin_this_thread().unwrap();
+}
+
+/// Rules under which a lane that has beaten just now stays fresh for the whole test.
+const PATIENT: SteerRules = SteerRules {
+    stale_ns: 1_000_000_000_000,
+    load_slack: LOAD_SLACK,
+};
+
+#[test]
+fn a_stale_lane_gets_nothing_while_another_is_fresh() {
+    let Some(stage) = Stage::new(2, &[], PATIENT) else {
+        return;
+    };
+    let now = monotonic_ns();
+    let long_ago = now.saturating_sub(2 * PATIENT.stale_ns).max(1);
+    let is_stale = now - long_ago >= PATIENT.stale_ns;
+    for stale in [0, 1, 0] {
+        stage.pulses[1 - stale].awake(now, 1000);
+        if is_stale {
+            stage.pulses[stale].awake(long_ago, 0);
+        } else {
+            stage.pulses[stale].gone();
+        }
+        let mut expected = vec![60, 60];
+        expected[stale] = 0;
+        assert_eq!(stage.round(60), expected, "lane {stale} is stale");
+    }
+}
+
+#[test]
+fn an_age_beyond_the_rule_is_stale() {
+    let rules = SteerRules {
+        stale_ns: 1,
+        load_slack: 1 << 40,
+    };
+    let Some(stage) = Stage::new(2, &[], rules) else {
+        return;
+    };
+    for stale in [0, 1] {
+        stage.pulses[stale].awake(1, 0);
+        stage.pulses[1 - stale].asleep(1000);
+        let mut expected = vec![40, 40];
+        expected[stale] = 0;
+        assert_eq!(
+            stage.round(40),
+            expected,
+            "lane {stale} beat when the machine started"
+        );
+    }
+}
+
+#[test]
+fn fresh_lanes_share_and_none_is_forgotten() {
+    for lanes in [2, 3, 5] {
+        let Some(stage) = Stage::new(lanes, &[], PATIENT) else {
+            return;
+        };
+        stage
+            .pulses
+            .iter()
+            .for_each(|pulse| pulse.awake(monotonic_ns(), 0));
+        let counts = stage.round(100 * lanes);
+        // What is steered counts as load until the lane looks, so that the shares stay close.
+        assert!(
+            counts.iter().all(|count| (60..=140).contains(count)),
+            "{counts:?}"
+        );
+        let steered: Vec<_> = (0..lanes)
+            .map(|lane| stage.board.steered(lane) as usize)
+            .collect();
+        assert_eq!(steered, counts);
+    }
+}
+
+#[test]
+fn without_a_living_lane_the_hash_decides() {
+    let Some(stage) = Stage::new(2, &[], PATIENT) else {
+        return;
+    };
+    let counts = stage.round(100);
+    assert!(counts[0] > 0 && counts[1] > 0, "{counts:?}");
+    assert_eq!(stage.board.steered(0) + stage.board.steered(1), 0);
+    stage.pulses[0].asleep(0);
+    assert_eq!(stage.round(20), [20, 0]);
+    stage.board.clear();
+    let counts = stage.round(100);
+    assert!(counts[1] > 0, "{counts:?}");
+}
+
+#[test]
+fn the_freer_lane_gets_more() {
+    let Some(stage) = Stage::new(2, &[], PATIENT) else {
+        return;
+    };
+    stage.pulses[0].awake(monotonic_ns(), 1000);
+    stage.pulses[1].awake(monotonic_ns(), 0);
+    assert_eq!(stage.round(50), [0, 50]);
+    assert_eq!((stage.board.load(0), stage.board.load(1)), (1000, 50));
+    stage.pulses[1].awake(monotonic_ns(), 3000);
+    assert_eq!((stage.round(50), stage.board.load(1)), (vec![50, 0], 3000));
+}
+
+#[test]
+fn the_lane_of_the_packets_cpu_is_preferred_while_it_is_free() {
+    let allowed: Vec<_> = CpuSet::of_this_thread().unwrap().iter().take(2).collect();
+    let [one, two] = allowed[..] else { return };
+    // Lanes the other way round than CPUs, so that their numbers cannot pass for each other.
+    let homes = [CpuSet::of(two), CpuSet::of(one)];
+    let rules = SteerRules {
+        load_slack: 100,
+        ..PATIENT
+    };
+    let Some(stage) = Stage::new(2, &homes, rules) else {
+        return;
+    };
+    for (cpu, lane) in [(one, 1), (two, 0)] {
+        stage
+            .pulses
+            .iter()
+            .for_each(|pulse| pulse.awake(monotonic_ns(), 0));
+        on_cpu(cpu, || {
+            let mut expected = vec![0, 0];
+            expected[lane] = 80;
+            assert_eq!(stage.round(80), expected, "from CPU {cpu}");
+            // As soon as the other lane is freer by more than the slack, it gets them.
+            stage.pulses[lane].awake(monotonic_ns(), 500);
+            stage.pulses[1 - lane].awake(monotonic_ns(), 0);
+            expected.reverse();
+            assert_eq!(stage.round(80), expected, "from CPU {cpu}, busy");
+        });
+    }
+}
+
+#[test]
+fn more_lanes_than_cpus_share_the_packets_cpu() {
+    let Some(cpu) = CpuSet::of_this_thread().unwrap().iter().next() else {
+        return;
+    };
+    let elsewhere = CpuSet::of(cpu + 1);
+    let homes = [
+        CpuSet::of(cpu),
+        elsewhere.clone(),
+        CpuSet::of(cpu),
+        elsewhere,
+    ];
+    let rules = SteerRules {
+        load_slack: 1000,
+        ..PATIENT
+    };
+    let Some(stage) = Stage::new(4, &homes, rules) else {
+        return;
+    };
+    stage.pulses.iter().for_each(|pulse| pulse.asleep(0));
+    on_cpu(cpu, || {
+        let counts = stage.round(200);
+        assert_eq!((counts[1], counts[3]), (0, 0), "{counts:?}");
+        assert!(counts[0] > 40 && counts[2] > 40, "{counts:?}");
+    });
+}
+
+#[test]
+fn what_waits_at_a_gate_moves_when_it_is_closed() {
+    let Some(mut stage) = Stage::new(2, &[], PATIENT) else {
+        return;
+    };
+    if stage.steering.reasons().contains(&Reason::NoMigration) {
+        return;
+    }
+    stage.pulses[0].awake(monotonic_ns(), 0);
+    let clients = stage.connect(30);
+    while stage.gates[0].as_ref().unwrap().queue().unwrap().unwrap().0 < 30 {
+        std::thread::yield_now();
+    }
+    stage.pulses[0].gone();
+    stage.pulses[1].awake(monotonic_ns(), 0);
+    stage.gates[0] = None;
+    assert_eq!(stage.accept(30), [0, 30]);
+    drop(clients);
+    // A lane that lives but has no gate is passed over.
+    stage.pulses[0].awake(monotonic_ns(), 0);
+    assert_eq!(stage.round(40), [0, 40]);
+    // And a new gate of the address takes its place.
+    let options = ListenOptions {
+        reuseport: Reuseport::Steer,
+        ..ListenOptions::default()
+    };
+    let address = ListenAddress::Tcp(stage.address);
+    let gate = Gate::open(&address, &options, &mut Vec::new()).unwrap();
+    stage.steering.set_gate(0, &gate).unwrap();
+    stage.gates[0] = Some(gate);
+    stage.pulses[1].awake(monotonic_ns(), 5000);
+    assert_eq!(stage.round(40), [40, 0]);
+}
+
+#[test]
+fn a_lane_that_ends_says_so() {
+    let board = LaneBoard::private().unwrap();
+    let pulse = board.pulse(3).unwrap();
+    pulse.awake(0, 7);
+    assert_eq!((board.load(3), board.load(2), board.steered(3)), (7, 0, 0));
+    drop(pulse);
+    assert!(board.pulse(STEERED_LANES_MAX - 1).is_some());
+    assert!(board.pulse(STEERED_LANES_MAX).is_none());
+    assert_eq!(board.load(usize::MAX), 0);
+}
+
+#[test]
+fn each_step_down_the_ladder_has_its_reason() {
+    let pinned = |cpus: &[usize]| cpus.iter().map(|cpu| CpuSet::of(*cpu)).collect::<Vec<_>>();
+    let new_kernel = kernel_version().unwrap() >= INCOMING_CPU_KERNEL;
+    use Reason::{NotPinned, OldKernel, OtherNumbers};
+    type Case = (&'static str, Vec<CpuSet>, Level, Vec<Reason>);
+    let by_cpu = |level, mut reasons: Vec<Reason>| {
+        if new_kernel {
+            return (Level::IncomingCpu, vec![]);
+        }
+        reasons.insert(0, OldKernel);
+        (level, reasons)
+    };
+    let (straight, straight_reasons) = by_cpu(Level::CpuFilter, vec![]);
+    let (crossed, crossed_reasons) = by_cpu(Level::Hash, vec![OtherNumbers]);
+    let several = vec![CpuSet::first(2), CpuSet::first(2)];
+    let cases: [Case; 5] = [
+        (
+            "lane n on CPU n",
+            pinned(&[0, 1]),
+            straight,
+            straight_reasons,
+        ),
+        (
+            "the other way round",
+            pinned(&[1, 0]),
+            crossed,
+            crossed_reasons,
+        ),
+        ("not pinned", vec![], Level::Hash, vec![NotPinned]),
+        ("one not pinned", pinned(&[0]), Level::Hash, vec![NotPinned]),
+        ("on several", several, Level::Hash, vec![NotPinned]),
+    ];
+    for (name, homes, level, reasons) in cases {
+        for reason in [Reason::NotPermitted, Reason::NotBuilt] {
+            let gates = open_gates(2);
+            let steering = Steering::begin(&gates, &homes, Err(reason), SteerRules::default());
+            assert_eq!(steering.level(), level, "{name}");
+            assert_eq!(steering.reasons()[0], reason, "{name}");
+            assert_eq!(steering.reasons()[1..], reasons, "{name}");
+            steering.set_gate(0, &gates[1]).unwrap();
+        }
+    }
+    let none = Steering::begin(&[], &[], Err(Reason::NotBuilt), SteerRules::default());
+    assert_eq!(none.level(), Level::Hash);
+}
+
+#[test]
+fn the_cpu_filter_takes_lanes_with_their_cpus_numbers_only() {
+    let gates = open_gates(2);
+    let pinned = [CpuSet::of(0), CpuSet::of(1)];
+    assert_eq!(attach_filter(&gates, &pinned), Ok(()));
+    let crossed = [CpuSet::of(1), CpuSet::of(0)];
+    assert_eq!(attach_filter(&gates, &crossed), Err(Reason::OtherNumbers));
+    assert_eq!(
+        set_incoming_cpus(&gates, &pinned, Some((6, 1))),
+        Err(Reason::OldKernel)
+    );
+    assert_eq!(
+        set_incoming_cpus(&gates, &pinned, None),
+        Err(Reason::OldKernel)
+    );
+}
+
+#[test]
+fn kernel_versions_are_read() {
+    let cases = [
+        ("6.18.44-fc-v669\n", Some((6, 18))),
+        ("5.4.0", Some((5, 4))),
+        ("6.2", Some((6, 2))),
+        ("6", None),
+        ("", None),
+        ("x.y", None),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(parse_version(text), expected, "{text:?}");
+    }
+}

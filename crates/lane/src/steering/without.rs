@@ -1,0 +1,47 @@
+//! Stands in for the steering program where it is not built: the same names, and one answer.
+
+use std::{
+    convert::Infallible,
+    os::fd::{AsFd, BorrowedFd},
+};
+
+use super::{Reason, SteerRules};
+use crate::{affinity::CpuSet, gate::Gate};
+
+/// The board as a BPF array; cannot be had in this build.
+#[derive(Debug)]
+pub struct KernelBoard(Infallible);
+
+impl KernelBoard {
+    /// [`Reason::NotBuilt`].
+    pub fn create() -> Result<KernelBoard, Reason> {
+        Err(Reason::NotBuilt)
+    }
+}
+
+impl AsFd for KernelBoard {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self.0 {}
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Program {
+    pub(super) migrates: bool,
+    never: Infallible,
+}
+
+impl Program {
+    pub(super) fn attach(
+        board: &KernelBoard,
+        _gates: &[Gate],
+        _homes: &[CpuSet],
+        _rules: SteerRules,
+    ) -> Result<Program, Reason> {
+        match board.0 {}
+    }
+
+    pub(super) fn set_gate(&self, _lane: usize, _gate: &Gate) -> Result<(), Reason> {
+        match self.never {}
+    }
+}
