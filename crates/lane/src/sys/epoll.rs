@@ -91,11 +91,12 @@ pub struct EventBuffer {
 }
 
 impl EventBuffer {
-    /// Allocates room for `capacity` events, at least 1 and at most [`EVENTS_MAX`].
+    /// Allocates room for `capacity` events, at most [`EVENTS_MAX`]. With none nothing is allocated:
+    /// a placeholder, with which a wait is `EINVAL`.
     pub fn with_capacity(capacity: usize) -> EventBuffer {
         let empty = libc::epoll_event { events: 0, u64: 0 };
         EventBuffer {
-            events: vec![empty; capacity.clamp(1, EVENTS_MAX)],
+            events: vec![empty; capacity.min(EVENTS_MAX)],
             filled: 0,
         }
     }

@@ -303,6 +303,7 @@ fn a_waker_reaches_epoll_with_its_token() {
     assert_eq!(epoll.wait(&mut buffer, 0).unwrap(), 0);
     epoll.delete(waker.as_fd()).unwrap();
     assert!(epoll.delete(waker.as_fd()).is_err());
+    assert!(epoll.wait(&mut EventBuffer::with_capacity(0), 0).is_err());
 }
 
 #[test]
