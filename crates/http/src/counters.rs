@@ -1,6 +1,7 @@
 //! What happened on a lane, counted where it happens and read from anywhere.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 
 macro_rules! counters {
     ($( $(#[$doc:meta])* $name:ident, )+) => {
@@ -27,6 +28,47 @@ counters! {
     active,
     /// Idle connections that were closed to make room for new ones.
     made_room,
+}
+
+/// Numbers that a lane takes from the process at a time: large enough that lanes seldom meet.
+const SERIAL_BLOCK: u64 = 64;
+
+/// What the lanes of a process have in common to count with.
+#[derive(Default)]
+pub struct AllCounters {
+    lanes: Mutex<Vec<Arc<HttpCounters>>>,
+    serials: AtomicU64,
+}
+
+impl AllCounters {
+    /// Counters for a new lane.
+    pub fn add_lane(&self) -> Arc<HttpCounters> {
+        let counters = Arc::new(HttpCounters::default());
+        self.lanes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(counters.clone());
+        counters
+    }
+
+    /// The counters of every lane that was ever started, in the order of their start.
+    pub fn lanes(&self) -> Vec<Arc<HttpCounters>> {
+        self.lanes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// One counter summed over all lanes.
+    pub fn total(&self, counter: impl Fn(&HttpCounters) -> &Counter) -> u64 {
+        self.lanes().iter().map(|lane| counter(lane).value()).sum()
+    }
+
+    /// The first of a block of connection numbers, and the one behind its last.
+    pub(crate) fn serial_block(&self) -> (u64, u64) {
+        let first = self.serials.fetch_add(SERIAL_BLOCK, Relaxed) + 1;
+        (first, first + SERIAL_BLOCK)
+    }
 }
 
 /// A number that one thread writes and many read.

@@ -184,32 +184,36 @@ impl Exchange {
             return self.finalize(404);
         }
         self.location_chosen();
-        let settings = &self.plan.location(self.location).settings;
-        let body_bytes_max = settings.client_max_body_bytes;
-        match self.head.framing {
-            Framing::Length(length) if body_bytes_max > 0 && length > body_bytes_max => {
-                if self.body.is_untouched() {
-                    self.log(
-                        Level::Error,
-                        format_args!("client intended to send too large body: {length} bytes"),
-                    );
-                    self.body.expect_answered();
-                    return self.finalize(413);
-                }
-            }
-            _ => {}
+        if self.announces_too_large_body() {
+            self.body.expect_answered();
+            return self.finalize(413);
         }
         self.enter(Phase::Rewrite);
         None
     }
 
+    fn announces_too_large_body(&self) -> bool {
+        let body_bytes_max = self.location().settings.client_max_body_bytes;
+        let Framing::Length(length) = self.head.framing else {
+            return false;
+        };
+        if body_bytes_max == 0 || length <= body_bytes_max || !self.body.is_untouched() {
+            return false;
+        }
+        self.log(
+            Level::Error,
+            format_args!("client intended to send too large body: {length} bytes"),
+        );
+        true
+    }
+
     /// What the location says of methods and of keeping the connection.
     fn location_chosen(&mut self) {
         let plan = self.plan.clone();
-        if let Some((methods, limited)) = &plan.location(self.location).limit_except {
+        if let Some(limit) = &plan.location(self.location).limit_except {
             let method = self.method_name();
-            if !methods.iter().any(|allowed| allowed == method) {
-                self.location = *limited;
+            if !limit.methods.iter().any(|allowed| allowed == method) {
+                self.location = limit.location;
             }
         }
         if !self.keep_alive {

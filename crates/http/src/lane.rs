@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use turnpike_lane::clock::Clock;
 
-use crate::counters::HttpCounters;
+use crate::counters::{AllCounters, HttpCounters};
 use crate::exchange::{Client, Exchange};
 use crate::plan::Plan;
 
@@ -30,16 +30,21 @@ pub struct LaneShared {
     /// What happened on this lane; readable from everywhere.
     pub counters: Arc<HttpCounters>,
     /// Counters of all lanes, for the pages that sum them.
-    pub all_counters: Arc<[Arc<HttpCounters>]>,
+    pub all_counters: Arc<AllCounters>,
+    // Boxed, since exchanges go in and out as boxes: moving one would copy a kilobyte.
+    #[allow(clippy::vec_box)]
     pool: RefCell<Vec<Box<Exchange>>>,
     random: Cell<u64>,
-    connections: Cell<u64>,
+    /// The next connection number, and the end of the block it is from.
+    serials: Cell<(u64, u64)>,
 }
 
 /// State that a family keeps on each lane for one plan: caches, buffers.
 pub trait LaneState: Any {
     /// Called about every 100 ms, for what goes by time.
     fn tick(&self, _now_ms: u64) {}
+    /// Called when what is buffered must be written: before logs are reopened, and at the end.
+    fn flush(&self) {}
 }
 
 /// Makes a lane's state for a plan.
@@ -59,17 +64,17 @@ pub struct LanePlan {
 
 impl LaneShared {
     /// A lane's own things.
-    pub fn new(index: usize, all_counters: Arc<[Arc<HttpCounters>]>) -> Rc<Self> {
+    pub fn new(index: usize, all_counters: Arc<AllCounters>) -> Rc<Self> {
         let clock = Rc::new(Clock::new());
         let seed = clock.now_ms() ^ ((index as u64 + 1) << 32) ^ u64::from(std::process::id());
         Rc::new(Self {
             index,
-            counters: all_counters[index].clone(),
+            counters: all_counters.add_lane(),
             all_counters,
             clock,
             pool: RefCell::default(),
             random: Cell::new(seed | 1),
-            connections: Cell::new(0),
+            serials: Cell::new((0, 0)),
         })
     }
 
@@ -114,12 +119,14 @@ impl LaneShared {
         self.pool.borrow_mut().clear();
     }
 
-    /// The number of a new connection, unique in the process: lanes count in turn, so that none
-    /// has to ask another.
+    /// The number of a new connection, unique in the process.
     pub fn next_serial(&self) -> u64 {
-        let count = self.connections.get() + 1;
-        self.connections.set(count);
-        count * self.all_counters.len() as u64 + self.index as u64
+        let (mut next, mut end) = self.serials.get();
+        if next == end {
+            (next, end) = self.all_counters.serial_block();
+        }
+        self.serials.set((next + 1, end));
+        next
     }
 
     /// A random number, good enough for boundaries and samples, not for secrets (xorshift64*).
@@ -166,11 +173,24 @@ impl LanePlan {
         }
     }
 
+    /// Lets every state write what it buffers.
+    pub fn flush(&self) {
+        for state in &self.states {
+            state.flush();
+        }
+    }
+
     /// Lets every state do what goes by time.
     pub fn tick(&self, now_ms: u64) {
         for state in &self.states {
             state.tick(now_ms);
         }
+    }
+}
+
+impl Drop for LanePlan {
+    fn drop(&mut self) {
+        self.flush();
     }
 }
 

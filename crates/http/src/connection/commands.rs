@@ -1,6 +1,7 @@
 //! What the serving process tells a lane.
 
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 
 use turnpike_lane::lot::{AcceptSettings, Lot, LotGate, Pulse};
 
@@ -17,6 +18,11 @@ pub enum Command {
         /// When the rest is cut, in milliseconds from now; 0: never.
         timeout_ms: u64,
     },
+    /// Write what is buffered.
+    Flush {
+        /// Told when it is done.
+        done: SyncSender<()>,
+    },
     /// End now.
     Terminate,
 }
@@ -31,6 +37,8 @@ pub struct Apply {
     pub accept: AcceptSettings,
     /// The lane's pulse for steered gates.
     pub heartbeat: Option<Box<dyn Pulse>>,
+    /// Told when the plan is in force.
+    pub done: SyncSender<()>,
 }
 
 impl Connections {
@@ -41,13 +49,18 @@ impl Connections {
         while let Some(command) = mailbox.receive() {
             match command {
                 Command::Apply(apply) => self.apply(lot, *apply),
+                Command::Flush { done } => {
+                    self.plan.flush();
+                    let _ = done.send(());
+                }
                 Command::Quit { timeout_ms } => self.quit(lot, timeout_ms),
                 Command::Terminate => self.ending = Ending::Now,
             }
         }
     }
 
-    fn apply(&mut self, lot: &mut Lot, apply: Apply) {
+    /// Serves by another plan from now on.
+    pub fn apply(&mut self, lot: &mut Lot, apply: Apply) {
         self.drain_gates(lot, |gate| {
             apply
                 .gates

@@ -63,10 +63,11 @@ pub(super) async fn drive(
                 Level::Crit,
                 format_args!("connection cannot be driven: {error}"),
             );
-            hand.give_back(None, exchange);
+            hand.give_back(None, Some(exchange));
             return;
         }
     };
+    let panicked = HandBackOnPanic(&hand);
     let kept = to_the_end(&mut exchange, &mut stream, stage).await;
     let socket = stream.into_socket();
     let connection = Connection {
@@ -75,7 +76,17 @@ pub(super) async fn drive(
         no_delay,
         plan,
     };
-    hand.give_back(kept.then_some(connection), exchange);
+    std::mem::forget(panicked);
+    hand.give_back(kept.then_some(connection), Some(exchange));
+}
+
+/// Counts the connection as gone where its future panics, which the runtime catches.
+struct HandBackOnPanic<'a>(&'a Rc<Hand>);
+
+impl Drop for HandBackOnPanic<'_> {
+    fn drop(&mut self) {
+        self.0.give_back(None, None);
+    }
 }
 
 /// Whether the connection may be used again.

@@ -27,6 +27,7 @@ mod transfer;
 use std::cell::RefCell;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -58,9 +59,15 @@ struct Connection {
     plan: Rc<LanePlan>,
 }
 
+/// A driven connection that has ended: what is left of it.
+struct Returned {
+    connection: Option<Connection>,
+    exchange: Option<Box<Exchange>>,
+}
+
 /// What driven connections hand back.
 struct Hand {
-    returned: RefCell<Vec<(Option<Connection>, Box<Exchange>)>>,
+    returned: RefCell<Vec<Returned>>,
     notify: Rc<Notify>,
 }
 
@@ -120,6 +127,12 @@ impl Connections {
         drop(connection);
     }
 
+    /// A panic costs the one connection, which was dropped on the way.
+    fn panicked(&self) {
+        self.lane.counters.active.sub();
+        self.report(format_args!("a panic was caught; its connection is closed"));
+    }
+
     /// Writes what concerns no connection to the error log of the first server.
     fn report(&self, message: std::fmt::Arguments<'_>) {
         if let Some(listen) = self.plan.listens.first() {
@@ -137,8 +150,11 @@ impl Connections {
 }
 
 impl Hand {
-    fn give_back(&self, connection: Option<Connection>, exchange: Box<Exchange>) {
-        self.returned.borrow_mut().push((connection, exchange));
+    fn give_back(&self, connection: Option<Connection>, exchange: Option<Box<Exchange>>) {
+        self.returned.borrow_mut().push(Returned {
+            connection,
+            exchange,
+        });
         self.notify.notify_one();
     }
 }
@@ -170,7 +186,11 @@ impl Residents for Connections {
     }
 
     fn ready(&mut self, lot: &mut Lot, token: u32) {
-        self.parked_ready(lot, token);
+        let served = AssertUnwindSafe(|| self.parked_ready(lot, token));
+        if catch_unwind(served).is_err() {
+            self.unpark(lot, Some(token));
+            self.panicked();
+        }
     }
 
     fn due(&mut self, lot: &mut Lot, token: u32) {
@@ -179,17 +199,18 @@ impl Residents for Connections {
 
     fn turn_ended(&mut self, lot: &mut Lot) {
         loop {
-            let Some((connection, exchange)) = self.hand.returned.borrow_mut().pop() else {
+            let Some(returned) = self.hand.returned.borrow_mut().pop() else {
                 break;
             };
             self.driven -= 1;
             self.lane.counters.writing.set(self.driven as u64);
-            match connection {
-                Some(connection) => self.taken_back(lot, connection, exchange),
-                None => {
+            match (returned.connection, returned.exchange) {
+                (Some(connection), Some(exchange)) => self.taken_back(lot, connection, exchange),
+                (None, Some(exchange)) => {
                     self.lane.counters.active.sub();
                     self.lane.recycle(exchange);
                 }
+                (_, None) => self.lane.counters.active.sub(),
             }
         }
     }

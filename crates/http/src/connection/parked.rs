@@ -104,8 +104,9 @@ impl Connections {
 
     /// Gives a place up; the socket is unwatched by its closing, or by the caller.
     pub(super) fn unpark(&mut self, lot: &mut Lot, token: Option<u32>) {
-        if let Some(token) = token {
-            self.parked.remove(token as usize);
+        if let Some(token) = token
+            && self.parked.try_remove(token as usize).is_some()
+        {
             lot.wheel.remove(token);
         }
     }
@@ -214,7 +215,7 @@ impl Connections {
             lot.wheel.insert(token, deadline_ms);
             return;
         }
-        let Some(parked) = self.parked.remove(token as usize) else {
+        let Some(parked) = self.parked.try_remove(token as usize).flatten() else {
             return;
         };
         let Parked {
@@ -265,7 +266,7 @@ impl Connections {
                     ..
                 }))
             );
-            if idle && let Some(parked) = self.parked.remove(index) {
+            if idle && let Some(parked) = self.parked.try_remove(index).flatten() {
                 lot.wheel.remove(index as u32);
                 self.close(parked.connection);
                 closed += 1;
@@ -292,7 +293,7 @@ impl Connections {
             .map(|(index, _)| index)
             .collect();
         for index in waiting {
-            if let Some(parked) = self.parked.remove(index) {
+            if let Some(parked) = self.parked.try_remove(index).flatten() {
                 lot.wheel.remove(index as u32);
                 self.close(parked.connection);
             }

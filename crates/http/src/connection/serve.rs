@@ -230,7 +230,7 @@ impl Connections {
         self.driven += 1;
         let hand = Rc::clone(&self.hand);
         lot.drive(Box::pin(async move {
-            hand.give_back(Some(connection), exchange)
+            hand.give_back(Some(connection), Some(exchange))
         }));
     }
 

@@ -9,8 +9,8 @@ use turnpike_lane::gate::ListenAddress;
 
 use super::builder::{Builder, Environment, Family};
 use super::{
-    Listen, ListenRequest, LocationIndex, LocationTree, NameMatch, NameTable, Pattern, Plan,
-    Server, ServerIndex, listens,
+    LimitExcept, Listen, ListenRequest, LocationIndex, LocationTree, NameMatch, NameTable, Pattern,
+    Plan, Server, ServerIndex, listens,
 };
 use crate::settings::EventsSettings;
 
@@ -222,10 +222,7 @@ impl Builder<'_> {
         }
     }
 
-    fn limit_except(
-        &mut self,
-        view: View<'_>,
-    ) -> Result<Option<(Vec<Vec<u8>>, LocationIndex)>, ConfError> {
+    fn limit_except(&mut self, view: View<'_>) -> Result<Option<LimitExcept>, ConfError> {
         let Some(inner) = view.children("limit_except").next() else {
             return Ok(None);
         };
@@ -241,7 +238,8 @@ impl Builder<'_> {
             }
             methods.push(method);
         }
-        Ok(Some((methods, self.unnamed_location(inner)?)))
+        let location = self.unnamed_location(inner)?;
+        Ok(Some(LimitExcept { methods, location }))
     }
 
     fn check_variables(&mut self) {

@@ -94,8 +94,16 @@ pub struct Location {
     loggers: Vec<Arc<dyn Logger>>,
     /// Answers alone, where set; otherwise the handlers of the content phase are asked in turn.
     pub content: Option<Arc<dyn Handler>>,
-    /// Methods that `limit_except` does not limit, and the location that limits the others.
-    pub limit_except: Option<(Vec<Vec<u8>>, LocationIndex)>,
+    /// `limit_except`, where there is one.
+    pub limit_except: Option<LimitExcept>,
+}
+
+/// `limit_except`: some methods go on here, the others in a location of their own.
+pub struct LimitExcept {
+    /// Methods that are not limited.
+    pub methods: Vec<Vec<u8>>,
+    /// Where the others go on.
+    pub location: LocationIndex,
 }
 
 /// A pattern with the variables that its named groups set.

@@ -79,7 +79,6 @@ pub const ROWS: &[Row] = &[
         summary: "Listens on an address. `reuseport` gives every lane a socket of its own; \
             `reuseport=steer` lets the kernel prefer the lane on the packet's CPU while that \
             lane is responsive.",
-        ..PLAIN
     },
     Row {
         name: "server_name",
