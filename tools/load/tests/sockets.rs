@@ -156,6 +156,10 @@ fn targets_come_by_weight_or_in_order() {
     let (report, _) = load_json(&format!("-t 1 -u 2 -n 100 -f {file}"));
     assert_eq!(report["requests"]["answered"], 100, "{report:#}");
     let asked = (first.requests() - before.0, second.requests() - before.1);
-    assert_eq!(asked, (50, 50));
+    // Each of the two users begins with the first page and may end on it.
+    assert!(
+        asked.0 + asked.1 == 100 && (50..=51).contains(&asked.0),
+        "{asked:?}"
+    );
     std::fs::remove_file(path).unwrap();
 }
