@@ -69,6 +69,8 @@ pub(crate) struct Worker<'p> {
     idle: VecDeque<u32>,
     /// Slots that may start later: ramp-up, think time, pauses after failures.
     due: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Slots whose answer came with the events at hand and which go on after all of these.
+    ready: Vec<u32>,
     schedule: Option<Schedule>,
     /// Requests this thread may still start.
     quota: u64,
@@ -114,6 +116,7 @@ impl<'p> Worker<'p> {
             slots: std::iter::repeat_with(Slot::default).take(count).collect(),
             idle: VecDeque::with_capacity(count),
             due: due.collect(),
+            ready: Vec::with_capacity(EVENTS_MAX),
             schedule,
             quota: plan.requests.map_or(u64::MAX, share),
             end_ns,
@@ -151,6 +154,7 @@ impl<'p> Worker<'p> {
             for event in events.iter().take(count) {
                 self.dispatch(*event);
             }
+            self.start_ready();
         }
         self.finish(progress)
     }
@@ -213,13 +217,24 @@ impl<'p> Worker<'p> {
         let think_ns = target.map_or(0, |target| target.think_ns);
         match self.thread.plan.pacing {
             _ if think_ns > 0 => self.due.push(Reverse((now_ns + think_ns, index))),
-            Pacing::Closed => self.start(index, now_ns, now_ns),
-            Pacing::Connections(..) if kept => self.start(index, now_ns, now_ns),
+            Pacing::Closed => self.ready.push(index),
+            Pacing::Connections(..) if kept => self.ready.push(index),
             Pacing::Requests(..) | Pacing::Connections(..) => match self.arrival(now_ns) {
                 Some(intended_ns) => self.start(index, intended_ns, now_ns),
                 None => self.idle.push_back(index),
             },
         }
+    }
+
+    /// Starts the next requests of the slots that were answered. Sending only after all of a
+    /// batch is received wakes the server once for the batch, not once for each request.
+    fn start_ready(&mut self) {
+        let mut ready = std::mem::take(&mut self.ready);
+        for index in ready.drain(..) {
+            let now_ns = self.thread.clock.now_ns();
+            self.start(index, now_ns, now_ns);
+        }
+        self.ready = ready;
     }
 
     fn arrival(&mut self, now_ns: u64) -> Option<u64> {
