@@ -64,15 +64,16 @@ impl Contender {
         })
     }
 
-    /// What `-v` says, without the words before the version.
+    /// What `-V` says of the program itself: a server that answers to nginx's name says so first.
     pub(crate) fn version(&self) -> String {
-        let output = Command::new(&self.program).arg("-v").output();
+        let output = Command::new(&self.program).arg("-V").output();
         let said = output
             .map(|output| [output.stderr, output.stdout].concat())
             .unwrap_or_default();
-        let said = String::from_utf8_lossy(&said);
-        let line = said.lines().next().unwrap_or_default();
-        line.rsplit(": ").next().unwrap_or_default().to_owned()
+        let said = String::from_utf8_lossy(&said).into_owned();
+        let own = format!("{} version: ", self.name);
+        let line = said.lines().find_map(|line| line.strip_prefix(&own));
+        line.or(said.lines().next()).unwrap_or_default().to_owned()
     }
 
     /// A server of this program with the files that every study asks for.
