@@ -4,11 +4,11 @@
 //! What a request is, and how it is answered, is none of this crate's business: that is behind
 //! [`plan::ServingPlan`] and [`plan::Service`].
 
-pub mod affinity;
 pub mod channel;
 pub mod cli;
 pub mod configuration;
 pub mod embedded;
+mod error_output;
 pub mod families;
 pub mod master;
 pub mod modules;

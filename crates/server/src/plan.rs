@@ -9,12 +9,23 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use turnpike_conf::Errors;
+use turnpike_lane::gate::{AcceptMode, ListenAddress, ListenOptions};
 use turnpike_lane::log::{ErrorLog, LogSet};
 use turnpike_lane::sys::descriptor::Waker;
 
 use crate::channel::{Extra, Seat};
 use crate::configuration::Configuration;
-use crate::master::gates::Listen;
+
+/// A socket to open, or one for each lane.
+#[derive(Clone, Debug)]
+pub struct Listen {
+    /// Where.
+    pub address: ListenAddress,
+    /// Its socket options; whether there is a socket for each lane is said by `mode`.
+    pub options: ListenOptions,
+    /// How lanes share it.
+    pub mode: AcceptMode,
+}
 
 /// What the request families supply.
 pub trait ServingPlan: Sync {

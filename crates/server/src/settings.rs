@@ -7,10 +7,10 @@ use std::path::PathBuf;
 
 use nix::unistd::{Group, User, geteuid};
 use turnpike_conf::{ConfError, Entry, View, bytes_of};
+use turnpike_lane::affinity::Affinity;
 use turnpike_lane::log::{Destination, Level, Spec};
 use turnpike_lane::sys::process;
 
-use crate::affinity::Affinity;
 use crate::paths::Paths;
 
 /// The user whom the serving process becomes when the configuration names none, as nginx.
@@ -38,8 +38,8 @@ pub struct ProcessSettings {
     pub account: Option<Account>,
     /// How many lanes.
     pub lanes: usize,
-    /// Which CPUs each lane runs on.
-    pub affinity: Affinity,
+    /// Which CPUs each lane runs on; `None` leaves it to the kernel.
+    pub affinity: Option<Affinity>,
     /// Limit of open descriptors for each lane.
     pub open_files_max: Option<u64>,
     /// Limit of a core file, in bytes.
@@ -212,18 +212,16 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    fn affinity(&mut self, lanes: usize) -> Affinity {
-        let Some(entry) = self.root.own("worker_cpu_affinity") else {
-            return Affinity::Free;
-        };
+    fn affinity(&mut self, lanes: usize) -> Option<Affinity> {
+        let entry = self.root.own("worker_cpu_affinity")?;
         let words: Vec<&str> = entry
             .arguments
             .iter()
             .map(|word| word.text.as_str())
             .collect();
-        match Affinity::parse(&words) {
+        match Affinity::parse(&words, process::cpu_count()) {
             Ok(affinity) => {
-                if affinity.masks_do_not_fit(lanes) {
+                if matches!(&affinity, Affinity::Masks(m) if m.len() != 1 && m.len() != lanes) {
                     self.warnings.push(
                         "the number of \"worker_processes\" is not equal to the number of \
                          \"worker_cpu_affinity\" masks, using last mask for remaining worker \
@@ -231,11 +229,11 @@ impl<'a> Reader<'a, '_> {
                             .to_owned(),
                     );
                 }
-                affinity
+                Some(affinity)
             }
-            Err(message) => {
-                self.fail(entry, message);
-                Affinity::Free
+            Err(error) => {
+                self.fail(entry, error.message());
+                None
             }
         }
     }

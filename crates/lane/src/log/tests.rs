@@ -38,6 +38,10 @@ fn specs_are_read_as_nginx_reads_them() {
             "{arguments:?}"
         );
     }
+}
+
+#[test]
+fn wrong_specs_are_named_in_nginx_words() {
     let bad: &[(&[&str], &str)] = &[
         (&["e", "loud"], "invalid log level \"loud\""),
         (&["e", "warn", "info"], "duplicate log level \"info\""),

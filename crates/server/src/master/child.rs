@@ -140,14 +140,13 @@ fn environment(settings: &ProcessSettings) -> HashMap<OsString, OsString> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::affinity::Affinity;
 
     #[test]
     fn only_named_variables_are_handed_on() {
         let settings = ProcessSettings {
             account: None,
             lanes: 1,
-            affinity: Affinity::Free,
+            affinity: None,
             open_files_max: None,
             core_bytes_max: None,
             priority: 0,

@@ -7,8 +7,7 @@
 mod child;
 mod control;
 mod daemon;
-pub mod gates;
-mod open;
+mod gates;
 mod pid_file;
 mod run;
 mod signals;

@@ -1,11 +1,10 @@
 //! From a checked command line to a running master.
 
 use std::fs;
-use std::os::fd::AsFd as _;
 use std::process::ExitCode;
 
-use turnpike_lane::log::{Destination, Errno, ErrorLog, Level};
-use turnpike_lane::sys::process::{self, Limit, Resource, Stream};
+use turnpike_lane::log::{Errno, ErrorLog, Level};
+use turnpike_lane::sys::process::{self, Limit, Resource};
 
 use super::daemon::{self, Detached};
 use super::gates::NotOpened;
@@ -74,27 +73,5 @@ fn raise_descriptor_limit(limit: Option<Limit>) {
     if let Some(Limit { hard, .. }) = limit {
         // The old limit may do as well.
         let _ = process::set_limit(Resource::OpenFiles, Limit { soft: hard, hard });
-    }
-}
-
-/// Leads standard error to the first error log file, unless a log goes there itself: what a
-/// library or a panic prints is found where errors are looked for.
-pub(super) fn redirect_stderr(site: &Site) {
-    let specs = &site.configuration.settings.error_logs;
-    if specs
-        .iter()
-        .any(|spec| spec.destination == Destination::Stderr)
-    {
-        return;
-    }
-    let file = specs.iter().find_map(|spec| site.logs.file(spec.file()?));
-    let Some(file) = file else {
-        return;
-    };
-    if let Err(error) = process::redirect(Stream::Error, file.file().as_fd()) {
-        site.log.event(
-            Level::Alert,
-            format_args!("dup2(STDERR) failed {}", Errno(&error)),
-        );
     }
 }

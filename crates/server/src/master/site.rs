@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use turnpike_lane::log::{Errno, ErrorLog, Level, LogFile, LogSet};
 
-use super::gates::{GateSet, NotOpened};
+use super::gates::{GateSet, NotOpened, Opening};
 use crate::channel::{Bundle, Log};
 use crate::configuration::Configuration;
+use crate::error_output;
 use crate::families;
 use crate::paths::Paths;
 
@@ -48,15 +49,16 @@ impl Site {
         let old_logs = old.map_or(&none, |site| &site.logs);
         let logs = open_logs(&configuration, old_logs, log).ok_or(Failure::Files)?;
         make_folders(&configuration, log).ok_or(Failure::Files)?;
-        let lanes = configuration.settings.process.lanes;
         let listens = families::serving_plan().listens(&configuration);
         let empty = GateSet::default();
         let old_gates = old.map_or(&empty, |site| &site.gates);
-        // The built-in configuration is for a person who waits for the answer.
-        let patient = !paths.embedded;
-        let gates = old_gates
-            .extend(listens, lanes, log, patient)
-            .map_err(Failure::Gate)?;
+        let opening = Opening {
+            lanes: configuration.settings.process.lanes,
+            log,
+            // The built-in configuration is for a person who waits for the answer.
+            is_patient: !paths.embedded,
+        };
+        let gates = old_gates.extend(listens, opening).map_err(Failure::Gate)?;
         let log = ErrorLog::from_specs(&configuration.settings.error_logs, &logs);
         Ok(Site {
             configuration,
@@ -98,6 +100,12 @@ impl Site {
             self.give_to_account(file);
         }
         log_copies(&self.logs)
+    }
+
+    /// Leads the master's standard error to its log.
+    pub(super) fn lead_stderr(&self) {
+        let specs = &self.configuration.settings.error_logs;
+        error_output::lead_to_log(specs, &self.logs, &self.log);
     }
 
     /// A reopened file belongs to who writes it, as nginx has it.

@@ -22,7 +22,6 @@ use turnpike_lane::sys::signal::{Signal, SignalQueue};
 use super::child::{Child, Server, State};
 use super::daemon::Launcher;
 use super::pid_file::PidFile;
-use super::run;
 use super::signals::{self, Request};
 use super::site::{Failure, Site};
 use crate::channel::{self, Reply};
@@ -291,7 +290,7 @@ impl Master {
                 return;
             }
         };
-        run::redirect_stderr(&self.site);
+        self.site.lead_stderr();
         for child in &self.children {
             if let Err(error) = channel::send_reopen(child.channel(), &logs) {
                 self.log.event(
@@ -522,7 +521,7 @@ impl Master {
             }
         }
         self.phase = Phase::Running;
-        run::redirect_stderr(&self.site);
+        self.site.lead_stderr();
         self.log = self.site.log.clone();
         if let Some(launcher) = self.launcher.take() {
             launcher.release();
@@ -615,7 +614,7 @@ impl Master {
         }
         old.gates.unlink_except(&self.site.gates, &self.log);
         drop(old);
-        run::redirect_stderr(&self.site);
+        self.site.lead_stderr();
         self.move_pid_file();
         self.reload_if_asked();
     }

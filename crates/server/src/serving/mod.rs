@@ -20,6 +20,7 @@ use turnpike_lane::sys::signal::{Signal, SignalQueue};
 
 use crate::channel::{self, Bundle, Log, Order, Reply};
 use crate::configuration::Configuration;
+use crate::error_output;
 use crate::families;
 use crate::plan::{Generation, Report, Reporter, Service};
 
@@ -228,6 +229,9 @@ impl Serving {
         let log = ErrorLog::from_specs(&settings.error_logs, &logs);
         if !self.has_served && self.signals.is_some() {
             privileges::settle(&settings.process, &log)?;
+        }
+        if self.signals.is_some() {
+            error_output::lead_to_log(&settings.error_logs, &logs, &log);
         }
         let shutdown_timeout = settings.shutdown_timeout_ms.map(Duration::from_millis);
         self.service.apply(Generation {

@@ -1,0 +1,216 @@
+//! The listening sockets. The master owns every one of them for as long as the configuration
+//! wants it, so that neither a crash of the serving process nor a reload refuses a connection.
+
+use std::io;
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use turnpike_lane::gate::{
+    BIND_ATTEMPTS_MAX, BIND_PAUSE_MS, Gate, GateError, ListenAddress, ListenOptions, Reuseport,
+};
+use turnpike_lane::log::{Errno, ErrorLog, Level};
+use turnpike_lane::sys::socket_option;
+
+use crate::channel::{Extra, Seat};
+use crate::plan::Listen;
+
+/// An opened socket. Its number is its own: a socket opened later never has it again.
+#[derive(Debug)]
+struct Held {
+    id: u64,
+    gate: Gate,
+}
+
+/// All sockets of one address: one, or one for each lane in the order of lanes.
+#[derive(Clone, Debug)]
+struct Group {
+    listen: Listen,
+    gates: Vec<Arc<Held>>,
+}
+
+/// The sockets of one configuration; those that two configurations have in common are shared.
+#[derive(Debug, Default)]
+pub(super) struct GateSet {
+    groups: Vec<Group>,
+    next_id: u64,
+}
+
+/// Why the sockets could not be opened; it was logged where it happened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct NotOpened {
+    /// The port or path is another program's.
+    pub(super) in_use: bool,
+}
+
+/// How sockets are opened.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Opening<'a> {
+    /// How many lanes there are.
+    pub(super) lanes: usize,
+    /// Where failures are told.
+    pub(super) log: &'a ErrorLog,
+    /// Whether an address that is in use is tried again, as nginx does: a program that is just
+    /// ending may still hold it.
+    pub(super) is_patient: bool,
+}
+
+impl GateSet {
+    /// The sockets for `listens`: those of `self` where they fit, new ones else. Nothing of
+    /// `self` is closed.
+    ///
+    /// # Errors
+    /// The first address that cannot be opened, after nginx's message has been logged.
+    pub(super) fn extend(
+        &self,
+        listens: Vec<Listen>,
+        opening: Opening<'_>,
+    ) -> Result<GateSet, NotOpened> {
+        let mut set = GateSet {
+            groups: Vec::with_capacity(listens.len()),
+            next_id: self.next_id,
+        };
+        for listen in listens {
+            let same = |group: &&Group| group.listen.address == listen.address;
+            let old = self.groups.iter().find(same);
+            let group = set.obtain(old, listen, opening)?;
+            set.groups.push(group);
+        }
+        Ok(set)
+    }
+
+    /// Copies of all descriptors, for a bundle.
+    ///
+    /// # Errors
+    /// Those of `dup(2)`.
+    pub(super) fn seats(&self) -> io::Result<Vec<Seat>> {
+        let mut seats = Vec::new();
+        for (listen, group) in self.groups.iter().enumerate() {
+            for (lane, held) in group.gates.iter().enumerate() {
+                let lane = group.listen.mode.has_gate_per_lane().then_some(lane);
+                let descriptor = held.gate.as_fd().try_clone_to_owned()?;
+                seats.push(Seat {
+                    listen,
+                    gate: held.id,
+                    lane,
+                    descriptor,
+                });
+            }
+        }
+        Ok(seats)
+    }
+
+    /// Copies of what else belongs to the gates.
+    ///
+    /// # Errors
+    /// Those of `dup(2)`.
+    pub(super) fn extras(&self) -> io::Result<Vec<Extra>> {
+        Ok(Vec::new())
+    }
+
+    /// Removes the files of unix sockets that `kept` does not have.
+    pub(super) fn unlink_except(&self, kept: &GateSet, log: &ErrorLog) {
+        for group in &self.groups {
+            let address = &group.listen.address;
+            let is_kept = kept
+                .groups
+                .iter()
+                .any(|group| &group.listen.address == address);
+            let (ListenAddress::Unix(_), Some(held), false) =
+                (address, group.gates.first(), is_kept)
+            else {
+                continue;
+            };
+            let text = address.to_string();
+            let path = text.trim_start_matches("unix:");
+            log.event(Level::Notice, format_args!("deleting socket {path}"));
+            if let Err(error) = held.gate.remove_file() {
+                let error = Errno(&error);
+                log.event(Level::Emerg, format_args!("unlink() {path} failed {error}"));
+            }
+        }
+    }
+
+    /// The sockets of one address: what `old` has of them, and what is missing.
+    fn obtain(
+        &mut self,
+        old: Option<&Group>,
+        listen: Listen,
+        opening: Opening<'_>,
+    ) -> Result<Group, NotOpened> {
+        let per_lane = listen.mode.has_gate_per_lane();
+        let wanted = if per_lane { opening.lanes } else { 1 };
+        let known = old.map_or(&[][..], |group| &group.gates);
+        let mut gates: Vec<Arc<Held>> = known.iter().take(wanted).cloned().collect();
+        let options = ListenOptions {
+            reuseport: if per_lane {
+                Reuseport::Hash
+            } else {
+                Reuseport::None
+            },
+            ..listen.options.clone()
+        };
+        let mut ignored = Vec::new();
+        for held in &gates {
+            held.gate.configure(&options, &mut ignored);
+            if gates.len() < wanted {
+                // Without it the kernel refuses the others, and says so.
+                let _ = socket_option::set_reuse_port(held.gate.as_fd(), true);
+            }
+        }
+        while gates.len() < wanted {
+            // With port 0 the first socket's port is everybody's.
+            let first = gates.first().map(|held| held.gate.address().clone());
+            let address = first.unwrap_or_else(|| listen.address.clone());
+            let gate = open_patiently(&address, &options, opening, &mut ignored)?;
+            self.next_id += 1;
+            gates.push(Arc::new(Held {
+                id: self.next_id,
+                gate,
+            }));
+        }
+        for failure in &ignored {
+            let (sentence, error) = (failure.sentence(&listen.address), Errno(&failure.error));
+            opening
+                .log
+                .event(Level::Alert, format_args!("{sentence} {error}, ignored"));
+        }
+        Ok(Group { listen, gates })
+    }
+}
+
+fn open_patiently(
+    address: &ListenAddress,
+    options: &ListenOptions,
+    opening: Opening<'_>,
+    ignored: &mut Vec<GateError>,
+) -> Result<Gate, NotOpened> {
+    let Opening {
+        log, is_patient, ..
+    } = opening;
+    let mut tries = 0;
+    loop {
+        let failure = match Gate::open(address, options, ignored) {
+            Ok(gate) => return Ok(gate),
+            Err(failure) => failure,
+        };
+        let (sentence, error) = (failure.sentence(address), Errno(&failure.error));
+        log.event(Level::Emerg, format_args!("{sentence} {error}"));
+        tries += 1;
+        let in_use = failure.is_address_in_use();
+        if !in_use || !is_patient {
+            return Err(NotOpened { in_use });
+        }
+        if tries == BIND_ATTEMPTS_MAX {
+            log.event(Level::Emerg, format_args!("still could not bind()"));
+            return Err(NotOpened { in_use });
+        }
+        let message = format_args!("try again to bind() after {BIND_PAUSE_MS}ms");
+        log.event(Level::Notice, message);
+        thread::sleep(Duration::from_millis(BIND_PAUSE_MS));
+    }
+}
+
+#[cfg(test)]
+mod tests;

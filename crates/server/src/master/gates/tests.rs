@@ -1,0 +1,101 @@
+//! Sockets through reloads: which stay, which come, which go.
+
+#![allow(clippy::unwrap_used)]
+
+use std::net::{SocketAddr, TcpListener, TcpStream};
+
+use turnpike_lane::gate::AcceptMode;
+
+use super::*;
+
+fn listen(address: SocketAddr, mode: AcceptMode) -> Listen {
+    let address = ListenAddress::Tcp(address);
+    Listen {
+        address,
+        options: ListenOptions::default(),
+        mode,
+    }
+}
+
+fn free_address() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+}
+
+fn opening(log: &ErrorLog, lanes: usize) -> Opening<'_> {
+    Opening {
+        lanes,
+        log,
+        is_patient: false,
+    }
+}
+
+fn facts(set: &GateSet) -> Vec<(usize, u64, Option<usize>)> {
+    let seats = set.seats().unwrap();
+    seats
+        .iter()
+        .map(|seat| (seat.listen, seat.gate, seat.lane))
+        .collect()
+}
+
+#[test]
+fn sockets_are_kept_across_reloads_and_shared_modes() {
+    let log = ErrorLog::none();
+    let (a, b) = (free_address(), free_address());
+    let first = vec![
+        listen(a, AcceptMode::Shared),
+        listen(b, AcceptMode::Reuseport),
+    ];
+    let first = GateSet::default().extend(first, opening(&log, 2)).unwrap();
+    assert_eq!(
+        facts(&first),
+        [(0, 1, None), (1, 2, Some(0)), (1, 3, Some(1))]
+    );
+
+    // Another order: the same sockets.
+    let second = vec![
+        listen(b, AcceptMode::Reuseport),
+        listen(a, AcceptMode::Mutex),
+    ];
+    let second = first.extend(second, opening(&log, 2)).unwrap();
+    assert_eq!(
+        facts(&second),
+        [(0, 2, Some(0)), (0, 3, Some(1)), (1, 1, None)]
+    );
+
+    // From one for all to one for each, and the other way round.
+    let third = vec![
+        listen(a, AcceptMode::Reuseport),
+        listen(b, AcceptMode::Shared),
+    ];
+    let third = second.extend(third, opening(&log, 3)).unwrap();
+    let expected = [
+        (0, 1, Some(0)),
+        (0, 4, Some(1)),
+        (0, 5, Some(2)),
+        (1, 2, None),
+    ];
+    assert_eq!(facts(&third), expected);
+
+    drop((first, second));
+    assert!(TcpStream::connect(a).is_ok() && TcpStream::connect(b).is_ok());
+    let last = third
+        .extend(vec![listen(a, AcceptMode::Shared)], opening(&log, 1))
+        .unwrap();
+    drop(third);
+    assert!(TcpStream::connect(a).is_ok() && TcpStream::connect(b).is_err());
+    drop(last);
+    assert!(TcpStream::connect(a).is_err());
+}
+
+#[test]
+fn a_taken_port_is_told() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let log = ErrorLog::none();
+    let result =
+        GateSet::default().extend(vec![listen(address, AcceptMode::Shared)], opening(&log, 1));
+    assert_eq!(result.unwrap_err(), NotOpened { in_use: true });
+}

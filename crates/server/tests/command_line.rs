@@ -1,0 +1,187 @@
+//! What the command line prints and returns.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use support::{Folder, configuration, stderr, turnpike};
+
+#[test]
+fn version_texts_are_what_tools_read() {
+    let output = turnpike(&["-v"]);
+    assert_eq!(stderr(&output), "nginx version: nginx/1.31.4\n");
+    let text = stderr(&turnpike(&["-V"]));
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "nginx version: nginx/1.31.4");
+    assert!(
+        lines[1].starts_with("turnpike version: turnpike/"),
+        "{text}"
+    );
+    assert!(
+        lines
+            .last()
+            .unwrap()
+            .starts_with("configure arguments: --without-"),
+        "{text}"
+    );
+    assert!(stderr(&turnpike(&["-h"])).contains("Usage: turnpike [-?hvVtTq]"));
+}
+
+#[test]
+fn mistakes_on_the_command_line_are_named() {
+    let cases: &[(&[&str], &str)] = &[
+        (&["-x"], "nginx: invalid option: \"x\"\n"),
+        (&["serve"], "nginx: invalid option: \"serve\"\n"),
+        (&["-s", "halt"], "nginx: invalid option: \"-s halt\"\n"),
+        (&["-c"], "nginx: option \"-c\" requires file name\n"),
+    ];
+    for (arguments, text) in cases {
+        let output = turnpike(arguments);
+        assert_eq!(
+            (output.status.code(), stderr(&output).as_str()),
+            (Some(1), *text)
+        );
+    }
+}
+
+#[test]
+fn a_good_configuration_passes() {
+    let folder = Folder::new();
+    folder.write("nginx.conf", &configuration("worker_processes 2;"));
+    let output = turnpike(&folder.arguments(&["-t"]));
+    let path = format!("{}/nginx.conf", folder.name());
+    let expected = format!(
+        "nginx: the configuration file {path} syntax is ok\n\
+         nginx: configuration file {path} test is successful\n"
+    );
+    assert_eq!((output.status.code(), stderr(&output)), (Some(0), expected));
+    let quiet = turnpike(&folder.arguments(&["-tq"]));
+    assert_eq!(
+        (quiet.status.code(), stderr(&quiet).as_str()),
+        (Some(0), "")
+    );
+    assert!(!folder.has("nginx.pid"));
+}
+
+#[test]
+fn every_mistake_of_a_configuration_is_shown_with_its_place() {
+    let folder = Folder::new();
+    let cases: &[(&str, &[&str])] = &[
+        (
+            "wroker_processes 1;\ndaemon maybe;\nevents { }",
+            &[
+                "unknown directive \"wroker_processes\", did you mean \"worker_processes\"? in @:1",
+                "invalid value \"maybe\" in \"daemon\" directive, \
+                 it must be \"on\" or \"off\" in @:2",
+            ],
+        ),
+        ("daemon off;", &["no \"events\" section in configuration"]),
+        (
+            "events { use kqueue; }",
+            &["invalid event type \"kqueue\" in @:1"],
+        ),
+        (
+            "events { }\nload_module a.so;\nworker_processes many;\nworker_priority x;",
+            &[
+                "module \"a.so\" cannot be loaded: modules are built in in @:2",
+                "\"worker_processes\" directive invalid value in @:3",
+                "\"worker_priority\" directive invalid number in @:4",
+            ],
+        ),
+        (
+            "events { }\nerror_log a loud;\nworker_cpu_affinity 2;\nthread_pool a b=1;",
+            &[
+                "invalid log level \"loud\" in @:2",
+                "invalid character \"2\" in \"worker_cpu_affinity\" in @:3",
+                "invalid parameter \"b=1\" in @:4",
+            ],
+        ),
+        (
+            "events { }\nmail { }",
+            &["\"mail\" directive is not supported yet in @:2"],
+        ),
+        (
+            "events {",
+            &["unexpected end of file, expecting \"}\" in @:1"],
+        ),
+    ];
+    let path = format!("{}/nginx.conf", folder.name());
+    for (text, messages) in cases {
+        folder.write("nginx.conf", text);
+        folder.write("error.log", "");
+        let output = turnpike(&folder.arguments(&["-t"]));
+        let shown = stderr(&output);
+        for message in *messages {
+            let message = message.replace('@', &path);
+            assert!(
+                shown.contains(&format!("nginx: [emerg] {message}\n")),
+                "{message}: {shown}"
+            );
+            let log = folder.read("error.log");
+            assert!(log.contains(&format!(": {message}\n")), "{message}: {log}");
+        }
+        let failed = format!("nginx: configuration file {path} test failed\n");
+        assert!(shown.ends_with(&failed), "{shown}");
+        assert_eq!(output.status.code(), Some(1));
+    }
+}
+
+#[test]
+fn a_dump_holds_every_file_once_and_unchanged() {
+    let folder = Folder::new();
+    folder.write("a.conf", "# first\r\nworker_priority 0;");
+    folder.write("b.conf", "# second, without an end");
+    let text = "daemon off; include a.conf; include b.conf; include b.conf; events { }";
+    folder.write("nginx.conf", text);
+    let output = turnpike(&folder.arguments(&["-T"]));
+    let name = folder.name();
+    let expected = format!(
+        "# configuration file {name}/nginx.conf:\n{text}\n\
+         # configuration file {name}/a.conf:\n# first\r\nworker_priority 0;\n\
+         # configuration file {name}/b.conf:\n# second, without an end\n"
+    );
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
+}
+
+#[test]
+fn globals_stand_beside_the_file() {
+    let folder = Folder::new();
+    folder.write("nginx.conf", "events { }");
+    assert!(
+        turnpike(&folder.arguments(&["-tq", "-g", "daemon off;"]))
+            .status
+            .success()
+    );
+    let output = turnpike(&folder.arguments(&["-t", "-g", "events { }"]));
+    assert!(
+        stderr(&output).contains("\"events\" directive is duplicate"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn a_command_without_a_server_says_what_is_missing() {
+    let folder = Folder::new();
+    folder.write("nginx.conf", &configuration(""));
+    let output = turnpike(&folder.arguments(&["-s", "reload"]));
+    let expected = format!(
+        "nginx: [error] open() \"{}/nginx.pid\" failed (2: No such file or directory)\n",
+        folder.name()
+    );
+    assert_eq!((output.status.code(), stderr(&output)), (Some(1), expected));
+    folder.write("nginx.pid", "12x\n");
+    let output = turnpike(&folder.arguments(&["-s", "reload"]));
+    assert!(
+        stderr(&output).contains("invalid PID number \"12x\" in"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn the_reference_names_every_directive() {
+    let output = turnpike(&["directives", "--markdown"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("### worker_processes\n"), "{text}");
+}

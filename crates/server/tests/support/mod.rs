@@ -1,0 +1,181 @@
+//! A server in a folder of its own, started from the built binary and ended with the test.
+
+#![allow(clippy::unwrap_used, dead_code, unreachable_pub)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use turnpike_lane::sys::signal;
+
+/// Long enough for a loaded machine; reached only by a test that fails.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+static FOLDERS: AtomicU32 = AtomicU32::new(0);
+
+/// Runs the binary to its end.
+pub fn turnpike(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_turnpike"));
+    command
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+/// What the binary printed to standard error.
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// Waits until the condition holds.
+pub fn wait_for(what: &str, condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < PATIENCE, "waited in vain for {what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A folder that vanishes with the test.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    pub fn new() -> Folder {
+        let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
+        let name = format!("turnpike-server-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// As `-p` and configurations want it, without a slash at the end.
+    pub fn name(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+
+    pub fn write(&self, name: &str, text: &str) {
+        fs::write(self.0.join(name), text).unwrap();
+    }
+
+    pub fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.0.join(name)).unwrap_or_default()
+    }
+
+    pub fn has(&self, name: &str) -> bool {
+        self.0.join(name).exists()
+    }
+
+    /// Arguments that start or check the configuration `nginx.conf` here.
+    pub fn arguments<'a>(&'a self, more: &[&'a str]) -> Vec<&'a str> {
+        let common = ["-p", self.name(), "-c", "nginx.conf", "-e", "error.log"];
+        common.iter().chain(more).copied().collect()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A running master.
+pub struct Server {
+    pub folder: Folder,
+    pub master: i32,
+    child: Child,
+}
+
+impl Server {
+    /// Starts the binary in the foreground and waits until its pid file is there. `main` is put
+    /// before a plain configuration.
+    pub fn start(main: &str) -> Server {
+        Server::start_as(main, |_| {})
+    }
+
+    pub fn start_as(main: &str, prepare: impl FnOnce(&mut Command)) -> Server {
+        let folder = Folder::new();
+        folder.write("nginx.conf", &configuration(main));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_turnpike"));
+        command.args(folder.arguments(&[])).stdin(Stdio::null());
+        prepare(&mut command);
+        let child = command.spawn().unwrap();
+        let master = i32::try_from(child.id()).unwrap();
+        let server = Server {
+            folder,
+            master,
+            child,
+        };
+        wait_for("the pid file", || server.folder.has("nginx.pid"));
+        server
+    }
+
+    pub fn signal(&self, number: i32) {
+        signal::send(self.master, number).unwrap();
+    }
+
+    pub fn log(&self) -> String {
+        self.folder.read("error.log")
+    }
+
+    pub fn wait_for_log(&self, text: &str) {
+        wait_for(text, || self.log().contains(text));
+    }
+
+    /// The master's children.
+    pub fn serving(&self) -> Vec<i32> {
+        children(self.master)
+    }
+
+    /// Ends the master with a signal and gives its exit code.
+    pub fn end(&mut self, number: i32) -> Option<i32> {
+        self.signal(number);
+        self.wait()
+    }
+
+    pub fn wait(&mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        for process in self.serving() {
+            let _ = signal::send(process, 9);
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A configuration in the foreground that logs everything, with more of the main context.
+pub fn configuration(main: &str) -> String {
+    let place = if main.contains("daemon ") {
+        ""
+    } else {
+        "daemon off;"
+    };
+    format!("pid nginx.pid;\nerror_log error.log debug;\n{place}\n{main}\nevents {{ }}\n")
+}
+
+/// The children of a process.
+pub fn children(process: i32) -> Vec<i32> {
+    let path = format!("/proc/{process}/task/{process}/children");
+    let text = fs::read_to_string(path).unwrap_or_default();
+    text.split_whitespace()
+        .map(|number| number.parse().unwrap())
+        .collect()
+}
+
+/// Whether a process runs (a zombie does not).
+pub fn is_running(process: i32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    !status.is_empty() && !status.contains("State:\tZ")
+}
