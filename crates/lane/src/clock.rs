@@ -12,7 +12,7 @@ use crate::sys::process::monotonic_ns;
 
 /// The time as of the last [`Clock::update`].
 pub struct Clock {
-    monotonic_ms: Cell<u64>,
+    monotonic_ns: Cell<u64>,
     unix_ms: Cell<u64>,
     http_date: Cell<[u8; 29]>,
     http_date_second: Cell<u64>,
@@ -22,7 +22,7 @@ impl Clock {
     /// A clock that shows the present.
     pub fn new() -> Self {
         let clock = Self {
-            monotonic_ms: Cell::new(0),
+            monotonic_ns: Cell::new(0),
             unix_ms: Cell::new(0),
             http_date: Cell::new([0; 29]),
             http_date_second: Cell::new(u64::MAX),
@@ -33,7 +33,7 @@ impl Clock {
 
     /// Reads the time: two calls into the vDSO, no system call.
     pub fn update(&self) {
-        self.monotonic_ms.set(monotonic_ns() / 1_000_000);
+        self.monotonic_ns.set(monotonic_ns());
         let unix = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
@@ -42,7 +42,12 @@ impl Clock {
 
     /// Milliseconds that only go forward; meaningful as differences.
     pub fn now_ms(&self) -> u64 {
-        self.monotonic_ms.get()
+        self.monotonic_ns.get() / 1_000_000
+    }
+
+    /// The same in nanoseconds.
+    pub fn now_ns(&self) -> u64 {
+        self.monotonic_ns.get()
     }
 
     /// Milliseconds since 1970.

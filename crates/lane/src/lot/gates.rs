@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::{Lot, Residents, TOKEN_GATE};
 use crate::gate::{AcceptMode, AcceptMutex, AcceptTurn, Turn};
+use crate::steering::LanePulse;
 use crate::sys::socket;
 
 /// Connections that one gate may hand over in a turn with `multi_accept`: enough to empty an
@@ -22,10 +23,23 @@ const ACCEPT_PAUSE_MS: u64 = 500;
 /// How long a full lane leaves its gates alone, in milliseconds: until some connection has ended.
 const FULL_PAUSE_MS: u64 = 20;
 
-/// Tells whoever steers connections that the lane is alive, and how many it has.
+/// Tells whoever steers connections how the lane is. Called in every turn: must not enter the
+/// kernel.
 pub trait Pulse: Send {
-    /// Called once a turn; must not enter the kernel.
-    fn beat(&self, connections: u64);
+    /// The lane works, and has so many connections.
+    fn awake(&self, now_ns: u64, connections: u64);
+    /// The lane waits for events: it is well, however long that takes.
+    fn asleep(&self, connections: u64);
+}
+
+impl Pulse for LanePulse {
+    fn awake(&self, now_ns: u64, connections: u64) {
+        LanePulse::awake(self, now_ns, connections);
+    }
+
+    fn asleep(&self, connections: u64) {
+        LanePulse::asleep(self, connections);
+    }
 }
 
 /// A gate as a lane has it.
@@ -83,10 +97,17 @@ struct Entry {
 }
 
 impl Gates {
-    /// Tells the steering program that this lane is alive and how many connections it has.
-    pub(super) fn beat(&self, connections: usize) {
+    /// The lane works.
+    pub(super) fn awake(&self, now_ns: u64, connections: usize) {
         if let Some(heartbeat) = &self.heartbeat {
-            heartbeat.beat(connections as u64);
+            heartbeat.awake(now_ns, connections as u64);
+        }
+    }
+
+    /// The lane is about to wait.
+    pub(super) fn asleep(&self, connections: usize) {
+        if let Some(heartbeat) = &self.heartbeat {
+            heartbeat.asleep(connections as u64);
         }
     }
 }

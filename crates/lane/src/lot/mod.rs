@@ -145,9 +145,13 @@ impl Lot {
     pub fn turn<R: Residents>(&mut self, residents: &mut R, timeout_ms: i32) -> io::Result<usize> {
         let timeout_ms = self.before_wait(timeout_ms);
         let mut events = std::mem::replace(&mut self.events, EventBuffer::with_capacity(0));
+        if timeout_ms != 0 {
+            self.gates.asleep(residents.connections());
+        }
         let waited = self.epoll.wait(&mut events, timeout_ms);
         self.clock.update();
-        self.gates.beat(residents.connections());
+        self.gates
+            .awake(self.clock.now_ns(), residents.connections());
         if waited.is_ok() {
             for event in events.iter() {
                 match event.token {

@@ -63,6 +63,7 @@ async fn nested<R: Residents>(
             tokio::task::yield_now().await;
             continue;
         }
+        lot.gates.asleep(residents.connections());
         tokio::select! {
             guard = ready.readable() => guard?.clear_ready(),
             () = returned.notified() => {}
