@@ -10,6 +10,7 @@ pub mod configuration;
 pub mod embedded;
 mod error_output;
 pub mod families;
+pub mod http;
 pub mod master;
 pub mod modules;
 pub mod paths;

@@ -77,6 +77,8 @@ impl Connections {
                 "epoll_ctl() failed for a listening socket ({error})"
             ));
         }
+        // Nobody waits any more only where the process is ending.
+        let _ = apply.done.send(());
     }
 
     fn quit(&mut self, lot: &mut Lot, timeout_ms: u64) {

@@ -6,10 +6,21 @@ use std::sync::LazyLock;
 
 use turnpike_conf::{Registry, Row};
 
-use crate::plan::{self, ServingPlan};
+use crate::http::Http;
+use crate::plan::ServingPlan;
 
 /// Every family with its rows, in the reference's order.
-pub const FAMILIES: &[(&str, &[Row])] = &[("core", core::ROWS)];
+static FAMILIES: LazyLock<Vec<(&'static str, &'static [Row])>> = LazyLock::new(|| {
+    let cores = [
+        ("core", core::ROWS),
+        ("http", turnpike_http::settings::ROWS),
+    ];
+    let families = turnpike_modules::FAMILIES.iter();
+    cores
+        .into_iter()
+        .chain(families.map(|family| (family.name(), family.rows())))
+        .collect()
+});
 
 /// Names of nginx's directives that are known but not done: the list of all of them, less those
 /// that a family's row implements.
@@ -23,12 +34,12 @@ static NOT_YET: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
 
 /// The registry of all families.
 pub fn registry() -> Registry {
-    Registry::new(FAMILIES, NOT_YET.as_slice())
+    Registry::new(FAMILIES.as_slice(), NOT_YET.as_slice())
 }
 
 /// What turns the rest of the configuration into a running service.
 pub fn serving_plan() -> &'static dyn ServingPlan {
-    &plan::Nothing
+    &Http
 }
 
 #[cfg(test)]

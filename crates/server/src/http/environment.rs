@@ -1,0 +1,152 @@
+//! What a plan takes from the process: log files, error logs, shared zones.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use turnpike_conf::Entry;
+use turnpike_http::plan::Environment;
+use turnpike_lane::log::{ErrorLog, LogFile, LogSet, Spec};
+
+use crate::configuration::Configuration;
+
+/// State that all lanes share, by the key that says what it is. A zone that the next configuration
+/// does not name is let go with the last plan that uses it.
+pub(super) type Zones = HashMap<String, Arc<dyn Any + Send + Sync>>;
+
+/// A process in which a plan is built.
+pub(super) struct Site<'a> {
+    configuration: &'a Configuration,
+    conf_folder: PathBuf,
+    logs: Logs<'a>,
+    /// Zones of the configuration before this one.
+    zones_before: &'a mut Zones,
+    /// Zones of this one.
+    zones: Zones,
+    named: Vec<PathBuf>,
+}
+
+enum Logs<'a> {
+    /// The master checks: nothing is opened or written.
+    None,
+    /// The serving process was handed these.
+    Open {
+        files: &'a LogSet,
+        main: &'a ErrorLog,
+    },
+}
+
+impl<'a> Site<'a> {
+    /// A site that opens nothing: for checking, and for finding out what is to be opened.
+    pub(super) fn dry(configuration: &'a Configuration, zones: &'a mut Zones) -> Self {
+        Self::new(configuration, Logs::None, zones)
+    }
+
+    /// The serving process.
+    pub(super) fn serving(
+        configuration: &'a Configuration,
+        files: &'a LogSet,
+        main: &'a ErrorLog,
+        zones: &'a mut Zones,
+    ) -> Self {
+        Self::new(configuration, Logs::Open { files, main }, zones)
+    }
+
+    fn new(configuration: &'a Configuration, logs: Logs<'a>, zones_before: &'a mut Zones) -> Self {
+        let file = &configuration.paths.configuration;
+        let conf_folder = file.parent().map(Path::to_path_buf).unwrap_or_default();
+        let zones = Zones::new();
+        Self {
+            configuration,
+            conf_folder,
+            logs,
+            zones_before,
+            zones,
+            named: Vec::new(),
+        }
+    }
+
+    /// Log files that the plan asked for.
+    pub(super) fn into_log_files(self) -> Vec<PathBuf> {
+        self.named
+    }
+
+    /// The zones that the plan uses take the place of those before.
+    pub(super) fn keep_zones(self) {
+        *self.zones_before = self.zones;
+    }
+}
+
+impl Environment for Site<'_> {
+    fn prefix(&self) -> &Path {
+        &self.configuration.paths.prefix
+    }
+
+    fn conf_folder(&self) -> &Path {
+        &self.conf_folder
+    }
+
+    fn log_file(&mut self, path: &Path) -> io::Result<Arc<LogFile>> {
+        self.named.push(path.to_path_buf());
+        let found = match &self.logs {
+            Logs::Open { files, .. } => files.file(path),
+            Logs::None => None,
+        };
+        match found {
+            Some(file) => Ok(file),
+            // Nothing is written through it: it stands for the file while a plan is checked.
+            None => Ok(Arc::new(LogFile::adopt(
+                path,
+                File::open("/dev/null")?.into(),
+            ))),
+        }
+    }
+
+    fn error_log(&mut self, entries: &[&Entry]) -> Result<ErrorLog, String> {
+        let prefix = &self.configuration.paths.prefix;
+        let mut specs = Vec::new();
+        for entry in entries {
+            let words: Vec<&str> = entry
+                .arguments
+                .iter()
+                .map(|word| word.text.as_str())
+                .collect();
+            let spec = Spec::parse(&words, prefix)?;
+            self.named.extend(spec.file().map(Path::to_path_buf));
+            specs.push(spec);
+        }
+        match &self.logs {
+            Logs::None => Ok(ErrorLog::none()),
+            Logs::Open { main, .. } if specs.is_empty() => Ok((*main).clone()),
+            Logs::Open { files, .. } => Ok(ErrorLog::from_specs(&specs, files)),
+        }
+    }
+
+    fn zone(
+        &mut self,
+        key: &str,
+        make: &dyn Fn() -> Arc<dyn Any + Send + Sync>,
+    ) -> Arc<dyn Any + Send + Sync> {
+        if let Some(zone) = self.zones.get(key) {
+            return zone.clone();
+        }
+        let zone = self.zones_before.get(key).cloned().unwrap_or_else(make);
+        self.zones.insert(key.to_owned(), zone.clone());
+        zone
+    }
+}
+
+/// Folders for temporary files that the configuration names: they must exist once the server is
+/// up. Bodies are kept in memory, so one that is not named is not needed.
+pub(super) fn folders(configuration: &Configuration) -> Vec<PathBuf> {
+    let Some(http) = configuration.root().children("http").next() else {
+        return Vec::new();
+    };
+    match http.nearest("client_body_temp_path") {
+        Some(entry) => vec![configuration.under_prefix(entry.argument(0))],
+        None => Vec::new(),
+    }
+}

@@ -1,0 +1,102 @@
+//! The lanes' threads.
+
+use std::io;
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
+
+use turnpike_http::connection::{Apply, Command, Connections};
+use turnpike_http::counters::AllCounters;
+use turnpike_http::lane::{LanePlan, LaneShared};
+use turnpike_lane::affinity::CpuSet;
+use turnpike_lane::log::{ErrorLog, Level};
+use turnpike_lane::lot::{self, Lot, Mailbox};
+
+use crate::plan::Reporter;
+
+/// Stack of a lane's thread in bytes. Nothing on it grows with the input.
+const STACK_BYTES: usize = 1024 * 1024;
+
+/// A running lane, as the main thread sees it.
+pub(super) struct Lane {
+    mailbox: Arc<Mailbox<Command>>,
+    thread: JoinHandle<()>,
+}
+
+/// What every lane is started with.
+#[derive(Clone)]
+pub(super) struct Start {
+    /// Counters of all lanes.
+    pub(super) counters: Arc<AllCounters>,
+    /// Lanes that run.
+    pub(super) running: Arc<AtomicUsize>,
+    /// Told when the last one ends.
+    pub(super) reporter: Reporter,
+    /// Where a lane that fails says why.
+    pub(super) error_log: ErrorLog,
+}
+
+impl Lane {
+    /// Starts a lane on its CPUs with its first plan.
+    ///
+    /// # Errors
+    /// When there is no descriptor or thread for it.
+    pub(super) fn start(
+        index: usize,
+        cpus: Option<CpuSet>,
+        start: Start,
+        apply: Apply,
+    ) -> io::Result<Self> {
+        let mailbox = Arc::new(Mailbox::new()?);
+        let letters = mailbox.clone();
+        start.running.fetch_add(1, Ordering::SeqCst);
+        let thread = thread::Builder::new()
+            .name(format!("lane {index}"))
+            .stack_size(STACK_BYTES)
+            .spawn(move || {
+                if let Err(error) = run(index, cpus, &start, &letters, apply) {
+                    start
+                        .error_log
+                        .event(Level::Emerg, format_args!("lane {index} failed ({error})"));
+                }
+                if start.running.fetch_sub(1, Ordering::SeqCst) == 1 {
+                    start.reporter.drained();
+                }
+            })?;
+        Ok(Self { mailbox, thread })
+    }
+
+    /// Sends a command. A lane that has ended takes none, and needs none.
+    pub(super) fn send(&self, command: Command) {
+        let _ = self.mailbox.send(command);
+    }
+
+    /// Waits for its end.
+    pub(super) fn join(self) {
+        // A lane that panicked has said so; there is nothing else to learn from it.
+        let _ = self.thread.join();
+    }
+}
+
+fn run(
+    index: usize,
+    cpus: Option<CpuSet>,
+    start: &Start,
+    mailbox: &Arc<Mailbox<Command>>,
+    apply: Apply,
+) -> io::Result<()> {
+    if let Some(cpus) = cpus
+        && let Err(error) = cpus.pin_this_thread()
+    {
+        let message = format_args!("sched_setaffinity() failed for lane {index} ({error})");
+        start.error_log.event(Level::Alert, message);
+    }
+    let shared = LaneShared::new(index, start.counters.clone());
+    let mut lot = Lot::new(shared.clock.clone(), mailbox.as_fd())?;
+    let plan = LanePlan::new(apply.plan.clone());
+    let mut connections = Connections::new(shared, plan, mailbox.clone());
+    let returned = connections.returned();
+    connections.apply(&mut lot, apply);
+    lot::run(&mut lot, &mut connections, &returned)
+}

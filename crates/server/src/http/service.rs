@@ -1,0 +1,218 @@
+//! The HTTP service: one plan, many lanes.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::{Duration, Instant};
+
+use turnpike_http::connection::{Apply, Command};
+use turnpike_http::counters::AllCounters;
+use turnpike_http::plan::Plan;
+use turnpike_lane::gate::{AcceptMode, AcceptMutex};
+use turnpike_lane::log::Level;
+use turnpike_lane::lot::{AcceptSettings, LotGate};
+
+use super::environment::{Site, Zones};
+use super::lanes::{Lane, Start};
+use crate::channel::Seat;
+use crate::configuration::Configuration;
+use crate::plan::{Generation, Reporter, Service};
+
+/// How long lanes may take to take a plan up. One that takes longer is stuck in a request; it
+/// takes the plan up when it comes back, and nothing waits for it until then.
+const APPLY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The HTTP service of a serving process.
+pub(super) struct HttpService {
+    reporter: Reporter,
+    counters: Arc<AllCounters>,
+    running: Arc<AtomicUsize>,
+    lanes: Vec<Lane>,
+    zones: Zones,
+    /// Listening sockets by their own numbers, so that one that stays is not watched anew.
+    gates: HashMap<u64, Arc<OwnedFd>>,
+    mutex: Arc<AcceptMutex>,
+}
+
+impl HttpService {
+    pub(super) fn new(reporter: Reporter) -> Self {
+        Self {
+            reporter,
+            counters: Arc::default(),
+            running: Arc::default(),
+            lanes: Vec::new(),
+            zones: Zones::new(),
+            gates: HashMap::new(),
+            mutex: Arc::new(AcceptMutex::new()),
+        }
+    }
+
+    /// The sockets of a configuration, those that are held already under their old handles.
+    fn take_seats(&mut self, seats: Vec<Seat>) -> Vec<(usize, Option<usize>, Arc<OwnedFd>)> {
+        let mut gates = HashMap::new();
+        let mut taken = Vec::with_capacity(seats.len());
+        for seat in seats {
+            let held = self.gates.remove(&seat.gate);
+            let socket = held.unwrap_or_else(|| Arc::new(seat.descriptor));
+            gates.insert(seat.gate, socket.clone());
+            taken.push((seat.listen, seat.lane, socket));
+        }
+        self.gates = gates;
+        taken
+    }
+
+    fn accept_settings(
+        &self,
+        configuration: &Configuration,
+        plan: &Plan,
+        lane: usize,
+    ) -> AcceptSettings {
+        let events = &configuration.settings.events;
+        let mutual = plan
+            .listens
+            .iter()
+            .any(|listen| listen.mode == AcceptMode::Mutex);
+        AcceptSettings {
+            connections_max: events.worker_connections,
+            multi_accept: events.multi_accept,
+            mutex_delay_ms: events.accept_mutex_delay_ms,
+            mutex: mutual.then(|| self.mutex.clone()),
+            lane,
+        }
+    }
+
+    /// Starts the lanes that are missing, lets those that are too many finish.
+    fn place(
+        &mut self,
+        generation: &Generation,
+        plan: &Arc<Plan>,
+        seats: &[(usize, Option<usize>, Arc<OwnedFd>)],
+    ) -> io::Result<usize> {
+        let process = &generation.configuration.settings.process;
+        let (done, finished) = sync_channel(process.lanes);
+        for lane in self.lanes.drain(process.lanes.min(self.lanes.len())..) {
+            lane.send(Command::Quit { timeout_ms: 0 });
+        }
+        for index in 0..process.lanes {
+            let accept = self.accept_settings(&generation.configuration, plan, index);
+            let apply = Apply {
+                plan: plan.clone(),
+                gates: gates_of(index, plan, seats),
+                accept,
+                heartbeat: None,
+                done: done.clone(),
+            };
+            if let Some(lane) = self.lanes.get(index) {
+                lane.send(Command::Apply(Box::new(apply)));
+                continue;
+            }
+            let start = Start {
+                counters: self.counters.clone(),
+                running: self.running.clone(),
+                reporter: self.reporter.clone(),
+                error_log: generation.error_log.clone(),
+            };
+            let cpus = process
+                .affinity
+                .as_ref()
+                .and_then(|affinity| affinity.lane(index));
+            self.lanes.push(Lane::start(index, cpus, start, apply)?);
+        }
+        Ok(wait_for(process.lanes, &finished))
+    }
+}
+
+impl Service for HttpService {
+    fn apply(&mut self, mut generation: Generation) -> Result<(), String> {
+        let mut zones = std::mem::take(&mut self.zones);
+        let configuration = &generation.configuration;
+        let mut site = Site::serving(
+            configuration,
+            &generation.logs,
+            &generation.error_log,
+            &mut zones,
+        );
+        let built = super::build(configuration, generation.number, &mut site);
+        if built.is_ok() {
+            site.keep_zones();
+        }
+        self.zones = zones;
+        let mut plan = built.map_err(|errors| errors.to_string())?;
+        let reporter = self.reporter.clone();
+        plan.on_release(Box::new(move |number| reporter.released(number)));
+        let plan = Arc::new(plan);
+        let seats = self.take_seats(std::mem::take(&mut generation.seats));
+        let applied = self.place(&generation, &plan, &seats);
+        let ready = applied.map_err(|error| format!("a lane cannot be started ({error})"))?;
+        let lanes = self.lanes.len();
+        if ready < lanes {
+            let late = lanes - ready;
+            generation.error_log.event(
+                Level::Warn,
+                format_args!("{late} lanes are busy and take the new configuration up later"),
+            );
+        }
+        Ok(())
+    }
+
+    fn flush_logs(&mut self) {
+        let (done, finished) = sync_channel(self.lanes.len());
+        for lane in &self.lanes {
+            lane.send(Command::Flush { done: done.clone() });
+        }
+        wait_for(self.lanes.len(), &finished);
+    }
+
+    fn quit(&mut self) {
+        self.gates.clear();
+        if self.lanes.is_empty() {
+            self.reporter.drained();
+        }
+        for lane in &self.lanes {
+            lane.send(Command::Quit { timeout_ms: 0 });
+        }
+    }
+
+    fn stop(&mut self) {
+        for lane in &self.lanes {
+            lane.send(Command::Terminate);
+        }
+        for lane in self.lanes.drain(..) {
+            lane.join();
+        }
+    }
+}
+
+/// The gates of one lane: its own of the addresses that have one a lane, and the shared ones.
+fn gates_of(
+    lane: usize,
+    plan: &Plan,
+    seats: &[(usize, Option<usize>, Arc<OwnedFd>)],
+) -> Vec<LotGate> {
+    let mine = seats
+        .iter()
+        .filter(|(_, owner, _)| owner.is_none_or(|owner| owner == lane));
+    mine.filter_map(|(listen, _, socket)| {
+        let mode = plan.listens.get(*listen)?.mode;
+        Some(LotGate {
+            number: u32::try_from(*listen).ok()?,
+            socket: socket.clone(),
+            mode,
+        })
+    })
+    .collect()
+}
+
+/// Waits for so many answers; returns how many came in time.
+fn wait_for(count: usize, answers: &Receiver<()>) -> usize {
+    let until = Instant::now() + APPLY_TIMEOUT;
+    (0..count)
+        .take_while(|_| {
+            let left = until.saturating_duration_since(Instant::now());
+            answers.recv_timeout(left).is_ok()
+        })
+        .count()
+}
