@@ -94,6 +94,9 @@ pub struct Exchange {
     pub body: RequestBody,
     /// Where in the phases the request is.
     pub phase: Phase,
+    /// Whether the path was made to be looked up below the folder that an alias of a regular
+    /// expression names, as `try_files` does; such an alias is the whole file name otherwise.
+    pub path_below_alias: bool,
     /// Next handler of the phase.
     pub handler: usize,
     /// Whether a rewrite changed the path since the location was found.
@@ -110,6 +113,9 @@ pub struct Exchange {
     pub access_status: u16,
     /// The answer.
     pub response: Response,
+    /// Room for a text that a handler makes and throws away again, such as a file's path: taken
+    /// out, cleared, used and put back.
+    pub scratch: Vec<u8>,
     /// Head and copied body bytes on their way to the socket.
     pub output: Vec<u8>,
     /// Whether the connection is kept after this exchange.
@@ -158,6 +164,7 @@ impl Exchange {
             host: Vec::new(),
             body: RequestBody::default(),
             phase: Phase::PostRead,
+            path_below_alias: false,
             handler: 0,
             path_changed: false,
             redirects_left: INTERNAL_REDIRECTS_MAX,
@@ -166,6 +173,7 @@ impl Exchange {
             error_page_taken: false,
             access_status: 0,
             response: Response::default(),
+            scratch: Vec::new(),
             output: Vec::new(),
             keep_alive: false,
             chunked: false,
@@ -193,6 +201,7 @@ impl Exchange {
         self.host.clear();
         self.body.clear();
         self.phase = Phase::PostRead;
+        self.path_below_alias = false;
         self.handler = 0;
         self.path_changed = false;
         self.redirects_left = INTERNAL_REDIRECTS_MAX;

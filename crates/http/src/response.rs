@@ -6,10 +6,9 @@
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::rc::Rc;
 use std::sync::Arc;
 
-use turnpike_lane::files::OpenFile;
+use turnpike_lane::files::FileHandle;
 
 /// A response that a handler made and filters may still change.
 #[derive(Default)]
@@ -58,8 +57,8 @@ pub enum Body {
 
 /// A file to be sent, whole or in parts.
 pub struct FileBody {
-    /// The open file; small ones may hold their content.
-    pub file: Rc<OpenFile>,
+    /// The open file, this answer's own or lent by a cache; small ones may hold their content.
+    pub file: FileHandle,
     /// What to send of it, in order.
     pub parts: Parts,
 }
