@@ -164,7 +164,8 @@ impl Exchange {
         let plan = self.plan.clone();
         for (_, filter) in plan.location(self.location).filters() {
             if let Some(status) = filter.filter(self) {
-                self.response.clear();
+                self.response.clear_body();
+                self.response.location.clear();
                 return self.finalize(status);
             }
         }
@@ -267,6 +268,7 @@ impl Exchange {
             return self.finalize(500);
         }
         self.internal = true;
+        self.path_below_alias = false;
         self.access_status = 0;
         self.location = self.server().root;
         self.enter(Phase::ServerRewrite);

@@ -90,7 +90,7 @@ pub trait Waiting {
 /// Changes a response's head (and replaces its body) before it is sent.
 pub trait Filter: Send + Sync {
     /// Looks at the response of the exchange and changes it. A status replaces the response by
-    /// the page for that status (412, 416).
+    /// the page for that status (412, 416); the fields stay, but for those the filter takes away.
     fn filter(&self, exchange: &mut Exchange) -> Option<u16>;
 }
 
