@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use turnpike_conf::{ConfError, Context, Entry, View};
+use turnpike_conf::{ConfError, Entry, View};
 
 use crate::exchange::Exchange;
 use crate::variables::{Template, VariableTable};
@@ -40,8 +40,12 @@ impl Root {
                            \"root\" directive was specified earlier";
             return Err(view.error(alias.span, message));
         }
-        let alias = alias.or_else(|| inherited_alias(view));
-        let entry = alias.or_else(|| view.nearest("root"));
+        let folder = nearest_folder(view);
+        let entry = folder.map(|(_, entry)| entry);
+        let alias = folder
+            .filter(|(_, entry)| entry.row.name == "alias")
+            .map_or(Alias::No, |(level, _)| alias_kind(level));
+        let is_alias = !matches!(alias, Alias::No);
         let span = entry.map_or(view.span(), |entry| entry.span);
         let text = entry.and_then(|entry| entry.arguments.first());
         let text = text.map_or_else(|| b"html".to_vec(), |word| word.bytes());
@@ -60,16 +64,11 @@ impl Root {
             return Err(view.error(span, message));
         }
         let text = match text.as_slice() {
-            [head @ .., b'/'] if alias.is_none() => head,
+            [head @ .., b'/'] if !is_alias => head,
             whole => whole,
         };
         let template =
             Template::compile(text, variables).map_err(|message| view.error(span, message))?;
-        let alias = if alias.is_some() {
-            alias_kind(view)
-        } else {
-            Alias::No
-        };
         Ok(Self {
             template,
             prefix: with_slash(prefix),
@@ -92,6 +91,7 @@ impl Root {
         match self.alias {
             Alias::No => out.extend_from_slice(path),
             Alias::Prefix(bytes) => out.extend_from_slice(path.get(bytes..).unwrap_or_default()),
+            Alias::Whole if exchange.path_below_alias => out.extend_from_slice(path),
             Alias::Whole => {}
         }
     }
@@ -118,29 +118,23 @@ fn with_slash(prefix: &Path) -> Box<[u8]> {
     bytes.into()
 }
 
-/// What the alias of the location around `view` stands for.
-fn alias_kind(view: View<'_>) -> Alias {
-    let location = if view.context() == Context::Location {
-        Some(view)
-    } else {
-        view.enclosing(Context::Location)
-    };
-    let words = location
-        .map(|location| location.arguments())
-        .unwrap_or_default();
-    match crate::plan::location_words(words) {
+/// What the alias of a location stands for.
+fn alias_kind(location: View<'_>) -> Alias {
+    match crate::plan::location_words(location.arguments()) {
         Ok((kind, _)) if kind.is_pattern() => Alias::Whole,
         Ok((_, text)) => Alias::Prefix(turnpike_conf::bytes_of(text).len()),
         Err(_) => Alias::Prefix(0),
     }
 }
 
-/// An `if` or `limit_except` block shares the alias of the location around it.
-fn inherited_alias(view: View<'_>) -> Option<&Entry> {
-    let inside = matches!(view.context(), Context::IfInLocation | Context::LimitExcept);
-    if !inside || view.own("root").is_some() {
-        return None;
+/// The nearest level that has `root` or `alias`, with the directive: blocks inside a location with
+/// an alias share it.
+fn nearest_folder(view: View<'_>) -> Option<(View<'_>, &Entry)> {
+    let mut level = view;
+    loop {
+        if let Some(entry) = level.own("alias").or_else(|| level.own("root")) {
+            return Some((level, entry));
+        }
+        level = level.parent()?;
     }
-    let parent = view.parent()?;
-    parent.own("alias").or_else(|| inherited_alias(parent))
 }
