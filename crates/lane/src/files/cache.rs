@@ -13,7 +13,7 @@ use std::{
 use slab::Slab;
 
 use super::{FileError, FileHandle, OpenFile, Operation, Symlinks, inspect, open};
-use crate::sys::file;
+use crate::sys::file::{self, Metadata};
 
 /// Largest file whose content is kept in memory: one send buffer's worth. For larger ones sendfile
 /// costs less than the copy.
@@ -120,6 +120,64 @@ impl OpenFileCache {
         result.map(FileHandle::Shared)
     }
 
+    /// Asks about `path` without opening it: from an entry that is still trusted, else from the
+    /// file system. Directories and (where the rules say so) failures are remembered.
+    pub fn inspect(
+        &mut self,
+        path: &[u8],
+        rules: &CacheRules,
+        now_ms: u64,
+    ) -> Result<Metadata, FileError> {
+        let known = self.index.get(path).copied();
+        if let Some(key) = known
+            && let Some(answer) = self.recall(key, rules, now_ms)
+        {
+            return answer;
+        }
+        let result = inspect(path, rules.symlinks);
+        let held = match &result {
+            Ok(metadata) if metadata.is_directory() => {
+                Held::Kept(Rc::new(OpenFile::described(*metadata)))
+            }
+            Err(error) if rules.keep_errors => Held::Failed(recalled(error)),
+            Ok(_) | Err(_) => return result,
+        };
+        match known {
+            Some(key) => {
+                self.replace(key, held);
+                self.entries[key].checked_ms = now_ms;
+                self.entries[key].symlinks = rules.symlinks;
+            }
+            None => self.insert(path, held, rules, now_ms),
+        }
+        self.expire(now_ms);
+        self.check_invariants();
+        result
+    }
+
+    /// What an entry says, if it can still be trusted.
+    fn recall(
+        &mut self,
+        key: usize,
+        rules: &CacheRules,
+        now_ms: u64,
+    ) -> Option<Result<Metadata, FileError>> {
+        self.unlink(key);
+        self.link_newest(key);
+        let entry = &mut self.entries[key];
+        entry.used_ms = now_ms;
+        let is_fresh = now_ms.saturating_sub(entry.checked_ms) < rules.valid_ms
+            && entry.symlinks == rules.symlinks;
+        if !is_fresh {
+            return None;
+        }
+        match &entry.held {
+            Held::Failed(error) => Some(Err(*error)),
+            Held::Kept(file) => Some(Ok(file.metadata)),
+            Held::Lent(file) => file.upgrade().map(|file| Ok(file.metadata)),
+        }
+    }
+
     /// Whether `path` is known; asking does not count as a use.
     pub fn contains(&self, path: &[u8]) -> bool {
         self.index.contains_key(path)
@@ -190,6 +248,15 @@ impl OpenFileCache {
             Err(error) if rules.keep_errors => Held::Failed(recalled(error)),
             Err(error) => return Err(*error),
         };
+        self.insert(path, held, rules, now_ms);
+        let key = self.newest;
+        if let Ok(file) = &result {
+            self.hold(key, file, rules);
+        }
+        result
+    }
+
+    fn insert(&mut self, path: &[u8], held: Held, rules: &CacheRules, now_ms: u64) {
         if self.entries.len() >= self.entries_max {
             self.remove(self.oldest);
         }
@@ -206,10 +273,6 @@ impl OpenFileCache {
         });
         self.index.insert(path, key);
         self.link_newest(key);
-        if let Ok(file) = &result {
-            self.hold(key, file, rules);
-        }
-        result
     }
 
     /// Keeps or lends `file`, by how often its entry has been used.

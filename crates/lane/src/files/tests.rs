@@ -406,3 +406,30 @@ fn only_small_regular_files_are_held_in_memory() {
     let device = cache.open(b"/dev/null", &CacheRules::default(), 0).unwrap();
     assert!(device.content().is_none() && !device.metadata().is_file());
 }
+
+#[test]
+fn questions_are_answered_from_what_is_known() {
+    let folder = Folder::new();
+    let mut cache = OpenFileCache::new(8, 60_000);
+    let rules = rules(1_000, 1, true);
+    let path = folder.write("a", b"content");
+    let directory = folder.path("");
+    let absent = folder.path("absent");
+
+    assert_eq!(cache.inspect(&path, &rules, 0).unwrap().size_bytes, 7);
+    assert!(!cache.contains(&path));
+    assert!(cache.inspect(&directory, &rules, 0).unwrap().is_directory());
+    assert!(cache.contains(&directory));
+    assert!(cache.inspect(&absent, &rules, 0).is_err() && cache.contains(&absent));
+
+    cache.open(&path, &rules, 0).unwrap();
+    folder.write("a", b"longer content");
+    folder.write("absent", b"here");
+    let sizes = |cache: &mut OpenFileCache, now_ms| {
+        let size = |metadata: Metadata| metadata.size_bytes;
+        let file = cache.inspect(&path, &rules, now_ms).map(size).ok();
+        (file, cache.inspect(&absent, &rules, now_ms).map(size).ok())
+    };
+    assert_eq!(sizes(&mut cache, 999), (Some(7), None));
+    assert_eq!(sizes(&mut cache, 1_000), (Some(14), Some(4)));
+}
