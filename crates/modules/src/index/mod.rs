@@ -1,0 +1,10 @@
+//! `index`: the file that stands for a folder.
+//!
+//! It only finds the file's path; the request goes on with that path, and may so meet another
+//! location.
+
+mod handler;
+mod plan;
+mod rows;
+
+pub use plan::Index;

@@ -1,0 +1,51 @@
+//! What the directives of this family mean for a location.
+
+use std::sync::Arc;
+
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::phase::Phase;
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+
+use super::handler::FolderIndex;
+use super::rows::ROWS;
+use crate::files::Files;
+
+/// The family of `index`.
+pub struct Index;
+
+impl Family for Index {
+    fn name(&self) -> &'static str {
+        "index"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        ROWS
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        let mut names = Vec::new();
+        for entry in view.nearest_all("index") {
+            for word in &entry.arguments {
+                if word.text.is_empty() {
+                    let message = "index \"\" in \"index\" directive is invalid";
+                    return Err(view.error(entry.span, message));
+                }
+                names.push(builder.template(view, entry, &word.bytes())?);
+            }
+        }
+        if names.is_empty() {
+            let default = ROWS[0].default.as_bytes();
+            let template =
+                turnpike_http::variables::Template::compile(default, &mut builder.variables);
+            names.extend(template.ok());
+        }
+        let files = Files::of(view, builder, draft);
+        draft.add_handler(Phase::Content, Arc::new(FolderIndex { files, names }));
+        Ok(())
+    }
+}

@@ -1,0 +1,16 @@
+//! Rows of this family.
+
+use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
+
+pub(super) const ROWS: &[Row] = &[Row {
+    name: "index",
+    contexts: &[Context::Http, Context::Server, Context::Location],
+    arguments: Arguments::at_least(1),
+    value: Value::Custom,
+    repeat: Repeat::Many,
+    merge: Merge::Nearest,
+    syntax: "file ...",
+    default: "index.html",
+    summary: "Files that may stand for a folder: the first that exists is taken. The last one may \
+        be an absolute path, which is taken without a look.",
+}];

@@ -1,0 +1,141 @@
+//! What this family does with a request.
+
+use std::borrow::Cow;
+
+use turnpike_http::Quoted;
+use turnpike_http::exchange::Exchange;
+use turnpike_http::phase::{Handler, Verdict};
+use turnpike_http::response::{Body, FileBody, Parts};
+use turnpike_lane::files::{FileError, FileHandle};
+use turnpike_lane::log::Level;
+use turnpike_lane::sys::file::Metadata;
+use turnpike_wire::h1::Method;
+use turnpike_wire::target::{self, Escape};
+
+use crate::files::{self, Files};
+
+/// Answers with the file that the path stands for.
+pub(super) struct StaticFile {
+    pub(super) files: Files,
+}
+
+impl Handler for StaticFile {
+    fn handle(&self, exchange: &mut Exchange) -> Verdict {
+        let method = exchange.head.method;
+        if !matches!(method, Method::Get | Method::Head | Method::Post) {
+            return Verdict::Status(405);
+        }
+        if exchange.path.last() == Some(&b'/') {
+            return Verdict::Declined;
+        }
+        files::with_file_path(exchange, |exchange, path| {
+            match self.files.open(exchange, path) {
+                Ok(file) => answer(exchange, path, file),
+                Err(error) => refuse(exchange, path, error),
+            }
+        })
+    }
+}
+
+fn answer(exchange: &mut Exchange, path: &[u8], file: FileHandle) -> Verdict {
+    let metadata = *file.metadata();
+    if metadata.is_directory() {
+        return to_folder(exchange);
+    }
+    if !metadata.is_file() {
+        let path = Quoted(path);
+        exchange.log(
+            Level::Crit,
+            format_args!("\"{path}\" is not a regular file"),
+        );
+        return Verdict::Status(404);
+    }
+    if exchange.head.method == Method::Post {
+        return Verdict::Status(405);
+    }
+    let plan = exchange.plan.clone();
+    let settings = &plan.location(exchange.location).settings;
+    let response = &mut exchange.response;
+    response.status = 200;
+    response.content_length = Some(metadata.size_bytes);
+    response.last_modified = Some(metadata.modified_s);
+    response.ranges_allowed = true;
+    if settings.etag {
+        write_etag(&metadata, &mut response.etag);
+    }
+    if response.content_type.is_empty() {
+        let kind = extension(&exchange.path)
+            .and_then(|extension| settings.types.get(&*lower_case(extension)));
+        response.set_content_type(kind.unwrap_or(&settings.default_type));
+    }
+    if metadata.size_bytes > 0 {
+        let parts = Parts::One {
+            offset: 0,
+            length: metadata.size_bytes,
+        };
+        response.body = Body::File(FileBody { file, parts });
+    }
+    Verdict::Respond
+}
+
+/// A folder without its slash: the client is told the right path, so that relative links work.
+fn to_folder(exchange: &mut Exchange) -> Verdict {
+    let location = &mut exchange.response.location;
+    location.clear();
+    target::escape(&exchange.path, Escape::Path, location);
+    location.push(b'/');
+    if !exchange.query.is_empty() {
+        location.push(b'?');
+        location.extend_from_slice(&exchange.query);
+    }
+    Verdict::Status(301)
+}
+
+fn refuse(exchange: &Exchange, path: &[u8], error: FileError) -> Verdict {
+    let errno = error.errno;
+    let (level, status) = if files::is_absence(errno) {
+        (Level::Error, 404)
+    } else if errno == libc::EACCES || files::is_refused_link(errno) {
+        (Level::Error, 403)
+    } else {
+        (Level::Crit, 500)
+    };
+    if status != 404 || exchange.location().settings.log_not_found {
+        files::log_failure(exchange, level, path, error);
+    }
+    Verdict::Status(status)
+}
+
+/// nginx's entity tag: modification time and size in hexadecimal.
+fn write_etag(metadata: &Metadata, out: &mut Vec<u8>) {
+    out.clear();
+    out.push(b'"');
+    push_hex(metadata.modified_s as u64, out);
+    out.push(b'-');
+    push_hex(metadata.size_bytes, out);
+    out.push(b'"');
+}
+
+fn push_hex(number: u64, out: &mut Vec<u8>) {
+    let digits = (u64::BITS - number.leading_zeros()).div_ceil(4).max(1);
+    for place in (0..digits).rev() {
+        let digit = (number >> (place * 4)) as u8 & 15;
+        out.push(b"0123456789abcdef"[usize::from(digit)]);
+    }
+}
+
+/// What follows the last dot of the path's last segment, unless the segment begins with it.
+pub(super) fn extension(path: &[u8]) -> Option<&[u8]> {
+    let name = memchr::memrchr(b'/', path).map_or(0, |slash| slash + 1);
+    let dot = memchr::memrchr(b'.', path.get(name..)?)?;
+    let extension = path.get(name + dot + 1..)?;
+    (dot > 0 && !extension.is_empty()).then_some(extension)
+}
+
+fn lower_case(text: &[u8]) -> Cow<'_, [u8]> {
+    if text.iter().any(u8::is_ascii_uppercase) {
+        Cow::Owned(text.to_ascii_lowercase())
+    } else {
+        Cow::Borrowed(text)
+    }
+}

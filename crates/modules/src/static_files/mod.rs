@@ -1,0 +1,10 @@
+//! Files of the file system as answers: what a location does unless it says otherwise.
+//!
+//! A path that ends in a slash is a folder's and is left to those that list or choose.
+
+mod handler;
+mod plan;
+#[cfg(test)]
+mod tests;
+
+pub use plan::StaticFiles;

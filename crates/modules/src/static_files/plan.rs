@@ -1,0 +1,35 @@
+//! What the directives of this family mean for a location.
+
+use std::sync::Arc;
+
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::phase::Phase;
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+
+use super::handler::StaticFile;
+use crate::files::Files;
+
+/// Files: every location has them. Their directives (`root`, `types`, `open_file_cache` ...) are
+/// the core's, since others stand on them too.
+pub struct StaticFiles;
+
+impl Family for StaticFiles {
+    fn name(&self) -> &'static str {
+        "static"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        &[]
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        let files = Files::of(view, builder, draft);
+        draft.add_handler(Phase::Content, Arc::new(StaticFile { files }));
+        Ok(())
+    }
+}
