@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use nix::unistd::{Group, User, geteuid};
 use turnpike_conf::{ConfError, Entry, View, bytes_of};
-use turnpike_lane::affinity::Affinity;
+use turnpike_lane::affinity::{Affinity, CpuSet};
 use turnpike_lane::log::{Destination, Level, Spec};
 use turnpike_lane::sys::process;
 
@@ -50,6 +50,18 @@ pub struct ProcessSettings {
     pub working_directory: Option<PathBuf>,
     /// `env`: a name to keep, or a name and its value.
     pub environment: Vec<(String, Option<String>)>,
+}
+
+impl ProcessSettings {
+    /// The CPUs of each lane; empty when lanes are not pinned.
+    pub fn homes(&self) -> Vec<CpuSet> {
+        let Some(affinity) = &self.affinity else {
+            return Vec::new();
+        };
+        (0..self.lanes)
+            .filter_map(|lane| affinity.lane(lane))
+            .collect()
+    }
 }
 
 /// The events block.

@@ -52,8 +52,10 @@ impl Site {
         let listens = families::serving_plan().listens(&configuration);
         let empty = GateSet::default();
         let old_gates = old.map_or(&empty, |site| &site.gates);
+        let process = &configuration.settings.process;
         let opening = Opening {
-            lanes: configuration.settings.process.lanes,
+            lanes: process.lanes,
+            homes: &process.homes(),
             log,
             // The built-in configuration is for a person who waits for the answer.
             is_patient: !paths.embedded,

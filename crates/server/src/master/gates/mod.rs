@@ -1,12 +1,17 @@
 //! The listening sockets. The master owns every one of them for as long as the configuration
 //! wants it, so that neither a crash of the serving process nor a reload refuses a connection.
 
+mod steer;
+#[cfg(test)]
+mod tests;
+
 use std::io;
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use turnpike_lane::affinity::CpuSet;
 use turnpike_lane::gate::{
     BIND_ATTEMPTS_MAX, BIND_PAUSE_MS, Gate, GateError, ListenAddress, ListenOptions, Reuseport,
 };
@@ -15,6 +20,8 @@ use turnpike_lane::sys::socket_option;
 
 use crate::channel::{Extra, Seat};
 use crate::plan::Listen;
+
+use steer::{Board, Chooser};
 
 /// An opened socket. Its number is its own: a socket opened later never has it again.
 #[derive(Debug)]
@@ -28,12 +35,14 @@ struct Held {
 struct Group {
     listen: Listen,
     gates: Vec<Arc<Held>>,
+    chooser: Option<Arc<Chooser>>,
 }
 
 /// The sockets of one configuration; those that two configurations have in common are shared.
 #[derive(Debug, Default)]
 pub(super) struct GateSet {
     groups: Vec<Group>,
+    board: Board,
     next_id: u64,
 }
 
@@ -49,6 +58,8 @@ pub(super) struct NotOpened {
 pub(super) struct Opening<'a> {
     /// How many lanes there are.
     pub(super) lanes: usize,
+    /// The CPUs of each lane; empty when they are not pinned.
+    pub(super) homes: &'a [CpuSet],
     /// Where failures are told.
     pub(super) log: &'a ErrorLog,
     /// Whether an address that is in use is tried again, as nginx does: a program that is just
@@ -69,6 +80,7 @@ impl GateSet {
     ) -> Result<GateSet, NotOpened> {
         let mut set = GateSet {
             groups: Vec::with_capacity(listens.len()),
+            board: self.board.clone(),
             next_id: self.next_id,
         };
         for listen in listens {
@@ -106,7 +118,12 @@ impl GateSet {
     /// # Errors
     /// Those of `dup(2)`.
     pub(super) fn extras(&self) -> io::Result<Vec<Extra>> {
-        Ok(Vec::new())
+        let board = steer::board_copy(&self.board)?;
+        let extra = |descriptor| Extra {
+            name: steer::BOARD_NAME.to_owned(),
+            descriptor,
+        };
+        Ok(board.map(extra).into_iter().collect())
     }
 
     /// Removes the files of unix sockets that `kept` does not have.
@@ -176,7 +193,12 @@ impl GateSet {
                 .log
                 .event(Level::Alert, format_args!("{sentence} {error}, ignored"));
         }
-        Ok(Group { listen, gates })
+        let chooser = steer::choose(listen.mode, &gates, old, &mut self.board, opening);
+        Ok(Group {
+            listen,
+            gates,
+            chooser,
+        })
     }
 }
 
@@ -211,6 +233,3 @@ fn open_patiently(
         thread::sleep(Duration::from_millis(BIND_PAUSE_MS));
     }
 }
-
-#[cfg(test)]
-mod tests;

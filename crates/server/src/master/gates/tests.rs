@@ -27,6 +27,7 @@ fn free_address() -> SocketAddr {
 fn opening(log: &ErrorLog, lanes: usize) -> Opening<'_> {
     Opening {
         lanes,
+        homes: &[],
         log,
         is_patient: false,
     }
@@ -98,4 +99,28 @@ fn a_taken_port_is_told() {
     let result =
         GateSet::default().extend(vec![listen(address, AcceptMode::Shared)], opening(&log, 1));
     assert_eq!(result.unwrap_err(), NotOpened { in_use: true });
+}
+
+#[test]
+fn steered_sockets_accept_whatever_the_kernel_permits() {
+    let log = ErrorLog::none();
+    let address = free_address();
+    let steered = || vec![listen(address, AcceptMode::Steered)];
+    let first = GateSet::default()
+        .extend(steered(), opening(&log, 2))
+        .unwrap();
+    let second = first.extend(steered(), opening(&log, 2)).unwrap();
+    assert_eq!(facts(&first), facts(&second));
+    assert!(TcpStream::connect(address).is_ok());
+    let choosers = |set: &GateSet| set.groups[0].chooser.clone().unwrap();
+    assert!(Arc::ptr_eq(&choosers(&first), &choosers(&second)));
+    let wider = second.extend(steered(), opening(&log, 3)).unwrap();
+    assert!(!Arc::ptr_eq(&choosers(&second), &choosers(&wider)));
+    let plain = wider.extend(
+        vec![listen(address, AcceptMode::Reuseport)],
+        opening(&log, 3),
+    );
+    let plain = plain.unwrap();
+    drop((first, second, wider));
+    assert!(plain.groups[0].chooser.is_none() && TcpStream::connect(address).is_ok());
 }
