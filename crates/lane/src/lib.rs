@@ -17,3 +17,11 @@ pub mod lot;
 pub mod steering;
 #[allow(unsafe_code)]
 pub mod sys;
+
+/// Calls for memory since the process started; none where they are not counted.
+pub fn allocations() -> Option<u64> {
+    #[cfg(feature = "count-allocations")]
+    return Some(sys::allocations::count());
+    #[cfg(not(feature = "count-allocations"))]
+    return None;
+}

@@ -2,6 +2,11 @@
 
 use std::process::ExitCode;
 
+#[cfg(feature = "count-allocations")]
+#[global_allocator]
+static ALLOCATOR: turnpike_lane::sys::allocations::Counting =
+    turnpike_lane::sys::allocations::Counting;
+
 fn main() -> ExitCode {
     turnpike_server::main()
 }

@@ -17,6 +17,8 @@
 
 use std::{ffi::CStr, io, mem::MaybeUninit};
 
+#[cfg(feature = "count-allocations")]
+pub mod allocations;
 pub mod descriptor;
 pub mod epoll;
 pub mod file;

@@ -1,0 +1,45 @@
+//! A counting allocator, for the benchmark's claim that the fast path allocates nothing.
+//!
+//! It is built with the feature `count-allocations` only and must never be in a release: one
+//! counter is shared by all lanes.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+static COUNT: AtomicU64 = AtomicU64::new(0);
+
+/// The system's allocator, each call for memory counted. To be the binary's `global_allocator`.
+#[derive(Debug)]
+pub struct Counting;
+
+/// Calls for memory since the process started: new blocks and blocks made larger or smaller.
+pub fn count() -> u64 {
+    COUNT.load(Ordering::Relaxed)
+}
+
+// SAFETY: every call goes to the system's allocator with the arguments as they came, so its
+// contract is kept as the caller keeps it; counting neither allocates nor unwinds.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        COUNT.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the block came from the system's allocator, through us.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        COUNT.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract of `alloc_zeroed`.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size_bytes: usize) -> *mut u8 {
+        COUNT.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the block came from the system's allocator, through us.
+        unsafe { System.realloc(pointer, layout, size_bytes) }
+    }
+}
