@@ -22,7 +22,7 @@ use turnpike_lane::log::{Errno, ErrorLog, Level, LogFile, LogSet, Sink, Target};
 
 use crate::cli::Options;
 use crate::paths::Paths;
-use crate::{embedded, say};
+use crate::say;
 
 /// Everything that nginx's own command line does: check, command, or serve.
 pub fn main(options: &Options) -> ExitCode {
@@ -38,9 +38,6 @@ pub fn main(options: &Options) -> ExitCode {
     }
     if let Some(command) = options.command {
         return control::send(command, &paths, globals, &log);
-    }
-    if paths.embedded {
-        say(embedded::INVITATION);
     }
     run::run(&paths, globals, &log)
 }

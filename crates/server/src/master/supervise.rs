@@ -27,6 +27,7 @@ use super::site::{Failure, Site};
 use crate::channel::{self, Reply};
 use crate::paths::Paths;
 use crate::settings::ProcessSettings;
+use crate::{embedded, say};
 
 /// How long a serving process may take to end at TERM before it is killed.
 const STOP_WAIT: Duration = Duration::from_secs(1);
@@ -470,6 +471,8 @@ impl Master {
         if child.state == State::Starting {
             child.state = State::Serving;
         }
+        let message = format_args!("worker generation {generation} started");
+        self.log.event(Level::Notice, message);
         if self.phase == Phase::Starting {
             self.up();
         } else if self
@@ -521,6 +524,9 @@ impl Master {
             }
         }
         self.phase = Phase::Running;
+        if self.paths.embedded {
+            say(embedded::INVITATION);
+        }
         self.site.lead_stderr();
         self.log = self.site.log.clone();
         if let Some(launcher) = self.launcher.take() {

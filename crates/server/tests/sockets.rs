@@ -1,0 +1,152 @@
+//! Listening sockets through reloads, crashes and the end.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use nix::libc::{SIGHUP, SIGKILL, SIGQUIT};
+use support::{Folder, Server, configuration, stderr, turnpike, wait_for};
+use turnpike_lane::sys::signal;
+
+/// Nobody waits longer for an answer.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
+}
+
+/// An http block that answers 404 on these addresses.
+fn http(listens: &[&str]) -> String {
+    let listen = |address: &&str| format!("listen {address};");
+    let listens: String = listens.iter().map(listen).collect();
+    format!("http {{ server {{ {listens} root /nonexistent; }} }}")
+}
+
+fn connect(port: u16) -> TcpStream {
+    let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+/// One request on a connection that stays open; the status line.
+fn ask(stream: &mut (impl Read + Write)) -> String {
+    stream
+        .write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        .unwrap();
+    let mut reader = BufReader::new(stream);
+    let mut status = String::new();
+    reader.read_line(&mut status).unwrap();
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length: ") {
+            length = value.trim().parse().unwrap();
+        }
+        if line.trim().is_empty() {
+            break;
+        }
+    }
+    reader.read_exact(&mut vec![0; length]).unwrap();
+    status
+}
+
+fn reload(server: &Server, main: &str, generation: u32) {
+    server.folder.write("nginx.conf", &configuration(main));
+    server.signal(SIGHUP);
+    server.wait_for_log(&format!("worker generation {generation} started"));
+}
+
+#[test]
+fn a_reload_adds_and_removes_addresses_and_touches_no_connection() {
+    let (a, b) = (free_port(), free_port());
+    let name = |port: u16| format!("127.0.0.1:{port}");
+    let server = Server::start(&http(&[&name(a)]));
+    let mut kept = connect(a);
+    assert_eq!(ask(&mut kept), "HTTP/1.1 404 Not Found\r\n");
+    reload(&server, &http(&[&name(a), &name(b)]), 2);
+    assert!(ask(&mut connect(b)).contains("404"));
+    assert!(ask(&mut kept).contains("404"));
+    server.wait_for_log("worker generation 1 exited with code 0");
+    reload(&server, &http(&[&name(b)]), 3);
+    wait_for("the first address to close", || {
+        TcpStream::connect(("127.0.0.1", a)).is_err()
+    });
+    assert!(ask(&mut connect(b)).contains("404"));
+    reload(&server, &http(&[&format!("{} reuseport", name(b))]), 4);
+    assert!(ask(&mut connect(b)).contains("404"));
+}
+
+#[test]
+fn a_crash_of_the_serving_process_refuses_no_connection() {
+    let port = free_port();
+    let server = Server::start(&http(&[&format!("127.0.0.1:{port}")]));
+    for _ in 0..3 {
+        let serving = server.serving()[0];
+        signal::send(serving, SIGKILL).unwrap();
+        let start = Instant::now();
+        assert!(ask(&mut connect(port)).contains("404"));
+        assert!(
+            start.elapsed() < Duration::from_secs(5),
+            "{:?}",
+            start.elapsed()
+        );
+        wait_for("another process", || {
+            server.serving().iter().any(|new| *new != serving)
+        });
+    }
+}
+
+#[test]
+fn unix_sockets_serve_and_go_with_the_server() {
+    let folder = Folder::new();
+    let path = folder.path().join("socket");
+    let mut server = Server::start(&http(&[&format!("unix:{}", path.display())]));
+    assert!(ask(&mut UnixStream::connect(&path).unwrap()).contains("404"));
+    assert_eq!(server.end(SIGQUIT), Some(0));
+    assert!(!path.exists());
+}
+
+#[test]
+fn an_idle_connection_does_not_hold_up_a_graceful_end() {
+    let port = free_port();
+    let mut server = Server::start(&http(&[&format!("127.0.0.1:{port}")]));
+    let mut idle = connect(port);
+    assert!(ask(&mut idle).contains("404"));
+    let fresh = connect(port);
+    let start = Instant::now();
+    assert_eq!(server.end(SIGQUIT), Some(0));
+    assert!(
+        start.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        start.elapsed()
+    );
+    drop(fresh);
+}
+
+#[test]
+fn a_taken_port_is_told_in_nginx_words() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let folder = Folder::new();
+    folder.write("nginx.conf", &configuration(&http(&[&address.to_string()])));
+    let output = turnpike(&folder.arguments(&[]));
+    let shown = stderr(&output);
+    let message = format!("[emerg] bind() to {address} failed (98: Address already in use)\n");
+    assert!(shown.contains(&message), "{shown}");
+    assert!(
+        shown.ends_with("nginx: [emerg] still could not bind()\n"),
+        "{shown}"
+    );
+    assert_eq!(output.status.code(), Some(1));
+    assert!(!folder.has("nginx.pid"));
+}
