@@ -31,7 +31,8 @@ use version::{NGINX_VERSION, TURNPIKE_VERSION};
 /// closed of them at `/dev/null` before `main`.
 pub fn main() -> ExitCode {
     let mut arguments = std::env::args_os();
-    if arguments.next().is_some_and(|name| name == serving::TITLE) && arguments.len() == 0 {
+    let name = arguments.next().unwrap_or_default();
+    if name == serving::TITLE && arguments.len() == 0 {
         return serving::process_main();
     }
     let arguments: Vec<OsString> = arguments.collect();
@@ -50,6 +51,9 @@ pub fn main() -> ExitCode {
         if !options.test {
             return ExitCode::SUCCESS;
         }
+    }
+    if !options.test && options.command.is_none() {
+        master::title::take(&name, &arguments);
     }
     master::main(&options)
 }

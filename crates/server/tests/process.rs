@@ -18,6 +18,8 @@ fn the_started_process_is_the_master_and_ends_by_each_signal() {
             server.folder.read("nginx.pid"),
             format!("{}\n", server.master)
         );
+        let title = fs::read(format!("/proc/{}/cmdline", server.master)).unwrap();
+        assert!(title.starts_with(b"turnpike: master process "));
         assert_eq!(server.serving().len(), 1);
         assert!(server.log().contains("[notice]"));
         assert!(server.log().contains(": nginx/1.31.4"));

@@ -13,6 +13,7 @@ mod run;
 mod signals;
 mod site;
 mod supervise;
+pub(crate) mod title;
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
