@@ -558,20 +558,13 @@ fn status(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn time_iso8601(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    local_time(exchange, "%Y-%m-%dT%H:%M:%S%:z", out)
+    super::time::append_iso8601(exchange.lane.clock.unix_seconds(), out);
+    true
 }
 
 fn time_local(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    local_time(exchange, "%d/%b/%Y:%H:%M:%S %z", out)
-}
-
-fn local_time(exchange: &Exchange, format: &str, out: &mut Vec<u8>) -> bool {
-    let seconds = exchange.lane.clock.unix_seconds() as i64;
-    let Ok(instant) = jiff::Timestamp::from_second(seconds) else {
-        return false;
-    };
-    let local = instant.to_zoned(jiff::tz::TimeZone::system());
-    write!(out, "{}", local.strftime(format)).is_ok()
+    super::time::append_local(exchange.lane.clock.unix_seconds(), out);
+    true
 }
 
 /// `$http_NAME`: all fields of that name, joined as nginx joins them.

@@ -6,6 +6,7 @@
 
 mod builtin;
 mod template;
+mod time;
 
 use std::collections::HashMap;
 use std::fmt;

@@ -1,0 +1,56 @@
+//! `$time_local` and `$time_iso8601`: texts that change once a second, made once a second.
+
+use std::cell::RefCell;
+use std::io::Write;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+struct Stamps {
+    second: u64,
+    local: Vec<u8>,
+    iso8601: Vec<u8>,
+}
+
+thread_local! {
+    static STAMPS: RefCell<Stamps> = const {
+        RefCell::new(Stamps {
+            second: u64::MAX,
+            local: Vec::new(),
+            iso8601: Vec::new(),
+        })
+    };
+}
+
+/// Appends the local time as access logs have it: `21/Nov/2026:22:31:56 +0000`.
+pub(super) fn append_local(second: u64, out: &mut Vec<u8>) {
+    STAMPS.with_borrow_mut(|stamps| {
+        stamps.refresh(second);
+        out.extend_from_slice(&stamps.local);
+    });
+}
+
+/// Appends the local time in ISO 8601.
+pub(super) fn append_iso8601(second: u64, out: &mut Vec<u8>) {
+    STAMPS.with_borrow_mut(|stamps| {
+        stamps.refresh(second);
+        out.extend_from_slice(&stamps.iso8601);
+    });
+}
+
+impl Stamps {
+    fn refresh(&mut self, second: u64) {
+        if self.second == second {
+            return;
+        }
+        self.second = second;
+        let seconds = i64::try_from(second).unwrap_or_default();
+        let instant = Timestamp::from_second(seconds).unwrap_or_default();
+        let now = instant.to_zoned(TimeZone::system());
+        self.local.clear();
+        self.iso8601.clear();
+        // Writing to a vector cannot fail.
+        let _ = write!(self.local, "{}", now.strftime("%d/%b/%Y:%H:%M:%S %z"));
+        let _ = write!(self.iso8601, "{}", now.strftime("%Y-%m-%dT%H:%M:%S%:z"));
+    }
+}
