@@ -28,6 +28,8 @@ counters! {
     active,
     /// Idle connections that were closed to make room for new ones.
     made_room,
+    /// Lines of access logs that could not be written.
+    log_lines_lost,
 }
 
 /// Numbers that a lane takes from the process at a time: large enough that lanes seldom meet.
