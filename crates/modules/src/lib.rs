@@ -4,12 +4,19 @@
 //! A family says which directives it has, reads them when a plan is built, and adds handlers,
 //! filters and loggers to locations. It must not know another family, nor how a request came in.
 
+pub mod access_log;
 pub mod files;
 pub mod index;
 pub mod static_files;
+pub mod stub_status;
 
 use turnpike_http::plan::Family;
 
 /// Every family, in the order in which they add to a location: handlers of a phase are asked in
 /// this order.
-pub const FAMILIES: &[&dyn Family] = &[&index::Index, &static_files::StaticFiles];
+pub const FAMILIES: &[&dyn Family] = &[
+    &access_log::AccessLog,
+    &index::Index,
+    &stub_status::StubStatus,
+    &static_files::StaticFiles,
+];

@@ -1,0 +1,230 @@
+//! Log files whose paths are made from the request: opened by the lane, for a while kept open.
+//!
+//! A client can choose such a path in part, so a log is only opened where the location's root
+//! exists, as in nginx: the operator decides which sites have logs by making their folders.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use turnpike_conf::{Word, value};
+use turnpike_http::Quoted;
+use turnpike_http::exchange::Exchange;
+use turnpike_lane::log::{Errno, Level};
+use turnpike_lane::sys::file::{self, Links};
+
+/// Mode of a log file that is made anew, as nginx's.
+const FILE_MODE: u32 = 0o644;
+
+/// Most files that `max=` may ask for: each is a descriptor on each lane.
+const FILES_MAX: usize = 65_536;
+
+/// `open_log_file_cache`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CacheRules {
+    files_max: usize,
+    inactive_ms: u64,
+    valid_ms: u64,
+    uses_min: u32,
+}
+
+/// The files that a lane keeps open.
+#[derive(Default)]
+pub(super) struct FileCache {
+    entries: HashMap<Box<[u8]>, Entry>,
+}
+
+struct Entry {
+    file: Option<OwnedFd>,
+    /// Device and inode of the open file.
+    identity: (u64, u64),
+    uses: u32,
+    used_ms: u64,
+    checked_ms: u64,
+    inactive_ms: u64,
+}
+
+impl CacheRules {
+    /// Reads the directive's arguments; `None` is `off`.
+    ///
+    /// # Errors
+    /// nginx's message, without its place.
+    pub(super) fn read(words: &[Word]) -> Result<Option<CacheRules>, String> {
+        let mut rules = CacheRules {
+            files_max: 0,
+            inactive_ms: 10_000,
+            valid_ms: 60_000,
+            uses_min: 1,
+        };
+        let mut is_off = false;
+        for word in words {
+            let text = word.text.as_str();
+            let known = match text.split_once('=') {
+                None => {
+                    is_off |= text == "off";
+                    (text == "off").then_some(())
+                }
+                Some(("max", count)) => number(count)
+                    .map(|count| rules.files_max = usize::try_from(count).unwrap_or(FILES_MAX)),
+                Some(("inactive", time)) => {
+                    value::seconds(time).map(|seconds| rules.inactive_ms = seconds * 1000)
+                }
+                Some(("valid", time)) => {
+                    value::seconds(time).map(|seconds| rules.valid_ms = seconds * 1000)
+                }
+                Some(("min_uses", count)) => number(count).map(|count| rules.uses_min = count),
+                Some(_) => None,
+            };
+            known.ok_or_else(|| format!("invalid \"open_log_file_cache\" parameter \"{text}\""))?;
+        }
+        if is_off {
+            return Ok(None);
+        }
+        if rules.files_max == 0 {
+            return Err("\"open_log_file_cache\" must have \"max\" parameter".to_owned());
+        }
+        rules.files_max = rules.files_max.min(FILES_MAX);
+        Ok(Some(rules))
+    }
+}
+
+fn number(text: &str) -> Option<u32> {
+    u32::try_from(value::number(text)?).ok()
+}
+
+/// Writes a line to the file at `path`, unless the location's root does not exist.
+///
+/// # Errors
+/// What kept the line from being written, which has been logged.
+pub(super) fn append(
+    exchange: &Exchange,
+    cache: &mut FileCache,
+    rules: Option<&CacheRules>,
+    path: &[u8],
+    line: &[u8],
+) -> io::Result<()> {
+    test_root(exchange)?;
+    let now_ms = exchange.lane.clock.now_ms();
+    match rules {
+        None => open(exchange, path).and_then(|file| write(&file, line)),
+        Some(rules) => cache.append(exchange, rules, path, line, now_ms),
+    }
+}
+
+fn test_root(exchange: &Exchange) -> io::Result<()> {
+    let mut root = Vec::new();
+    exchange
+        .location()
+        .settings
+        .root
+        .folder(exchange, &mut root);
+    let error = match file::metadata_of(&root, Links::Follow) {
+        Ok(metadata) if metadata.is_directory() => return Ok(()),
+        Ok(_) => io::Error::from(io::ErrorKind::NotADirectory),
+        Err(error) => error,
+    };
+    let (root, errno) = (Quoted(&root), Errno(&error));
+    exchange.log(
+        Level::Error,
+        format_args!("testing \"{root}\" existence failed {errno}"),
+    );
+    Err(error)
+}
+
+fn open(exchange: &Exchange, path: &[u8]) -> io::Result<OwnedFd> {
+    file::open_append(path, FILE_MODE).inspect_err(|error| {
+        let (path, errno) = (Quoted(path), Errno(error));
+        exchange.log(
+            Level::Crit,
+            format_args!("open() \"{path}\" failed {errno}"),
+        );
+    })
+}
+
+fn write(file: &OwnedFd, line: &[u8]) -> io::Result<()> {
+    match file::write(file.as_fd(), line) {
+        Ok(count) if count == line.len() => Ok(()),
+        Ok(_) => Err(io::ErrorKind::WriteZero.into()),
+        Err(error) => Err(error),
+    }
+}
+
+impl FileCache {
+    /// Closes what nobody has used for a while.
+    pub(super) fn expire(&mut self, now_ms: u64) {
+        if self.entries.is_empty() {
+            return;
+        }
+        self.entries
+            .retain(|_, entry| now_ms.saturating_sub(entry.used_ms) < entry.inactive_ms);
+    }
+
+    fn append(
+        &mut self,
+        exchange: &Exchange,
+        rules: &CacheRules,
+        path: &[u8],
+        line: &[u8],
+        now_ms: u64,
+    ) -> io::Result<()> {
+        if !self.entries.contains_key(path) {
+            self.make_room(rules.files_max);
+            self.entries
+                .insert(path.into(), Entry::new(rules.inactive_ms, now_ms));
+        }
+        let Some(entry) = self.entries.get_mut(path) else {
+            return Ok(());
+        };
+        entry.uses = entry.uses.saturating_add(1);
+        entry.used_ms = now_ms;
+        if let Some(file) = entry.current(path, rules, now_ms) {
+            return write(file, line);
+        }
+        let file = open(exchange, path)?;
+        let written = write(&file, line);
+        if entry.uses >= rules.uses_min {
+            let identity = file::metadata(file.as_fd());
+            entry.identity = identity.map_or((0, 0), |found| (found.device, found.inode));
+            entry.checked_ms = now_ms;
+            entry.file = Some(file);
+        }
+        written
+    }
+
+    /// Drops the least recently used where there is no room for one more.
+    fn make_room(&mut self, files_max: usize) {
+        if self.entries.len() < files_max {
+            return;
+        }
+        let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.used_ms);
+        if let Some(path) = oldest.map(|(path, _)| path.clone()) {
+            self.entries.remove(&path);
+        }
+    }
+}
+
+impl Entry {
+    fn new(inactive_ms: u64, now_ms: u64) -> Entry {
+        Entry {
+            file: None,
+            identity: (0, 0),
+            uses: 0,
+            used_ms: now_ms,
+            checked_ms: now_ms,
+            inactive_ms,
+        }
+    }
+
+    /// The open file, unless its time is over and another one stands in its place.
+    fn current(&mut self, path: &[u8], rules: &CacheRules, now_ms: u64) -> Option<&OwnedFd> {
+        if now_ms.saturating_sub(self.checked_ms) >= rules.valid_ms && self.file.is_some() {
+            self.checked_ms = now_ms;
+            let same = file::metadata_of(path, Links::Follow)
+                .is_ok_and(|found| (found.device, found.inode) == self.identity);
+            if !same {
+                self.file = None;
+            }
+        }
+        self.file.as_ref()
+    }
+}

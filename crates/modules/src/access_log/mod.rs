@@ -1,0 +1,45 @@
+//! Access logs: `access_log`, `log_format`, `open_log_file_cache`.
+//!
+//! A format is compiled to a list of operations, and a line is made in a buffer that its lane
+//! keeps, so that writing one allocates nothing. A line is in its file (or in a buffer that was
+//! asked for) before the connection is closed. What cannot be written is counted. This family
+//! must not know what any variable means.
+
+mod escape;
+mod files;
+mod format;
+mod handler;
+mod lane;
+mod plan;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+
+/// The family.
+pub struct AccessLog;
+
+impl Family for AccessLog {
+    fn name(&self) -> &'static str {
+        "access_log"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        rows::ROWS
+    }
+
+    fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+        plan::formats(view, builder)
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        plan::location(view, builder, draft)
+    }
+}

@@ -1,0 +1,267 @@
+//! From directives to logs: what is written where, in which format, through which buffer.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use turnpike_conf::{ConfError, Entry, View, Word, value};
+use turnpike_http::lane::LaneSlot;
+use turnpike_http::plan::{Builder, LocationDraft};
+use turnpike_http::variables::Template;
+use turnpike_lane::log::{Errno, Syslog, SyslogSpec};
+
+use super::files::CacheRules;
+use super::format::Format;
+use super::handler::{AccessLogger, Log, Output};
+use super::lane::{AccessLogLane, BufferSpec};
+
+/// Where requests are logged when no directive says so, below the prefix.
+const PATH_DEFAULT: &str = "logs/access.log";
+
+/// Largest line buffer of one log on one lane: every lane has its own, so that a slip of the pen
+/// (`buffer=4096m`) must not take the machine's memory.
+const BUFFER_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// What the family remembers while a plan is built.
+#[derive(Default)]
+struct Store {
+    slot: Option<LaneSlot<AccessLogLane>>,
+    formats: HashMap<String, Arc<Format>>,
+    /// Logs by their directive's address, since a directive holds in many locations. `None`: it
+    /// was reported.
+    logs: HashMap<usize, Option<Arc<Log>>>,
+    log_default: Option<Arc<Log>>,
+    buffers: HashMap<PathBuf, BufferSpec>,
+}
+
+/// Compiles the formats of the http level and reserves the lanes' state.
+pub(super) fn formats(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+    let slot = builder.lane_state(AccessLogLane::default);
+    builder.store::<Store>().slot = Some(slot);
+    let place = |message| view.error(view.span(), message);
+    let combined = Format::combined(&mut builder.variables).map_err(place)?;
+    let store = builder.store::<Store>();
+    store
+        .formats
+        .insert("combined".to_owned(), Arc::new(combined));
+    for entry in view.own_all("log_format") {
+        let Some((name, words)) = entry.arguments.split_first() else {
+            continue;
+        };
+        let place = |message: String| view.error(entry.span, message);
+        if builder.store::<Store>().formats.contains_key(&name.text) {
+            let name = &name.text;
+            return Err(place(format!("duplicate \"log_format\" name \"{name}\"")));
+        }
+        let format = Format::compile(words, &mut builder.variables).map_err(place)?;
+        let formats = &mut builder.store::<Store>().formats;
+        formats.insert(name.text.clone(), Arc::new(format));
+    }
+    Ok(())
+}
+
+/// Adds the logs that hold in a location.
+pub(super) fn location(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    draft: &mut LocationDraft,
+) -> Result<(), ConfError> {
+    let Some(slot) = builder.store::<Store>().slot else {
+        return Ok(());
+    };
+    let entries = view.nearest_all("access_log");
+    let mut logs = Vec::new();
+    if entries.is_empty() {
+        logs.push(log_default(builder)?);
+    }
+    let mut is_off = false;
+    for entry in entries {
+        if first(entry) == "off" {
+            is_off = true;
+            if let Some(second) = entry.arguments.get(1) {
+                let message = format!("invalid parameter \"{}\"", second.text);
+                return Err(view.error(entry.span, message));
+            }
+        } else if let Some(log) = log(view, entry, builder)? {
+            logs.push(log);
+        }
+    }
+    let files = match view.nearest("open_log_file_cache") {
+        None => None,
+        Some(entry) => {
+            CacheRules::read(&entry.arguments).map_err(|message| view.error(entry.span, message))?
+        }
+    };
+    if !is_off && !logs.is_empty() {
+        draft.add_logger(Arc::new(AccessLogger { slot, logs, files }));
+    }
+    Ok(())
+}
+
+fn first(entry: &Entry) -> &str {
+    entry
+        .arguments
+        .first()
+        .map_or("", |word| word.text.as_str())
+}
+
+fn log_default(builder: &mut Builder<'_>) -> Result<Arc<Log>, ConfError> {
+    if let Some(log) = &builder.store::<Store>().log_default {
+        return Ok(Arc::clone(log));
+    }
+    let unplaced = |message| ConfError {
+        message,
+        place: None,
+    };
+    let path = builder.environment.prefix().join(PATH_DEFAULT);
+    let file = open(builder, &path).map_err(unplaced)?;
+    let store = builder.store::<Store>();
+    let format = store.formats.get("combined").map(Arc::clone);
+    let log = Arc::new(Log {
+        output: Output::File { file, buffer: None },
+        format: format.ok_or_else(|| unplaced("unknown log format \"combined\"".to_owned()))?,
+        condition: None,
+    });
+    store.log_default = Some(Arc::clone(&log));
+    Ok(log)
+}
+
+fn log(
+    view: View<'_>,
+    entry: &Entry,
+    builder: &mut Builder<'_>,
+) -> Result<Option<Arc<Log>>, ConfError> {
+    let key = std::ptr::from_ref(entry).addr();
+    if let Some(known) = builder.store::<Store>().logs.get(&key) {
+        return Ok(known.clone());
+    }
+    let log = read(entry, builder);
+    let known = log.as_ref().ok().map(Arc::clone);
+    builder.store::<Store>().logs.insert(key, known);
+    match log {
+        Ok(log) => Ok(Some(log)),
+        Err(message) => Err(view.error(entry.span, message)),
+    }
+}
+
+/// The parameters behind a log's format.
+#[derive(Default)]
+struct Parameters {
+    buffer_bytes: Option<usize>,
+    flush_ms: Option<u64>,
+    condition: Option<Template>,
+}
+
+fn read(entry: &Entry, builder: &mut Builder<'_>) -> Result<Arc<Log>, String> {
+    let target = entry.arguments.first().map(Word::bytes).unwrap_or_default();
+    let text = first(entry);
+    let name = entry
+        .arguments
+        .get(1)
+        .map_or("combined", |word| word.text.as_str());
+    let mut output = output(text, &target, builder)?;
+    let formats = &builder.store::<Store>().formats;
+    let format = formats
+        .iter()
+        .find(|(known, _)| known.eq_ignore_ascii_case(name))
+        .map(|(_, format)| Arc::clone(format))
+        .ok_or_else(|| format!("unknown log format \"{name}\""))?;
+    let parameters = parameters(entry.arguments.get(2..).unwrap_or_default(), builder)?;
+    if parameters.flush_ms.is_some() && parameters.buffer_bytes.is_none() {
+        return Err(format!("no buffer is defined for access_log \"{text}\""));
+    }
+    if let Some(bytes_max) = parameters.buffer_bytes {
+        buffered(&mut output, text, bytes_max, parameters.flush_ms, builder)?;
+    }
+    Ok(Arc::new(Log {
+        output,
+        format,
+        condition: parameters.condition,
+    }))
+}
+
+fn output(text: &str, target: &[u8], builder: &mut Builder<'_>) -> Result<Output, String> {
+    if let Some(text) = text.strip_prefix("syslog:") {
+        let spec = SyslogSpec::parse(text)?;
+        return Ok(Output::Syslog(Arc::new(Syslog::new(spec))));
+    }
+    let path = builder.environment.prefix().join(path_of(target));
+    if !target.contains(&b'$') {
+        let file = open(builder, &path)?;
+        return Ok(Output::File { file, buffer: None });
+    }
+    use std::os::unix::ffi::OsStrExt;
+    let path = Template::compile(path.as_os_str().as_bytes(), &mut builder.variables)?;
+    Ok(Output::Path(path))
+}
+
+fn path_of(bytes: &[u8]) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt;
+    PathBuf::from(std::ffi::OsStr::from_bytes(bytes))
+}
+
+fn open(
+    builder: &mut Builder<'_>,
+    path: &std::path::Path,
+) -> Result<Arc<turnpike_lane::log::LogFile>, String> {
+    builder.environment.log_file(path).map_err(|error| {
+        let path = path.display();
+        format!("open() \"{path}\" failed {}", Errno(&error))
+    })
+}
+
+fn parameters(words: &[Word], builder: &mut Builder<'_>) -> Result<Parameters, String> {
+    let mut parameters = Parameters::default();
+    for word in words {
+        let text = word.text.as_str();
+        if let Some(size) = text.strip_prefix("buffer=") {
+            let bytes = value::size(size).filter(|bytes| (1..=BUFFER_BYTES_MAX).contains(bytes));
+            let bytes = bytes.ok_or_else(|| format!("invalid buffer size \"{size}\""))?;
+            parameters.buffer_bytes = Some(bytes as usize);
+        } else if let Some(time) = text.strip_prefix("flush=") {
+            let time_ms = value::milliseconds(time).filter(|time_ms| *time_ms > 0);
+            let invalid = || format!("invalid flush time \"{time}\"");
+            parameters.flush_ms = Some(time_ms.ok_or_else(invalid)?);
+        } else if text == "gzip" || text.starts_with("gzip=") {
+            return Err(format!(
+                "the \"{text}\" parameter of \"access_log\" is not supported yet"
+            ));
+        } else if text.starts_with("if=") {
+            let condition = &word.bytes()[3..];
+            let condition = Template::compile(condition, &mut builder.variables)?;
+            parameters.condition = Some(condition);
+        } else {
+            return Err(format!("invalid parameter \"{text}\""));
+        }
+    }
+    Ok(parameters)
+}
+
+/// Gives a log its buffer. All logs of one file share one, so that their lines keep their order.
+fn buffered(
+    output: &mut Output,
+    text: &str,
+    bytes_max: usize,
+    flush_ms: Option<u64>,
+    builder: &mut Builder<'_>,
+) -> Result<(), String> {
+    let (file, buffer) = match output {
+        Output::File { file, buffer } => (file, buffer),
+        Output::Path(_) => return Err("buffered logs cannot have variables in name".to_owned()),
+        Output::Syslog(_) => return Err("logs to syslog cannot be buffered".to_owned()),
+    };
+    let buffers = &mut builder.store::<Store>().buffers;
+    let spec = BufferSpec {
+        index: buffers.len(),
+        bytes_max,
+        flush_ms,
+    };
+    let known = *buffers.entry(file.path().to_path_buf()).or_insert(spec);
+    if known.bytes_max != bytes_max || known.flush_ms != flush_ms {
+        return Err(format!(
+            "access_log \"{text}\" already defined with conflicting parameters"
+        ));
+    }
+    *buffer = Some(known);
+    Ok(())
+}

@@ -1,0 +1,48 @@
+//! Rows of the access log's directives.
+
+use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
+
+/// The directives.
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        name: "access_log",
+        contexts: &[
+            Context::Http,
+            Context::Server,
+            Context::Location,
+            Context::IfInLocation,
+            Context::LimitExcept,
+        ],
+        arguments: Arguments::at_least(1),
+        value: Value::Custom,
+        repeat: Repeat::Many,
+        merge: Merge::Nearest,
+        syntax: "path [format [buffer=size] [flush=time] [if=condition]] | \
+            syslog:server=address[,parameter=value] [format [if=condition]] | off",
+        default: "logs/access.log combined",
+        summary: "Writes a line about each request to a file or a syslog server. Several may be \
+            given; those of a level replace what the outer one has.",
+    },
+    Row {
+        name: "log_format",
+        contexts: &[Context::Http],
+        arguments: Arguments::at_least(2),
+        value: Value::Custom,
+        repeat: Repeat::Many,
+        merge: Merge::Own,
+        syntax: "name [escape=default|json|none] string ...",
+        default: "",
+        summary: "Names a format of access log lines. The format \"combined\" is there already.",
+    },
+    Row {
+        name: "open_log_file_cache",
+        contexts: &[Context::Http, Context::Server, Context::Location],
+        arguments: Arguments::between(1, 4),
+        value: Value::Custom,
+        repeat: Repeat::Once,
+        merge: Merge::Nearest,
+        syntax: "max=N [inactive=time] [min_uses=N] [valid=time] | off",
+        default: "off",
+        summary: "Keeps log files open whose paths hold variables; each lane keeps its own.",
+    },
+];

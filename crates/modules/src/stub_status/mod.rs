@@ -1,0 +1,51 @@
+//! `stub_status`: the page of counters that nginx's monitoring tools read, and its variables.
+
+mod handler;
+
+use std::sync::Arc;
+
+use turnpike_conf::{Arguments, ConfError, Context, Merge, Repeat, Row, Value, View};
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+use turnpike_http::variables::VariableRow;
+
+/// The family.
+pub struct StubStatus;
+
+const ROWS: &[Row] = &[Row {
+    name: "stub_status",
+    contexts: &[Context::Server, Context::Location],
+    arguments: Arguments::between(0, 1),
+    value: Value::Custom,
+    repeat: Repeat::Many,
+    merge: Merge::Own,
+    syntax: "[on]",
+    default: "",
+    summary: "Answers with numbers of connections and requests, in the form that monitoring \
+        tools of nginx read.",
+}];
+
+impl Family for StubStatus {
+    fn name(&self) -> &'static str {
+        "stub_status"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        ROWS
+    }
+
+    fn variables(&self) -> &'static [VariableRow] {
+        handler::VARIABLES
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        _builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        if view.own("stub_status").is_some() {
+            draft.content = Some(Arc::new(handler::Page));
+        }
+        Ok(())
+    }
+}
