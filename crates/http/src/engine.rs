@@ -208,6 +208,12 @@ impl Exchange {
         true
     }
 
+    /// Puts another location in force without looking at its rewrite directives, as `if` does.
+    pub fn switch_location(&mut self, location: LocationIndex) {
+        self.location = location;
+        self.location_chosen();
+    }
+
     /// What the location says of methods and of keeping the connection.
     fn location_chosen(&mut self) {
         let plan = self.plan.clone();

@@ -294,6 +294,25 @@ impl Exchange {
         self.query.extend_from_slice(query);
     }
 
+    /// Sets the response's content type by the path's extension, where it has none yet: from
+    /// `types`, else `default_type`.
+    pub fn choose_content_type(&mut self) {
+        if !self.response.content_type.is_empty() {
+            return;
+        }
+        let plan = self.plan.clone();
+        let settings = &plan.location(self.location).settings;
+        let extension = extension(&self.path).unwrap_or_default();
+        let kind = match extension.iter().any(u8::is_ascii_uppercase) {
+            true => settings
+                .types
+                .get(extension.to_ascii_lowercase().as_slice()),
+            false => settings.types.get(extension),
+        };
+        let kind = kind.unwrap_or(&settings.default_type);
+        self.response.set_content_type(kind);
+    }
+
     /// Bytes of the body that were sent (`$body_bytes_sent`).
     pub fn body_bytes_sent(&self) -> u64 {
         self.bytes_sent.saturating_sub(self.head_bytes_sent)
@@ -315,6 +334,14 @@ impl Exchange {
     pub fn is_get_or_head(&self) -> bool {
         matches!(self.head.method, Method::Get | Method::Head)
     }
+}
+
+/// What stands behind the last dot of a path's last segment. A dot at the segment's start does not
+/// count, nor do the first two bytes of the path: nginx's rule.
+fn extension(path: &[u8]) -> Option<&[u8]> {
+    let dot = memchr::memrchr2(b'.', b'/', path)?;
+    let counts = dot > 1 && path[dot] == b'.' && path[dot - 1] != b'/';
+    counts.then(|| &path[dot + 1..])
 }
 
 impl Action {

@@ -186,10 +186,15 @@ impl Pattern {
         Ok(Self { regex, names })
     }
 
-    /// Matches `subject`; when it does, the exchange has the groups and the named variables.
+    /// Matches `subject`; when it does, the exchange has the groups and the named variables. A
+    /// match without groups leaves none of an earlier one.
     pub fn matches(&self, exchange: &crate::exchange::Exchange, subject: &[u8]) -> bool {
         if self.regex.group_count() == 0 {
-            return self.regex.is_match(subject);
+            let matched = self.regex.is_match(subject);
+            if matched {
+                exchange.captures.borrow_mut().clear();
+            }
+            return matched;
         }
         let mut captures = exchange.captures.borrow_mut();
         if !self.regex.captures(subject, &mut captures) {

@@ -139,6 +139,28 @@ impl VariableTable {
         Ok(id)
     }
 
+    /// Defines a variable that `set` changes. One that is nothing else yet gets the value of
+    /// `unset` where nothing was stored; any other stays what it is.
+    ///
+    /// # Errors
+    /// nginx's words for a built-in variable that cannot be changed.
+    pub fn define_settable(
+        &mut self,
+        name: &str,
+        unset: Arc<dyn Evaluate>,
+    ) -> Result<VariableId, String> {
+        let id = self.reference(name);
+        let variable = &mut self.variables[id.0 as usize];
+        match &variable.source {
+            Source::Undefined => variable.source = Source::Computed(unset),
+            Source::Builtin(row) if row.set.is_none() => {
+                return Err(format!("the duplicate \"{name}\" variable"));
+            }
+            _ => {}
+        }
+        Ok(id)
+    }
+
     /// Defines a variable that is computed, once a request or (volatile) at each use.
     pub fn define_computed(
         &mut self,

@@ -1,5 +1,7 @@
 //! Text with variables in it, compiled once.
 
+use turnpike_wire::target::{self, Escape};
+
 use super::{VariableId, VariableTable};
 use crate::exchange::Exchange;
 
@@ -29,7 +31,7 @@ impl Template {
         while let Some(dollar) = memchr::memchr(b'$', rest) {
             literal.extend_from_slice(&rest[..dollar]);
             let after = &rest[dollar + 1..];
-            let (part, used) = reference(after, text, variables)?;
+            let (part, used) = reference(after, variables)?;
             if !literal.is_empty() {
                 parts.push(Part::Text(std::mem::take(&mut literal).into_boxed_slice()));
             }
@@ -62,6 +64,15 @@ impl Template {
 
     /// Appends the value to `out`; variables without a value add nothing.
     pub fn evaluate(&self, exchange: &Exchange, out: &mut Vec<u8>) {
+        self.append(exchange, false, out);
+    }
+
+    /// As [`Template::evaluate`], with groups escaped as arguments of a query are.
+    pub fn evaluate_escaping(&self, exchange: &Exchange, out: &mut Vec<u8>) {
+        self.append(exchange, true, out);
+    }
+
+    fn append(&self, exchange: &Exchange, escaping: bool, out: &mut Vec<u8>) {
         for part in &self.parts {
             match part {
                 Part::Text(text) => out.extend_from_slice(text),
@@ -69,8 +80,11 @@ impl Template {
                     exchange.variable(*id, out);
                 }
                 Part::Capture(number) => {
-                    if let Some(group) = exchange.captures.borrow().group(*number) {
-                        out.extend_from_slice(group);
+                    let captures = exchange.captures.borrow();
+                    match captures.group(*number) {
+                        Some(group) if escaping => target::escape(group, Escape::Args, out),
+                        Some(group) => out.extend_from_slice(group),
+                        None => {}
                     }
                 }
             }
@@ -86,11 +100,7 @@ impl Template {
 }
 
 /// Reads what stands after a dollar sign; returns the part and the bytes used.
-fn reference(
-    after: &[u8],
-    whole: &[u8],
-    variables: &mut VariableTable,
-) -> Result<(Part, usize), String> {
+fn reference(after: &[u8], variables: &mut VariableTable) -> Result<(Part, usize), String> {
     if let Some(digit @ b'1'..=b'9') = after.first() {
         return Ok((Part::Capture(usize::from(digit - b'0')), 1));
     }
@@ -107,8 +117,7 @@ fn reference(
         ));
     }
     if length == 0 {
-        let whole = String::from_utf8_lossy(whole);
-        return Err(format!("invalid variable name in \"{whole}\""));
+        return Err("invalid variable name".to_owned());
     }
     let text = String::from_utf8_lossy(&name[..length]);
     let id = variables.reference(&text);
