@@ -7,6 +7,7 @@
 pub mod access_log;
 pub mod files;
 pub mod index;
+mod rewrite;
 pub mod static_files;
 pub mod stub_status;
 
@@ -15,6 +16,7 @@ use turnpike_http::plan::Family;
 /// Every family, in the order in which they add to a location: handlers of a phase are asked in
 /// this order.
 pub const FAMILIES: &[&dyn Family] = &[
+    &rewrite::Rewrite,
     &access_log::AccessLog,
     &index::Index,
     &stub_status::StubStatus,

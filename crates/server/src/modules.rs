@@ -40,7 +40,7 @@ const fn with(name: &'static str, present: bool) -> Module {
 pub const MODULES: &[Module] = &[
     without("http", true),
     without("http-cache", false),
-    without("pcre", false),
+    without("pcre", true),
     without("http_charset_module", false),
     without("http_gzip_module", false),
     without("http_ssi_module", false),
@@ -54,7 +54,7 @@ pub const MODULES: &[Module] = &[
     without("http_map_module", false),
     without("http_split_clients_module", false),
     without("http_referer_module", false),
-    without("http_rewrite_module", false),
+    without("http_rewrite_module", true),
     without("http_proxy_module", false),
     without("http_fastcgi_module", false),
     without("http_uwsgi_module", false),

@@ -1,0 +1,54 @@
+//! `return`, `set`, `rewrite`, `break` and `if`: a small program for each server and location, run
+//! in the order it is written.
+//!
+//! The family changes the path, the query and variables, answers by itself, or puts the location
+//! of an `if` block in force. It must not look for locations: the engine does, after the phase.
+
+mod handler;
+mod plan;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use turnpike_conf::{ConfError, Context, Row, View};
+use turnpike_http::phase::Phase;
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+
+use plan::Program;
+
+/// The family.
+pub(crate) struct Rewrite;
+
+impl Family for Rewrite {
+    fn name(&self) -> &'static str {
+        "rewrite"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        rows::ROWS
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        if !view.flag("uninitialized_variable_warn") {
+            builder.store::<plan::Unset>().add_quiet(draft.index);
+        }
+        let phase = match view.context() {
+            Context::Server => Phase::ServerRewrite,
+            Context::Location => Phase::Rewrite,
+            // What stands in an `if` belongs to the program around it.
+            _ => return Ok(()),
+        };
+        let program = Program::compile(view, builder, draft)?;
+        if !program.is_empty() {
+            draft.add_handler(phase, Arc::new(program));
+        }
+        Ok(())
+    }
+}

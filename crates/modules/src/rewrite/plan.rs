@@ -1,0 +1,371 @@
+//! The directives of one block as a program.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use turnpike_conf::{ConfError, Context, Entry, View, Word, bytes_of};
+use turnpike_http::exchange::Exchange;
+use turnpike_http::plan::{Builder, LocationDraft, LocationIndex, Pattern};
+use turnpike_http::variables::{Evaluate, Template, VariableId, VariableTable};
+use turnpike_lane::log::Level;
+
+use crate::files::Files;
+
+/// What a server or location does while rewriting.
+pub(super) struct Program {
+    pub(super) steps: Vec<Step>,
+    /// `rewrite_log`.
+    pub(super) log: bool,
+    /// For `-f` and the like.
+    pub(super) files: Files,
+}
+
+/// One directive.
+pub(super) enum Step {
+    Set(VariableId, Template),
+    Return(Return),
+    Rewrite(Box<Rule>),
+    Break,
+    If {
+        condition: Condition,
+        steps: Vec<Step>,
+        /// The block's own location; a server's `if` has none.
+        location: Option<LocationIndex>,
+    },
+}
+
+/// `return`.
+pub(super) struct Return {
+    pub(super) status: u16,
+    pub(super) text: Option<Template>,
+}
+
+/// `rewrite`.
+pub(super) struct Rule {
+    pub(super) pattern: Pattern,
+    pub(super) written: Written,
+    pub(super) replacement: Replacement,
+    /// Whether the request's query goes behind the new one.
+    pub(super) keeps_query: bool,
+    pub(super) after: After,
+}
+
+/// A pattern as written, for the log.
+pub(super) struct Written(pub(super) Box<[u8]>);
+
+/// What a matched path becomes.
+pub(super) enum Replacement {
+    /// A path, and a query if a question mark is in it.
+    Path(Template, Option<Template>),
+    /// A URL to redirect to; whether a question mark is in it.
+    Redirect {
+        status: u16,
+        url: Template,
+        has_query: bool,
+    },
+}
+
+/// How a program goes on after a rewrite.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum After {
+    Next,
+    Last,
+    Break,
+}
+
+/// What an `if` asks.
+pub(super) enum Condition {
+    True(VariableId),
+    Equal(VariableId, Template, bool),
+    Match(VariableId, Pattern, Written, bool),
+    File(FileTest, Template, bool),
+}
+
+/// What is asked of a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum FileTest {
+    Plain,
+    Directory,
+    Exists,
+    Executable,
+}
+
+impl Program {
+    /// Reads the directives of a block in the order they are written.
+    pub(super) fn compile(
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        draft: &LocationDraft,
+    ) -> Result<Self, ConfError> {
+        let steps = steps(view, builder)?;
+        let log = view.flag("rewrite_log");
+        let files = Files::of(view, builder, draft);
+        Ok(Self { steps, log, files })
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+}
+
+fn steps(view: View<'_>, builder: &mut Builder<'_>) -> Result<Vec<Step>, ConfError> {
+    let mut steps = Vec::new();
+    for entry in view.entries() {
+        let step = match entry.row.name {
+            "set" => set(entry, builder),
+            "return" => answer(entry, builder),
+            "rewrite" => rule(entry, builder),
+            "break" => Ok(Step::Break),
+            "if" => {
+                steps.extend(branch(view, entry, builder)?);
+                continue;
+            }
+            _ => continue,
+        };
+        match step {
+            Ok(step) => steps.push(step),
+            Err(message) => builder.report(view.error(entry.span, message)),
+        }
+    }
+    Ok(steps)
+}
+
+fn branch(
+    view: View<'_>,
+    entry: &Entry,
+    builder: &mut Builder<'_>,
+) -> Result<Option<Step>, ConfError> {
+    let condition = match condition(&entry.arguments, &mut builder.variables) {
+        Ok(condition) => condition,
+        Err(message) => {
+            builder.report(view.error(entry.span, message));
+            return Ok(None);
+        }
+    };
+    let Some(inside) = view.own_all("if").find(|own| std::ptr::eq(*own, entry)) else {
+        return Ok(None);
+    };
+    let Some(inside) = view.child(inside) else {
+        return Ok(None);
+    };
+    let location = match inside.context() {
+        Context::IfInLocation => Some(builder.unnamed_location(inside)?),
+        _ => None,
+    };
+    Ok(Some(Step::If {
+        condition,
+        steps: steps(inside, builder)?,
+        location,
+    }))
+}
+
+fn set(entry: &Entry, builder: &mut Builder<'_>) -> Result<Step, String> {
+    let written = entry.argument(0);
+    let Some(name) = written.strip_prefix('$') else {
+        return Err(format!("invalid variable name \"{written}\""));
+    };
+    if name.is_empty() {
+        return Err("invalid variable name \"$\"".to_owned());
+    }
+    let unset = builder.store::<Unset>().value(name);
+    let variable = builder.variables.define_settable(name, unset)?;
+    let value = Template::compile(&bytes_of(entry.argument(1)), &mut builder.variables)?;
+    Ok(Step::Set(variable, value))
+}
+
+/// Whether a word without a status is a URL to redirect to.
+fn is_url(text: &str) -> bool {
+    ["http://", "https://", "$scheme"]
+        .iter()
+        .any(|start| text.starts_with(start))
+}
+
+fn answer(entry: &Entry, builder: &mut Builder<'_>) -> Result<Step, String> {
+    let code = entry.argument(0);
+    let invalid = || format!("invalid return code \"{code}\"");
+    let digits = !code.is_empty() && code.bytes().all(|byte| byte.is_ascii_digit());
+    let (status, text) = match (digits, entry.arguments.get(1)) {
+        (false, None) if is_url(code) => (302, Some(code)),
+        (false, _) => return Err(invalid()),
+        (true, text) => {
+            let status: u16 = code.parse().map_err(|_| invalid())?;
+            let text = text.map(|word| word.text.as_str());
+            (status, text)
+        }
+    };
+    if status > 999 {
+        return Err(invalid());
+    }
+    let text = text
+        .map(|text| Template::compile(&bytes_of(text), &mut builder.variables))
+        .transpose()?;
+    Ok(Step::Return(Return { status, text }))
+}
+
+fn rule(entry: &Entry, builder: &mut Builder<'_>) -> Result<Step, String> {
+    let written = entry.argument(0);
+    let text = entry.argument(1);
+    if text.is_empty() {
+        return Err("empty replacement".to_owned());
+    }
+    let pattern = Pattern::compile(written, false, &mut builder.variables)?;
+    let (text, keeps_query) = match text.strip_suffix('?') {
+        Some(text) => (text, false),
+        None => (text, true),
+    };
+    let mut status = is_url(text).then_some(302);
+    let mut after = match status {
+        Some(_) => After::Last,
+        None => After::Next,
+    };
+    match entry.arguments.get(2).map(|word| word.text.as_str()) {
+        None => {}
+        Some("last") => after = After::Last,
+        Some("break") => after = After::Break,
+        Some("redirect") => status = Some(302),
+        Some("permanent") => status = Some(301),
+        Some(other) => return Err(format!("invalid parameter \"{other}\"")),
+    }
+    let mut compile = |text: &str| Template::compile(&bytes_of(text), &mut builder.variables);
+    let replacement = match (status, text.split_once('?')) {
+        (Some(status), query) => Replacement::Redirect {
+            status,
+            url: compile(text)?,
+            has_query: query.is_some(),
+        },
+        (None, Some((path, query))) => Replacement::Path(compile(path)?, Some(compile(query)?)),
+        (None, None) => Replacement::Path(compile(text)?, None),
+    };
+    Ok(Step::Rewrite(Box::new(Rule {
+        pattern,
+        written: Written(bytes_of(written).into()),
+        replacement,
+        keeps_query,
+        after,
+    })))
+}
+
+/// The words between the parentheses, which may stand alone or touch the words.
+pub(super) fn condition_words(words: &[Word]) -> Result<Vec<&str>, String> {
+    let invalid = |word: &str| Err(format!("invalid condition \"{word}\""));
+    let mut words: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
+    let Some(first) = words.first_mut() else {
+        return invalid("");
+    };
+    match first.strip_prefix('(') {
+        Some(rest) => *first = rest,
+        None => return invalid(first),
+    }
+    if words[0].is_empty() {
+        words.remove(0);
+    }
+    let Some(last) = words.last_mut() else {
+        return invalid("");
+    };
+    match last.strip_suffix(')') {
+        Some(rest) => *last = rest,
+        None => return invalid(last),
+    }
+    if words.last().is_some_and(|last| last.is_empty()) {
+        words.pop();
+    }
+    match words.is_empty() {
+        true => invalid(""),
+        false => Ok(words),
+    }
+}
+
+fn condition(words: &[Word], variables: &mut VariableTable) -> Result<Condition, String> {
+    let words = condition_words(words)?;
+    let first = words[0];
+    let invalid = || Err(format!("invalid condition \"{first}\""));
+    if let Some(name) = first.strip_prefix('$').filter(|name| !name.is_empty()) {
+        let variable = variables.reference(name);
+        return match words.as_slice() {
+            [_] => Ok(Condition::True(variable)),
+            [_, operator, value] => comparison(variable, operator, value, variables),
+            _ => invalid(),
+        };
+    }
+    let [_, path] = words.as_slice() else {
+        return invalid();
+    };
+    let (negated, test) = match first.strip_prefix('!') {
+        Some(test) => (true, test),
+        None => (false, first),
+    };
+    let test = match test {
+        "-f" => FileTest::Plain,
+        "-d" => FileTest::Directory,
+        "-e" => FileTest::Exists,
+        "-x" => FileTest::Executable,
+        _ => return invalid(),
+    };
+    let path = Template::compile(&bytes_of(path), variables)?;
+    Ok(Condition::File(test, path, negated))
+}
+
+fn comparison(
+    variable: VariableId,
+    operator: &str,
+    value: &str,
+    variables: &mut VariableTable,
+) -> Result<Condition, String> {
+    let (negated, kind) = match operator.strip_prefix('!') {
+        Some(kind) => (true, kind),
+        None => (false, operator),
+    };
+    match kind {
+        "=" => {
+            let value = Template::compile(&bytes_of(value), variables)?;
+            Ok(Condition::Equal(variable, value, negated))
+        }
+        "~" | "~*" => {
+            let pattern = Pattern::compile(value, kind == "~*", variables)?;
+            let written = Written(bytes_of(value).into());
+            Ok(Condition::Match(variable, pattern, written, negated))
+        }
+        _ => Err(format!("unexpected \"{operator}\" in condition")),
+    }
+}
+
+/// Values of variables that `set` names and nothing was stored in.
+#[derive(Default)]
+pub(super) struct Unset {
+    /// Locations with `uninitialized_variable_warn off`, in ascending order.
+    quiet: Arc<RwLock<Vec<u32>>>,
+}
+
+struct UnsetValue {
+    name: Box<str>,
+    quiet: Arc<RwLock<Vec<u32>>>,
+}
+
+impl Unset {
+    /// No warnings from this location.
+    pub(super) fn add_quiet(&mut self, location: LocationIndex) {
+        let mut quiet = self.quiet.write().unwrap_or_else(PoisonError::into_inner);
+        if let Err(at) = quiet.binary_search(&location.0) {
+            quiet.insert(at, location.0);
+        }
+    }
+
+    fn value(&mut self, name: &str) -> Arc<dyn Evaluate> {
+        Arc::new(UnsetValue {
+            name: name.to_ascii_lowercase().into(),
+            quiet: Arc::clone(&self.quiet),
+        })
+    }
+}
+
+impl Evaluate for UnsetValue {
+    fn evaluate(&self, exchange: &Exchange, _: &mut Vec<u8>) -> bool {
+        let quiet = self.quiet.read().unwrap_or_else(PoisonError::into_inner);
+        if quiet.binary_search(&exchange.location.0).is_err() {
+            exchange.log(
+                Level::Warn,
+                format_args!("using uninitialized \"{}\" variable", self.name),
+            );
+        }
+        true
+    }
+}

@@ -1,0 +1,106 @@
+//! Rows of the rewrite family.
+
+use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
+
+const SERVER: &[Context] = &[Context::Server];
+const LOCATION: &[Context] = &[Context::Location];
+const PROGRAM: &[Context] = &[
+    Context::Server,
+    Context::IfInServer,
+    Context::Location,
+    Context::IfInLocation,
+];
+const EVERYWHERE: &[Context] = &[
+    Context::Http,
+    Context::Server,
+    Context::IfInServer,
+    Context::Location,
+    Context::IfInLocation,
+];
+
+/// A step of a program: written as often as wanted, and never inherited.
+const STEP: Row = Row {
+    name: "",
+    contexts: PROGRAM,
+    arguments: Arguments::none(),
+    value: Value::Custom,
+    repeat: Repeat::Many,
+    merge: Merge::Own,
+    syntax: "",
+    default: "",
+    summary: "",
+};
+
+/// A flag of the program's surroundings.
+const FLAG: Row = Row {
+    contexts: EVERYWHERE,
+    arguments: Arguments::exactly(1),
+    value: Value::Flag,
+    repeat: Repeat::Once,
+    merge: Merge::Nearest,
+    syntax: "on | off",
+    ..STEP
+};
+
+const IF: Row = Row {
+    name: "if",
+    arguments: Arguments::at_least(1),
+    syntax: "(condition) { ... }",
+    ..STEP
+};
+
+/// The family's directives.
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        name: "rewrite",
+        arguments: Arguments::between(2, 3),
+        syntax: "regex replacement [last | break | redirect | permanent]",
+        summary: "Replaces a path that the regular expression matches, and with it the query \
+            unless the replacement ends with a question mark.",
+        ..STEP
+    },
+    Row {
+        name: "return",
+        arguments: Arguments::between(1, 2),
+        syntax: "code [text] | code URL | URL",
+        summary: "Ends the program with an answer: a status, a text, a redirect, or (444) none.",
+        ..STEP
+    },
+    Row {
+        name: "break",
+        summary: "Ends the program; a rewritten path stays in the location it is in.",
+        ..STEP
+    },
+    Row {
+        contexts: SERVER,
+        value: Value::Block(Context::IfInServer),
+        summary: "Runs what stands in it when the condition is true.",
+        ..IF
+    },
+    Row {
+        contexts: LOCATION,
+        value: Value::Block(Context::IfInLocation),
+        summary: "Runs what stands in it when the condition is true, and puts its other \
+            directives in force.",
+        ..IF
+    },
+    Row {
+        name: "set",
+        arguments: Arguments::exactly(2),
+        syntax: "$variable value",
+        summary: "Stores a value in a variable.",
+        ..STEP
+    },
+    Row {
+        name: "rewrite_log",
+        default: "off",
+        summary: "Writes what rewriting does to the error log, at level notice.",
+        ..FLAG
+    },
+    Row {
+        name: "uninitialized_variable_warn",
+        default: "on",
+        summary: "Writes the use of variables that nothing was stored in to the error log.",
+        ..FLAG
+    },
+];

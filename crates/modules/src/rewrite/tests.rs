@@ -1,0 +1,72 @@
+//! What the family reads and writes without a request: conditions, redirects, truth.
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+
+use turnpike_conf::{MemoryLoader, parse};
+
+use super::handler::{is_true, unescape_redirect};
+use super::plan::condition_words;
+
+/// The words of a directive as the parser reads them.
+fn words(text: &str) -> Vec<turnpike_conf::Word> {
+    let mut files = std::collections::BTreeMap::new();
+    files.insert("/conf".into(), format!("if {text} {{}}").into_bytes());
+    let tree = parse(&MemoryLoader(files), Path::new("/conf"), None).unwrap();
+    tree.directives[0].arguments.clone()
+}
+
+#[test]
+fn parentheses_stand_alone_or_touch_the_words() {
+    let cases: &[(&str, Result<&[&str], &str>)] = &[
+        ("($a)", Ok(&["$a"])),
+        ("( $a )", Ok(&["$a"])),
+        ("($a = b)", Ok(&["$a", "=", "b"])),
+        ("( $a ~* b )", Ok(&["$a", "~*", "b"])),
+        ("(!-f /x)", Ok(&["!-f", "/x"])),
+        ("$a", Err("invalid condition \"$a\"")),
+        ("($a", Err("invalid condition \"$a\"")),
+        ("()", Err("invalid condition \"\"")),
+    ];
+    for (text, expected) in cases {
+        let words = words(text);
+        let expected = expected.map(<[&str]>::to_vec).map_err(str::to_owned);
+        assert_eq!(condition_words(&words), expected, "{text}");
+    }
+}
+
+#[test]
+fn escapes_that_need_not_be_there_are_undone() {
+    let cases: &[(&[u8], &[u8])] = &[
+        (b"http://x/a", b"http://x/a"),
+        (b"/%41%7e%2F", b"/A~/"),
+        (b"/%25%20%7f%c3", b"/%25%20%7f%c3"),
+        (b"/a?%41", b"/a?%41"),
+        (b"/%3F%41", b"/?%41"),
+        (b"/%zz", b"/zz"),
+        (b"/%4", b"/"),
+        (b"/%", b"/"),
+    ];
+    for (text, expected) in cases {
+        let mut out = Vec::new();
+        unescape_redirect(text, &mut out);
+        assert_eq!(
+            out.escape_ascii().to_string(),
+            expected.escape_ascii().to_string()
+        );
+    }
+}
+
+#[test]
+fn zero_and_nothing_are_false() {
+    let cases: &[(&[u8], bool)] = &[
+        (b"", false),
+        (b"0", false),
+        (b"00", true),
+        (b"1", true),
+        (b" ", true),
+    ];
+    for (value, expected) in cases {
+        assert_eq!(is_true(value), *expected);
+    }
+}
