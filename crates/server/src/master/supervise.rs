@@ -32,9 +32,9 @@ use crate::{embedded, say};
 /// How long a serving process may take to end at TERM before it is killed.
 const STOP_WAIT: Duration = Duration::from_secs(1);
 /// A serving process that lived shorter than this died of its start.
-const LIFE_SHORT: Duration = Duration::from_secs(1);
+const LIFE_SHORT: Duration = Duration::from_millis(300);
 /// How many such deaths in a row are answered at once: more is a loop, not an accident.
-const RESTARTS_AT_ONCE: u32 = 3;
+const RESTARTS_AT_ONCE: u32 = 5;
 /// The pause before each restart in a loop.
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
 /// Events taken at once: signals and at most a few children.
