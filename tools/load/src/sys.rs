@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
-use nix::sys::epoll::{Epoll, EpollEvent};
+use nix::sys::epoll::{Epoll, EpollEvent, EpollTimeout};
 
 /// The first descriptor after standard input, output and error.
 const DESCRIPTOR_FIRST: libc::c_uint = 3;
@@ -42,7 +42,7 @@ pub(crate) fn unshare_descriptors() -> io::Result<()> {
 
 /// Waits for events for at most `timeout` (`None`: until one comes), to the nanosecond.
 ///
-/// Returns how many of `events` were filled. Linux 5.11.
+/// Returns how many of `events` were filled. Before Linux 5.11, to the millisecond.
 ///
 /// # Errors
 /// The system call's; an interruption by a signal counts as no event.
@@ -74,6 +74,13 @@ pub(crate) fn wait(
     };
     match check(result as isize) {
         Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
+        Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => {
+            let timeout = timeout.map(|duration| duration.as_micros().div_ceil(1000));
+            let timeout = timeout.map(|ms| EpollTimeout::try_from(ms).unwrap_or(EpollTimeout::MAX));
+            Ok(epoll
+                .wait(events, timeout.unwrap_or(EpollTimeout::NONE))
+                .unwrap_or(0))
+        }
         other => other,
     }
 }

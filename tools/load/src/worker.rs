@@ -211,18 +211,24 @@ impl<'p> Worker<'p> {
         let Some(slot) = self.slots.get(index as usize) else {
             return;
         };
-        let now_ns = self.thread.clock.now_ns();
-        let kept = slot.state == State::Kept;
         let target = self.thread.plan.targets.targets.get(slot.target as usize);
         let think_ns = target.map_or(0, |target| target.think_ns);
-        match self.thread.plan.pacing {
-            _ if think_ns > 0 => self.due.push(Reverse((now_ns + think_ns, index))),
-            Pacing::Closed => self.ready.push(index),
-            Pacing::Connections(..) if kept => self.ready.push(index),
-            Pacing::Requests(..) | Pacing::Connections(..) => match self.arrival(now_ns) {
+        let continues = match self.thread.plan.pacing {
+            Pacing::Closed => true,
+            Pacing::Connections(..) => slot.state == State::Kept,
+            Pacing::Requests(..) => false,
+        };
+        if think_ns > 0 {
+            let due_ns = self.thread.clock.now_ns() + think_ns;
+            self.due.push(Reverse((due_ns, index)));
+        } else if continues {
+            self.ready.push(index);
+        } else {
+            let now_ns = self.thread.clock.now_ns();
+            match self.arrival(now_ns) {
                 Some(intended_ns) => self.start(index, intended_ns, now_ns),
                 None => self.idle.push_back(index),
-            },
+            }
         }
     }
 
