@@ -36,6 +36,8 @@ pub(crate) trait Watch {
 pub(crate) struct ThreadReport {
     pub(crate) issued: u64,
     pub(crate) completed: u64,
+    /// Spent awaiting answers awake: on a CPU, and yet a pause.
+    pub(crate) awake_ns: u64,
     pub(crate) time: ThreadTime,
     pub(crate) wall_ns: u64,
 }
@@ -215,6 +217,7 @@ fn thread_main(
     let report = ThreadReport {
         issued: tally.issued,
         completed: tally.completed,
+        awake_ns: tally.awake_ns,
         time,
         wall_ns: clock.now_ns(),
     };

@@ -213,6 +213,8 @@ pub(crate) struct Tally {
     pub(crate) resumed: u64,
     /// Kept-alive connections the server closed while nothing was under way.
     pub(crate) closed_between: u64,
+    /// Nanoseconds spent awake for an answer that was to come at once.
+    pub(crate) awake_ns: u64,
     /// When the last answer came, in nanoseconds since the run began.
     pub(crate) last_answer_ns: u64,
     /// Errors by kind.
@@ -248,6 +250,7 @@ impl Default for Tally {
             connections: 0,
             resumed: 0,
             closed_between: 0,
+            awake_ns: 0,
             last_answer_ns: 0,
             errors: Errors::default(),
             statuses: vec![0; STATUS_MAX],
@@ -282,6 +285,7 @@ impl Tally {
         self.connections += other.connections;
         self.resumed += other.resumed;
         self.closed_between += other.closed_between;
+        self.awake_ns += other.awake_ns;
         self.last_answer_ns = self.last_answer_ns.max(other.last_answer_ns);
         self.errors.merge(&other.errors);
         for (mine, theirs) in self.statuses.iter_mut().zip(&other.statuses) {

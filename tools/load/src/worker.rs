@@ -32,6 +32,12 @@ const TICK_NS_MIN: u64 = 1_000_000;
 const RATE_SAMPLE_NS: u64 = 100_000_000;
 /// First pause after a failed connection attempt; doubled from try to try.
 const BACKOFF_NS_FIRST: u64 = 1_000_000;
+/// How long an answer is awaited awake: about what a sleep and its end cost two processors.
+const AWAKE_NS_MAX: u64 = 5_000;
+/// While awaiting awake does not pay it is tried again once in so many waits.
+const ALERT_EVERY: u32 = 64;
+/// Bound of the score, so that a change of the traffic is noticed after a few waits.
+const ALERT_SCORE_MAX: i32 = 8;
 /// Doublings of the pause: up to 128 ms.
 const BACKOFF_DOUBLINGS_MAX: u8 = 7;
 
@@ -61,6 +67,28 @@ pub(crate) struct Progress {
     pub(crate) latency: Option<Histogram>,
 }
 
+/// Learns whether answers come soon enough to be awaited awake.
+#[derive(Debug, Default)]
+struct Alertness {
+    /// Recent hits less misses.
+    score: i32,
+    /// Waits since the last try.
+    waits: u32,
+}
+
+impl Alertness {
+    fn tries(&mut self) -> bool {
+        self.waits += 1;
+        self.score > 0 || self.waits >= ALERT_EVERY
+    }
+
+    fn note(&mut self, hit: bool) {
+        self.waits = 0;
+        let change = if hit { 1 } else { -2 };
+        self.score = (self.score + change).clamp(-ALERT_SCORE_MAX, ALERT_SCORE_MAX);
+    }
+}
+
 /// One thread's loop.
 pub(crate) struct Worker<'p> {
     thread: Thread<'p>,
@@ -71,6 +99,7 @@ pub(crate) struct Worker<'p> {
     due: BinaryHeap<Reverse<(u64, u32)>>,
     /// Slots whose answer came with the events at hand and which go on after all of these.
     ready: Vec<u32>,
+    alertness: Alertness,
     schedule: Option<Schedule>,
     /// Requests this thread may still start.
     quota: u64,
@@ -117,6 +146,7 @@ impl<'p> Worker<'p> {
             idle: VecDeque::with_capacity(count),
             due: due.collect(),
             ready: Vec::with_capacity(EVENTS_MAX),
+            alertness: Alertness::default(),
             schedule,
             quota: plan.requests.map_or(u64::MAX, share),
             end_ns,
@@ -149,14 +179,37 @@ impl<'p> Worker<'p> {
             if control.is_abandoned() || self.is_over(now_ns) {
                 break;
             }
-            let wait = Duration::from_nanos(self.wait_ns(now_ns));
-            let count = sys::wait(&self.thread.epoll, &mut events, Some(wait)).unwrap_or(0);
+            let count = self.wait(&mut events, now_ns);
             for event in events.iter().take(count) {
                 self.dispatch(*event);
             }
             self.start_ready();
         }
         self.finish(progress)
+    }
+
+    /// Waits for events; how many of `events` were filled.
+    ///
+    /// Going to sleep and being woken costs more than an answer that comes at once is worth, so
+    /// where answers do come at once they are waited for awake, for a moment.
+    fn wait(&mut self, events: &mut [EpollEvent], now_ns: u64) -> usize {
+        let wait_ns = self.wait_ns(now_ns);
+        let mut count = 0;
+        if self.busy > 0 && self.alertness.tries() {
+            let end_ns = now_ns + wait_ns.min(AWAKE_NS_MAX);
+            let mut awake_ns = now_ns;
+            while count == 0 && awake_ns < end_ns {
+                count = sys::wait(&self.thread.epoll, events, Some(Duration::ZERO)).unwrap_or(0);
+                awake_ns = self.thread.clock.now_ns();
+            }
+            self.alertness.note(count > 0);
+            self.thread.tally.awake_ns += awake_ns - now_ns;
+        }
+        if count == 0 {
+            let wait = Duration::from_nanos(wait_ns);
+            count = sys::wait(&self.thread.epoll, events, Some(wait)).unwrap_or(0);
+        }
+        count
     }
 
     fn dispatch(&mut self, event: EpollEvent) {

@@ -10,7 +10,7 @@ use crate::histogram::Histogram;
 use crate::plan::Plan;
 use crate::report::limits::{Limit, shares};
 use crate::report::text::{last_byte, memory};
-use crate::run::Outcome;
+use crate::run::{Outcome, ThreadReport};
 use crate::tally::ErrorKind;
 
 /// The version of the schema.
@@ -75,6 +75,7 @@ struct ThreadLine {
     started: u64,
     answered: u64,
     running_share: f64,
+    awake_share: f64,
     queued_share: f64,
     user_us: u64,
     system_us: u64,
@@ -221,12 +222,13 @@ fn statuses(outcome: &Outcome) -> BTreeMap<String, u64> {
 }
 
 fn threads(outcome: &Outcome) -> Vec<ThreadLine> {
-    let line = |report| {
+    let line = |report: &ThreadReport| {
         let (running_share, queued_share) = shares(report);
         ThreadLine {
             started: report.issued,
             answered: report.completed,
             running_share,
+            awake_share: report.awake_ns as f64 / report.wall_ns.max(1) as f64,
             queued_share,
             user_us: report.time.user_us,
             system_us: report.time.system_us,

@@ -116,7 +116,7 @@ pub(crate) fn find(outcome: &Outcome, pacing: Pacing) -> Vec<Limit> {
     limits
 }
 
-/// The shares of a thread's time on a CPU and waiting for one.
+/// The shares of a thread's time at work on a CPU and waiting for one.
 pub(crate) fn shares(report: &ThreadReport) -> (f64, f64) {
     let wall_ns = report.wall_ns.max(1) as f64;
     (
