@@ -6,6 +6,7 @@
 
 pub mod access_log;
 pub mod files;
+mod headers;
 pub mod index;
 mod rewrite;
 pub mod static_files;
@@ -17,6 +18,7 @@ use turnpike_http::plan::Family;
 /// this order.
 pub const FAMILIES: &[&dyn Family] = &[
     &rewrite::Rewrite,
+    &headers::Headers,
     &access_log::AccessLog,
     &index::Index,
     &stub_status::StubStatus,

@@ -1,0 +1,159 @@
+//! Adding the fields.
+
+use std::io::Write;
+
+use turnpike_http::exchange::Exchange;
+use turnpike_http::phase::Filter;
+use turnpike_wire::date;
+
+use super::plan::{Added, Expires, Expiry, Field, Kind};
+
+impl Filter for Added {
+    fn filter(&self, exchange: &mut Exchange) -> Option<u16> {
+        let safe = is_safe(exchange.response.status);
+        if let Some(expires) = &self.expires
+            && safe
+        {
+            add_expires(expires, exchange);
+        }
+        let mut value = std::mem::take(&mut exchange.scratch);
+        for field in self.fields.iter().filter(|field| safe || field.always) {
+            value.clear();
+            field.value.evaluate(exchange, &mut value);
+            put(field, &value, exchange);
+        }
+        exchange.scratch = value;
+        None
+    }
+}
+
+/// Statuses of responses that carry what was asked for; the others need `always`.
+fn is_safe(status: u16) -> bool {
+    matches!(
+        status,
+        200 | 201 | 204 | 206 | 301 | 302 | 303 | 304 | 307 | 308
+    )
+}
+
+fn put(field: &Field, value: &[u8], exchange: &mut Exchange) {
+    let response = &mut exchange.response;
+    match field.kind {
+        Kind::Other if value.is_empty() => {}
+        Kind::Other => response.fields.add(&field.name, value),
+        Kind::EntityTag => {
+            response.fields.remove(b"ETag");
+            response.etag.clear();
+            response.etag.extend_from_slice(value);
+        }
+        Kind::LastModified => {
+            response.fields.remove(b"Last-Modified");
+            response.last_modified = date::parse(value);
+            // What is no date in the usual form is sent as it is written.
+            let usual = response
+                .last_modified
+                .is_some_and(|seconds| date::format(seconds).as_slice() == value);
+            if !usual {
+                response.last_modified = None;
+                if !value.is_empty() {
+                    response.fields.add(&field.name, value);
+                }
+            }
+        }
+    }
+}
+
+fn add_expires(expires: &Expires, exchange: &mut Exchange) {
+    let expiry = match expires {
+        Expires::Fixed(expiry) => *expiry,
+        Expires::Variable(template, modified) => {
+            let text = template.value(exchange);
+            let text = String::from_utf8_lossy(&text);
+            match Expiry::parse(&text, *modified) {
+                Ok(Expiry::Off) | Err(_) => return,
+                Ok(expiry) => expiry,
+            }
+        }
+    };
+    let now = exchange.lane.clock.unix_seconds() as i64;
+    let answer = Answer::of(expiry, now, exchange.response.last_modified);
+    let fields = &mut exchange.response.fields;
+    fields.set(b"Expires", &answer.expires());
+    let mut control = Vec::new();
+    answer.write_control(&mut control);
+    fields.set(b"Cache-Control", &control);
+}
+
+/// What the two fields say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Answer {
+    /// Unix seconds.
+    pub(super) at: i64,
+    /// Seconds that the response may be kept; `None` is `no-cache`.
+    pub(super) max_age: Option<i64>,
+}
+
+impl Answer {
+    pub(super) fn of(expiry: Expiry, now: i64, last_modified: Option<i64>) -> Self {
+        /// One second after the epoch; and the last second but four of 2037, which clients with
+        /// 32-bit times still understand.
+        const EPOCH: i64 = 1;
+        const MAX: i64 = 2_145_916_555;
+        const TEN_YEARS_S: i64 = 315_360_000;
+        let until = |at: i64, negative: bool| {
+            let age = at.saturating_sub(now);
+            let max_age = (!negative && age >= 0).then_some(age);
+            Self { at, max_age }
+        };
+        match expiry {
+            Expiry::Off | Expiry::Epoch => Self {
+                at: EPOCH,
+                max_age: None,
+            },
+            Expiry::Max => Self {
+                at: MAX,
+                max_age: Some(TEN_YEARS_S),
+            },
+            Expiry::Access(0) | Expiry::Modified(0) => until(now, false),
+            Expiry::Access(seconds) => until(now.saturating_add(seconds), seconds < 0),
+            Expiry::Modified(seconds) => {
+                let from = last_modified.unwrap_or(now);
+                until(from.saturating_add(seconds), seconds < 0)
+            }
+            Expiry::Daily(seconds) => until(next_time(now, seconds), false),
+        }
+    }
+
+    fn expires(&self) -> [u8; 29] {
+        date::format(self.at)
+    }
+
+    fn write_control(&self, out: &mut Vec<u8>) {
+        match self.max_age {
+            None => out.extend_from_slice(b"no-cache"),
+            // Writing to a vector cannot fail.
+            Some(age) => _ = write!(out, "max-age={age}"),
+        }
+    }
+}
+
+/// When the local clock next shows so many seconds after midnight.
+fn next_time(now: i64, seconds: i64) -> i64 {
+    let zone = jiff::tz::TimeZone::system();
+    let today = |days: i64| {
+        let local = jiff::Timestamp::from_second(now)
+            .ok()?
+            .to_zoned(zone.clone());
+        let span = jiff::Span::new()
+            .try_days(days)
+            .ok()?
+            .try_seconds(seconds)
+            .ok()?;
+        let at = local.date().to_datetime(jiff::civil::Time::midnight());
+        let at = at.checked_add(span).ok()?.to_zoned(zone.clone()).ok()?;
+        Some(at.timestamp().as_second())
+    };
+    match today(0) {
+        Some(at) if at > now => at,
+        _ => today(1).unwrap_or(now),
+    }
+}

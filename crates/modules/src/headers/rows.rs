@@ -1,0 +1,52 @@
+//! Rows of the headers family.
+
+use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
+
+const EVERYWHERE: &[Context] = &[
+    Context::Http,
+    Context::Server,
+    Context::Location,
+    Context::IfInLocation,
+];
+
+const PLAIN: Row = Row {
+    name: "",
+    contexts: EVERYWHERE,
+    arguments: Arguments::exactly(1),
+    value: Value::Custom,
+    repeat: Repeat::Once,
+    merge: Merge::Nearest,
+    syntax: "",
+    default: "",
+    summary: "",
+};
+
+/// The family's directives.
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        name: "expires",
+        arguments: Arguments::between(1, 2),
+        syntax: "[modified] time | @time | epoch | max | off",
+        default: "off",
+        summary: "Adds Expires and Cache-Control to responses that are no errors.",
+        ..PLAIN
+    },
+    Row {
+        name: "add_header",
+        arguments: Arguments::between(2, 3),
+        repeat: Repeat::Many,
+        syntax: "name value [always]",
+        summary: "Adds a field to responses that are no errors, or (`always`) to all. Those of \
+            outer levels hold only where none is given.",
+        ..PLAIN
+    },
+    Row {
+        name: "add_header_inherit",
+        value: Value::OneOf(&["on", "off", "merge"]),
+        syntax: "on | off | merge",
+        default: "on",
+        summary: "Whether fields of outer levels hold where none is given (`on`), never (`off`), \
+            or beside those that are given (`merge`).",
+        ..PLAIN
+    },
+];
