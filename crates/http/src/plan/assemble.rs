@@ -365,9 +365,11 @@ fn primary_name(view: View<'_>) -> Vec<u8> {
     let word = view
         .own("server_name")
         .and_then(|entry| entry.arguments.first());
-    let text = word
-        .map(|word| word.text.to_ascii_lowercase())
-        .unwrap_or_default();
+    let text = match word.map(|word| word.text.as_str()) {
+        Some(text) if text.starts_with('~') => text.to_owned(),
+        Some(text) => text.to_ascii_lowercase(),
+        None => String::new(),
+    };
     match text.as_str() {
         "$hostname" => host_name().into_bytes(),
         _ => text.strip_prefix('.').unwrap_or(&text).as_bytes().to_vec(),
