@@ -109,7 +109,7 @@ pub const MODULES: &[Module] = &[
     with("http_random_index_module", false),
     with("http_secure_link_module", false),
     with("http_slice_module", false),
-    with("http_stub_status_module", false),
+    with("http_stub_status_module", true),
     with("mail", false),
     with("mail_ssl_module", false),
     with("stream", false),

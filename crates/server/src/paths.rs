@@ -1,6 +1,8 @@
 //! Where files are: nginx's rules for the prefix, the configuration file and the error log.
 
 use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +14,8 @@ pub const PREFIX_DEFAULT: &str = "/usr/local/turnpike/";
 pub const CONFIGURATION_DEFAULT: &str = "conf/nginx.conf";
 /// The error log under the prefix when neither `-e` nor the configuration names one.
 pub const ERROR_LOG_DEFAULT: &str = "logs/error.log";
+/// The folder under the prefix where logs and the pid file stand by default.
+const LOG_FOLDER: &str = "logs";
 /// The configuration's name when it is the built-in one.
 pub const EMBEDDED_NAME: &str = "built-in.conf";
 
@@ -68,6 +72,27 @@ impl Paths {
     pub fn beside_configuration(&self, path: impl AsRef<Path>) -> PathBuf {
         let folder = self.configuration.parent().unwrap_or(Path::new(""));
         folder.join(path)
+    }
+
+    /// Opens a file, making the folder for logs under the prefix first when only that is missing:
+    /// in a new prefix everything that is not named stands there.
+    ///
+    /// # Errors
+    /// Those of `open`.
+    pub fn open_with_folder<T>(
+        &self,
+        path: &Path,
+        open: impl Fn(&Path) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let opened = open(path);
+        let is_missing = opened
+            .as_ref()
+            .is_err_and(|e| e.kind() == io::ErrorKind::NotFound);
+        let folder = self.prefix.join(LOG_FOLDER);
+        if is_missing && path.parent() == Some(&folder) && fs::create_dir(&folder).is_ok() {
+            return open(path);
+        }
+        opened
     }
 
     /// The configuration's path as messages show it.

@@ -64,6 +64,17 @@ fn a_good_configuration_passes() {
 }
 
 #[test]
+fn the_built_in_configuration_passes() {
+    let folder = Folder::new();
+    let output = turnpike(&["-t", "-p", folder.name()]);
+    assert_eq!(
+        stderr(&output),
+        "nginx: the configuration file built-in.conf syntax is ok\n\
+         nginx: configuration file built-in.conf test is successful\n"
+    );
+}
+
+#[test]
 fn every_mistake_of_a_configuration_is_shown_with_its_place() {
     let folder = Folder::new();
     let cases: &[(&str, &[&str])] = &[

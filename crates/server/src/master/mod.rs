@@ -54,7 +54,7 @@ fn first_log(options: &Options, paths: &mut Paths) -> ErrorLog {
     };
     let mut sink = Sink::Stderr;
     if let Some(path) = paths.error_log.clone() {
-        match LogFile::open(&path) {
+        match paths.open_with_folder(&path, LogFile::open) {
             Ok(file) => sink = Sink::File(file.into()),
             Err(error) => {
                 let named = options.error_log.is_some();

@@ -160,9 +160,14 @@ pub(super) fn open_logs(
     for path in own.chain(others) {
         if let Some(file) = old.file(&path) {
             logs.insert(file);
-        } else if let Err(error) = logs.open(&path) {
-            log_open_failed(log, &path, &error);
-            complete = false;
+            continue;
+        }
+        match configuration.paths.open_with_folder(&path, LogFile::open) {
+            Ok(file) => logs.insert(Arc::new(file)),
+            Err(error) => {
+                log_open_failed(log, &path, &error);
+                complete = false;
+            }
         }
     }
     complete.then_some(logs)

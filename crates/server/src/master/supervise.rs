@@ -504,14 +504,20 @@ impl Master {
         let settings = &self.site.configuration.settings;
         let named = settings.pid_file_named;
         if named || !self.paths.embedded {
-            match PidFile::create(&settings.pid_file) {
+            match self
+                .paths
+                .open_with_folder(&settings.pid_file, PidFile::create)
+            {
                 Ok(file) => self.pid_file = Some(file),
                 Err(error) => {
                     let path = settings.pid_file.display();
-                    let level = if named { Level::Emerg } else { Level::Warn };
+                    let (level, rest) = match named {
+                        true => (Level::Emerg, ""),
+                        false => (Level::Warn, ", no pid file is written"),
+                    };
                     let error = Errno(&error);
-                    self.log
-                        .event(level, format_args!("open() \"{path}\" failed {error}"));
+                    let message = format_args!("open() \"{path}\" failed {error}{rest}");
+                    self.log.event(level, message);
                     if named {
                         self.phase = Phase::Stopping {
                             kill_at: Instant::now() + STOP_WAIT,
@@ -637,7 +643,7 @@ impl Master {
         let Some(old) = self.pid_file.take_if(|file| file.path() != path) else {
             return;
         };
-        match PidFile::create(path) {
+        match self.paths.open_with_folder(path, PidFile::create) {
             Ok(file) => {
                 old.remove(&self.log);
                 self.pid_file = Some(file);
