@@ -8,6 +8,7 @@ pub mod access_log;
 pub mod files;
 mod headers;
 pub mod index;
+pub mod not_modified;
 mod rewrite;
 pub mod static_files;
 pub mod stub_status;
@@ -20,7 +21,8 @@ pub const FAMILIES: &[&dyn Family] = &[
     &rewrite::Rewrite,
     &headers::Headers,
     &access_log::AccessLog,
-    &index::Index,
     &stub_status::StubStatus,
+    &not_modified::NotModified,
+    &index::Index,
     &static_files::StaticFiles,
 ];
