@@ -9,6 +9,7 @@ pub mod files;
 mod headers;
 pub mod index;
 pub mod not_modified;
+pub mod range;
 mod rewrite;
 pub mod static_files;
 pub mod stub_status;
@@ -23,6 +24,7 @@ pub const FAMILIES: &[&dyn Family] = &[
     &access_log::AccessLog,
     &stub_status::StubStatus,
     &not_modified::NotModified,
+    &range::Ranges,
     &index::Index,
     &static_files::StaticFiles,
 ];

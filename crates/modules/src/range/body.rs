@@ -1,0 +1,116 @@
+//! Cutting bodies of every kind.
+
+use std::io;
+
+use turnpike_http::response::{Body, BodyStream, FileBody, LocalFuture, Parts, Response};
+
+use super::parse::ByteRange;
+
+/// Leaves of a body what is in the range.
+pub(super) fn cut(response: &mut Response, range: ByteRange) {
+    let (start, end) = (range.start as usize, range.end as usize);
+    response.body = match std::mem::take(&mut response.body) {
+        Body::Empty => Body::Empty,
+        Body::Text => {
+            response.text.truncate(end);
+            response.text.drain(..start.min(response.text.len()));
+            Body::Text
+        }
+        Body::Static(bytes) => Body::Static(bytes.get(start..end).unwrap_or_default()),
+        Body::Shared(bytes) => {
+            response.text.clear();
+            let bytes = bytes.get(start..end).unwrap_or_default();
+            response.text.extend_from_slice(bytes);
+            Body::Text
+        }
+        Body::File(FileBody { file, parts }) => {
+            let parts = match parts {
+                Parts::One { offset, .. } => Parts::One {
+                    offset: offset + range.start,
+                    length: range.end - range.start,
+                },
+                many @ Parts::Many { .. } => many,
+            };
+            Body::File(FileBody { file, parts })
+        }
+        Body::Stream(inner) => Body::Stream(Box::new(CutStream {
+            inner,
+            skip: range.start,
+            left: range.end - range.start,
+        })),
+    };
+}
+
+/// Makes a body of several parts of another, and returns its length in bytes. A stream, which
+/// comes only once and in order, has no such parts.
+pub(super) fn cut_parts(
+    response: &mut Response,
+    ranges: &[ByteRange],
+    heads: Vec<Vec<u8>>,
+    end: Vec<u8>,
+) -> u64 {
+    let parts = heads.iter().zip(ranges);
+    let length = parts.fold(end.len() as u64, |sum, (head, range)| {
+        sum + head.len() as u64 + (range.end - range.start)
+    });
+    let text = std::mem::take(&mut response.text);
+    let bytes: &[u8] = match &mut response.body {
+        Body::File(FileBody { parts, .. }) => {
+            let start = match parts {
+                Parts::One { offset, .. } => *offset,
+                Parts::Many { .. } => 0,
+            };
+            *parts = file_parts(start, ranges, heads, end);
+            return length;
+        }
+        Body::Text => &text,
+        Body::Static(bytes) => bytes,
+        Body::Shared(bytes) => bytes,
+        Body::Empty | Body::Stream(_) => return length,
+    };
+    let mut whole = Vec::with_capacity(length as usize);
+    for (head, range) in heads.iter().zip(ranges) {
+        whole.extend_from_slice(head);
+        let slice = bytes.get(range.start as usize..range.end as usize);
+        whole.extend_from_slice(slice.unwrap_or_default());
+    }
+    whole.extend_from_slice(&end);
+    response.text = whole;
+    response.body = Body::Text;
+    length
+}
+
+fn file_parts(start: u64, ranges: &[ByteRange], heads: Vec<Vec<u8>>, end: Vec<u8>) -> Parts {
+    let slice =
+        |(head, range): (Vec<u8>, &ByteRange)| (head, start + range.start, range.end - range.start);
+    Parts::Many {
+        parts: heads.into_iter().zip(ranges).map(slice).collect(),
+        end,
+    }
+}
+
+/// A stream of which the beginning is thrown away and the end not waited for.
+struct CutStream {
+    inner: Box<dyn BodyStream>,
+    skip: u64,
+    left: u64,
+}
+
+impl BodyStream for CutStream {
+    fn next<'a>(&'a mut self, out: &'a mut Vec<u8>) -> LocalFuture<'a, io::Result<bool>> {
+        Box::pin(async move {
+            loop {
+                let more = self.inner.next(out).await?;
+                let skipped = self.skip.min(out.len() as u64);
+                self.skip -= skipped;
+                out.drain(..skipped as usize);
+                out.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
+                self.left -= out.len() as u64;
+                let more = more && self.left > 0;
+                if !more || !out.is_empty() {
+                    return Ok(more);
+                }
+            }
+        })
+    }
+}

@@ -1,0 +1,119 @@
+//! What this family does with a request.
+
+use turnpike_http::exchange::Exchange;
+use turnpike_http::phase::Filter;
+use turnpike_http::response::{Body, Response};
+use turnpike_http::variables::append_number;
+use turnpike_wire::date;
+use turnpike_wire::h1::{Known, Version};
+
+use super::body;
+use super::parse::{ByteRange, Wish, parse};
+
+/// Cuts out of a body what the request asks for.
+pub(super) struct RangeFilter;
+
+impl Filter for RangeFilter {
+    fn filter(&self, exchange: &mut Exchange) -> Option<u16> {
+        let response = &exchange.response;
+        let length = response.content_length?;
+        let ranges_max = exchange.location().settings.ranges_max;
+        let offered = response.status == 200 && response.ranges_allowed;
+        if !offered || ranges_max == Some(0) || exchange.head.version == Version::Http09 {
+            return None;
+        }
+        let wish = match wanted(exchange) {
+            None => Wish::Whole,
+            Some(value) => parse(value, length, ranges_max),
+        };
+        match wish {
+            Wish::Several(ranges) if !matches!(exchange.response.body, Body::Stream(_)) => {
+                let boundary = boundary(exchange.lane.random());
+                several(&mut exchange.response, &ranges, length, &boundary);
+            }
+            Wish::Whole | Wish::Several(_) => {
+                exchange.response.fields.add(b"Accept-Ranges", b"bytes");
+            }
+            Wish::One(range) => one(&mut exchange.response, range, length),
+            Wish::Unsatisfiable => {
+                let mut value = b"bytes */".to_vec();
+                append_number(&mut value, length);
+                exchange.response.fields.clear();
+                exchange.response.fields.add(b"Content-Range", &value);
+                return Some(416);
+            }
+        }
+        None
+    }
+}
+
+/// The ranges that are asked for, where the body is still the one they were asked of.
+fn wanted(exchange: &Exchange) -> Option<&[u8]> {
+    const UNIT: &[u8] = b"bytes=";
+    let value = exchange.known_field(Known::Range)?;
+    let (unit, ranges) = value.split_at_checked(UNIT.len())?;
+    if !unit.eq_ignore_ascii_case(UNIT) || ranges.is_empty() {
+        return None;
+    }
+    let Some(condition) = exchange.known_field(Known::IfRange) else {
+        return Some(ranges);
+    };
+    let response = &exchange.response;
+    let unchanged = if condition.len() >= 2 && condition.ends_with(b"\"") {
+        condition == response.etag
+    } else {
+        response.last_modified.is_some() && date::parse(condition) == response.last_modified
+    };
+    unchanged.then_some(ranges)
+}
+
+fn one(response: &mut Response, range: ByteRange, length: u64) {
+    let mut value = b"bytes ".to_vec();
+    append_range(&mut value, range, length);
+    response.status = 206;
+    response.content_length = Some(range.end - range.start);
+    response.fields.set(b"Content-Range", &value);
+    body::cut(response, range);
+}
+
+/// A multipart/byteranges body: each part with its own head (RFC 9110 section 14.6).
+fn several(response: &mut Response, ranges: &[ByteRange], length: u64, boundary: &[u8]) {
+    let heads = ranges
+        .iter()
+        .map(|range| part_head(response, *range, length, boundary))
+        .collect();
+    let end = [b"\r\n--", boundary, b"--\r\n"].concat();
+    response.status = 206;
+    response.fields.remove(b"Content-Range");
+    response.content_type.clear();
+    let kind = &mut response.content_type;
+    kind.extend_from_slice(b"multipart/byteranges; boundary=");
+    kind.extend_from_slice(boundary);
+    response.content_length = Some(body::cut_parts(response, ranges, heads, end));
+}
+
+fn part_head(response: &Response, range: ByteRange, length: u64, boundary: &[u8]) -> Vec<u8> {
+    let mut head = [b"\r\n--", boundary, b"\r\n"].concat();
+    if !response.content_type.is_empty() {
+        head.extend_from_slice(b"Content-Type: ");
+        head.extend_from_slice(&response.content_type);
+        head.extend_from_slice(b"\r\n");
+    }
+    head.extend_from_slice(b"Content-Range: bytes ");
+    append_range(&mut head, range, length);
+    head.extend_from_slice(b"\r\n\r\n");
+    head
+}
+
+fn append_range(out: &mut Vec<u8>, range: ByteRange, length: u64) {
+    append_number(out, range.start);
+    out.push(b'-');
+    append_number(out, range.end - 1);
+    out.push(b'/');
+    append_number(out, length);
+}
+
+/// Twenty digits, as nginx has them.
+fn boundary(random: u64) -> Vec<u8> {
+    format!("{random:020}").into_bytes()
+}

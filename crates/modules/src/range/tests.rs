@@ -1,0 +1,53 @@
+//! Tests of this family.
+
+use super::parse::{ByteRange, Wish, parse};
+
+const LENGTH: u64 = 100;
+
+fn one(start: u64, end: u64) -> Wish {
+    Wish::One(ByteRange { start, end })
+}
+
+#[test]
+fn ranges_are_read_as_nginx_reads_them() {
+    let cases = [
+        ("0-8", one(0, 9)),
+        ("-10", one(90, 100)),
+        ("-1000", one(0, 100)),
+        ("95-", one(95, 100)),
+        (" 3 - 5 ", one(3, 6)),
+        ("90-200", one(90, 100)),
+        ("100-", Wish::Unsatisfiable),
+        ("100-200,0-1", one(0, 2)),
+        ("5-4", Wish::Unsatisfiable),
+        ("x", Wish::Unsatisfiable),
+        ("0-1x", Wish::Unsatisfiable),
+        ("1", Wish::Unsatisfiable),
+        ("-", Wish::Unsatisfiable),
+        ("-0", Wish::Unsatisfiable),
+        ("0-1,", Wish::Unsatisfiable),
+        ("9223372036854775808-", Wish::Unsatisfiable),
+        ("0-9223372036854775807", one(0, 100)),
+        ("0-60,40-99", Wish::Whole),
+    ];
+    for (value, expected) in cases {
+        assert_eq!(parse(value.as_bytes(), LENGTH, None), expected, "{value}");
+    }
+    assert_eq!(parse(b"0-", 0, None), Wish::Whole);
+}
+
+#[test]
+fn many_ranges_are_limited() {
+    let several = |ranges: &[(u64, u64)]| {
+        let range = |&(start, end): &(u64, u64)| ByteRange { start, end };
+        Wish::Several(ranges.iter().map(range).collect())
+    };
+    let two = several(&[(0, 1), (2, 4)]);
+    assert_eq!(parse(b"0-0, 2-3", LENGTH, None), two);
+    assert_eq!(parse(b"0-0,2-3", LENGTH, Some(2)), two);
+    assert_eq!(parse(b"0-0,2-3", LENGTH, Some(1)), Wish::Whole);
+    let many = ["1-1"; 20].join(",");
+    assert_eq!(parse(many.as_bytes(), LENGTH, None), Wish::Whole);
+    let listed = several(&[(1, 2); 20]);
+    assert_eq!(parse(many.as_bytes(), LENGTH, Some(20)), listed);
+}
