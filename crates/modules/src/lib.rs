@@ -13,6 +13,7 @@ pub mod range;
 mod rewrite;
 pub mod static_files;
 pub mod stub_status;
+pub mod try_files;
 
 use turnpike_http::plan::Family;
 
@@ -25,6 +26,7 @@ pub const FAMILIES: &[&dyn Family] = &[
     &stub_status::StubStatus,
     &not_modified::NotModified,
     &range::Ranges,
+    &try_files::TryFiles,
     &index::Index,
     &static_files::StaticFiles,
 ];

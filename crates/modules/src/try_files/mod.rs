@@ -1,0 +1,9 @@
+//! `try_files`: the first of several files or folders that is there, else a last resort.
+//!
+//! It only chooses the path; another handler answers with it.
+
+mod handler;
+mod plan;
+mod rows;
+
+pub use plan::TryFiles;

@@ -1,0 +1,67 @@
+//! What the directives of this family mean for a location.
+
+use std::sync::Arc;
+
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::phase::Phase;
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+
+use super::handler::{Candidate, Resort, Trial};
+use super::rows::ROWS;
+use crate::files::Files;
+
+/// Largest status that `=code` may name; nginx's.
+const CODE_MAX: u16 = 999;
+
+/// The family of `try_files`.
+pub struct TryFiles;
+
+impl Family for TryFiles {
+    fn name(&self) -> &'static str {
+        "try_files"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        ROWS
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        let Some(entry) = view.own("try_files") else {
+            return Ok(());
+        };
+        let Some((last, words)) = entry.arguments.split_last() else {
+            return Ok(());
+        };
+        let mut candidates = Vec::new();
+        for word in words {
+            let text = word.bytes();
+            let (name, folder) = match text.strip_suffix(b"/") {
+                Some(name) => (name, true),
+                None => (text.as_slice(), false),
+            };
+            let name = builder.template(view, entry, name)?;
+            candidates.push(Candidate { name, folder });
+        }
+        let resort = match last.text.strip_prefix('=') {
+            None => Resort::Path(builder.template(view, entry, &last.bytes())?),
+            Some(code) => {
+                let status = code.parse().ok().filter(|code| *code <= CODE_MAX);
+                let error = || view.error(entry.span, format!("invalid code \"{}\"", last.text));
+                Resort::Status(status.ok_or_else(error)?)
+            }
+        };
+        let files = Files::of(view, builder, draft);
+        let trial = Trial {
+            files,
+            candidates,
+            resort,
+        };
+        draft.add_handler(Phase::PreContent, Arc::new(trial));
+        Ok(())
+    }
+}
