@@ -5,6 +5,7 @@
 //! filters and loggers to locations. It must not know another family, nor how a request came in.
 
 pub mod access_log;
+pub mod empty_gif;
 pub mod files;
 mod headers;
 pub mod index;
@@ -27,6 +28,7 @@ pub const FAMILIES: &[&dyn Family] = &[
     &not_modified::NotModified,
     &range::Ranges,
     &try_files::TryFiles,
+    &empty_gif::EmptyGif,
     &index::Index,
     &static_files::StaticFiles,
 ];

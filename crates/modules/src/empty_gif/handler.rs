@@ -1,0 +1,32 @@
+//! What this family does with a request.
+
+use turnpike_http::exchange::Exchange;
+use turnpike_http::phase::{Handler, Verdict};
+use turnpike_http::response::Body;
+
+/// Mon, 28 Sep 1970 06:00:00 GMT: the date that nginx gives its pixel.
+const LAST_MODIFIED_S: i64 = 23_349_600;
+
+/// Two colours, black and white; a control block that makes black transparent; an image of one
+/// black pixel.
+const PIXEL: &[u8] = b"GIF89a\x01\0\x01\0\x80\x01\0\0\0\0\xff\xff\xff\
+    !\xf9\x04\x01\0\0\x01\0\
+    ,\0\0\0\0\x01\0\x01\0\0\x02\x02L\x01\0;";
+
+/// Answers with the pixel.
+pub(super) struct Pixel;
+
+impl Handler for Pixel {
+    fn handle(&self, exchange: &mut Exchange) -> Verdict {
+        if !exchange.is_get_or_head() {
+            return Verdict::Status(405);
+        }
+        let response = &mut exchange.response;
+        response.status = 200;
+        response.set_content_type(b"image/gif");
+        response.content_length = Some(PIXEL.len() as u64);
+        response.last_modified = Some(LAST_MODIFIED_S);
+        response.body = Body::Static(PIXEL);
+        Verdict::Respond
+    }
+}
