@@ -7,9 +7,11 @@
 pub mod access_log;
 pub mod empty_gif;
 pub mod files;
+pub mod folder;
 mod headers;
 pub mod index;
 pub mod not_modified;
+pub mod random_index;
 pub mod range;
 mod rewrite;
 pub mod static_files;
@@ -29,6 +31,7 @@ pub const FAMILIES: &[&dyn Family] = &[
     &range::Ranges,
     &try_files::TryFiles,
     &empty_gif::EmptyGif,
+    &random_index::RandomIndex,
     &index::Index,
     &static_files::StaticFiles,
 ];

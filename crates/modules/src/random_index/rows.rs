@@ -1,0 +1,15 @@
+//! Rows of this family.
+
+use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
+
+pub(super) const ROWS: &[Row] = &[Row {
+    name: "random_index",
+    contexts: &[Context::Location],
+    arguments: Arguments::exactly(1),
+    value: Value::Flag,
+    repeat: Repeat::Once,
+    merge: Merge::Nearest,
+    syntax: "on | off",
+    default: "off",
+    summary: "Lets a file of the folder, picked at random, stand for the folder.",
+}];
