@@ -5,6 +5,7 @@
 //! filters and loggers to locations. It must not know another family, nor how a request came in.
 
 pub mod access_log;
+pub mod autoindex;
 pub mod empty_gif;
 pub mod files;
 pub mod folder;
@@ -33,5 +34,6 @@ pub const FAMILIES: &[&dyn Family] = &[
     &empty_gif::EmptyGif,
     &random_index::RandomIndex,
     &index::Index,
+    &autoindex::Autoindex,
     &static_files::StaticFiles,
 ];

@@ -1,0 +1,122 @@
+//! The listing as an HTML page, in nginx's layout, which programs parse.
+
+use std::io::Write as _;
+
+use turnpike_wire::date::{self, MONTHS};
+use turnpike_wire::target::{self, Escape};
+
+use super::handler::{Item, Listing};
+use crate::folder::EntryKind;
+
+/// Width of the column of names, in characters.
+const NAME_WIDTH: usize = 50;
+
+/// Characters of a name that is cut short: the rest of the column says so.
+const CUT_NAME_WIDTH: usize = NAME_WIDTH - 3;
+
+/// Largest size that is shown in bytes where sizes are rounded.
+const PLAIN_BYTES_MAX: u64 = 9999;
+
+const KIB: u64 = 1024;
+const MIB: u64 = 1024 * KIB;
+const GIB: u64 = 1024 * MIB;
+
+/// Appends the page for the folder `path`.
+pub(super) fn write(listing: &Listing, path: &[u8], items: &[Item], out: &mut Vec<u8>) {
+    out.extend_from_slice(b"<html>\r\n<head><title>Index of ");
+    escape_html(path, out);
+    out.extend_from_slice(b"</title></head>\r\n<body>\r\n<h1>Index of ");
+    escape_html(path, out);
+    out.extend_from_slice(b"</h1><hr><pre><a href=\"../\">../</a>\r\n");
+    let offset_s = if listing.local_time {
+        local_offset_s()
+    } else {
+        0
+    };
+    for item in items {
+        write_item(listing, item, offset_s, out);
+    }
+    out.extend_from_slice(b"</pre><hr></body>\r\n</html>\r\n");
+}
+
+fn write_item(listing: &Listing, item: &Item, offset_s: i64, out: &mut Vec<u8>) {
+    let is_folder = item.kind == EntryKind::Folder;
+    out.extend_from_slice(b"<a href=\"");
+    target::escape(&item.name, Escape::Component, out);
+    if is_folder {
+        out.push(b'/');
+    }
+    out.extend_from_slice(b"\">");
+    let padding = write_name(&item.name, is_folder, listing.utf8, out);
+    out.extend(std::iter::repeat_n(b' ', padding + 1));
+    let time = date::civil(item.modified_s.saturating_add(offset_s));
+    let month = MONTHS[usize::from(time.month).saturating_sub(1) % MONTHS.len()];
+    let (day, year, hour, minute) = (time.day, time.year, time.hour, time.minute);
+    // Writing into memory cannot fail.
+    let _ = write!(out, "{day:02}-{month}-{year} {hour:02}:{minute:02} ");
+    let _ = match (listing.exact_size, is_folder) {
+        (true, true) => write!(out, "{:>19}", "-"),
+        (true, false) => write!(out, "{:>19}", item.size_bytes),
+        (false, true) => write!(out, "{:>7}", "-"),
+        (false, false) => write_rounded(item.size_bytes, out),
+    };
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends the name and the end of its link, and returns how many characters of the column are
+/// left.
+fn write_name(name: &[u8], is_folder: bool, utf8: bool, out: &mut Vec<u8>) -> usize {
+    let text = std::str::from_utf8(name).ok().filter(|_| utf8);
+    let width = text.map_or(name.len(), |text| text.chars().count());
+    if width > NAME_WIDTH {
+        let cut = match text {
+            Some(text) => {
+                let end = text.char_indices().nth(CUT_NAME_WIDTH);
+                end.map_or(name.len(), |(end, _)| end)
+            }
+            None => CUT_NAME_WIDTH,
+        };
+        escape_html(&name[..cut], out);
+        out.extend_from_slice(b"..&gt;</a>");
+        return 0;
+    }
+    escape_html(name, out);
+    let slash = is_folder && width < NAME_WIDTH;
+    if slash {
+        out.push(b'/');
+    }
+    out.extend_from_slice(b"</a>");
+    NAME_WIDTH - width - usize::from(slash)
+}
+
+fn write_rounded(size_bytes: u64, out: &mut Vec<u8>) -> std::io::Result<()> {
+    let (unit_bytes, unit) = match size_bytes {
+        GIB.. => (GIB, 'G'),
+        MIB.. => (MIB, 'M'),
+        size if size > PLAIN_BYTES_MAX => (KIB, 'K'),
+        size => return write!(out, "{size:>7}"),
+    };
+    let up = u64::from(size_bytes % unit_bytes >= unit_bytes / 2);
+    write!(out, "{:>6}{unit}", size_bytes / unit_bytes + up)
+}
+
+/// What local time is ahead of UTC at present, in seconds. All entries are shown with it, whatever
+/// held at their own time, as nginx does.
+fn local_offset_s() -> i64 {
+    let now = jiff::Timestamp::now();
+    let offset = jiff::tz::TimeZone::system().to_offset(now);
+    i64::from(offset.seconds())
+}
+
+/// Appends text that is to stand in HTML or XML.
+pub(super) fn escape_html(text: &[u8], out: &mut Vec<u8>) {
+    for &byte in text {
+        match byte {
+            b'<' => out.extend_from_slice(b"&lt;"),
+            b'>' => out.extend_from_slice(b"&gt;"),
+            b'&' => out.extend_from_slice(b"&amp;"),
+            b'"' => out.extend_from_slice(b"&quot;"),
+            byte => out.push(byte),
+        }
+    }
+}
