@@ -62,6 +62,9 @@ impl Handler for Page {
              {accepted} {handled} {requests} \n\
              Reading: {reading} Writing: {writing} Waiting: {waiting} \n"
         );
+        if let Some(count) = turnpike_lane::allocations() {
+            let _ = writeln!(response.text, "allocations {count}");
+        }
         response.send_text();
         Verdict::Respond
     }
