@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -15,6 +16,9 @@ use turnpike_lane::sys::signal;
 
 /// Nobody waits longer for an answer.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// More than all buffers between server and client hold.
+const LARGE_BYTES: u64 = 256 * 1024 * 1024;
 
 fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0")
@@ -149,4 +153,31 @@ fn a_taken_port_is_told_in_nginx_words() {
     );
     assert_eq!(output.status.code(), Some(1));
     assert!(!folder.has("nginx.pid"));
+}
+
+#[test]
+fn a_graceful_end_waits_for_a_response_and_no_longer_than_allowed() {
+    let port = free_port();
+    let folder = Folder::new();
+    let file = fs::File::create(folder.path().join("large")).unwrap();
+    file.set_len(LARGE_BYTES).unwrap();
+    let http = format!(
+        "worker_shutdown_timeout 700ms; http {{ access_log off; server {{ \
+         listen 127.0.0.1:{port}; root {}; }} }}",
+        folder.name()
+    );
+    let mut server = Server::start(&http);
+    let mut slow = connect(port);
+    slow.write_all(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n")
+        .unwrap();
+    let mut head = [0; 12];
+    slow.read_exact(&mut head).unwrap();
+    assert_eq!(&head, b"HTTP/1.1 200");
+    let start = Instant::now();
+    assert_eq!(server.end(SIGQUIT), Some(0));
+    let took = start.elapsed();
+    assert!(
+        took > Duration::from_millis(600) && took < PATIENCE,
+        "{took:?}"
+    );
 }
