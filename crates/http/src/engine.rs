@@ -4,7 +4,7 @@ use turnpike_lane::log::Level;
 use turnpike_wire::h1::{Framing, Method};
 
 use crate::exchange::{Action, Exchange};
-use crate::phase::{Phase, Verdict, Waiting};
+use crate::phase::{Delay, Phase, Verdict, Waiting};
 use crate::plan::{Found, LocationIndex};
 use crate::settings::Satisfy;
 
@@ -29,7 +29,11 @@ impl Exchange {
 
     /// Goes on with the verdict of something that had to wait.
     pub fn resume(&mut self, verdict: Verdict) -> Outcome {
-        match self.apply(verdict) {
+        let step = match self.phase {
+            Phase::Access => self.access(verdict),
+            _ => self.apply(verdict),
+        };
+        match step {
             Some(outcome) => outcome,
             None => self.walk(),
         }
@@ -110,7 +114,22 @@ impl Exchange {
         if status == 403 {
             self.log(Level::Error, format_args!("access forbidden by rule"));
         }
-        self.finalize(status)
+        self.unauthorized(status)
+    }
+
+    /// Refuses after `auth_delay`, which makes guessing slow.
+    fn unauthorized(&mut self, status: u16) -> Option<Outcome> {
+        let delay_ms = self.location().settings.auth_delay_ms;
+        if delay_ms == 0 || !matches!(status, 401 | 407) {
+            return self.finalize(status);
+        }
+        self.log(Level::Info, format_args!("delaying unauthorized request"));
+        // The access phase has decided: what comes after the delay is not asked about again.
+        self.enter(Phase::PreContent);
+        Some(Outcome::Wait(Box::new(Delay {
+            delay_ms,
+            verdict: Verdict::Status(status),
+        })))
     }
 
     /// `satisfy all` refuses at the first refusal; `satisfy any` grants at the first grant.
@@ -119,16 +138,18 @@ impl Exchange {
         match verdict {
             Verdict::Finished if any => {
                 self.access_status = 0;
+                self.response.fields.remove(b"WWW-Authenticate");
                 self.enter(Phase::PreContent);
                 None
             }
-            Verdict::Status(status @ (401 | 403)) if any => {
-                if self.access_status != 401 {
+            Verdict::Status(status @ (401 | 403 | 407)) if any => {
+                if !matches!(self.access_status, 401 | 407) {
                     self.access_status = status;
                 }
                 None
             }
             Verdict::Finished => None,
+            Verdict::Status(status @ (401 | 407)) => self.unauthorized(status),
             verdict => self.apply(verdict),
         }
     }

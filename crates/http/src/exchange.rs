@@ -4,6 +4,7 @@
 //! goes back there, so that its buffers are grown once and a request that needs no more than they
 //! hold allocates nothing.
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
@@ -142,6 +143,12 @@ pub struct Exchange {
     pub request_length: u64,
     /// What the connection is doing.
     pub action: Cell<Action>,
+    /// What the limit of rates decided (`$limit_req_status`); empty when it was not asked.
+    pub limit_req_status: &'static str,
+    /// What the limit of concurrency decided (`$limit_conn_status`); empty when it was not asked.
+    pub limit_conn_status: &'static str,
+    /// Things that are dropped when the exchange ends, once it was logged.
+    pub guards: Vec<Box<dyn Any>>,
     /// Random identifier, made when first asked for (`$request_id`).
     pub request_id: Cell<Option<u128>>,
 }
@@ -187,6 +194,9 @@ impl Exchange {
             head_bytes_sent: 0,
             request_length: 0,
             action: Cell::new(Action::WaitingForRequest),
+            limit_req_status: "",
+            limit_conn_status: "",
+            guards: Vec::new(),
             request_id: Cell::new(None),
         }
     }
@@ -223,6 +233,9 @@ impl Exchange {
         self.head_bytes_sent = 0;
         self.request_length = 0;
         self.action.set(Action::WaitingForRequest);
+        self.limit_req_status = "";
+        self.limit_conn_status = "";
+        self.guards.clear();
         self.request_id.set(None);
     }
 

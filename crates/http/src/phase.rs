@@ -14,6 +14,8 @@
 //! The phases and their order are nginx's, so that directives act in the order its users know.
 //! The engine that walks them is in [`crate::engine`].
 
+use std::time::Duration;
+
 use crate::connection::Stream;
 use crate::exchange::Exchange;
 use crate::response::LocalFuture;
@@ -85,6 +87,28 @@ pub trait Waiting {
         exchange: &'a mut Exchange,
         stream: &'a mut Stream,
     ) -> LocalFuture<'a, Verdict>;
+}
+
+/// Waits for a time, then gives a verdict.
+pub struct Delay {
+    /// How long, in milliseconds.
+    pub delay_ms: u64,
+    /// What is answered then.
+    pub verdict: Verdict,
+}
+
+impl Waiting for Delay {
+    fn run<'a>(
+        self: Box<Self>,
+        exchange: &'a mut Exchange,
+        _stream: &'a mut Stream,
+    ) -> LocalFuture<'a, Verdict> {
+        Box::pin(async move {
+            tokio::time::sleep(Duration::from_millis(self.delay_ms)).await;
+            exchange.lane.clock.update();
+            self.verdict
+        })
+    }
 }
 
 /// Changes a response's head (and replaces its body) before it is sent.

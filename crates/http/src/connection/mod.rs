@@ -273,6 +273,7 @@ impl Exchange {
         for logger in plan.location(self.location).loggers() {
             logger.log(self);
         }
+        self.guards.clear();
     }
 
     /// Whether the client sent more than was read as requests.

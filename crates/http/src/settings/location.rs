@@ -119,6 +119,8 @@ pub struct LocationSettings {
     pub recursive_error_pages: bool,
     /// How access handlers are combined.
     pub satisfy: Satisfy,
+    /// How long a refusal for want of credentials is held back, in milliseconds.
+    pub auth_delay_ms: u64,
     /// Only internal redirects come here.
     pub internal: bool,
     /// What `Server` says.
@@ -199,6 +201,7 @@ impl LocationSettings {
                 "any" => Satisfy::Any,
                 _ => Satisfy::All,
             },
+            auth_delay_ms: view.milliseconds("auth_delay"),
             internal: view.own("internal").is_some(),
             server_tokens: match view.choice("server_tokens") {
                 "off" => ServerTokens::Off,

@@ -413,6 +413,14 @@ pub const ROWS: &[Row] = &[
         ..PLAIN
     },
     Row {
+        name: "auth_delay",
+        value: Value::Milliseconds,
+        syntax: "time",
+        default: "0s",
+        summary: "How long an answer to wrong or missing credentials is held back.",
+        ..PLAIN
+    },
+    Row {
         name: "internal",
         contexts: LOCATION,
         arguments: Arguments::none(),
