@@ -1,0 +1,59 @@
+//! Asks the rules.
+
+use turnpike_http::exchange::Exchange;
+use turnpike_http::phase::{Handler, Verdict};
+use turnpike_http::settings::Satisfy;
+use turnpike_lane::log::Level;
+use turnpike_lane::sys::socket::PeerAddress;
+
+use crate::cidr::Cidr;
+
+/// Whom a rule is for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Who {
+    /// Everybody.
+    All,
+    /// Clients of unix sockets.
+    Unix,
+    /// Clients of these addresses.
+    Range(Cidr),
+}
+
+/// One rule.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rule {
+    /// Whom it is for.
+    pub(super) who: Who,
+    /// Whether it keeps them out.
+    pub(super) denies: bool,
+}
+
+/// The rules of a location.
+pub(super) struct Rules(pub(super) Vec<Rule>);
+
+impl Rules {
+    /// Whether the first rule that fits denies; `None` when none fits.
+    pub(super) fn denies(&self, peer: PeerAddress) -> Option<bool> {
+        let fits = |rule: &&Rule| match (rule.who, peer) {
+            (Who::All, _) | (Who::Unix, PeerAddress::Unix) => true,
+            (Who::Range(range), PeerAddress::Inet(address)) => range.contains(address.ip()),
+            _ => false,
+        };
+        self.0.iter().find(fits).map(|rule| rule.denies)
+    }
+}
+
+impl Handler for Rules {
+    fn handle(&self, exchange: &mut Exchange) -> Verdict {
+        match self.denies(exchange.client.peer) {
+            None => Verdict::Declined,
+            Some(false) => Verdict::Finished,
+            Some(true) => {
+                if exchange.location().settings.satisfy == Satisfy::All {
+                    exchange.log(Level::Error, format_args!("access forbidden by rule"));
+                }
+                Verdict::Status(403)
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Reads the rules of a level, `allow` and `deny` in one order.
+
+use std::sync::Arc;
+
+use turnpike_conf::{ConfError, Entry, View};
+use turnpike_http::phase::Phase;
+use turnpike_http::plan::LocationDraft;
+
+use super::handler::{Rule, Rules, Who};
+use crate::cidr::Cidr;
+
+/// Adds the rules that hold in a location.
+pub(super) fn location(view: View<'_>, draft: &mut LocationDraft) -> Result<(), ConfError> {
+    let mut level = Some(view);
+    while let Some(view) = level {
+        let rules = level_rules(view)?;
+        if !rules.is_empty() {
+            draft.add_handler(Phase::Access, Arc::new(Rules(rules)));
+            return Ok(());
+        }
+        level = view.parent();
+    }
+    Ok(())
+}
+
+fn level_rules(view: View<'_>) -> Result<Vec<Rule>, ConfError> {
+    let entries = view.entries().iter();
+    entries
+        .filter(|entry| matches!(entry.row.name, "allow" | "deny"))
+        .map(|entry| rule(entry).map_err(|message| view.error(entry.span, message)))
+        .collect()
+}
+
+fn rule(entry: &Entry) -> Result<Rule, String> {
+    let text = entry
+        .arguments
+        .first()
+        .map_or("", |word| word.text.as_str());
+    let who = match text {
+        "all" => Who::All,
+        "unix:" => Who::Unix,
+        _ => {
+            let range = Cidr::parse(text);
+            Who::Range(range.ok_or_else(|| format!("invalid parameter \"{text}\""))?)
+        }
+    };
+    Ok(Rule {
+        who,
+        denies: entry.row.name == "deny",
+    })
+}
