@@ -1,0 +1,158 @@
+//! Stored passwords: the schemes that crypt(3), Apache's htpasswd and LDAP's tools write.
+
+use md5::{Digest, Md5};
+use sha1::Sha1;
+use turnpike_http::base64;
+
+/// Bytes of a SHA-1 digest.
+const SHA1_BYTES: usize = 20;
+
+/// Rounds of the MD5 scheme; fixed by its format.
+const MD5_ROUNDS: usize = 1000;
+
+/// Longest salt of the MD5 scheme; the rest is ignored.
+const MD5_SALT_BYTES_MAX: usize = 8;
+
+/// The digits of crypt(3)'s base 64, which is not RFC 4648's.
+const CRYPT_DIGITS: &[u8; 64] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/// What came of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// It is the password.
+    Right,
+    /// It is not, or what is stored is broken.
+    Wrong,
+    /// What is stored is of no scheme that is known here.
+    UnknownScheme,
+}
+
+/// Compares a password with a stored one.
+pub(super) fn verify(password: &[u8], stored: &[u8]) -> Outcome {
+    let is_right = if let Some(plain) = stored.strip_prefix(b"{PLAIN}") {
+        same(password, plain)
+    } else if let Some(text) = stored.strip_prefix(b"{SSHA}") {
+        salted_sha1(password, text)
+    } else if let Some(text) = stored.strip_prefix(b"{SHA}") {
+        base64::decode(text).is_some_and(|digest| same(&Sha1::digest(password), &digest))
+    } else if let Some(rest) = stored.strip_prefix(b"$apr1$") {
+        apr1(password, rest)
+    } else {
+        return crypt(password, stored);
+    };
+    if is_right {
+        Outcome::Right
+    } else {
+        Outcome::Wrong
+    }
+}
+
+/// The schemes of crypt(3): `$1$`, `$2a$`, `$5$`, `$6$` and DES.
+fn crypt(password: &[u8], stored: &[u8]) -> Outcome {
+    let known: [&[u8]; 5] = [b"$1$", b"$2", b"$5$", b"$6$", b"$sha1$"];
+    let is_known = stored.first() != Some(&b'$') || known.iter().any(|k| stored.starts_with(k));
+    if !is_known {
+        return Outcome::UnknownScheme;
+    }
+    match std::str::from_utf8(stored) {
+        Ok(stored) if pwhash::unix::verify(password, stored) => Outcome::Right,
+        _ => Outcome::Wrong,
+    }
+}
+
+fn salted_sha1(password: &[u8], text: &[u8]) -> bool {
+    let Some(decoded) = base64::decode(text) else {
+        return false;
+    };
+    let Some((digest, salt)) = decoded.split_at_checked(SHA1_BYTES) else {
+        return false;
+    };
+    let mut hash = Sha1::new();
+    hash.update(password);
+    hash.update(salt);
+    same(&hash.finalize(), digest)
+}
+
+/// Apache's variant of the MD5 scheme: `rest` is `SALT$HASH`.
+fn apr1(password: &[u8], rest: &[u8]) -> bool {
+    let dollar = rest.iter().position(|byte| *byte == b'$');
+    let (salt, hash) = match dollar {
+        Some(dollar) => (&rest[..dollar], &rest[dollar + 1..]),
+        None => return false,
+    };
+    let salt = &salt[..salt.len().min(MD5_SALT_BYTES_MAX)];
+    same(&apr1_hash(password, salt), hash)
+}
+
+fn apr1_hash(password: &[u8], salt: &[u8]) -> Vec<u8> {
+    let mut digest = apr1_first(password, salt);
+    for round in 0..MD5_ROUNDS {
+        let mut hash = Md5::new();
+        let (before, after) = if round % 2 == 1 {
+            (password, digest.as_slice())
+        } else {
+            (digest.as_slice(), password)
+        };
+        hash.update(before);
+        if round % 3 != 0 {
+            hash.update(salt);
+        }
+        if round % 7 != 0 {
+            hash.update(password);
+        }
+        hash.update(after);
+        digest = hash.finalize().into();
+    }
+    let mut text = Vec::with_capacity(22);
+    for [high, middle, low] in [[0, 6, 12], [1, 7, 13], [2, 8, 14], [3, 9, 15], [4, 10, 5]] {
+        let [high, middle, low] = [digest[high], digest[middle], digest[low]].map(u32::from);
+        push_digits(high << 16 | middle << 8 | low, 4, &mut text);
+    }
+    push_digits(u32::from(digest[11]), 2, &mut text);
+    text
+}
+
+/// The digest that the rounds begin with.
+fn apr1_first(password: &[u8], salt: &[u8]) -> [u8; 16] {
+    let mut inner = Md5::new();
+    for part in [password, salt, password] {
+        inner.update(part);
+    }
+    let inner: [u8; 16] = inner.finalize().into();
+    let mut hash = Md5::new();
+    hash.update(password);
+    hash.update(b"$apr1$");
+    hash.update(salt);
+    for chunk in password.chunks(inner.len()) {
+        hash.update(&inner[..chunk.len()]);
+    }
+    let mut bits = password.len();
+    while bits > 0 {
+        // The scheme mixes a zero byte where one would expect a byte of the digest.
+        let byte = if bits & 1 == 1 { 0 } else { first(password) };
+        hash.update([byte]);
+        bits >>= 1;
+    }
+    hash.finalize().into()
+}
+
+fn first(bytes: &[u8]) -> u8 {
+    bytes.first().copied().unwrap_or(0)
+}
+
+fn push_digits(mut value: u32, count: usize, text: &mut Vec<u8>) {
+    for _ in 0..count {
+        text.push(CRYPT_DIGITS[(value & 63) as usize]);
+        value >>= 6;
+    }
+}
+
+/// Compares in a time that does not tell how much is the same.
+fn same(left: &[u8], right: &[u8]) -> bool {
+    left.len() == right.len()
+        && left
+            .iter()
+            .zip(right)
+            .fold(0, |difference, (left, right)| difference | (left ^ right))
+            == 0
+}
