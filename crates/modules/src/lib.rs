@@ -4,13 +4,18 @@
 //! A family says which directives it has, reads them when a plan is built, and adds handlers,
 //! filters and loggers to locations. It must not know another family, nor how a request came in.
 
+pub mod access;
 pub mod access_log;
+pub mod auth_basic;
 pub mod autoindex;
+mod cidr;
 pub mod empty_gif;
 pub mod files;
 pub mod folder;
 mod headers;
 pub mod index;
+pub mod limit_conn;
+pub mod limit_req;
 pub mod not_modified;
 pub mod random_index;
 pub mod range;
@@ -18,6 +23,7 @@ mod rewrite;
 pub mod static_files;
 pub mod stub_status;
 pub mod try_files;
+mod zone;
 
 use turnpike_http::plan::Family;
 
@@ -26,6 +32,10 @@ use turnpike_http::plan::Family;
 pub const FAMILIES: &[&dyn Family] = &[
     &rewrite::Rewrite,
     &headers::Headers,
+    &limit_req::LimitReq,
+    &limit_conn::LimitConn,
+    &access::Access,
+    &auth_basic::AuthBasic,
     &access_log::AccessLog,
     &stub_status::StubStatus,
     &not_modified::NotModified,

@@ -38,7 +38,7 @@ fn verifies_every_scheme() {
             Wrong,
         ),
         (
-            "$6$saltstring$svn8UoSVapNtMuq1ukKS4tPQd8iKwSMHWjlO/O817G3uBnIFNjnQJu\
+            "$6$saltstring$svn8UoSVapNtMuq1ukKS4tPQd8iKwSMHWjl/O817G3uBnIFNjnQJu\
              esI68u4OTLiBFdcbYEdFCoEOfaS35inz1",
             "Hello world!",
             Right,

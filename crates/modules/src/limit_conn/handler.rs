@@ -1,0 +1,107 @@
+//! Counts requests in, and refuses.
+
+use std::sync::Arc;
+
+use turnpike_http::Quoted;
+use turnpike_http::exchange::Exchange;
+use turnpike_http::phase::{Handler, Verdict};
+use turnpike_http::variables::{Template, VariableRow};
+use turnpike_lane::log::Level;
+
+use super::zone::{Answer, CountZone};
+
+/// Longest key; nginx's.
+const KEY_BYTES_MAX: usize = 255;
+
+/// The variables.
+pub(super) const VARIABLES: &[VariableRow] = &[VariableRow {
+    name: "limit_conn_status",
+    get: |exchange, out| {
+        out.extend_from_slice(exchange.limit_conn_status.as_bytes());
+        !exchange.limit_conn_status.is_empty()
+    },
+    set: None,
+    summary: "What the limit of concurrency decided: PASSED, REJECTED or REJECTED_DRY_RUN.",
+}];
+
+/// A zone with its key, as the present configuration has it.
+pub(super) struct Zone {
+    pub(super) name: String,
+    pub(super) key: Template,
+    pub(super) counts: Arc<CountZone>,
+}
+
+/// One `limit_conn`.
+pub(super) struct Limit {
+    pub(super) zone: Arc<Zone>,
+    /// Requests of one key at a time.
+    pub(super) most: u32,
+}
+
+/// The limits of a location.
+pub(super) struct Limits {
+    pub(super) limits: Vec<Limit>,
+    pub(super) log_level: Level,
+    pub(super) status: u16,
+    pub(super) dry_run: bool,
+}
+
+impl Handler for Limits {
+    fn handle(&self, exchange: &mut Exchange) -> Verdict {
+        if !exchange.limit_conn_status.is_empty() {
+            return Verdict::Declined;
+        }
+        let mut guards = Vec::new();
+        for limit in &self.limits {
+            let Some(key) = key(exchange, limit) else {
+                continue;
+            };
+            exchange.limit_conn_status = "PASSED";
+            match limit.zone.counts.count(&key, limit.most) {
+                Answer::Within(guard) => guards.push(guard),
+                Answer::NoRoom => return self.refuse(exchange),
+                Answer::Above => {
+                    let dry_run = if self.dry_run { ", dry run," } else { "" };
+                    let name = &limit.zone.name;
+                    exchange.log(
+                        self.log_level,
+                        format_args!("limiting connections{dry_run} by zone \"{name}\""),
+                    );
+                    return self.refuse(exchange);
+                }
+            }
+        }
+        if !guards.is_empty() {
+            exchange.guards.push(Box::new(guards));
+        }
+        Verdict::Declined
+    }
+}
+
+impl Limits {
+    fn refuse(&self, exchange: &mut Exchange) -> Verdict {
+        if self.dry_run {
+            exchange.limit_conn_status = "REJECTED_DRY_RUN";
+            return Verdict::Declined;
+        }
+        exchange.limit_conn_status = "REJECTED";
+        Verdict::Status(self.status)
+    }
+}
+
+/// The key of a request; `None` where it is not to be counted.
+fn key(exchange: &Exchange, limit: &Limit) -> Option<Vec<u8>> {
+    let template = &limit.zone.key;
+    let key = template.value(exchange);
+    if key.len() > KEY_BYTES_MAX {
+        let (name, key) = (Quoted(template.text()), Quoted(&key));
+        exchange.log(
+            Level::Error,
+            format_args!(
+                "the value of the \"{name}\" key is more than {KEY_BYTES_MAX} bytes: \"{key}\""
+            ),
+        );
+        return None;
+    }
+    (!key.is_empty()).then_some(key)
+}

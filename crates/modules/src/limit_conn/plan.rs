@@ -1,0 +1,126 @@
+//! Reads zones and limits.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use turnpike_conf::{ConfError, Entry, View, value};
+use turnpike_http::phase::Phase;
+use turnpike_http::plan::{Builder, LocationDraft};
+use turnpike_http::variables::Template;
+use turnpike_lane::log::Level;
+
+use super::handler::{Limit, Limits, Zone};
+use super::zone::CountZone;
+use crate::zone;
+
+/// Largest limit; nginx's.
+const LIMIT_MAX: i64 = 65_535;
+
+/// Zones by name.
+#[derive(Default)]
+struct Store(HashMap<String, Arc<Zone>>);
+
+/// Declares the zones of the http level.
+pub(super) fn zones(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+    for entry in view.own_all("limit_conn_zone") {
+        declare(entry, builder).map_err(|message| view.error(entry.span, message))?;
+    }
+    Ok(())
+}
+
+fn declare(entry: &Entry, builder: &mut Builder<'_>) -> Result<(), String> {
+    let [key, word] = entry.arguments.as_slice() else {
+        return Ok(());
+    };
+    let key_text = key.text.as_str();
+    let key = Template::compile(&key.bytes(), &mut builder.variables)?;
+    let text = word.text.as_str();
+    let Some(text) = text.strip_prefix("zone=") else {
+        return Err(format!("invalid parameter \"{text}\""));
+    };
+    let (name, size_bytes) = zone::declaration(text)?;
+    if name.is_empty() {
+        return Err("\"limit_conn_zone\" must have \"zone\" parameter".to_owned());
+    }
+    if let Some(known) = builder.store::<Store>().0.get(name) {
+        let key = String::from_utf8_lossy(known.key.text());
+        return Err(format!(
+            "limit_conn_zone \"{name}\" is already bound to key \"{key}\""
+        ));
+    }
+    let identity = format!("{size_bytes}:{key_text}");
+    let counts = zone::open(builder, "limit_conn", name, &identity, || {
+        CountZone::new(size_bytes)
+    })?;
+    let zone = Zone {
+        name: name.to_owned(),
+        key,
+        counts,
+    };
+    let zones = &mut builder.store::<Store>().0;
+    zones.insert(name.to_owned(), Arc::new(zone));
+    Ok(())
+}
+
+/// Adds the limits that hold in a location.
+pub(super) fn location(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    draft: &mut LocationDraft,
+) -> Result<(), ConfError> {
+    let status = status(view)?;
+    let mut limits: Vec<Limit> = Vec::new();
+    for entry in view.nearest_all("limit_conn") {
+        let place = |message: String| view.error(entry.span, message);
+        let limit = limit(entry, builder).map_err(place)?;
+        if limits
+            .iter()
+            .any(|other| other.zone.name == limit.zone.name)
+        {
+            return Err(place("\"limit_conn\" directive is duplicate".to_owned()));
+        }
+        limits.push(limit);
+    }
+    if limits.is_empty() {
+        return Ok(());
+    }
+    let handler = Limits {
+        limits,
+        log_level: Level::from_name(view.choice("limit_conn_log_level")).unwrap_or(Level::Error),
+        status,
+        dry_run: view.flag("limit_conn_dry_run"),
+    };
+    draft.add_handler(Phase::PreAccess, Arc::new(handler));
+    Ok(())
+}
+
+fn status(view: View<'_>) -> Result<u16, ConfError> {
+    let status = view.number("limit_conn_status");
+    match u16::try_from(status) {
+        Ok(status @ 400..=599) => Ok(status),
+        _ => {
+            let entry = view.nearest("limit_conn_status");
+            let span = entry.map_or(view.span(), |entry| entry.span);
+            Err(view.error(span, "value must be between 400 and 599"))
+        }
+    }
+}
+
+fn limit(entry: &Entry, builder: &mut Builder<'_>) -> Result<Limit, String> {
+    let [name, number] = entry.arguments.as_slice() else {
+        return Err("invalid number of arguments in \"limit_conn\" directive".to_owned());
+    };
+    let (name, number) = (name.text.as_str(), number.text.as_str());
+    let zone = builder.store::<Store>().0.get(name).map(Arc::clone);
+    let zone = zone.ok_or_else(|| format!("zero size shared memory zone \"{name}\""))?;
+    let most = value::number(number)
+        .filter(|most| *most > 0)
+        .ok_or_else(|| format!("invalid number of connections \"{number}\""))?;
+    if most > LIMIT_MAX {
+        return Err("connection limit must be less 65536".to_owned());
+    }
+    Ok(Limit {
+        zone,
+        most: most as u32,
+    })
+}

@@ -1,0 +1,62 @@
+//! Rows of the limit of concurrency.
+
+use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
+
+const PLAIN: Row = Row {
+    name: "",
+    contexts: &[Context::Http, Context::Server, Context::Location],
+    arguments: Arguments::exactly(1),
+    value: Value::Custom,
+    repeat: Repeat::Once,
+    merge: Merge::Nearest,
+    syntax: "",
+    default: "",
+    summary: "",
+};
+
+/// The directives.
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        name: "limit_conn_zone",
+        contexts: &[Context::Http],
+        arguments: Arguments::exactly(2),
+        repeat: Repeat::Many,
+        merge: Merge::Own,
+        syntax: "key zone=name:size",
+        summary: "Declares a zone that counts requests in progress by key. Requests with an empty \
+            key are not counted.",
+        ..PLAIN
+    },
+    Row {
+        name: "limit_conn",
+        arguments: Arguments::exactly(2),
+        repeat: Repeat::Many,
+        syntax: "zone number",
+        summary: "Limits how many requests of one key may be in progress at a time.",
+        ..PLAIN
+    },
+    Row {
+        name: "limit_conn_log_level",
+        value: Value::OneOf(&["info", "notice", "warn", "error"]),
+        syntax: "info | notice | warn | error",
+        default: "error",
+        summary: "Level at which refusals are logged.",
+        ..PLAIN
+    },
+    Row {
+        name: "limit_conn_status",
+        value: Value::Number,
+        syntax: "code",
+        default: "503",
+        summary: "Status of refusals.",
+        ..PLAIN
+    },
+    Row {
+        name: "limit_conn_dry_run",
+        value: Value::Flag,
+        syntax: "on | off",
+        default: "off",
+        summary: "Counts and logs, but does not refuse.",
+        ..PLAIN
+    },
+];

@@ -1,0 +1,201 @@
+//! Asks the zones, and delays or refuses.
+
+use std::fmt;
+use std::sync::Arc;
+
+use turnpike_http::Quoted;
+use turnpike_http::exchange::Exchange;
+use turnpike_http::phase::{Delay, Handler, Verdict};
+use turnpike_http::variables::{Template, VariableRow};
+use turnpike_lane::log::Level;
+
+use super::zone::{Answer, RateZone};
+
+/// Longest key; nginx's.
+const KEY_BYTES_MAX: usize = 65_535;
+
+/// The variables.
+pub(super) const VARIABLES: &[VariableRow] = &[VariableRow {
+    name: "limit_req_status",
+    get: |exchange, out| {
+        out.extend_from_slice(exchange.limit_req_status.as_bytes());
+        !exchange.limit_req_status.is_empty()
+    },
+    set: None,
+    summary: "What the limit of rates decided: PASSED, DELAYED, REJECTED, DELAYED_DRY_RUN or \
+        REJECTED_DRY_RUN.",
+}];
+
+/// A zone with its key and rate, as the present configuration has them.
+pub(super) struct Zone {
+    pub(super) name: String,
+    pub(super) key: Template,
+    /// Thousandths of a request per second.
+    pub(super) rate: i64,
+    pub(super) rates: Arc<RateZone>,
+}
+
+/// One `limit_req`.
+pub(super) struct Limit {
+    pub(super) zone: Arc<Zone>,
+    /// Excess that is let in, in thousandths of a request.
+    pub(super) burst: i64,
+    /// Excess that is not delayed.
+    pub(super) delay: i64,
+}
+
+/// The limits of a location.
+pub(super) struct Limits {
+    pub(super) limits: Vec<Limit>,
+    pub(super) log_level: Level,
+    pub(super) delay_log_level: Level,
+    pub(super) status: u16,
+    pub(super) dry_run: bool,
+}
+
+impl Handler for Limits {
+    fn handle(&self, exchange: &mut Exchange) -> Verdict {
+        if !exchange.limit_req_status.is_empty() {
+            return Verdict::Declined;
+        }
+        // Buckets that were asked and are held until the last one has answered.
+        let mut held: Vec<(&Limit, Vec<u8>)> = Vec::new();
+        let mut last = None;
+        let count = self.limits.len();
+        for (number, limit) in self.limits.iter().enumerate() {
+            let Some(key) = key(exchange, limit) else {
+                continue;
+            };
+            let is_last = number + 1 == count;
+            let now_ms = exchange.lane.clock.now_ms();
+            let zone = &limit.zone;
+            let answer = zone
+                .rates
+                .ask(&key, zone.rate, limit.burst, now_ms, is_last);
+            match answer {
+                Answer::Within(excess) if is_last => last = Some((limit, excess)),
+                Answer::Within(_) => held.push((limit, key)),
+                Answer::Above(excess) => return self.refuse(exchange, &held, limit, Some(excess)),
+                Answer::NoRoom => return self.refuse(exchange, &held, limit, None),
+            }
+        }
+        if held.is_empty() && last.is_none() {
+            return Verdict::Declined;
+        }
+        self.let_in(exchange, &held, last)
+    }
+}
+
+impl Limits {
+    fn refuse(
+        &self,
+        exchange: &mut Exchange,
+        held: &[(&Limit, Vec<u8>)],
+        limit: &Limit,
+        excess: Option<i64>,
+    ) -> Verdict {
+        if let Some(excess) = excess {
+            let dry_run = if self.dry_run { ", dry run" } else { "" };
+            let (excess, name) = (Thousandths(excess), &limit.zone.name);
+            exchange.log(
+                self.log_level,
+                format_args!("limiting requests{dry_run}, excess: {excess} by zone \"{name}\""),
+            );
+        }
+        for (limit, key) in held {
+            limit.zone.rates.release(key);
+        }
+        if self.dry_run {
+            exchange.limit_req_status = "REJECTED_DRY_RUN";
+            return Verdict::Declined;
+        }
+        exchange.limit_req_status = "REJECTED";
+        Verdict::Status(self.status)
+    }
+
+    /// Counts the request everywhere; the longest delay of all limits is taken.
+    fn let_in(
+        &self,
+        exchange: &mut Exchange,
+        held: &[(&Limit, Vec<u8>)],
+        last: Option<(&Limit, i64)>,
+    ) -> Verdict {
+        let mut longest = last.and_then(|(limit, excess)| limit.delayed(excess));
+        let now_ms = exchange.lane.clock.now_ms();
+        for (limit, key) in held.iter().rev() {
+            let excess = limit.zone.rates.account(key, limit.zone.rate, now_ms);
+            let delayed = limit.delayed(excess);
+            let current_ms = longest.as_ref().map_or(0, |delayed| delayed.delay_ms);
+            if delayed
+                .as_ref()
+                .is_some_and(|delayed| delayed.delay_ms > current_ms)
+            {
+                longest = delayed;
+            }
+        }
+        let Some(delayed) = longest.filter(|delayed| delayed.delay_ms > 0) else {
+            exchange.limit_req_status = "PASSED";
+            return Verdict::Declined;
+        };
+        let dry_run = if self.dry_run { ", dry run" } else { "" };
+        let (excess, name) = (Thousandths(delayed.excess), delayed.name);
+        exchange.log(
+            self.delay_log_level,
+            format_args!("delaying request{dry_run}, excess: {excess}, by zone \"{name}\""),
+        );
+        if self.dry_run {
+            exchange.limit_req_status = "DELAYED_DRY_RUN";
+            return Verdict::Declined;
+        }
+        exchange.limit_req_status = "DELAYED";
+        Verdict::Wait(Box::new(Delay {
+            delay_ms: delayed.delay_ms,
+            verdict: Verdict::Declined,
+        }))
+    }
+}
+
+/// A delay with its reason.
+struct Delayed<'l> {
+    delay_ms: u64,
+    excess: i64,
+    name: &'l str,
+}
+
+impl Limit {
+    fn delayed(&self, excess: i64) -> Option<Delayed<'_>> {
+        let over = excess.checked_sub(self.delay).filter(|over| *over > 0)?;
+        let delay_ms = over.saturating_mul(1000) / self.zone.rate.max(1);
+        Some(Delayed {
+            delay_ms: u64::try_from(delay_ms).unwrap_or(0),
+            excess,
+            name: &self.zone.name,
+        })
+    }
+}
+
+/// The key of a request; `None` where it is not to be counted.
+fn key(exchange: &Exchange, limit: &Limit) -> Option<Vec<u8>> {
+    let template = &limit.zone.key;
+    let key = template.value(exchange);
+    if key.len() > KEY_BYTES_MAX {
+        let (name, key) = (Quoted(template.text()), Quoted(&key));
+        exchange.log(
+            Level::Error,
+            format_args!(
+                "the value of the \"{name}\" key is more than {KEY_BYTES_MAX} bytes: \"{key}\""
+            ),
+        );
+        return None;
+    }
+    (!key.is_empty()).then_some(key)
+}
+
+/// Shows thousandths with a point.
+struct Thousandths(i64);
+
+impl fmt::Display for Thousandths {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}.{:03}", self.0 / 1000, self.0 % 1000)
+    }
+}

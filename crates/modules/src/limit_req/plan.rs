@@ -1,0 +1,160 @@
+//! Reads zones and limits.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use turnpike_conf::{ConfError, Entry, View, value};
+use turnpike_http::phase::Phase;
+use turnpike_http::plan::{Builder, LocationDraft};
+use turnpike_lane::log::Level;
+
+use super::handler::{Limit, Limits, Zone};
+use super::zone::RateZone;
+use crate::zone;
+
+/// Largest burst and delay, in requests: thousandths of it must fit the arithmetic.
+const BURST_MAX: i64 = i64::MAX / 1_000_000;
+
+/// Zones by name.
+#[derive(Default)]
+struct Store(HashMap<String, Arc<Zone>>);
+
+/// Declares the zones of the http level.
+pub(super) fn zones(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+    for entry in view.own_all("limit_req_zone") {
+        declare(entry, builder).map_err(|message| view.error(entry.span, message))?;
+    }
+    Ok(())
+}
+
+fn declare(entry: &Entry, builder: &mut Builder<'_>) -> Result<(), String> {
+    let Some((key, words)) = entry.arguments.split_first() else {
+        return Ok(());
+    };
+    let key_text = key.text.as_str();
+    let key = turnpike_http::variables::Template::compile(&key.bytes(), &mut builder.variables)?;
+    let (mut named, mut rate) = (None, 1000);
+    for word in words {
+        let text = word.text.as_str();
+        if let Some(text) = text.strip_prefix("zone=") {
+            named = Some(zone::declaration(text)?);
+        } else if let Some(text) = text.strip_prefix("rate=") {
+            rate = parse_rate(text).ok_or_else(|| format!("invalid rate \"rate={text}\""))?;
+        } else {
+            return Err(format!("invalid parameter \"{text}\""));
+        }
+    }
+    let Some((name, size_bytes)) = named.filter(|(name, _)| !name.is_empty()) else {
+        return Err("\"limit_req_zone\" must have \"zone\" parameter".to_owned());
+    };
+    if let Some(known) = builder.store::<Store>().0.get(name) {
+        let key = String::from_utf8_lossy(known.key.text());
+        return Err(format!(
+            "limit_req_zone \"{name}\" is already bound to key \"{key}\""
+        ));
+    }
+    let identity = format!("{size_bytes}:{key_text}");
+    let rates = zone::open(builder, "limit_req", name, &identity, || {
+        RateZone::new(size_bytes)
+    })?;
+    let zone = Zone {
+        name: name.to_owned(),
+        key,
+        rate,
+        rates,
+    };
+    let zones = &mut builder.store::<Store>().0;
+    zones.insert(name.to_owned(), Arc::new(zone));
+    Ok(())
+}
+
+/// A rate in thousandths of a request per second.
+pub(super) fn parse_rate(text: &str) -> Option<i64> {
+    let (count, seconds) = match (text.strip_suffix("r/s"), text.strip_suffix("r/m")) {
+        (Some(count), _) => (count, 1),
+        (_, Some(count)) => (count, 60),
+        _ => (text, 1),
+    };
+    let count = value::number(count).filter(|count| (1..=BURST_MAX).contains(count))?;
+    Some(count * 1000 / seconds)
+}
+
+/// Adds the limits that hold in a location.
+pub(super) fn location(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    draft: &mut LocationDraft,
+) -> Result<(), ConfError> {
+    let status = status(view)?;
+    let mut limits: Vec<Limit> = Vec::new();
+    for entry in view.nearest_all("limit_req") {
+        let place = |message: String| view.error(entry.span, message);
+        let limit = limit(entry, builder).map_err(place)?;
+        if limits
+            .iter()
+            .any(|other| other.zone.name == limit.zone.name)
+        {
+            return Err(place("\"limit_req\" directive is duplicate".to_owned()));
+        }
+        limits.push(limit);
+    }
+    if limits.is_empty() {
+        return Ok(());
+    }
+    let log_level = Level::from_name(view.choice("limit_req_log_level")).unwrap_or(Level::Error);
+    let handler = Limits {
+        limits,
+        log_level,
+        delay_log_level: below(log_level),
+        status,
+        dry_run: view.flag("limit_req_dry_run"),
+    };
+    draft.add_handler(Phase::PreAccess, Arc::new(handler));
+    Ok(())
+}
+
+fn status(view: View<'_>) -> Result<u16, ConfError> {
+    let status = view.number("limit_req_status");
+    match u16::try_from(status) {
+        Ok(status @ 400..=599) => Ok(status),
+        _ => {
+            let entry = view.nearest("limit_req_status");
+            let span = entry.map_or(view.span(), |entry| entry.span);
+            Err(view.error(span, "value must be between 400 and 599"))
+        }
+    }
+}
+
+fn below(level: Level) -> Level {
+    match level {
+        Level::Error => Level::Warn,
+        Level::Warn => Level::Notice,
+        _ => Level::Info,
+    }
+}
+
+fn limit(entry: &Entry, builder: &mut Builder<'_>) -> Result<Limit, String> {
+    let (mut name, mut burst, mut delay) = (None, 0, 0);
+    for word in &entry.arguments {
+        let text = word.text.as_str();
+        let count = |given: &str| value::number(given).filter(|n| (1..=BURST_MAX).contains(n));
+        if let Some(given) = text.strip_prefix("zone=") {
+            name = Some(given);
+        } else if let Some(given) = text.strip_prefix("burst=") {
+            burst = count(given).ok_or_else(|| format!("invalid burst value \"{text}\""))?;
+        } else if let Some(given) = text.strip_prefix("delay=") {
+            delay = count(given).ok_or_else(|| format!("invalid delay value \"{text}\""))?;
+        } else if text == "nodelay" {
+            delay = BURST_MAX;
+        } else {
+            return Err(format!("invalid parameter \"{text}\""));
+        }
+    }
+    let name = name.ok_or("\"limit_req\" must have \"zone\" parameter")?;
+    let zone = builder.store::<Store>().0.get(name).map(Arc::clone);
+    Ok(Limit {
+        zone: zone.ok_or_else(|| format!("zero size shared memory zone \"{name}\""))?,
+        burst: burst * 1000,
+        delay: delay * 1000,
+    })
+}

@@ -1,0 +1,250 @@
+//! Leaky buckets by key, shared by all lanes.
+//!
+//! Excess is counted in thousandths of a request. A bucket leaks by the rate of its zone; a
+//! request adds one. Zones are parted into shards by the key's hash, so that lanes seldom meet.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use slab::Slab;
+
+/// Bytes of a zone that one key is counted with: what nginx takes on 64-bit machines, so that
+/// sizes in configurations keep their meaning.
+const ENTRY_BYTES: u64 = 128;
+
+/// Shards of a zone that is large enough to be parted.
+const SHARDS: usize = 16;
+
+/// Entries below which a zone stays whole: parts of a small zone would fill up unevenly.
+const PARTED_ENTRIES_MIN: u64 = 4096;
+
+/// Age from which on an empty bucket may be dropped, in milliseconds; nginx's.
+const EMPTY_AGE_MS: i64 = 60_000;
+
+/// No neighbour in the list of uses.
+const NONE: usize = usize::MAX;
+
+/// Buckets by key.
+pub(super) struct RateZone {
+    hasher: RandomState,
+    shards: Vec<Mutex<Shard>>,
+}
+
+/// What came of asking a bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// Within rate and burst; so much is in excess.
+    Within(i64),
+    /// Above them; so much would be in excess.
+    Above(i64),
+    /// The zone has no room, and nothing in it may be dropped.
+    NoRoom,
+}
+
+struct Shard {
+    index: HashMap<Arc<[u8]>, usize>,
+    entries: Slab<Bucket>,
+    newest: usize,
+    oldest: usize,
+    entries_max: usize,
+}
+
+struct Bucket {
+    key: Arc<[u8]>,
+    excess: i64,
+    last_ms: i64,
+    /// Requests that have asked this bucket and are about to ask another: it must stay.
+    holds: u32,
+    newer: usize,
+    older: usize,
+}
+
+impl RateZone {
+    /// A zone of that size.
+    pub(super) fn new(size_bytes: u64) -> RateZone {
+        let entries = (size_bytes / ENTRY_BYTES).max(1);
+        let count = if entries < PARTED_ENTRIES_MIN {
+            1
+        } else {
+            SHARDS
+        };
+        let entries_max = usize::try_from(entries)
+            .unwrap_or(usize::MAX)
+            .div_ceil(count);
+        RateZone {
+            hasher: RandomState::new(),
+            shards: (0..count)
+                .map(|_| Mutex::new(Shard::new(entries_max)))
+                .collect(),
+        }
+    }
+
+    /// Asks whether one more request is within `burst` (in thousandths) at `rate` (thousandths a
+    /// second). With `is_last` it is counted at once; otherwise the bucket is held until
+    /// [`RateZone::account`] or [`RateZone::release`].
+    pub(super) fn ask(
+        &self,
+        key: &[u8],
+        rate: i64,
+        burst: i64,
+        now_ms: u64,
+        is_last: bool,
+    ) -> Answer {
+        let now_ms = now_ms as i64;
+        let mut shard = self.shard(key);
+        let Some(&slot) = shard.index.get(key) else {
+            return shard.begin(key, rate, now_ms, is_last);
+        };
+        shard.unlink(slot);
+        shard.link_newest(slot);
+        let bucket = &mut shard.entries[slot];
+        let (excess, elapsed_ms) = bucket.with_one_more(rate, now_ms);
+        if excess > burst {
+            return Answer::Above(excess);
+        }
+        if is_last {
+            bucket.count(excess, elapsed_ms, now_ms);
+        } else {
+            bucket.holds += 1;
+        }
+        Answer::Within(excess)
+    }
+
+    /// Counts a request in a bucket that is held; gives the excess.
+    pub(super) fn account(&self, key: &[u8], rate: i64, now_ms: u64) -> i64 {
+        let now_ms = now_ms as i64;
+        let mut shard = self.shard(key);
+        let Some(&slot) = shard.index.get(key) else {
+            return 0;
+        };
+        let bucket = &mut shard.entries[slot];
+        let (excess, elapsed_ms) = bucket.with_one_more(rate, now_ms);
+        bucket.count(excess, elapsed_ms, now_ms);
+        bucket.holds = bucket.holds.saturating_sub(1);
+        excess
+    }
+
+    /// Lets go of a bucket that is held, without counting.
+    pub(super) fn release(&self, key: &[u8]) {
+        let mut shard = self.shard(key);
+        if let Some(&slot) = shard.index.get(key) {
+            let bucket = &mut shard.entries[slot];
+            bucket.holds = bucket.holds.saturating_sub(1);
+        }
+    }
+
+    /// Keys in the zone.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        let lengths = self.shards.iter().map(|shard| lock(shard).entries.len());
+        lengths.sum()
+    }
+
+    fn shard(&self, key: &[u8]) -> MutexGuard<'_, Shard> {
+        let index = match self.shards.len() {
+            1 => 0,
+            count => self.hasher.hash_one(key) as usize % count,
+        };
+        lock(&self.shards[index])
+    }
+}
+
+fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
+    shard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Bucket {
+    /// The excess with one more request, and the time since the last one.
+    fn with_one_more(&self, rate: i64, now_ms: i64) -> (i64, i64) {
+        // Lanes read their clocks at different times: a little backwards is no time at all.
+        let elapsed_ms = (now_ms - self.last_ms).max(0);
+        let leaked = rate.saturating_mul(elapsed_ms) / 1000;
+        ((self.excess - leaked + 1000).max(0), elapsed_ms)
+    }
+
+    fn count(&mut self, excess: i64, elapsed_ms: i64, now_ms: i64) {
+        self.excess = excess;
+        if elapsed_ms > 0 {
+            self.last_ms = now_ms;
+        }
+    }
+}
+
+impl Shard {
+    fn new(entries_max: usize) -> Shard {
+        Shard {
+            index: HashMap::new(),
+            entries: Slab::new(),
+            newest: NONE,
+            oldest: NONE,
+            entries_max,
+        }
+    }
+
+    /// A new key's first request is not in excess.
+    fn begin(&mut self, key: &[u8], rate: i64, now_ms: i64, is_last: bool) -> Answer {
+        self.drop_empty(rate, now_ms);
+        if self.entries.len() >= self.entries_max {
+            match self.entries.get(self.oldest) {
+                Some(bucket) if bucket.holds == 0 => self.remove(self.oldest),
+                _ => return Answer::NoRoom,
+            }
+        }
+        let key: Arc<[u8]> = key.into();
+        let slot = self.entries.insert(Bucket {
+            key: Arc::clone(&key),
+            excess: 0,
+            last_ms: if is_last { now_ms } else { 0 },
+            holds: u32::from(!is_last),
+            newer: NONE,
+            older: NONE,
+        });
+        self.index.insert(key, slot);
+        self.link_newest(slot);
+        Answer::Within(0)
+    }
+
+    /// Drops up to two buckets that have been empty for a while.
+    fn drop_empty(&mut self, rate: i64, now_ms: i64) {
+        for _ in 0..2 {
+            let Some(bucket) = self.entries.get(self.oldest) else {
+                return;
+            };
+            let age_ms = now_ms - bucket.last_ms;
+            let leaked = rate.saturating_mul(age_ms) / 1000;
+            if bucket.holds > 0 || age_ms < EMPTY_AGE_MS || bucket.excess > leaked {
+                return;
+            }
+            self.remove(self.oldest);
+        }
+    }
+
+    fn remove(&mut self, slot: usize) {
+        self.unlink(slot);
+        let bucket = self.entries.remove(slot);
+        self.index.remove(&bucket.key);
+    }
+
+    fn unlink(&mut self, slot: usize) {
+        let Bucket { newer, older, .. } = self.entries[slot];
+        match self.entries.get_mut(newer) {
+            Some(neighbour) => neighbour.older = older,
+            None => self.newest = older,
+        }
+        match self.entries.get_mut(older) {
+            Some(neighbour) => neighbour.newer = newer,
+            None => self.oldest = newer,
+        }
+    }
+
+    fn link_newest(&mut self, slot: usize) {
+        let second = std::mem::replace(&mut self.newest, slot);
+        self.entries[slot].newer = NONE;
+        self.entries[slot].older = second;
+        match self.entries.get_mut(second) {
+            Some(second) => second.newer = slot,
+            None => self.oldest = slot,
+        }
+    }
+}
