@@ -15,6 +15,8 @@ use std::sync::Arc;
 pub use builtin::{BUILTIN, append_number};
 pub use template::Template;
 
+use turnpike_lane::log::Level;
+
 use crate::exchange::Exchange;
 
 /// Appends a variable's value to a buffer; `false` when the request has none.
@@ -81,11 +83,17 @@ pub struct VariableTable {
     rows: HashMap<&'static str, VariableRow>,
 }
 
+/// How deep evaluations may ask for one another; nginx's number. More is a cycle in the
+/// configuration.
+const EVALUATIONS_MAX: u8 = 100;
+
 /// Values kept with a request, by index.
 #[derive(Default)]
 pub struct Values {
     slots: Vec<Slot>,
     used: bool,
+    /// Variables that are being evaluated, each for the one before it.
+    depth: u8,
 }
 
 #[derive(Default)]
@@ -218,10 +226,10 @@ impl Exchange {
             Source::ResponseField(name) => builtin::response_field(self, name, out),
             Source::Argument(name) => builtin::argument(self, name, out),
             Source::Cookie(name) => builtin::cookie(self, name, out),
-            Source::Volatile(evaluate) => evaluate.evaluate(self, out),
+            Source::Volatile(evaluate) => self.compute(variable, &**evaluate, out),
             Source::Computed(evaluate) => {
                 let mut value = Vec::new();
-                let found = evaluate.evaluate(self, &mut value);
+                let found = self.compute(variable, &**evaluate, &mut value);
                 out.extend_from_slice(&value);
                 let slot = if found {
                     Slot::Known(value)
@@ -232,6 +240,23 @@ impl Exchange {
                 found
             }
         }
+    }
+
+    /// Evaluates a variable, unless that would never end.
+    fn compute(&self, variable: &Variable, evaluate: &dyn Evaluate, out: &mut Vec<u8>) -> bool {
+        let depth = self.values.borrow().depth;
+        if depth == EVALUATIONS_MAX {
+            let name = &variable.name;
+            self.log(
+                Level::Error,
+                format_args!("cycle while evaluating variable \"{name}\""),
+            );
+            return false;
+        }
+        self.values.borrow_mut().depth = depth + 1;
+        let found = evaluate.evaluate(self, out);
+        self.values.borrow_mut().depth = depth;
+        found
     }
 
     /// Stores a value, as `set` does: through the setter of a variable that has one.
