@@ -12,14 +12,19 @@ mod cidr;
 pub mod empty_gif;
 pub mod files;
 pub mod folder;
+mod geo;
 mod headers;
+mod hostnames;
 pub mod index;
 pub mod limit_conn;
 pub mod limit_req;
+mod map;
 pub mod not_modified;
 pub mod random_index;
 pub mod range;
+mod referer;
 mod rewrite;
+mod split_clients;
 pub mod static_files;
 pub mod stub_status;
 pub mod try_files;
@@ -30,6 +35,10 @@ use turnpike_http::plan::Family;
 /// Every family, in the order in which they add to a location: handlers of a phase are asked in
 /// this order.
 pub const FAMILIES: &[&dyn Family] = &[
+    &map::Map,
+    &geo::Geo,
+    &split_clients::SplitClients,
+    &referer::Referer,
     &rewrite::Rewrite,
     &headers::Headers,
     &limit_req::LimitReq,

@@ -1,0 +1,38 @@
+//! `geo`: a variable whose value depends on an address.
+//!
+//! Addresses are looked up in networks (the longest prefix wins) or in ranges. nginx's binary
+//! bases are neither read nor written: texts are read as they are.
+
+mod address;
+mod handler;
+mod networks;
+mod plan;
+mod ranges;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::plan::{Builder, Family};
+
+/// The family.
+pub(crate) struct Geo;
+
+impl Family for Geo {
+    fn name(&self) -> &'static str {
+        "geo"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        rows::ROWS
+    }
+
+    fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+        for block in view.children("geo") {
+            if let Err(error) = plan::define(block, builder) {
+                builder.report(error);
+            }
+        }
+        Ok(())
+    }
+}

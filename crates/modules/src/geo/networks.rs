@@ -1,0 +1,62 @@
+//! Values by network: the longest prefix that fits wins.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use super::address::{Network, masked};
+
+/// A table of networks. A look-up asks once for each prefix length that occurs.
+#[derive(Default)]
+pub(super) struct Networks {
+    /// From the longest prefix to the shortest.
+    levels_v4: Vec<Level>,
+    levels_v6: Vec<Level>,
+}
+
+struct Level {
+    bits: u32,
+    values: HashMap<IpAddr, usize>,
+}
+
+impl Networks {
+    /// Adds a network; the value it had before is replaced.
+    pub(super) fn insert(&mut self, network: Network, value: usize) {
+        let levels = self.levels(network.first);
+        let at = levels.partition_point(|level| level.bits > network.bits);
+        if levels
+            .get(at)
+            .is_none_or(|level| level.bits != network.bits)
+        {
+            let values = HashMap::new();
+            let bits = network.bits;
+            levels.insert(at, Level { bits, values });
+        }
+        levels[at].values.insert(network.first, value);
+    }
+
+    /// Removes a network.
+    pub(super) fn remove(&mut self, network: Network) {
+        let levels = self.levels(network.first);
+        if let Some(level) = levels.iter_mut().find(|level| level.bits == network.bits) {
+            level.values.remove(&network.first);
+        }
+    }
+
+    pub(super) fn find(&self, address: IpAddr) -> Option<usize> {
+        let levels = match address {
+            IpAddr::V4(_) => &self.levels_v4,
+            IpAddr::V6(_) => &self.levels_v6,
+        };
+        levels
+            .iter()
+            .find_map(|level| level.values.get(&masked(address, level.bits)))
+            .copied()
+    }
+
+    fn levels(&mut self, address: IpAddr) -> &mut Vec<Level> {
+        match address {
+            IpAddr::V4(_) => &mut self.levels_v4,
+            IpAddr::V6(_) => &mut self.levels_v6,
+        }
+    }
+}

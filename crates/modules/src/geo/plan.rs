@@ -1,0 +1,168 @@
+//! What a `geo` block says.
+
+use std::collections::HashMap;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+use turnpike_conf::{ConfError, Directive, View};
+use turnpike_http::plan::Builder;
+use turnpike_http::variables::VariableId;
+
+use super::address::Network;
+use super::networks::Networks;
+use super::ranges::{self, Ranges, RangesDraft};
+
+/// A table, ready to be asked.
+pub(super) struct Geo {
+    /// The address that is looked up; `None` is the client's.
+    pub(super) address: Option<VariableId>,
+    pub(super) table: Table,
+    pub(super) values: Vec<Box<[u8]>>,
+    /// Who may tell the client's address in X-Forwarded-For.
+    pub(super) proxies: Vec<Network>,
+    pub(super) proxy_recursive: bool,
+}
+
+/// Where values are found, by index.
+pub(super) enum Table {
+    Networks(Networks),
+    Ranges(Ranges, Option<usize>),
+}
+
+/// A block while it is read.
+#[derive(Default)]
+struct Draft {
+    ranges: Option<RangesDraft>,
+    range_default: Option<usize>,
+    networks: Networks,
+    has_networks: bool,
+    values: Vec<Box<[u8]>>,
+    by_value: HashMap<Box<[u8]>, usize>,
+    proxies: Vec<Network>,
+    proxy_recursive: bool,
+    volatile: bool,
+}
+
+/// Reads a block and defines its variable.
+pub(super) fn define(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+    let place = |message: String| view.error(view.span(), message);
+    let variable = |index: usize| {
+        let written = view.argument(index);
+        written
+            .strip_prefix('$')
+            .filter(|name| !name.is_empty())
+            .ok_or_else(|| place(format!("invalid variable name \"{written}\"")))
+    };
+    let (address, name) = match view.arguments().len() {
+        1 => (None, variable(0)?),
+        _ => (
+            Some(builder.variables.reference(variable(0)?)),
+            variable(1)?,
+        ),
+    };
+    let mut draft = Draft::default();
+    for line in view.data() {
+        if let Err(message) = draft.line(line) {
+            builder.report(view.error(line.span, message));
+        }
+    }
+    let table = match draft.ranges {
+        Some(ranges) => Table::Ranges(ranges.finish(), draft.range_default),
+        None => Table::Networks(draft.networks),
+    };
+    let geo = Geo {
+        address,
+        table,
+        values: draft.values,
+        proxies: draft.proxies,
+        proxy_recursive: draft.proxy_recursive,
+    };
+    builder
+        .variables
+        .define_computed(name, Arc::new(geo), draft.volatile)
+        .map_err(place)?;
+    Ok(())
+}
+
+impl Draft {
+    fn line(&mut self, line: &Directive) -> Result<(), String> {
+        let first = line.name.text.as_str();
+        match (first, line.arguments.as_slice()) {
+            ("ranges", []) if self.has_networks => Err("the \"ranges\" directive must be the \
+                 first directive inside \"geo\" block"
+                .to_owned()),
+            ("ranges", []) => {
+                self.ranges.get_or_insert_default();
+                Ok(())
+            }
+            ("proxy_recursive", []) => {
+                self.proxy_recursive = true;
+                Ok(())
+            }
+            ("volatile", []) => {
+                self.volatile = true;
+                Ok(())
+            }
+            ("proxy", [text]) => {
+                self.proxies.push(network(&text.text)?);
+                Ok(())
+            }
+            (_, [second]) if self.ranges.is_some() => self.range(first, &second.text),
+            (_, [second]) => self.network(first, &second.text),
+            _ => Err("invalid number of the geo parameters".to_owned()),
+        }
+    }
+
+    fn range(&mut self, first: &str, second: &str) -> Result<(), String> {
+        if first == "default" {
+            self.range_default = Some(self.value(second));
+            return Ok(());
+        }
+        let text = if first == "delete" { second } else { first };
+        let (start, end) =
+            ranges::parse(text).ok_or_else(|| format!("invalid range \"{text}\""))?;
+        let value = self.value(second);
+        let Some(ranges) = &mut self.ranges else {
+            return Ok(());
+        };
+        if first == "delete" {
+            ranges.remove(start, end);
+            return Ok(());
+        }
+        ranges
+            .insert(start, end, value)
+            .map_err(|other| format!("range \"{text}\" overlaps \"{other}\""))
+    }
+
+    fn network(&mut self, first: &str, second: &str) -> Result<(), String> {
+        self.has_networks = true;
+        match first {
+            "default" => {
+                let value = self.value(second);
+                for first in [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()] {
+                    self.networks.insert(Network { first, bits: 0 }, value);
+                }
+            }
+            "delete" => self.networks.remove(network(second)?),
+            text => {
+                let network = network(text)?;
+                let value = self.value(second);
+                self.networks.insert(network, value);
+            }
+        }
+        Ok(())
+    }
+
+    /// Index of a value; equal ones are kept once.
+    fn value(&mut self, text: &str) -> usize {
+        let bytes = turnpike_conf::bytes_of(text).into_boxed_slice();
+        *self.by_value.entry(bytes.clone()).or_insert_with(|| {
+            self.values.push(bytes);
+            self.values.len() - 1
+        })
+    }
+}
+
+fn network(text: &str) -> Result<Network, String> {
+    Network::parse(text).ok_or_else(|| format!("invalid network \"{text}\""))
+}

@@ -1,0 +1,16 @@
+//! The row of the geo family.
+
+use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
+
+/// The family's directive.
+pub(super) const ROWS: &[Row] = &[Row {
+    name: "geo",
+    contexts: &[Context::Http],
+    arguments: Arguments::between(1, 2),
+    value: Value::Entries,
+    repeat: Repeat::Many,
+    merge: Merge::Own,
+    syntax: "[$address] $variable { ... }",
+    default: "",
+    summary: "Makes a variable whose value depends on the client's address, or on another.",
+}];

@@ -1,0 +1,38 @@
+//! Asking a map.
+
+use turnpike_http::exchange::Exchange;
+use turnpike_http::variables::Evaluate;
+
+use super::plan::Table;
+
+impl Evaluate for Table {
+    fn evaluate(&self, exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+        let mut key = self.key.value(exchange);
+        if self.hostnames && key.last() == Some(&b'.') {
+            key.pop();
+        }
+        if let Some(value) = self.find(exchange, &key).or(self.default) {
+            self.values[value].evaluate(exchange, out);
+        }
+        true
+    }
+}
+
+impl Table {
+    fn find(&self, exchange: &Exchange, key: &[u8]) -> Option<usize> {
+        let name = match key.iter().any(u8::is_ascii_uppercase) {
+            true => self.names.find(&key.to_ascii_lowercase()),
+            false => self.names.find(key),
+        };
+        if let Some(value) = name {
+            return Some(*value);
+        }
+        if key.is_empty() {
+            return None;
+        }
+        self.patterns
+            .iter()
+            .find(|(pattern, _)| pattern.matches(exchange, key))
+            .map(|(_, value)| *value)
+    }
+}

@@ -1,0 +1,33 @@
+//! `map`: a variable whose value depends on another text.
+//!
+//! The value is found when the variable is asked for and kept with the request, unless the block
+//! says `volatile`. The family changes nothing in a request but the groups of a pattern it tries.
+
+mod handler;
+mod plan;
+mod rows;
+
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::plan::{Builder, Family};
+
+/// The family.
+pub(crate) struct Map;
+
+impl Family for Map {
+    fn name(&self) -> &'static str {
+        "map"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        rows::ROWS
+    }
+
+    fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+        for block in view.children("map") {
+            if let Err(error) = plan::define(block, builder) {
+                builder.report(error);
+            }
+        }
+        Ok(())
+    }
+}

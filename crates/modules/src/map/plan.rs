@@ -1,0 +1,99 @@
+//! What a `map` block says.
+
+use std::sync::Arc;
+
+use turnpike_conf::{ConfError, Directive, View, bytes_of};
+use turnpike_http::plan::{Builder, Pattern};
+use turnpike_http::variables::Template;
+
+use crate::hostnames::{Hostnames, Refusal};
+
+/// A map, ready to be asked.
+pub(super) struct Table {
+    pub(super) key: Template,
+    pub(super) names: Hostnames<usize>,
+    pub(super) patterns: Vec<(Pattern, usize)>,
+    pub(super) values: Vec<Template>,
+    /// Index of the value that holds where nothing else does.
+    pub(super) default: Option<usize>,
+    /// Whether a dot at the key's end is left out.
+    pub(super) hostnames: bool,
+}
+
+/// Reads a block and defines its variable.
+pub(super) fn define(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+    let place = |message: String| view.error(view.span(), message);
+    let key = bytes_of(view.argument(0));
+    let key = Template::compile(&key, &mut builder.variables).map_err(place)?;
+    let written = view.argument(1);
+    let name = written
+        .strip_prefix('$')
+        .filter(|name| !name.is_empty())
+        .ok_or_else(|| place(format!("invalid variable name \"{written}\"")))?;
+    let mut table = Table {
+        key,
+        names: Hostnames::default(),
+        patterns: Vec::new(),
+        values: Vec::new(),
+        default: None,
+        hostnames: false,
+    };
+    let mut volatile = false;
+    for line in view.data() {
+        let done = match (line.name.text.as_str(), line.arguments.as_slice()) {
+            ("hostnames", []) => {
+                table.hostnames = true;
+                Ok(())
+            }
+            ("volatile", []) => {
+                volatile = true;
+                Ok(())
+            }
+            (_, [_]) => table.add(line, builder),
+            _ => Err("invalid number of the map parameters".to_owned()),
+        };
+        if let Err(message) = done {
+            builder.report(view.error(line.span, message));
+        }
+    }
+    builder
+        .variables
+        .define_computed(name, Arc::new(table), volatile)
+        .map_err(place)?;
+    Ok(())
+}
+
+impl Table {
+    fn add(&mut self, line: &Directive, builder: &mut Builder<'_>) -> Result<(), String> {
+        let value = &line.arguments[0];
+        let value = Template::compile(&value.bytes(), &mut builder.variables)?;
+        self.values.push(value);
+        let value = self.values.len() - 1;
+        let key = line.name.text.as_str();
+        if key == "default" {
+            return match self.default.replace(value) {
+                None => Ok(()),
+                Some(_) => Err("duplicate default map parameter".to_owned()),
+            };
+        }
+        if let Some(pattern) = key.strip_prefix('~') {
+            let (caseless, pattern) = match pattern.strip_prefix('*') {
+                Some(pattern) => (true, pattern),
+                None => (false, pattern),
+            };
+            let pattern = Pattern::compile(pattern, caseless, &mut builder.variables)?;
+            self.patterns.push((pattern, value));
+            return Ok(());
+        }
+        let key = bytes_of(key.strip_prefix('\\').unwrap_or(key));
+        let added = match self.hostnames {
+            true => self.names.add(&key, value),
+            false => self.names.add_exact(&key, value),
+        };
+        let key = String::from_utf8_lossy(&key);
+        added.map_err(|refusal| match refusal {
+            Refusal::Invalid => format!("invalid hostname or wildcard \"{key}\""),
+            Refusal::Conflict => format!("conflicting parameter \"{key}\""),
+        })
+    }
+}

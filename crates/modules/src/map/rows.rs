@@ -1,0 +1,43 @@
+//! Rows of the map family.
+
+use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
+
+const HTTP: &[Context] = &[Context::Http];
+
+const SIZE: Row = Row {
+    name: "",
+    contexts: HTTP,
+    arguments: Arguments::exactly(1),
+    value: Value::Number,
+    repeat: Repeat::Once,
+    merge: Merge::Own,
+    syntax: "size",
+    default: "",
+    summary: "",
+};
+
+/// The family's directives.
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        name: "map",
+        arguments: Arguments::exactly(2),
+        value: Value::Entries,
+        repeat: Repeat::Many,
+        syntax: "string $variable { ... }",
+        summary: "Makes a variable whose value depends on a text: by name, by host name with \
+            wildcards, or by regular expression.",
+        ..SIZE
+    },
+    Row {
+        name: "map_hash_max_size",
+        default: "2048",
+        summary: "Limit of nginx's table. The table here needs none: accepted, without effect.",
+        ..SIZE
+    },
+    Row {
+        name: "map_hash_bucket_size",
+        default: "64",
+        summary: "Bucket of nginx's table. The table here needs none: accepted, without effect.",
+        ..SIZE
+    },
+];

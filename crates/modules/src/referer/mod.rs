@@ -1,0 +1,50 @@
+//! `valid_referers`: whether the page that led to a request is a welcome one.
+//!
+//! The family only defines `$invalid_referer`; what follows from it is the configuration's.
+
+mod handler;
+mod plan;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+
+use plan::{ByLocation, Referers};
+
+/// The family.
+pub(crate) struct Referer;
+
+impl Family for Referer {
+    fn name(&self) -> &'static str {
+        "referer"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        rows::ROWS
+    }
+
+    fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+        let evaluate = Arc::new(builder.store::<ByLocation>().clone());
+        builder
+            .variables
+            .define_computed("invalid_referer", evaluate, false)
+            .map_err(|message| view.error(view.span(), message))?;
+        Ok(())
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        if let Some(referers) = Referers::read(view)? {
+            builder.store::<ByLocation>().insert(draft.index, referers);
+        }
+        Ok(())
+    }
+}

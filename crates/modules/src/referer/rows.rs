@@ -1,0 +1,40 @@
+//! Rows of the referer family.
+
+use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
+
+const PLAIN: Row = Row {
+    name: "",
+    contexts: &[Context::Server, Context::Location],
+    arguments: Arguments::exactly(1),
+    value: Value::Number,
+    repeat: Repeat::Once,
+    merge: Merge::Nearest,
+    syntax: "size",
+    default: "",
+    summary: "",
+};
+
+/// The family's directives.
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        name: "valid_referers",
+        arguments: Arguments::at_least(1),
+        value: Value::Custom,
+        repeat: Repeat::Many,
+        syntax: "none | blocked | server_names | name[/path] | ~regex ...",
+        summary: "Pages that may lead to a request; `$invalid_referer` is 1 for all others.",
+        ..PLAIN
+    },
+    Row {
+        name: "referer_hash_max_size",
+        default: "2048",
+        summary: "Limit of nginx's table. The table here needs none: accepted, without effect.",
+        ..PLAIN
+    },
+    Row {
+        name: "referer_hash_bucket_size",
+        default: "64",
+        summary: "Bucket of nginx's table. The table here needs none: accepted, without effect.",
+        ..PLAIN
+    },
+];

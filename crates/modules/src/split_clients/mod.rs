@@ -1,0 +1,34 @@
+//! `split_clients`: a variable that splits clients into parts of given sizes.
+//!
+//! Which part a text falls into depends on its hash alone, so a client stays where it is.
+
+mod handler;
+mod plan;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::plan::{Builder, Family};
+
+/// The family.
+pub(crate) struct SplitClients;
+
+impl Family for SplitClients {
+    fn name(&self) -> &'static str {
+        "split_clients"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        rows::ROWS
+    }
+
+    fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+        for block in view.children("split_clients") {
+            if let Err(error) = plan::define(block, builder) {
+                builder.report(error);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,16 @@
+//! The row of the split_clients family.
+
+use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
+
+/// The family's directive.
+pub(super) const ROWS: &[Row] = &[Row {
+    name: "split_clients",
+    contexts: &[Context::Http],
+    arguments: Arguments::exactly(2),
+    value: Value::Entries,
+    repeat: Repeat::Many,
+    merge: Merge::Own,
+    syntax: "string $variable { ... }",
+    default: "",
+    summary: "Makes a variable whose value depends on the hash of a text, by percentages.",
+}];
