@@ -13,6 +13,7 @@ mod connection;
 mod environment;
 mod histogram;
 mod http1;
+mod live;
 mod merge;
 mod mix;
 mod options;

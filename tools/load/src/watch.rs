@@ -9,6 +9,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
+use crate::live::Live;
 use crate::plan::Plan;
 use crate::run::{Verdict, Watch};
 use crate::units::format_metric;
@@ -17,9 +18,16 @@ use crate::worker::Progress;
 /// The main thread's watch from the command line.
 pub(crate) struct Console {
     signals: Option<SignalFd>,
-    bar: Option<ProgressBar>,
-    /// What the bar counts towards: nanoseconds, or requests.
+    view: View,
     planned: Option<Duration>,
+    requests: Option<u64>,
+}
+
+/// What is shown.
+enum View {
+    Nothing,
+    Bar(ProgressBar),
+    Live(Box<Live>),
 }
 
 impl Console {
@@ -35,19 +43,31 @@ impl Console {
             .and_then(|()| SignalFd::with_flags(&set, flags))
             .ok();
         let planned = plan.duration.map(|duration| duration + plan.warmup);
-        let shown = !quiet && std::io::stderr().is_terminal();
         Console {
             signals,
-            bar: shown.then(|| bar(plan, planned)),
+            view: view(plan, quiet),
             planned,
+            requests: plan.requests,
         }
     }
 
-    /// Takes the bar away.
-    pub(crate) fn clear(&self) {
-        if let Some(bar) = &self.bar {
+    /// Gives the terminal back.
+    pub(crate) fn clear(&mut self) {
+        if let View::Bar(bar) = &self.view {
             bar.finish_and_clear();
         }
+        self.view = View::Nothing;
+    }
+
+    /// How much of the run is done, 0.0 to 1.0: by time or by requests, whichever is further.
+    fn share(&self, elapsed: Duration, issued: u64) -> f64 {
+        let time = self.planned.map_or(0.0, |planned| {
+            elapsed.as_secs_f64() / planned.as_secs_f64().max(1e-9)
+        });
+        let requests = self
+            .requests
+            .map_or(0.0, |all| issued as f64 / all.max(1) as f64);
+        time.max(requests).min(1.0)
     }
 
     fn is_interrupted(&self, interval: Duration) -> bool {
@@ -66,19 +86,21 @@ impl Console {
 
 impl Watch for Console {
     fn look(&mut self, interval: Duration, elapsed: Duration, progress: &[Progress]) -> Verdict {
-        if let Some(bar) = &self.bar {
-            let issued: u64 = progress.iter().map(|thread| thread.issued).sum();
-            let completed: u64 = progress.iter().map(|thread| thread.completed).sum();
-            let errors: u64 = progress.iter().map(|thread| thread.errors.total()).sum();
-            bar.set_position(match self.planned {
-                Some(_) => u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
-                None => issued,
-            });
-            let rate = completed as f64 / elapsed.as_secs_f64().max(1e-3);
-            bar.set_message(format!(
-                "{} requests/s, {errors} errors",
-                format_metric(rate)
-            ));
+        let issued: u64 = progress.iter().map(|thread| thread.issued).sum();
+        let share = self.share(elapsed, issued);
+        match &mut self.view {
+            View::Nothing => {}
+            View::Live(live) => live.draw(elapsed, share, progress),
+            View::Bar(bar) => {
+                let completed: u64 = progress.iter().map(|thread| thread.completed).sum();
+                let errors: u64 = progress.iter().map(|thread| thread.errors.total()).sum();
+                bar.set_position((share * BAR_STEPS as f64) as u64);
+                let rate = completed as f64 / elapsed.as_secs_f64().max(1e-3);
+                bar.set_message(format!(
+                    "{} requests/s, {errors} errors",
+                    format_metric(rate)
+                ));
+            }
         }
         if self.is_interrupted(interval) {
             Verdict::BreakOff
@@ -88,14 +110,34 @@ impl Watch for Console {
     }
 }
 
-fn bar(plan: &Plan, planned: Option<Duration>) -> ProgressBar {
-    let length = match planned {
-        Some(duration) => u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
-        None => plan.requests.unwrap_or(0),
-    };
-    let bar = ProgressBar::new(length);
+/// Positions of the bar.
+const BAR_STEPS: u64 = 1000;
+
+/// A view for a terminal, and none for anything else.
+fn view(plan: &Plan, quiet: bool) -> View {
+    if !std::io::stderr().is_terminal() {
+        return View::Nothing;
+    }
+    if plan.live {
+        let place = plan
+            .targets
+            .endpoints
+            .first()
+            .map_or("", |endpoint| endpoint.label.as_str());
+        let title = format!(
+            "turnpike load @ {place}: {} threads, {} connections",
+            plan.threads, plan.connections
+        );
+        if let Ok(live) = Live::new(title) {
+            return View::Live(Box::new(live));
+        }
+    }
+    if quiet {
+        return View::Nothing;
+    }
+    let bar = ProgressBar::new(BAR_STEPS);
     if let Ok(style) = ProgressStyle::with_template("{bar:40} {percent:>3}% {eta} left, {msg}") {
         bar.set_style(style);
     }
-    bar
+    View::Bar(bar)
 }
