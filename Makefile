@@ -2,7 +2,7 @@
 # The chores themselves are written in Rust and live in xtask/.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test format lint tidy deny unit docs fuzz bench setup clean
+.PHONY: help run build test format lint tidy deny unit foreign docs fuzz bench setup clean
 MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
@@ -19,7 +19,7 @@ run: ## Install what the build needs, build, serve http://127.0.0.1:8080
 build: ## Build the server, optimised
 	$(CARGO) build --release --locked --package turnpike-server
 
-test: setup format lint tidy deny unit docs fuzz ## Every check that CI runs, the same way
+test: setup format lint tidy deny unit foreign docs fuzz ## Every check that CI runs, the same way
 
 setup: ## Install the Debian packages that the tests need
 	$(XTASK) setup build test
@@ -36,8 +36,12 @@ tidy: ## House rules: import table, ceilings, unsafe, dead files
 deny: ## Licences and sources of every dependency
 	$(XTASK) deny
 
-unit: ## Unit, integration and foreign-client tests
+unit: ## Unit and integration tests
 	$(CARGO) test --workspace --locked
+
+foreign: ## wrk and ab against the published configurations, and through reloads
+	$(XTASK) studies --debug --seconds 2
+	$(XTASK) reload-torture --debug --reloads 20 --without-nginx
 
 docs: ## Generated documentation is current
 	$(XTASK) docs --check

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use turnpike_testkit::{Builder, Folder, Server};
 
+use crate::options::Options;
 use crate::setup::find_program;
 use crate::workspace::{self, must};
 
@@ -24,13 +25,14 @@ pub(crate) struct Contender {
 }
 
 impl Contender {
-    /// Ours, built as it is released, or the program given.
+    /// Ours: the program given with `--server`, the debug build with `--debug`, else as released.
     ///
     /// # Errors
     /// It cannot be built.
-    pub(crate) fn ours(program: Option<&str>) -> Result<Contender, String> {
-        let program = match program {
+    pub(crate) fn ours(options: &Options) -> Result<Contender, String> {
+        let program = match options.text("--server") {
             Some(path) => PathBuf::from(path),
+            None if options.has("--debug") => built_for_debugging()?,
             None => built(&[], "turnpike")?,
         };
         Ok(Contender {
@@ -154,6 +156,18 @@ fn built(options: &[&str], name: &str) -> Result<PathBuf, String> {
         .and_then(|()| std::fs::copy(source, &kept))
         .map_err(|error| format!("{}: {error}", kept.display()))?;
     Ok(kept)
+}
+
+/// The binary that the tests run, where correctness is asked for and speed is not.
+fn built_for_debugging() -> Result<PathBuf, String> {
+    must(workspace::cargo().args([
+        "build",
+        "--quiet",
+        "--locked",
+        "--package",
+        "turnpike-server",
+    ]))?;
+    Ok(workspace::target().join("debug/turnpike"))
 }
 
 /// A configuration of `studies/conf`, as it stands there.

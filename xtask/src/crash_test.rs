@@ -51,9 +51,13 @@ struct Transaction {
 
 /// Kills, counts and compares.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
-    let options = Options::parse(arguments, &["--kills", "--server"], &["--without-nginx"])?;
+    let options = Options::parse(
+        arguments,
+        &["--kills", "--server"],
+        &["--debug", "--without-nginx"],
+    )?;
     let kills = options.number("--kills", KILLS)?;
-    let mut contenders = vec![Contender::ours(options.text("--server"))?];
+    let mut contenders = vec![Contender::ours(&options)?];
     if !options.has("--without-nginx") {
         contenders.push(Contender::nginx()?);
     }

@@ -69,19 +69,19 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "studies",
-        arguments: "[--seconds N] [--only NAME] [--server PATH | --nginx]",
+        arguments: "[--seconds N] [--only NAME] [--server PATH | --debug | --nginx]",
         summary: "hold the published configurations under wrk and ab",
         run: studies::run,
     },
     Chore {
         name: "reload-torture",
-        arguments: "[--reloads N] [--server PATH] [--without-nginx]",
+        arguments: "[--reloads N] [--server PATH | --debug] [--without-nginx]",
         summary: "reload under load, count failed requests, nginx beside",
         run: reload_torture::run,
     },
     Chore {
         name: "crash-test",
-        arguments: "[--kills N] [--server PATH] [--without-nginx]",
+        arguments: "[--kills N] [--server PATH | --debug] [--without-nginx]",
         summary: "kill the serving process under load, nginx beside",
         run: crash_test::run,
     },
@@ -111,6 +111,6 @@ fn print_chores() {
     println!("cargo xtask CHORE, where CHORE is one of");
     for chore in CHORES {
         let call = format!("{} {}", chore.name, chore.arguments);
-        println!("  {call:<66} {}", chore.summary);
+        println!("  {call:<70} {}", chore.summary);
     }
 }

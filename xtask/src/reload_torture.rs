@@ -18,15 +18,21 @@ const EVERY: Duration = Duration::from_millis(100);
 const MARGIN_SECONDS: u64 = 1;
 /// Connections of the client.
 const CONNECTIONS: &str = "64";
+/// When wrk counts an answer as late: a busy machine is not a lost request.
+const PATIENCE_SECONDS: &str = "10";
 /// The header by which a response tells which configuration it was answered under.
 const GENERATION: &str = "X-Generation";
 
 /// Runs both kinds of load against both servers.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
-    let options = Options::parse(arguments, &["--reloads", "--server"], &["--without-nginx"])?;
+    let options = Options::parse(
+        arguments,
+        &["--reloads", "--server"],
+        &["--debug", "--without-nginx"],
+    )?;
     let reloads = options.number("--reloads", RELOADS)?;
     machine::raise_file_limit();
-    let mut contenders = vec![Contender::ours(options.text("--server"))?];
+    let mut contenders = vec![Contender::ours(&options)?];
     if !options.has("--without-nginx") {
         contenders.push(Contender::nginx()?);
     }
@@ -84,6 +90,7 @@ fn torture(contender: &Contender, mode: &str, reloads: u32) -> Result<(Load, u32
     let load = std::thread::scope(|scope| {
         let client = scope.spawn(|| {
             let mut arguments = vec!["-t", "1", "-c", CONNECTIONS, "-d", &seconds];
+            arguments.extend(["--timeout", PATIENCE_SECONDS]);
             if mode != "keep-alive" {
                 arguments.extend(["-H", "Connection: close"]);
             }

@@ -23,14 +23,14 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     let options = Options::parse(
         arguments,
         &["--seconds", "--only", "--server"],
-        &["--nginx"],
+        &["--debug", "--nginx"],
     )?;
     let seconds = options.number("--seconds", SECONDS)?;
     let only = options.text("--only").unwrap_or_default();
     machine::raise_file_limit();
     let server = match options.has("--nginx") {
         true => Contender::nginx()?,
-        false => Contender::ours(options.text("--server"))?,
+        false => Contender::ours(&options)?,
     };
     let mut failures = 0;
     println!(

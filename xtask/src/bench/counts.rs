@@ -13,9 +13,12 @@ const CLIENTS: u64 = 8;
 /// Requests before anything is counted: caches are filled and lazy set-up is done.
 const WARM_UP_REQUESTS: u64 = 200;
 
-/// System calls that wait for events: one serves as many transactions as are ready, so their
-/// share depends on the load and is told apart.
-const WAITING: [&str; 3] = ["epoll_wait", "epoll_pwait", "epoll_pwait2"];
+/// An accept4 that found nobody: it ends a turn of the loop.
+const ACCEPTED_NOBODY: &str = "accept4, nobody there";
+
+/// System calls of a turn of the loop, not of a transaction: one serves as many transactions as
+/// are ready, so their share depends on the load and is told apart.
+const WAITING: [&str; 4] = ["epoll_wait", "epoll_pwait", "epoll_pwait2", ACCEPTED_NOBODY];
 
 /// System calls of one server in one mode.
 #[derive(Debug, Clone)]
@@ -169,7 +172,7 @@ impl Tracer {
         let pid = serving_pid(server)?;
         let report = server.folder().join("strace.txt");
         let child = Command::new("strace")
-            .args(["-f", "-c", "-U", "calls,name", "-o"])
+            .args(["-f", "-c", "-U", "calls,errors,name", "-o"])
             .arg(&report)
             .args(["-p", &pid.to_string()])
             .stdin(Stdio::null())
@@ -190,11 +193,7 @@ impl Tracer {
             .map_err(|error| format!("strace: {error}"))?;
         let text = std::fs::read_to_string(&self.report);
         let text = text.map_err(|error| format!("strace left no report: {error}"))?;
-        Ok(text
-            .lines()
-            .filter_map(row)
-            .filter(|(name, _)| name != "total")
-            .collect())
+        Ok(counts(&text))
     }
 }
 
@@ -205,12 +204,29 @@ impl Drop for Tracer {
     }
 }
 
-/// A row of strace's table: `  2000 accept4`.
-fn row(line: &str) -> Option<(String, u64)> {
-    let mut words = line.split_whitespace();
-    let calls = words.next()?.parse().ok()?;
-    let name = words.next()?;
-    words.next().is_none().then(|| (name.to_owned(), calls))
+/// Calls by name from strace's table: rows of calls, errors where there are any, name.
+fn counts(table: &str) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    for line in table.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (calls, errors, name) = match words[..] {
+            [calls, name] => (calls, "0", name),
+            [calls, errors, name] => (calls, errors, name),
+            _ => continue,
+        };
+        let (Ok(calls), Ok(errors)) = (calls.parse::<u64>(), errors.parse::<u64>()) else {
+            continue;
+        };
+        match name {
+            "total" => {}
+            "accept4" => {
+                counts.insert(name.to_owned(), calls.saturating_sub(errors));
+                counts.insert(ACCEPTED_NOBODY.to_owned(), errors);
+            }
+            name => drop(counts.insert(name.to_owned(), calls)),
+        }
+    }
+    counts
 }
 
 /// Whether every thread of a process has a tracer.

@@ -89,10 +89,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         configuration: contender::pinned(server_cpu)?,
     };
     machine::raise_file_limit();
-    let contenders = [
-        Contender::ours(options.text("--server"))?,
-        Contender::nginx()?,
-    ];
+    let contenders = [Contender::ours(&options)?, Contender::nginx()?];
     let mut progress = Progress::new(&plan);
     let calls = counts::system_calls(&plan, &contenders, &mut progress)?;
     let allocations = match options.text("--server") {

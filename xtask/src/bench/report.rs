@@ -21,6 +21,9 @@ const IDLE_BYTES_MAX: f64 = 4096.0;
 /// Allocations per request below this are the run's own (a timer, a log line), not the path's.
 const ALLOCATIONS_NOISE: f64 = 0.001;
 
+/// A core that is busy for more than this many times the serving process's time does other work.
+const CORE_SHARE_MAX: f64 = 1.3;
+
 /// Between these lines the README's table is rewritten.
 const MARKERS: (&str, &str) = ("<!-- bench:begin -->", "<!-- bench:end -->");
 
@@ -130,6 +133,18 @@ impl Results {
             for figure in FIGURES {
                 self.write_figure(&mut text, mode, figure);
             }
+        }
+        let shares = self
+            .samples
+            .iter()
+            .map(|sample| sample.core_us / sample.process_us);
+        let share = Spread::of(shares.collect()).median;
+        if share > CORE_SHARE_MAX {
+            let _ = writeln!(
+                text,
+                "\nOther work disturbed the server's core in this run (busy {share:.1} times \
+                 as long as the serving process ran): judge by the process's time."
+            );
         }
         text
     }
@@ -272,7 +287,8 @@ impl Results {
             "\nClient and server share the machine: absolute figures hold for it alone, ratios \
              carry over. A core's time is all that it was busy (/proc/stat), the kernel's part for \
              its connections included; the process's time is what its threads ran. Calls were \
-             counted by strace over {} transactions of ab, allocations by the server itself, \
+             counted by strace over {} transactions of ab (waits: one a turn of the loop, so are \
+             accepts that find nobody), allocations by the server itself, \
              memory as PSS from smaps_rollup before and after.\n\n\
              ## Configuration\n\n```nginx\n{}```\n",
             self.plan.transactions, self.plan.configuration,
