@@ -106,8 +106,7 @@ impl Site {
 
     /// Leads the master's standard error to its log.
     pub(super) fn lead_stderr(&self) {
-        let specs = &self.configuration.settings.error_logs;
-        error_output::lead_to_log(specs, &self.logs, &self.log);
+        error_output::lead_to_log(&self.configuration, &self.logs, &self.log);
     }
 
     /// A reopened file belongs to who writes it, as nginx has it.

@@ -231,7 +231,7 @@ impl Serving {
             privileges::settle(&settings.process, &log)?;
         }
         if self.signals.is_some() {
-            error_output::lead_to_log(&settings.error_logs, &logs, &log);
+            error_output::lead_to_log(&configuration, &logs, &log);
         }
         let shutdown_timeout = settings.shutdown_timeout_ms.map(Duration::from_millis);
         self.service.apply(Generation {
