@@ -11,10 +11,12 @@ use std::os::fd::RawFd;
 use std::rc::Rc;
 
 use turnpike_lane::gate::ListenAddress;
+use turnpike_lane::log::Level;
 use turnpike_lane::sys::socket::{self, PeerAddress};
 use turnpike_wire::h1::{Known, Method, RequestHead};
 
 use crate::body::RequestBody;
+use crate::connection::ProxyHeader;
 use crate::lane::{LanePlan, LaneShared};
 use crate::phase::Phase;
 use crate::plan::{Listen, ListenIndex, Location, LocationIndex, Server, ServerIndex};
@@ -25,6 +27,9 @@ use crate::variables::Values;
 /// Internal redirects that one request may take; nginx's number. More is a loop in the
 /// configuration, answered with 500.
 pub const INTERNAL_REDIRECTS_MAX: u8 = 10;
+
+/// Status that logs have where the client did not wait for its answer; nginx's own.
+const CLIENT_CLOSED_REQUEST: u16 = 499;
 
 /// What is known of the connection that a request came on.
 #[derive(Clone, Copy)]
@@ -49,6 +54,8 @@ pub struct Client {
 pub enum Action {
     /// Nothing was read yet.
     WaitingForRequest,
+    /// The PROXY protocol's header is read.
+    ReadingProxyHeader,
     /// The request line has not come whole.
     ReadingRequestLine,
     /// The header has not come whole.
@@ -149,6 +156,10 @@ pub struct Exchange {
     pub limit_conn_status: &'static str,
     /// Things that are dropped when the exchange ends, once it was logged.
     pub guards: Vec<Box<dyn Any>>,
+    /// Where the connection comes from, once [`Client::peer`] was replaced by whom it is for.
+    pub connection_peer: Option<PeerAddress>,
+    /// What the PROXY protocol's header of the connection said.
+    pub proxy_header: Option<Rc<ProxyHeader>>,
     /// Random identifier, made when first asked for (`$request_id`).
     pub request_id: Cell<Option<u128>>,
 }
@@ -197,6 +208,8 @@ impl Exchange {
             limit_req_status: "",
             limit_conn_status: "",
             guards: Vec::new(),
+            connection_peer: None,
+            proxy_header: None,
             request_id: Cell::new(None),
         }
     }
@@ -236,6 +249,9 @@ impl Exchange {
         self.limit_req_status = "";
         self.limit_conn_status = "";
         self.guards.clear();
+        if let Some(peer) = self.connection_peer.take() {
+            self.client.peer = peer;
+        }
         self.request_id.set(None);
     }
 
@@ -343,6 +359,21 @@ impl Exchange {
         (colon > 0).then(|| (decoded[..colon].to_vec(), decoded[colon + 1..].to_vec()))
     }
 
+    /// Takes this request as one of another client: the one that a trusted proxy names.
+    pub fn replace_peer(&mut self, peer: PeerAddress) {
+        self.connection_peer.get_or_insert(self.client.peer);
+        self.client.peer = peer;
+    }
+
+    /// Says that the client closed the connection before it was answered: 499.
+    pub(crate) fn client_went_away(&mut self) {
+        self.error_status = CLIENT_CLOSED_REQUEST;
+        self.log(
+            Level::Info,
+            format_args!("client prematurely closed connection"),
+        );
+    }
+
     /// Whether the request's method is HEAD or GET.
     pub fn is_get_or_head(&self) -> bool {
         matches!(self.head.method, Method::Get | Method::Head)
@@ -362,6 +393,7 @@ impl Action {
     pub fn text(self) -> &'static str {
         match self {
             Self::WaitingForRequest => "waiting for request",
+            Self::ReadingProxyHeader => "reading PROXY protocol",
             Self::ReadingRequestLine => "reading client request line",
             Self::ReadingHeaders => "reading client request headers",
             Self::ReadingBody => "reading client request body",

@@ -33,6 +33,8 @@ pub struct LaneShared {
     pub all_counters: Arc<AllCounters>,
     // Boxed, since exchanges go in and out as boxes: moving one would copy a kilobyte.
     #[allow(clippy::vec_box)]
+    /// Whether the lane finishes what was begun: answers say that the connection is closed.
+    pub ending: Cell<bool>,
     pool: RefCell<Vec<Box<Exchange>>>,
     random: Cell<u64>,
     /// The next connection number, and the end of the block it is from.
@@ -72,6 +74,7 @@ impl LaneShared {
             counters: all_counters.add_lane(),
             all_counters,
             clock,
+            ending: Cell::new(false),
             pool: RefCell::default(),
             random: Cell::new(seed | 1),
             serials: Cell::new((0, 0)),

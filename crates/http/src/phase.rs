@@ -101,12 +101,19 @@ impl Waiting for Delay {
     fn run<'a>(
         self: Box<Self>,
         exchange: &'a mut Exchange,
-        _stream: &'a mut Stream,
+        stream: &'a mut Stream,
     ) -> LocalFuture<'a, Verdict> {
         Box::pin(async move {
-            tokio::time::sleep(Duration::from_millis(self.delay_ms)).await;
-            exchange.lane.clock.update();
-            self.verdict
+            tokio::select! {
+                () = tokio::time::sleep(Duration::from_millis(self.delay_ms)) => {
+                    exchange.lane.clock.update();
+                    self.verdict
+                }
+                () = stream.closed_by_client() => {
+                    exchange.client_went_away();
+                    Verdict::Close
+                }
+            }
         })
     }
 }

@@ -90,6 +90,7 @@ impl Connections {
             now_ms + timeout_ms
         };
         self.ending = Ending::Draining { deadline_ms };
+        self.lane.ending.set(true);
         self.close_waiting(lot);
     }
 

@@ -55,6 +55,7 @@ pub(super) async fn drive(
         client,
         no_delay,
         plan,
+        proxy_header,
     } = connection;
     let mut stream = match Stream::new(socket) {
         Ok(stream) => stream,
@@ -75,6 +76,7 @@ pub(super) async fn drive(
         client,
         no_delay,
         plan,
+        proxy_header,
     };
     std::mem::forget(panicked);
     hand.give_back(kept.then_some(connection), Some(exchange));
@@ -181,7 +183,12 @@ async fn send_all(
                     0 => {
                         let pause_ms = rate.pause_ms(exchange.bytes_sent, elapsed_ms);
                         let pause = Duration::from_millis(pause_ms.max(RATE_PAUSE_MS_MIN));
-                        tokio::time::sleep(pause).await;
+                        tokio::select! {
+                            () = tokio::time::sleep(pause) => {}
+                            () = stream.closed_by_client() => {
+                                return Err(io::ErrorKind::ConnectionReset.into());
+                            }
+                        }
                         exchange.lane.clock.update();
                         continue;
                     }

@@ -18,6 +18,9 @@ pub(super) fn write(exchange: &mut Exchange) -> bool {
     if exchange.response.status < 300 && exchange.take_expect() {
         out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
     }
+    if exchange.lane.ending.get() {
+        exchange.keep_alive = false;
+    }
     let chunked = settle_framing(exchange);
     exchange.chunked = chunked;
     if exchange.head.version != Version::Http09 {

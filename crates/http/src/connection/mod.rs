@@ -18,6 +18,7 @@ mod commands;
 mod driven;
 mod head;
 mod parked;
+mod proxy;
 mod rate;
 mod request;
 mod serve;
@@ -38,6 +39,7 @@ use turnpike_lane::lot::{Lot, Mailbox, Residents};
 use turnpike_lane::sys::socket::PeerAddress;
 
 pub use commands::{Apply, Command};
+pub use proxy::ProxyHeader;
 pub use stream::Stream;
 
 use crate::exchange::{Client, Exchange};
@@ -57,6 +59,8 @@ struct Connection {
     no_delay: bool,
     /// The plan of its gate; replaced at the next request after a reload.
     plan: Rc<LanePlan>,
+    /// The PROXY protocol's header, once it was read.
+    proxy_header: Option<Rc<ProxyHeader>>,
 }
 
 /// A driven connection that has ended: what is left of it.
@@ -145,7 +149,9 @@ impl Connections {
     }
 
     fn exchange(&self, connection: &Connection) -> Box<Exchange> {
-        self.lane.exchange(&connection.plan, &connection.client)
+        let mut exchange = self.lane.exchange(&connection.plan, &connection.client);
+        exchange.proxy_header.clone_from(&connection.proxy_header);
+        exchange
     }
 }
 
@@ -181,6 +187,7 @@ impl Residents for Connections {
                 client,
                 no_delay: false,
                 plan,
+                proxy_header: None,
             },
         );
     }
@@ -217,7 +224,6 @@ impl Residents for Connections {
 
     fn tick(&mut self, lot: &mut Lot) {
         self.plan.tick(lot.clock.now_ms());
-        self.count_waiting();
     }
 
     fn commands(&mut self, lot: &mut Lot) {

@@ -10,6 +10,7 @@ use turnpike_lane::sys::socket_option;
 
 use super::serve::receive;
 use super::{Connection, Connections};
+use crate::counters::Counter;
 use crate::exchange::{Action, Exchange};
 use crate::lane::LanePlan;
 use crate::plan::ListenIndex;
@@ -92,6 +93,7 @@ impl Connections {
         if deadline_ms > 0 && earlier {
             lot.wheel.insert(token, deadline_ms);
         }
+        self.count_parked(&parked.waits_for);
         self.parked[token as usize] = Some(parked);
     }
 
@@ -140,6 +142,7 @@ impl Connections {
         else {
             return;
         };
+        self.count_unparked(&waits_for);
         let mut exchange = self.exchange(&connection);
         let mut started_ms = None;
         if let Await::Rest(half) = &waits_for {
@@ -162,6 +165,7 @@ impl Connections {
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.lane.recycle(exchange);
+                self.count_parked(&waits_for);
                 self.parked[token as usize] = Some(Parked {
                     connection,
                     waits_for,
@@ -223,6 +227,7 @@ impl Connections {
             waits_for,
             ..
         } = parked;
+        self.count_unparked(&waits_for);
         if let Await::Rest(half) = &waits_for {
             self.head_timed_out(&connection, half);
         }
@@ -268,6 +273,7 @@ impl Connections {
             );
             if idle && let Some(parked) = self.parked.try_remove(index).flatten() {
                 lot.wheel.remove(index as u32);
+                self.count_unparked(&parked.waits_for);
                 self.close(parked.connection);
                 closed += 1;
                 self.room_cursor = index + 1;
@@ -295,31 +301,26 @@ impl Connections {
         for index in waiting {
             if let Some(parked) = self.parked.try_remove(index).flatten() {
                 lot.wheel.remove(index as u32);
+                self.count_unparked(&parked.waits_for);
                 self.close(parked.connection);
             }
         }
     }
 
-    /// Counts for `stub_status`: connections that read a head, and idle ones.
-    pub(super) fn count_waiting(&self) {
-        let idle = self
-            .parked
-            .iter()
-            .filter(|(_, parked)| {
-                matches!(
-                    parked,
-                    Some(Parked {
-                        waits_for: Await::Idle { .. },
-                        ..
-                    })
-                )
-            })
-            .count();
-        self.lane.counters.waiting.set(idle as u64);
-        self.lane
-            .counters
-            .reading
-            .set((self.parked.len() - idle) as u64);
+    fn count_parked(&self, waits_for: &Await) {
+        self.parked_counter(waits_for).add();
+    }
+
+    fn count_unparked(&self, waits_for: &Await) {
+        self.parked_counter(waits_for).sub();
+    }
+
+    /// Counts for `stub_status`, as nginx has them: a connection reads once bytes have come.
+    fn parked_counter(&self, waits_for: &Await) -> &Counter {
+        match waits_for {
+            Await::Rest(_) => &self.lane.counters.reading,
+            Await::First | Await::Idle { .. } => &self.lane.counters.waiting,
+        }
     }
 
     /// Takes up the present plan at the start of a request, where the gate is still in it. A

@@ -10,6 +10,7 @@ use turnpike_lane::sys::{socket, socket_option};
 
 use super::driven::{self, Stage};
 use super::parked::Await;
+use super::proxy::{self, Introduced};
 use super::request::{self, Head};
 use super::transfer::{self, Sent, Transfer};
 use super::{Connection, Connections, Ending, head, log_send_error};
@@ -77,7 +78,22 @@ impl Connections {
             self.take_plan(&mut connection, &mut exchange);
             exchange.begin_request();
             exchange.started_ms = started_ms.take().unwrap_or(exchange.started_ms);
-            match self.one(&mut connection, &mut exchange) {
+            match proxy::read(&mut connection, &mut exchange) {
+                Introduced::Yes => {}
+                Introduced::NotYet => {
+                    self.wait_for_rest(lot, token, connection, exchange);
+                    return;
+                }
+                Introduced::Wrongly => {
+                    self.unpark(lot, token);
+                    self.lane.recycle(exchange);
+                    self.close(connection);
+                    return;
+                }
+            }
+            let served = self.one(&mut connection, &mut exchange);
+            self.lane.counters.writing.set(self.driven as u64);
+            match served {
                 None => {
                     self.wait_for_rest(lot, token, connection, exchange);
                     return;
@@ -132,6 +148,7 @@ impl Connections {
         connection.client.requests += 1;
         exchange.client.requests = connection.client.requests;
         self.lane.counters.requests.add();
+        self.lane.counters.writing.set(self.driven as u64 + 1);
         if self.ending != Ending::No {
             exchange.keep_alive = false;
         }

@@ -46,6 +46,18 @@ impl Stream {
         self.socket.into_inner()
     }
 
+    /// Ends when the client has closed its side. What it sends meanwhile is left unread, and hides
+    /// the closing: then this never ends.
+    pub(crate) async fn closed_by_client(&self) {
+        let closed = match self.socket.ready(Interest::READABLE).await {
+            Ok(ready) => ready.ready().is_read_closed(),
+            Err(_) => true,
+        };
+        if !closed {
+            std::future::pending::<()>().await;
+        }
+    }
+
     /// Waits until something can be read, then reads it behind what `buffer` holds. 0 is the end.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::io::Write;
 use turnpike_lane::sys::socket::PeerAddress;
 use turnpike_wire::h1::{Framing, Known};
 
-use super::VariableRow;
+use super::{VariableRow, proxy};
 use crate::exchange::Exchange;
 
 /// The core's variables.
@@ -78,6 +78,26 @@ pub const BUILTIN: &[VariableRow] = &[
         "`p` where the request was pipelined, else a dot.",
     ),
     changeable("query_string", query, set_query, "The same as `$args`."),
+    row(
+        "proxy_protocol_addr",
+        proxy::client_address,
+        "The client's address, as the PROXY protocol says.",
+    ),
+    row(
+        "proxy_protocol_port",
+        proxy::client_port,
+        "The client's port, as the PROXY protocol says.",
+    ),
+    row(
+        "proxy_protocol_server_addr",
+        proxy::server_address,
+        "The server's address, as the PROXY protocol says.",
+    ),
+    row(
+        "proxy_protocol_server_port",
+        proxy::server_port,
+        "The server's port, as the PROXY protocol says.",
+    ),
     row(
         "realpath_root",
         realpath_root,
@@ -386,8 +406,9 @@ fn remote_addr(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 
 fn remote_port(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
     match exchange.client.peer {
-        PeerAddress::Inet(address) => number(out, u64::from(address.port())),
-        PeerAddress::Unix => text(out, b""),
+        // A proxy may name an address without a port.
+        PeerAddress::Inet(address) if address.port() > 0 => number(out, u64::from(address.port())),
+        PeerAddress::Inet(_) | PeerAddress::Unix => text(out, b""),
     }
 }
 

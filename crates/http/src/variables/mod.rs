@@ -5,6 +5,7 @@
 //! (`set`, named groups) or asked to be computed once (`map`) are kept with the request.
 
 mod builtin;
+mod proxy;
 mod template;
 mod time;
 
@@ -62,6 +63,8 @@ enum Source {
     Argument(Box<[u8]>),
     /// `$cookie_NAME`.
     Cookie(Box<[u8]>),
+    /// `$proxy_protocol_tlv_NAME`.
+    ProxyAddition(Box<[u8]>),
     /// Only what was stored by `set` or by a named group.
     Stored,
     /// Computed, then kept with the request.
@@ -227,6 +230,7 @@ impl Exchange {
             Source::Argument(name) => builtin::argument(self, name, out),
             Source::Cookie(name) => builtin::cookie(self, name, out),
             Source::Volatile(evaluate) => self.compute(variable, &**evaluate, out),
+            Source::ProxyAddition(name) => proxy::addition(self, name, out),
             Source::Computed(evaluate) => {
                 let mut value = Vec::new();
                 let found = self.compute(variable, &**evaluate, &mut value);
@@ -325,6 +329,9 @@ fn prefixed(name: &str) -> Option<Source> {
     }
     if let Some(rest) = name.strip_prefix("arg_") {
         return Some(Source::Argument(boxed(rest)));
+    }
+    if let Some(rest) = name.strip_prefix("proxy_protocol_tlv_") {
+        return Some(Source::ProxyAddition(boxed(rest)));
     }
     name.strip_prefix("cookie_")
         .map(|rest| Source::Cookie(boxed(rest)))

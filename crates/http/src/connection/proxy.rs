@@ -1,0 +1,85 @@
+//! The PROXY protocol's header at the start of a connection.
+
+use std::rc::Rc;
+
+use turnpike_lane::log::Level;
+use turnpike_wire::proxy_protocol::{self, Addresses, Header};
+
+use super::Connection;
+use crate::exchange::{Action, Exchange};
+use crate::log::Quoted;
+
+/// What a header said.
+#[derive(Debug)]
+pub struct ProxyHeader {
+    /// Both ends of the proxied connection, where the sender knows them.
+    pub addresses: Option<Addresses>,
+    /// Client and server address as version 1 wrote them; empty in version 2.
+    pub texts: [Box<[u8]>; 2],
+    /// The additions of version 2.
+    pub tlvs: Box<[u8]>,
+}
+
+/// Whether a connection has said whom it is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Introduced {
+    /// It has, or need not.
+    Yes,
+    /// The header is not whole.
+    NotYet,
+    /// It cannot be read: the connection is to be closed.
+    Wrongly,
+}
+
+/// Reads the header where the gate wants one that has not come yet.
+pub(super) fn read(connection: &mut Connection, exchange: &mut Exchange) -> Introduced {
+    if connection.proxy_header.is_some() || !exchange.listen().proxy_protocol {
+        return Introduced::Yes;
+    }
+    let bytes = exchange.head_bytes();
+    match proxy_protocol::parse(bytes) {
+        Ok(None) => Introduced::NotYet,
+        Ok(Some(header)) => {
+            let header_len = header.len;
+            let header = Rc::new(ProxyHeader::new(&header, bytes));
+            connection.proxy_header = Some(Rc::clone(&header));
+            exchange.proxy_header = Some(header);
+            exchange.head_start += header_len;
+            Introduced::Yes
+        }
+        Err(error) => {
+            let root = exchange.plan.server(exchange.listen().default_server).root;
+            exchange.location = root;
+            exchange.action.set(Action::ReadingProxyHeader);
+            let (reason, quoted) = (error.reason(), Quoted(first_line(exchange.head_bytes())));
+            exchange.log(Level::Error, format_args!("{reason}: \"{quoted}\""));
+            Introduced::Wrongly
+        }
+    }
+}
+
+impl ProxyHeader {
+    fn new(header: &Header, bytes: &[u8]) -> ProxyHeader {
+        let text = |pick: fn(&Addresses) -> turnpike_wire::Span| {
+            header
+                .addresses
+                .as_ref()
+                .map_or_else(Box::default, |found| pick(found).of(bytes).into())
+        };
+        ProxyHeader {
+            addresses: header.addresses,
+            texts: [
+                text(|found| found.source_text),
+                text(|found| found.destination_text),
+            ],
+            tlvs: header.tlvs.of(bytes).into(),
+        }
+    }
+}
+
+/// What is shown of bytes that are no header: the first line, at most a version 1 header's length.
+fn first_line(bytes: &[u8]) -> &[u8] {
+    let shown = &bytes[..bytes.len().min(proxy_protocol::V1_BYTES_MAX)];
+    let end = shown.iter().position(|byte| matches!(byte, b'\r' | b'\n'));
+    &shown[..end.unwrap_or(shown.len())]
+}
