@@ -22,6 +22,7 @@ mod map;
 pub mod not_modified;
 pub mod random_index;
 pub mod range;
+pub mod realip;
 mod referer;
 mod rewrite;
 mod split_clients;
@@ -41,6 +42,7 @@ pub const FAMILIES: &[&dyn Family] = &[
     &referer::Referer,
     &rewrite::Rewrite,
     &headers::Headers,
+    &realip::RealIp,
     &limit_req::LimitReq,
     &limit_conn::LimitConn,
     &access::Access,

@@ -94,7 +94,7 @@ pub const MODULES: &[Module] = &[
     with("http_ssl_module", false),
     with("http_v2_module", false),
     with("http_v3_module", false),
-    with("http_realip_module", false),
+    with("http_realip_module", true),
     with("http_addition_module", false),
     with("http_xslt_module", false),
     with("http_image_filter_module", false),

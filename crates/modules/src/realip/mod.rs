@@ -1,0 +1,42 @@
+//! `set_real_ip_from`: the client's address out of what trusted proxies say.
+//!
+//! The address is replaced right after the head was read, so that everything later (limits, access
+//! rules, logs) sees the client. A location may have rules of its own, which are asked before the
+//! limits.
+
+mod forwarded;
+mod handler;
+mod plan;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+use turnpike_http::variables::VariableRow;
+
+/// The family.
+pub struct RealIp;
+
+impl Family for RealIp {
+    fn name(&self) -> &'static str {
+        "realip"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        rows::ROWS
+    }
+
+    fn variables(&self) -> &'static [VariableRow] {
+        handler::VARIABLES
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        _builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        plan::location(view, draft)
+    }
+}

@@ -1,0 +1,42 @@
+//! Rows of the client's real address.
+
+use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
+
+const PLAIN: Row = Row {
+    name: "",
+    contexts: &[Context::Http, Context::Server, Context::Location],
+    arguments: Arguments::exactly(1),
+    value: Value::Custom,
+    repeat: Repeat::Once,
+    merge: Merge::Nearest,
+    syntax: "",
+    default: "",
+    summary: "",
+};
+
+/// The directives.
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        name: "set_real_ip_from",
+        repeat: Repeat::Many,
+        syntax: "address | CIDR | hostname | unix:",
+        summary: "Trusts what proxies of this address or network say of their clients.",
+        ..PLAIN
+    },
+    Row {
+        name: "real_ip_header",
+        syntax: "field | X-Real-IP | X-Forwarded-For | proxy_protocol",
+        default: "X-Real-IP",
+        summary: "Names the request header field that holds the client's address.",
+        ..PLAIN
+    },
+    Row {
+        name: "real_ip_recursive",
+        value: Value::Flag,
+        syntax: "on | off",
+        default: "off",
+        summary: "Takes the last address in the field that is not a trusted proxy's, rather than \
+            the last one.",
+        ..PLAIN
+    },
+];
