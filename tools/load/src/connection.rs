@@ -84,6 +84,8 @@ pub(crate) struct Slot {
     pub(crate) failures: u8,
     /// Bytes of the request batch that are sent.
     written: u32,
+    /// Whether any byte of the batch's answers has come.
+    begun: bool,
     /// When the request was meant to start, and when the deadline is.
     pub(crate) intended_ns: u64,
     pub(crate) deadline_ns: u64,
@@ -108,6 +110,7 @@ impl Default for Slot {
             cursor: 0,
             failures: 0,
             written: 0,
+            begun: false,
             intended_ns: 0,
             deadline_ns: u64::MAX,
             connect_ns: 0,
@@ -154,6 +157,7 @@ impl Slot {
         self.connect_ns = now_ns;
         self.deadline_ns = now_ns + thread.timeout_ns;
         self.served = 0;
+        self.begun = false;
         let socket = match connect(thread, endpoint) {
             Ok(socket) => socket,
             Err(error) => return self.fail(connect_error(&error)),
@@ -202,7 +206,7 @@ impl Slot {
             State::Sending => {
                 let step = self.send(thread);
                 // A server may answer, or give up, before it has read all of a large body.
-                if step == Step::Wait && readable {
+                if step == Step::Wait && readable && self.is_busy() {
                     return self.receive(thread, flags.intersects(ended));
                 }
                 step
@@ -286,6 +290,7 @@ impl Slot {
         self.sent_ns = now_ns;
         self.deadline_ns = now_ns + thread.timeout_ns;
         self.written = 0;
+        self.begun = false;
         self.state = State::Sending;
         self.send(thread)
     }
@@ -401,14 +406,16 @@ impl Slot {
         if self.intended_ns >= thread.measure_from_ns {
             thread.tally.bytes += count as u64;
         }
-        if self.state != State::AwaitingBody {
-            self.state = State::AwaitingBody;
+        if !self.begun {
+            self.begun = true;
             if self.intended_ns >= thread.measure_from_ns {
-                thread
-                    .tally
-                    .first_byte
-                    .record(now_ns.saturating_sub(self.sent_ns));
+                let elapsed_ns = now_ns.saturating_sub(self.sent_ns);
+                thread.tally.first_byte.record(elapsed_ns);
             }
+        }
+        // An answer may begin before all of the request is sent, which then goes on.
+        if self.state == State::AwaitingHead {
+            self.state = State::AwaitingBody;
         }
         let plan = thread.plan;
         let expected = plan.expect_body.as_ref().map(|body| body.as_slice());
@@ -460,7 +467,9 @@ impl Slot {
             }
             return Step::Wait;
         }
-        if answer.close || self.left == 0 || ended {
+        // An answer to a request that is not sent whole: the rest would be taken for the next.
+        let cut_off = self.state == State::Sending;
+        if answer.close || self.left == 0 || ended || cut_off {
             return self.finish();
         }
         self.state = State::Kept;
@@ -474,7 +483,7 @@ impl Slot {
             let now_ns = thread.clock.now_ns();
             return self.answered(thread, answer, now_ns, true);
         }
-        let between = self.served > 0 && self.state != State::AwaitingBody;
+        let between = self.served > 0 && !self.begun;
         self.fail(if between {
             ErrorKind::ClosedIdle
         } else {
@@ -588,9 +597,9 @@ impl Slot {
         if error.kind() == io::ErrorKind::InvalidData {
             return ErrorKind::Tls;
         }
-        match self.state {
-            State::AwaitingBody => ErrorKind::ResetAnswering,
-            _ if self.served > 0 => ErrorKind::ResetIdle,
+        match self.served {
+            _ if self.begun => ErrorKind::ResetAnswering,
+            1.. => ErrorKind::ResetIdle,
             _ => ErrorKind::ResetInQueue,
         }
     }

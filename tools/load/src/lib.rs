@@ -68,7 +68,10 @@ pub fn main(arguments: &[OsString]) -> ExitCode {
         }
     };
     if options.version {
-        println!("turnpike load {} [epoll]", env!("CARGO_PKG_VERSION"));
+        say(&format!(
+            "turnpike load {} [epoll]\n",
+            env!("CARGO_PKG_VERSION")
+        ));
     }
     if options.urls.is_empty() && options.urls_from.is_none() && options.pages.is_none() {
         if !options.version {
@@ -89,8 +92,7 @@ pub fn main(arguments: &[OsString]) -> ExitCode {
 fn drive(plan: &Plan, options: &Options, arguments: &[OsString]) -> ExitCode {
     let to_stdout = !matches!(options.json, Some(None));
     if to_stdout {
-        print!("{}", text::head(plan, options));
-        let _ = std::io::stdout().flush();
+        say(&text::head(plan, options));
     }
     let mut console = Console::new(plan, options.quiet);
     let result = run::run(plan, &mut console);
@@ -104,7 +106,7 @@ fn drive(plan: &Plan, options: &Options, arguments: &[OsString]) -> ExitCode {
     };
     let limits = limits::find(&outcome, plan.pacing);
     if to_stdout {
-        print!("{}", text::body(plan, options, &outcome, &limits));
+        say(&text::body(plan, options, &outcome, &limits));
     }
     if let Err(error) = write_files(plan, options, arguments, &outcome, &limits) {
         eprintln!("{error}");
@@ -114,6 +116,13 @@ fn drive(plan: &Plan, options: &Options, arguments: &[OsString]) -> ExitCode {
         return ExitCode::from(EXIT_ERRORS);
     }
     ExitCode::SUCCESS
+}
+
+/// Writes to standard output; a reader that went away is no reason to break off.
+fn say(text: &str) {
+    let mut stdout = std::io::stdout();
+    let _ = stdout.write_all(text.as_bytes());
+    let _ = stdout.flush();
 }
 
 fn write_files(

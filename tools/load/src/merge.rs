@@ -47,7 +47,7 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
             }
         }
     }
-    print!("{}", table(&tagged));
+    crate::say(&table(&tagged));
     if let Some(path) = &options.output
         && let Err(error) = hdr::write(path, &tagged, SystemTime::now(), length)
     {

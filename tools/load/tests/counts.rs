@@ -115,3 +115,20 @@ fn large_bodies_are_counted_whole() {
     assert_eq!(status, 0, "{report:#}");
     assert_eq!(report["bytes_read"], 10 * ok(&body).len() as u64);
 }
+
+#[test]
+fn an_early_answer_ends_the_connection_and_not_the_run() {
+    let body = std::env::temp_dir().join(format!("turnpike-load-{}-body", std::process::id()));
+    std::fs::write(&body, "x".repeat(16 * 1024 * 1024)).unwrap();
+    let early = b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n".to_vec();
+    let peer = Peer::start(Script::AnswerEarly(early));
+    let line = format!(
+        "-t 1 -c 2 -n 8 -T 4s --expect-status 413 --body {}",
+        body.display()
+    );
+    let (report, status) = load_json(&format!("{line} {}", peer.url()));
+    assert_eq!(status, 0, "{report:#}");
+    assert_eq!(report["requests"]["answered"], 8, "{report:#}");
+    assert_eq!(peer.connections(), 8);
+    std::fs::remove_file(body).unwrap();
+}

@@ -24,6 +24,8 @@ pub(crate) enum Script {
     ResetWhenIdle,
     /// Resets without reading.
     ResetAtOnce,
+    /// Answers as soon as the head is there, and reads no body.
+    AnswerEarly(Vec<u8>),
     /// Never answers.
     Silence,
     /// Sends a head and then a body without end.
@@ -121,6 +123,12 @@ fn serve(mut stream: TcpStream, script: &Script, requests: &AtomicU64, started: 
             let _ = stream.write_all(&ok("x"));
             std::thread::sleep(Duration::from_millis(30));
             reset(stream);
+        }
+        Script::AnswerEarly(bytes) => {
+            Requests::default().next(&mut stream, requests);
+            let _ = stream.write_all(bytes);
+            // Whoever sends on will find nobody reading.
+            std::thread::sleep(Duration::from_secs(5));
         }
         Script::ResetAtOnce => reset(stream),
         Script::Silence => {
