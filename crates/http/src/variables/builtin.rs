@@ -312,7 +312,7 @@ fn content_length(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn content_type(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    optional(out, exchange.known_field(Known::ContentType))
+    joined(exchange, b"content_type", b", ", out)
 }
 
 fn document_root(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
@@ -657,15 +657,13 @@ pub(super) fn cookie(exchange: &Exchange, name: &[u8], out: &mut Vec<u8>) -> boo
         .iter()
         .filter(|field| field.known == Known::Cookie);
     let found = fields.map(|field| field.value.of(bytes)).find_map(|value| {
-        value
-            .split(|byte| *byte == b';' || *byte == b',')
-            .find_map(|pair| {
-                let pair = pair.trim_ascii_start();
-                let equals = memchr::memchr(b'=', pair)?;
-                let own = pair[..equals].trim_ascii_end();
-                own.eq_ignore_ascii_case(name)
-                    .then(|| pair[equals + 1..].trim_ascii())
-            })
+        value.split(|byte| *byte == b';').find_map(|pair| {
+            let pair = pair.trim_ascii_start();
+            let equals = memchr::memchr(b'=', pair)?;
+            let own = pair[..equals].trim_ascii_end();
+            own.eq_ignore_ascii_case(name)
+                .then(|| pair[equals + 1..].trim_ascii_start())
+        })
     });
     optional(out, found)
 }
