@@ -34,12 +34,14 @@ impl Filter for RangeFilter {
             Wish::Whole | Wish::Several(_) => {
                 exchange.response.fields.add(b"Accept-Ranges", b"bytes");
             }
-            Wish::One(range) => one(&mut exchange.response, range, length),
+            Wish::One(range) => one(exchange, range, length),
             Wish::Unsatisfiable => {
-                let mut value = b"bytes */".to_vec();
-                append_number(&mut value, length);
+                let value = &mut exchange.scratch;
+                value.clear();
+                value.extend_from_slice(b"bytes */");
+                append_number(value, length);
                 exchange.response.fields.clear();
-                exchange.response.fields.add(b"Content-Range", &value);
+                exchange.response.fields.add(b"Content-Range", value);
                 return Some(416);
             }
         }
@@ -67,12 +69,14 @@ fn wanted(exchange: &Exchange) -> Option<&[u8]> {
     unchanged.then_some(ranges)
 }
 
-fn one(response: &mut Response, range: ByteRange, length: u64) {
-    let mut value = b"bytes ".to_vec();
-    append_range(&mut value, range, length);
+fn one(exchange: &mut Exchange, range: ByteRange, length: u64) {
+    let (response, value) = (&mut exchange.response, &mut exchange.scratch);
+    value.clear();
+    value.extend_from_slice(b"bytes ");
+    append_range(value, range, length);
     response.status = 206;
     response.content_length = Some(range.end - range.start);
-    response.fields.set(b"Content-Range", &value);
+    response.fields.set(b"Content-Range", value);
     body::cut(response, range);
 }
 
