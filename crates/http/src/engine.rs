@@ -2,6 +2,7 @@
 
 use turnpike_lane::log::Level;
 use turnpike_wire::h1::{Framing, Method};
+use turnpike_wire::target::{self, Escape};
 
 use crate::exchange::{Action, Exchange};
 use crate::phase::{Delay, Phase, Verdict, Waiting};
@@ -199,6 +200,7 @@ impl Exchange {
         let server = plan.server(self.server);
         let location = match plan.find_location(&server.tree, self, &self.path) {
             Found::Prefix(location) | Found::Decided(location) => location,
+            Found::Redirect(location) => return self.redirect_to_location(location),
             Found::Nothing => server.root,
         };
         self.location = location;
@@ -212,6 +214,20 @@ impl Exchange {
         }
         self.enter(Phase::Rewrite);
         None
+    }
+
+    /// The path is that of a location but for its slash.
+    fn redirect_to_location(&mut self, location: LocationIndex) -> Option<Outcome> {
+        self.location = location;
+        let plan = self.plan.clone();
+        let target = &mut self.response.location;
+        target.clear();
+        target::escape(&plan.location(location).name, Escape::Path, target);
+        if !self.query.is_empty() {
+            target.push(b'?');
+            target.extend_from_slice(&self.query);
+        }
+        self.finalize(301)
     }
 
     fn announces_too_large_body(&self) -> bool {

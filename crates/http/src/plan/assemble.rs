@@ -202,6 +202,12 @@ impl Builder<'_> {
             location.tree = inner;
             location.limit_except = limit;
         }
+        let redirects = self.locations[index.0 as usize]
+            .as_ref()
+            .is_some_and(|location| location.auto_redirect);
+        if redirects && matches!(kind, Kind::Exact | Kind::Prefix | Kind::FinalPrefix) {
+            tree.add_redirect(&name, index);
+        }
         let fresh = match kind {
             Kind::Exact => tree.add_exact(&name, index),
             Kind::Prefix => tree.add_prefix(&name, index, false),

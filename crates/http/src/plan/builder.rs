@@ -88,6 +88,9 @@ pub struct LocationDraft {
     pub settings: LocationSettings,
     /// Answers alone.
     pub content: Option<Arc<dyn Handler>>,
+    /// Whether a request for the location's name without the slash at its end is sent to the
+    /// location: set by families whose content knows no files (`proxy_pass` and its like).
+    pub auto_redirect: bool,
     handlers: [Vec<Arc<dyn Handler>>; PHASE_COUNT],
     filters: Vec<(FilterPlace, Arc<dyn Filter>)>,
     loggers: Vec<Arc<dyn Logger>>,
@@ -192,6 +195,7 @@ impl<'e> Builder<'e> {
             index,
             settings: LocationSettings::read(view, self.environment.prefix(), &mut self.variables)?,
             content: None,
+            auto_redirect: false,
             handlers: Default::default(),
             filters: Vec::new(),
             loggers: Vec::new(),
@@ -215,6 +219,7 @@ impl<'e> Builder<'e> {
             filters: draft.filters,
             loggers: draft.loggers,
             content: draft.content,
+            auto_redirect: draft.auto_redirect,
             limit_except: None,
         };
         finish(&mut location);

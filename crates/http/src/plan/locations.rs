@@ -12,6 +12,8 @@ pub struct LocationTree {
     /// Sorted by prefix.
     prefixes: Vec<Prefix>,
     patterns: Vec<(Pattern, LocationIndex)>,
+    /// Locations that send their own name without its slash to themselves, by that path.
+    redirects: HashMap<Box<[u8]>, LocationIndex>,
 }
 
 struct Prefix {
@@ -30,6 +32,8 @@ pub enum Found {
     Prefix(LocationIndex),
     /// An exact location or a regular expression: the search is over.
     Decided(LocationIndex),
+    /// A location whose name has a slash more: the client is told of it.
+    Redirect(LocationIndex),
     /// None: the enclosing location holds.
     Nothing,
 }
@@ -57,6 +61,13 @@ impl LocationTree {
     /// Adds `location ~ PATTERN`.
     pub fn add_pattern(&mut self, pattern: Pattern, location: LocationIndex) {
         self.patterns.push((pattern, location));
+    }
+
+    /// Lets the path without the slash at the end of `text` lead to the location of that name.
+    pub fn add_redirect(&mut self, text: &[u8], location: LocationIndex) {
+        if let Some(path) = text.strip_suffix(b"/") {
+            self.redirects.insert(path.into(), location);
+        }
     }
 
     /// Sorts the prefixes; called once, after the last was added.
@@ -106,6 +117,9 @@ impl Plan {
         if let Some(&location) = tree.exact.get(path) {
             return Found::Decided(location);
         }
+        if let Some(&location) = tree.redirects.get(path) {
+            return Found::Redirect(location);
+        }
         let mut found = Found::Nothing;
         let mut patterns_wanted = true;
         if let Some(prefix) = tree.longest_prefix(path) {
@@ -114,7 +128,7 @@ impl Plan {
             found = match self.find_location(nested, exchange, path) {
                 Found::Nothing => Found::Prefix(prefix.location),
                 Found::Prefix(inner) => Found::Prefix(inner),
-                Found::Decided(inner) => return Found::Decided(inner),
+                decided => return decided,
             };
         }
         if !patterns_wanted {
@@ -126,6 +140,7 @@ impl Plan {
                 return match self.find_location(nested, exchange, path) {
                     Found::Nothing => Found::Decided(*location),
                     Found::Prefix(inner) | Found::Decided(inner) => Found::Decided(inner),
+                    redirect => redirect,
                 };
             }
         }

@@ -94,6 +94,8 @@ pub struct Location {
     loggers: Vec<Arc<dyn Logger>>,
     /// Answers alone, where set; otherwise the handlers of the content phase are asked in turn.
     pub content: Option<Arc<dyn Handler>>,
+    /// Whether a request for its name without the slash at the end is sent here.
+    pub auto_redirect: bool,
     /// `limit_except`, where there is one.
     pub limit_except: Option<LimitExcept>,
 }
