@@ -18,6 +18,8 @@ pub mod regex;
 pub mod response;
 pub mod settings;
 mod special;
+#[cfg(test)]
+mod testing;
 pub mod variables;
 
 pub use log::Quoted;

@@ -12,6 +12,8 @@ mod builder;
 mod listen;
 mod locations;
 mod names;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::sync::Arc;

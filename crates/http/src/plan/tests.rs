@@ -1,0 +1,213 @@
+//! What configurations mean: which location, which server, which address.
+
+#![allow(clippy::unwrap_used)]
+
+use super::{Found, ServerIndex};
+use crate::exchange::Exchange;
+use crate::testing;
+
+/// The location that a path leads to, by its name; `-` for the server's own.
+fn located(exchange: &Exchange, path: &str) -> String {
+    let plan = exchange.plan.clone();
+    let tree = &plan.server(ServerIndex(0)).tree;
+    match plan.find_location(tree, exchange, path.as_bytes()) {
+        Found::Prefix(index) | Found::Decided(index) => {
+            String::from_utf8(plan.location(index).name.clone()).unwrap()
+        }
+        Found::Nothing => "-".to_owned(),
+    }
+}
+
+#[test]
+fn locations_are_found_by_nginxs_precedence() {
+    let cases: &[(&str, &[(&str, &str)])] = &[
+        (
+            "location /a { } location /a/b { }",
+            &[
+                ("/", "-"),
+                ("/a", "/a"),
+                ("/ab", "/a"),
+                ("/a/b", "/a/b"),
+                ("/a/bc", "/a/b"),
+                ("/a/c", "/a"),
+                ("/b", "-"),
+            ],
+        ),
+        (
+            "location = /a { } location / { } location /a { }",
+            &[("/a", "/a"), ("/a/", "/a"), ("/x", "/")],
+        ),
+        (
+            r"location / { } location ~ \.gif$ { } location ^~ /img { }",
+            &[
+                ("/x.gif", r"\.gif$"),
+                ("/img/x.gif", "/img"),
+                ("/x.GIF", "/"),
+            ],
+        ),
+        (
+            r"location ~* \.GIF$ { } location ~ x { }",
+            &[("/x.gif", r"\.GIF$"), ("/x", "x")],
+        ),
+        (
+            r"location /a { location /a/b { } location ~ c$ { } } location ~ b { }",
+            &[("/a/b", "b"), ("/a/c", "c$"), ("/a/d", "/a")],
+        ),
+        (
+            "location /a { location ^~ /a/b { } }",
+            &[("/a/bc", "/a/b"), ("/a", "/a")],
+        ),
+        (
+            "location /ab { } location /abc { } location /b { }",
+            &[("/abd", "/ab"), ("/abcd", "/abc"), ("/ac", "-")],
+        ),
+    ];
+    for (locations, paths) in cases {
+        let plan = testing::plan(&format!("server {{ listen 1; {locations} }}")).unwrap();
+        let exchange = testing::exchange(plan, b"");
+        for (path, expected) in *paths {
+            assert_eq!(located(&exchange, path), *expected, "{path} in {locations}");
+        }
+    }
+}
+
+#[test]
+fn servers_are_found_by_nginxs_precedence() {
+    let plan = testing::plan(
+        r"
+        server { listen 1; server_name default; }
+        server { listen 1; server_name example.com *.example.com; }
+        server { listen 1; server_name www.example.com .suffix.org; }
+        server { listen 1; server_name mail.* *.www.example.com; }
+        server { listen 1; server_name ~^(?<who>\w+)\.pattern\.net$; }
+        server { listen 1; server_name ''; }",
+    )
+    .unwrap();
+    let exchange = testing::exchange(plan, b"");
+    let names = &exchange.plan.listens[0].names;
+    for (host, server) in [
+        ("default", Some(0)),
+        ("example.com", Some(1)),
+        ("a.example.com", Some(1)),
+        ("a.b.example.com", Some(1)),
+        ("www.example.com", Some(2)),
+        ("suffix.org", Some(2)),
+        ("a.suffix.org", Some(2)),
+        ("mail.anything", Some(3)),
+        ("a.www.example.com", Some(3)),
+        ("joe.pattern.net", Some(4)),
+        ("", Some(5)),
+        ("nobody", None),
+        ("mail", None),
+    ] {
+        let found = names.find(host.as_bytes(), &exchange);
+        assert_eq!(found.map(|index| index.0), server, "{host}");
+    }
+}
+
+#[test]
+fn what_cannot_be_planned_is_refused_in_nginxs_words() {
+    for (http, message) in [
+        (
+            "server { location /a { } location /a { } }",
+            "duplicate location \"/a\" in /c:1",
+        ),
+        (
+            "server { location = /a { location /a { } } }",
+            "cannot be inside the exact location",
+        ),
+        (
+            "server { location @a { location /a { } } }",
+            "cannot be inside the named location",
+        ),
+        (
+            "server { location /a { location @b { } } }",
+            "can be on the server level only",
+        ),
+        (
+            "server { location /a { location /b { } } }",
+            "location \"/b\" is outside location \"/a\"",
+        ),
+        ("server { location ~ ( { } }", "pcre2_compile() failed"),
+        (
+            "server { location & /a { } }",
+            "invalid location modifier \"&\"",
+        ),
+        ("server { server_name *; }", "server name \"*\" is invalid"),
+        (
+            "server { listen 80 bogus; }",
+            "invalid parameter \"bogus\" in /c:1",
+        ),
+        ("server { listen 80 backlog=x; }", "invalid backlog \"x\""),
+        (
+            "server { listen 80 ssl; }",
+            "\"ssl\" parameter of \"listen\" is not supported yet",
+        ),
+        (
+            "server { listen 1.2.3.4:0; }",
+            "invalid port in \"1.2.3.4:0\"",
+        ),
+        (
+            "server { listen 1; listen 1; }",
+            "a duplicate listen 0.0.0.0:1",
+        ),
+        (
+            "server { listen 1 default_server; } server { listen 1 default_server; }",
+            "a duplicate default server for 0.0.0.0:1",
+        ),
+        (
+            "server { listen 1 backlog=1; } server { listen 1 backlog=2; }",
+            "duplicate listen options for 0.0.0.0:1",
+        ),
+        ("root $nothing; server { }", "unknown \"nothing\" variable"),
+        (
+            "root ${uri; server { }",
+            "the closing bracket in \"uri\" variable is missing",
+        ),
+        (
+            "server { location /a { root /x; alias /y; } }",
+            "\"alias\" directive is duplicate",
+        ),
+        (
+            "error_page 200 /x; server { }",
+            "value \"200\" must be between 300 and 599",
+        ),
+        ("error_page x /x; server { }", "invalid value \"x\""),
+        (
+            "open_file_cache inactive=1s; server { }",
+            "must have the \"max\" parameter",
+        ),
+    ] {
+        let error = testing::plan(http)
+            .err()
+            .unwrap_or_else(|| panic!("{http} was planned"));
+        assert!(error.contains(message), "{http}: {error}");
+    }
+}
+
+#[test]
+fn addresses_are_read_as_nginx_reads_them() {
+    for (listen, addresses) in [
+        ("8000", "0.0.0.0:8000"),
+        ("*:81", "0.0.0.0:81"),
+        (
+            "127.0.0.1:8000-8002",
+            "127.0.0.1:8000 127.0.0.1:8001 127.0.0.1:8002",
+        ),
+        ("[::1]:80", "[::1]:80"),
+        ("[::]:80", "[::]:80"),
+        ("unix:/tmp/s", "unix:/tmp/s"),
+        (
+            "8000 so_keepalive=30m::10 fastopen=4096 deferred reuseport",
+            "0.0.0.0:8000",
+        ),
+    ] {
+        let plan = testing::plan(&format!("server {{ listen {listen}; }}")).unwrap();
+        let found: Vec<String> = plan
+            .listens
+            .iter()
+            .map(|one| one.address.to_string())
+            .collect();
+        assert_eq!(found.join(" "), addresses, "{listen}");
+    }
+}

@@ -1,0 +1,119 @@
+//! Plans and exchanges for this crate's own tests, without a process around them.
+
+use std::any::Any;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use turnpike_conf::{
+    Arguments, Context, Entry, MemoryLoader, Merge, Registry, Repeat, Row, Value, View,
+};
+use turnpike_lane::log::{ErrorLog, LogFile};
+use turnpike_lane::sys::socket::PeerAddress;
+
+use crate::counters::AllCounters;
+use crate::exchange::{Client, Exchange};
+use crate::lane::{LanePlan, LaneShared};
+use crate::plan::{Environment, ListenIndex, Plan};
+use crate::settings::ROWS;
+
+const fn row(name: &'static str, context: &'static [Context], value: Value) -> Row {
+    Row {
+        name,
+        contexts: context,
+        arguments: match value {
+            Value::Block(_) => Arguments::none(),
+            _ => Arguments::at_least(1),
+        },
+        value,
+        repeat: Repeat::Once,
+        merge: Merge::Nearest,
+        syntax: "-",
+        default: match value {
+            Value::Flag => "off",
+            Value::Number => "512",
+            Value::Milliseconds => "500ms",
+            _ => "",
+        },
+        summary: "-.",
+    }
+}
+
+/// What the process's families have and a plan cannot do without.
+const PROCESS_ROWS: &[Row] = &[
+    row("events", &[Context::Main], Value::Block(Context::Events)),
+    row("worker_connections", &[Context::Events], Value::Number),
+    row("multi_accept", &[Context::Events], Value::Flag),
+    row("accept_mutex", &[Context::Events], Value::Flag),
+    row(
+        "accept_mutex_delay",
+        &[Context::Events],
+        Value::Milliseconds,
+    ),
+    row("reuse_port", &[Context::Events], Value::Flag),
+    row("error_log", &[Context::Http], Value::Custom),
+];
+
+struct Nowhere;
+
+impl Environment for Nowhere {
+    fn prefix(&self) -> &Path {
+        Path::new("/prefix")
+    }
+
+    fn conf_folder(&self) -> &Path {
+        Path::new("/prefix/conf")
+    }
+
+    fn log_file(&mut self, path: &Path) -> io::Result<Arc<LogFile>> {
+        Ok(Arc::new(LogFile::adopt(
+            path,
+            File::open("/dev/null")?.into(),
+        )))
+    }
+
+    fn error_log(&mut self, _: &[&Entry]) -> Result<ErrorLog, String> {
+        Ok(ErrorLog::none())
+    }
+
+    fn zone(
+        &mut self,
+        _: &str,
+        make: &dyn Fn() -> Arc<dyn Any + Send + Sync>,
+    ) -> Arc<dyn Any + Send + Sync> {
+        make()
+    }
+}
+
+/// The plan of `http { TEXT }`, or every error as nginx words it.
+pub(crate) fn plan(http: &str) -> Result<Plan, String> {
+    let text = format!("events {{ }} http {{ {http}\n}}");
+    let loader: MemoryLoader = [(Path::new("/c").to_path_buf(), text.into_bytes())]
+        .into_iter()
+        .collect();
+    let registry = Registry::new(&[("process", PROCESS_ROWS), ("http", ROWS)], &[]);
+    let (_, scope) = registry
+        .load(&loader, Path::new("/c"), None)
+        .map_err(|errors| errors.to_string())?;
+    Plan::build(View::root(&scope), 1, &[], &mut Nowhere).map_err(|errors| errors.to_string())
+}
+
+/// An exchange on the first address of a plan, with `input` received.
+pub(crate) fn exchange(plan: Plan, input: &[u8]) -> Exchange {
+    let lane = LaneShared::new(0, Arc::new(AllCounters::default()));
+    let client = Client {
+        serial: 1,
+        peer: PeerAddress::Unix,
+        listen: ListenIndex(0),
+        descriptor: -1,
+        requests: 0,
+        accepted_ms: 0,
+    };
+    let plan: Rc<LanePlan> = LanePlan::new(Arc::new(plan));
+    let mut exchange = Exchange::new(lane, plan, client);
+    exchange.input.extend_from_slice(input);
+    exchange.begin_request();
+    exchange
+}
