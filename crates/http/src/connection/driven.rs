@@ -116,7 +116,7 @@ async fn to_the_end(exchange: &mut Exchange, stream: &mut Stream, mut stage: Sta
                     return false;
                 }
                 let chunked = head::write(exchange);
-                Stage::Sending(Transfer::new(chunked))
+                Stage::Sending(Transfer::new(exchange, chunked))
             }
             Stage::Sending(transfer) => {
                 exchange.action.set(Action::Sending);

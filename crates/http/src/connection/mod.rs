@@ -192,8 +192,8 @@ impl Residents for Connections {
         );
     }
 
-    fn ready(&mut self, lot: &mut Lot, token: u32) {
-        let served = AssertUnwindSafe(|| self.parked_ready(lot, token));
+    fn ready(&mut self, lot: &mut Lot, token: u32, closed: bool) {
+        let served = AssertUnwindSafe(|| self.parked_ready(lot, token, closed));
         if catch_unwind(served).is_err() {
             self.unpark(lot, Some(token));
             self.panicked();

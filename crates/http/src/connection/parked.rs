@@ -8,12 +8,15 @@ use turnpike_lane::log::Level;
 use turnpike_lane::lot::Lot;
 use turnpike_lane::sys::socket_option;
 
-use super::serve::receive;
+use super::serve::{RECEIVE_BYTES, receive};
 use super::{Connection, Connections};
 use crate::counters::Counter;
 use crate::exchange::{Action, Exchange};
 use crate::lane::LanePlan;
 use crate::plan::ListenIndex;
+
+/// Reads of one connection in a turn.
+const READS_PER_EVENT_MAX: usize = 16;
 
 /// Bytes of a head that are collected without a look at them while no line ends; nginx's smallest
 /// usual limit on a line, past which the answer may be 414 or 400.
@@ -25,6 +28,16 @@ pub(super) struct Parked {
     waits_for: Await,
     /// 0: waits for ever.
     deadline_ms: u64,
+}
+
+/// Whether a socket that was read holds more.
+enum More {
+    /// It filled the buffer.
+    Likely,
+    /// It did not.
+    Unlikely,
+    /// It was emptied, or is no longer parked here.
+    No,
 }
 
 /// What a parked connection waits for.
@@ -130,9 +143,31 @@ impl Connections {
         self.park(lot, token, connection, Await::Rest(Box::new(half)));
     }
 
-    pub(super) fn parked_ready(&mut self, lot: &mut Lot, token: u32) {
+    /// Reads and serves until the socket holds no more. `closed`: the client has sent its last, so
+    /// that the end is to be read too, of which nothing else would tell.
+    pub(super) fn parked_ready(&mut self, lot: &mut Lot, token: u32, closed: bool) {
+        for _ in 0..READS_PER_EVENT_MAX {
+            match self.read_once(lot, token) {
+                More::Likely => {}
+                More::Unlikely if closed => {}
+                More::Unlikely | More::No => return,
+            }
+        }
+        self.read_later(lot, token);
+    }
+
+    /// Others have waited: the rest of what a fast sender sends is read in another turn.
+    fn read_later(&mut self, lot: &mut Lot, token: u32) {
+        if let Some(Some(parked)) = self.parked.get(token as usize) {
+            let socket = parked.connection.socket.as_fd();
+            lot.unwatch(socket);
+            let _ = lot.watch(socket, token);
+        }
+    }
+
+    fn read_once(&mut self, lot: &mut Lot, token: u32) -> More {
         let Some(slot) = self.parked.get_mut(token as usize) else {
-            return;
+            return More::No;
         };
         let Some(Parked {
             connection,
@@ -140,7 +175,7 @@ impl Connections {
             deadline_ms,
         }) = slot.take()
         else {
-            return;
+            return More::No;
         };
         self.count_unparked(&waits_for);
         let mut exchange = self.exchange(&connection);
@@ -150,8 +185,12 @@ impl Connections {
             started_ms = Some(half.started_ms);
         }
         match receive(&connection, &mut exchange) {
-            Ok(0) => self.went_away(lot, token, connection, exchange, &waits_for),
+            Ok(0) => {
+                self.went_away(lot, token, connection, exchange, &waits_for);
+                More::No
+            }
             Ok(received) => {
+                let full = received == RECEIVE_BYTES;
                 if let Await::Rest(half) = waits_for
                     && !may_end_line(&exchange.input, received)
                 {
@@ -159,9 +198,10 @@ impl Connections {
                     self.lane.recycle(exchange);
                     let half = Half { input, ..*half };
                     self.park(lot, Some(token), connection, Await::Rest(Box::new(half)));
-                    return;
+                } else {
+                    self.serve(lot, Some(token), connection, exchange, started_ms);
                 }
-                self.serve(lot, Some(token), connection, exchange, started_ms);
+                if full { More::Likely } else { More::Unlikely }
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.lane.recycle(exchange);
@@ -171,6 +211,7 @@ impl Connections {
                     waits_for,
                     deadline_ms,
                 });
+                More::No
             }
             Err(error) => {
                 exchange.action.set(waits_for.action());
@@ -182,6 +223,7 @@ impl Connections {
                 self.lane.recycle(exchange);
                 self.unpark(lot, Some(token));
                 self.close(connection);
+                More::No
             }
         }
     }

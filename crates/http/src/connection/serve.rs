@@ -22,7 +22,7 @@ use crate::settings::LingeringClose;
 
 /// Bytes first asked of a socket: most heads are far smaller, and all fit that nginx's first
 /// buffer and one large one would take.
-const RECEIVE_BYTES: usize = 8 * 1024;
+pub(super) const RECEIVE_BYTES: usize = 8 * 1024;
 
 /// Bytes of a response that are sent in the turn; what is larger becomes driven, so that one
 /// download does not hold the lane.
@@ -168,7 +168,7 @@ impl Connections {
         }
         let chunked = head::write(exchange);
         exchange.action.set(Action::Sending);
-        let mut transfer = Transfer::new(chunked);
+        let mut transfer = Transfer::new(exchange, chunked);
         match transfer.send(exchange, connection.socket.as_fd(), TURN_BYTES_MAX) {
             Ok(Sent::All) => self.answered(exchange),
             Ok(Sent::Blocked | Sent::Slice | Sent::WantsPiece) => {
@@ -305,13 +305,11 @@ impl Connections {
 
 /// Reads what the socket has, behind what is there.
 pub(super) fn receive(connection: &Connection, exchange: &mut Exchange) -> io::Result<usize> {
-    let filled = exchange.input.len();
-    exchange.input.resize(filled + RECEIVE_BYTES, 0);
-    let received = socket::receive(connection.socket.as_fd(), &mut exchange.input[filled..]);
-    exchange
-        .input
-        .truncate(filled + received.as_ref().copied().unwrap_or(0));
-    received
+    socket::receive_append(
+        connection.socket.as_fd(),
+        &mut exchange.input,
+        RECEIVE_BYTES,
+    )
 }
 
 /// Moves to the request behind the one that was answered. `false`: nothing of it is there yet.

@@ -66,17 +66,9 @@ impl Stream {
         within(timeout_ms, async {
             loop {
                 let mut ready = self.socket.readable().await?;
-                let filled = buffer.len();
-                buffer.resize(filled + READ_BYTES, 0);
                 let read = ready.try_io(|socket| {
-                    socket::receive(socket.get_ref().as_fd(), &mut buffer[filled..])
+                    socket::receive_append(socket.get_ref().as_fd(), buffer, READ_BYTES)
                 });
-                let got = read
-                    .as_ref()
-                    .ok()
-                    .and_then(|read| read.as_ref().ok())
-                    .copied();
-                buffer.truncate(filled + got.unwrap_or(0));
                 if let Ok(result) = read {
                     return result;
                 }

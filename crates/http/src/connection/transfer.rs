@@ -19,6 +19,10 @@ const GATHER_MAX: usize = 8;
 /// their own: copying them costs less than a second packet.
 const INLINE_FILE_BYTES_MAX: u64 = 16 * 1024;
 
+/// Bytes of a body that are copied behind the head: a plain send(2) of both costs less than a
+/// gathering one.
+const COPIED_BODY_BYTES_MAX: usize = 4 * 1024;
+
 /// Where in its segments a response is.
 #[derive(Default, Debug)]
 pub(super) struct Transfer {
@@ -28,6 +32,8 @@ pub(super) struct Transfer {
     pub(super) chunked: bool,
     /// Whether the last piece was made.
     pub(super) ended: bool,
+    /// Whether the body stands behind the head in the output.
+    copied: bool,
 }
 
 /// What came of a call.
@@ -51,10 +57,21 @@ enum Segment<'a> {
 }
 
 impl Transfer {
-    /// Begins at the head.
-    pub(super) fn new(chunked: bool) -> Self {
+    /// Begins at the head, which stands in the exchange's output.
+    pub(super) fn new(exchange: &mut Exchange, chunked: bool) -> Self {
+        let mut output = std::mem::take(&mut exchange.output);
+        let mut copied = false;
+        if let Segment::Bytes(body) = segment(exchange, 1)
+            && body.len() <= COPIED_BODY_BYTES_MAX
+            && matches!(segment(exchange, 2), Segment::End)
+        {
+            output.extend_from_slice(body);
+            copied = true;
+        }
+        exchange.output = output;
         Self {
             chunked,
+            copied,
             ..Self::default()
         }
     }
@@ -72,7 +89,7 @@ impl Transfer {
     ) -> io::Result<Sent> {
         let mut left = budget;
         loop {
-            let sent = match segment(exchange, self.segment) {
+            let sent = match self.current(exchange) {
                 Segment::End => return Ok(Sent::All),
                 Segment::Piece if self.ended => return Ok(Sent::All),
                 Segment::Piece => return Ok(Sent::WantsPiece),
@@ -105,6 +122,13 @@ impl Transfer {
         }
     }
 
+    fn current<'e>(&self, exchange: &'e Exchange) -> Segment<'e> {
+        match self.copied && self.segment > 0 {
+            true => Segment::End,
+            false => segment(exchange, self.segment),
+        }
+    }
+
     /// A piece was put into the exchange's output: it is sent next.
     pub(super) fn piece_ready(&mut self) {
         self.segment = 0;
@@ -118,7 +142,7 @@ impl Transfer {
 
     fn advance(&mut self, exchange: &Exchange, mut bytes: u64) {
         while bytes > 0 {
-            let length = match segment(exchange, self.segment) {
+            let length = match self.current(exchange) {
                 Segment::Bytes(segment) => segment.len() as u64,
                 Segment::File { length, .. } => length,
                 Segment::Piece | Segment::End => return,
@@ -138,7 +162,8 @@ impl Transfer {
         let mut count = 0;
         let mut total = 0;
         let mut more = More::No;
-        while count < GATHER_MAX && total < left {
+        let most = if self.copied { 1 } else { GATHER_MAX };
+        while count < most && total < left {
             match segment(exchange, self.segment + count) {
                 Segment::Bytes(bytes) => {
                     let from = if count == 0 { self.at as usize } else { 0 };

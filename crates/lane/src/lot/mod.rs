@@ -58,8 +58,9 @@ pub type Driven = Pin<Box<dyn Future<Output = ()>>>;
 pub trait Residents {
     /// A connection was accepted on the gate of that number.
     fn accepted(&mut self, lot: &mut Lot, gate: u32, socket: OwnedFd, peer: PeerAddress);
-    /// The parked connection of that token has something to read.
-    fn ready(&mut self, lot: &mut Lot, token: u32);
+    /// The parked connection of that token has something to read. Said once for what has come:
+    /// the resident reads until the socket holds no more. `closed`: the peer has sent its last.
+    fn ready(&mut self, lot: &mut Lot, token: u32, closed: bool);
     /// The deadline of that token may have come.
     fn due(&mut self, lot: &mut Lot, token: u32);
     /// All events of a turn were handed out.
@@ -114,16 +115,14 @@ impl Lot {
         })
     }
 
-    /// Watches a parked connection for something to read.
+    /// Watches a parked connection for something to read. Edge-triggered: a level-triggered one
+    /// is asked by the kernel again in every wait after the one that named it.
     ///
     /// # Errors
     /// What epoll_ctl(2) says.
     pub fn watch(&mut self, socket: BorrowedFd<'_>, token: u32) -> io::Result<()> {
-        self.epoll.add(
-            socket,
-            Interest::READ | Interest::PEER_CLOSED,
-            u64::from(token),
-        )
+        let interest = Interest::READ | Interest::PEER_CLOSED | Interest::EDGE;
+        self.epoll.add(socket, interest, u64::from(token))
     }
 
     /// Watches it no more. Closing the socket does the same.
@@ -159,7 +158,10 @@ impl Lot {
                     token if token >= TOKEN_GATE => {
                         self.accept(residents, (token - TOKEN_GATE) as usize);
                     }
-                    token => residents.ready(self, token as u32),
+                    token => {
+                        let closed = event.is_peer_closed() || event.is_hang_up();
+                        residents.ready(self, token as u32, closed || event.is_error());
+                    }
                 }
             }
         }

@@ -200,6 +200,22 @@ pub fn receive_uninit(socket: BorrowedFd<'_>, buffer: &mut [MaybeUninit<u8>]) ->
     receive_with(socket, buffer, 0)
 }
 
+/// Receives up to `bytes_max` behind what `buffer` holds, into room that is not zeroed first.
+/// Allocates only where the buffer has less room than that.
+pub fn receive_append(
+    socket: BorrowedFd<'_>,
+    buffer: &mut Vec<u8>,
+    bytes_max: usize,
+) -> io::Result<usize> {
+    buffer.reserve(bytes_max);
+    let filled = buffer.len();
+    let room = &mut buffer.spare_capacity_mut()[..bytes_max];
+    let received = receive_with(socket, room, 0)?;
+    // SAFETY: the kernel has written `received` bytes, at most `bytes_max`, behind `filled`.
+    unsafe { buffer.set_len(filled + received) };
+    Ok(received)
+}
+
 /// As [`receive`], but leaves the bytes in the socket.
 pub fn peek(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
     // SAFETY: as in `receive`.
