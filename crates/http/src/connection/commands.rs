@@ -69,6 +69,7 @@ impl Connections {
         });
         self.plan = LanePlan::new(apply.plan);
         self.lane.forget_plan();
+        self.parked_take_plan();
         if apply.heartbeat.is_some() {
             lot.set_heartbeat(apply.heartbeat);
         }
@@ -82,6 +83,8 @@ impl Connections {
     }
 
     fn quit(&mut self, lot: &mut Lot, timeout_ms: u64) {
+        // Steering chooses this lane no more from here on.
+        lot.set_heartbeat(None);
         self.drain_gates(lot, |_| false);
         let now_ms = lot.clock.now_ms();
         let deadline_ms = if timeout_ms == 0 {

@@ -124,6 +124,7 @@ async fn to_the_end(exchange: &mut Exchange, stream: &mut Stream, mut stage: Sta
                 if let Err(error) = &sent {
                     failed(exchange, stream, error);
                 }
+                exchange.completed = sent.is_ok();
                 exchange.log_access();
                 if sent.is_err() {
                     return false;

@@ -365,17 +365,26 @@ impl Connections {
         }
     }
 
+    /// Lets every parked connection take up the present plan, so that the one before it is not held
+    /// until their next requests.
+    pub(super) fn parked_take_plan(&mut self) {
+        let plan = self.plan.clone();
+        for parked in self
+            .parked
+            .iter_mut()
+            .filter_map(|(_, parked)| parked.as_mut())
+        {
+            move_to(&plan, &mut parked.connection);
+        }
+    }
+
     /// Takes up the present plan at the start of a request, where the gate is still in it. A
     /// connection whose gate is gone is served by its old plan, and closed after that.
     pub(super) fn take_plan(&self, connection: &mut Connection, exchange: &mut Exchange) {
-        if Rc::ptr_eq(&connection.plan, &self.plan) {
-            return;
-        }
-        if let Some(listen) = same_listen(&connection.plan, connection.client.listen, &self.plan) {
-            connection.client.listen = listen;
-            connection.plan = self.plan.clone();
+        move_to(&self.plan, connection);
+        if !Rc::ptr_eq(&exchange.plan, &connection.plan) {
             exchange.client = connection.client;
-            exchange.plan = self.plan.clone();
+            exchange.plan = connection.plan.clone();
         }
     }
 
@@ -403,6 +412,17 @@ impl Await {
 fn may_end_line(input: &[u8], received: usize) -> bool {
     let fresh = &input[input.len() - received..];
     memchr::memchr(b'\n', fresh).is_some() || input.len() >= UNPARSED_BYTES_MAX
+}
+
+/// Moves a connection to another plan where its gate is in that too.
+fn move_to(plan: &Rc<LanePlan>, connection: &mut Connection) {
+    if Rc::ptr_eq(&connection.plan, plan) {
+        return;
+    }
+    if let Some(listen) = same_listen(&connection.plan, connection.client.listen, plan) {
+        connection.client.listen = listen;
+        connection.plan = plan.clone();
+    }
 }
 
 /// The gate of the same address in another plan.

@@ -166,11 +166,15 @@ impl Connections {
             exchange.log_access();
             return Served::Closed;
         }
+        let whole = self.take_body_rest(exchange);
         let chunked = head::write(exchange);
         exchange.action.set(Action::Sending);
         let mut transfer = Transfer::new(exchange, chunked);
+        if !exchange.keep_alive && !lingers(exchange) {
+            transfer.closes();
+        }
         match transfer.send(exchange, connection.socket.as_fd(), TURN_BYTES_MAX) {
-            Ok(Sent::All) => self.answered(exchange),
+            Ok(Sent::All) => answered(exchange, whole),
             Ok(Sent::Blocked | Sent::Slice | Sent::WantsPiece) => {
                 Served::Driven(Stage::Sending(transfer))
             }
@@ -182,33 +186,15 @@ impl Connections {
         }
     }
 
-    /// The response is out: is the connection kept, closed, or is there a body to get rid of?
-    fn answered(&self, exchange: &mut Exchange) -> Served {
-        exchange.log_access();
-        let whole = match exchange.take_buffered_body(false) {
+    /// Takes what has come of a body that no handler wanted. Returns whether that was all of it.
+    fn take_body_rest(&self, exchange: &mut Exchange) -> bool {
+        match exchange.take_buffered_body(false) {
             Ok(Progress::Complete) => true,
             Ok(Progress::Incomplete) => false,
             Err(_) => {
                 exchange.keep_alive = false;
                 false
             }
-        };
-        if exchange.keep_alive {
-            return if whole {
-                Served::Kept
-            } else {
-                Served::Driven(Stage::Discard)
-            };
-        }
-        let lingers = match exchange.location().settings.lingering_close {
-            LingeringClose::Off => false,
-            LingeringClose::On => exchange.has_unread_input(),
-            LingeringClose::Always => true,
-        };
-        if lingers {
-            Served::Driven(Stage::Linger)
-        } else {
-            Served::Closed
         }
     }
 
@@ -300,6 +286,27 @@ impl Connections {
         };
         self.lane.recycle(exchange);
         self.park(lot, token, connection, idle);
+    }
+}
+
+/// The response is out: is the connection kept, closed, or is there a body to get rid of?
+fn answered(exchange: &mut Exchange, body_whole: bool) -> Served {
+    exchange.completed = true;
+    exchange.log_access();
+    match (exchange.keep_alive, body_whole) {
+        (true, true) => Served::Kept,
+        (true, false) => Served::Driven(Stage::Discard),
+        (false, _) if lingers(exchange) => Served::Driven(Stage::Linger),
+        (false, _) => Served::Closed,
+    }
+}
+
+/// Whether what the client still sends is read before its connection is closed.
+fn lingers(exchange: &Exchange) -> bool {
+    match exchange.location().settings.lingering_close {
+        LingeringClose::Off => false,
+        LingeringClose::On => exchange.has_unread_input(),
+        LingeringClose::Always => true,
     }
 }
 

@@ -91,8 +91,8 @@ pub struct EventBuffer {
 }
 
 impl EventBuffer {
-    /// Allocates room for `capacity` events, at most [`EVENTS_MAX`]. With none nothing is allocated:
-    /// a placeholder, with which a wait is `EINVAL`.
+    /// Allocates room for `capacity` events, at most [`EVENTS_MAX`]. With none nothing is
+    /// allocated: a placeholder, with which a wait is `EINVAL`.
     pub fn with_capacity(capacity: usize) -> EventBuffer {
         let empty = libc::epoll_event { events: 0, u64: 0 };
         EventBuffer {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -13,12 +13,14 @@ use turnpike_http::counters::AllCounters;
 use turnpike_http::plan::Plan;
 use turnpike_lane::gate::{AcceptMode, AcceptMutex};
 use turnpike_lane::log::Level;
-use turnpike_lane::lot::{AcceptSettings, LotGate};
+use turnpike_lane::lot::{AcceptSettings, LotGate, Pulse};
+use turnpike_lane::steering::LaneBoard;
 
 use super::environment::{Site, Zones};
 use super::lanes::{Lane, Start};
 use crate::channel::Seat;
 use crate::configuration::Configuration;
+use crate::master::gates::steer::BOARD_NAME;
 use crate::plan::{Generation, Reporter, Service};
 
 /// How long lanes may take to take a plan up. One that takes longer is stuck in a request; it
@@ -35,6 +37,8 @@ pub(super) struct HttpService {
     /// Listening sockets by their own numbers, so that one that stays is not watched anew.
     gates: HashMap<u64, Arc<OwnedFd>>,
     mutex: Arc<AcceptMutex>,
+    /// Where lanes tell the steering program how they are, once an address is steered.
+    board: Option<Arc<LaneBoard>>,
 }
 
 impl HttpService {
@@ -47,6 +51,7 @@ impl HttpService {
             zones: Zones::new(),
             gates: HashMap::new(),
             mutex: Arc::new(AcceptMutex::new()),
+            board: None,
         }
     }
 
@@ -62,6 +67,34 @@ impl HttpService {
         }
         self.gates = gates;
         taken
+    }
+
+    /// Maps the board when the first steered address brings it. Returns whether it is new.
+    fn take_board(&mut self, generation: &Generation) -> bool {
+        let board = generation
+            .extras
+            .iter()
+            .find(|extra| extra.name == BOARD_NAME);
+        let Some(board) = board.filter(|_| self.board.is_none()) else {
+            return false;
+        };
+        match LaneBoard::map(board.descriptor.as_fd()) {
+            Ok(board) => self.board = Some(board),
+            Err(error) => generation.error_log.event(
+                Level::Warn,
+                format_args!("lanes cannot be steered by load: mmap() failed ({error})"),
+            ),
+        }
+        self.board.is_some()
+    }
+
+    /// A lane's pulse, for a lane that has none yet.
+    fn heartbeat(&self, lane: usize, fresh_board: bool) -> Option<Box<dyn Pulse>> {
+        if lane < self.lanes.len() && !fresh_board {
+            return None;
+        }
+        let pulse = self.board.as_ref()?.pulse(lane)?;
+        Some(Box::new(pulse))
     }
 
     fn accept_settings(
@@ -93,6 +126,7 @@ impl HttpService {
     ) -> io::Result<usize> {
         let process = &generation.configuration.settings.process;
         let (done, finished) = sync_channel(process.lanes);
+        let fresh_board = self.take_board(generation);
         for lane in self.lanes.drain(process.lanes.min(self.lanes.len())..) {
             lane.send(Command::Quit { timeout_ms: 0 });
         }
@@ -102,7 +136,7 @@ impl HttpService {
                 plan: plan.clone(),
                 gates: gates_of(index, plan, seats),
                 accept,
-                heartbeat: None,
+                heartbeat: self.heartbeat(index, fresh_board),
                 done: done.clone(),
             };
             if let Some(lane) = self.lanes.get(index) {

@@ -7,7 +7,7 @@
 mod child;
 mod control;
 mod daemon;
-mod gates;
+pub(crate) mod gates;
 mod pid_file;
 mod run;
 mod signals;

@@ -1,7 +1,7 @@
 //! The listening sockets. The master owns every one of them for as long as the configuration
 //! wants it, so that neither a crash of the serving process nor a reload refuses a connection.
 
-mod steer;
+pub(crate) mod steer;
 #[cfg(test)]
 mod tests;
 

@@ -13,7 +13,7 @@ use turnpike_lane::sys::reuseport;
 use super::{Group, Held, Opening};
 
 /// What a bundle calls the board on which lanes tell how they are.
-pub(super) const BOARD_NAME: &str = "board";
+pub(crate) const BOARD_NAME: &str = "board";
 
 /// The board, made when the first steered address asks for it; the reason why it cannot be had.
 pub(super) type Board = Option<Result<Arc<KernelBoard>, Reason>>;
