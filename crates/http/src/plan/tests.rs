@@ -105,79 +105,82 @@ fn servers_are_found_by_nginxs_precedence() {
     }
 }
 
+/// What stands in `http { }`, and what the refusal says.
+const REFUSED: &[(&str, &str)] = &[
+    (
+        "server { location /a { } location /a { } }",
+        "duplicate location \"/a\" in /c:1",
+    ),
+    (
+        "server { location = /a { location /a { } } }",
+        "cannot be inside the exact location",
+    ),
+    (
+        "server { location @a { location /a { } } }",
+        "cannot be inside the named location",
+    ),
+    (
+        "server { location /a { location @b { } } }",
+        "can be on the server level only",
+    ),
+    (
+        "server { location /a { location /b { } } }",
+        "location \"/b\" is outside location \"/a\"",
+    ),
+    ("server { location ~ ( { } }", "pcre2_compile() failed"),
+    (
+        "server { location & /a { } }",
+        "invalid location modifier \"&\"",
+    ),
+    ("server { server_name *; }", "server name \"*\" is invalid"),
+    (
+        "server { listen 80 bogus; }",
+        "invalid parameter \"bogus\" in /c:1",
+    ),
+    ("server { listen 80 backlog=x; }", "invalid backlog \"x\""),
+    (
+        "server { listen 80 ssl; }",
+        "\"ssl\" parameter of \"listen\" is not supported yet",
+    ),
+    (
+        "server { listen 1.2.3.4:0; }",
+        "invalid port in \"1.2.3.4:0\"",
+    ),
+    (
+        "server { listen 1; listen 1; }",
+        "a duplicate listen 0.0.0.0:1",
+    ),
+    (
+        "server { listen 1 default_server; } server { listen 1 default_server; }",
+        "a duplicate default server for 0.0.0.0:1",
+    ),
+    (
+        "server { listen 1 backlog=1; } server { listen 1 backlog=2; }",
+        "duplicate listen options for 0.0.0.0:1",
+    ),
+    ("root $nothing; server { }", "unknown \"nothing\" variable"),
+    (
+        "root ${uri; server { }",
+        "the closing bracket in \"uri\" variable is missing",
+    ),
+    (
+        "server { location /a { root /x; alias /y; } }",
+        "\"alias\" directive is duplicate",
+    ),
+    (
+        "error_page 200 /x; server { }",
+        "value \"200\" must be between 300 and 599",
+    ),
+    ("error_page x /x; server { }", "invalid value \"x\""),
+    (
+        "open_file_cache inactive=1s; server { }",
+        "must have the \"max\" parameter",
+    ),
+];
+
 #[test]
 fn what_cannot_be_planned_is_refused_in_nginxs_words() {
-    for (http, message) in [
-        (
-            "server { location /a { } location /a { } }",
-            "duplicate location \"/a\" in /c:1",
-        ),
-        (
-            "server { location = /a { location /a { } } }",
-            "cannot be inside the exact location",
-        ),
-        (
-            "server { location @a { location /a { } } }",
-            "cannot be inside the named location",
-        ),
-        (
-            "server { location /a { location @b { } } }",
-            "can be on the server level only",
-        ),
-        (
-            "server { location /a { location /b { } } }",
-            "location \"/b\" is outside location \"/a\"",
-        ),
-        ("server { location ~ ( { } }", "pcre2_compile() failed"),
-        (
-            "server { location & /a { } }",
-            "invalid location modifier \"&\"",
-        ),
-        ("server { server_name *; }", "server name \"*\" is invalid"),
-        (
-            "server { listen 80 bogus; }",
-            "invalid parameter \"bogus\" in /c:1",
-        ),
-        ("server { listen 80 backlog=x; }", "invalid backlog \"x\""),
-        (
-            "server { listen 80 ssl; }",
-            "\"ssl\" parameter of \"listen\" is not supported yet",
-        ),
-        (
-            "server { listen 1.2.3.4:0; }",
-            "invalid port in \"1.2.3.4:0\"",
-        ),
-        (
-            "server { listen 1; listen 1; }",
-            "a duplicate listen 0.0.0.0:1",
-        ),
-        (
-            "server { listen 1 default_server; } server { listen 1 default_server; }",
-            "a duplicate default server for 0.0.0.0:1",
-        ),
-        (
-            "server { listen 1 backlog=1; } server { listen 1 backlog=2; }",
-            "duplicate listen options for 0.0.0.0:1",
-        ),
-        ("root $nothing; server { }", "unknown \"nothing\" variable"),
-        (
-            "root ${uri; server { }",
-            "the closing bracket in \"uri\" variable is missing",
-        ),
-        (
-            "server { location /a { root /x; alias /y; } }",
-            "\"alias\" directive is duplicate",
-        ),
-        (
-            "error_page 200 /x; server { }",
-            "value \"200\" must be between 300 and 599",
-        ),
-        ("error_page x /x; server { }", "invalid value \"x\""),
-        (
-            "open_file_cache inactive=1s; server { }",
-            "must have the \"max\" parameter",
-        ),
-    ] {
+    for (http, message) in REFUSED {
         let error = testing::plan(http)
             .err()
             .unwrap_or_else(|| panic!("{http} was planned"));

@@ -124,8 +124,8 @@ pub const ROWS: &[Row] = &[
         value: Value::Entries,
         repeat: Repeat::Many,
         syntax: "{ type extension ...; }",
-        summary: "Content types by file extension; `text/html html; image/gif gif; image/jpeg jpg;` \
-                  where there is none.",
+        summary: "Content types by file extension; `text/html html; image/gif gif; image/jpeg \
+            jpg;` where there is none.",
         ..PLAIN
     },
     Row {
