@@ -22,9 +22,10 @@ use crate::thread::{Clock, Thread};
 /// Events taken from one wait: enough that the wait is shared by many answers, few enough that
 /// the table stays in the first-level cache.
 const EVENTS_MAX: usize = 256;
-/// Starts before events have their turn again: twice the events, so that opening many connections
-/// is not held up by those that are open, and few enough not to spoil the answers' times.
-const STARTS_MAX: usize = 512;
+/// Starts of waiting slots before events have their turn again: only the beginning of a run has as
+/// many, and connections already open must not crowd out the others then, as they would if every
+/// turn took more events than starts. A turn of them takes about 50 ms.
+const STARTS_MAX: usize = 2048;
 /// Time between looks at time-outs and the published figures.
 const TICK_NS_MAX: u64 = 100_000_000;
 /// The same with short time-outs.
