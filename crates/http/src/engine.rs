@@ -311,6 +311,8 @@ impl Exchange {
             return self.finalize(500);
         }
         self.internal = true;
+        self.target_holds = false;
+        self.location_holds = true;
         self.path_below_alias = false;
         self.access_status = 0;
         self.location = self.server().root;

@@ -109,6 +109,12 @@ pub struct Exchange {
     pub handler: usize,
     /// Whether a rewrite changed the path since the location was found.
     pub path_changed: bool,
+    /// Whether the target that the client wrote still says what is asked for: a proxy may pass it
+    /// on as it came. Not so after a rewrite, an internal redirect, or a change of the query.
+    pub target_holds: bool,
+    /// Whether the path is the one that the location was found for: not so after a rewrite that
+    /// stays in its location, when no part of the path stands for the location any more.
+    pub location_holds: bool,
     /// Redirects that may still be taken.
     pub redirects_left: u8,
     /// Whether the present location was reached by an internal redirect.
@@ -185,6 +191,8 @@ impl Exchange {
             path_below_alias: false,
             handler: 0,
             path_changed: false,
+            target_holds: true,
+            location_holds: true,
             redirects_left: INTERNAL_REDIRECTS_MAX,
             internal: false,
             error_status: 0,
@@ -227,6 +235,8 @@ impl Exchange {
         self.path_below_alias = false;
         self.handler = 0;
         self.path_changed = false;
+        self.target_holds = true;
+        self.location_holds = true;
         self.redirects_left = INTERNAL_REDIRECTS_MAX;
         self.internal = false;
         self.error_status = 0;

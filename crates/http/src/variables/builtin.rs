@@ -269,6 +269,7 @@ fn query(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 fn set_query(exchange: &mut Exchange, value: &[u8]) {
     exchange.query.clear();
     exchange.query.extend_from_slice(value);
+    exchange.target_holds = false;
 }
 
 fn binary_remote_addr(exchange: &Exchange, out: &mut Vec<u8>) -> bool {

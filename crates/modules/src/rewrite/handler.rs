@@ -60,7 +60,9 @@ impl Run<'_> {
             Step::Return(answer) => Flow::Over(self.answer(answer)),
             Step::Rewrite(rule) => self.rewrite(rule),
             Step::Break => {
-                self.exchange.path_changed = false;
+                if std::mem::take(&mut self.exchange.path_changed) {
+                    self.exchange.location_holds = false;
+                }
                 Flow::Over(Verdict::Declined)
             }
             Step::If {
@@ -123,7 +125,14 @@ impl Run<'_> {
             return Flow::Next;
         }
         self.exchange.internal = true;
-        self.exchange.path_changed = rule.after != After::Break;
+        self.exchange.target_holds = false;
+        match rule.after {
+            After::Break => {
+                self.exchange.path_changed = false;
+                self.exchange.location_holds = false;
+            }
+            After::Next | After::Last => self.exchange.path_changed = true,
+        }
         self.escaping = false;
         let done = match &rule.replacement {
             Replacement::Redirect {
