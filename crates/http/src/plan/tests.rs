@@ -14,6 +14,10 @@ fn located(exchange: &Exchange, path: &str) -> String {
         Found::Prefix(index) | Found::Decided(index) => {
             String::from_utf8(plan.location(index).name.clone()).unwrap()
         }
+        Found::Redirect(index) => {
+            let name = String::from_utf8_lossy(&plan.location(index).name);
+            format!("redirect to {name}")
+        }
         Found::Nothing => "-".to_owned(),
     }
 }
