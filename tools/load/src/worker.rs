@@ -22,10 +22,12 @@ use crate::thread::{Clock, Thread};
 /// Events taken from one wait: enough that the wait is shared by many answers, few enough that
 /// the table stays in the first-level cache.
 const EVENTS_MAX: usize = 256;
-/// Starts of waiting slots before events have their turn again: only the beginning of a run has as
-/// many, and connections already open must not crowd out the others then, as they would if every
-/// turn took more events than starts. A turn of them takes about 50 ms.
-const STARTS_MAX: usize = 2048;
+/// Starts before events have their turn again: twice the events, so that opening many connections
+/// is not held up by those that are open.
+const STARTS_MAX: usize = 512;
+/// Time for these starts, so that they do not spoil the answers' times either: connect(2) takes
+/// milliseconds when most source ports are in TIME_WAIT.
+const STARTS_NS_MAX: u64 = 5_000_000;
 /// Time between looks at time-outs and the published figures.
 const TICK_NS_MAX: u64 = 100_000_000;
 /// The same with short time-outs.
@@ -318,7 +320,7 @@ impl<'p> Worker<'p> {
                 .filter(|Reverse((due_ns, _))| *due_ns <= now_ns)
         {
             self.due.pop();
-            starts += 1;
+            starts += self.weigh(now_ns);
             let kept = self
                 .slots
                 .get(index as usize)
@@ -334,12 +336,19 @@ impl<'p> Worker<'p> {
             && let Some(intended_ns) = self.arrival(now_ns)
         {
             self.idle.pop_front();
-            starts += 1;
+            starts += self.weigh(now_ns);
             if intended_ns >= self.thread.measure_from_ns {
                 self.thread.tally.lag.record(now_ns - intended_ns);
             }
             self.start(index, intended_ns, now_ns);
         }
+    }
+
+    /// How much of [`STARTS_MAX`] one more start takes: all when the turn, begun at `now_ns`, has
+    /// had its time.
+    fn weigh(&self, now_ns: u64) -> usize {
+        let over = self.thread.clock.now_ns() - now_ns > STARTS_NS_MAX;
+        if over { STARTS_MAX } else { 1 }
     }
 
     /// Starts a request, on the slot's connection or on a new one. The only place that does.

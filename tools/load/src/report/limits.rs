@@ -27,6 +27,8 @@ pub(crate) enum Limit {
     Connections { unsent: u64 },
     /// No source ports were free.
     Ports { errors: u64 },
+    /// Most ephemeral ports were in TIME_WAIT before the run, so connect(2) searched long.
+    TimeWait { sockets: u64, ports: u64 },
     /// The file limit stopped connections.
     Files { errors: u64 },
     /// Looking at the clock costs a system call.
@@ -41,6 +43,7 @@ impl Limit {
             Limit::ScheduleLag { .. } => "schedule_lag",
             Limit::Connections { .. } => "connections",
             Limit::Ports { .. } => "ports",
+            Limit::TimeWait { .. } => "time_wait",
             Limit::Files { .. } => "files",
             Limit::Clock { .. } => "clock",
         }
@@ -68,6 +71,10 @@ impl std::fmt::Display for Limit {
                 write!(formatter, "{unsent} arrivals never found a free connection")
             }
             Limit::Ports { errors } => write!(formatter, "no free source port, {errors} times"),
+            Limit::TimeWait { sockets, ports } => write!(
+                formatter,
+                "{sockets} sockets in TIME_WAIT before the run, {ports} ephemeral ports"
+            ),
             Limit::Files { errors } => write!(formatter, "file limit reached, {errors} times"),
             Limit::Clock { read_ns } => {
                 write!(formatter, "slow clock: {read_ns} ns for each look at it")
@@ -103,6 +110,15 @@ pub(crate) fn find(outcome: &Outcome, pacing: Pacing) -> Vec<Limit> {
     let ports = outcome.tally.errors.of(ErrorKind::NoPorts);
     if ports > 0 {
         limits.push(Limit::Ports { errors: ports });
+    }
+    let (first, last) = outcome.machine.ports;
+    let width = u64::from(last.saturating_sub(first)) + 1;
+    let many = outcome.tally.connections > width / 4;
+    if many && outcome.before.time_wait > width / 2 {
+        limits.push(Limit::TimeWait {
+            sockets: outcome.before.time_wait,
+            ports: width,
+        });
     }
     let files = outcome.tally.errors.of(ErrorKind::NoFiles);
     if files > 0 {
