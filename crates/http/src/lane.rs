@@ -31,10 +31,10 @@ pub struct LaneShared {
     pub counters: Arc<HttpCounters>,
     /// Counters of all lanes, for the pages that sum them.
     pub all_counters: Arc<AllCounters>,
-    // Boxed, since exchanges go in and out as boxes: moving one would copy a kilobyte.
-    #[allow(clippy::vec_box)]
     /// Whether the lane finishes what was begun: answers say that the connection is closed.
     pub ending: Cell<bool>,
+    // Boxed, since exchanges go in and out as boxes: moving one would copy a kilobyte.
+    #[allow(clippy::vec_box)]
     pool: RefCell<Vec<Box<Exchange>>>,
     random: Cell<u64>,
     /// The next connection number, and the end of the block it is from.
