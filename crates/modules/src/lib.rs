@@ -25,8 +25,10 @@ pub mod range;
 pub mod realip;
 mod referer;
 mod rewrite;
+pub mod secure_link;
 mod split_clients;
 pub mod static_files;
+pub mod status;
 pub mod stub_status;
 pub mod try_files;
 mod zone;
@@ -48,6 +50,8 @@ pub const FAMILIES: &[&dyn Family] = &[
     &access::Access,
     &auth_basic::AuthBasic,
     &access_log::AccessLog,
+    &secure_link::SecureLink,
+    &status::Status,
     &stub_status::StubStatus,
     &not_modified::NotModified,
     &range::Ranges,

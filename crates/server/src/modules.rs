@@ -107,7 +107,7 @@ pub const MODULES: &[Module] = &[
     with("http_gzip_static_module", false),
     with("http_auth_request_module", false),
     with("http_random_index_module", true),
-    with("http_secure_link_module", false),
+    with("http_secure_link_module", true),
     with("http_slice_module", false),
     with("http_stub_status_module", true),
     with("mail", false),

@@ -1,0 +1,159 @@
+//! The variables `$secure_link` and `$secure_link_expires`.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use md5::{Digest, Md5};
+use turnpike_conf::value;
+use turnpike_http::base64;
+use turnpike_http::exchange::Exchange;
+use turnpike_http::plan::LocationIndex;
+use turnpike_http::variables::{Evaluate, Template};
+
+/// Longest signature in base64.
+const SIGNATURE_BYTES_MAX: usize = 24;
+
+/// How the links of a location are signed.
+pub(super) enum Signature {
+    /// `secure_link` and `secure_link_md5`.
+    Expressions {
+        /// Where the signature is.
+        place: Template,
+        /// What is signed.
+        signed: Template,
+    },
+    /// `secure_link_secret`.
+    Secret(Vec<u8>),
+}
+
+/// Signatures by location. Written while the plan is built, read by requests.
+#[derive(Clone, Default)]
+pub(super) struct Signatures(Arc<RwLock<HashMap<u32, Arc<Signature>>>>);
+
+/// `$secure_link`.
+pub(super) struct Link(pub(super) Signatures);
+
+/// `$secure_link_expires`.
+pub(super) struct Expires(pub(super) Signatures);
+
+impl Signatures {
+    /// Remembers how the links of a location are signed.
+    pub(super) fn insert(&self, location: LocationIndex, signature: Signature) {
+        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        all.insert(location.0, Arc::new(signature));
+    }
+
+    fn of(&self, exchange: &Exchange) -> Option<Arc<Signature>> {
+        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        all.get(&exchange.location.0).cloned()
+    }
+}
+
+impl Evaluate for Link {
+    fn evaluate(&self, exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+        match self.0.of(exchange).as_deref() {
+            None => false,
+            Some(Signature::Expressions { place, signed }) => {
+                let text = place.value(exchange);
+                let now_s = exchange.lane.clock.unix_seconds();
+                match judge(&text, &signed.value(exchange), now_s) {
+                    Some(holds) => {
+                        out.push(if holds { b'1' } else { b'0' });
+                        true
+                    }
+                    None => false,
+                }
+            }
+            Some(Signature::Secret(secret)) => {
+                let target = exchange.head.origin.of(exchange.head_bytes());
+                match link(target, secret) {
+                    Some(link) => {
+                        out.extend_from_slice(link);
+                        true
+                    }
+                    None => false,
+                }
+            }
+        }
+    }
+}
+
+impl Evaluate for Expires {
+    fn evaluate(&self, exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+        let Some(signature) = self.0.of(exchange) else {
+            return false;
+        };
+        let Signature::Expressions { place, .. } = &*signature else {
+            return false;
+        };
+        let text = place.value(exchange);
+        match parts(&text) {
+            Some((_, Some((written, _)))) => {
+                out.extend_from_slice(written);
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Whether a rightly signed link still holds; `None` where the signature is wrong.
+pub(super) fn judge(text: &[u8], signed: &[u8], now_s: u64) -> Option<bool> {
+    let (signature, expires) = parts(text)?;
+    if signature.len() > SIGNATURE_BYTES_MAX {
+        return None;
+    }
+    let plain: Vec<u8> = signature
+        .iter()
+        .map(|byte| match byte {
+            b'-' => b'+',
+            b'_' => b'/',
+            byte => *byte,
+        })
+        .collect();
+    let given = base64::decode(&plain)?;
+    let holds = expires.is_none_or(|(_, expires_s)| expires_s >= now_s);
+    same(&given, &Md5::digest(signed)).then_some(holds)
+}
+
+/// What was written behind the comma, and the time that it says.
+type Expiry<'t> = (&'t [u8], u64);
+
+/// The signature, and the time until when the link holds where one is given.
+fn parts(text: &[u8]) -> Option<(&[u8], Option<Expiry<'_>>)> {
+    let Some(comma) = text.iter().position(|byte| *byte == b',') else {
+        return Some((text, None));
+    };
+    let written = &text[comma + 1..];
+    let number = value::number(std::str::from_utf8(written).ok()?)?;
+    let expires_s = u64::try_from(number)
+        .ok()
+        .filter(|expires_s| *expires_s > 0)?;
+    Some((&text[..comma], Some((written, expires_s))))
+}
+
+/// The link in `/prefix/signature/link`, where the signature is right.
+pub(super) fn link<'t>(target: &'t [u8], secret: &[u8]) -> Option<&'t [u8]> {
+    let mut segments = target.get(1..)?.splitn(3, |byte| *byte == b'/');
+    let (_, signature, link) = (segments.next()?, segments.next()?, segments.next()?);
+    if signature.len() != 32 || link.is_empty() {
+        return None;
+    }
+    let mut given = Vec::with_capacity(16);
+    for pair in signature.chunks(2) {
+        let digit = |byte: u8| char::from(byte).to_digit(16);
+        let (high, low) = (digit(pair[0])?, digit(pair[1])?);
+        given.push((high * 16 + low) as u8);
+    }
+    let mut hash = Md5::new();
+    hash.update(link);
+    hash.update(secret);
+    same(&given, &hash.finalize()).then_some(link)
+}
+
+/// Compares in a time that does not tell how much is the same.
+fn same(left: &[u8], right: &[u8]) -> bool {
+    let pairs = left.iter().zip(right);
+    left.len() == right.len()
+        && pairs.fold(0, |difference, (left, right)| difference | (left ^ right)) == 0
+}

@@ -1,0 +1,36 @@
+//! `secure_link`: whether a link carries a signature that its maker could give it, and still holds.
+
+mod handler;
+mod plan;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+
+/// The family.
+pub struct SecureLink;
+
+impl Family for SecureLink {
+    fn name(&self) -> &'static str {
+        "secure_link"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        rows::ROWS
+    }
+
+    fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+        plan::variables(view, builder)
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        plan::location(view, builder, draft)
+    }
+}

@@ -1,0 +1,96 @@
+//! Writes the page.
+
+use std::io::Write;
+
+use turnpike_http::counters::{Counter, HttpCounters};
+use turnpike_http::exchange::Exchange;
+use turnpike_http::phase::{Handler, Verdict};
+
+/// How the page is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// A name and a number a line.
+    Text,
+    /// One object.
+    Json,
+}
+
+/// The content handler.
+pub(super) struct Page(pub(super) Form);
+
+/// A counter's name and where it is.
+type Row = (&'static str, fn(&HttpCounters) -> &Counter);
+
+/// The counters that are shown, in all and for each lane.
+const COUNTERS: &[Row] = &[
+    ("accepted", |counters| &counters.accepted),
+    ("handled", |counters| &counters.handled),
+    ("active", |counters| &counters.active),
+    ("reading", |counters| &counters.reading),
+    ("writing", |counters| &counters.writing),
+    ("waiting", |counters| &counters.waiting),
+    ("requests", |counters| &counters.requests),
+    ("made_room", |counters| &counters.made_room),
+    ("log_lines_lost", |counters| &counters.log_lines_lost),
+];
+
+impl Handler for Page {
+    fn handle(&self, exchange: &mut Exchange) -> Verdict {
+        if !exchange.is_get_or_head() {
+            return Verdict::Status(405);
+        }
+        let mut out = std::mem::take(&mut exchange.response.text);
+        out.clear();
+        // Writing to a vector cannot fail.
+        let (kind, _): (&[u8], _) = match self.0 {
+            Form::Text => (b"text/plain", write_text(exchange, &mut out)),
+            Form::Json => (b"application/json", write_json(exchange, &mut out)),
+        };
+        let response = &mut exchange.response;
+        response.status = 200;
+        response.set_content_type(kind);
+        response.text = out;
+        response.send_text();
+        Verdict::Respond
+    }
+}
+
+fn write_text(exchange: &Exchange, out: &mut Vec<u8>) -> std::io::Result<()> {
+    let all = &exchange.lane.all_counters;
+    let lanes = all.lanes();
+    writeln!(out, "generation {}", exchange.plan.generation)?;
+    writeln!(out, "lanes {}", lanes.len())?;
+    for (name, counter) in COUNTERS {
+        writeln!(out, "{name} {}", all.total(counter))?;
+    }
+    for (number, lane) in lanes.iter().enumerate() {
+        for (name, counter) in COUNTERS {
+            writeln!(out, "lane {number} {name} {}", counter(lane).value())?;
+        }
+    }
+    if let Some(count) = turnpike_lane::allocations() {
+        writeln!(out, "allocations {count}")?;
+    }
+    Ok(())
+}
+
+fn write_json(exchange: &Exchange, out: &mut Vec<u8>) -> std::io::Result<()> {
+    let all = &exchange.lane.all_counters;
+    write!(out, "{{\"generation\":{}", exchange.plan.generation)?;
+    for (name, counter) in COUNTERS {
+        write!(out, ",\"{name}\":{}", all.total(counter))?;
+    }
+    if let Some(count) = turnpike_lane::allocations() {
+        write!(out, ",\"allocations\":{count}")?;
+    }
+    write!(out, ",\"lanes\":[")?;
+    for (number, lane) in all.lanes().iter().enumerate() {
+        let comma = if number == 0 { "" } else { "," };
+        write!(out, "{comma}{{\"lane\":{number}")?;
+        for (name, counter) in COUNTERS {
+            write!(out, ",\"{name}\":{}", counter(lane).value())?;
+        }
+        write!(out, "}}")?;
+    }
+    writeln!(out, "]}}")
+}

@@ -1,0 +1,57 @@
+//! `status`: the server's own page of numbers, as lines of text or as JSON.
+
+mod handler;
+
+use std::sync::Arc;
+
+use turnpike_conf::{Arguments, ConfError, Context, Merge, Repeat, Row, Value, View};
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+
+use handler::{Form, Page};
+
+/// The family.
+pub struct Status;
+
+const ROWS: &[Row] = &[Row {
+    name: "status",
+    contexts: &[Context::Server, Context::Location],
+    arguments: Arguments::between(0, 1),
+    value: Value::Custom,
+    repeat: Repeat::Once,
+    merge: Merge::Own,
+    syntax: "[text | json]",
+    default: "",
+    summary: "Answers with the server's numbers: the configuration's generation, and connections \
+        and requests in all and by lane.",
+}];
+
+impl Family for Status {
+    fn name(&self) -> &'static str {
+        "status"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        ROWS
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        _builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        let Some(entry) = view.own("status") else {
+            return Ok(());
+        };
+        let form = match entry.arguments.first().map(|word| word.text.as_str()) {
+            None | Some("text") => Form::Text,
+            Some("json") => Form::Json,
+            Some(other) => {
+                let message = format!("invalid parameter \"{other}\"");
+                return Err(view.error(entry.span, message));
+            }
+        };
+        draft.content = Some(Arc::new(Page(form)));
+        Ok(())
+    }
+}
