@@ -66,6 +66,8 @@ pub enum Action {
     Processing,
     /// The response is sent.
     Sending,
+    /// The exchange has ended and is written down.
+    Logging,
     /// The connection waits for its next request.
     KeepAlive,
     /// The rest of what the client sends is read and thrown away before closing.
@@ -409,6 +411,7 @@ impl Action {
             Self::ReadingBody => "reading client request body",
             Self::Processing => "processing request",
             Self::Sending => "sending response to client",
+            Self::Logging => "logging request",
             Self::KeepAlive => "keepalive",
             Self::ClosingLingering => "closing request",
         }

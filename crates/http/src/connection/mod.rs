@@ -276,6 +276,7 @@ impl Exchange {
     fn log_access(&mut self) {
         let plan = self.plan.clone();
         self.phase = crate::phase::Phase::Log;
+        self.action.set(crate::exchange::Action::Logging);
         for logger in plan.location(self.location).loggers() {
             logger.log(self);
         }
