@@ -41,11 +41,11 @@ impl Handler for Page {
         }
         let mut out = std::mem::take(&mut exchange.response.text);
         out.clear();
-        // Writing to a vector cannot fail.
-        let (kind, _): (&[u8], _) = match self.0 {
+        let (kind, written): (&[u8], _) = match self.0 {
             Form::Text => (b"text/plain", write_text(exchange, &mut out)),
             Form::Json => (b"application/json", write_json(exchange, &mut out)),
         };
+        debug_assert!(written.is_ok(), "writing to a vector cannot fail");
         let response = &mut exchange.response;
         response.status = 200;
         response.set_content_type(kind);
