@@ -224,8 +224,10 @@ impl Connections {
         lot: &mut Lot,
         token: Option<u32>,
         connection: Connection,
-        exchange: Box<Exchange>,
+        mut exchange: Box<Exchange>,
     ) {
+        // `head_start` is past the answered request already: it must not be skipped once more.
+        exchange.begin_request();
         self.unpark(lot, token);
         if token.is_some() {
             lot.unwatch(connection.socket.as_fd());
