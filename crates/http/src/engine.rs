@@ -210,6 +210,9 @@ impl Exchange {
         self.location_chosen();
         if self.announces_too_large_body() {
             self.body.expect_answered();
+            // From here on it is thrown away, and does not refuse the page of the error too. Only
+            // a chunked body can be malformed.
+            let _ = self.take_buffered_body(false);
             return self.finalize(413);
         }
         self.enter(Phase::Rewrite);
