@@ -100,11 +100,10 @@ impl Connections {
                 token
             }
         };
-        // A deadline that only moves on is left where it is in the wheel. That of a head may be
-        // earlier than the keep-alive deadline before it.
-        let earlier = matches!(parked.waits_for, Await::Rest(_)) || !lot.wheel.contains(token);
-        if deadline_ms > 0 && earlier {
-            lot.wheel.insert(token, deadline_ms);
+        // A deadline that only moves on is left where it is in the wheel. It may be earlier than
+        // the one before it: that of a head, or of another location's keep-alive.
+        if deadline_ms > 0 {
+            lot.wheel.insert_if_earlier(token, deadline_ms);
         }
         self.count_parked(&parked.waits_for);
         self.parked[token as usize] = Some(parked);

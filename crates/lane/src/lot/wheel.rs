@@ -68,11 +68,17 @@ impl Wheel {
         self.heads[slot as usize] = token;
     }
 
-    /// Whether the token is in.
-    pub fn contains(&self, token: u32) -> bool {
-        self.links
-            .get(token as usize)
-            .is_some_and(|link| link.slot != NONE)
+    /// As [`Wheel::insert`], but leaves a token where it is when it will be named early enough.
+    pub fn insert_if_earlier(&mut self, token: u32, deadline_ms: u64) {
+        let slots = SLOTS as u64;
+        let wanted = (deadline_ms / SLOT_MS + 1).saturating_sub(self.next_slot);
+        let is_early = self.links.get(token as usize).is_some_and(|link| {
+            let distance = (u64::from(link.slot) + slots - self.next_slot % slots) % slots;
+            link.slot != NONE && distance <= wanted
+        });
+        if !is_early {
+            self.insert(token, deadline_ms);
+        }
     }
 
     /// Takes a token out; no harm when it is not in.
@@ -151,6 +157,26 @@ mod tests {
             wheel.remove(gone);
             let left: Vec<u32> = (0..3).filter(|token| *token != gone).collect();
             assert_eq!(expired(&mut wheel, 1_000), left, "without {gone}");
+        }
+    }
+
+    #[test]
+    fn moves_a_token_only_to_an_earlier_place() {
+        for start_ms in [0, 70_000, 65_000] {
+            for (first_ms, second_ms, named_ms) in [
+                (5_000, 60_000, 5_000),
+                (60_000, 5_000, 5_000),
+                (200_000, 1_000, 1_000),
+                (1_000, 200_000, 1_000),
+            ] {
+                let mut wheel = Wheel::new(start_ms);
+                wheel.insert_if_earlier(4, start_ms + first_ms);
+                wheel.insert_if_earlier(4, start_ms + second_ms);
+                let case = (start_ms, first_ms, second_ms);
+                assert_eq!(expired(&mut wheel, start_ms + named_ms - 1), [], "{case:?}");
+                let due_ms = start_ms + named_ms + SLOT_MS;
+                assert_eq!(expired(&mut wheel, due_ms), [4], "{case:?}");
+            }
         }
     }
 
