@@ -26,8 +26,9 @@ use crate::settings::LingeringClose;
 /// sendfile's cost is the copying, small enough that a slice takes well under a millisecond.
 const SLICE_BYTES: u64 = 512 * 1024;
 
-/// Shortest pause of a rate-limited response, in milliseconds; nginx's timers are as coarse.
-const RATE_PAUSE_MS_MIN: u64 = 1;
+/// Shortest pause of a rate-limited response, in milliseconds. What becomes due meanwhile leaves in
+/// one call: pausing only until the next byte is due would send the response in crumbs.
+const RATE_PAUSE_MS_MIN: u64 = 100;
 
 /// Where a driven exchange goes on.
 pub(super) enum Stage {
