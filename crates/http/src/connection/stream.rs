@@ -158,7 +158,8 @@ impl Stream {
             if now_ms >= until_ms {
                 return Discarded::Broken;
             }
-            let timeout_ms = pause_ms.min(until_ms - now_ms);
+            // Not 0, which would wait for ever.
+            let timeout_ms = pause_ms.clamp(1, until_ms - now_ms);
             match self.read_more(&mut exchange.input, timeout_ms).await {
                 Ok(0) | Err(_) => return Discarded::Broken,
                 Ok(_) => {}
@@ -173,10 +174,11 @@ impl Stream {
             return;
         }
         let mut waste = Vec::new();
-        let _ = within(whole_ms, async {
+        // Not 0, which would wait for ever.
+        let _ = within(whole_ms.max(1), async {
             loop {
                 waste.clear();
-                match self.read_more(&mut waste, pause_ms).await {
+                match self.read_more(&mut waste, pause_ms.max(1)).await {
                     Ok(0) | Err(_) => return Ok(()),
                     Ok(_) => {}
                 }
