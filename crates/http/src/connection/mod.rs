@@ -179,17 +179,17 @@ impl Residents for Connections {
             requests: 0,
             accepted_ms: lot.clock.now_ms(),
         };
-        let plan = self.plan.clone();
-        self.first_transaction(
-            lot,
-            Connection {
-                socket,
-                client,
-                no_delay: false,
-                plan,
-                proxy_header: None,
-            },
-        );
+        let connection = Connection {
+            socket,
+            client,
+            no_delay: false,
+            plan: self.plan.clone(),
+            proxy_header: None,
+        };
+        let served = AssertUnwindSafe(|| self.first_transaction(lot, connection));
+        if catch_unwind(served).is_err() {
+            self.panicked();
+        }
     }
 
     fn ready(&mut self, lot: &mut Lot, token: u32, closed: bool) {
@@ -201,7 +201,10 @@ impl Residents for Connections {
     }
 
     fn due(&mut self, lot: &mut Lot, token: u32) {
-        self.parked_due(lot, token);
+        let closed = AssertUnwindSafe(|| self.parked_due(lot, token));
+        if catch_unwind(closed).is_err() {
+            self.panicked();
+        }
     }
 
     fn turn_ended(&mut self, lot: &mut Lot) {
@@ -212,7 +215,12 @@ impl Residents for Connections {
             self.driven -= 1;
             self.lane.counters.writing.set(self.driven as u64);
             match (returned.connection, returned.exchange) {
-                (Some(connection), Some(exchange)) => self.taken_back(lot, connection, exchange),
+                (Some(connection), Some(exchange)) => {
+                    let served = AssertUnwindSafe(|| self.taken_back(lot, connection, exchange));
+                    if catch_unwind(served).is_err() {
+                        self.panicked();
+                    }
+                }
                 (None, Some(exchange)) => {
                     self.lane.counters.active.sub();
                     self.lane.recycle(exchange);
