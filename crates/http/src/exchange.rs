@@ -267,6 +267,13 @@ impl Exchange {
         self.request_id.set(None);
     }
 
+    /// Goes back to where a connection is before its request is known: the default server of its
+    /// gate. What an exchange served before may not even exist in its present plan.
+    pub(crate) fn leave_location(&mut self) {
+        self.server = self.listen().default_server;
+        self.location = self.server().root;
+    }
+
     /// The bytes that the head's spans point into.
     pub fn head_bytes(&self) -> &[u8] {
         self.input.get(self.head_start..).unwrap_or_default()

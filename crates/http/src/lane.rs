@@ -89,9 +89,14 @@ impl LaneShared {
                     exchange.plan = plan.clone();
                 }
                 exchange.client = *client;
+                exchange.leave_location();
                 exchange
             }
-            None => Box::new(Exchange::new(self.clone(), plan.clone(), *client)),
+            None => {
+                let mut exchange = Exchange::new(self.clone(), plan.clone(), *client);
+                exchange.leave_location();
+                Box::new(exchange)
+            }
         }
     }
 

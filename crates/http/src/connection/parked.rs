@@ -384,6 +384,7 @@ impl Connections {
         if !Rc::ptr_eq(&exchange.plan, &connection.plan) {
             exchange.client = connection.client;
             exchange.plan = connection.plan.clone();
+            exchange.leave_location();
         }
     }
 
