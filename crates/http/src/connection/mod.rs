@@ -131,6 +131,13 @@ impl Connections {
         drop(connection);
     }
 
+    /// Gives an exchange back to the pool; not one that would hold a plan from before a reload.
+    fn recycle(&self, exchange: Box<Exchange>) {
+        if Rc::ptr_eq(&exchange.plan, &self.plan) {
+            self.lane.recycle(exchange);
+        }
+    }
+
     /// A panic costs the one connection, which was dropped on the way.
     fn panicked(&self) {
         self.lane.counters.active.sub();
@@ -223,7 +230,7 @@ impl Residents for Connections {
                 }
                 (None, Some(exchange)) => {
                     self.lane.counters.active.sub();
-                    self.lane.recycle(exchange);
+                    self.recycle(exchange);
                 }
                 (_, None) => self.lane.counters.active.sub(),
             }

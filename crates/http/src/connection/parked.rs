@@ -112,7 +112,7 @@ impl Connections {
     fn watch_failed(&self, connection: Connection, error: &io::Error) {
         let exchange = self.exchange(&connection);
         exchange.log(Level::Alert, format_args!("epoll_ctl() failed ({error})"));
-        self.lane.recycle(exchange);
+        self.recycle(exchange);
         self.close(connection);
     }
 
@@ -138,7 +138,7 @@ impl Connections {
             input,
             started_ms: exchange.started_ms,
         };
-        self.lane.recycle(exchange);
+        self.recycle(exchange);
         self.park(lot, token, connection, Await::Rest(Box::new(half)));
     }
 
@@ -194,7 +194,7 @@ impl Connections {
                     && !may_end_line(&exchange.input, received)
                 {
                     let input = std::mem::take(&mut exchange.input);
-                    self.lane.recycle(exchange);
+                    self.recycle(exchange);
                     let half = Half { input, ..*half };
                     self.park(lot, Some(token), connection, Await::Rest(Box::new(half)));
                 } else {
@@ -203,7 +203,7 @@ impl Connections {
                 if full { More::Likely } else { More::Unlikely }
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.lane.recycle(exchange);
+                self.recycle(exchange);
                 self.count_parked(&waits_for);
                 self.parked[token as usize] = Some(Parked {
                     connection,
@@ -219,7 +219,7 @@ impl Connections {
                     _ => Level::Alert,
                 };
                 exchange.log(level, format_args!("recv() failed ({error})"));
-                self.lane.recycle(exchange);
+                self.recycle(exchange);
                 self.unpark(lot, Some(token));
                 self.close(connection);
                 More::No
@@ -243,7 +243,7 @@ impl Connections {
                 format_args!("client prematurely closed connection"),
             );
         }
-        self.lane.recycle(exchange);
+        self.recycle(exchange);
         self.unpark(lot, Some(token));
         self.close(connection);
     }
@@ -293,7 +293,7 @@ impl Connections {
         }
         exchange.response.status = 408;
         exchange.log_access();
-        self.lane.recycle(exchange);
+        self.recycle(exchange);
     }
 
     /// Closes up to `most` connections that wait for nothing but their next request.

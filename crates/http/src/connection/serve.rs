@@ -48,16 +48,16 @@ impl Connections {
         let mut exchange = self.exchange(&connection);
         match receive(&connection, &mut exchange) {
             Ok(0) => {
-                self.lane.recycle(exchange);
+                self.recycle(exchange);
                 self.close(connection);
             }
             Ok(_) => self.serve(lot, None, connection, exchange, None),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.lane.recycle(exchange);
+                self.recycle(exchange);
                 self.park(lot, None, connection, Await::First);
             }
             Err(_) => {
-                self.lane.recycle(exchange);
+                self.recycle(exchange);
                 self.close(connection);
             }
         }
@@ -86,7 +86,7 @@ impl Connections {
                 }
                 Introduced::Wrongly => {
                     self.unpark(lot, token);
-                    self.lane.recycle(exchange);
+                    self.recycle(exchange);
                     self.close(connection);
                     return;
                 }
@@ -107,7 +107,7 @@ impl Connections {
                 }
                 Some(Served::Closed) => {
                     self.unpark(lot, token);
-                    self.lane.recycle(exchange);
+                    self.recycle(exchange);
                     self.close(connection);
                     return;
                 }
@@ -268,7 +268,7 @@ impl Connections {
         let settings = &exchange.location().settings;
         if self.ending != Ending::No {
             self.unpark(lot, token);
-            self.lane.recycle(exchange);
+            self.recycle(exchange);
             self.close(connection);
             return;
         }
@@ -286,7 +286,7 @@ impl Connections {
         let idle = Await::Idle {
             timeout_ms: settings.keepalive_timeout_ms,
         };
-        self.lane.recycle(exchange);
+        self.recycle(exchange);
         self.park(lot, token, connection, idle);
     }
 }
