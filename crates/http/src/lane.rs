@@ -114,6 +114,8 @@ impl LaneShared {
             &mut exchange_ref.input,
             &mut exchange_ref.output,
             &mut exchange_ref.response.text,
+            &mut exchange_ref.body.bytes,
+            &mut exchange_ref.scratch,
         ] {
             if buffer.capacity() > KEPT_BUFFER_BYTES_MAX {
                 *buffer = Vec::new();
