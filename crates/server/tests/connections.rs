@@ -1,0 +1,69 @@
+//! Connections as clients use and misuse them: pipelines, bodies that are not wanted, deadlines.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fmt::Write;
+use std::net::TcpStream;
+use std::time::Duration;
+
+use turnpike_testkit::{DEADLINE, Server, check};
+
+/// More than are answered in three turns.
+const PIPELINED: usize = 100;
+
+const CONFIGURATION: &str = "
+events { }
+http {
+    keepalive_timeout 1h;
+    server {
+        listen 127.0.0.1:%PORT%;
+        root %FOLDER%/html;
+        client_max_body_size 10;
+        error_page 413 /413.txt;
+        location /p { return 200 \"$uri,\"; }
+        location /short { keepalive_timeout 1ms; return 204; }
+    }
+}";
+
+fn server() -> Server {
+    Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(CONFIGURATION)
+        .file("html/413.txt", "too large")
+        .start()
+}
+
+#[test]
+fn every_request_of_a_pipeline_is_answered_once_and_in_order() {
+    let (mut requests, mut answers) = (String::new(), String::new());
+    for number in 0..PIPELINED {
+        write!(requests, "GET /p{number} HTTP/1.1\nHost: x\n\n").unwrap();
+        write!(answers, "HTTP/1.1 200 OK\n*\n\n/p{number},").unwrap();
+    }
+    requests.push_str("GET /p HTTP/1.0\n\n");
+    answers.push_str("HTTP/1.1 200 OK\n*\n\n/p,\n(closed)");
+    check(&server(), &[("a pipeline", &requests, &answers)]);
+}
+
+#[test]
+fn a_body_too_large_is_answered_by_the_page_for_it() {
+    let request = "POST /p HTTP/1.1\nHost: x\nContent-Length: 11\n\n0123456789a";
+    let answer =
+        "HTTP/1.1 413 Request Entity Too Large\n*\nConnection: close\n*\ntoo large\n(closed)";
+    check(&server(), &[("413", request, answer)]);
+}
+
+#[test]
+fn a_shorter_keep_alive_timeout_holds_from_its_request_on() {
+    use std::io::{Read, Write};
+    let server = server();
+    let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+    // A minute is what the wheel goes round in: well beyond the patience here.
+    stream.set_read_timeout(Some(DEADLINE)).unwrap();
+    for path in ["/p", "/short"] {
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        // So that the two are answered one by one.
+        assert!(stream.read(&mut [0; 1024]).unwrap() > 0);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(stream.read(&mut [0; 1]).unwrap(), 0);
+}
