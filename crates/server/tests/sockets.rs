@@ -85,6 +85,10 @@ fn a_reload_adds_and_removes_addresses_and_touches_no_connection() {
     wait_for("the first address to close", || {
         TcpStream::connect(("127.0.0.1", a)).is_err()
     });
+    // Its next request is the last one.
+    assert!(ask(&mut kept).contains("404"));
+    assert_eq!(kept.read(&mut [0]).unwrap(), 0);
+    server.wait_for_log("worker generation 2 exited with code 0");
     assert!(ask(&mut connect(b)).contains("404"));
     reload(&server, &http(&[&format!("{} reuseport", name(b))]), 4);
     assert!(ask(&mut connect(b)).contains("404"));

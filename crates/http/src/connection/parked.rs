@@ -415,7 +415,7 @@ fn may_end_line(input: &[u8], received: usize) -> bool {
 }
 
 /// Moves a connection to another plan where its gate is in that too.
-fn move_to(plan: &Rc<LanePlan>, connection: &mut Connection) {
+pub(super) fn move_to(plan: &Rc<LanePlan>, connection: &mut Connection) {
     if Rc::ptr_eq(&connection.plan, plan) {
         return;
     }

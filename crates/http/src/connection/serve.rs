@@ -9,7 +9,7 @@ use turnpike_lane::lot::Lot;
 use turnpike_lane::sys::{socket, socket_option};
 
 use super::driven::{self, Stage};
-use super::parked::Await;
+use super::parked::{Await, move_to};
 use super::proxy::{self, Introduced};
 use super::request::{self, Head};
 use super::transfer::{self, Sent, Transfer};
@@ -149,7 +149,8 @@ impl Connections {
         exchange.client.requests = connection.client.requests;
         self.lane.counters.requests.add();
         self.lane.counters.writing.set(self.driven as u64 + 1);
-        if self.ending != Ending::No {
+        let gate_is_gone = !Rc::ptr_eq(&connection.plan, &self.plan);
+        if self.ending != Ending::No || gate_is_gone {
             exchange.keep_alive = false;
         }
     }
@@ -287,6 +288,8 @@ impl Connections {
             timeout_ms: settings.keepalive_timeout_ms,
         };
         self.recycle(exchange);
+        // It may have been driven while the plan changed: the one before is held no longer.
+        move_to(&self.plan, &mut connection);
         self.park(lot, token, connection, idle);
     }
 }
