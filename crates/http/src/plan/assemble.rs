@@ -442,12 +442,7 @@ impl Ports {
         self.order
             .into_iter()
             .map(|port| {
-                let mut names = NameTable::default();
-                for member in &port.members {
-                    for name in &member.names {
-                        names.add(name, member.server);
-                    }
-                }
+                let names = names_of(&port);
                 Listen {
                     mode: port.request.mode(events.accept_mutex, events.reuse_port),
                     address: port.request.address,
@@ -459,4 +454,19 @@ impl Ports {
             })
             .collect()
     }
+}
+
+/// The names on an address. Where one server has it to itself, names choose nothing (only a
+/// pattern's groups may be asked for), so that no request has to look its host up.
+fn names_of(port: &Port) -> NameTable {
+    let mut names = NameTable::default();
+    let alone = port.members.len() == 1;
+    for member in &port.members {
+        for name in &member.names {
+            if !alone || matches!(name, NameMatch::Pattern(_)) {
+                names.add(name, member.server);
+            }
+        }
+    }
+    names
 }
