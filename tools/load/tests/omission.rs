@@ -15,6 +15,9 @@ const PERIOD: Duration = Duration::from_millis(1000);
 const FROZEN: Duration = Duration::from_millis(100);
 const RATE: f64 = 500.0;
 const RUN_S: f64 = 4.0;
+/// Other work on the machine delays a run's requests for real, and the report then rightly says
+/// so. A right generator needs one quiet run; a wrong one gets none right in any number.
+const RUNS_MAX: usize = 12;
 
 /// The p99 of a schedule of which each request that falls into a freeze waits for its end, with
 /// answers that take no time otherwise; microseconds.
@@ -40,8 +43,7 @@ fn the_open_loop_reports_the_freeze_and_the_closed_loop_does_not() {
     };
     let expected = intended_p99_us();
     let mut open = 0.0;
-    // The machine may have a bad moment of its own; a right generator needs one quiet run.
-    for _ in 0..3 {
+    for _ in 0..RUNS_MAX {
         let peer = freeze();
         let line = format!("-t 1 -c 64 --rate {RATE} -d {RUN_S} {}", peer.url());
         let (report, status) = load_json(&line);
