@@ -4,8 +4,10 @@
 //
 // The lane on the packet's CPU is preferred while it is alive and about as free as the freest one;
 // otherwise two living lanes are picked at random and the freer one gets the connection. A lane
-// that has stopped coming round gets nothing while another one lives. When nobody lives, nothing is
-// selected, and the kernel's own hash decides.
+// that has stopped coming round gets nothing while another one lives. When nobody does, as on a
+// machine so busy that no lane had a CPU for a while, the one that was seen last gets it: a lane
+// that hangs has been silent for longer than one that merely waits for a CPU. When no lane is there
+// at all, nothing is selected, and the kernel's own hash decides.
 //
 // The object beside this file is committed, so that building the server needs no clang. To make it
 // anew (clang 14; the same bytes from any folder):
@@ -188,6 +190,28 @@ __noinline u32 living_from(u32 start, u64 now)
 	return (start + nearest) % count;
 }
 
+// The lane with the latest heartbeat, however old; LANES_MAX when none is there.
+__noinline u32 seen_last(u64 now)
+{
+	struct board *board = bpf_map_lookup_elem(&lanes, &ZERO);
+	struct rules *rule = bpf_map_lookup_elem(&rules, &ZERO);
+	// A lane that is not there has no heartbeat, which makes it older than this.
+	u64 youngest = EPOCH, found = LANES_MAX;
+	u32 number;
+
+	if (!board || !rule)
+		return LANES_MAX;
+	for (number = 0; number < LANES_MAX && number < rule->lanes; number++) {
+		u64 beat = *(volatile const u64 *)&board->lanes[number].heartbeat;
+		u64 age = now + EPOCH - beat;
+		u64 younger = if_smaller(age, youngest);
+
+		youngest = (age & younger) | (youngest & ~younger);
+		found = (number & younger) | (found & ~younger);
+	}
+	return found;
+}
+
 // Whether the lane has a gate of this address, which then gets the connection.
 __noinline int give_to(struct sk_reuseport_md *packet, u32 number)
 {
@@ -233,8 +257,12 @@ int steer(struct sk_reuseport_md *packet)
 		return SK_PASS;
 	count = rule->lanes;
 	least = least_load(now);
-	if (count == 0 || least == NOBODY)
+	if (count == 0)
 		return SK_PASS;
+	if (least == NOBODY) {
+		give_to(packet, seen_last(now));
+		return SK_PASS;
+	}
 
 	number = home_lane();
 	if (load_if_alive(number, now) <= least + least / 8 + rule->slack && give_to(packet, number))

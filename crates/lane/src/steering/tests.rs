@@ -169,6 +169,30 @@ fn fresh_lanes_share_and_none_is_forgotten() {
 }
 
 #[test]
+fn among_stale_lanes_the_one_seen_last_gets_everything() {
+    // Whatever the time, every heartbeat of these lanes is too old.
+    let rules = SteerRules {
+        stale_ns: 1,
+        ..PATIENT
+    };
+    let Some(stage) = Stage::new(3, &[], rules) else {
+        return;
+    };
+    let now = monotonic_ns();
+    for last in [1, 0, 2] {
+        for (lane, pulse) in stage.pulses.iter().enumerate() {
+            pulse.awake(now - if lane == last { 1000 } else { 2000 }, 0);
+        }
+        let mut expected = [0; 3];
+        expected[last] = 40;
+        assert_eq!(stage.round(40), expected);
+    }
+    stage.pulses[2].gone();
+    stage.pulses[0].awake(now - 500, 0);
+    assert_eq!(stage.round(40), [40, 0, 0]);
+}
+
+#[test]
 fn without_a_living_lane_the_hash_decides() {
     let Some(stage) = Stage::new(2, &[], PATIENT) else {
         return;
