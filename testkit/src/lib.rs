@@ -38,7 +38,7 @@ pub use server::{Builder, Server, StartError};
 use std::time::{Duration, Instant};
 
 /// When a wait is given up. Far beyond what a loaded machine needs: reaching it is a failure.
-pub const DEADLINE: Duration = Duration::from_secs(30);
+pub const DEADLINE: Duration = Duration::from_secs(60);
 
 /// How long a waiting loop sleeps between two looks.
 const LOOK: Duration = Duration::from_millis(5);

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use turnpike_lane::sys::signal;
 
 /// Long enough for a loaded machine; reached only by a test that fails.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 static FOLDERS: AtomicU32 = AtomicU32::new(0);
 
