@@ -18,6 +18,7 @@ mod hostnames;
 pub mod index;
 pub mod limit_conn;
 pub mod limit_req;
+mod limits;
 mod map;
 pub mod not_modified;
 pub mod random_index;

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use turnpike_http::Quoted;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Handler, Verdict};
 use turnpike_http::variables::{Template, VariableRow};
 use turnpike_lane::log::Level;
 
 use super::zone::{Answer, CountZone};
+use crate::limits;
 
 /// Longest key; nginx's.
 const KEY_BYTES_MAX: usize = 255;
@@ -53,7 +53,7 @@ impl Handler for Limits {
         }
         let mut guards = Vec::new();
         for limit in &self.limits {
-            let Some(key) = key(exchange, limit) else {
+            let Some(key) = limits::key(exchange, &limit.zone.key, KEY_BYTES_MAX) else {
                 continue;
             };
             exchange.limit_conn_status = "PASSED";
@@ -87,21 +87,4 @@ impl Limits {
         exchange.limit_conn_status = "REJECTED";
         Verdict::Status(self.status)
     }
-}
-
-/// The key of a request; `None` where it is not to be counted.
-fn key(exchange: &Exchange, limit: &Limit) -> Option<Vec<u8>> {
-    let template = &limit.zone.key;
-    let key = template.value(exchange);
-    if key.len() > KEY_BYTES_MAX {
-        let (name, key) = (Quoted(template.text()), Quoted(&key));
-        exchange.log(
-            Level::Error,
-            format_args!(
-                "the value of the \"{name}\" key is more than {KEY_BYTES_MAX} bytes: \"{key}\""
-            ),
-        );
-        return None;
-    }
-    (!key.is_empty()).then_some(key)
 }

@@ -11,7 +11,7 @@ use turnpike_lane::log::Level;
 
 use super::handler::{Limit, Limits, Zone};
 use super::zone::CountZone;
-use crate::zone;
+use crate::{limits, zone};
 
 /// Largest limit; nginx's.
 const LIMIT_MAX: i64 = 65_535;
@@ -43,10 +43,7 @@ fn declare(entry: &Entry, builder: &mut Builder<'_>) -> Result<(), String> {
         return Err("\"limit_conn_zone\" must have \"zone\" parameter".to_owned());
     }
     if let Some(known) = builder.store::<Store>().0.get(name) {
-        let key = String::from_utf8_lossy(known.key.text());
-        return Err(format!(
-            "limit_conn_zone \"{name}\" is already bound to key \"{key}\""
-        ));
+        return Err(limits::already_bound("limit_conn_zone", name, &known.key));
     }
     let identity = format!("{size_bytes}:{key_text}");
     let counts = zone::open(builder, "limit_conn", name, &identity, || {
@@ -68,24 +65,21 @@ pub(super) fn location(
     builder: &mut Builder<'_>,
     draft: &mut LocationDraft,
 ) -> Result<(), ConfError> {
-    let status = status(view)?;
-    let mut limits: Vec<Limit> = Vec::new();
+    let status = limits::status(view, "limit_conn_status")?;
+    let mut asked: Vec<Limit> = Vec::new();
     for entry in view.nearest_all("limit_conn") {
         let place = |message: String| view.error(entry.span, message);
         let limit = limit(entry, builder).map_err(place)?;
-        if limits
-            .iter()
-            .any(|other| other.zone.name == limit.zone.name)
-        {
+        if asked.iter().any(|other| other.zone.name == limit.zone.name) {
             return Err(place("\"limit_conn\" directive is duplicate".to_owned()));
         }
-        limits.push(limit);
+        asked.push(limit);
     }
-    if limits.is_empty() {
+    if asked.is_empty() {
         return Ok(());
     }
     let handler = Limits {
-        limits,
+        limits: asked,
         log_level: Level::from_name(view.choice("limit_conn_log_level")).unwrap_or(Level::Error),
         status,
         dry_run: view.flag("limit_conn_dry_run"),
@@ -94,25 +88,13 @@ pub(super) fn location(
     Ok(())
 }
 
-fn status(view: View<'_>) -> Result<u16, ConfError> {
-    let status = view.number("limit_conn_status");
-    match u16::try_from(status) {
-        Ok(status @ 400..=599) => Ok(status),
-        _ => {
-            let entry = view.nearest("limit_conn_status");
-            let span = entry.map_or(view.span(), |entry| entry.span);
-            Err(view.error(span, "value must be between 400 and 599"))
-        }
-    }
-}
-
 fn limit(entry: &Entry, builder: &mut Builder<'_>) -> Result<Limit, String> {
     let [name, number] = entry.arguments.as_slice() else {
         return Err("invalid number of arguments in \"limit_conn\" directive".to_owned());
     };
     let (name, number) = (name.text.as_str(), number.text.as_str());
     let zone = builder.store::<Store>().0.get(name).map(Arc::clone);
-    let zone = zone.ok_or_else(|| format!("zero size shared memory zone \"{name}\""))?;
+    let zone = zone.ok_or_else(|| limits::undeclared(name))?;
     let most = value::number(number)
         .filter(|most| *most > 0)
         .ok_or_else(|| format!("invalid number of connections \"{number}\""))?;

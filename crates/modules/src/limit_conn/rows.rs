@@ -24,7 +24,7 @@ pub(super) const ROWS: &[Row] = &[
         merge: Merge::Own,
         syntax: "key zone=name:size",
         summary: "Declares a zone that counts requests in progress by key. Requests with an empty \
-            key are not counted.",
+            key are not counted. The zone is one for all lanes, and its counts are exact.",
         ..PLAIN
     },
     Row {

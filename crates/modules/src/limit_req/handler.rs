@@ -3,13 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use turnpike_http::Quoted;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Delay, Handler, Verdict};
 use turnpike_http::variables::{Template, VariableRow};
 use turnpike_lane::log::Level;
 
 use super::zone::{Answer, RateZone};
+use crate::limits;
 
 /// Longest key; nginx's.
 const KEY_BYTES_MAX: usize = 65_535;
@@ -63,7 +63,7 @@ impl Handler for Limits {
         let mut last = None;
         let count = self.limits.len();
         for (number, limit) in self.limits.iter().enumerate() {
-            let Some(key) = key(exchange, limit) else {
+            let Some(key) = limits::key(exchange, &limit.zone.key, KEY_BYTES_MAX) else {
                 continue;
             };
             let is_last = number + 1 == count;
@@ -172,23 +172,6 @@ impl Limit {
             name: &self.zone.name,
         })
     }
-}
-
-/// The key of a request; `None` where it is not to be counted.
-fn key(exchange: &Exchange, limit: &Limit) -> Option<Vec<u8>> {
-    let template = &limit.zone.key;
-    let key = template.value(exchange);
-    if key.len() > KEY_BYTES_MAX {
-        let (name, key) = (Quoted(template.text()), Quoted(&key));
-        exchange.log(
-            Level::Error,
-            format_args!(
-                "the value of the \"{name}\" key is more than {KEY_BYTES_MAX} bytes: \"{key}\""
-            ),
-        );
-        return None;
-    }
-    (!key.is_empty()).then_some(key)
 }
 
 /// Shows thousandths with a point.

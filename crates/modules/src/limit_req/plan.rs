@@ -10,7 +10,7 @@ use turnpike_lane::log::Level;
 
 use super::handler::{Limit, Limits, Zone};
 use super::zone::RateZone;
-use crate::zone;
+use crate::{limits, zone};
 
 /// Largest burst and delay, in requests: thousandths of it must fit the arithmetic.
 const BURST_MAX: i64 = i64::MAX / 1_000_000;
@@ -48,10 +48,7 @@ fn declare(entry: &Entry, builder: &mut Builder<'_>) -> Result<(), String> {
         return Err("\"limit_req_zone\" must have \"zone\" parameter".to_owned());
     };
     if let Some(known) = builder.store::<Store>().0.get(name) {
-        let key = String::from_utf8_lossy(known.key.text());
-        return Err(format!(
-            "limit_req_zone \"{name}\" is already bound to key \"{key}\""
-        ));
+        return Err(limits::already_bound("limit_req_zone", name, &known.key));
     }
     let identity = format!("{size_bytes}:{key_text}");
     let rates = zone::open(builder, "limit_req", name, &identity, || {
@@ -85,25 +82,22 @@ pub(super) fn location(
     builder: &mut Builder<'_>,
     draft: &mut LocationDraft,
 ) -> Result<(), ConfError> {
-    let status = status(view)?;
-    let mut limits: Vec<Limit> = Vec::new();
+    let status = limits::status(view, "limit_req_status")?;
+    let mut asked: Vec<Limit> = Vec::new();
     for entry in view.nearest_all("limit_req") {
         let place = |message: String| view.error(entry.span, message);
         let limit = limit(entry, builder).map_err(place)?;
-        if limits
-            .iter()
-            .any(|other| other.zone.name == limit.zone.name)
-        {
+        if asked.iter().any(|other| other.zone.name == limit.zone.name) {
             return Err(place("\"limit_req\" directive is duplicate".to_owned()));
         }
-        limits.push(limit);
+        asked.push(limit);
     }
-    if limits.is_empty() {
+    if asked.is_empty() {
         return Ok(());
     }
     let log_level = Level::from_name(view.choice("limit_req_log_level")).unwrap_or(Level::Error);
     let handler = Limits {
-        limits,
+        limits: asked,
         log_level,
         delay_log_level: below(log_level),
         status,
@@ -111,18 +105,6 @@ pub(super) fn location(
     };
     draft.add_handler(Phase::PreAccess, Arc::new(handler));
     Ok(())
-}
-
-fn status(view: View<'_>) -> Result<u16, ConfError> {
-    let status = view.number("limit_req_status");
-    match u16::try_from(status) {
-        Ok(status @ 400..=599) => Ok(status),
-        _ => {
-            let entry = view.nearest("limit_req_status");
-            let span = entry.map_or(view.span(), |entry| entry.span);
-            Err(view.error(span, "value must be between 400 and 599"))
-        }
-    }
 }
 
 fn below(level: Level) -> Level {
@@ -153,7 +135,7 @@ fn limit(entry: &Entry, builder: &mut Builder<'_>) -> Result<Limit, String> {
     let name = name.ok_or("\"limit_req\" must have \"zone\" parameter")?;
     let zone = builder.store::<Store>().0.get(name).map(Arc::clone);
     Ok(Limit {
-        zone: zone.ok_or_else(|| format!("zero size shared memory zone \"{name}\""))?,
+        zone: zone.ok_or_else(|| limits::undeclared(name))?,
         burst: burst * 1000,
         delay: delay * 1000,
     })

@@ -24,7 +24,9 @@ pub(super) const ROWS: &[Row] = &[
         merge: Merge::Own,
         syntax: "key zone=name:size rate=rate",
         summary: "Declares a zone of request rates by key. The rate is `Nr/s` or `Nr/m`. Requests \
-            with an empty key are not counted.",
+            with an empty key are not counted. The zone is one for all lanes, and every request \
+            is counted once; lanes read the time once a turn, so a bucket may be wrong by what \
+            its rate gives in the length of a turn.",
         ..PLAIN
     },
     Row {
