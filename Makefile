@@ -26,6 +26,7 @@ setup: ## Install the Debian packages that the tests need
 
 format: ## rustfmt would change nothing
 	$(CARGO) fmt --all --check
+	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 
 lint: ## clippy, warnings denied
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
