@@ -7,11 +7,13 @@
 pub mod base64;
 pub mod body;
 pub mod connection;
+pub mod control;
 pub mod counters;
 pub mod engine;
 pub mod exchange;
 pub mod lane;
 mod log;
+pub mod metrics;
 pub mod phase;
 pub mod plan;
 pub mod regex;

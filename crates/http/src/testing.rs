@@ -16,7 +16,7 @@ use turnpike_lane::sys::socket::PeerAddress;
 use crate::counters::AllCounters;
 use crate::exchange::{Client, Exchange};
 use crate::lane::{LanePlan, LaneShared};
-use crate::plan::{Environment, ListenIndex, Plan};
+use crate::plan::{Environment, Family, ListenIndex, Plan};
 use crate::settings::ROWS;
 
 const fn row(name: &'static str, context: &'static [Context], value: Value) -> Row {
@@ -89,6 +89,11 @@ impl Environment for Nowhere {
 
 /// The plan of `http { TEXT }`, or every error as nginx words it.
 pub(crate) fn plan(http: &str) -> Result<Plan, String> {
+    plan_with(&[], http)
+}
+
+/// The plan of `http { TEXT }` with the directive families' part.
+pub(crate) fn plan_with(families: &[&'static dyn Family], http: &str) -> Result<Plan, String> {
     let text = format!("events {{ }} http {{ {http}\n}}");
     let loader: MemoryLoader = [(Path::new("/c").to_path_buf(), text.into_bytes())]
         .into_iter()
@@ -97,7 +102,7 @@ pub(crate) fn plan(http: &str) -> Result<Plan, String> {
     let (_, scope) = registry
         .load(&loader, Path::new("/c"), None)
         .map_err(|errors| errors.to_string())?;
-    Plan::build(View::root(&scope), 1, &[], &mut Nowhere).map_err(|errors| errors.to_string())
+    Plan::build(View::root(&scope), 1, families, &mut Nowhere).map_err(|errors| errors.to_string())
 }
 
 /// An exchange on the first address of a plan, with `input` received.

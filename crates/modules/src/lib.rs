@@ -63,3 +63,43 @@ pub const FAMILIES: &[&dyn Family] = &[
     &autoindex::Autoindex,
     &static_files::StaticFiles,
 ];
+
+#[cfg(test)]
+mod tests {
+    //! The tables of all families together.
+
+    use std::collections::HashSet;
+
+    use super::FAMILIES;
+
+    fn is_plain(name: &str, more: &str) -> bool {
+        let fits = |letter: char| letter.is_ascii_lowercase() || more.contains(letter);
+        !name.is_empty() && name.chars().all(fits)
+    }
+
+    #[test]
+    fn every_metric_stands_once_and_says_what_it_is() {
+        let mut names = HashSet::new();
+        for row in FAMILIES.iter().flat_map(|family| family.metrics()) {
+            assert!(names.insert(row.name), "{} twice", row.name);
+            assert!(is_plain(row.name, "_0123456789"), "{row:?}");
+            assert!(is_plain(row.unit, "_"), "{row:?}");
+            assert!(
+                row.labels.iter().all(|label| is_plain(label, "_")),
+                "{row:?}"
+            );
+            assert!(row.help.ends_with('.') && row.help.len() > 10, "{row:?}");
+        }
+    }
+
+    #[test]
+    fn every_verb_stands_once_and_says_what_it_does() {
+        let mut names = HashSet::new();
+        for row in FAMILIES.iter().flat_map(|family| family.commands()) {
+            assert!(names.insert(row.name), "{} twice", row.name);
+            let (subject, verb) = row.name.split_once('.').unwrap_or_default();
+            assert!(is_plain(subject, "_") && is_plain(verb, "_"), "{row:?}");
+            assert!(row.summary.ends_with('.'), "{row:?}");
+        }
+    }
+}

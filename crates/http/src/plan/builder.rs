@@ -15,7 +15,9 @@ use turnpike_lane::log::{ErrorLog, LogFile};
 
 use super::locations::LocationTree;
 use super::{Location, LocationIndex, Plan, Server};
+use crate::control::{Command, CommandRow};
 use crate::lane::{LaneSlot, LaneState, LaneStateMaker};
+use crate::metrics;
 use crate::phase::{Filter, FilterPlace, Handler, Logger, PHASE_COUNT, Phase};
 use crate::settings::{EventsSettings, LocationSettings, ServerSettings};
 use crate::variables::{VariableRow, VariableTable};
@@ -30,6 +32,15 @@ pub trait Family: Sync {
     fn rows(&self) -> &'static [Row];
     /// Its variables.
     fn variables(&self) -> &'static [VariableRow] {
+        &[]
+    }
+    /// The verbs that it offers on the control socket; [`Builder::command`] gives what carries
+    /// them out.
+    fn commands(&self) -> &'static [CommandRow] {
+        &[]
+    }
+    /// The metrics that it counts; [`Builder::metrics`] gives what reads them.
+    fn metrics(&self) -> &'static [metrics::Row] {
         &[]
     }
     /// Reads what stands at the http level, before any server is looked at.
@@ -76,6 +87,8 @@ pub struct Builder<'e> {
     pub(super) servers: Vec<Server>,
     pub(super) locations: Vec<Option<Location>>,
     pub(super) lane_states: Vec<LaneStateMaker>,
+    commands: Vec<(&'static CommandRow, Arc<dyn Command>)>,
+    readers: Vec<Arc<dyn metrics::Reader>>,
     pub(super) errors: Vec<ConfError>,
     stores: HashMap<TypeId, Box<dyn Any>>,
 }
@@ -127,6 +140,8 @@ impl<'e> Builder<'e> {
             servers: Vec::new(),
             locations: Vec::new(),
             lane_states: Vec::new(),
+            commands: Vec::new(),
+            readers: Vec::new(),
             errors: Vec::new(),
             stores: HashMap::new(),
         }
@@ -153,6 +168,16 @@ impl<'e> Builder<'e> {
         let slot = LaneSlot::new(self.lane_states.len());
         self.lane_states.push(Box::new(move || Box::new(make())));
         slot
+    }
+
+    /// Offers a verb of the family's on the control socket, while this plan is in force.
+    pub fn command(&mut self, row: &'static CommandRow, command: Arc<dyn Command>) {
+        self.commands.push((row, command));
+    }
+
+    /// Shows metrics of the family's, while this plan is in force.
+    pub fn metrics(&mut self, reader: Arc<dyn metrics::Reader>) {
+        self.readers.push(reader);
     }
 
     /// Compiles a template for a directive.
@@ -256,6 +281,8 @@ impl<'e> Builder<'e> {
             servers: self.servers,
             locations: self.locations.into_iter().flatten().collect(),
             lane_states: self.lane_states,
+            commands: self.commands,
+            readers: self.readers,
             released: None,
         })
     }

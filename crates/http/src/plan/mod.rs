@@ -26,7 +26,9 @@ pub use names::{NameMatch, NameTable};
 
 use turnpike_lane::log::ErrorLog;
 
+use crate::control::{Command, CommandRow};
 use crate::lane::LaneStateMaker;
+use crate::metrics;
 use crate::phase::{Filter, FilterPlace, Handler, Logger, PHASE_COUNT, Phase};
 use crate::regex::Regex;
 use crate::settings::{EventsSettings, LocationSettings, ServerSettings};
@@ -57,6 +59,8 @@ pub struct Plan {
     servers: Vec<Server>,
     locations: Vec<Location>,
     lane_states: Vec<LaneStateMaker>,
+    commands: Vec<(&'static CommandRow, Arc<dyn Command>)>,
+    readers: Vec<Arc<dyn metrics::Reader>>,
     /// Called when the last lane has let go of the plan.
     released: Option<Box<dyn Fn(u64) + Send + Sync>>,
 }
@@ -138,6 +142,23 @@ impl Plan {
     /// Makers of the state that each lane keeps for this plan, by slot.
     pub fn lane_states(&self) -> &[LaneStateMaker] {
         &self.lane_states
+    }
+
+    /// What carries out the verb of that name on the control socket.
+    pub fn command(&self, name: &str) -> Option<Arc<dyn Command>> {
+        let mut commands = self.commands.iter();
+        let (_, command) = commands.find(|(row, _)| row.name == name)?;
+        Some(command.clone())
+    }
+
+    /// The verbs that this plan offers.
+    pub fn commands(&self) -> impl Iterator<Item = &'static CommandRow> + '_ {
+        self.commands.iter().map(|(row, _)| *row)
+    }
+
+    /// What reads the metrics of the families.
+    pub fn metric_readers(&self) -> &[Arc<dyn metrics::Reader>] {
+        &self.readers
     }
 
     /// What to call, with the generation, when no lane holds the plan any more.

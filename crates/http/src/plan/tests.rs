@@ -2,8 +2,14 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::{Found, ServerIndex};
+use std::sync::Arc;
+
+use turnpike_conf::{ConfError, Row, View};
+
+use super::{Builder, Family, Found, ServerIndex};
+use crate::control::{Arguments, Command, CommandError, CommandRow, Value, json};
 use crate::exchange::Exchange;
+use crate::metrics::{self, Kind, Reader, Samples};
 use crate::testing;
 
 /// The location that a path leads to, by its name; `-` for the server's own.
@@ -217,4 +223,68 @@ fn addresses_are_read_as_nginx_reads_them() {
             .collect();
         assert_eq!(found.join(" "), addresses, "{listen}");
     }
+}
+
+/// A family that offers a verb and counts something.
+struct Echo;
+
+const ECHO: CommandRow = CommandRow {
+    name: "echo.say",
+    arguments: "text=TEXT",
+    summary: "Says it again.",
+};
+
+static SAID: metrics::Row = metrics::Row {
+    name: "echo_said",
+    kind: Kind::Counter,
+    unit: "words",
+    labels: &["voice"],
+    help: "Words said again.",
+};
+
+impl Family for Echo {
+    fn name(&self) -> &'static str {
+        "echo"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        &[]
+    }
+
+    fn http(&self, _: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+        builder.command(&ECHO, Arc::new(Echo));
+        builder.metrics(Arc::new(Echo));
+        Ok(())
+    }
+}
+
+impl Command for Echo {
+    fn run(&self, arguments: &Arguments) -> Result<Value, CommandError> {
+        let text = crate::control::required_text(arguments, "text")?;
+        Ok(json!({ "said": text }))
+    }
+}
+
+impl Reader for Echo {
+    fn read(&self, samples: &mut Samples) {
+        samples.number(&SAID, &["low"], 7);
+    }
+}
+
+#[test]
+fn families_offer_verbs_and_metrics_with_the_plan() {
+    let plan = testing::plan_with(&[&Echo], "").unwrap();
+    let command = plan.command("echo.say").unwrap();
+    let arguments = json!({ "text": "hello" });
+    let answer = command.run(arguments.as_object().unwrap());
+    assert_eq!(answer, Ok(json!({ "said": "hello" })));
+    assert!(command.run(&Arguments::new()).is_err());
+    assert!(plan.command("echo.shout").is_none());
+    let samples = Samples::of(plan.metric_readers());
+    let sample = &samples.list()[0];
+    assert_eq!(
+        (sample.row.name, sample.labels.as_slice()),
+        ("echo_said", &["low".to_owned()][..])
+    );
+    assert_eq!(sample.value, metrics::Value::Number(7));
 }

@@ -42,6 +42,8 @@ pub struct Row {
     pub kind: Kind,
     /// What is counted: `connections`, `bytes`, ...
     pub unit: &'static str,
+    /// Names of what tells several values of it apart, beside the lane: `upstream`, `zone`, ...
+    pub labels: &'static [&'static str],
     /// What it means, in a sentence.
     pub help: &'static str,
 }
@@ -85,6 +87,7 @@ macro_rules! metric_set {
                     name: $name,
                     kind: $crate::counters::Kind::$kind,
                     unit: $unit,
+                    labels: &[],
                     help: $help,
                 },)+
             ];

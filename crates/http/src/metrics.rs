@@ -1,0 +1,77 @@
+//! The metrics table: what is counted, and how the values are read.
+//!
+//! Values live where they are counted, in cells of each lane or atomics of a zone; a [`Reader`]
+//! only looks at them. Whoever shows metrics (the `metrics` page, the control socket) asks every
+//! reader of the plan in force. A row that is not in a table cannot be shown, so that the reference
+//! of all metrics is complete.
+
+use std::sync::Arc;
+
+pub use turnpike_lane::counters::{Kind, Row};
+
+/// Reads the present values of some rows.
+pub trait Reader: Send + Sync {
+    /// Adds a sample for every value there is. Called from any thread; must stop nobody.
+    fn read(&self, samples: &mut Samples);
+}
+
+/// One value of a row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    /// What it is a value of.
+    pub row: &'static Row,
+    /// Values of the row's labels, in the row's order.
+    pub labels: Vec<String>,
+    /// The value.
+    pub value: Value,
+}
+
+/// A value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// A count, or a level.
+    Number(u64),
+    /// A ratio, or seconds.
+    Real(f64),
+}
+
+/// What was read.
+#[derive(Default)]
+pub struct Samples {
+    list: Vec<Sample>,
+}
+
+impl Samples {
+    /// Everything that these readers have, in their order.
+    pub fn of<'a>(readers: impl IntoIterator<Item = &'a Arc<dyn Reader>>) -> Self {
+        let mut samples = Self::default();
+        for reader in readers {
+            reader.read(&mut samples);
+        }
+        samples
+    }
+
+    /// Adds a count or level. `labels` has a value for each of the row's labels.
+    pub fn number(&mut self, row: &'static Row, labels: &[&str], value: u64) {
+        self.add(row, labels, Value::Number(value));
+    }
+
+    /// Adds a ratio, or seconds.
+    pub fn real(&mut self, row: &'static Row, labels: &[&str], value: f64) {
+        self.add(row, labels, Value::Real(value));
+    }
+
+    /// Everything, in the order in which it was added.
+    pub fn list(&self) -> &[Sample] {
+        &self.list
+    }
+
+    fn add(&mut self, row: &'static Row, labels: &[&str], value: Value) {
+        debug_assert_eq!(row.labels.len(), labels.len(), "{}", row.name);
+        self.list.push(Sample {
+            row,
+            labels: labels.iter().map(|label| (*label).to_owned()).collect(),
+            value,
+        });
+    }
+}
