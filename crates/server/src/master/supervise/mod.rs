@@ -1,0 +1,299 @@
+//! The master's life after start-up.
+//!
+//! ```text
+//!  Starting ──first Ready──► Running ──QUIT──► Quitting ──last child gone──► exit
+//!      │                        └──TERM, INT──► Stopping ────────┘   ▲
+//!      └──first child gone──► exit 1                (kill after a second)
+//! ```
+//!
+//! A reload is opened beside what is in force ([`Pending`]) and takes its place when the serving
+//! process says Ready; until then, and when it fails, nothing has changed.
+
+mod reload;
+mod serving;
+
+use std::io;
+use std::os::fd::AsFd as _;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use turnpike_lane::log::{Errno, ErrorLog, Level};
+use turnpike_lane::sys::epoll::{Epoll, EventBuffer, Interest};
+use turnpike_lane::sys::process;
+use turnpike_lane::sys::signal::{Signal, SignalQueue};
+
+use super::child::{Child, State};
+use super::daemon::Launcher;
+use super::pid_file::PidFile;
+use super::signals::{self, Request};
+use super::site::Site;
+use crate::channel;
+use crate::paths::Paths;
+
+/// How long a serving process may take to end at TERM before it is killed.
+const STOP_WAIT: Duration = Duration::from_secs(1);
+/// Events taken at once: signals and at most a few children.
+const EVENTS_MAX: usize = 16;
+
+const SIGNALS_TOKEN: u64 = 0;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    Starting,
+    Running,
+    Quitting,
+    Stopping { kill_at: Instant },
+}
+
+/// A reload under way.
+#[derive(Debug)]
+struct Pending {
+    site: Site,
+    generation: u64,
+    /// The child that must say Ready.
+    token: u64,
+}
+
+/// A running master.
+#[derive(Debug)]
+pub(super) struct Master {
+    paths: Paths,
+    globals: Option<String>,
+    log: ErrorLog,
+    site: Site,
+    pending: Option<Pending>,
+    reload_again: bool,
+    children: Vec<Child>,
+    generation: u64,
+    token: u64,
+    phase: Phase,
+    exit: Option<ExitCode>,
+    short_lives: u32,
+    restart_at: Option<Instant>,
+    pid_file: Option<PidFile>,
+    launcher: Option<Launcher>,
+    daemonized: bool,
+    master_process: bool,
+    signals: SignalQueue,
+    epoll: Epoll,
+}
+
+impl Master {
+    /// Takes signals, and starts the first serving process.
+    pub(super) fn start(
+        paths: &Paths,
+        globals: Option<&str>,
+        site: Site,
+        launcher: Option<Launcher>,
+    ) -> io::Result<Master> {
+        let numbers: Vec<i32> = signals::SIGNALS.iter().map(|row| row.number).collect();
+        let signals = SignalQueue::new(&numbers)?;
+        let epoll = Epoll::new()?;
+        epoll.add(signals.as_fd(), Interest::READ, SIGNALS_TOKEN)?;
+        let settings = &site.configuration.settings;
+        let master_process = settings.master_process;
+        if settings.daemon || !paths.embedded {
+            process::set_thread_name(c"turnpike-master")?;
+        }
+        let mut master = Master {
+            paths: paths.clone(),
+            globals: globals.map(str::to_owned),
+            log: site.log.with_console(),
+            site,
+            pending: None,
+            reload_again: false,
+            children: Vec::new(),
+            generation: 0,
+            token: SIGNALS_TOKEN,
+            phase: Phase::Starting,
+            exit: None,
+            short_lives: 0,
+            restart_at: None,
+            pid_file: None,
+            daemonized: launcher.is_some(),
+            launcher,
+            master_process,
+            signals,
+            epoll,
+        };
+        master.start_serving()?;
+        Ok(master)
+    }
+
+    /// Serves until told to end.
+    pub(super) fn run(&mut self) -> ExitCode {
+        let mut events = EventBuffer::with_capacity(EVENTS_MAX);
+        loop {
+            if let Some(code) = self.exit {
+                return code;
+            }
+            if let Err(error) = self.epoll.wait(&mut events, self.timeout_ms()) {
+                self.log.event(
+                    Level::Alert,
+                    format_args!("epoll_wait() failed {}", Errno(&error)),
+                );
+                return ExitCode::FAILURE;
+            }
+            let tokens: Vec<u64> = events.iter().map(|event| event.token).collect();
+            for token in tokens {
+                if token == SIGNALS_TOKEN {
+                    self.take_signals();
+                } else {
+                    self.take_reply(token);
+                }
+            }
+            self.run_timers();
+        }
+    }
+
+    fn timeout_ms(&self) -> i32 {
+        let kill_at = match self.phase {
+            Phase::Stopping { kill_at } => Some(kill_at),
+            _ => None,
+        };
+        let next = kill_at.into_iter().chain(self.restart_at).min();
+        let Some(next) = next else {
+            return -1;
+        };
+        let wait = next.saturating_duration_since(Instant::now()).as_millis() + 1;
+        i32::try_from(wait).unwrap_or(i32::MAX)
+    }
+
+    fn run_timers(&mut self) {
+        let now = Instant::now();
+        if self.restart_at.is_some_and(|at| at <= now) {
+            self.restart_at = None;
+            self.restart();
+        }
+        if let Phase::Stopping { kill_at } = self.phase
+            && kill_at <= now
+        {
+            self.phase = Phase::Stopping {
+                kill_at: now + STOP_WAIT,
+            };
+            if !self.master_process {
+                // A thread cannot be killed, and goes with the process.
+                self.finish();
+            }
+            for child in &self.children {
+                child.kill();
+            }
+        }
+    }
+
+    fn is_ending(&self) -> bool {
+        matches!(self.phase, Phase::Quitting | Phase::Stopping { .. })
+    }
+}
+
+/// Signals.
+impl Master {
+    fn take_signals(&mut self) {
+        // Bounded by the kinds of signals there are: the kernel queues each once.
+        while let Ok(Some(signal)) = self.signals.next() {
+            let Some(row) = signals::find(signal.number) else {
+                continue;
+            };
+            let action = match row.request {
+                Request::Drain if !self.daemonized => "",
+                Request::Upgrade => ", ignoring",
+                _ => row.action,
+            };
+            self.log_signal(signal, row.name, action);
+            self.obey(row.request);
+        }
+    }
+
+    fn log_signal(&self, signal: Signal, name: &str, action: &str) {
+        let Signal {
+            number,
+            sender_process,
+        } = signal;
+        let log = &self.log;
+        if sender_process == 0 {
+            let message = format_args!("signal {number} ({name}) received{action}");
+            log.event(Level::Notice, message);
+        } else {
+            let message =
+                format_args!("signal {number} ({name}) received from {sender_process}{action}");
+            log.event(Level::Notice, message);
+        }
+    }
+
+    fn obey(&mut self, request: Request) {
+        match request {
+            Request::Stop => self.stop(),
+            Request::Quit => self.quit(),
+            Request::Reload if self.is_ending() => {}
+            Request::Reload => self.reload(),
+            Request::Reopen => self.reopen(),
+            Request::Drain if self.daemonized => self.end_children(true),
+            Request::Drain => {}
+            Request::Upgrade => {
+                let message = format_args!("starting a new binary is not supported yet");
+                self.log.event(Level::Error, message);
+            }
+            Request::Reap => self.reap(),
+        }
+    }
+
+    fn stop(&mut self) {
+        if matches!(self.phase, Phase::Stopping { .. }) {
+            return;
+        }
+        self.phase = Phase::Stopping {
+            kill_at: Instant::now() + STOP_WAIT,
+        };
+        self.begin_end(false);
+    }
+
+    fn quit(&mut self) {
+        if self.is_ending() {
+            return;
+        }
+        self.phase = Phase::Quitting;
+        self.begin_end(true);
+    }
+
+    fn begin_end(&mut self, graceful: bool) {
+        self.pending = None;
+        self.restart_at = None;
+        self.end_children(graceful);
+        if self.children.is_empty() {
+            self.finish();
+        }
+    }
+
+    fn end_children(&mut self, graceful: bool) {
+        for child in &mut self.children {
+            if child.state == State::Leaving && graceful {
+                continue;
+            }
+            child.state = State::Leaving;
+            // A child that cannot be told is gone, or is killed when its time is up.
+            let _ = channel::send_end(child.channel(), graceful);
+        }
+    }
+
+    fn reopen(&mut self) {
+        self.log
+            .event(Level::Notice, format_args!("reopening logs"));
+        let logs = match self.site.reopen_logs() {
+            Ok(logs) => logs,
+            Err(error) => {
+                self.log
+                    .event(Level::Alert, format_args!("dup() failed {}", Errno(&error)));
+                return;
+            }
+        };
+        self.site.lead_stderr();
+        for child in &self.children {
+            if let Err(error) = channel::send_reopen(child.channel(), &logs) {
+                self.log.event(
+                    Level::Alert,
+                    format_args!("sendmsg() failed {}", Errno(&error)),
+                );
+            }
+        }
+    }
+}

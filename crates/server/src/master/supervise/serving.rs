@@ -1,0 +1,272 @@
+//! Serving processes: how they are started, what they say, and what follows when one ends.
+
+use std::io;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use turnpike_lane::log::{Errno, Level};
+use turnpike_lane::sys::epoll::Interest;
+use turnpike_lane::sys::process::{self, Ending};
+
+use super::{Master, Phase, STOP_WAIT};
+use crate::channel::{self, Reply};
+use crate::master::child::{Child, Server, State};
+use crate::master::pid_file::PidFile;
+use crate::settings::ProcessSettings;
+use crate::{embedded, say};
+
+/// A serving process that lived shorter than this died of its start.
+const LIFE_SHORT: Duration = Duration::from_millis(300);
+/// How many such deaths in a row are answered at once: more is a loop, not an accident.
+const RESTARTS_AT_ONCE: u32 = 5;
+/// The pause before each restart in a loop.
+const RESTART_PAUSE: Duration = Duration::from_secs(1);
+
+impl Master {
+    /// Starts a server for the configuration in force.
+    pub(super) fn start_serving(&mut self) -> io::Result<()> {
+        self.log
+            .event(Level::Notice, format_args!("start worker processes"));
+        self.generation += 1;
+        let child = self.spawn(&self.site.configuration.settings.process.clone())?;
+        let bundle = self.site.bundle(self.generation)?;
+        let sent = channel::send_apply(child.channel(), &bundle);
+        self.children.push(child);
+        if let Err(error) = sent {
+            // Its end will be noticed, and answered like any other.
+            self.log.event(
+                Level::Alert,
+                format_args!("sendmsg() failed {}", Errno(&error)),
+            );
+        }
+        Ok(())
+    }
+
+    pub(super) fn spawn(&mut self, settings: &ProcessSettings) -> io::Result<Child> {
+        self.token += 1;
+        let child = if self.master_process {
+            let child = Child::process(self.token, settings)?;
+            let message = format_args!("start worker process {}", child.number());
+            self.log.event(Level::Notice, message);
+            child
+        } else {
+            Child::thread(self.token)?
+        };
+        self.epoll
+            .add(child.channel(), Interest::READ, child.token)?;
+        Ok(child)
+    }
+
+    pub(super) fn restart(&mut self) {
+        if let Err(error) = self.start_serving() {
+            let message = format_args!("could not respawn worker process {}", Errno(&error));
+            self.log.event(Level::Alert, message);
+            self.restart_at = Some(Instant::now() + RESTART_PAUSE);
+        }
+    }
+
+    pub(super) fn reap(&mut self) {
+        loop {
+            let (process, ending) = match process::reap_child() {
+                Ok(Some(ended)) => ended,
+                Ok(None) => return,
+                Err(error) => {
+                    let message = format_args!("waitpid() failed {}", Errno(&error));
+                    self.log.event(Level::Alert, message);
+                    return;
+                }
+            };
+            self.log_ending(process, ending);
+            let is_it =
+                |child: &Child| matches!(child.server, Server::Process(own) if own == process);
+            if let Some(index) = self.children.iter().position(is_it) {
+                self.drain_replies(index);
+                let child = self.children.remove(index);
+                self.child_gone(&child);
+            }
+        }
+    }
+
+    pub(super) fn log_ending(&self, process: i32, ending: Ending) {
+        match ending {
+            Ending::Signal(number) => {
+                let message = format_args!("worker process {process} exited on signal {number}");
+                self.log.event(Level::Alert, message);
+            }
+            Ending::Status(code) => {
+                let message = format_args!("worker process {process} exited with code {code}");
+                self.log.event(Level::Notice, message);
+            }
+        }
+    }
+
+    /// What a child said before it ended may still be unread.
+    pub(super) fn drain_replies(&mut self, index: usize) {
+        let (token, state) = (self.children[index].token, self.children[index].state);
+        if state == State::Starting {
+            self.take_reply(token);
+        }
+    }
+
+    pub(super) fn child_gone(&mut self, child: &Child) {
+        if self
+            .pending
+            .as_ref()
+            .is_some_and(|pending| pending.token == child.token)
+        {
+            self.pending = None;
+            let message = format_args!("the new configuration was not taken over");
+            self.log.event(Level::Emerg, message);
+            self.reload_if_asked();
+        }
+        if self.is_ending() {
+            if self.children.is_empty() {
+                self.finish();
+            }
+            return;
+        }
+        if self.phase == Phase::Starting {
+            self.exit = Some(ExitCode::FAILURE);
+            return;
+        }
+        let replaced = self
+            .children
+            .iter()
+            .any(|other| other.state != State::Leaving);
+        if child.state == State::Leaving || replaced {
+            return;
+        }
+        self.short_lives = match child.started.elapsed() < LIFE_SHORT {
+            true => self.short_lives + 1,
+            false => 0,
+        };
+        if self.short_lives > RESTARTS_AT_ONCE {
+            self.restart_at = Some(Instant::now() + RESTART_PAUSE);
+        } else {
+            self.restart();
+        }
+    }
+
+    pub(super) fn take_reply(&mut self, token: u64) {
+        let Some(index) = self.children.iter().position(|child| child.token == token) else {
+            return;
+        };
+        match channel::receive_reply(self.children[index].channel()) {
+            Ok(Some(Reply::Ready { generation })) => self.ready(index, generation),
+            Ok(Some(Reply::Refused { message, .. })) => self.refused(index, &message),
+            Ok(Some(Reply::Released { generation })) => {
+                let message = format_args!("worker generation {generation} exited with code 0");
+                self.log.event(Level::Notice, message);
+            }
+            Ok(None) => self.channel_closed(index),
+            Err(error) => {
+                self.log.event(
+                    Level::Alert,
+                    format_args!("recvmsg() failed {}", Errno(&error)),
+                );
+                self.children[index].kill();
+                self.channel_closed(index);
+            }
+        }
+    }
+
+    /// A process's end comes as a signal too; a thread's is this.
+    pub(super) fn channel_closed(&mut self, index: usize) {
+        // It was added when the child was started.
+        let _ = self.epoll.delete(self.children[index].channel());
+        if let Server::Thread(handle) = &mut self.children[index].server {
+            if let Some(handle) = handle.take() {
+                // A panic of the thread has been printed where it happened.
+                let _ = handle.join();
+            }
+            let child = self.children.remove(index);
+            self.child_gone(&child);
+        }
+    }
+
+    pub(super) fn ready(&mut self, index: usize, generation: u64) {
+        let child = &mut self.children[index];
+        if child.state == State::Starting {
+            child.state = State::Serving;
+        }
+        let message = format_args!("worker generation {generation} started");
+        self.log.event(Level::Notice, message);
+        if self.phase == Phase::Starting {
+            self.up();
+        } else if self
+            .pending
+            .as_ref()
+            .is_some_and(|pending| pending.generation == generation)
+        {
+            self.commit();
+        }
+    }
+
+    pub(super) fn refused(&mut self, index: usize, message: &str) {
+        for line in message.lines() {
+            self.log.event(Level::Emerg, format_args!("{line}"));
+        }
+        let child = &self.children[index];
+        if self
+            .pending
+            .as_ref()
+            .is_some_and(|pending| pending.token == child.token)
+        {
+            self.pending = None;
+            self.reload_if_asked();
+        }
+    }
+
+    /// The first serving process is ready: everything accepts, and may be told of.
+    pub(super) fn up(&mut self) {
+        let settings = &self.site.configuration.settings;
+        let named = settings.pid_file_named;
+        if named || !self.paths.embedded {
+            match self
+                .paths
+                .open_with_folder(&settings.pid_file, PidFile::create)
+            {
+                Ok(file) => self.pid_file = Some(file),
+                Err(error) => {
+                    let path = settings.pid_file.display();
+                    let (level, rest) = match named {
+                        true => (Level::Emerg, ""),
+                        false => (Level::Warn, ", no pid file is written"),
+                    };
+                    let error = Errno(&error);
+                    let message = format_args!("open() \"{path}\" failed {error}{rest}");
+                    self.log.event(level, message);
+                    if named {
+                        self.phase = Phase::Stopping {
+                            kill_at: Instant::now() + STOP_WAIT,
+                        };
+                        self.exit = Some(ExitCode::FAILURE);
+                        self.end_children(false);
+                        return;
+                    }
+                }
+            }
+        }
+        self.phase = Phase::Running;
+        if self.paths.embedded {
+            say(embedded::INVITATION);
+        }
+        self.site.lead_stderr();
+        self.log = self.site.log.clone();
+        if let Some(launcher) = self.launcher.take() {
+            launcher.release();
+        }
+        self.reload_if_asked();
+    }
+
+    pub(super) fn finish(&mut self) {
+        if let Some(pid_file) = self.pid_file.take() {
+            pid_file.remove(&self.log);
+        }
+        self.log.event(Level::Notice, format_args!("exit"));
+        self.site
+            .gates
+            .unlink_except(&Default::default(), &self.log);
+        self.exit = Some(ExitCode::SUCCESS);
+    }
+}
