@@ -1,8 +1,12 @@
 //! The request's body: what came with the head, what was read, what is still to come.
 
+use turnpike_lane::log::{Errno, Level};
 use turnpike_wire::h1::{BodyDecoder, BodyState, ChunkError, Framing};
 
 use crate::exchange::Exchange;
+use crate::log::Quoted;
+use crate::phase::Verdict;
+use crate::temporary::{Removal, TemporaryFile};
 
 /// A request's body.
 #[derive(Default)]
@@ -11,8 +15,12 @@ pub struct RequestBody {
     /// Bytes of the exchange's input, after the head, that the decoder has taken.
     taken: usize,
     finished: bool,
-    /// The body's bytes, when a handler asked for them.
+    /// The body's bytes, when a handler asked for them and they are not in the file.
     pub bytes: Vec<u8>,
+    /// The file that the bytes were moved to, being too many.
+    pub file: Option<TemporaryFile>,
+    /// Bytes that were kept, in memory or in the file.
+    length: u64,
     /// Whether `Expect: 100-continue` was answered, or need not be.
     expect_answered: bool,
 }
@@ -42,12 +50,19 @@ impl RequestBody {
         self.taken = 0;
         self.finished = false;
         self.bytes.clear();
+        self.file = None;
+        self.length = 0;
         self.expect_answered = false;
     }
 
     /// Whether nothing of it was taken yet.
     pub fn is_untouched(&self) -> bool {
         self.decoder.is_none() && !self.finished
+    }
+
+    /// Bytes of the body that were kept so far; once it is finished, all of them.
+    pub fn length(&self) -> u64 {
+        self.length
     }
 
     /// Whether all of it was taken.
@@ -101,7 +116,8 @@ impl Exchange {
             body.taken += event.consumed;
             if keep {
                 body.bytes.extend_from_slice(event.data.of(input));
-                if body_bytes_max > 0 && body.bytes.len() as u64 > body_bytes_max {
+                body.length += event.data.len() as u64;
+                if body_bytes_max > 0 && body.length > body_bytes_max {
                     return Err(BodyError::TooLarge);
                 }
             }
@@ -125,6 +141,75 @@ impl Exchange {
         }
         self.request_length += self.body.taken as u64;
         self.body.taken = 0;
+    }
+}
+
+impl Exchange {
+    /// Moves the kept part of the body to a file where it is too much for memory.
+    ///
+    /// # Errors
+    /// The verdict that answers a body which cannot be kept: 500.
+    pub(crate) fn spill_body(&mut self) -> Result<(), Verdict> {
+        let plan = self.plan.clone();
+        let settings = &plan.location(self.location).settings;
+        if self.body.bytes.len() <= settings.client_body_buffer_bytes {
+            return Ok(());
+        }
+        self.move_body_to_file()
+    }
+
+    /// The body is whole: what belongs into a file is there.
+    ///
+    /// # Errors
+    /// As [`Exchange::spill_body`].
+    pub(crate) fn settle_body(&mut self) -> Result<(), Verdict> {
+        let in_file = self.location().settings.client_body_in_file.is_some();
+        if self.body.file.is_some() || (in_file && self.body.length > 0) {
+            return self.move_body_to_file();
+        }
+        self.spill_body()
+    }
+
+    fn move_body_to_file(&mut self) -> Result<(), Verdict> {
+        if self.body.file.is_none() {
+            let file = self.new_body_file()?;
+            let path = Quoted(file.path_bytes());
+            self.log(
+                Level::Warn,
+                format_args!("a client request body is buffered to a temporary file {path}"),
+            );
+            self.body.file = Some(file);
+        }
+        let Some(file) = &mut self.body.file else {
+            return Ok(());
+        };
+        let written = file.append(&self.body.bytes);
+        self.body.bytes.clear();
+        let Err(error) = written else { return Ok(()) };
+        if let Some(file) = self.body.file.take() {
+            let path = Quoted(file.path_bytes());
+            self.log(
+                Level::Crit,
+                format_args!("pwrite() \"{path}\" failed {}", Errno(&error)),
+            );
+        }
+        Err(Verdict::Status(500))
+    }
+
+    fn new_body_file(&self) -> Result<TemporaryFile, Verdict> {
+        let settings = &self.location().settings;
+        let removal = settings.client_body_in_file.unwrap_or(Removal::AtOnce);
+        settings
+            .client_body_folder
+            .create(removal)
+            .map_err(|(path, error)| {
+                let path = path.display();
+                self.log(
+                    Level::Crit,
+                    format_args!("open() \"{path}\" failed {}", Errno(&error)),
+                );
+                Verdict::Status(500)
+            })
     }
 }
 

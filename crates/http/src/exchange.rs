@@ -22,6 +22,7 @@ use crate::phase::Phase;
 use crate::plan::{Listen, ListenIndex, Location, LocationIndex, Server, ServerIndex};
 use crate::regex::Captures;
 use crate::response::Response;
+use crate::upstream::Upstream;
 use crate::variables::Values;
 
 /// Internal redirects that one request may take; nginx's number. More is a loop in the
@@ -64,6 +65,20 @@ pub enum Action {
     ReadingBody,
     /// Handlers work.
     Processing,
+    /// A name of an upstream server is looked up.
+    ResolvingUpstream,
+    /// An upstream server is connected to.
+    ConnectingUpstream,
+    /// The TLS handshake with it goes on.
+    HandshakingUpstream,
+    /// The request is sent to it.
+    SendingUpstream,
+    /// The head of its answer is read.
+    ReadingUpstreamHead,
+    /// The body of its answer is read.
+    ReadingUpstream,
+    /// Client and upstream server talk another protocol.
+    Tunnelling,
     /// The response is sent.
     Sending,
     /// The exchange has ended and is written down.
@@ -129,6 +144,8 @@ pub struct Exchange {
     pub access_status: u16,
     /// The answer.
     pub response: Response,
+    /// Servers that were asked for it.
+    pub upstream: Upstream,
     /// Room for a text that a handler makes and throws away again, such as a file's path: taken
     /// out, cleared, used and put back.
     pub scratch: Vec<u8>,
@@ -201,6 +218,7 @@ impl Exchange {
             error_page_taken: false,
             access_status: 0,
             response: Response::default(),
+            upstream: Upstream::default(),
             scratch: Vec::new(),
             output: Vec::new(),
             keep_alive: false,
@@ -245,6 +263,7 @@ impl Exchange {
         self.error_page_taken = false;
         self.access_status = 0;
         self.response.clear();
+        self.upstream.clear();
         self.output.clear();
         self.keep_alive = false;
         self.chunked = false;
@@ -386,11 +405,16 @@ impl Exchange {
 
     /// Says that the client closed the connection before it was answered: 499.
     pub(crate) fn client_went_away(&mut self) {
-        self.error_status = CLIENT_CLOSED_REQUEST;
+        self.client_closed_request();
         self.log(
             Level::Info,
             format_args!("client prematurely closed connection"),
         );
+    }
+
+    /// Takes the request as one whose client did not wait for the answer: 499 in logs.
+    pub fn client_closed_request(&mut self) {
+        self.error_status = CLIENT_CLOSED_REQUEST;
     }
 
     /// Whether the request's method is HEAD or GET.
@@ -417,6 +441,13 @@ impl Action {
             Self::ReadingHeaders => "reading client request headers",
             Self::ReadingBody => "reading client request body",
             Self::Processing => "processing request",
+            Self::ResolvingUpstream => "resolving upstream",
+            Self::ConnectingUpstream => "connecting to upstream",
+            Self::HandshakingUpstream => "SSL handshaking to upstream",
+            Self::SendingUpstream => "sending request to upstream",
+            Self::ReadingUpstreamHead => "reading response header from upstream",
+            Self::ReadingUpstream => "reading upstream",
+            Self::Tunnelling => "proxying upgraded connection",
             Self::Sending => "sending response to client",
             Self::Logging => "logging request",
             Self::KeepAlive => "keepalive",

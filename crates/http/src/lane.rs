@@ -110,7 +110,10 @@ impl LaneShared {
         exchange.head_start = 0;
         exchange.begin_request();
         let exchange_ref = &mut *exchange;
+        let [upstream_input, upstream_output] = exchange_ref.upstream.buffers();
         for buffer in [
+            upstream_input,
+            upstream_output,
             &mut exchange_ref.input,
             &mut exchange_ref.output,
             &mut exchange_ref.response.text,

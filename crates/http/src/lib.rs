@@ -20,8 +20,10 @@ pub mod regex;
 pub mod response;
 pub mod settings;
 mod special;
+pub mod temporary;
 #[cfg(test)]
 mod testing;
+pub mod upstream;
 pub mod variables;
 
 pub use log::Quoted;

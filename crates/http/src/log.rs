@@ -66,6 +66,10 @@ impl fmt::Display for Context<'_> {
         }
         write!(formatter, ", server: {}", Quoted(&exchange.server().name))?;
         write!(formatter, ", request: \"{}\"", Quoted(line))?;
+        if !exchange.upstream.target.is_empty() {
+            let target = Quoted(&exchange.upstream.target);
+            write!(formatter, ", upstream: \"{target}\"")?;
+        }
         if let Some(host) = exchange.known_field(turnpike_wire::h1::Known::Host) {
             write!(formatter, ", host: \"{}\"", Quoted(host))?;
         }

@@ -3,18 +3,22 @@
 //! Everything is kept in buffers that a later exchange uses again, so that an answer made from
 //! them allocates nothing once they have grown.
 
-use std::future::Future;
-use std::io;
+use std::future::{Future, pending};
 use std::pin::Pin;
 use std::sync::Arc;
 
 use turnpike_lane::files::FileHandle;
+
+use crate::connection::Stream;
+use crate::exchange::Exchange;
 
 /// A response that a handler made and filters may still change.
 #[derive(Default)]
 pub struct Response {
     /// Status code; 0 while no handler has answered.
     pub status: u16,
+    /// The reason behind the status; empty takes the usual one.
+    pub reason: Vec<u8>,
     /// Fields beyond those that have a place of their own below, in the order they are sent.
     pub fields: Fields,
     /// Value of Content-Type; empty sends none.
@@ -33,6 +37,11 @@ pub struct Response {
     pub ranges_allowed: bool,
     /// Only the head is sent (HEAD, 204, 304).
     pub head_only: bool,
+    /// Whether conditions of the request are not looked at, since whoever made the response has
+    /// done so.
+    pub unconditional: bool,
+    /// Fields behind a chunked body.
+    pub trailers: Fields,
     /// Text that a handler made for this one response; [`Body::Text`] sends it.
     pub text: Vec<u8>,
 }
@@ -53,6 +62,8 @@ pub enum Body {
     File(FileBody),
     /// Pieces that are made while they are sent.
     Stream(Box<dyn BodyStream>),
+    /// After the head, the connection belongs to another protocol.
+    Tunnel(Box<dyn Tunnel>),
 }
 
 /// A file to be sent, whole or in parts.
@@ -84,16 +95,58 @@ pub enum Parts {
 /// A future that lives on one lane.
 pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
+/// The rest of a body cannot be had; the stream has said why in the log. The connection is closed,
+/// since nothing else tells the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BodyFailed;
+
 /// A body made piece by piece; the sender asks for a piece when the last one is gone.
+///
+/// While a method runs, the exchange's response has no body: it is in the caller's hands.
 pub trait BodyStream {
     /// Puts the next piece into `out` (cleared by the caller). `false`: the body has ended.
-    fn next<'a>(&'a mut self, out: &'a mut Vec<u8>) -> LocalFuture<'a, io::Result<bool>>;
+    fn next<'a>(
+        &'a mut self,
+        exchange: &'a mut Exchange,
+        client: &'a Stream,
+        out: &'a mut Vec<u8>,
+    ) -> LocalFuture<'a, Result<bool, BodyFailed>>;
+
+    /// As [`BodyStream::next`], for a piece that is at hand: it leaves together with the head.
+    /// `None`: there is none yet.
+    fn ready(
+        &mut self,
+        _exchange: &mut Exchange,
+        _out: &mut Vec<u8>,
+    ) -> Option<Result<bool, BodyFailed>> {
+        None
+    }
+
+    /// Reads ahead while the client takes nothing. Dropped when it does, so that nothing may be
+    /// lost at an await; never ends.
+    fn read_ahead<'a>(&'a mut self, _exchange: &'a mut Exchange) -> LocalFuture<'a, ()> {
+        Box::pin(pending())
+    }
+
+    /// Called once, before the exchange is logged, whether or not the whole body was sent.
+    fn ended(&mut self, _exchange: &mut Exchange) {}
+}
+
+/// What a connection is used for once its response head is sent (`101`).
+pub trait Tunnel {
+    /// Runs until one side has had enough; the connection is closed afterwards.
+    fn run<'a>(
+        self: Box<Self>,
+        exchange: &'a mut Exchange,
+        client: &'a mut Stream,
+    ) -> LocalFuture<'a, ()>;
 }
 
 impl Response {
     /// Makes the response as new; buffers keep their room.
     pub fn clear(&mut self) {
         self.status = 0;
+        self.reason.clear();
         self.fields.clear();
         self.content_type.clear();
         self.content_length = None;
@@ -103,11 +156,16 @@ impl Response {
         self.body = Body::Empty;
         self.ranges_allowed = false;
         self.head_only = false;
+        self.unconditional = false;
+        self.trailers.clear();
         self.text.clear();
     }
 
     /// Drops what describes a body: for answers that replace the one made before (errors, 304).
     pub fn clear_body(&mut self) {
+        self.reason.clear();
+        self.unconditional = false;
+        self.trailers.clear();
         self.content_type.clear();
         self.content_length = None;
         self.last_modified = None;

@@ -27,6 +27,16 @@ pub struct Listen {
     pub mode: AcceptMode,
 }
 
+/// A folder that the serving process writes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Folder {
+    /// Its whole path.
+    pub path: PathBuf,
+    /// Whether the configuration names it: then it must be there once the server is up. The others
+    /// are only made where that can be done.
+    pub named: bool,
+}
+
 /// What the request families supply.
 pub trait ServingPlan: Sync {
     /// Checks what the rows could not: builds everything that a configuration stands for, and
@@ -43,8 +53,8 @@ pub trait ServingPlan: Sync {
     /// The log files to open beside the main context's error logs, with their full paths.
     fn log_files(&self, configuration: &Configuration) -> Vec<PathBuf>;
 
-    /// Folders that must exist and belong to the serving process (temporary files).
-    fn folders(&self, configuration: &Configuration) -> Vec<PathBuf>;
+    /// Folders that belong to the serving process (temporary files).
+    fn folders(&self, configuration: &Configuration) -> Vec<Folder>;
 
     /// A service that serves nothing yet. Called once in a serving process.
     fn service(&self, reporter: Reporter) -> Box<dyn Service>;
@@ -179,7 +189,7 @@ impl ServingPlan for Nothing {
         Vec::new()
     }
 
-    fn folders(&self, _: &Configuration) -> Vec<PathBuf> {
+    fn folders(&self, _: &Configuration) -> Vec<Folder> {
         Vec::new()
     }
 

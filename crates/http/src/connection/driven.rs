@@ -15,7 +15,7 @@ use turnpike_lane::sys::socket_option;
 
 use super::stream::{Discarded, Stream};
 use super::transfer::{Sent, Transfer};
-use super::{Connection, Hand, head, transfer};
+use super::{Connection, Hand, head, pieces, transfer};
 use crate::engine::Outcome;
 use crate::exchange::{Action, Exchange};
 use crate::phase::Waiting;
@@ -38,6 +38,8 @@ pub(super) enum Stage {
     Answer,
     /// A response is partly sent.
     Sending(Transfer),
+    /// The response is sent; the connection goes on as another protocol's.
+    Tunnel,
     /// The response is sent; the rest of the request body is not read yet.
     Discard,
     /// All is said; what the client still sends is read for a while.
@@ -107,37 +109,34 @@ async fn to_the_end(exchange: &mut Exchange, stream: &mut Stream, mut stage: Sta
                     }
                 }
             }
-            Stage::Answer => {
-                if !transfer::inline_small_file(exchange) {
-                    exchange.log(
-                        Level::Alert,
-                        format_args!("file was truncated while it was sent"),
-                    );
+            Stage::Answer => match begin_answer(exchange) {
+                Some(transfer) => Stage::Sending(transfer),
+                None => {
                     exchange.log_access();
                     return false;
                 }
-                let chunked = head::write(exchange);
-                Stage::Sending(Transfer::new(exchange, chunked))
-            }
+            },
             Stage::Sending(transfer) => {
-                exchange.action.set(Action::Sending);
-                let sent = send_all(exchange, stream, transfer).await;
-                if let Err(error) = &sent {
-                    failed(exchange, stream, error);
+                let sent = send_answer(exchange, stream, transfer).await;
+                if sent && matches!(exchange.response.body, Body::Tunnel(_)) {
+                    stage = Stage::Tunnel;
+                    continue;
                 }
-                exchange.completed = sent.is_ok();
+                pieces::ended(exchange);
                 exchange.log_access();
-                if sent.is_err() {
-                    return false;
+                match (sent, exchange.keep_alive) {
+                    (false, _) => return false,
+                    (true, true) if exchange.body.is_finished() => return true,
+                    (true, true) => Stage::Discard,
+                    (true, false) => Stage::Linger,
                 }
-                if exchange.keep_alive && exchange.body.is_finished() {
-                    return true;
+            }
+            Stage::Tunnel => {
+                if let Body::Tunnel(tunnel) = std::mem::take(&mut exchange.response.body) {
+                    tunnel.run(exchange, stream).await;
                 }
-                if exchange.keep_alive {
-                    Stage::Discard
-                } else {
-                    Stage::Linger
-                }
+                exchange.log_access();
+                return false;
             }
             Stage::Discard => match stream.discard_body(exchange).await {
                 Discarded::Whole => return true,
@@ -149,6 +148,30 @@ async fn to_the_end(exchange: &mut Exchange, stream: &mut Stream, mut stage: Sta
             }
         }
     }
+}
+
+/// Puts the head, and what is at hand of the body, where it can be sent.
+fn begin_answer(exchange: &mut Exchange) -> Option<Transfer> {
+    if !transfer::inline_small_file(exchange) {
+        exchange.log(
+            Level::Alert,
+            format_args!("file was truncated while it was sent"),
+        );
+        return None;
+    }
+    let chunked = head::write(exchange);
+    pieces::begin(exchange, chunked).ok()
+}
+
+/// Whether the whole answer was sent.
+async fn send_answer(exchange: &mut Exchange, stream: &Stream, transfer: Transfer) -> bool {
+    exchange.action.set(Action::Sending);
+    let sent = send_all(exchange, stream, transfer).await;
+    if let Err(Cut::Client(error)) = &sent {
+        failed(exchange, stream, error);
+    }
+    exchange.completed = sent.is_ok();
+    exchange.completed
 }
 
 async fn linger(exchange: &mut Exchange, stream: &Stream) {
@@ -166,12 +189,20 @@ async fn linger(exchange: &mut Exchange, stream: &Stream) {
     }
 }
 
+/// Why a response was not sent whole.
+enum Cut {
+    /// The client's connection failed.
+    Client(io::Error),
+    /// The body could not be had, which was logged.
+    Body,
+}
+
 /// Sends the whole response, as fast as its rate limit allows.
 async fn send_all(
     exchange: &mut Exchange,
     stream: &Stream,
     mut transfer: Transfer,
-) -> io::Result<()> {
+) -> Result<(), Cut> {
     let plan = exchange.plan.clone();
     let timeout_ms = plan.location(exchange.location).settings.send_timeout_ms;
     let rate = exchange.rate_limit();
@@ -188,7 +219,8 @@ async fn send_all(
                         tokio::select! {
                             () = tokio::time::sleep(pause) => {}
                             () = stream.closed_by_client() => {
-                                return Err(io::ErrorKind::ConnectionReset.into());
+                                let error = io::ErrorKind::ConnectionReset;
+                                return Err(Cut::Client(error.into()));
                             }
                         }
                         exchange.lane.clock.update();
@@ -198,43 +230,26 @@ async fn send_all(
                 }
             }
         };
-        match stream
-            .send(&mut transfer, exchange, budget, timeout_ms)
-            .await?
-        {
+        let sent = match stream.send(&mut transfer, exchange, budget) {
+            Ok(Sent::Blocked) => {
+                let waited = tokio::select! {
+                    waited = stream.writable(timeout_ms) => waited,
+                    () = pieces::read_ahead(exchange) => Ok(()),
+                };
+                exchange.lane.clock.update();
+                waited.map_err(Cut::Client)?;
+                continue;
+            }
+            sent => sent.map_err(Cut::Client)?,
+        };
+        match sent {
             Sent::All => return Ok(()),
             Sent::Slice | Sent::Blocked => tokio::task::yield_now().await,
-            Sent::WantsPiece => next_piece(exchange, &mut transfer).await?,
+            Sent::WantsPiece => pieces::next(exchange, stream, &mut transfer)
+                .await
+                .map_err(|_| Cut::Body)?,
         }
     }
-}
-
-/// Makes the next piece of a streamed body and frames it.
-async fn next_piece(exchange: &mut Exchange, transfer: &mut Transfer) -> io::Result<()> {
-    let mut piece = std::mem::take(&mut exchange.response.text);
-    piece.clear();
-    let more = match &mut exchange.response.body {
-        Body::Stream(stream) => stream.next(&mut piece).await?,
-        _ => false,
-    };
-    let out = &mut exchange.output;
-    out.clear();
-    if transfer.chunked && !piece.is_empty() {
-        turnpike_wire::h1::write_chunk_head(out, piece.len() as u64);
-        out.extend_from_slice(&piece);
-        out.extend_from_slice(b"\r\n");
-    } else {
-        out.extend_from_slice(&piece);
-    }
-    if !more {
-        transfer.ended = true;
-        if transfer.chunked {
-            out.extend_from_slice(turnpike_wire::h1::LAST_CHUNK);
-        }
-    }
-    exchange.response.text = piece;
-    transfer.piece_ready();
-    Ok(())
 }
 
 /// Says why a response was cut short, and resets the connection where it is asked for.

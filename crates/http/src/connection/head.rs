@@ -69,7 +69,12 @@ fn status_and_server(exchange: &Exchange, out: &mut Vec<u8>) {
         ServerTokens::Off => SERVER_NAME,
         ServerTokens::Build => SERVER_NAME_BUILD,
     };
-    writer::status_line(out, Version::Http11, status, reason_phrase(status));
+    match std::str::from_utf8(&exchange.response.reason) {
+        Ok(reason) if !reason.is_empty() => {
+            writer::status_line(out, Version::Http11, status, reason);
+        }
+        _ => writer::status_line(out, Version::Http11, status, reason_phrase(status)),
+    }
     let fields = &exchange.response.fields;
     if fields.is_empty() || fields.values(b"Server").next().is_none() {
         writer::field(out, "Server", name.as_bytes());

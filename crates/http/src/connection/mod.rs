@@ -18,6 +18,7 @@ mod commands;
 mod driven;
 mod head;
 mod parked;
+mod pieces;
 mod proxy;
 mod rate;
 mod request;

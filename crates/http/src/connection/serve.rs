@@ -159,7 +159,9 @@ impl Connections {
         if self.ending != Ending::No {
             exchange.keep_alive = false;
         }
-        if exchange.may_be_limited() || matches!(exchange.response.body, Body::Stream(_)) {
+        if exchange.may_be_limited()
+            || matches!(exchange.response.body, Body::Stream(_) | Body::Tunnel(_))
+        {
             return Served::Driven(Stage::Answer);
         }
         if !transfer::inline_small_file(exchange) {

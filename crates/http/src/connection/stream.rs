@@ -3,11 +3,13 @@
 use std::future::Future;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+use turnpike_lane::log::Level;
 use turnpike_lane::sys::readiness;
 use turnpike_lane::sys::socket::{self, More};
 
@@ -48,13 +50,66 @@ impl Stream {
 
     /// Ends when the client has closed its side. What it sends meanwhile is left unread, and hides
     /// the closing: then this never ends.
-    pub(crate) async fn closed_by_client(&self) {
-        let closed = match self.socket.ready(Interest::READABLE).await {
-            Ok(ready) => ready.ready().is_read_closed(),
-            Err(_) => true,
-        };
-        if !closed {
-            std::future::pending::<()>().await;
+    pub async fn closed_by_client(&self) {
+        loop {
+            let Ok(mut ready) = self.socket.ready(Interest::READABLE).await else {
+                return;
+            };
+            if ready.ready().is_read_closed() {
+                return;
+            }
+            match socket::peek(self.as_fd(), &mut [0]) {
+                Ok(0) => return,
+                Ok(_) => return std::future::pending().await,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => ready.clear_ready(),
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Sends all of `bytes`: for what does not belong to the response, such as an interim one or
+    /// what a tunnel carries.
+    ///
+    /// # Errors
+    /// What the socket says; `TimedOut` when nothing was taken for `timeout_ms`.
+    pub async fn send_all(&self, bytes: &[u8], timeout_ms: u64) -> io::Result<()> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            match socket::send(self.as_fd(), rest, More::No) {
+                Ok(sent) => rest = rest.get(sent..).unwrap_or_default(),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.is_full();
+                    self.writable(timeout_ms).await?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends our side of the connection; the client's stays open.
+    pub fn finish_sending(&self) {
+        // One that is closed already needs no more.
+        let _ = socket::shutdown(self.as_fd(), std::net::Shutdown::Write);
+    }
+
+    /// Waits until the socket, which was full, takes more.
+    ///
+    /// # Errors
+    /// What the socket says; `TimedOut` after `timeout_ms`.
+    pub(super) async fn writable(&self, timeout_ms: u64) -> io::Result<()> {
+        within(timeout_ms, async {
+            self.socket.writable().await.map(|_| ())
+        })
+        .await
+    }
+
+    /// Forgets that the socket took bytes before: it has just said that it is full, and no event
+    /// was looked at since.
+    fn is_full(&self) {
+        let mut context = Context::from_waker(Waker::noop());
+        if let Poll::Ready(Ok(mut ready)) = self.socket.poll_write_ready(&mut context) {
+            ready.clear_ready();
         }
     }
 
@@ -77,55 +132,80 @@ impl Stream {
         .await
     }
 
-    /// Sends on, waiting where the socket is full, until `budget` bytes are sent or no more can be.
+    /// Sends what the socket takes at once, at most about `budget` bytes.
     ///
     /// # Errors
-    /// What the socket says; `TimedOut` when nothing was taken for `timeout_ms`.
-    pub(super) async fn send(
+    /// What the socket says.
+    pub(super) fn send(
         &self,
         transfer: &mut Transfer,
         exchange: &mut Exchange,
         budget: u64,
-        timeout_ms: u64,
     ) -> io::Result<Sent> {
-        loop {
-            let mut ready = within(timeout_ms, self.socket.writable()).await?;
-            let sent = ready.try_io(|socket| {
-                match transfer.send(exchange, socket.get_ref().as_fd(), budget) {
-                    Ok(Sent::Blocked) => Err(io::ErrorKind::WouldBlock.into()),
-                    other => other,
-                }
-            });
-            if let Ok(result) = sent {
-                return result;
-            }
+        let sent = transfer.send(exchange, self.as_fd(), budget);
+        if let Ok(Sent::Blocked) = sent {
+            self.is_full();
         }
+        sent
     }
 
-    /// Reads the whole request body into memory.
+    /// Reads the whole request body: into memory, or, where it is larger than
+    /// `client_body_buffer_size`, into a temporary file.
     ///
     /// `Err` holds the verdict that answers a body which cannot be read.
     pub async fn read_body(&mut self, exchange: &mut Exchange) -> Result<(), Verdict> {
-        exchange.action.set(Action::ReadingBody);
+        while self.read_body_piece(exchange).await? == Progress::Incomplete {
+            exchange.spill_body()?;
+        }
+        exchange.settle_body()
+    }
+
+    /// Takes what has come of the body, or waits for more of it, behind what
+    /// [`RequestBody::bytes`](crate::body::RequestBody::bytes) holds. Nothing is lost where it is
+    /// dropped before its end.
+    ///
+    /// `Err` holds the verdict that answers a body which cannot be read.
+    pub async fn read_body_piece(&self, exchange: &mut Exchange) -> Result<Progress, Verdict> {
+        let before = exchange.action.replace(Action::ReadingBody);
+        let kept = exchange.body.length();
+        match exchange.take_buffered_body(true) {
+            Ok(Progress::Complete) => {
+                exchange.action.set(before);
+                return Ok(Progress::Complete);
+            }
+            Ok(Progress::Incomplete) => {}
+            Err(error) => return Err(body_refused(exchange, error)),
+        }
+        exchange.forget_taken_body();
+        if exchange.body.length() > kept {
+            exchange.action.set(before);
+            return Ok(Progress::Incomplete);
+        }
+        self.send_continue(exchange)
+            .await
+            .map_err(|_| Verdict::Close)?;
         let timeout_ms = exchange.location().settings.client_body_timeout_ms;
-        loop {
-            match exchange.take_buffered_body(true) {
-                Ok(Progress::Complete) => return Ok(()),
-                Ok(Progress::Incomplete) => {}
-                Err(error) => return Err(Verdict::Status(body_status(error))),
+        match self.read_more(&mut exchange.input, timeout_ms).await {
+            Ok(0) => {
+                exchange.log(
+                    Level::Info,
+                    format_args!("client prematurely closed connection"),
+                );
+                exchange.error_status = 400;
+                Err(Verdict::Close)
             }
-            exchange.forget_taken_body();
-            self.send_continue(exchange)
-                .await
-                .map_err(|_| Verdict::Close)?;
-            match self.read_more(&mut exchange.input, timeout_ms).await {
-                Ok(0) => return Err(Verdict::Close),
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                    return Err(Verdict::Status(408));
-                }
-                Err(_) => return Err(Verdict::Close),
+            Ok(_) => {
+                exchange.action.set(before);
+                Ok(Progress::Incomplete)
             }
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                exchange.log(
+                    Level::Info,
+                    format_args!("client timed out (110: Connection timed out)"),
+                );
+                Err(Verdict::Status(408))
+            }
+            Err(_) => Err(Verdict::Close),
         }
     }
 
@@ -205,9 +285,22 @@ async fn within<T>(timeout_ms: u64, wait: impl Future<Output = io::Result<T>>) -
     }
 }
 
-fn body_status(error: BodyError) -> u16 {
+fn body_refused(exchange: &Exchange, error: BodyError) -> Verdict {
     match error {
-        BodyError::Malformed => 400,
-        BodyError::TooLarge => 413,
+        BodyError::Malformed => {
+            exchange.log(
+                Level::Error,
+                format_args!("client sent invalid chunked body"),
+            );
+            Verdict::Status(400)
+        }
+        BodyError::TooLarge => {
+            let length = exchange.body.length();
+            exchange.log(
+                Level::Error,
+                format_args!("client intended to send too large chunked body: {length} bytes"),
+            );
+            Verdict::Status(413)
+        }
     }
 }

@@ -282,7 +282,7 @@ fn segment(exchange: &Exchange, number: usize) -> Segment<'_> {
         }
     };
     match &response.body {
-        Body::Empty => Segment::End,
+        Body::Empty | Body::Tunnel(_) => Segment::End,
         Body::Text => only(response.text.as_slice()),
         Body::Static(bytes) => only(bytes),
         Body::Shared(bytes) => only(bytes),

@@ -7,10 +7,14 @@ use std::sync::Arc;
 use turnpike_conf::{ConfError, Entry, View, value};
 
 use super::{ErrorPage, Root, ServerTokens, types};
+use crate::temporary::{Removal, TemporaryFolder};
 use crate::variables::{Template, VariableTable};
 
 /// Content types by lower-case file extension.
 pub type TypesTable = HashMap<Box<[u8]>, Arc<[u8]>>;
+
+/// Folder for request bodies, below the prefix.
+const CLIENT_BODY_FOLDER: &str = "client_body_temp";
 
 /// `satisfy`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +75,12 @@ pub struct LocationSettings {
     pub client_max_body_bytes: u64,
     /// Between two reads of the body, in milliseconds.
     pub client_body_timeout_ms: u64,
+    /// Bytes of a body that are kept in memory.
+    pub client_body_buffer_bytes: usize,
+    /// Where larger ones are kept.
+    pub client_body_folder: Arc<TemporaryFolder>,
+    /// Every body is kept in a file, that outlives its request or not.
+    pub client_body_in_file: Option<Removal>,
     /// Between two writes of the response, in milliseconds.
     pub send_timeout_ms: u64,
     /// How long an idle connection is kept, in milliseconds; 0 keeps none.
@@ -164,6 +174,9 @@ impl LocationSettings {
             default_type: Arc::from(view.text("default_type").as_bytes()),
             client_max_body_bytes: view.offset("client_max_body_size"),
             client_body_timeout_ms: view.milliseconds("client_body_timeout"),
+            client_body_buffer_bytes: view.size("client_body_buffer_size") as usize,
+            client_body_folder: Arc::new(client_body_folder(view, prefix)?),
+            client_body_in_file: client_body_in_file(view),
             send_timeout_ms: view.milliseconds("send_timeout"),
             keepalive_timeout_ms,
             keepalive_header_s,
@@ -197,17 +210,10 @@ impl LocationSettings {
                 .map(|_| view.number("max_ranges") as u64),
             error_pages: ErrorPage::read_all(view, variables)?.into(),
             recursive_error_pages: view.flag("recursive_error_pages"),
-            satisfy: match view.choice("satisfy") {
-                "any" => Satisfy::Any,
-                _ => Satisfy::All,
-            },
+            satisfy: satisfy(view),
             auth_delay_ms: view.milliseconds("auth_delay"),
             internal: view.own("internal").is_some(),
-            server_tokens: match view.choice("server_tokens") {
-                "off" => ServerTokens::Off,
-                "build" => ServerTokens::Build,
-                _ => ServerTokens::On,
-            },
+            server_tokens: server_tokens(view),
             absolute_redirect: view.flag("absolute_redirect"),
             server_name_in_redirect: view.flag("server_name_in_redirect"),
             port_in_redirect: view.flag("port_in_redirect"),
@@ -218,6 +224,33 @@ impl LocationSettings {
             symlinks: symlinks(view, variables)?,
             open_file_cache: open_file_cache(view)?,
         })
+    }
+}
+
+fn client_body_folder(view: View<'_>, prefix: &Path) -> Result<TemporaryFolder, ConfError> {
+    TemporaryFolder::read(view, "client_body_temp_path", CLIENT_BODY_FOLDER, prefix)
+}
+
+fn client_body_in_file(view: View<'_>) -> Option<Removal> {
+    match view.choice("client_body_in_file_only") {
+        "on" => Some(Removal::Never),
+        "clean" => Some(Removal::AtEnd),
+        _ => None,
+    }
+}
+
+fn server_tokens(view: View<'_>) -> ServerTokens {
+    match view.choice("server_tokens") {
+        "off" => ServerTokens::Off,
+        "build" => ServerTokens::Build,
+        _ => ServerTokens::On,
+    }
+}
+
+fn satisfy(view: View<'_>) -> Satisfy {
+    match view.choice("satisfy") {
+        "any" => Satisfy::Any,
+        _ => Satisfy::All,
     }
 }
 

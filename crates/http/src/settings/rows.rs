@@ -206,11 +206,20 @@ pub const ROWS: &[Row] = &[
         ..PLAIN
     },
     Row {
+        name: "client_body_in_file_only",
+        value: Value::OneOf(&["off", "on", "clean"]),
+        syntax: "on | clean | off",
+        default: "off",
+        summary: "Keeps every request body in a file: one that stays (`on`), or one that is \
+            removed when the request has ended (`clean`).",
+        ..PLAIN
+    },
+    Row {
         name: "client_body_in_single_buffer",
         value: Value::Flag,
         syntax: "on | off",
         default: "off",
-        summary: "Keeps a request body in one buffer. Bodies are always kept so.",
+        summary: "Keeps a request body in one buffer. What is in memory is always kept so.",
         ..PLAIN
     },
     Row {

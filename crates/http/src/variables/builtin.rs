@@ -5,7 +5,7 @@ use std::io::Write;
 use turnpike_lane::sys::socket::PeerAddress;
 use turnpike_wire::h1::{Framing, Known};
 
-use super::{VariableRow, proxy};
+use super::{VariableRow, proxy, upstream};
 use crate::exchange::Exchange;
 
 /// The core's variables.
@@ -117,6 +117,11 @@ pub const BUILTIN: &[VariableRow] = &[
         "The request's body, where it was read.",
     ),
     row(
+        "request_body_file",
+        request_body_file,
+        "The file that holds the request's body, where one does.",
+    ),
+    row(
         "request_completion",
         completion,
         "`OK` where the whole answer was sent.",
@@ -209,6 +214,46 @@ pub const BUILTIN: &[VariableRow] = &[
     row("status", status, "The answer's status."),
     row("time_iso8601", time_iso8601, "Local time in ISO 8601."),
     row("time_local", time_local, "Local time as logs have it."),
+    row(
+        "upstream_addr",
+        upstream::address,
+        "The upstream servers that were asked.",
+    ),
+    row(
+        "upstream_bytes_received",
+        upstream::bytes_received,
+        "Bytes received from upstream servers.",
+    ),
+    row(
+        "upstream_bytes_sent",
+        upstream::bytes_sent,
+        "Bytes sent to upstream servers.",
+    ),
+    row(
+        "upstream_connect_time",
+        upstream::connect_time,
+        "Time for connecting to upstream servers, in seconds.",
+    ),
+    row(
+        "upstream_header_time",
+        upstream::header_time,
+        "Time until the heads of their answers, in seconds.",
+    ),
+    row(
+        "upstream_response_length",
+        upstream::response_length,
+        "Bytes of the bodies of their answers.",
+    ),
+    row(
+        "upstream_response_time",
+        upstream::response_time,
+        "Time until the ends of their answers, in seconds.",
+    ),
+    row(
+        "upstream_status",
+        upstream::status,
+        "Statuses of their answers.",
+    ),
     row("uri", path, "The path, as it is now."),
 ];
 
@@ -241,7 +286,7 @@ pub fn append_number(out: &mut Vec<u8>, number: u64) {
 }
 
 /// Appends milliseconds as seconds with three decimals.
-fn append_seconds(out: &mut Vec<u8>, milliseconds: u64) {
+pub(super) fn append_seconds(out: &mut Vec<u8>, milliseconds: u64) {
     append_number(out, milliseconds / 1000);
     let rest = milliseconds % 1000;
     let digit = |divisor: u64| b'0' + (rest / divisor % 10) as u8;
@@ -305,9 +350,7 @@ fn connection_time(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 fn content_length(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
     match exchange.head.framing {
         Framing::Length(length) => number(out, length),
-        Framing::Chunked if exchange.body.is_finished() => {
-            number(out, exchange.body.bytes.len() as u64)
-        }
+        Framing::Chunked if exchange.body.is_finished() => number(out, exchange.body.length()),
         _ => optional(out, exchange.known_field(Known::ContentLength)),
     }
 }
@@ -431,6 +474,11 @@ fn request_body(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
     exchange.body.is_finished()
         && !exchange.body.bytes.is_empty()
         && text(out, &exchange.body.bytes)
+}
+
+fn request_body_file(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    let file = exchange.body.file.as_ref();
+    optional(out, file.map(|file| file.path_bytes()))
 }
 
 fn completion(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
@@ -626,7 +674,7 @@ pub(super) fn response_field(exchange: &Exchange, name: &[u8], out: &mut Vec<u8>
 }
 
 /// Whether a field's name is the variable's: case aside, underscores for hyphens.
-fn same_name(field: &[u8], variable: &[u8]) -> bool {
+pub(super) fn same_name(field: &[u8], variable: &[u8]) -> bool {
     field.len() == variable.len()
         && field.iter().zip(variable).all(|(left, right)| {
             let left = if *left == b'-' {

@@ -8,6 +8,7 @@ mod builtin;
 mod proxy;
 mod template;
 mod time;
+mod upstream;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -65,6 +66,12 @@ enum Source {
     Cookie(Box<[u8]>),
     /// `$proxy_protocol_tlv_NAME`.
     ProxyAddition(Box<[u8]>),
+    /// `$upstream_http_NAME`.
+    UpstreamField(Box<[u8]>),
+    /// `$upstream_trailer_NAME`.
+    UpstreamTrailer(Box<[u8]>),
+    /// `$upstream_cookie_NAME`.
+    UpstreamCookie(Box<[u8]>),
     /// Only what was stored by `set` or by a named group.
     Stored,
     /// Computed, then kept with the request.
@@ -231,6 +238,9 @@ impl Exchange {
             Source::Cookie(name) => builtin::cookie(self, name, out),
             Source::Volatile(evaluate) => self.compute(variable, &**evaluate, out),
             Source::ProxyAddition(name) => proxy::addition(self, name, out),
+            Source::UpstreamField(name) => upstream::field(self, name, out),
+            Source::UpstreamTrailer(name) => upstream::trailer(self, name, out),
+            Source::UpstreamCookie(name) => upstream::cookie(self, name, out),
             Source::Computed(evaluate) => {
                 let mut value = Vec::new();
                 let found = self.compute(variable, &**evaluate, &mut value);
@@ -329,6 +339,15 @@ fn prefixed(name: &str) -> Option<Source> {
     }
     if let Some(rest) = name.strip_prefix("arg_") {
         return Some(Source::Argument(boxed(rest)));
+    }
+    if let Some(rest) = name.strip_prefix("upstream_http_") {
+        return Some(Source::UpstreamField(boxed(rest)));
+    }
+    if let Some(rest) = name.strip_prefix("upstream_trailer_") {
+        return Some(Source::UpstreamTrailer(boxed(rest)));
+    }
+    if let Some(rest) = name.strip_prefix("upstream_cookie_") {
+        return Some(Source::UpstreamCookie(boxed(rest)));
     }
     if let Some(rest) = name.strip_prefix("proxy_protocol_tlv_") {
         return Some(Source::ProxyAddition(boxed(rest)));

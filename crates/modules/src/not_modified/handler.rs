@@ -19,7 +19,7 @@ enum Judgement {
 
 impl Filter for Conditions {
     fn filter(&self, exchange: &mut Exchange) -> Option<u16> {
-        if exchange.response.status != 200 {
+        if exchange.response.status != 200 || exchange.response.unconditional {
             return None;
         }
         match judge(exchange) {

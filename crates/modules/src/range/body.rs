@@ -1,8 +1,10 @@
 //! Cutting bodies of every kind.
 
-use std::io;
-
-use turnpike_http::response::{Body, BodyStream, FileBody, LocalFuture, Parts, Response};
+use turnpike_http::connection::Stream;
+use turnpike_http::exchange::Exchange;
+use turnpike_http::response::{
+    Body, BodyFailed, BodyStream, FileBody, LocalFuture, Parts, Response,
+};
 
 use super::parse::ByteRange;
 
@@ -10,7 +12,7 @@ use super::parse::ByteRange;
 pub(super) fn cut(response: &mut Response, range: ByteRange) {
     let (start, end) = (range.start as usize, range.end as usize);
     response.body = match std::mem::take(&mut response.body) {
-        Body::Empty => Body::Empty,
+        body @ (Body::Empty | Body::Tunnel(_)) => body,
         Body::Text => {
             response.text.truncate(end);
             response.text.drain(..start.min(response.text.len()));
@@ -66,7 +68,7 @@ pub(super) fn cut_parts(
         Body::Text => &text,
         Body::Static(bytes) => bytes,
         Body::Shared(bytes) => bytes,
-        Body::Empty | Body::Stream(_) => return length,
+        Body::Empty | Body::Stream(_) | Body::Tunnel(_) => return length,
     };
     let mut whole = Vec::with_capacity(length as usize);
     for (head, range) in heads.iter().zip(ranges) {
@@ -96,21 +98,41 @@ struct CutStream {
     left: u64,
 }
 
+impl CutStream {
+    /// Leaves of a piece what is in the range. `false`: nothing more of the body is.
+    fn cut(&mut self, piece: &mut Vec<u8>) -> bool {
+        let skipped = self.skip.min(piece.len() as u64);
+        self.skip -= skipped;
+        piece.drain(..skipped as usize);
+        piece.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
+        self.left -= piece.len() as u64;
+        self.left > 0
+    }
+}
+
 impl BodyStream for CutStream {
-    fn next<'a>(&'a mut self, out: &'a mut Vec<u8>) -> LocalFuture<'a, io::Result<bool>> {
+    fn next<'a>(
+        &'a mut self,
+        exchange: &'a mut Exchange,
+        client: &'a Stream,
+        out: &'a mut Vec<u8>,
+    ) -> LocalFuture<'a, Result<bool, BodyFailed>> {
         Box::pin(async move {
             loop {
-                let more = self.inner.next(out).await?;
-                let skipped = self.skip.min(out.len() as u64);
-                self.skip -= skipped;
-                out.drain(..skipped as usize);
-                out.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
-                self.left -= out.len() as u64;
-                let more = more && self.left > 0;
+                let more = self.inner.next(exchange, client, out).await?;
+                let more = self.cut(out) && more;
                 if !more || !out.is_empty() {
                     return Ok(more);
                 }
             }
         })
+    }
+
+    fn read_ahead<'a>(&'a mut self, exchange: &'a mut Exchange) -> LocalFuture<'a, ()> {
+        self.inner.read_ahead(exchange)
+    }
+
+    fn ended(&mut self, exchange: &mut Exchange) {
+        self.inner.ended(exchange);
     }
 }

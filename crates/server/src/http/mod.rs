@@ -11,7 +11,7 @@ use turnpike_conf::Errors;
 use turnpike_http::plan::Plan;
 
 use crate::configuration::Configuration;
-use crate::plan::{Listen, Reporter, Service, ServingPlan};
+use crate::plan::{Folder, Listen, Reporter, Service, ServingPlan};
 use environment::{Site, Zones};
 
 /// The HTTP server.
@@ -43,7 +43,7 @@ impl ServingPlan for Http {
         site.into_log_files()
     }
 
-    fn folders(&self, configuration: &Configuration) -> Vec<PathBuf> {
+    fn folders(&self, configuration: &Configuration) -> Vec<Folder> {
         environment::folders(configuration)
     }
 

@@ -174,9 +174,12 @@ pub(super) fn open_logs(
 
 fn make_folders(configuration: &Configuration, log: &ErrorLog) -> Option<()> {
     let account = configuration.settings.process.account.as_ref();
-    for path in families::serving_plan().folders(configuration) {
-        if let Err(error) = make_folder(&path, account.map(|account| account.user)) {
-            let path = path.display();
+    for folder in families::serving_plan().folders(configuration) {
+        let made = make_folder(&folder.path, account.map(|account| account.user));
+        if let Err(error) = made
+            && folder.named
+        {
+            let path = folder.path.display();
             let message = format_args!("mkdir() \"{path}\" failed {}", Errno(&error));
             log.event(Level::Emerg, message);
             return None;

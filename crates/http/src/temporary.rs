@@ -1,0 +1,267 @@
+//! Temporary files: for bodies that do not fit in memory.
+//!
+//! A file loses its name as soon as it is open, so that a crash leaves nothing behind, unless it
+//! was asked for by name. Reading and writing them may wait for the disk, as nginx does too.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use turnpike_conf::{ConfError, Entry, View};
+
+/// Names tried before it is given up: those of another process, or of one before us.
+const NAMES_MAX: usize = 10_000;
+
+/// Subfolders below the folder; nginx's number.
+const LEVELS_MAX: usize = 3;
+
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+/// A folder for temporary files, as the `*_temp_path` directives name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TemporaryFolder {
+    path: PathBuf,
+    /// Characters of the file's name in each level of subfolders, from its end.
+    levels: Vec<usize>,
+}
+
+/// An open temporary file.
+#[derive(Debug)]
+pub struct TemporaryFile {
+    file: File,
+    path: PathBuf,
+    size_bytes: u64,
+    removal: Removal,
+}
+
+/// What becomes of a temporary file's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Removal {
+    /// It goes as soon as the file is open.
+    AtOnce,
+    /// It goes when the file is closed.
+    AtEnd,
+    /// It stays.
+    Never,
+}
+
+impl TemporaryFolder {
+    /// Reads the directive `name` in force; `default` below the prefix when it is not given.
+    ///
+    /// # Errors
+    /// nginx's words for levels that are no numbers, or too large.
+    pub fn read(
+        view: View<'_>,
+        name: &str,
+        default: &str,
+        prefix: &Path,
+    ) -> Result<Self, ConfError> {
+        let Some(entry) = view.nearest(name) else {
+            return Ok(Self {
+                path: prefix.join(default),
+                levels: Vec::new(),
+            });
+        };
+        let mut levels = Vec::new();
+        for word in entry.arguments.iter().skip(1) {
+            let level = word.text.parse().ok();
+            let level = level.filter(|level| (1..=LEVELS_MAX).contains(level));
+            levels.push(level.ok_or_else(|| invalid(view, entry, &word.text))?);
+        }
+        Ok(Self {
+            path: prefix.join(entry.argument(0)),
+            levels,
+        })
+    }
+
+    /// The folder itself.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes a new file in it, readable and writable for its owner.
+    ///
+    /// # Errors
+    /// What the file system says, and the path it says it of.
+    pub fn create(&self, removal: Removal) -> Result<TemporaryFile, (PathBuf, io::Error)> {
+        let mut path = self.next_path();
+        for _ in 0..NAMES_MAX {
+            match open_new(&path) {
+                Ok(file) => {
+                    if removal == Removal::AtOnce {
+                        // Should it fail, a file is left behind, and serves no worse.
+                        let _ = std::fs::remove_file(&path);
+                    }
+                    return Ok(TemporaryFile {
+                        file,
+                        path,
+                        size_bytes: 0,
+                        removal,
+                    });
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    path = self.next_path();
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    self.make_folders(&path)
+                        .map_err(|error| (path.clone(), error))?;
+                }
+                Err(error) => return Err((path, error)),
+            }
+        }
+        Err((path, io::ErrorKind::AlreadyExists.into()))
+    }
+
+    /// nginx's names: ten digits, below subfolders called by the last of them.
+    fn next_path(&self) -> PathBuf {
+        let name = format!("{:010}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let mut path = self.path.clone();
+        let mut end = name.len();
+        for level in &self.levels {
+            let start = end.saturating_sub(*level);
+            path.push(name.get(start..end).unwrap_or_default());
+            end = start;
+        }
+        path.push(name);
+        path
+    }
+
+    fn make_folders(&self, path: &Path) -> io::Result<()> {
+        let Some(parent) = path.parent() else {
+            return Ok(());
+        };
+        DirBuilder::new().recursive(true).mode(0o700).create(parent)
+    }
+}
+
+impl TemporaryFile {
+    /// Bytes written.
+    pub fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
+    /// The name it was made with; nothing may be there any more.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The same as bytes.
+    pub fn path_bytes(&self) -> &[u8] {
+        self.path.as_os_str().as_bytes()
+    }
+
+    /// Whether its name was meant to be used.
+    pub fn is_named(&self) -> bool {
+        self.removal != Removal::AtOnce
+    }
+
+    /// The open file.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Writes behind what was written.
+    ///
+    /// # Errors
+    /// What the file system says; what was written of these bytes does not count.
+    pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(bytes, self.size_bytes)?;
+        self.size_bytes += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Appends up to `bytes_max` bytes from `offset` on to `out`; returns how many.
+    ///
+    /// # Errors
+    /// What the file system says; `UnexpectedEof` where bytes that were written are gone.
+    pub fn read(&self, offset: u64, bytes_max: usize, out: &mut Vec<u8>) -> io::Result<usize> {
+        let left = self.size_bytes.saturating_sub(offset);
+        let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(bytes_max);
+        let start = out.len();
+        out.resize(start + wanted, 0);
+        let read = self.file.read_exact_at(&mut out[start..], offset);
+        if read.is_err() {
+            out.truncate(start);
+        }
+        read.map(|()| wanted)
+    }
+
+    /// Gives the file its final name and mode.
+    ///
+    /// # Errors
+    /// What the file system says, such as that the two places are on different file systems.
+    pub fn keep_as(mut self, path: &Path, mode: u32) -> io::Result<()> {
+        let permissions = std::fs::Permissions::from_mode(mode);
+        self.file.set_permissions(permissions)?;
+        match std::fs::rename(&self.path, path) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+                std::fs::copy(&self.path, path)?;
+                std::fs::remove_file(&self.path)?;
+            }
+            Err(error) => return Err(error),
+        }
+        self.removal = Removal::Never;
+        Ok(())
+    }
+}
+
+impl Drop for TemporaryFile {
+    fn drop(&mut self) {
+        if self.removal == Removal::AtEnd {
+            // Nobody is left who could be told.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn open_new(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+}
+
+fn invalid(view: View<'_>, entry: &Entry, text: &str) -> ConfError {
+    view.error(entry.span, format!("invalid value \"{text}\""))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn files_stand_below_their_levels_and_go() {
+        let folder =
+            std::env::temp_dir().join(format!("turnpike-temporary-{}", std::process::id()));
+        let levels = TemporaryFolder {
+            path: folder.clone(),
+            levels: vec![1, 2],
+        };
+        let mut file = levels.create(Removal::AtEnd).unwrap();
+        file.append(b"hello, ").unwrap();
+        file.append(b"world").unwrap();
+        let mut read = Vec::new();
+        assert_eq!(file.read(7, 100, &mut read).unwrap(), 5);
+        assert_eq!(read, b"world");
+        let path = file.path().to_path_buf();
+        assert_eq!(path.strip_prefix(&folder).unwrap().iter().count(), 3);
+        assert!(path.exists());
+        drop(file);
+        assert!(!path.exists());
+        let unnamed = levels.create(Removal::AtOnce).unwrap();
+        assert!(!unnamed.path().exists());
+        let kept = levels.create(Removal::AtEnd).unwrap();
+        let name = folder.join("kept");
+        kept.keep_as(&name, 0o640).unwrap();
+        assert!(name.exists());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,108 @@
+//! What an exchange knows of the servers that were asked on its behalf: for variables, for the log,
+//! and for those who make the answer of it.
+//!
+//! It talks to nobody. Buffers are kept from request to request.
+
+use std::sync::Arc;
+
+use turnpike_wire::h1::ResponseHead;
+
+use crate::response::Fields;
+
+/// The servers asked, and what the last of them said.
+#[derive(Default)]
+pub struct Upstream {
+    /// Every server that was asked, in order.
+    pub tries: Vec<Try>,
+    /// What is asked, as the log names it: scheme, address and target. Empty while nobody is.
+    pub target: Vec<u8>,
+    /// The host that the configuration names (`$proxy_host`); empty while nobody is asked.
+    pub host: Vec<u8>,
+    /// Its port (`$proxy_port`).
+    pub port: Vec<u8>,
+    /// The request on its way.
+    pub output: Vec<u8>,
+    /// What was received: a head, and what came with it.
+    pub input: Vec<u8>,
+    /// The head in `input`; without status while there is none.
+    pub head: ResponseHead,
+    /// Fields behind a chunked body.
+    pub trailers: Fields,
+}
+
+/// One server that was asked.
+#[derive(Clone, Debug, Default)]
+pub struct Try {
+    /// Its address, as `$upstream_addr` has it.
+    pub address: Arc<str>,
+    /// What it answered, or what its failure counts as; 0 while neither is known.
+    pub status: u16,
+    /// When it was asked, in the lane's monotonic milliseconds.
+    pub started_ms: u64,
+    /// Until it was connected, in milliseconds.
+    pub connect_ms: Option<u64>,
+    /// Until its head was received, in milliseconds.
+    pub header_ms: Option<u64>,
+    /// Until its answer was received, in milliseconds.
+    pub response_ms: Option<u64>,
+    /// Bytes sent to it.
+    pub bytes_sent: u64,
+    /// Bytes received from it.
+    pub bytes_received: u64,
+    /// Bytes of the body received, as it came.
+    pub response_bytes: u64,
+    /// Whether an internal redirect lies between it and the one before.
+    pub after_redirect: bool,
+}
+
+impl Upstream {
+    /// Makes ready for the next request; the room is kept.
+    pub fn clear(&mut self) {
+        if self.is_untouched() {
+            return;
+        }
+        self.tries.clear();
+        self.target.clear();
+        self.host.clear();
+        self.port.clear();
+        self.clear_answer();
+        self.output.clear();
+    }
+
+    /// Forgets what the last server said, before another is asked.
+    pub fn clear_answer(&mut self) {
+        self.input.clear();
+        self.head.clear();
+        self.trailers.clear();
+    }
+
+    /// Begins a try.
+    pub fn begin_try(&mut self, address: Arc<str>, now_ms: u64, after_redirect: bool) {
+        self.tries.push(Try {
+            address,
+            started_ms: now_ms,
+            after_redirect,
+            ..Try::default()
+        });
+    }
+
+    /// The try under way, or the last one.
+    pub fn last_try(&mut self) -> Option<&mut Try> {
+        self.tries.last_mut()
+    }
+
+    /// The value of the first field of that name in the last answer.
+    pub fn field(&self, name: &[u8]) -> Option<&[u8]> {
+        let field = self.head.find_name(&self.input, name)?;
+        Some(field.value.of(&self.input))
+    }
+
+    /// Buffers that may have grown with a response.
+    pub(crate) fn buffers(&mut self) -> [&mut Vec<u8>; 2] {
+        [&mut self.input, &mut self.output]
+    }
+
+    fn is_untouched(&self) -> bool {
+        self.tries.is_empty() && self.target.is_empty() && self.host.is_empty()
+    }
+}

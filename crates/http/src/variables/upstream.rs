@@ -1,0 +1,120 @@
+//! `$upstream_*`: what is known of the servers that were asked. Values of several tries stand in
+//! their order, behind a comma, or behind a colon where an internal redirect lies between.
+
+use super::builtin::{append_number, append_seconds, same_name};
+use crate::exchange::Exchange;
+use crate::upstream::Try;
+
+pub(super) fn address(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    list(exchange, out, |one, out| {
+        out.extend_from_slice(one.address.as_bytes());
+    })
+}
+
+pub(super) fn status(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    list(exchange, out, |one, out| match one.status {
+        0 => out.push(b'-'),
+        status => append_number(out, u64::from(status)),
+    })
+}
+
+pub(super) fn connect_time(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    list(exchange, out, |one, out| time(one.connect_ms, out))
+}
+
+pub(super) fn header_time(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    list(exchange, out, |one, out| time(one.header_ms, out))
+}
+
+pub(super) fn response_time(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    list(exchange, out, |one, out| time(one.response_ms, out))
+}
+
+pub(super) fn response_length(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    list(exchange, out, |one, out| {
+        append_number(out, one.response_bytes);
+    })
+}
+
+pub(super) fn bytes_received(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    list(exchange, out, |one, out| {
+        append_number(out, one.bytes_received);
+    })
+}
+
+pub(super) fn bytes_sent(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    list(exchange, out, |one, out| append_number(out, one.bytes_sent))
+}
+
+/// `$upstream_http_NAME`.
+pub(super) fn field(exchange: &Exchange, name: &[u8], out: &mut Vec<u8>) -> bool {
+    let upstream = &exchange.upstream;
+    let mut found = false;
+    for field in &upstream.head.fields {
+        if same_name(field.name.of(&upstream.input), name) {
+            if found {
+                out.extend_from_slice(b", ");
+            }
+            found = true;
+            out.extend_from_slice(field.value.of(&upstream.input));
+        }
+    }
+    found
+}
+
+/// `$upstream_trailer_NAME`.
+pub(super) fn trailer(exchange: &Exchange, name: &[u8], out: &mut Vec<u8>) -> bool {
+    let mut found = false;
+    for (own, value) in exchange.upstream.trailers.iter() {
+        if same_name(own, name) {
+            if found {
+                out.extend_from_slice(b", ");
+            }
+            found = true;
+            out.extend_from_slice(value);
+        }
+    }
+    found
+}
+
+/// `$upstream_cookie_NAME`: of the last `Set-Cookie` that sets it.
+pub(super) fn cookie(exchange: &Exchange, name: &[u8], out: &mut Vec<u8>) -> bool {
+    let upstream = &exchange.upstream;
+    let value = upstream.head.fields.iter().rev().find_map(|field| {
+        if !field
+            .name
+            .of(&upstream.input)
+            .eq_ignore_ascii_case(b"Set-Cookie")
+        {
+            return None;
+        }
+        let pair = field.value.of(&upstream.input);
+        let end = memchr::memchr(b';', pair).unwrap_or(pair.len());
+        let pair = &pair[..end];
+        let equals = memchr::memchr(b'=', pair)?;
+        let own = pair[..equals].trim_ascii();
+        own.eq_ignore_ascii_case(name)
+            .then(|| pair[equals + 1..].trim_ascii())
+    });
+    let Some(value) = value else { return false };
+    out.extend_from_slice(value);
+    true
+}
+
+fn list(exchange: &Exchange, out: &mut Vec<u8>, one: impl Fn(&Try, &mut Vec<u8>)) -> bool {
+    for (index, part) in exchange.upstream.tries.iter().enumerate() {
+        if index > 0 {
+            let between: &[u8] = if part.after_redirect { b" : " } else { b", " };
+            out.extend_from_slice(between);
+        }
+        one(part, out);
+    }
+    !exchange.upstream.tries.is_empty()
+}
+
+fn time(milliseconds: Option<u64>, out: &mut Vec<u8>) {
+    match milliseconds {
+        Some(milliseconds) => append_seconds(out, milliseconds),
+        None => out.push(b'-'),
+    }
+}
