@@ -118,6 +118,21 @@ pub fn set_mark(socket: BorrowedFd<'_>, mark: u32) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, libc::SO_MARK, mark)
 }
 
+/// Lets a socket be bound to an address that is not the machine's (`IP_TRANSPARENT`, or
+/// `IPV6_TRANSPARENT`); needs CAP_NET_ADMIN or CAP_NET_RAW.
+pub fn set_transparent(socket: BorrowedFd<'_>, is_ipv6: bool) -> io::Result<()> {
+    match is_ipv6 {
+        true => set(socket, libc::IPPROTO_IPV6, libc::IPV6_TRANSPARENT, 1),
+        false => set(socket, libc::IPPROTO_IP, libc::IP_TRANSPARENT, 1),
+    }
+}
+
+/// Leaves the choice of a port to connect(2) where bind is given port 0: one port may then serve
+/// connections to several peers (`IP_BIND_ADDRESS_NO_PORT`, Linux 4.2; also of IPv6 sockets).
+pub fn set_bind_without_port(socket: BorrowedFd<'_>) -> io::Result<()> {
+    set(socket, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)
+}
+
 /// Whether the socket listens (`SO_ACCEPTCONN`).
 pub fn is_listening(socket: BorrowedFd<'_>) -> io::Result<bool> {
     Ok(option::<i32>(socket, libc::SOL_SOCKET, libc::SO_ACCEPTCONN)? != 0)
