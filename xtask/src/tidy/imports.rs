@@ -19,8 +19,18 @@ const TABLE: &[(&str, &[&str])] = &[
         &["crates/wire", "crates/conf", "crates/lane"],
     ),
     (
+        "crates/upstream",
+        &["crates/wire", "crates/conf", "crates/lane"],
+    ),
+    (
         "crates/modules",
-        &["crates/wire", "crates/conf", "crates/lane", "crates/http"],
+        &[
+            "crates/wire",
+            "crates/conf",
+            "crates/lane",
+            "crates/http",
+            "crates/upstream",
+        ],
     ),
     (
         "crates/server",

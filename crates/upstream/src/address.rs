@@ -1,0 +1,31 @@
+//! Where a peer is.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Address of a peer.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Address {
+    /// TCP over IPv4 or IPv6.
+    Inet(SocketAddr),
+    /// A unix socket's path.
+    Unix(Arc<[u8]>),
+}
+
+impl Address {
+    /// The address of a unix socket.
+    pub fn unix(path: &[u8]) -> Address {
+        Address::Unix(path.into())
+    }
+}
+
+/// As nginx prints it: `127.0.0.1:8080`, `[::1]:8080`, `unix:/run/application`.
+impl fmt::Display for Address {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Inet(address) => address.fmt(out),
+            Address::Unix(path) => write!(out, "unix:{}", String::from_utf8_lossy(path)),
+        }
+    }
+}

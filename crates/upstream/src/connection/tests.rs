@@ -1,0 +1,159 @@
+#![allow(clippy::unwrap_used)]
+
+use std::future::Future;
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::Arc;
+
+use tokio::runtime::Builder;
+use turnpike_testkit::{Origin, Step};
+
+use super::{ConnectError, ConnectOptions, Connection};
+use crate::group::{Group, GroupSettings, GroupStates, Peer, PeerSettings, PeerState, Selection};
+use crate::{Address, KeepAlive, Picked, Pool};
+
+/// How long a test waits for what must come.
+const PATIENCE_MS: u64 = 60_000;
+
+fn run<T>(test: impl Future<Output = T>) -> T {
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(test)
+}
+
+fn picked(port: u16) -> Picked {
+    let address = Address::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    let peer = Peer::new("peer", address, PeerSettings::default(), PeerState::new(1));
+    let states = Arc::new(GroupStates::default());
+    let group = Group::new(
+        "group",
+        GroupSettings::default(),
+        vec![Arc::new(peer)],
+        states,
+    );
+    group.begin(&Selection::default()).next(1).unwrap()
+}
+
+fn options() -> ConnectOptions<'static> {
+    ConnectOptions {
+        timeout_ms: PATIENCE_MS,
+        ..ConnectOptions::default()
+    }
+}
+
+/// Sends a request and reads one piece of its answer.
+async fn exchange(connection: &Connection) -> Vec<u8> {
+    let mut answer = Vec::new();
+    connection
+        .write_all(b"GET / HTTP/1.1\r\n\r\n", PATIENCE_MS)
+        .await
+        .unwrap();
+    connection
+        .read(&mut answer, 4096, PATIENCE_MS)
+        .await
+        .unwrap();
+    answer
+}
+
+#[test]
+fn a_connection_is_kept_and_used_again() {
+    let turn = || [Step::ReadHead, Step::send("answer")];
+    let origin = Origin::start(vec![[turn(), turn()].concat()]);
+    run(async {
+        let (picked, pool) = (picked(origin.port()), Pool::new(KeepAlive::default()));
+        assert!(pool.take(&picked, &options(), 0).is_none());
+        let connection = Connection::open(&picked, &options(), 0).await.unwrap();
+        assert_eq!(exchange(&connection).await, b"answer");
+        assert!(!connection.is_reused());
+        assert_eq!(
+            (connection.bytes_sent(), connection.bytes_received()),
+            (18, 6)
+        );
+        pool.put(connection, 5);
+        let other = ConnectOptions {
+            location: 1,
+            ..options()
+        };
+        assert!(pool.take(&picked, &other, 6).is_none());
+        let connection = pool.take(&picked, &options(), 6).unwrap();
+        assert!(connection.is_reused() && pool.is_empty());
+        assert_eq!(exchange(&connection).await, b"answer");
+        assert_eq!(
+            (connection.bytes_sent(), connection.bytes_received()),
+            (18, 6)
+        );
+    });
+    assert_eq!(origin.received().len(), 1);
+}
+
+#[test]
+fn what_the_peer_closed_is_not_used_again() {
+    let origin = Origin::start(vec![vec![Step::ReadHead, Step::send("answer")]]);
+    run(async {
+        let (picked, pool) = (picked(origin.port()), Pool::new(KeepAlive::default()));
+        let connection = Connection::open(&picked, &options(), 0).await.unwrap();
+        assert_eq!(exchange(&connection).await, b"answer");
+        // The origin closes after its script; once that is here, the pool must see it.
+        connection.readable().await.unwrap();
+        pool.put(connection, 0);
+        assert!(pool.take(&picked, &options(), 0).is_none());
+    });
+}
+
+#[test]
+fn idle_connections_go_by_age_count_and_number() {
+    let turn = vec![Step::ReadHead, Step::send("answer"), Step::ReadToEnd];
+    let origin = Origin::start(vec![turn]);
+    let settings = KeepAlive {
+        connections_max: 2,
+        requests_max: 2,
+        time_ms: 1_000,
+        timeout_ms: 100,
+        local: false,
+    };
+    run(async {
+        let (picked, pool) = (picked(origin.port()), Pool::new(settings));
+        let open = async || Connection::open(&picked, &options(), 0).await.unwrap();
+        for count in [1, 2, 2] {
+            pool.put(open().await, 0);
+            assert_eq!(pool.len(), count);
+        }
+        let second = pool.take(&picked, &options(), 50).unwrap();
+        pool.put(second, 50); // its second request was its last
+        assert_eq!(pool.len(), 1);
+        pool.tick(99);
+        assert_eq!(pool.len(), 1);
+        pool.tick(100);
+        assert!(pool.is_empty());
+        pool.put(open().await, 1_001); // too old
+        assert!(pool.is_empty());
+        pool.put(open().await, 0);
+        pool.forget(&picked);
+        assert!(pool.is_empty());
+    });
+}
+
+#[test]
+fn failures_say_what_failed() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    run(async {
+        let error = Connection::open(&picked(port), &options(), 0)
+            .await
+            .err()
+            .unwrap();
+        assert_eq!(
+            error.to_string(),
+            "connect() failed (111: Connection refused)"
+        );
+        assert!(matches!(error, ConnectError::Connect(_)));
+    });
+    let origin = Origin::start(vec![vec![Step::ReadToEnd]]);
+    run(async {
+        let connection = Connection::open(&picked(origin.port()), &options(), 0)
+            .await
+            .unwrap();
+        let read = connection.read(&mut Vec::new(), 1, 1).await;
+        assert_eq!(read.unwrap_err().kind(), ErrorKind::TimedOut);
+    });
+}

@@ -1,0 +1,115 @@
+//! Groups of peers, and the tries of one request among them.
+
+mod peer;
+mod states;
+mod tries;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+pub use peer::{FailReason, Mode, Peer, PeerSettings, PeerState};
+pub use states::GroupStates;
+pub(crate) use tries::Tried;
+pub use tries::{NoPeer, Picked, Selection, Tries};
+
+use crate::balance::Balancer;
+use crate::pool::KeepAlive;
+
+/// What a group's configuration says.
+#[derive(Clone, Debug, Default)]
+pub struct GroupSettings {
+    /// Who chooses.
+    pub balancer: Balancer,
+    /// Idle connections.
+    pub keep_alive: KeepAlive,
+}
+
+/// Peers that answer the same requests: an `upstream` block, or the addresses of one name.
+pub struct Group {
+    name: String,
+    settings: GroupSettings,
+    members: Mutex<Members>,
+    /// Kept with the group, so that the next configuration finds them.
+    states: Arc<GroupStates>,
+}
+
+/// Who is in a group at the moment.
+#[derive(Default)]
+pub(crate) struct Members {
+    /// Peers that are asked first.
+    pub(crate) primary: Vec<Arc<Peer>>,
+    /// Peers that are asked when no other can be.
+    pub(crate) backup: Vec<Arc<Peer>>,
+}
+
+impl Group {
+    /// A group of these peers; those whose settings say so are its backups.
+    pub fn new(
+        name: &str,
+        settings: GroupSettings,
+        peers: Vec<Arc<Peer>>,
+        states: Arc<GroupStates>,
+    ) -> Arc<Group> {
+        let group = Group {
+            name: name.to_owned(),
+            settings,
+            members: Mutex::default(),
+            states,
+        };
+        group.replace(peers);
+        Arc::new(group)
+    }
+
+    /// Its name, as logs have it where no peer could be chosen.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What was configured.
+    pub fn settings(&self) -> &GroupSettings {
+        &self.settings
+    }
+
+    /// The states of its peers.
+    pub fn states(&self) -> &Arc<GroupStates> {
+        &self.states
+    }
+
+    /// Its peers at the moment, backups last.
+    pub fn peers(&self) -> Vec<Arc<Peer>> {
+        let members = self.members();
+        let all = members.primary.iter().chain(&members.backup);
+        all.cloned().collect()
+    }
+
+    /// Puts other peers in the place of those that are there. Requests under way go on with what
+    /// they have.
+    pub fn replace(&self, peers: Vec<Arc<Peer>>) {
+        let (backup, primary) = peers.into_iter().partition(|peer| peer.settings().backup);
+        *self.members() = Members { primary, backup };
+    }
+
+    /// Begins the tries of one request.
+    pub fn begin(self: &Arc<Self>, selection: &Selection<'_>) -> Tries {
+        Tries::new(Arc::clone(self), selection)
+    }
+
+    pub(crate) fn members(&self) -> MutexGuard<'_, Members> {
+        // What a panic could leave behind is a weight not yet taken off: any order of peers is
+        // better than none.
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Members {
+    /// Whether there is only one peer to choose: then its failures are not held against it.
+    pub(crate) fn is_single(&self) -> bool {
+        self.primary.len() == 1 && self.backup.is_empty()
+    }
+
+    /// How often a request may try.
+    pub(crate) fn tries(&self) -> u32 {
+        let all = self.primary.iter().chain(&self.backup);
+        let up = all.filter(|peer| peer.mode() != Mode::Down).count();
+        u32::try_from(up).unwrap_or(u32::MAX)
+    }
+}

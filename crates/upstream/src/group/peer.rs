@@ -1,0 +1,339 @@
+//! One peer: what was configured, and how it is.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+use crate::address::Address;
+
+/// What a peer's configuration says; nginx's defaults.
+#[derive(Clone, Debug)]
+pub struct PeerSettings {
+    /// Share of the requests.
+    pub weight: u32,
+    /// Requests at the same time; 0 is without limit.
+    pub max_conns: u32,
+    /// Failures within `fail_timeout_ms` that take it out; 0 never does.
+    pub max_fails: u32,
+    /// Within which failures are counted, and for how long it is out then.
+    pub fail_timeout_ms: u64,
+    /// Time over which a peer that has come back takes its weight up again; 0 at once.
+    pub slow_start_ms: u64,
+    /// Asked only when the others cannot be.
+    pub backup: bool,
+    /// As written: up, down or draining.
+    pub mode: Mode,
+    /// Identity for sticky requests; by default the MD5 of the name in hexadecimal.
+    pub route: Option<String>,
+}
+
+impl Default for PeerSettings {
+    fn default() -> Self {
+        Self {
+            weight: 1,
+            max_conns: 0,
+            max_fails: 1,
+            fail_timeout_ms: 10_000,
+            slow_start_ms: 0,
+            backup: false,
+            mode: Mode::Up,
+            route: None,
+        }
+    }
+}
+
+/// Whether a peer takes requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// It does.
+    Up,
+    /// None.
+    Down,
+    /// Only those that are bound to it.
+    Draining,
+}
+
+/// Why a peer is held to have failed; nginx's conditions of `proxy_next_upstream`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailReason {
+    /// No connection, or it broke.
+    Error,
+    /// It did not answer in time.
+    Timeout,
+    /// What it answered cannot be understood.
+    InvalidHeader,
+    /// It answered with a status that counts as a failure.
+    Status(u16),
+    /// An active check found it ill.
+    HealthCheck,
+}
+
+impl FailReason {
+    /// The word for it in logs and metrics.
+    pub fn text(self) -> &'static str {
+        match self {
+            FailReason::Error => "error",
+            FailReason::Timeout => "timeout",
+            FailReason::InvalidHeader => "invalid_header",
+            FailReason::Status(_) => "status",
+            FailReason::HealthCheck => "health_check",
+        }
+    }
+}
+
+/// A peer of a group.
+pub struct Peer {
+    name: String,
+    server: String,
+    address: Address,
+    settings: PeerSettings,
+    state: Arc<PeerState>,
+}
+
+/// How a peer is: shared by all lanes, and by configurations that have the peer in common.
+///
+/// Counts are exact. Weights are changed under the lock of the group, but for the malus of a
+/// failure, which may be lost to a choice made at the same moment.
+pub struct PeerState {
+    /// Number of the peer, unique in the process.
+    pub(crate) id: u64,
+    /// What smooth weighted round robin has it at, in hundredths of a weight.
+    pub(crate) current_weight: AtomicI64,
+    /// Weight less what failures took off.
+    pub(crate) effective_weight: AtomicI64,
+    /// Requests at the moment.
+    pub(crate) active: AtomicU32,
+    pub(crate) fails: AtomicU32,
+    /// When it failed last, in monotonic milliseconds.
+    pub(crate) accessed_ms: AtomicU64,
+    /// When it was tried last, in monotonic milliseconds.
+    pub(crate) checked_ms: AtomicU64,
+    /// When it came back, for slow start; 0 when it was never away.
+    pub(crate) recovered_ms: AtomicU64,
+    /// Set by command: 0 as configured, else the mode's number.
+    pub(crate) mode: AtomicU8,
+    /// Set by command: 0 as configured.
+    pub(crate) weight: AtomicU32,
+    /// Whether active checks find it well, or there are none.
+    pub(crate) healthy: AtomicBool,
+    /// Requests ever.
+    pub(crate) requests: AtomicU64,
+    /// Failures ever.
+    pub(crate) failures: AtomicU64,
+}
+
+/// Gives peers their numbers.
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+
+impl Peer {
+    /// A peer: `server` is what the configuration calls it, `state` may be one from before.
+    pub fn new(
+        server: &str,
+        address: Address,
+        settings: PeerSettings,
+        state: Arc<PeerState>,
+    ) -> Peer {
+        let name = address.to_string();
+        Peer {
+            name,
+            server: server.to_owned(),
+            address,
+            settings,
+            state,
+        }
+    }
+
+    /// Its address as text (`$upstream_addr`).
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What the configuration calls it.
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// Where it is.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// What was configured.
+    pub fn settings(&self) -> &PeerSettings {
+        &self.settings
+    }
+
+    /// How it is.
+    pub fn state(&self) -> &Arc<PeerState> {
+        &self.state
+    }
+
+    /// Whether it takes requests: as commanded, else as configured.
+    pub fn mode(&self) -> Mode {
+        self.state.mode_override().unwrap_or(self.settings.mode)
+    }
+
+    /// Its weight: as commanded, else as configured.
+    pub fn weight(&self) -> i64 {
+        match self.state.weight.load(Ordering::Relaxed) {
+            0 => i64::from(self.settings.weight),
+            weight => i64::from(weight),
+        }
+    }
+
+    /// Whether it may be asked now, whatever its mode.
+    pub(crate) fn is_able(&self, now_ms: u64) -> bool {
+        let (settings, state) = (&self.settings, &*self.state);
+        let failed = settings.max_fails > 0
+            && state.fails.load(Ordering::Relaxed) >= settings.max_fails
+            && now_ms.saturating_sub(state.checked_ms.load(Ordering::Relaxed))
+                <= settings.fail_timeout_ms;
+        !failed && self.has_room() && state.healthy.load(Ordering::Relaxed)
+    }
+
+    /// Whether it may be asked now.
+    pub(crate) fn is_available(&self, now_ms: u64) -> bool {
+        self.mode() == Mode::Up && self.is_able(now_ms)
+    }
+
+    /// Whether another request is within its limit.
+    pub(crate) fn has_room(&self) -> bool {
+        let most = self.settings.max_conns;
+        most == 0 || self.state.active.load(Ordering::Relaxed) < most
+    }
+
+    /// Counts a failure. `true`: that took it out.
+    pub(crate) fn failed(&self, now_ms: u64) -> bool {
+        let (settings, state) = (&self.settings, &*self.state);
+        let fails = state.fails.fetch_add(1, Ordering::Relaxed) + 1;
+        state.failures.fetch_add(1, Ordering::Relaxed);
+        state.accessed_ms.store(now_ms, Ordering::Relaxed);
+        state.checked_ms.store(now_ms, Ordering::Relaxed);
+        if settings.max_fails == 0 {
+            return false;
+        }
+        let malus = self.weight() / i64::from(settings.max_fails);
+        let weight = state.effective_weight.load(Ordering::Relaxed);
+        let weight = (weight - malus).max(0);
+        state.effective_weight.store(weight, Ordering::Relaxed);
+        fails >= settings.max_fails
+    }
+
+    /// Forgets failures, where the peer was tried since the last one.
+    pub(crate) fn answered(&self, now_ms: u64) {
+        let state = &*self.state;
+        let (accessed, checked) = (&state.accessed_ms, &state.checked_ms);
+        if accessed.load(Ordering::Relaxed) >= checked.load(Ordering::Relaxed) {
+            return;
+        }
+        let fails = state.fails.swap(0, Ordering::Relaxed);
+        if fails > 0 && fails >= self.settings.max_fails {
+            state.recovered(now_ms);
+        }
+    }
+}
+
+/// What the methods of choosing ask and note.
+impl Peer {
+    /// Current weights are in hundredths, so that a slow start has steps to take even at weight 1.
+    pub(crate) const WEIGHT_UNIT: i64 = 100;
+
+    /// By how much a choice raises the peer; its weight recovers by one each time.
+    pub(crate) fn raise(&self, now_ms: u64) -> i64 {
+        let effective = &self.state.effective_weight;
+        let weight = self.weight();
+        let raise = effective.load(Ordering::Relaxed).min(weight);
+        effective.store((raise + 1).min(weight), Ordering::Relaxed);
+        raise * self.share(now_ms)
+    }
+
+    /// How much of its weight it has, in hundredths: less than all while it starts slowly.
+    pub(crate) fn share(&self, now_ms: u64) -> i64 {
+        let recovered_ms = self.state.recovered_ms.load(Ordering::Relaxed);
+        let whole_ms = self.settings.slow_start_ms;
+        if recovered_ms == 0 || whole_ms == 0 {
+            return Self::WEIGHT_UNIT;
+        }
+        let elapsed_ms = now_ms.saturating_sub(recovered_ms);
+        if elapsed_ms >= whole_ms {
+            self.state.recovered_ms.store(0, Ordering::Relaxed);
+            return Self::WEIGHT_UNIT;
+        }
+        let share = i64::try_from(elapsed_ms * 100 / whole_ms);
+        share
+            .unwrap_or(Self::WEIGHT_UNIT)
+            .clamp(1, Self::WEIGHT_UNIT)
+    }
+
+    /// Notes that it is tried: what it answers now decides whether its failures are forgotten.
+    pub(crate) fn was_chosen(&self, now_ms: u64) {
+        let checked = &self.state.checked_ms;
+        let since_ms = now_ms.saturating_sub(checked.load(Ordering::Relaxed));
+        if since_ms > self.settings.fail_timeout_ms {
+            checked.store(now_ms, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether it takes a request that is bound to it.
+    pub(crate) fn takes_bound(&self, now_ms: u64) -> bool {
+        self.mode() != Mode::Down && self.is_able(now_ms)
+    }
+
+    /// Its identity for sticky requests.
+    pub fn sticky_id(&self) -> &str {
+        self.settings.route.as_deref().unwrap_or(&self.name)
+    }
+}
+
+impl PeerState {
+    /// The state of a peer that was never asked.
+    pub fn new(weight: u32) -> Arc<PeerState> {
+        Arc::new(PeerState {
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            current_weight: AtomicI64::new(0),
+            effective_weight: AtomicI64::new(i64::from(weight)),
+            active: AtomicU32::new(0),
+            fails: AtomicU32::new(0),
+            accessed_ms: AtomicU64::new(0),
+            checked_ms: AtomicU64::new(0),
+            recovered_ms: AtomicU64::new(0),
+            mode: AtomicU8::new(0),
+            weight: AtomicU32::new(0),
+            healthy: AtomicBool::new(true),
+            requests: AtomicU64::new(0),
+            failures: AtomicU64::new(0),
+        })
+    }
+
+    /// Number of the peer, unique in the process.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Requests at the moment.
+    pub fn active(&self) -> u32 {
+        self.active.load(Ordering::Relaxed)
+    }
+
+    /// Failures that count at the moment.
+    pub fn fails(&self) -> u32 {
+        self.fails.load(Ordering::Relaxed)
+    }
+
+    /// Whether active checks find it well, or there are none.
+    pub fn is_healthy(&self) -> bool {
+        self.healthy.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn recovered(&self, now_ms: u64) {
+        self.recovered_ms.store(now_ms.max(1), Ordering::Relaxed);
+    }
+
+    fn mode_override(&self) -> Option<Mode> {
+        match self.mode.load(Ordering::Relaxed) {
+            1 => Some(Mode::Up),
+            2 => Some(Mode::Down),
+            3 => Some(Mode::Draining),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! States of a group's peers, kept while configurations come and go.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::peer::PeerState;
+
+/// The states of one group by the peers' names. It lives as long as some configuration has the
+/// group, so a peer that stays keeps its failures, requests and commanded mode over a reload.
+#[derive(Default)]
+pub struct GroupStates {
+    states: Mutex<HashMap<String, Vec<Arc<PeerState>>>>,
+}
+
+impl GroupStates {
+    /// The state of the peer of that name; `nth` tells those of the same name apart (an address
+    /// may be written twice).
+    pub fn state(&self, name: &str, nth: usize, weight: u32) -> Arc<PeerState> {
+        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        // States of peers that no configuration and no request uses any more.
+        states.retain(|own, states| own == name || states.iter().any(is_used));
+        let own = states.entry(name.to_owned()).or_default();
+        while own.len() <= nth {
+            own.push(PeerState::new(weight));
+        }
+        Arc::clone(&own[nth])
+    }
+}
+
+fn is_used(state: &Arc<PeerState>) -> bool {
+    Arc::strong_count(state) > 1
+}

@@ -1,0 +1,154 @@
+//! The tries of one request: which peer is next, and what came of it.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use smallvec::SmallVec;
+
+use super::Group;
+use super::peer::{FailReason, Mode, Peer};
+use crate::address::Address;
+use crate::balance::{self, Choice};
+
+/// What a choice may go by.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Selection<'a> {
+    /// The key of `hash`.
+    pub key: &'a [u8],
+    /// Whom the request is from; `None` for unix sockets.
+    pub client: Option<IpAddr>,
+    /// The identity of the peer that the request is bound to.
+    pub sticky: Option<&'a [u8]>,
+    /// A random number.
+    pub random: u64,
+}
+
+/// No peer can be asked: `no live upstreams`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoPeer;
+
+impl fmt::Display for NoPeer {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("no live upstreams")
+    }
+}
+
+impl std::error::Error for NoPeer {}
+
+/// The tries of one request.
+pub struct Tries {
+    group: Arc<Group>,
+    left: u32,
+    choice: Choice,
+}
+
+/// A peer that a request was given. It counts as busy until this is dropped.
+pub struct Picked {
+    peer: Arc<Peer>,
+    /// It is the only one: its failures are not held against it.
+    single: bool,
+}
+
+impl Tries {
+    pub(super) fn new(group: Arc<Group>, selection: &Selection<'_>) -> Tries {
+        let left = group.members().tries();
+        let choice = Choice::new(&group.settings().balancer, selection);
+        Tries {
+            group,
+            left,
+            choice,
+        }
+    }
+
+    /// The group.
+    pub fn group(&self) -> &Arc<Group> {
+        &self.group
+    }
+
+    /// How many tries are left after the present one.
+    pub fn left(&self) -> u32 {
+        self.left
+    }
+
+    /// Allows no more than so many in all (`proxy_next_upstream_tries`); called before the first.
+    pub fn limit(&mut self, tries_max: u32) {
+        self.left = self.left.min(tries_max);
+    }
+
+    /// The next peer, at that monotonic time.
+    ///
+    /// # Errors
+    /// When every peer was tried, is down, has failed too often or is busy.
+    pub fn next(&mut self, now_ms: u64) -> Result<Picked, NoPeer> {
+        let members = self.group.members();
+        let single = members.is_single();
+        let peer = balance::choose(&members, &mut self.choice, now_ms).ok_or(NoPeer)?;
+        let state = peer.state();
+        // Counted under the lock, so that `max_conns` holds exactly.
+        state.active.fetch_add(1, Ordering::Relaxed);
+        state.requests.fetch_add(1, Ordering::Relaxed);
+        drop(members);
+        self.left = self.left.saturating_sub(1);
+        Ok(Picked { peer, single })
+    }
+
+    /// Takes a try back: a kept connection had been closed by the peer, which says nothing about
+    /// the peer. It may be chosen again.
+    pub fn forgive(&mut self, picked: Picked) {
+        self.choice.forget(picked.peer.state().id);
+        self.left += 1;
+    }
+}
+
+impl Picked {
+    /// The peer.
+    pub fn peer(&self) -> &Arc<Peer> {
+        &self.peer
+    }
+
+    /// Its address as text (`$upstream_addr`).
+    pub fn name(&self) -> &str {
+        self.peer.name()
+    }
+
+    /// Where it is.
+    pub fn address(&self) -> &Address {
+        self.peer.address()
+    }
+
+    /// Holds a failure against the peer. `true`: that took it out (`upstream server temporarily
+    /// disabled`).
+    pub fn failed(self, _reason: FailReason, now_ms: u64) -> bool {
+        if self.single {
+            self.peer.state().fails.store(0, Ordering::Relaxed);
+            return false;
+        }
+        self.peer.failed(now_ms)
+    }
+
+    /// The peer has answered; whether the answer was liked is another matter. Times are those
+    /// until the head and until the end of the response.
+    pub fn succeeded(self, now_ms: u64, _header_ms: u64, _response_ms: u64) {
+        if self.single {
+            self.peer.state().fails.store(0, Ordering::Relaxed);
+        } else {
+            self.peer.answered(now_ms);
+        }
+    }
+
+    /// Whether the peer only finishes what is bound to it.
+    pub fn is_draining(&self) -> bool {
+        self.peer.mode() == Mode::Draining
+    }
+}
+
+impl Drop for Picked {
+    fn drop(&mut self) {
+        self.peer.state().active.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Numbers of peers; few are ever tried.
+pub(crate) type Tried = SmallVec<[u64; 4]>;

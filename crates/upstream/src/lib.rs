@@ -1,0 +1,25 @@
+//! Peers that requests are passed to: groups of them, who is next, connections and their pools.
+//!
+//! It serves whatever proxies: it must know neither HTTP nor directives. State of a peer is one
+//! truth for all lanes; connections belong to the lane that opened them.
+//!
+//! ```text
+//!  Group ──begin──► Tries ──next──► Picked ──take──► Pool ──┐
+//!                     ▲               │  └─connect──────────┴─► Connection
+//!                     └── failed ─────┘ succeeded
+//! ```
+
+mod address;
+mod balance;
+mod connection;
+mod group;
+mod pool;
+
+pub use address::Address;
+pub use balance::Balancer;
+pub use connection::{ConnectError, ConnectOptions, Connection};
+pub use group::{
+    FailReason, Group, GroupSettings, GroupStates, Mode, NoPeer, Peer, PeerSettings, PeerState,
+    Picked, Selection, Tries,
+};
+pub use pool::{KeepAlive, Pool};
