@@ -32,6 +32,7 @@ pub mod static_files;
 pub mod status;
 pub mod stub_status;
 pub mod try_files;
+pub mod upstream;
 mod zone;
 
 use turnpike_http::plan::Family;
@@ -41,6 +42,7 @@ use turnpike_http::plan::Family;
 pub const FAMILIES: &[&dyn Family] = &[
     &map::Map,
     &geo::Geo,
+    &upstream::Upstreams,
     &split_clients::SplitClients,
     &referer::Referer,
     &rewrite::Rewrite,

@@ -1,0 +1,39 @@
+//! `upstream`: named groups of servers, and the groups that an address written elsewhere stands
+//! for.
+//!
+//! Families that pass requests on ask here for their group by name when a plan is built
+//! ([`find`]), and for peers and connections while they serve ([`Upstream`]). How a request is
+//! sent is theirs.
+
+mod handler;
+mod plan;
+mod rows;
+mod servers;
+#[cfg(test)]
+mod tests;
+mod url;
+
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::plan::{Builder, Family};
+
+pub use handler::{Directory, Upstream};
+pub use plan::{directory, find};
+pub use url::{Target, Url};
+
+/// The family.
+pub struct Upstreams;
+
+impl Family for Upstreams {
+    fn name(&self) -> &'static str {
+        "upstream"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        rows::ROWS
+    }
+
+    fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+        plan::groups(view, builder);
+        Ok(())
+    }
+}

@@ -1,0 +1,165 @@
+//! Reads `upstream` blocks, and finds the group that an address stands for.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use turnpike_conf::{ConfError, Entry, View, value};
+use turnpike_http::plan::Builder;
+use turnpike_upstream::{Group, GroupSettings, GroupStates, KeepAlive, PeerSettings, Pool};
+
+use super::handler::{Directory, LanePool, Upstream};
+use super::servers::Server;
+use super::url::{Target, Url};
+
+/// Groups by the name they are asked for.
+#[derive(Default)]
+struct Store {
+    named: HashMap<String, Arc<Upstream>>,
+    implicit: HashMap<String, Arc<Upstream>>,
+    directory: Option<Arc<Directory>>,
+}
+
+/// Reads every `upstream` block.
+pub(super) fn groups(view: View<'_>, builder: &mut Builder<'_>) {
+    for block in view.children("upstream") {
+        if let Err(error) = group(block, builder) {
+            builder.report(error);
+        }
+    }
+}
+
+/// The group that an address stands for: an `upstream` block of that name, else a group of the
+/// address's own. `default_port` is that of the protocol.
+///
+/// # Errors
+/// nginx's message, without its place.
+pub fn find(
+    builder: &mut Builder<'_>,
+    url: &Url,
+    default_port: u16,
+) -> Result<Arc<Upstream>, String> {
+    let host = &url.host;
+    if let Some(upstream) = builder.store::<Store>().named.get(host) {
+        return match url.port {
+            Some(port) => Err(format!("upstream \"{host}\" may not have port {port}")),
+            None => Ok(Arc::clone(upstream)),
+        };
+    }
+    let name = match (&url.target, url.port) {
+        (Target::Unix(_), _) => host.clone(),
+        (_, port) => format!("{host}:{}", port.unwrap_or(default_port)),
+    };
+    if let Some(upstream) = builder.store::<Store>().implicit.get(&name) {
+        return Ok(Arc::clone(upstream));
+    }
+    let addresses = url
+        .addresses(default_port)
+        .map_err(|what| format!("{what} in upstream \"{host}\""))?;
+    let server = Server {
+        name: name.clone(),
+        addresses,
+        settings: PeerSettings::default(),
+    };
+    let settings = GroupSettings::default();
+    let upstream = assemble(builder, host, &name, settings, &[server]);
+    let implicit = &mut builder.store::<Store>().implicit;
+    implicit.insert(name, Arc::clone(&upstream));
+    Ok(upstream)
+}
+
+/// The named groups, for addresses that are known only when a request is served.
+pub fn directory(builder: &mut Builder<'_>) -> Arc<Directory> {
+    if let Some(directory) = &builder.store::<Store>().directory {
+        return Arc::clone(directory);
+    }
+    let pool = pool(builder, KeepAlive::default());
+    let store = builder.store::<Store>();
+    let directory = Arc::new(Directory::new(store.named.clone(), pool));
+    store.directory = Some(Arc::clone(&directory));
+    directory
+}
+
+fn group(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+    let name = view.argument(0);
+    if builder.store::<Store>().named.contains_key(name) {
+        return Err(view.error(view.span(), format!("duplicate upstream \"{name}\"")));
+    }
+    let mut servers = Vec::new();
+    for entry in view.own_all("server") {
+        match Server::read(entry) {
+            Ok(server) => servers.push(server),
+            Err(message) => builder.report(view.error(entry.span, message)),
+        }
+    }
+    if view.own("server").is_none() {
+        return Err(view.error(view.end(), "no servers are inside upstream"));
+    }
+    if servers.iter().all(|server| server.settings.backup) && !servers.is_empty() {
+        let message = format!("no servers in upstream \"{name}\"");
+        return Err(view.error(view.span(), message));
+    }
+    let settings = GroupSettings {
+        keep_alive: keep_alive(view)?,
+        ..GroupSettings::default()
+    };
+    let upstream = assemble(builder, name, name, settings, &servers);
+    let named = &mut builder.store::<Store>().named;
+    named.insert(name.to_owned(), upstream);
+    Ok(())
+}
+
+fn assemble(
+    builder: &mut Builder<'_>,
+    name: &str,
+    identity: &str,
+    settings: GroupSettings,
+    servers: &[Server],
+) -> Arc<Upstream> {
+    let states = states(builder, identity);
+    let mut peers = Vec::new();
+    for server in servers {
+        server.peers(&states, &mut peers);
+    }
+    let pool = pool(builder, settings.keep_alive);
+    let group = Group::new(name, settings, peers, states);
+    Arc::new(Upstream::new(group, pool))
+}
+
+fn pool(builder: &mut Builder<'_>, settings: KeepAlive) -> turnpike_http::lane::LaneSlot<LanePool> {
+    builder.lane_state(move || LanePool(Pool::new(settings)))
+}
+
+/// The states of the group's peers, from the configuration before where it had the group too.
+fn states(builder: &mut Builder<'_>, identity: &str) -> Arc<GroupStates> {
+    let key = format!("upstream:{identity}");
+    let make = || Arc::new(GroupStates::default()) as Arc<dyn Any + Send + Sync>;
+    let states = builder.environment.zone(&key, &make);
+    states.downcast().unwrap_or_default()
+}
+
+fn keep_alive(view: View<'_>) -> Result<KeepAlive, ConfError> {
+    let (connections_max, local) = match view.own("keepalive") {
+        None => (32, true),
+        Some(entry) => connections(entry).map_err(|message| view.error(entry.span, message))?,
+    };
+    Ok(KeepAlive {
+        connections_max,
+        requests_max: u64::try_from(view.number("keepalive_requests")).unwrap_or(0),
+        time_ms: view.milliseconds("keepalive_time"),
+        timeout_ms: view.milliseconds("keepalive_timeout"),
+        local,
+    })
+}
+
+fn connections(entry: &Entry) -> Result<(usize, bool), String> {
+    let text = entry.argument(0);
+    let number = value::number(text).and_then(|number| usize::try_from(number).ok());
+    let number =
+        number.ok_or_else(|| format!("invalid value \"{text}\" in \"keepalive\" directive"))?;
+    match entry.arguments.get(1).map(|word| word.text.as_str()) {
+        None => Ok((number, false)),
+        Some("local") => Ok((number, true)),
+        Some(other) => Err(format!("invalid parameter \"{other}\"")),
+    }
+}
