@@ -173,7 +173,7 @@ impl Running {
     fn end(self) {
         self.signals.ended.store(true, SeqCst);
         for mailbox in &self.mailboxes {
-            mailbox.send(()).unwrap();
+            mailbox.send(());
         }
         for thread in self.threads {
             thread.join().unwrap();

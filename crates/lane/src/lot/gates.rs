@@ -94,6 +94,8 @@ pub(super) struct Gates {
 struct Entry {
     gate: LotGate,
     watched: bool,
+    /// It is another lane's, and watched until that lane works again.
+    fostered: bool,
 }
 
 impl Gates {
@@ -131,6 +133,7 @@ impl Lot {
             .map(|gate| Entry {
                 gate,
                 watched: false,
+                fostered: false,
             })
             .collect();
         self.watch_gates(|mode| mode != AcceptMode::Mutex)
@@ -139,6 +142,42 @@ impl Lot {
     /// The lane's pulse, for gates that are steered.
     pub fn set_heartbeat(&mut self, heartbeat: Option<Box<dyn Pulse>>) {
         self.gates.heartbeat = heartbeat;
+    }
+
+    /// Watches gates of a lane that has stopped working, beside the lane's own. What waits there is
+    /// accepted here; both may watch them at once.
+    ///
+    /// # Errors
+    /// When a gate cannot be watched; the others are.
+    pub fn foster(&mut self, gates: Vec<LotGate>) -> io::Result<()> {
+        self.release_fostered();
+        self.gates
+            .entries
+            .extend(gates.into_iter().map(|gate| Entry {
+                gate,
+                watched: false,
+                fostered: true,
+            }));
+        self.watch_gates(|mode| mode != AcceptMode::Mutex)
+    }
+
+    /// Leaves the gates of other lanes to them again.
+    pub fn release_fostered(&mut self) {
+        for entry in self.gates.entries.iter_mut().filter(|entry| entry.fostered) {
+            if std::mem::take(&mut entry.watched) {
+                let _ = self.epoll.delete(entry.gate.socket.as_fd());
+            }
+        }
+        // They stand behind the lane's own, whose places are their tokens.
+        self.gates.entries.retain(|entry| !entry.fostered);
+    }
+
+    /// Accepts what waits at all gates, though nothing has told of it: the lane that was told may
+    /// not come to it.
+    pub fn look<R: Residents>(&mut self, residents: &mut R) {
+        for index in 0..self.gates.entries.len() {
+            self.accept(residents, index);
+        }
     }
 
     /// Accepts no more. Returns the gates, for what is still in their queues.

@@ -145,8 +145,19 @@ impl Steering {
         board: Result<&KernelBoard, Reason>,
         rules: SteerRules,
     ) -> Steering {
+        Steering::begin_first(gates, gates.len(), homes, board, rules)
+    }
+
+    /// As [`Steering::begin`], for `lanes` lanes: gates beyond the first so many get nothing.
+    pub fn begin_first(
+        gates: &[Gate],
+        lanes: usize,
+        homes: &[CpuSet],
+        board: Result<&KernelBoard, Reason>,
+        rules: SteerRules,
+    ) -> Steering {
         let mut reasons = Vec::new();
-        match board.and_then(|board| Program::attach(board, gates, homes, rules)) {
+        match board.and_then(|board| Program::attach(board, gates, lanes, homes, rules)) {
             Ok(program) => {
                 if !program.migrates {
                     reasons.push(Reason::NoMigration);
@@ -160,14 +171,15 @@ impl Steering {
             Err(reason) => reasons.push(reason),
         }
         let kernel = kernel_version();
-        let level = match set_incoming_cpus(gates, homes, kernel) {
+        let level = match set_incoming_cpus(gates, lanes, homes, kernel) {
             Ok(()) => Level::IncomingCpu,
             Err(reason) => {
                 reasons.push(reason);
-                match attach_filter(gates, homes) {
+                match attach_filter(gates, lanes, homes) {
                     Ok(()) => Level::CpuFilter,
                     Err(reason) => {
                         reasons.push(reason);
+                        prefer_first(gates, lanes);
                         Level::Hash
                     }
                 }
@@ -191,6 +203,22 @@ impl Steering {
         &self.reasons
     }
 
+    /// Takes another number of gates, of lanes and other CPUs up, for gates that were opened after
+    /// those it knows. Only the program can be told; at other levels this is an error, and the
+    /// caller begins anew, which does no harm there.
+    pub fn adjust(
+        &self,
+        gates: &[Gate],
+        lanes: usize,
+        homes: &[CpuSet],
+        rules: SteerRules,
+    ) -> Result<(), Reason> {
+        match &self.program {
+            Some(program) => program.adjust(gates, lanes, homes, rules),
+            None => Err(Reason::NotSupported),
+        }
+    }
+
     /// Gives lane number `lane` another gate of the same address. Nothing to do below
     /// [`Level::Program`].
     pub fn set_gate(&self, lane: usize, gate: &Gate) -> Result<(), Reason> {
@@ -200,32 +228,49 @@ impl Steering {
     }
 }
 
+/// Gives the connections of an address to the first `lanes` of its gates; to all of them, by the
+/// kernel's hash, when there are no more. It fails only where there is one gate, and no choice.
+pub fn prefer_first(gates: &[Gate], lanes: usize) {
+    let Some(first) = gates.first() else {
+        return;
+    };
+    let _ = match gates.len() > lanes {
+        true => reuseport::attach_first_filter(first.as_fd(), lanes as u32),
+        false => reuseport::detach(first.as_fd()),
+    };
+}
+
 fn set_incoming_cpus(
     gates: &[Gate],
+    lanes: usize,
     homes: &[CpuSet],
     kernel: Option<(u32, u32)>,
 ) -> Result<(), Reason> {
-    let cpus = single_cpus(gates.len(), homes)?;
+    let cpus = single_cpus(lanes, homes)?;
     if kernel.is_none_or(|version| version < INCOMING_CPU_KERNEL) {
         return Err(Reason::OldKernel);
+    }
+    if gates.len() > lanes {
+        // A gate that nobody shall choose cannot be told so.
+        return Err(Reason::OptionRefused);
     }
     for (gate, cpu) in gates.iter().zip(cpus) {
         socket_option::set_incoming_cpu(gate.as_fd(), cpu as u32)
             .map_err(|_| Reason::OptionRefused)?;
     }
+    prefer_first(gates, lanes);
     Ok(())
 }
 
-fn attach_filter(gates: &[Gate], homes: &[CpuSet]) -> Result<(), Reason> {
+fn attach_filter(gates: &[Gate], lanes: usize, homes: &[CpuSet]) -> Result<(), Reason> {
     let Some(first) = gates.first() else {
         return Err(Reason::NoGates);
     };
-    let cpus = single_cpus(gates.len(), homes)?;
+    let cpus = single_cpus(lanes, homes)?;
     if cpus.iter().enumerate().any(|(lane, cpu)| lane != *cpu) {
         return Err(Reason::OtherNumbers);
     }
-    reuseport::attach_cpu_filter(first.as_fd(), gates.len() as u32)
-        .map_err(|_| Reason::OptionRefused)
+    reuseport::attach_cpu_filter(first.as_fd(), lanes as u32).map_err(|_| Reason::OptionRefused)
 }
 
 /// The one CPU of each lane.

@@ -4,6 +4,7 @@
 //! is compiled beforehand and committed, so that building needs no clang.
 
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use libbpf_rs::{
     ErrorKind, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject,
@@ -14,7 +15,11 @@ use super::{
     Reason, SteerRules,
     board::{LANE_BYTES, STEERED_LANES_MAX},
 };
-use crate::{affinity::CpuSet, gate::Gate, sys::reuseport};
+use crate::{
+    affinity::CpuSet,
+    gate::Gate,
+    sys::{process, reuseport},
+};
 
 /// The program, compiled from steer.bpf.c beside it.
 const OBJECT: &[u8] = include_bytes!("steer.bpf.o");
@@ -55,7 +60,9 @@ impl AsFd for KernelBoard {
 /// for changing it.
 #[derive(Debug)]
 pub(super) struct Program {
-    gates: MapHandle,
+    maps: Maps,
+    /// How many gates it knows. The kernel takes a socket into one such array once.
+    gate_count: AtomicUsize,
     /// Whether connections that wait at a gate move to another one when it is closed.
     pub(super) migrates: bool,
 }
@@ -65,6 +72,7 @@ impl Program {
     pub(super) fn attach(
         board: &KernelBoard,
         gates: &[Gate],
+        lanes: usize,
         homes: &[CpuSet],
         rules: SteerRules,
     ) -> Result<Program, Reason> {
@@ -75,23 +83,20 @@ impl Program {
             return Err(Reason::TooManyLanes);
         }
         quiet();
-        let homes = home_table(homes, gates.len());
-        let (object, migrates) = match load(board, homes.len(), true) {
+        // Lanes may move to other CPUs later, and the array cannot grow.
+        let home_count = home_table(homes, lanes).len().max(process::cpu_count());
+        let (object, migrates) = match load(board, home_count, true) {
             Ok(object) => (object, true),
             // Migration needs Linux 5.14.
-            Err(Reason::NotSupported) => (load(board, homes.len(), false)?, false),
+            Err(Reason::NotSupported) => (load(board, home_count, false)?, false),
             Err(reason) => return Err(reason),
         };
-        set_up(&object, &homes, gates.len(), rules)?;
-        let gates_map = map(&object, "gates")?;
-        let gates_map = MapHandle::try_from(&gates_map).map_err(|error| reason(&error))?;
         let program = Program {
-            gates: gates_map,
+            maps: Maps::of(&object)?,
+            gate_count: AtomicUsize::new(0),
             migrates,
         };
-        for (lane, gate) in gates.iter().enumerate() {
-            program.set_gate(lane, gate)?;
-        }
+        program.adjust(gates, lanes, homes, rules)?;
         let Some(steer) = object.progs().next() else {
             return Err(Reason::NotSupported);
         };
@@ -100,19 +105,72 @@ impl Program {
         Ok(program)
     }
 
+    /// Tells it the gates there are now, of which the first `lanes` get connections, and the CPUs
+    /// of those lanes. Gates that it knows keep their places.
+    pub(super) fn adjust(
+        &self,
+        gates: &[Gate],
+        lanes: usize,
+        homes: &[CpuSet],
+        rules: SteerRules,
+    ) -> Result<(), Reason> {
+        if gates.len() > STEERED_LANES_MAX || lanes > gates.len() {
+            return Err(Reason::TooManyLanes);
+        }
+        for (lane, gate) in gates.iter().enumerate().skip(self.gate_count.load(Relaxed)) {
+            self.set_gate(lane, gate)?;
+            self.gate_count.store(lane + 1, Relaxed);
+        }
+        self.maps.set_up(&home_table(homes, lanes), lanes, rules)
+    }
+
     /// Says that `gate` belongs to lane number `lane`. A gate that is closed is forgotten by the
     /// kernel itself.
     pub(super) fn set_gate(&self, lane: usize, gate: &Gate) -> Result<(), Reason> {
         use std::os::fd::AsRawFd;
         let descriptor = gate.as_fd().as_raw_fd() as u64;
-        self.gates
-            .update(
-                &(lane as u32).to_ne_bytes(),
-                &descriptor.to_ne_bytes(),
-                MapFlags::ANY,
-            )
-            .map_err(|error| reason(&error))
+        update(&self.maps.gates, lane, &descriptor.to_ne_bytes())
     }
+}
+
+/// What the program is told by.
+#[derive(Debug)]
+struct Maps {
+    gates: MapHandle,
+    rules: MapHandle,
+    homes: MapHandle,
+    home_count: usize,
+}
+
+impl Maps {
+    fn of(object: &Object) -> Result<Maps, Reason> {
+        let handle =
+            |name| MapHandle::try_from(&map(object, name)?).map_err(|error| reason(&error));
+        let homes = handle("homes")?;
+        Ok(Maps {
+            gates: handle("gates")?,
+            rules: handle("rules")?,
+            home_count: homes.max_entries() as usize,
+            homes,
+        })
+    }
+
+    fn set_up(&self, homes: &[Home], lanes: usize, rules: SteerRules) -> Result<(), Reason> {
+        let mut bytes = Vec::with_capacity(24);
+        for word in [rules.stale_ns, rules.load_slack, lanes as u64] {
+            bytes.extend_from_slice(&word.to_ne_bytes());
+        }
+        let nobody = Home::default();
+        for cpu in 0..self.home_count {
+            update(&self.homes, cpu, &homes.get(cpu).unwrap_or(&nobody).bytes())?;
+        }
+        update(&self.rules, 0, &bytes)
+    }
+}
+
+fn update(map: &MapHandle, key: usize, value: &[u8]) -> Result<(), Reason> {
+    map.update(&(key as u32).to_ne_bytes(), value, MapFlags::ANY)
+        .map_err(|error| reason(&error))
 }
 
 fn load(board: &KernelBoard, home_count: usize, migrates: bool) -> Result<Object, Reason> {
@@ -141,24 +199,6 @@ fn prepare(
         for mut program in object.progs_mut() {
             program.set_attach_type(ProgramAttachType::SkReuseportSelect);
         }
-    }
-    Ok(())
-}
-
-fn set_up(object: &Object, homes: &[Home], lanes: usize, rules: SteerRules) -> Result<(), Reason> {
-    let mut bytes = Vec::with_capacity(24);
-    for word in [rules.stale_ns, rules.load_slack, lanes as u64] {
-        bytes.extend_from_slice(&word.to_ne_bytes());
-    }
-    let update = |name, key: usize, value: &[u8]| {
-        let key = (key as u32).to_ne_bytes();
-        map(object, name)?
-            .update(&key, value, MapFlags::ANY)
-            .map_err(|error| reason(&error))
-    };
-    update("rules", 0, &bytes)?;
-    for (cpu, home) in homes.iter().enumerate() {
-        update("homes", cpu, &home.bytes())?;
     }
     Ok(())
 }

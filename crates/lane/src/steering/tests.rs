@@ -375,15 +375,18 @@ fn each_step_down_the_ladder_has_its_reason() {
 fn the_cpu_filter_takes_lanes_with_their_cpus_numbers_only() {
     let gates = open_gates(2);
     let pinned = [CpuSet::of(0), CpuSet::of(1)];
-    assert_eq!(attach_filter(&gates, &pinned), Ok(()));
+    assert_eq!(attach_filter(&gates, 2, &pinned), Ok(()));
     let crossed = [CpuSet::of(1), CpuSet::of(0)];
-    assert_eq!(attach_filter(&gates, &crossed), Err(Reason::OtherNumbers));
     assert_eq!(
-        set_incoming_cpus(&gates, &pinned, Some((6, 1))),
+        attach_filter(&gates, 2, &crossed),
+        Err(Reason::OtherNumbers)
+    );
+    assert_eq!(
+        set_incoming_cpus(&gates, 2, &pinned, Some((6, 1))),
         Err(Reason::OldKernel)
     );
     assert_eq!(
-        set_incoming_cpus(&gates, &pinned, None),
+        set_incoming_cpus(&gates, 2, &pinned, None),
         Err(Reason::OldKernel)
     );
 }

@@ -35,10 +35,21 @@ impl Program {
     pub(super) fn attach(
         board: &KernelBoard,
         _gates: &[Gate],
+        _lanes: usize,
         _homes: &[CpuSet],
         _rules: SteerRules,
     ) -> Result<Program, Reason> {
         match board.0 {}
+    }
+
+    pub(super) fn adjust(
+        &self,
+        _gates: &[Gate],
+        _lanes: usize,
+        _homes: &[CpuSet],
+        _rules: SteerRules,
+    ) -> Result<(), Reason> {
+        match self.never {}
     }
 
     pub(super) fn set_gate(&self, _lane: usize, _gate: &Gate) -> Result<(), Reason> {

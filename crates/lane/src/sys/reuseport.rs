@@ -44,6 +44,30 @@ pub fn attach_cpu_filter(socket: BorrowedFd<'_>, sockets: u32) -> io::Result<()>
     )
 }
 
+/// Attaches the classic BPF program "any of the first `sockets`" to the group of `socket`: those
+/// that began to listen after them get no connection. Needs no privilege.
+pub fn attach_first_filter(socket: BorrowedFd<'_>, sockets: u32) -> io::Result<()> {
+    if sockets == 0 {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let load_random = (libc::SKF_AD_OFF + libc::SKF_AD_RANDOM) as u32;
+    let mut filter = [
+        instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, load_random),
+        instruction(libc::BPF_ALU | libc::BPF_MOD | libc::BPF_K, sockets),
+        instruction(libc::BPF_RET | libc::BPF_A, 0),
+    ];
+    let program = libc::sock_fprog {
+        len: filter.len() as u16,
+        filter: filter.as_mut_ptr(),
+    };
+    set(
+        socket,
+        libc::SOL_SOCKET,
+        libc::SO_ATTACH_REUSEPORT_CBPF,
+        program,
+    )
+}
+
 /// Takes the program off the group: plain hashing again (`SO_DETACH_REUSEPORT_BPF`, Linux 5.3).
 pub fn detach(socket: BorrowedFd<'_>) -> io::Result<()> {
     set(

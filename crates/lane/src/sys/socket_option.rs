@@ -31,6 +31,28 @@ pub fn set_reset_on_close(socket: BorrowedFd<'_>) -> io::Result<()> {
     )
 }
 
+/// Lets a listening socket overlook every packet that comes from now on (`SO_ATTACH_FILTER`): what
+/// is queued stays, nothing joins it, and nobody is told anything. Connections already accepted
+/// are sockets of their own and not concerned.
+pub fn set_deaf(socket: BorrowedFd<'_>) -> io::Result<()> {
+    let mut filter = [libc::sock_filter {
+        code: (libc::BPF_RET | libc::BPF_K) as u16,
+        jt: 0,
+        jf: 0,
+        k: 0,
+    }];
+    let program = libc::sock_fprog {
+        len: filter.len() as u16,
+        filter: filter.as_mut_ptr(),
+    };
+    set(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, program)
+}
+
+/// Undoes [`set_deaf`] (`SO_DETACH_FILTER`); `ENOENT` when there is nothing to undo.
+pub fn set_hearing(socket: BorrowedFd<'_>) -> io::Result<()> {
+    set(socket, libc::SOL_SOCKET, libc::SO_DETACH_FILTER, 0_i32)
+}
+
 /// Switches keep-alive probes on or off (`SO_KEEPALIVE`).
 pub fn set_keepalive(socket: BorrowedFd<'_>, on: bool) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, libc::SO_KEEPALIVE, i32::from(on))
