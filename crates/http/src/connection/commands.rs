@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
-use turnpike_lane::lot::{AcceptSettings, Lot, LotGate, Pulse};
+use turnpike_lane::affinity::CpuSet;
+use turnpike_lane::lot::{AcceptSettings, Lot, LotGate, Mailbox, Pulse};
 
+use super::moving::{Heirs, Moving};
 use super::{Connections, Ending};
 use crate::lane::LanePlan;
 use crate::plan::Plan;
@@ -18,6 +20,17 @@ pub enum Command {
         /// When the rest is cut, in milliseconds from now; 0: never.
         timeout_ms: u64,
     },
+    /// End when nothing is left to do: another plan has fewer lanes. What waits is handed to the
+    /// other lanes, what runs is finished here.
+    Leave(Box<Leave>),
+    /// Take a connection of another lane over.
+    Adopt(Box<Moving>),
+    /// Accept from these gates too until told otherwise: their lane does not come to it.
+    Foster(Vec<LotGate>),
+    /// Leave the gates of other lanes to them again.
+    Release,
+    /// Accept what waits, though nothing has told of it.
+    Look,
     /// Write what is buffered.
     Flush {
         /// Told when it is done.
@@ -35,9 +48,21 @@ pub struct Apply {
     pub gates: Vec<LotGate>,
     /// How the lane accepts.
     pub accept: AcceptSettings,
-    /// The lane's pulse for steered gates.
+    /// Where the lane tells how it is, when that has changed.
     pub heartbeat: Option<Box<dyn Pulse>>,
+    /// The CPUs that the lane is to run on from now on, when that has changed.
+    pub cpus: Option<CpuSet>,
     /// Told when the plan is in force.
+    pub done: SyncSender<()>,
+}
+
+/// What a lane that is to go needs to know.
+pub struct Leave {
+    /// The plan in force, in which the lane has no part.
+    pub plan: Arc<Plan>,
+    /// The lanes that stay, at least one.
+    pub heirs: Vec<Arc<Mailbox<Command>>>,
+    /// Told when it accepts no more and has handed over what waited.
     pub done: SyncSender<()>,
 }
 
@@ -53,6 +78,11 @@ impl Connections {
                     self.plan.flush();
                     let _ = done.send(());
                 }
+                Command::Leave(leave) => self.leave(lot, *leave),
+                Command::Adopt(moving) => self.adopt(lot, *moving),
+                Command::Foster(gates) => self.foster(lot, gates),
+                Command::Release => lot.release_fostered(),
+                Command::Look => lot.look(self),
                 Command::Quit { timeout_ms } => self.quit(lot, timeout_ms),
                 Command::Terminate => self.ending = Ending::Now,
             }
@@ -73,13 +103,44 @@ impl Connections {
         if apply.heartbeat.is_some() {
             lot.set_heartbeat(apply.heartbeat);
         }
-        if let Err(error) = lot.set_gates(apply.gates, apply.accept) {
+        if let Some(cpus) = apply.cpus
+            && let Err(error) = cpus.pin_this_thread()
+        {
+            let lane = self.lane.index;
             self.report(format_args!(
-                "epoll_ctl() failed for a listening socket ({error})"
+                "sched_setaffinity() failed for lane {lane} ({error})"
             ));
+        }
+        if let Err(error) = lot.set_gates(apply.gates, apply.accept) {
+            self.watch_gate_failed(&error);
         }
         // Nobody waits any more only where the process is ending.
         let _ = apply.done.send(());
+    }
+
+    fn leave(&mut self, lot: &mut Lot, leave: Leave) {
+        lot.set_heartbeat(None);
+        self.ending = Ending::Leaving(Heirs::new(&leave.plan, leave.heirs));
+        self.drain_gates(lot, |_| false);
+        self.hand_over_waiting(lot);
+        self.lane.forget_plan();
+        let _ = leave.done.send(());
+    }
+
+    fn foster(&mut self, lot: &mut Lot, gates: Vec<LotGate>) {
+        if !matches!(self.ending, Ending::No) {
+            return;
+        }
+        if let Err(error) = lot.foster(gates) {
+            self.watch_gate_failed(&error);
+        }
+        lot.look(self);
+    }
+
+    fn watch_gate_failed(&self, error: &std::io::Error) {
+        self.report(format_args!(
+            "epoll_ctl() failed for a listening socket ({error})"
+        ));
     }
 
     fn quit(&mut self, lot: &mut Lot, timeout_ms: u64) {

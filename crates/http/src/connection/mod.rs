@@ -17,6 +17,7 @@
 mod commands;
 mod driven;
 mod head;
+mod moving;
 mod parked;
 mod pieces;
 mod proxy;
@@ -39,13 +40,15 @@ use turnpike_lane::log::Level;
 use turnpike_lane::lot::{Lot, Mailbox, Residents};
 use turnpike_lane::sys::socket::PeerAddress;
 
-pub use commands::{Apply, Command};
+pub use commands::{Apply, Command, Leave};
+pub use moving::Moving;
 pub use proxy::ProxyHeader;
 pub use stream::Stream;
 
 use crate::exchange::{Client, Exchange};
 use crate::lane::{LanePlan, LaneShared};
 use crate::plan::ListenIndex;
+use moving::Heirs;
 use parked::Parked;
 
 /// Idle connections closed at a time to make room; nginx's number. One at a time would repeat the
@@ -90,10 +93,11 @@ pub struct Connections {
 }
 
 /// Whether the lane goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
     /// It serves.
     No,
+    /// It finishes what it is at; other lanes take what waits.
+    Leaving(Heirs),
     /// It finishes what was begun; at the deadline (0: never) the rest is cut.
     Draining {
         /// In the lane's monotonic milliseconds.
@@ -120,6 +124,11 @@ impl Connections {
             hand,
             ending: Ending::No,
         }
+    }
+
+    /// Whether the process ends, so that no connection is kept.
+    fn is_draining(&self) -> bool {
+        matches!(self.ending, Ending::Draining { .. } | Ending::Now)
     }
 
     /// Notified when a driven connection is handed back.
@@ -276,11 +285,13 @@ impl Residents for Connections {
     }
 
     fn finished(&self) -> bool {
-        match self.ending {
+        match &self.ending {
             Ending::No => false,
+            // Another lane may just be handing something over.
+            Ending::Leaving(_) => self.connections() == 0 && self.mailbox.close_if_empty(),
             Ending::Draining { deadline_ms } => {
-                let late = deadline_ms > 0 && self.lane.clock.now_ms() >= deadline_ms;
-                self.connections() == 0 || late
+                let late = *deadline_ms > 0 && self.lane.clock.now_ms() >= *deadline_ms;
+                late || (self.connections() == 0 && self.mailbox.close_if_empty())
             }
             Ending::Now => true,
         }

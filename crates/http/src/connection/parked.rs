@@ -9,7 +9,7 @@ use turnpike_lane::lot::Lot;
 use turnpike_lane::sys::socket_option;
 
 use super::serve::{RECEIVE_BYTES, receive};
-use super::{Connection, Connections};
+use super::{Connection, Connections, Ending};
 use crate::counters::Counter;
 use crate::exchange::{Action, Exchange};
 use crate::lane::LanePlan;
@@ -24,10 +24,10 @@ const UNPARSED_BYTES_MAX: usize = 1024;
 
 /// A parked connection. Idle ones are many, so what only a half-read head needs is boxed.
 pub(super) struct Parked {
-    connection: Connection,
-    waits_for: Await,
+    pub(super) connection: Connection,
+    pub(super) waits_for: Await,
     /// 0: waits for ever.
-    deadline_ms: u64,
+    pub(super) deadline_ms: u64,
 }
 
 /// Whether a socket that was read holds more.
@@ -88,6 +88,26 @@ impl Connections {
             waits_for,
             deadline_ms,
         };
+        self.put_parked(lot, token, parked);
+    }
+
+    /// Puts a connection at the place it had or at a new one; with another lane when this one goes.
+    pub(super) fn put_parked(&mut self, lot: &mut Lot, token: Option<u32>, parked: Parked) {
+        let (token, parked) = match &self.ending {
+            Ending::Leaving(heirs) => {
+                if token.is_some() {
+                    lot.unwatch(parked.connection.socket.as_fd());
+                }
+                let back = self.hand_over(heirs, parked);
+                self.unpark(lot, token);
+                match back {
+                    Some(parked) => (None, parked),
+                    None => return,
+                }
+            }
+            _ => (token, parked),
+        };
+        let deadline_ms = parked.deadline_ms;
         let token = match token {
             Some(token) => token,
             None => {
@@ -352,7 +372,7 @@ impl Connections {
         self.parked_counter(waits_for).add();
     }
 
-    fn count_unparked(&self, waits_for: &Await) {
+    pub(super) fn count_unparked(&self, waits_for: &Await) {
         self.parked_counter(waits_for).sub();
     }
 

@@ -10,7 +10,7 @@ use crate::exchange::{Action, Exchange};
 use crate::log::Quoted;
 
 /// What a header said.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ProxyHeader {
     /// Both ends of the proxied connection, where the sender knows them.
     pub addresses: Option<Addresses>,

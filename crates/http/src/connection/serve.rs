@@ -13,7 +13,7 @@ use super::parked::{Await, move_to};
 use super::proxy::{self, Introduced};
 use super::request::{self, Head};
 use super::transfer::{self, Sent, Transfer};
-use super::{Connection, Connections, Ending, head, log_send_error};
+use super::{Connection, Connections, head, log_send_error};
 use crate::body::Progress;
 use crate::engine::Outcome;
 use crate::exchange::{Action, Exchange};
@@ -150,13 +150,13 @@ impl Connections {
         self.lane.counters.requests.add();
         self.lane.counters.writing.set(self.driven as u64 + 1);
         let gate_is_gone = !Rc::ptr_eq(&connection.plan, &self.plan);
-        if self.ending != Ending::No || gate_is_gone {
+        if self.is_draining() || gate_is_gone {
             exchange.keep_alive = false;
         }
     }
 
     fn answer(&self, connection: &Connection, exchange: &mut Exchange) -> Served {
-        if self.ending != Ending::No {
+        if self.is_draining() {
             exchange.keep_alive = false;
         }
         if exchange.may_be_limited()
@@ -269,7 +269,7 @@ impl Connections {
         exchange: Box<Exchange>,
     ) {
         let settings = &exchange.location().settings;
-        if self.ending != Ending::No {
+        if self.is_draining() {
             self.unpark(lot, token);
             self.recycle(exchange);
             self.close(connection);

@@ -1,0 +1,181 @@
+//! Connections that move from one lane to another, when a new configuration has fewer lanes.
+//!
+//! ```text
+//!  lane that goes: parked ─► Moving ─► mailbox of an heir ─► parked there
+//!                  driven ─► finished here ─► as above
+//! ```
+//!
+//! Nothing is closed for it: the descriptor goes over with what was read from it. What an heir
+//! cannot take (it has no such gate) stays where it is until it ends. Nothing here may lose a
+//! connection because an heir has just ended: then the next one is asked.
+
+use std::cell::Cell;
+use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use turnpike_lane::gate::ListenAddress;
+use turnpike_lane::lot::{Lot, Mailbox};
+
+use super::commands::Command;
+use super::parked::{Await, Parked};
+use super::{Connection, Connections, ProxyHeader};
+use crate::exchange::Client;
+use crate::plan::{ListenIndex, Plan};
+
+/// A parked connection on its way to another lane.
+pub struct Moving {
+    socket: OwnedFd,
+    client: Client,
+    no_delay: bool,
+    proxy_header: Option<ProxyHeader>,
+    /// Of its gate: lanes may be a plan apart, and number them differently.
+    address: ListenAddress,
+    waits_for: Await,
+    deadline_ms: u64,
+}
+
+/// The lanes that take over what a lane leaves.
+pub(super) struct Heirs {
+    mailboxes: Vec<Arc<Mailbox<Command>>>,
+    /// Whose turn it is.
+    next: Cell<usize>,
+    /// Gates that the heirs have.
+    addresses: Vec<ListenAddress>,
+}
+
+impl Heirs {
+    pub(super) fn new(plan: &Plan, mailboxes: Vec<Arc<Mailbox<Command>>>) -> Self {
+        Self {
+            mailboxes,
+            next: Cell::new(0),
+            addresses: plan
+                .listens
+                .iter()
+                .map(|listen| listen.address.clone())
+                .collect(),
+        }
+    }
+
+    fn have(&self, address: &ListenAddress) -> bool {
+        self.addresses.contains(address)
+    }
+
+    /// Gives a connection to the next one that still takes something; back when none does.
+    fn give(&self, moving: Box<Moving>) -> Result<(), Box<Moving>> {
+        let mut letter = Command::Adopt(moving);
+        for _ in 0..self.mailboxes.len() {
+            let index = self.next.get();
+            self.next.set((index + 1) % self.mailboxes.len());
+            match self.mailboxes[index].try_send(letter) {
+                Ok(()) => return Ok(()),
+                Err(back) => letter = back,
+            }
+        }
+        match letter {
+            Command::Adopt(moving) => Err(moving),
+            _ => unreachable!("a letter comes back as it was sent"),
+        }
+    }
+}
+
+impl Connections {
+    /// Hands a connection to a lane that stays; gives it back where that cannot be.
+    pub(super) fn hand_over(&self, heirs: &Heirs, parked: Parked) -> Option<Parked> {
+        let Parked {
+            connection,
+            waits_for,
+            deadline_ms,
+        } = parked;
+        let address = &connection.plan.listen(connection.client.listen).address;
+        if !heirs.have(address) {
+            return Some(Parked {
+                connection,
+                waits_for,
+                deadline_ms,
+            });
+        }
+        let address = address.clone();
+        let Connection {
+            socket,
+            client,
+            no_delay,
+            plan,
+            proxy_header,
+        } = connection;
+        let moving = Box::new(Moving {
+            socket,
+            client,
+            no_delay,
+            proxy_header: proxy_header.as_deref().cloned(),
+            address,
+            waits_for,
+            deadline_ms,
+        });
+        match heirs.give(moving) {
+            Ok(()) => {
+                self.lane.counters.active.sub();
+                None
+            }
+            Err(moving) => Some(Parked {
+                connection: Connection {
+                    socket: moving.socket,
+                    client: moving.client,
+                    no_delay: moving.no_delay,
+                    plan,
+                    proxy_header,
+                },
+                waits_for: moving.waits_for,
+                deadline_ms: moving.deadline_ms,
+            }),
+        }
+    }
+
+    /// Hands over all that is parked.
+    pub(super) fn hand_over_waiting(&mut self, lot: &mut Lot) {
+        let tokens: Vec<u32> = self.parked.iter().map(|(index, _)| index as u32).collect();
+        for token in tokens {
+            if let Some(parked) = self.take_parked(lot, token) {
+                self.put_parked(lot, None, parked);
+            }
+        }
+    }
+
+    /// Takes a connection of another lane over.
+    pub(super) fn adopt(&mut self, lot: &mut Lot, moving: Moving) {
+        let listens = &self.plan.listens;
+        let place = listens
+            .iter()
+            .position(|listen| listen.address == moving.address);
+        self.lane.counters.active.add();
+        let begun = matches!(moving.waits_for, Await::Rest(_));
+        let mut connection = Connection {
+            socket: moving.socket,
+            client: moving.client,
+            no_delay: moving.no_delay,
+            plan: self.plan.clone(),
+            proxy_header: moving.proxy_header.map(Rc::new),
+        };
+        // Only where its gate went in a reload after the one that moved it, or the process ends.
+        let Some(place) = place.filter(|_| begun || !self.is_draining()) else {
+            self.close(connection);
+            return;
+        };
+        connection.client.listen = ListenIndex(place as u32);
+        let parked = Parked {
+            connection,
+            waits_for: moving.waits_for,
+            deadline_ms: moving.deadline_ms,
+        };
+        self.put_parked(lot, None, parked);
+    }
+
+    /// Takes a connection out of its place, as if it had never been parked here.
+    fn take_parked(&mut self, lot: &mut Lot, token: u32) -> Option<Parked> {
+        let parked = self.parked.get_mut(token as usize)?.take()?;
+        self.count_unparked(&parked.waits_for);
+        lot.unwatch(parked.connection.socket.as_fd());
+        self.unpark(lot, Some(token));
+        Some(parked)
+    }
+}
