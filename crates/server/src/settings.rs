@@ -31,7 +31,8 @@ pub struct Account {
     pub group: u32,
 }
 
-/// What a running serving process cannot change: a reload that changes it needs a new process.
+/// What a serving process is started with. A reload that changes anything but the lanes and their
+/// CPUs needs a new process.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ProcessSettings {
     /// Whom to become; `None` when the master is not root's.
@@ -53,6 +54,15 @@ pub struct ProcessSettings {
 }
 
 impl ProcessSettings {
+    /// Whether a running serving process can take `new` up. Not where it would have to become
+    /// another user, or have again what it has given up.
+    pub fn can_become(&self, new: &ProcessSettings) -> bool {
+        let mut same = new.clone();
+        same.lanes = self.lanes;
+        same.affinity.clone_from(&self.affinity);
+        *self == same
+    }
+
     /// The CPUs of each lane; empty when lanes are not pinned.
     pub fn homes(&self) -> Vec<CpuSet> {
         let Some(affinity) = &self.affinity else {
@@ -90,7 +100,7 @@ pub struct Settings {
     pub pid_file: PathBuf,
     /// Whether the configuration names the pid file.
     pub pid_file_named: bool,
-    /// What needs a new process when changed.
+    /// What the serving process is started with.
     pub process: ProcessSettings,
     /// Longest graceful stop, in milliseconds.
     pub shutdown_timeout_ms: Option<u64>,

@@ -66,13 +66,17 @@ fn a_bad_configuration_leaves_the_old_one_in_force() {
 }
 
 #[test]
-fn a_changed_lane_count_gets_a_new_process() {
+fn a_changed_limit_gets_a_new_process_and_a_changed_lane_count_does_not() {
     let server = Server::start("");
     let old = server.serving();
-    server
-        .folder
-        .write("nginx.conf", &configuration("worker_processes 2;"));
-    server.signal(SIGHUP);
+    let reload = |main: &str| {
+        server.folder.write("nginx.conf", &configuration(main));
+        server.signal(SIGHUP);
+    };
+    reload("worker_processes 2;");
+    server.wait_for_log("worker generation 1 exited with code 0");
+    assert_eq!(server.serving(), old);
+    reload("worker_processes 2; worker_rlimit_core 1m;");
     server.wait_for_log(&format!("worker process {} exited with code 0", old[0]));
     assert_eq!(server.serving().len(), 1);
     assert_ne!(server.serving(), old);

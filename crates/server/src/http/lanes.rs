@@ -22,6 +22,8 @@ const STACK_BYTES: usize = 1024 * 1024;
 pub(super) struct Lane {
     mailbox: Arc<Mailbox<Command>>,
     thread: JoinHandle<()>,
+    /// The CPUs that it was last told to run on.
+    pub(super) cpus: Option<CpuSet>,
 }
 
 /// What every lane is started with.
@@ -50,6 +52,7 @@ impl Lane {
     ) -> io::Result<Self> {
         let mailbox = Arc::new(Mailbox::new()?);
         let letters = mailbox.clone();
+        let own_cpus = cpus.clone();
         start.running.fetch_add(1, Ordering::SeqCst);
         let thread = thread::Builder::new()
             .name(format!("lane {index}"))
@@ -60,16 +63,31 @@ impl Lane {
                         .error_log
                         .event(Level::Emerg, format_args!("lane {index} failed ({error})"));
                 }
+                letters.close();
                 if start.running.fetch_sub(1, Ordering::SeqCst) == 1 {
                     start.reporter.drained();
                 }
             })?;
-        Ok(Self { mailbox, thread })
+        Ok(Self {
+            mailbox,
+            thread,
+            cpus: own_cpus,
+        })
+    }
+
+    /// Where it takes commands, for other lanes.
+    pub(super) fn mailbox(&self) -> Arc<Mailbox<Command>> {
+        self.mailbox.clone()
+    }
+
+    /// Whether it has nothing to do any more.
+    pub(super) fn has_ended(&self) -> bool {
+        self.thread.is_finished()
     }
 
     /// Sends a command. A lane that has ended takes none, and needs none.
     pub(super) fn send(&self, command: Command) {
-        let _ = self.mailbox.send(command);
+        self.mailbox.send(command);
     }
 
     /// Waits for its end.

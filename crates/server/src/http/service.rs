@@ -5,12 +5,13 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use turnpike_http::connection::{Apply, Command};
+use turnpike_http::connection::{Apply, Command, Leave};
 use turnpike_http::counters::AllCounters;
 use turnpike_http::plan::Plan;
+use turnpike_lane::affinity::CpuSet;
 use turnpike_lane::gate::{AcceptMode, AcceptMutex};
 use turnpike_lane::log::Level;
 use turnpike_lane::lot::{AcceptSettings, LotGate, Pulse};
@@ -33,6 +34,8 @@ pub(super) struct HttpService {
     counters: Arc<AllCounters>,
     running: Arc<AtomicUsize>,
     lanes: Vec<Lane>,
+    /// Lanes that a configuration had no place for, and that are not at their end yet.
+    leaving: Vec<Lane>,
     zones: Zones,
     /// Listening sockets by their own numbers, so that one that stays is not watched anew.
     gates: HashMap<u64, Arc<OwnedFd>>,
@@ -48,6 +51,7 @@ impl HttpService {
             counters: Arc::default(),
             running: Arc::default(),
             lanes: Vec::new(),
+            leaving: Vec::new(),
             zones: Zones::new(),
             gates: HashMap::new(),
             mutex: Arc::new(AcceptMutex::new()),
@@ -117,29 +121,35 @@ impl HttpService {
         }
     }
 
-    /// Starts the lanes that are missing, lets those that are too many finish.
+    /// Starts the lanes that are missing, lets those that are too many finish. Returns how many
+    /// were told, and how many of them have taken the plan up.
     fn place(
         &mut self,
         generation: &Generation,
         plan: &Arc<Plan>,
         seats: &[(usize, Option<usize>, Arc<OwnedFd>)],
-    ) -> io::Result<usize> {
+    ) -> io::Result<(usize, usize)> {
         let process = &generation.configuration.settings.process;
-        let (done, finished) = sync_channel(process.lanes);
         let fresh_board = self.take_board(generation);
-        for lane in self.lanes.drain(process.lanes.min(self.lanes.len())..) {
-            lane.send(Command::Quit { timeout_ms: 0 });
-        }
+        let told = process.lanes.max(self.lanes.len());
+        let (done, finished) = sync_channel(told);
+        self.dismiss(process.lanes, plan, &done);
         for index in 0..process.lanes {
             let accept = self.accept_settings(&generation.configuration, plan, index);
+            let cpus = process
+                .affinity
+                .as_ref()
+                .and_then(|affinity| affinity.lane(index));
             let apply = Apply {
                 plan: plan.clone(),
                 gates: gates_of(index, plan, seats),
                 accept,
                 heartbeat: self.heartbeat(index, fresh_board),
+                cpus: self.other_cpus(index, cpus.as_ref()),
                 done: done.clone(),
             };
-            if let Some(lane) = self.lanes.get(index) {
+            if let Some(lane) = self.lanes.get_mut(index) {
+                lane.cpus = cpus;
                 lane.send(Command::Apply(Box::new(apply)));
                 continue;
             }
@@ -149,13 +159,42 @@ impl HttpService {
                 reporter: self.reporter.clone(),
                 error_log: generation.error_log.clone(),
             };
-            let cpus = process
-                .affinity
-                .as_ref()
-                .and_then(|affinity| affinity.lane(index));
             self.lanes.push(Lane::start(index, cpus, start, apply)?);
         }
-        Ok(wait_for(process.lanes, &finished))
+        drop(done);
+        Ok((told, wait_for(told, &finished)))
+    }
+
+    /// Lets the lanes from `count` on leave; those before them are their heirs.
+    fn dismiss(&mut self, count: usize, plan: &Arc<Plan>, done: &SyncSender<()>) {
+        self.leaving.retain(|lane| !lane.has_ended());
+        if self.lanes.len() <= count {
+            return;
+        }
+        let going = self.lanes.split_off(count);
+        let heirs: Vec<_> = self.lanes.iter().map(Lane::mailbox).collect();
+        for lane in going {
+            lane.send(Command::Leave(Box::new(Leave {
+                plan: plan.clone(),
+                heirs: heirs.clone(),
+                done: done.clone(),
+            })));
+            self.leaving.push(lane);
+        }
+    }
+
+    /// The CPUs for a running lane, where they are others than before.
+    fn other_cpus(&self, lane: usize, wanted: Option<&CpuSet>) -> Option<CpuSet> {
+        let lane = self.lanes.get(lane)?;
+        if lane.cpus.as_ref() == wanted {
+            return None;
+        }
+        // A lane that is not to be pinned any more may run wherever the process may.
+        wanted.cloned().or_else(|| CpuSet::of_this_thread().ok())
+    }
+
+    fn all_lanes(&self) -> impl Iterator<Item = &Lane> {
+        self.lanes.iter().chain(&self.leaving)
     }
 }
 
@@ -180,10 +219,10 @@ impl Service for HttpService {
         let plan = Arc::new(plan);
         let seats = self.take_seats(std::mem::take(&mut generation.seats));
         let applied = self.place(&generation, &plan, &seats);
-        let ready = applied.map_err(|error| format!("a lane cannot be started ({error})"))?;
-        let lanes = self.lanes.len();
-        if ready < lanes {
-            let late = lanes - ready;
+        let (told, ready) =
+            applied.map_err(|error| format!("a lane cannot be started ({error})"))?;
+        if ready < told {
+            let late = told - ready;
             generation.error_log.event(
                 Level::Warn,
                 format_args!("{late} lanes are busy and take the new configuration up later"),
@@ -193,11 +232,13 @@ impl Service for HttpService {
     }
 
     fn flush_logs(&mut self) {
-        let (done, finished) = sync_channel(self.lanes.len());
-        for lane in &self.lanes {
+        let count = self.all_lanes().count();
+        let (done, finished) = sync_channel(count);
+        for lane in self.all_lanes() {
             lane.send(Command::Flush { done: done.clone() });
         }
-        wait_for(self.lanes.len(), &finished);
+        drop(done);
+        wait_for(count, &finished);
     }
 
     fn quit(&mut self) {
@@ -205,16 +246,16 @@ impl Service for HttpService {
         if self.lanes.is_empty() {
             self.reporter.drained();
         }
-        for lane in &self.lanes {
+        for lane in self.all_lanes() {
             lane.send(Command::Quit { timeout_ms: 0 });
         }
     }
 
     fn stop(&mut self) {
-        for lane in &self.lanes {
+        for lane in self.all_lanes() {
             lane.send(Command::Terminate);
         }
-        for lane in self.lanes.drain(..) {
+        for lane in self.lanes.drain(..).chain(self.leaving.drain(..)) {
             lane.join();
         }
     }

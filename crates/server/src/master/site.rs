@@ -70,6 +70,19 @@ impl Site {
         })
     }
 
+    /// Stays in force after all, `given_up` being given up. Returns whether the serving process
+    /// must be told of sockets that are left of it.
+    pub(super) fn reinstate(&mut self, given_up: Site) -> bool {
+        let process = &self.configuration.settings.process;
+        let opening = Opening {
+            lanes: process.lanes,
+            homes: &process.homes(),
+            log: &self.log,
+            is_patient: false,
+        };
+        self.gates.reinstate(given_up.gates, opening)
+    }
+
     /// What a serving process needs to serve it.
     ///
     /// # Errors

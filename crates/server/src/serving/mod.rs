@@ -229,6 +229,8 @@ impl Serving {
         let log = ErrorLog::from_specs(&settings.error_logs, &logs);
         if !self.has_served && self.signals.is_some() {
             privileges::settle(&settings.process, &log)?;
+        } else if self.signals.is_some() {
+            privileges::limit_again(&settings.process, &log);
         }
         if self.signals.is_some() {
             error_output::lead_to_log(&configuration, &logs, &log);

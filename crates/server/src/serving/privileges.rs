@@ -26,10 +26,7 @@ pub(super) fn settle(settings: &ProcessSettings, log: &ErrorLog) -> Result<(), S
     {
         complain(&format!("setpriority({})", settings.priority), &error);
     }
-    if let Err(error) = limit_descriptors(settings) {
-        let wanted = settings.open_files_max.unwrap_or_default();
-        complain(&format!("setrlimit(RLIMIT_NOFILE, {wanted})"), &error);
-    }
+    limit_again(settings, log);
     if let Some(bytes) = settings.core_bytes_max {
         let limit = Limit {
             soft: bytes,
@@ -53,35 +50,41 @@ pub(super) fn settle(settings: &ProcessSettings, log: &ErrorLog) -> Result<(), S
     Ok(())
 }
 
-/// nginx's limit is for each of its processes; here all lanes share one.
+/// Sets what a reload may change in a running process: the limit that follows the count of lanes.
+pub(super) fn limit_again(settings: &ProcessSettings, log: &ErrorLog) {
+    if let Err(error) = limit_descriptors(settings) {
+        let wanted = settings.open_files_max.unwrap_or_default();
+        let message = format_args!(
+            "setrlimit(RLIMIT_NOFILE, {wanted}) failed {}",
+            Errno(&error)
+        );
+        log.event(Level::Alert, message);
+    }
+}
+
+/// nginx's limit is for each of its processes; here all lanes share one. The ceiling stays as high
+/// as it is, so that a reload may bring more lanes.
 fn limit_descriptors(settings: &ProcessSettings) -> io::Result<()> {
     let now = process::limit(Resource::OpenFiles)?;
-    let Some(each) = settings.open_files_max else {
-        return process::set_limit(
-            Resource::OpenFiles,
-            Limit {
-                soft: now.hard,
-                hard: now.hard,
-            },
-        );
+    let wanted = match settings.open_files_max {
+        Some(each) => each.saturating_mul(settings.lanes as u64),
+        None => now.hard,
     };
-    let wanted = each.saturating_mul(settings.lanes as u64);
-    let raised = process::set_limit(
-        Resource::OpenFiles,
-        Limit {
-            soft: wanted,
-            hard: wanted,
-        },
-    );
-    match raised {
-        Err(_) if each <= now.hard => process::set_limit(
-            Resource::OpenFiles,
-            Limit {
-                soft: now.hard,
-                hard: now.hard,
-            },
-        ),
-        raised => raised,
+    let limit = Limit {
+        soft: wanted,
+        hard: wanted.max(now.hard),
+    };
+    match process::set_limit(Resource::OpenFiles, limit) {
+        Err(_) if settings.open_files_max.is_some_and(|each| each <= now.hard) => {
+            process::set_limit(
+                Resource::OpenFiles,
+                Limit {
+                    soft: now.hard,
+                    hard: now.hard,
+                },
+            )
+        }
+        set => set,
     }
 }
 

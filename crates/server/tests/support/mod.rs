@@ -162,7 +162,12 @@ pub fn configuration(main: &str) -> String {
     } else {
         "daemon off;"
     };
-    format!("pid nginx.pid;\nerror_log error.log debug;\n{place}\n{main}\nevents {{ }}\n")
+    let events = if main.contains("events {") {
+        ""
+    } else {
+        "events { }"
+    };
+    format!("pid nginx.pid;\nerror_log error.log debug;\n{place}\n{main}\n{events}\n")
 }
 
 /// The children of a process.

@@ -1,5 +1,12 @@
 //! The listening sockets. The master owns every one of them for as long as the configuration
-//! wants it, so that neither a crash of the serving process nor a reload refuses a connection.
+//! wants its address, so that neither a crash of the serving process nor a reload refuses or resets
+//! a connection.
+//!
+//! An address keeps every socket it ever had. With fewer lanes some are **spare**: the kernel is
+//! told to choose them no more, and a lane that stays watches each, for the handshakes that were
+//! under way. Closing them would reset what waits there on kernels that do not move it, and lose a
+//! wake-up on some that do (CVE-2026-46015); an idle socket costs less than either. The next
+//! configuration with more lanes takes them first.
 
 pub(crate) mod steer;
 #[cfg(test)]
@@ -30,11 +37,14 @@ struct Held {
     gate: Gate,
 }
 
-/// All sockets of one address: one, or one for each lane in the order of lanes.
+/// All sockets of one address: one, or one for each lane in the order of lanes, then the spare
+/// ones. Their order is that in which they were opened, by which the kernel numbers them too.
 #[derive(Clone, Debug)]
 struct Group {
     listen: Listen,
     gates: Vec<Arc<Held>>,
+    /// How many of them the kernel chooses among, at least one.
+    active: usize,
     chooser: Option<Arc<Chooser>>,
 }
 
@@ -83,12 +93,18 @@ impl GateSet {
             board: self.board.clone(),
             next_id: self.next_id,
         };
-        for listen in listens {
-            let same = |group: &&Group| group.listen.address == listen.address;
-            let old = self.groups.iter().find(same);
-            let group = set.obtain(old, listen, opening)?;
-            set.groups.push(group);
+        // Those that are new first: what fails does so before anything that is served is touched.
+        let (known, new): (Vec<_>, Vec<_>) = listens
+            .into_iter()
+            .enumerate()
+            .partition(|(_, listen)| self.group_of(&listen.address).is_some());
+        let mut groups = Vec::new();
+        for (place, listen) in new.into_iter().chain(known) {
+            let old = self.group_of(&listen.address);
+            groups.push((place, set.obtain(old, listen, opening)?));
         }
+        groups.sort_by_key(|(place, _)| *place);
+        set.groups = groups.into_iter().map(|(_, group)| group).collect();
         Ok(set)
     }
 
@@ -100,7 +116,8 @@ impl GateSet {
         let mut seats = Vec::new();
         for (listen, group) in self.groups.iter().enumerate() {
             for (lane, held) in group.gates.iter().enumerate() {
-                let lane = group.listen.mode.has_gate_per_lane().then_some(lane);
+                let per_lane = group.listen.mode.has_gate_per_lane();
+                let lane = per_lane.then_some(lane % group.active);
                 let descriptor = held.gate.as_fd().try_clone_to_owned()?;
                 seats.push(Seat {
                     listen,
@@ -126,14 +143,58 @@ impl GateSet {
         Ok(board.map(extra).into_iter().collect())
     }
 
+    /// Has the sockets of addresses that `kept` does not have overlook what comes from now on:
+    /// lanes can then empty their queues, and closing them resets nothing.
+    pub(super) fn deafen_except(&self, kept: &GateSet) {
+        for group in &self.groups {
+            if kept.group_of(&group.listen.address).is_none() {
+                for held in &group.gates {
+                    // Without it a connection of the last instant may be reset.
+                    let _ = socket_option::set_deaf(held.gate.as_fd());
+                }
+            }
+        }
+    }
+
+    /// Stays in force after all: `other` was opened, perhaps handed over, and is given up. Sockets
+    /// that it has opened at addresses of `self` stay as spare ones, since something may wait
+    /// there. Returns whether there are any, so that somebody must be told to watch them.
+    pub(super) fn reinstate(&mut self, other: GateSet, opening: Opening<'_>) -> bool {
+        let mut fresh = false;
+        self.next_id = self.next_id.max(other.next_id);
+        self.board = other.board;
+        for group in &mut self.groups {
+            let same = |other: &&Group| other.listen.address == group.listen.address;
+            match other.groups.iter().find(same) {
+                Some(other) => {
+                    let more = other.gates.iter().skip(group.gates.len());
+                    let known = group.gates.len();
+                    group.gates.extend(more.cloned());
+                    fresh |= group.gates.len() > known;
+                    let chooser = steer::choose(group, Some(other), &mut self.board, opening);
+                    group.chooser = chooser;
+                }
+                None => {
+                    for held in &group.gates {
+                        // It fails where the filter was never set.
+                        let _ = socket_option::set_hearing(held.gate.as_fd());
+                    }
+                }
+            }
+        }
+        fresh
+    }
+
+    fn group_of(&self, address: &ListenAddress) -> Option<&Group> {
+        let mut groups = self.groups.iter();
+        groups.find(|group| &group.listen.address == address)
+    }
+
     /// Removes the files of unix sockets that `kept` does not have.
     pub(super) fn unlink_except(&self, kept: &GateSet, log: &ErrorLog) {
         for group in &self.groups {
             let address = &group.listen.address;
-            let is_kept = kept
-                .groups
-                .iter()
-                .any(|group| &group.listen.address == address);
+            let is_kept = kept.group_of(address).is_some();
             let (ListenAddress::Unix(_), Some(held), false) =
                 (address, group.gates.first(), is_kept)
             else {
@@ -159,7 +220,7 @@ impl GateSet {
         let per_lane = listen.mode.has_gate_per_lane();
         let wanted = if per_lane { opening.lanes } else { 1 };
         let known = old.map_or(&[][..], |group| &group.gates);
-        let mut gates: Vec<Arc<Held>> = known.iter().take(wanted).cloned().collect();
+        let mut gates: Vec<Arc<Held>> = known.to_vec();
         let options = ListenOptions {
             reuseport: if per_lane {
                 Reuseport::Hash
@@ -193,12 +254,14 @@ impl GateSet {
                 .log
                 .event(Level::Alert, format_args!("{sentence} {error}, ignored"));
         }
-        let chooser = steer::choose(listen.mode, &gates, old, &mut self.board, opening);
-        Ok(Group {
+        let mut group = Group {
             listen,
             gates,
-            chooser,
-        })
+            active: wanted,
+            chooser: None,
+        };
+        group.chooser = steer::choose(&group, old, &mut self.board, opening);
+        Ok(group)
     }
 }
 

@@ -4,13 +4,11 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
 
-use turnpike_lane::affinity::CpuSet;
 use turnpike_lane::gate::{AcceptMode, Gate, ListenAddress};
 use turnpike_lane::log::{ErrorLog, Level};
 use turnpike_lane::steering::{self, KernelBoard, Reason, SteerRules, Steering};
-use turnpike_lane::sys::reuseport;
 
-use super::{Group, Held, Opening};
+use super::{Group, Opening};
 
 /// What a bundle calls the board on which lanes tell how they are.
 pub(crate) const BOARD_NAME: &str = "board";
@@ -18,52 +16,53 @@ pub(crate) const BOARD_NAME: &str = "board";
 /// The board, made when the first steered address asks for it; the reason why it cannot be had.
 pub(super) type Board = Option<Result<Arc<KernelBoard>, Reason>>;
 
-/// How the sockets of an address are steered, and for which lanes.
+/// How the sockets of an address are steered.
 #[derive(Debug)]
 pub(super) struct Chooser {
     /// Kept for as long as the sockets: the kernel's program is told of changes through it.
-    _steering: Steering,
-    homes: Vec<CpuSet>,
+    steering: Steering,
 }
 
-/// Steers the sockets of `gates`, unless `old` does so already; `None` when they are not to be.
+/// Has the kernel choose among the active sockets of `group` as its mode wants it, going on from
+/// how `old`, the sockets of the same address before, are steered. `None`: by nothing of ours.
 pub(super) fn choose(
-    mode: AcceptMode,
-    gates: &[Arc<Held>],
+    group: &Group,
     old: Option<&Group>,
     board: &mut Board,
     opening: Opening<'_>,
 ) -> Option<Arc<Chooser>> {
+    let Group {
+        listen,
+        gates,
+        active,
+        ..
+    } = group;
     let old_chooser = old.and_then(|group| group.chooser.as_ref());
-    if mode != AcceptMode::Steered {
-        if let (Some(_), Some(held)) = (old_chooser, gates.first()) {
-            // It fails only where no program is in charge.
-            let _ = reuseport::detach(held.gate.as_fd());
+    let copies: io::Result<Vec<Gate>> = gates.iter().map(|held| copy(&held.gate)).collect();
+    let copies = copies.unwrap_or_default();
+    if listen.mode != AcceptMode::Steered {
+        if old_chooser.is_some() || old.is_some_and(|old| old.active != *active) {
+            steering::prefer_first(&copies, *active);
         }
         return None;
     }
-    let is_same = old.is_some_and(|group| {
-        group
-            .gates
-            .iter()
-            .map(|held| held.id)
-            .eq(gates.iter().map(|held| held.id))
-    });
-    if let Some(chooser) = old_chooser.filter(|chooser| is_same && chooser.homes == opening.homes) {
-        return Some(Arc::clone(chooser));
+    let rules = SteerRules::default();
+    // The CPUs of lanes that are no more, or not yet, say nothing.
+    let homes = &opening.homes[..opening.homes.len().min(*active)];
+    if let Some(chooser) = old_chooser {
+        let adjusted = chooser.steering.adjust(&copies, *active, homes, rules);
+        if adjusted.is_ok() {
+            return Some(Arc::clone(chooser));
+        }
     }
-    let copies: io::Result<Vec<Gate>> = gates.iter().map(|held| copy(&held.gate)).collect();
     let board = board.get_or_insert_with(|| KernelBoard::create().map(Arc::new));
     let known = board.as_ref().map(Arc::as_ref).map_err(|reason| *reason);
-    let copies = copies.unwrap_or_default();
-    let steering = Steering::begin(&copies, opening.homes, known, SteerRules::default());
-    if let Some(held) = gates.first() {
+    let steering = Steering::begin_first(&copies, *active, homes, known, rules);
+    let is_news = old_chooser.is_none_or(|old| old.steering.level() != steering.level());
+    if let Some(held) = gates.first().filter(|_| is_news) {
         say(&steering, held.gate.address(), opening.log);
     }
-    Some(Arc::new(Chooser {
-        _steering: steering,
-        homes: opening.homes.to_vec(),
-    }))
+    Some(Arc::new(Chooser { steering }))
 }
 
 /// The board's descriptor, for the lanes to map.

@@ -25,7 +25,7 @@ impl Master {
             Err(Failure::Files | Failure::Gate(_)) => return,
         };
         if let Err(error) = self.hand_over(site) {
-            self.pending = None;
+            self.give_up_pending();
             let message = format_args!(
                 "the new configuration was not handed over {}",
                 Errno(&error)
@@ -38,9 +38,8 @@ impl Master {
     /// become what it asks for.
     pub(super) fn hand_over(&mut self, site: Site) -> io::Result<()> {
         self.generation += 1;
-        let bundle = site.bundle(self.generation)?;
-        let new = &site.configuration.settings.process;
-        let same = *new == self.site.configuration.settings.process;
+        let (generation, new) = (self.generation, &site.configuration.settings.process);
+        let same = self.site.configuration.settings.process.can_become(new);
         let serving = self
             .children
             .iter()
@@ -51,20 +50,44 @@ impl Master {
                 let new = new.clone();
                 self.log
                     .event(Level::Notice, format_args!("start worker processes"));
-                let child = self.spawn(&new)?;
-                self.children.push(child);
+                match self.spawn(&new) {
+                    Ok(child) => self.children.push(child),
+                    Err(error) => {
+                        self.site.reinstate(site);
+                        return Err(error);
+                    }
+                }
                 self.children.len() - 1
             }
         };
-        let child = &self.children[index];
-        let (generation, token) = (self.generation, child.token);
+        let token = self.children[index].token;
         self.restart_at = None;
-        self.pending = Some(Pending {
+        self.site.gates.deafen_except(&site.gates);
+        let pending = self.pending.insert(Pending {
             site,
             generation,
             token,
         });
-        channel::send_apply(child.channel(), &bundle)
+        let bundle = pending.site.bundle(generation)?;
+        channel::send_apply(self.children[index].channel(), &bundle)
+    }
+
+    /// The configuration in force stays so. Returns whether sockets are left of the one given up,
+    /// which the serving process does not know.
+    pub(super) fn give_up_pending(&mut self) -> bool {
+        let pending = self.pending.take();
+        pending.is_some_and(|pending| self.site.reinstate(pending.site))
+    }
+
+    /// Gives a serving process the configuration that it serves once more, with all sockets.
+    pub(super) fn hand_again(&mut self, index: usize) {
+        self.generation += 1;
+        let sent = self.site.bundle(self.generation);
+        let channel = self.children[index].channel();
+        if let Err(error) = sent.and_then(|bundle| channel::send_apply(channel, &bundle)) {
+            let message = format_args!("sendmsg() failed {}", Errno(&error));
+            self.log.event(Level::Alert, message);
+        }
     }
 
     /// The new configuration is being served: what only the old one needed is closed.

@@ -114,9 +114,9 @@ impl Master {
             .as_ref()
             .is_some_and(|pending| pending.token == child.token)
         {
-            self.pending = None;
             let message = format_args!("the new configuration was not taken over");
             self.log.event(Level::Emerg, message);
+            self.give_up_pending();
             self.reload_if_asked();
         }
         if self.is_ending() {
@@ -212,7 +212,10 @@ impl Master {
             .as_ref()
             .is_some_and(|pending| pending.token == child.token)
         {
-            self.pending = None;
+            let is_served = child.state == State::Serving;
+            if self.give_up_pending() && is_served && !self.reload_again {
+                self.hand_again(index);
+            }
             self.reload_if_asked();
         }
     }

@@ -1,0 +1,153 @@
+//! Lanes that come and go while requests are served: none of those may notice.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
+
+use nix::libc::SIGHUP;
+use support::{Server, configuration, wait_for};
+
+/// Nobody waits longer for an answer.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Clients of each kind.
+const CLIENTS: usize = 4;
+/// Requests that each must have been answered under every count of lanes.
+const REQUESTS_EACH: usize = 40;
+
+const MODES: &[(&str, &str)] = &[
+    ("", ""),
+    ("accept_mutex on; accept_mutex_delay 5ms;", ""),
+    ("", "reuseport"),
+    ("", "reuseport=steer"),
+];
+
+fn main_text(lanes: usize, events: &str, port: u16, option: &str) -> String {
+    format!(
+        "worker_processes {lanes}; events {{ {events} }} \
+         http {{ keepalive_requests 1000000; server {{ listen 127.0.0.1:{port} {option}; \
+         location / {{ return 200 \"ok\"; }} }} }}"
+    )
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+fn lanes_of(process: i32) -> Vec<String> {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    let names =
+        tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+    let mut lanes: Vec<String> = names
+        .filter(|name| name.starts_with("lane "))
+        .map(|name| name.trim().to_owned())
+        .collect();
+    lanes.sort_unstable();
+    lanes
+}
+
+fn connect(port: u16) -> BufReader<TcpStream> {
+    let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    BufReader::new(stream)
+}
+
+/// One request, whole or in two pieces; panics unless it is answered.
+fn ask(stream: &mut BufReader<TcpStream>, slowly: bool) {
+    let request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    let (first, rest) = request.split_at(if slowly { 20 } else { 0 });
+    stream.get_mut().write_all(first).unwrap();
+    if slowly {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    stream.get_mut().write_all(rest).unwrap();
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        assert_ne!(stream.read_line(&mut head).unwrap(), 0, "closed: {head:?}");
+    }
+    assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+    stream.read_exact(&mut [0; 2]).unwrap();
+}
+
+/// Asks until told to stop, on one connection or on one each.
+fn client(port: u16, number: usize, answered: &AtomicUsize, is_over: &AtomicBool) {
+    let mut kept = connect(port);
+    while !is_over.load(SeqCst) {
+        match number % 2 {
+            0 => ask(&mut kept, number % 4 == 2),
+            _ => ask(&mut connect(port), number % 4 == 3),
+        }
+        answered.fetch_add(1, SeqCst);
+    }
+}
+
+#[test]
+fn lanes_come_and_go_under_load_and_nobody_notices() {
+    for (events, option) in MODES {
+        let port = free_port();
+        let server = Server::start(&main_text(1, events, port, option));
+        let serving = server.serving();
+        let (answered, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let clients: Vec<_> = (0..2 * CLIENTS)
+                .map(|number| {
+                    let (answered, is_over) = (&answered, &is_over);
+                    scope.spawn(move || client(port, number, answered, is_over))
+                })
+                .collect();
+            for (index, lanes) in [3, 2, 4, 1, 2, 1].into_iter().enumerate() {
+                let text = main_text(lanes, events, port, option);
+                server.folder.write("nginx.conf", &configuration(&text));
+                server.signal(SIGHUP);
+                server.wait_for_log(&format!("worker generation {} started", index + 2));
+                let until = answered.load(SeqCst) + 2 * CLIENTS * REQUESTS_EACH;
+                wait_for("requests", || {
+                    answered.load(SeqCst) >= until || clients.iter().any(|one| one.is_finished())
+                });
+                wait_for("the lanes", || lanes_of(serving[0]).len() == lanes);
+            }
+            is_over.store(true, SeqCst);
+        });
+        assert_eq!(server.serving(), serving, "one process did it all");
+        let log = server.log();
+        assert!(
+            !log.contains("[alert]") && !log.contains("[emerg]"),
+            "{log}"
+        );
+    }
+}
+
+#[test]
+fn a_connection_outlives_its_lane_and_the_lane_its_last_request() {
+    let port = free_port();
+    let server = Server::start(&main_text(4, "", port, "reuseport"));
+    let mut kept: Vec<_> = (0..32).map(|_| connect(port)).collect();
+    kept.iter_mut().for_each(|stream| ask(stream, false));
+    let mut fresh: Vec<_> = (0..8).map(|_| connect(port)).collect();
+    let mut half: Vec<_> = (0..8).map(|_| connect(port)).collect();
+    for stream in &mut half {
+        stream.get_mut().write_all(b"GET / HTTP/1.1\r\nHo").unwrap();
+    }
+    let text = main_text(1, "", port, "reuseport");
+    server.folder.write("nginx.conf", &configuration(&text));
+    server.signal(SIGHUP);
+    server.wait_for_log("worker generation 1 exited with code 0");
+    wait_for("one lane to be left", || {
+        lanes_of(server.serving()[0]) == ["lane 0"]
+    });
+    for stream in kept.iter_mut().chain(&mut fresh) {
+        ask(stream, false);
+        ask(stream, false);
+    }
+    for stream in &mut half {
+        stream.get_mut().write_all(b"st: a\r\n\r\n").unwrap();
+        let mut line = String::new();
+        stream.read_line(&mut line).unwrap();
+        assert!(line.starts_with("HTTP/1.1 200 "), "{line:?}");
+    }
+}
