@@ -3,33 +3,57 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::metrics::{Kind, Row};
+
 macro_rules! counters {
-    ($( $(#[$doc:meta])* $name:ident, )+) => {
+    ($( $name:ident: $kind:ident $row:literal in $unit:literal, $help:literal; )+) => {
         /// One lane's counters. The lane alone writes them, so a plain load and store will do.
         #[derive(Default)]
-        pub struct HttpCounters { $( $(#[$doc])* pub $name: Counter, )+ }
+        pub struct HttpCounters { $( #[doc = $help] pub $name: Counter, )+ }
+
+        /// The table of them: what each is, and where.
+        pub static COUNTERS: &[LaneRow] = &[
+            $(LaneRow {
+                row: Row {
+                    name: $row,
+                    kind: Kind::$kind,
+                    unit: $unit,
+                    labels: &["lane"],
+                    help: $help,
+                },
+                counter: |counters| &counters.$name,
+            },)+
+        ];
     };
 }
 
+/// A counter that every lane has.
+pub struct LaneRow {
+    /// What it is.
+    pub row: Row,
+    /// Where it is.
+    pub counter: fn(&HttpCounters) -> &Counter,
+}
+
 counters! {
-    /// Connections accepted.
-    accepted,
-    /// Connections accepted and not closed at once for want of room.
-    handled,
-    /// Requests whose head was read, or refused.
-    requests,
-    /// Connections whose request head is being read.
-    reading,
-    /// Connections with a request that is worked on or answered.
-    writing,
-    /// Connections that wait for their next request.
-    waiting,
-    /// Connections open.
-    active,
-    /// Idle connections that were closed to make room for new ones.
-    made_room,
-    /// Lines of access logs that could not be written.
-    log_lines_lost,
+    accepted: Counter "connections_accepted" in "connections",
+        "Connections taken from a gate.";
+    handled: Counter "connections_handled" in "connections",
+        "Connections taken and not closed at once for want of room.";
+    requests: Counter "requests" in "requests",
+        "Requests whose head was read, or refused.";
+    reading: Gauge "connections_reading" in "connections",
+        "Connections of whose request head a part has come.";
+    writing: Gauge "connections_writing" in "connections",
+        "Connections with a request that is worked on or answered.";
+    waiting: Gauge "connections_waiting" in "connections",
+        "Connections that wait for a request.";
+    active: Gauge "connections_active" in "connections",
+        "Connections that are open.";
+    made_room: Counter "connections_made_room" in "connections",
+        "Idle connections that were closed to make room for new ones.";
+    log_lines_lost: Counter "log_lines_lost" in "lines",
+        "Lines of access logs that could not be written.";
 }
 
 /// Numbers that a lane takes from the process at a time: large enough that lanes seldom meet.

@@ -7,6 +7,7 @@
 pub mod channel;
 pub mod cli;
 pub mod configuration;
+pub mod control;
 pub mod embedded;
 mod error_output;
 pub mod families;
@@ -38,6 +39,9 @@ pub fn main() -> ExitCode {
     let arguments: Vec<OsString> = arguments.collect();
     if let Some(tool) = arguments.first().and_then(subcommands::find) {
         return (tool.run)(&arguments[1..]);
+    }
+    if let Some(code) = control::command_line::run(&arguments) {
+        return code;
     }
     let options = match cli::parse(&arguments) {
         Ok(options) => options,

@@ -8,6 +8,7 @@ use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use serde_json::Value;
 use turnpike_conf::Errors;
 use turnpike_lane::gate::{AcceptMode, ListenAddress, ListenOptions};
 use turnpike_lane::log::{ErrorLog, LogSet};
@@ -15,6 +16,7 @@ use turnpike_lane::sys::descriptor::Waker;
 
 use crate::channel::{Extra, Seat};
 use crate::configuration::Configuration;
+use crate::control::{Failure, Request};
 
 /// A socket to open, or one for each lane.
 #[derive(Clone, Debug)]
@@ -89,6 +91,10 @@ pub trait Service {
     /// Why it cannot be served, in words for the log; then the one before must still be served.
     fn apply(&mut self, generation: Generation) -> Result<(), String>;
 
+    /// Carries out a verb of the control socket; [`Reporter::answered`] is due once, from any
+    /// thread, with `number`. Must not wait: what takes time gets a thread of its own.
+    fn ask(&mut self, number: u64, request: Request);
+
     /// Writes buffered log lines: the files behind them are about to be replaced.
     fn flush_logs(&mut self);
 
@@ -101,12 +107,19 @@ pub trait Service {
 }
 
 /// What a service tells the serving process's main thread.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum Report {
     /// Nothing uses the generation of this number any more.
     Released(u64),
     /// Nothing is left to finish after [`Service::quit`].
     Drained,
+    /// A question was answered.
+    Answer {
+        /// The question's number.
+        number: u64,
+        /// What was done, or why not.
+        outcome: Result<Value, Failure>,
+    },
 }
 
 /// Takes reports from any thread. Cheap to clone.
@@ -143,6 +156,11 @@ impl Reporter {
         self.report(Report::Drained);
     }
 
+    /// A question is answered.
+    pub fn answered(&self, number: u64, outcome: Result<Value, Failure>) {
+        self.report(Report::Answer { number, outcome });
+    }
+
     /// Becomes readable with a report.
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         std::os::fd::AsFd::as_fd(&self.0.waker)
@@ -170,57 +188,4 @@ impl Reporter {
         // It fails only when the descriptor is broken, which no report can mend.
         let _ = self.0.waker.wake();
     }
-}
-
-/// A plan without requests: it opens nothing and serves nothing.
-#[derive(Clone, Copy, Debug)]
-pub struct Nothing;
-
-impl ServingPlan for Nothing {
-    fn check(&self, _: &Configuration) -> Result<(), Errors> {
-        Ok(())
-    }
-
-    fn listens(&self, _: &Configuration) -> Vec<Listen> {
-        Vec::new()
-    }
-
-    fn log_files(&self, _: &Configuration) -> Vec<PathBuf> {
-        Vec::new()
-    }
-
-    fn folders(&self, _: &Configuration) -> Vec<Folder> {
-        Vec::new()
-    }
-
-    fn service(&self, reporter: Reporter) -> Box<dyn Service> {
-        Box::new(Idle {
-            reporter,
-            generation: None,
-        })
-    }
-}
-
-/// The service of [`Nothing`].
-#[derive(Debug)]
-struct Idle {
-    reporter: Reporter,
-    generation: Option<u64>,
-}
-
-impl Service for Idle {
-    fn apply(&mut self, generation: Generation) -> Result<(), String> {
-        if let Some(old) = self.generation.replace(generation.number) {
-            self.reporter.released(old);
-        }
-        Ok(())
-    }
-
-    fn flush_logs(&mut self) {}
-
-    fn quit(&mut self) {
-        self.reporter.drained();
-    }
-
-    fn stop(&mut self) {}
 }

@@ -3,7 +3,7 @@
 //! The rows have checked counts and simple types; here stands what needs more than a type. It is
 //! read in both processes and must give the same in both.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use nix::unistd::{Group, User, geteuid};
 use turnpike_conf::{ConfError, Entry, View, bytes_of};
@@ -17,6 +17,8 @@ use crate::paths::Paths;
 const USER_DEFAULT: &str = "nobody";
 /// That user's group: of the same name where there is one, else Debian's.
 const GROUPS_DEFAULT: [&str; 2] = ["nobody", "nogroup"];
+/// What the control socket's name has instead of the pid file's `.pid`.
+const CONTROL_EXTENSION: &str = "control";
 /// More lanes than any machine has CPUs: a bound for what a typing error can start (nginx's own).
 const LANES_MAX: usize = 1024;
 
@@ -89,6 +91,27 @@ pub struct EventSettings {
     pub reuse_port: bool,
 }
 
+/// Where the control socket is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ControlPath {
+    /// Nowhere.
+    Off,
+    /// Beside the pid file, where one is written; done without where it cannot be had.
+    Beside(PathBuf),
+    /// Where the configuration says.
+    Named(PathBuf),
+}
+
+impl ControlPath {
+    /// The path, if there is to be one.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            ControlPath::Off => None,
+            ControlPath::Beside(path) | ControlPath::Named(path) => Some(path),
+        }
+    }
+}
+
 /// What concerns the process.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Settings {
@@ -100,6 +123,8 @@ pub struct Settings {
     pub pid_file: PathBuf,
     /// Whether the configuration names the pid file.
     pub pid_file_named: bool,
+    /// The control socket.
+    pub control: ControlPath,
     /// What the serving process is started with.
     pub process: ProcessSettings,
     /// Longest graceful stop, in milliseconds.
@@ -128,6 +153,7 @@ impl Settings {
         Settings {
             daemon: root.flag("daemon"),
             master_process: root.flag("master_process"),
+            control: control_path(root, paths),
             pid_file: paths.under_prefix(root.text("pid")),
             pid_file_named: root.own("pid").is_some(),
             process,
@@ -356,6 +382,20 @@ impl<'a> Reader<'a, '_> {
             accept_mutex: events.flag("accept_mutex"),
             accept_mutex_delay_ms: events.milliseconds("accept_mutex_delay"),
             reuse_port: events.flag("reuse_port"),
+        }
+    }
+}
+
+/// The `control` directive's path, or the one beside the pid file. The built-in configuration is
+/// for a look, and writes no files.
+fn control_path(root: View<'_>, paths: &Paths) -> ControlPath {
+    match root.try_text("control") {
+        Some("off") => ControlPath::Off,
+        Some(path) => ControlPath::Named(paths.under_prefix(path)),
+        None if paths.embedded => ControlPath::Off,
+        None => {
+            let pid_file = paths.under_prefix(root.text("pid"));
+            ControlPath::Beside(pid_file.with_extension(CONTROL_EXTENSION))
         }
     }
 }

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
 
+use crate::control::command_line;
 use crate::families;
 
 /// One tool.
@@ -41,8 +42,17 @@ pub fn find(name: &OsString) -> Option<&'static Subcommand> {
 
 /// The lines of the help that list them.
 pub fn help() -> String {
-    let line = |tool: &Subcommand| format!("  {:<14}: {}\n", tool.name, tool.summary);
-    SUBCOMMANDS.iter().map(line).collect()
+    let line = |name: &str, summary: &str| format!("  {name:<14}: {summary}\n");
+    let tools = SUBCOMMANDS.iter();
+    let mut text: String = tools.map(|tool| line(tool.name, tool.summary)).collect();
+    text.push_str(
+        "\nSubcommands that ask the running server of -c and -p (see docs/control.md):\n",
+    );
+    for (name, summary) in command_line::names() {
+        let sentence = summary.split([';', '.', ':']).next().unwrap_or_default();
+        text.push_str(&line(name, &sentence.to_lowercase()));
+    }
+    text
 }
 
 fn directives(_arguments: &[OsString]) -> ExitCode {

@@ -129,6 +129,11 @@ impl Plan {
         &self.servers[index.0 as usize]
     }
 
+    /// How many server blocks there are.
+    pub fn server_count(&self) -> usize {
+        self.servers.len()
+    }
+
     /// The location of that index.
     pub fn location(&self, index: LocationIndex) -> &Location {
         &self.locations[index.0 as usize]

@@ -26,6 +26,16 @@ impl AcceptMode {
         matches!(self, AcceptMode::Reuseport | AcceptMode::Steered)
     }
 
+    /// Its name, as it is told to people.
+    pub fn name(self) -> &'static str {
+        match self {
+            AcceptMode::Mutex => "accept_mutex",
+            AcceptMode::Shared => "shared",
+            AcceptMode::Reuseport => "reuseport",
+            AcceptMode::Steered => "steered",
+        }
+    }
+
     /// What a lane's epoll asks about its gates. A shared gate wakes one lane only (Linux 4.5).
     pub fn interest(self) -> Interest {
         match self {

@@ -15,7 +15,7 @@ mod tests;
 
 use std::fmt;
 use std::io::{self, Write as _};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 pub use clock::{local_stamp, syslog_stamp};
 pub use file::{LogFile, LogSet};
@@ -91,6 +91,33 @@ pub enum Sink {
     Console,
     /// A syslog server, by RFC 3164.
     Syslog(Arc<Syslog>),
+    /// Memory: for whoever asked for something and wants to be told what was wrong.
+    Kept(Arc<Kept>),
+}
+
+/// Lines that are kept, without what stands before the message.
+#[derive(Debug, Default)]
+pub struct Kept(Mutex<Vec<String>>);
+
+/// Lines kept at most: a person reads the first few.
+const KEPT_LINES_MAX: usize = 100;
+
+impl Kept {
+    /// What was written so far.
+    pub fn lines(&self) -> Vec<String> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn add(&self, message: &[u8]) {
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() < KEPT_LINES_MAX {
+            let text = String::from_utf8_lossy(message);
+            lines.push(text.trim_end().to_owned());
+        }
+    }
 }
 
 /// One `error_log`: a sink and the least severe level that it takes.
@@ -143,6 +170,13 @@ impl ErrorLog {
                 sink: Sink::Console,
             });
         }
+        ErrorLog::new(targets)
+    }
+
+    /// The same targets and one more.
+    pub fn with(&self, target: Target) -> ErrorLog {
+        let mut targets = self.0.targets.clone();
+        targets.push(target);
         ErrorLog::new(targets)
     }
 
@@ -211,6 +245,7 @@ impl ErrorLog {
                     to_stderr(&[b"nginx: [", level.name().as_bytes(), b"] ", line.message()]);
                 }
                 Sink::Syslog(syslog) => syslog.send(level, line.text()),
+                Sink::Kept(kept) => kept.add(line.message()),
             }
         }
     }

@@ -11,6 +11,8 @@
 //!    ◄─ Ready{generation} | Refused{..} ────
 //!    ◄─ Released{generation} ───────────────   the last user of an old Plan is gone
 //!    ── Reopen(logs) ──────────────────────►   writes to the new descriptors
+//!    ── Ask{number, request} ──────────────►   a verb of the control socket
+//!    ◄─ Answer{number, outcome} ────────────
 //!    ── Quit | Stop ───────────────────────►   drains, or ends
 //! ```
 
@@ -48,6 +50,13 @@ pub enum Order {
     Apply(Bundle),
     /// Write to these descriptors from now on.
     Reopen(Vec<Log>),
+    /// A verb of the control socket is asked for.
+    Ask {
+        /// What its answer must say.
+        number: u64,
+        /// The request, as its line.
+        request: Vec<u8>,
+    },
     /// Finish what is running, then end.
     Quit,
     /// End at once.
@@ -74,6 +83,13 @@ pub enum Reply {
         /// The bundle's number.
         generation: u64,
     },
+    /// An order to tell something was carried out.
+    Answer {
+        /// The order's number.
+        number: u64,
+        /// An answer of the control socket, as its line.
+        outcome: String,
+    },
 }
 
 const APPLY: u8 = 1;
@@ -83,6 +99,8 @@ const STOP: u8 = 4;
 const READY: u8 = 5;
 const REFUSED: u8 = 6;
 const RELEASED: u8 = 7;
+const ASK: u8 = 8;
+const ANSWER: u8 = 9;
 
 /// Sends a bundle. Its descriptors are only borrowed: the master keeps its own.
 ///
@@ -114,6 +132,16 @@ pub fn send_end(channel: BorrowedFd<'_>, graceful: bool) -> io::Result<()> {
     descriptor::send_parcel(channel, &[kind], &[])
 }
 
+/// Asks for a verb of the control socket.
+///
+/// # Errors
+/// As [`send_apply`].
+pub fn send_ask(channel: BorrowedFd<'_>, number: u64, request: &[u8]) -> io::Result<()> {
+    let mut encoder = Encoder::new(ASK).with_number(number);
+    encoder.bytes(request);
+    descriptor::send_parcel(channel, &encoder.bytes, &[])
+}
+
 /// Waits for the master's next order; `None` when the master is gone.
 ///
 /// # Errors
@@ -139,6 +167,11 @@ pub fn send_reply(channel: BorrowedFd<'_>, reply: &Reply) -> io::Result<()> {
         } => {
             let mut encoder = Encoder::new(REFUSED).with_number(*generation);
             encoder.bytes(message.as_bytes());
+            encoder
+        }
+        Reply::Answer { number, outcome } => {
+            let mut encoder = Encoder::new(ANSWER).with_number(*number);
+            encoder.bytes(outcome.as_bytes());
             encoder
         }
     };
@@ -172,6 +205,10 @@ fn decode_order(bytes: &[u8], descriptors: Vec<OwnedFd>) -> Result<Order, Malfor
     let order = match decoder.byte()? {
         APPLY => Order::Apply(Bundle::decode(&mut decoder, &mut descriptors)?),
         REOPEN => Order::Reopen(bundle::decode_logs(&mut decoder, &mut descriptors)?),
+        ASK => Order::Ask {
+            number: decoder.number()?,
+            request: decoder.bytes()?.to_vec(),
+        },
         QUIT => Order::Quit,
         STOP => Order::Stop,
         _ => return Err(Malformed),
@@ -186,6 +223,7 @@ fn decode_order(bytes: &[u8], descriptors: Vec<OwnedFd>) -> Result<Order, Malfor
 fn decode_reply(bytes: &[u8]) -> Result<Reply, Malformed> {
     let mut decoder = Decoder::new(bytes);
     let kind = decoder.byte()?;
+    // Every reply has one: a bundle's, or an order's.
     let generation = decoder.number()?;
     let reply = match kind {
         READY => Reply::Ready { generation },
@@ -193,6 +231,10 @@ fn decode_reply(bytes: &[u8]) -> Result<Reply, Malformed> {
         REFUSED => Reply::Refused {
             generation,
             message: decoder.text()?,
+        },
+        ANSWER => Reply::Answer {
+            number: generation,
+            outcome: decoder.text()?,
         },
         _ => return Err(Malformed),
     };

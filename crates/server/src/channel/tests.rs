@@ -112,6 +112,10 @@ fn orders_and_replies_come_back_as_sent() {
         Reply::Released {
             generation: u64::MAX,
         },
+        Reply::Answer {
+            number: 3,
+            outcome: "{}".to_owned(),
+        },
     ];
     for reply in &replies {
         send_reply(serving.as_fd(), reply).unwrap();

@@ -60,6 +60,12 @@ pub(super) const ROWS: &[Row] = &[
         ..once("pid", MAIN, ONE, Value::Text)
     },
     Row {
+        syntax: "file | off",
+        summary: "The unix socket on which the running server is asked and told things. Without \
+                  it: beside the pid file, under its name with .control instead of .pid.",
+        ..once("control", MAIN, ONE, Value::Text)
+    },
+    Row {
         syntax: "file",
         default: "logs/nginx.lock",
         summary: "Accepted for nginx's sake; lanes of one process need no lock file.",

@@ -1,6 +1,7 @@
 //! HTTP as the process code sees it: what a configuration needs opened, and the service that runs
 //! it on lanes.
 
+mod ask;
 mod environment;
 mod lanes;
 mod service;

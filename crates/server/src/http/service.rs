@@ -17,10 +17,12 @@ use turnpike_lane::log::Level;
 use turnpike_lane::lot::{AcceptSettings, LotGate, Pulse};
 use turnpike_lane::steering::LaneBoard;
 
+use super::ask::Workers;
 use super::environment::{Site, Zones};
 use super::lanes::{Lane, Start};
 use crate::channel::Seat;
 use crate::configuration::Configuration;
+use crate::control::Request;
 use crate::master::gates::steer::BOARD_NAME;
 use crate::plan::{Generation, Reporter, Service};
 
@@ -30,12 +32,18 @@ const APPLY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The HTTP service of a serving process.
 pub(super) struct HttpService {
-    reporter: Reporter,
-    counters: Arc<AllCounters>,
+    pub(super) reporter: Reporter,
+    pub(super) counters: Arc<AllCounters>,
     running: Arc<AtomicUsize>,
-    lanes: Vec<Lane>,
+    pub(super) lanes: Vec<Lane>,
     /// Lanes that a configuration had no place for, and that are not at their end yet.
     leaving: Vec<Lane>,
+    /// What is in force.
+    pub(super) plan: Option<Arc<Plan>>,
+    /// Its listening sockets: the listen, the lane, the socket.
+    pub(super) seats: Vec<(usize, Option<usize>, Arc<OwnedFd>)>,
+    /// Runs commands of families.
+    pub(super) workers: Workers,
     zones: Zones,
     /// Listening sockets by their own numbers, so that one that stays is not watched anew.
     gates: HashMap<u64, Arc<OwnedFd>>,
@@ -52,6 +60,9 @@ impl HttpService {
             running: Arc::default(),
             lanes: Vec::new(),
             leaving: Vec::new(),
+            plan: None,
+            seats: Vec::new(),
+            workers: Workers::default(),
             zones: Zones::new(),
             gates: HashMap::new(),
             mutex: Arc::new(AcceptMutex::new()),
@@ -221,6 +232,7 @@ impl Service for HttpService {
         let applied = self.place(&generation, &plan, &seats);
         let (told, ready) =
             applied.map_err(|error| format!("a lane cannot be started ({error})"))?;
+        (self.plan, self.seats) = (Some(plan), seats);
         if ready < told {
             let late = told - ready;
             generation.error_log.event(
@@ -229,6 +241,10 @@ impl Service for HttpService {
             );
         }
         Ok(())
+    }
+
+    fn ask(&mut self, number: u64, request: Request) {
+        self.answer(number, request);
     }
 
     fn flush_logs(&mut self) {
@@ -243,6 +259,7 @@ impl Service for HttpService {
 
     fn quit(&mut self) {
         self.gates.clear();
+        self.seats.clear();
         if self.lanes.is_empty() {
             self.reporter.drained();
         }

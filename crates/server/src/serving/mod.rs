@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use nix::libc;
+use serde_json::Value;
 use turnpike_conf::Errors;
 use turnpike_lane::log::{Errno, ErrorLog, Level, LogSet};
 use turnpike_lane::sys::epoll::{Epoll, EventBuffer, Interest};
@@ -20,6 +21,7 @@ use turnpike_lane::sys::signal::{Signal, SignalQueue};
 
 use crate::channel::{self, Bundle, Log, Order, Reply};
 use crate::configuration::Configuration;
+use crate::control::{Request, answer_line};
 use crate::error_output;
 use crate::families;
 use crate::plan::{Generation, Report, Reporter, Service};
@@ -173,6 +175,10 @@ impl Serving {
                 self.reopen(logs);
                 Ok(())
             }
+            Some(Order::Ask { number, request }) => {
+                self.ask(number, &request);
+                Ok(())
+            }
             Some(Order::Quit) => {
                 self.quit();
                 Ok(())
@@ -248,6 +254,13 @@ impl Serving {
         Ok(())
     }
 
+    fn ask(&mut self, number: u64, request: &[u8]) {
+        match Request::parse(request) {
+            Ok(request) => self.service.ask(number, request),
+            Err((_, failure)) => self.reporter.answered(number, Err(failure)),
+        }
+    }
+
     fn reopen(&mut self, logs: Vec<Log>) {
         self.service.flush_logs();
         for Log { path, descriptor } in logs {
@@ -305,6 +318,12 @@ impl Serving {
                 Report::Released(generation) => {
                     // A master that is gone need not know.
                     let reply = Reply::Released { generation };
+                    let _ = channel::send_reply(self.channel.as_fd(), &reply);
+                }
+                Report::Answer { number, outcome } => {
+                    let outcome = answer_line(&Value::Null, &outcome);
+                    // Nor need it know an answer.
+                    let reply = Reply::Answer { number, outcome };
                     let _ = channel::send_reply(self.channel.as_fd(), &reply);
                 }
                 Report::Drained if self.phase == Phase::Serving => {}

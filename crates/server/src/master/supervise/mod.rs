@@ -9,13 +9,14 @@
 //! A reload is opened beside what is in force ([`Pending`]) and takes its place when the serving
 //! process says Ready; until then, and when it fails, nothing has changed.
 
+mod control;
 mod reload;
 mod serving;
 
 use std::io;
 use std::os::fd::AsFd as _;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use turnpike_lane::log::{Errno, ErrorLog, Level};
 use turnpike_lane::sys::epoll::{Epoll, EventBuffer, Interest};
@@ -28,7 +29,9 @@ use super::pid_file::PidFile;
 use super::signals::{self, Request};
 use super::site::Site;
 use crate::channel;
+use crate::control::socket::{ControlSocket, Ticket};
 use crate::paths::Paths;
+use control::{Asked, Counts};
 
 /// How long a serving process may take to end at TERM before it is killed.
 const STOP_WAIT: Duration = Duration::from_secs(1);
@@ -52,6 +55,10 @@ struct Pending {
     generation: u64,
     /// The child that must say Ready.
     token: u64,
+    /// Who waits for its report.
+    tickets: Vec<Ticket>,
+    /// When it was asked for.
+    since: Instant,
 }
 
 /// A running master.
@@ -63,6 +70,12 @@ pub(super) struct Master {
     site: Site,
     pending: Option<Pending>,
     reload_again: bool,
+    /// Who waits for the next reload's report.
+    reload_tickets: Vec<Ticket>,
+    control: ControlSocket,
+    asked: Asked,
+    started: SystemTime,
+    counts: Counts,
     children: Vec<Child>,
     generation: u64,
     token: u64,
@@ -102,6 +115,11 @@ impl Master {
             site,
             pending: None,
             reload_again: false,
+            reload_tickets: Vec::new(),
+            control: ControlSocket::default(),
+            asked: Asked::default(),
+            started: SystemTime::now(),
+            counts: Counts::default(),
             children: Vec::new(),
             generation: 0,
             token: SIGNALS_TOKEN,
@@ -134,12 +152,11 @@ impl Master {
                 );
                 return ExitCode::FAILURE;
             }
-            let tokens: Vec<u64> = events.iter().map(|event| event.token).collect();
-            for token in tokens {
-                if token == SIGNALS_TOKEN {
-                    self.take_signals();
-                } else {
-                    self.take_reply(token);
+            for event in events.iter() {
+                match event.token {
+                    SIGNALS_TOKEN => self.take_signals(),
+                    token if ControlSocket::is_ours(token) => self.take_control(event),
+                    token => self.take_reply(token),
                 }
             }
             self.run_timers();
@@ -151,7 +168,8 @@ impl Master {
             Phase::Stopping { kill_at } => Some(kill_at),
             _ => None,
         };
-        let next = kill_at.into_iter().chain(self.restart_at).min();
+        let timers = kill_at.into_iter().chain(self.restart_at);
+        let next = timers.chain(self.next_control_deadline()).min();
         let Some(next) = next else {
             return -1;
         };
@@ -161,6 +179,7 @@ impl Master {
 
     fn run_timers(&mut self) {
         let now = Instant::now();
+        self.run_control_timers(now);
         if self.restart_at.is_some_and(|at| at <= now) {
             self.restart_at = None;
             self.restart();

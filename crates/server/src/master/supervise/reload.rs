@@ -2,11 +2,16 @@
 //! is served.
 
 use std::io;
+use std::sync::Arc;
+use std::time::Instant;
 
-use turnpike_lane::log::{Errno, Level};
+use serde_json::json;
+use turnpike_lane::log::{Errno, Kept, Level, Sink, Target};
 
 use super::{Master, Pending, Phase};
 use crate::channel;
+use crate::control::Failure as Refusal;
+use crate::control::socket::Ticket;
 use crate::master::child::State;
 use crate::master::pid_file::PidFile;
 use crate::master::site::{Failure, Site};
@@ -18,25 +23,40 @@ impl Master {
             return;
         }
         self.log.event(Level::Notice, format_args!("reconfiguring"));
+        let since = Instant::now();
         let globals = self.globals.clone();
-        let opened = Site::open(&self.paths, globals.as_deref(), Some(&self.site), &self.log);
+        let said = Arc::new(Kept::default());
+        let log = self.log.with(Target {
+            level: Level::Error,
+            sink: Sink::Kept(Arc::clone(&said)),
+        });
+        let opened = Site::open(&self.paths, globals.as_deref(), Some(&self.site), &log);
         let site = match opened {
             Ok(site) => site,
-            Err(Failure::Files | Failure::Gate(_)) => return,
+            Err(Failure::Files | Failure::Gate(_)) => {
+                let tickets = std::mem::take(&mut self.reload_tickets);
+                self.reload_failed(&tickets, &said.lines().join("\n"));
+                return;
+            }
         };
-        if let Err(error) = self.hand_over(site) {
-            self.give_up_pending();
-            let message = format_args!(
+        if let Err(error) = self.hand_over(site, since) {
+            let message = format!(
                 "the new configuration was not handed over {}",
                 Errno(&error)
             );
-            self.log.event(Level::Emerg, message);
+            self.log.event(Level::Emerg, format_args!("{message}"));
+            self.give_up_pending(&message);
         }
+    }
+
+    fn reload_failed(&mut self, tickets: &[Ticket], why: &str) {
+        self.counts.reloads_failed += 1;
+        self.tell_all(tickets, &Err(Refusal::failed(why)));
     }
 
     /// Gives a configuration to the serving process, or to a new one when the running one cannot
     /// become what it asks for.
-    pub(super) fn hand_over(&mut self, site: Site) -> io::Result<()> {
+    pub(super) fn hand_over(&mut self, site: Site, since: Instant) -> io::Result<()> {
         self.generation += 1;
         let (generation, new) = (self.generation, &site.configuration.settings.process);
         let same = self.site.configuration.settings.process.can_become(new);
@@ -67,16 +87,24 @@ impl Master {
             site,
             generation,
             token,
+            tickets: std::mem::take(&mut self.reload_tickets),
+            since,
         });
         let bundle = pending.site.bundle(generation)?;
         channel::send_apply(self.children[index].channel(), &bundle)
     }
 
-    /// The configuration in force stays so. Returns whether sockets are left of the one given up,
-    /// which the serving process does not know.
-    pub(super) fn give_up_pending(&mut self) -> bool {
-        let pending = self.pending.take();
-        pending.is_some_and(|pending| self.site.reinstate(pending.site))
+    /// The configuration in force stays so; who asked for another is told why. Returns whether
+    /// sockets are left of the one given up, which the serving process does not know.
+    pub(super) fn give_up_pending(&mut self, why: &str) -> bool {
+        let Some(pending) = self.pending.take() else {
+            // It was not handed over: who asked for it still waits for the next one.
+            let tickets = std::mem::take(&mut self.reload_tickets);
+            self.reload_failed(&tickets, why);
+            return false;
+        };
+        self.reload_failed(&pending.tickets, why);
+        self.site.reinstate(pending.site)
     }
 
     /// Gives a serving process the configuration that it serves once more, with all sockets.
@@ -108,6 +136,11 @@ impl Master {
         drop(old);
         self.site.lead_stderr();
         self.move_pid_file();
+        self.place_control();
+        self.counts.reloads += 1;
+        let took_ms = pending.since.elapsed().as_millis() as u64;
+        let report = json!({ "generation": pending.generation, "took_ms": took_ms });
+        self.tell_all(&pending.tickets, &Ok(report));
         self.reload_if_asked();
     }
 

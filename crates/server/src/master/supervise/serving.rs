@@ -109,14 +109,15 @@ impl Master {
     }
 
     pub(super) fn child_gone(&mut self, child: &Child) {
+        self.unanswered(child.token);
         if self
             .pending
             .as_ref()
             .is_some_and(|pending| pending.token == child.token)
         {
-            let message = format_args!("the new configuration was not taken over");
-            self.log.event(Level::Emerg, message);
-            self.give_up_pending();
+            let message = "the new configuration was not taken over";
+            self.log.event(Level::Emerg, format_args!("{message}"));
+            self.give_up_pending(message);
             self.reload_if_asked();
         }
         if self.is_ending() {
@@ -136,6 +137,7 @@ impl Master {
         if child.state == State::Leaving || replaced {
             return;
         }
+        self.counts.restarts += 1;
         self.short_lives = match child.started.elapsed() < LIFE_SHORT {
             true => self.short_lives + 1,
             false => 0,
@@ -158,6 +160,7 @@ impl Master {
                 let message = format_args!("worker generation {generation} exited with code 0");
                 self.log.event(Level::Notice, message);
             }
+            Ok(Some(Reply::Answer { number, outcome })) => self.answered(number, &outcome),
             Ok(None) => self.channel_closed(index),
             Err(error) => {
                 self.log.event(
@@ -213,7 +216,7 @@ impl Master {
             .is_some_and(|pending| pending.token == child.token)
         {
             let is_served = child.state == State::Serving;
-            if self.give_up_pending() && is_served && !self.reload_again {
+            if self.give_up_pending(message) && is_served && !self.reload_again {
                 self.hand_again(index);
             }
             self.reload_if_asked();
@@ -240,15 +243,15 @@ impl Master {
                     let message = format_args!("open() \"{path}\" failed {error}{rest}");
                     self.log.event(level, message);
                     if named {
-                        self.phase = Phase::Stopping {
-                            kill_at: Instant::now() + STOP_WAIT,
-                        };
-                        self.exit = Some(ExitCode::FAILURE);
-                        self.end_children(false);
+                        self.fail_start();
                         return;
                     }
                 }
             }
+        }
+        if !self.place_control() {
+            self.fail_start();
+            return;
         }
         self.phase = Phase::Running;
         if self.paths.embedded {
@@ -262,7 +265,19 @@ impl Master {
         self.reload_if_asked();
     }
 
+    fn fail_start(&mut self) {
+        self.phase = Phase::Stopping {
+            kill_at: Instant::now() + STOP_WAIT,
+        };
+        self.exit = Some(ExitCode::FAILURE);
+        self.end_children(false);
+        if let Some(pid_file) = self.pid_file.take() {
+            pid_file.remove(&self.log);
+        }
+    }
+
     pub(super) fn finish(&mut self) {
+        self.close_control();
         if let Some(pid_file) = self.pid_file.take() {
             pid_file.remove(&self.log);
         }

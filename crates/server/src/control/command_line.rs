@@ -1,0 +1,242 @@
+//! The subcommands that speak to a running server: words become a request, the answer a table.
+//!
+//! The socket is found as `-s` finds the pid file: by the configuration that `-c` and `-p` name.
+
+use std::ffi::{OsStr, OsString};
+use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use serde_json::Value;
+use turnpike_conf::text_of;
+use turnpike_http::control::{Arguments, CommandRow};
+
+use super::{Client, VERBS, family_verbs, show};
+use crate::cli::{self, Options};
+use crate::configuration::Configuration;
+use crate::paths::Paths;
+use crate::say;
+
+/// What stands on the command line.
+#[derive(Default, PartialEq, Debug)]
+struct Line {
+    /// nginx's own options: which configuration.
+    options: Options,
+    /// `--socket`: instead of asking a configuration.
+    socket: Option<PathBuf>,
+    /// `--json`: the answer as it came.
+    json: bool,
+    words: Vec<String>,
+}
+
+/// The subjects and verbs that a first argument can be, each with a line for the help: the
+/// server's own verbs, then one for each family that has some.
+pub fn names() -> Vec<(&'static str, &'static str)> {
+    let own = VERBS.iter().map(|verb| (verb.row.name, verb.row.summary));
+    let mut names: Vec<(&str, &str)> = own.collect();
+    for row in family_verbs() {
+        let (subject, _) = subject_of(row);
+        if names.iter().all(|(name, _)| *name != subject) {
+            names.push((subject, "See its verbs by giving none."));
+        }
+    }
+    names
+}
+
+/// Runs the subcommand that the first argument names. `None`: it names none.
+pub fn run(arguments: &[OsString]) -> Option<ExitCode> {
+    let first = arguments.first()?.to_str()?;
+    if !names().iter().any(|(name, _)| *name == first) {
+        return None;
+    }
+    let outcome = read(arguments).and_then(|line| carry_out(&line));
+    Some(match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            say(&format!("turnpike: {message}\n"));
+            ExitCode::FAILURE
+        }
+    })
+}
+
+fn carry_out(line: &Line) -> Result<(), String> {
+    let (verb, arguments) = request(&line.words)?;
+    let path = match &line.socket {
+        Some(path) => path.clone(),
+        None => configured_socket(&line.options)?,
+    };
+    let shown = path.display();
+    let trouble = |error: &dyn std::fmt::Display| format!("control socket \"{shown}\": {error}");
+    let mut client =
+        Client::connect(&path).map_err(|error| trouble(&turnpike_lane::log::Errno(&error)))?;
+    let answer = match client.ask(&verb, arguments) {
+        Ok(answer) => answer,
+        Err(super::Trouble::Refused(failure)) => return Err(failure.message),
+        Err(error) => return Err(trouble(&error)),
+    };
+    let text = match line.json {
+        true => format!("{answer}\n"),
+        false => show::table(&answer),
+    };
+    // Who closes the pipe early has seen enough.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    Ok(())
+}
+
+/// Sorts the command line: our two options, nginx's, and words.
+fn read(arguments: &[OsString]) -> Result<Line, String> {
+    let mut line = Line::default();
+    let mut nginx: Vec<OsString> = Vec::new();
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        match argument.as_bytes() {
+            b"--json" => line.json = true,
+            b"--socket" => {
+                let path = rest.next().ok_or("option \"--socket\" requires a path")?;
+                line.socket = Some(PathBuf::from(path));
+            }
+            [b'-', b'-', name @ ..] if !name.is_empty() => {
+                line.words.push(long_option(name, &mut rest)?);
+            }
+            [b'-', flag] if b"pceg".contains(flag) => {
+                nginx.push(argument.clone());
+                nginx.extend(rest.next().cloned());
+            }
+            [b'-', _, ..] => nginx.push(argument.clone()),
+            word => line.words.push(text_of(word)),
+        }
+    }
+    line.options = cli::parse(&nginx)?;
+    Ok(line)
+}
+
+/// `--binary PATH` is `binary=PATH`.
+fn long_option<'a>(
+    name: &[u8],
+    rest: &mut impl Iterator<Item = &'a OsString>,
+) -> Result<String, String> {
+    let name = text_of(name);
+    if name.contains('=') {
+        return Ok(name);
+    }
+    let value = rest
+        .next()
+        .ok_or_else(|| format!("option \"--{name}\" requires a value"))?;
+    Ok(format!("{name}={}", text_of(OsStr::as_bytes(value))))
+}
+
+/// The request that the words ask for.
+fn request(words: &[String]) -> Result<(String, Arguments), String> {
+    let first = words.first().map_or("", String::as_str);
+    if let Some(verb) = VERBS.iter().find(|verb| verb.row.name == first) {
+        return Ok((first.to_owned(), arguments(&verb.row, &words[1..])?));
+    }
+    let of_subject = |row: &&CommandRow| subject_of(row).0 == first;
+    let second = words.get(1).map_or("", String::as_str);
+    let found = family_verbs()
+        .filter(of_subject)
+        .find(|row| subject_of(row).1 == second);
+    match found {
+        Some(row) => Ok((row.name.to_owned(), arguments(row, &words[2..])?)),
+        None => {
+            let line = |row: &CommandRow| {
+                let verb = subject_of(row).1;
+                format!(
+                    "\n  {first} {verb} {}\n      {}",
+                    row.arguments, row.summary
+                )
+            };
+            let known: String = family_verbs().filter(of_subject).map(line).collect();
+            Err(format!("\"{first}\" can be followed by:{known}"))
+        }
+    }
+}
+
+/// The part of a family's verb before the dot, and the one behind it.
+fn subject_of(row: &CommandRow) -> (&'static str, &'static str) {
+    row.name.split_once('.').unwrap_or((row.name, ""))
+}
+
+/// `name=value` words, and values alone for the names that the row has, in its order.
+fn arguments(row: &CommandRow, words: &[String]) -> Result<Arguments, String> {
+    let names: Vec<&str> = row
+        .arguments
+        .split_whitespace()
+        .map(|word| word.trim_matches(['[', ']']))
+        .map(|word| word.split_once('=').map_or(word, |(name, _)| name))
+        .collect();
+    let mut arguments = Arguments::new();
+    for word in words {
+        let named = word
+            .split_once('=')
+            .filter(|(name, _)| names.contains(name));
+        let (name, value) = match named {
+            Some((name, value)) => (name, value),
+            None => {
+                let free = names.iter().find(|name| !arguments.contains_key(**name));
+                let unknown = || format!("\"{}\" takes no \"{word}\"", row.name);
+                (*free.ok_or_else(unknown)?, word.as_str())
+            }
+        };
+        arguments.insert(name.to_owned(), Value::String(value.to_owned()));
+    }
+    Ok(arguments)
+}
+
+/// The socket of the configuration that the options name.
+fn configured_socket(options: &Options) -> Result<PathBuf, String> {
+    let paths = Paths::of(options);
+    let globals = options.globals.as_ref();
+    let globals = globals.map(|text| text_of(text.as_encoded_bytes()));
+    let configuration = Configuration::read(&paths, globals.as_deref())
+        .map_err(|errors| format!("{errors}\nthe socket can be named by --socket"))?;
+    match configuration.settings.control.path() {
+        Some(path) => Ok(path.to_path_buf()),
+        None => Err(format!("{} has no control socket", paths.name())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROW: CommandRow = CommandRow {
+        name: "peer.weight",
+        arguments: "upstream=NAME peer=ADDRESS [weight=NUMBER]",
+        summary: "-.",
+    };
+
+    #[test]
+    fn words_become_arguments() {
+        let cases: &[(&[&str], Result<&str, &str>)] = &[
+            (&[], Ok("{}")),
+            (&["a", "b=c"], Ok(r#"{"peer":"b=c","upstream":"a"}"#)),
+            (
+                &["weight=3", "a", "b"],
+                Ok(r#"{"peer":"b","upstream":"a","weight":"3"}"#),
+            ),
+            (&["a", "b", "3", "4"], Err("\"peer.weight\" takes no \"4\"")),
+        ];
+        for (words, expected) in cases {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            let got = arguments(&ROW, &words).map(|members| Value::Object(members).to_string());
+            let got = got.as_deref().map_err(String::as_str);
+            assert_eq!(got, *expected, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn options_are_sorted_from_words() {
+        let words = [
+            "status", "--json", "-p", "/srv", "--socket", "/s", "-cx", "--binary", "/b",
+        ];
+        let arguments: Vec<OsString> = words.iter().map(OsString::from).collect();
+        let line = read(&arguments).unwrap_or_default();
+        assert!(line.json);
+        assert_eq!(line.socket, Some(PathBuf::from("/s")));
+        assert_eq!(line.words, ["status", "binary=/b"]);
+        assert_eq!(line.options.prefix, Some("/srv/".into()));
+        assert_eq!(line.options.configuration, Some("x".into()));
+    }
+}

@@ -1,0 +1,22 @@
+//! The control socket: a unix socket on which a running server is asked and told things.
+//!
+//! One request is one line of JSON, and so is its answer; both ends of it are here. What a verb
+//! does is said where it is done: in the master, the service, or a directive family.
+//!
+//! ```text
+//!  {"id":1,"verb":"reload"}                       ──►
+//!  ◄── {"id":1,"result":{"generation":2, ...}}
+//!  ◄── {"id":1,"error":{"code":"failed","message":"..."}}
+//! ```
+
+mod client;
+pub mod command_line;
+mod protocol;
+mod show;
+pub(crate) mod socket;
+#[cfg(test)]
+mod tests;
+
+pub use client::{Client, Trouble};
+pub use protocol::{Failure, LINE_BYTES_MAX, Request, Verb, answer_line, family_verbs};
+pub(crate) use protocol::{Home, VERBS, find_verb};

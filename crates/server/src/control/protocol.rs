@@ -1,0 +1,230 @@
+//! Lines: what a request and an answer look like, and which verbs there are.
+
+use std::fmt;
+
+use serde_json::{Value, json};
+use turnpike_http::control::{Arguments, CommandError, CommandRow};
+
+/// Longest line of a request. The longest sensible one names a few hundred cache keys.
+pub const LINE_BYTES_MAX: usize = 64 * 1024;
+
+/// Who carries a verb out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Home {
+    /// The master.
+    Master,
+    /// The serving process.
+    Serving,
+}
+
+/// One of the server's own verbs.
+#[derive(Clone, Copy, Debug)]
+pub struct Verb {
+    /// Its row, of the same form as those of the families.
+    pub row: CommandRow,
+    pub(crate) home: Home,
+}
+
+const fn verb(
+    home: Home,
+    name: &'static str,
+    arguments: &'static str,
+    summary: &'static str,
+) -> Verb {
+    Verb {
+        row: CommandRow {
+            name,
+            arguments,
+            summary,
+        },
+        home,
+    }
+}
+
+/// The server's own verbs; those of the families have a dot in their names.
+pub(crate) const VERBS: &[Verb] = &[
+    verb(
+        Home::Master,
+        "status",
+        "",
+        "Tells how the master and the serving process are.",
+    ),
+    verb(
+        Home::Master,
+        "generation",
+        "",
+        "Tells the number of the configuration in force.",
+    ),
+    verb(
+        Home::Master,
+        "reload",
+        "",
+        "Reads the configuration anew; answers with the report when it is in force, or with what \
+         is wrong with it.",
+    ),
+    verb(Home::Master, "reopen", "", "Opens the log files anew."),
+    verb(
+        Home::Master,
+        "drain",
+        "",
+        "Ends gracefully: answers close their connections, after shutdown_delay nothing is \
+         accepted any more, and the server exits when the last request is done.",
+    ),
+    verb(Home::Master, "stop", "", "Ends at once."),
+    verb(
+        Home::Master,
+        "verbs",
+        "",
+        "Lists the verbs, those of the configuration in force included.",
+    ),
+    verb(
+        Home::Serving,
+        "lanes",
+        "",
+        "Lists the lanes with what each has done and has in hand.",
+    ),
+    verb(
+        Home::Serving,
+        "gates",
+        "",
+        "Lists the listening sockets with their queues.",
+    ),
+    verb(
+        Home::Serving,
+        "connections",
+        "",
+        "Counts the open connections by state, in all and by lane.",
+    ),
+];
+
+/// The server's own verb of that name.
+pub(crate) fn find_verb(name: &str) -> Option<&'static Verb> {
+    VERBS.iter().find(|verb| verb.row.name == name)
+}
+
+/// The verbs of all directive families.
+pub fn family_verbs() -> impl Iterator<Item = &'static CommandRow> {
+    let families = turnpike_modules::FAMILIES.iter();
+    families.flat_map(|family| family.commands())
+}
+
+/// Something asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// Whatever the asker tells answers apart by; comes back with the answer.
+    pub id: Value,
+    /// What is to be done.
+    pub verb: String,
+    /// The other members.
+    pub arguments: Arguments,
+}
+
+impl Request {
+    /// Reads a line.
+    ///
+    /// # Errors
+    /// When it is no JSON object or has no verb; with the id, where it has one.
+    pub fn parse(line: &[u8]) -> Result<Request, (Value, Failure)> {
+        let invalid = |message: &str| Failure::invalid(message);
+        let mut arguments = match serde_json::from_slice(line) {
+            Ok(Value::Object(members)) => members,
+            Ok(_) => return Err((Value::Null, invalid("a request is an object"))),
+            Err(error) => {
+                let message = format!("a request is a line of JSON: {error}");
+                return Err((Value::Null, invalid(&message)));
+            }
+        };
+        let id = arguments.remove("id").unwrap_or(Value::Null);
+        match arguments.remove("verb") {
+            Some(Value::String(verb)) => Ok(Request {
+                id,
+                verb,
+                arguments,
+            }),
+            _ => Err((id, invalid("\"verb\" must be given"))),
+        }
+    }
+
+    /// The line that asks for it, without its end.
+    pub fn line(&self) -> String {
+        let mut members = self.arguments.clone();
+        members.insert("id".to_owned(), self.id.clone());
+        members.insert("verb".to_owned(), Value::String(self.verb.clone()));
+        Value::Object(members).to_string()
+    }
+}
+
+/// Why a request was not fulfilled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// A word for programs: `invalid`, `not_found`, `failed`, `busy`, `unknown_verb`, `gone`,
+    /// `timed_out`.
+    pub code: String,
+    /// A sentence for people.
+    pub message: String,
+}
+
+impl Failure {
+    /// A failure of that code.
+    pub fn new(code: &str, message: impl Into<String>) -> Failure {
+        Failure {
+            code: code.to_owned(),
+            message: message.into(),
+        }
+    }
+
+    /// A request that makes no sense.
+    pub fn invalid(message: impl Into<String>) -> Failure {
+        Failure::new("invalid", message)
+    }
+
+    /// Something that could not be done.
+    pub fn failed(message: impl Into<String>) -> Failure {
+        Failure::new("failed", message)
+    }
+
+    /// The verb does not exist, or not with this configuration.
+    pub fn unknown_verb(verb: &str) -> Failure {
+        let known = family_verbs().any(|row| row.name == verb);
+        let message = match known {
+            true => format!("nothing in this configuration knows the verb \"{verb}\""),
+            false => format!("unknown verb \"{verb}\""),
+        };
+        Failure::new("unknown_verb", message)
+    }
+
+    /// From an answer's `error` member.
+    pub fn from_value(value: &Value) -> Failure {
+        let text = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
+        Failure {
+            code: text("code"),
+            message: text("message"),
+        }
+    }
+}
+
+impl From<CommandError> for Failure {
+    fn from(error: CommandError) -> Failure {
+        Failure::new(error.code(), error.to_string())
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} ({})", self.message, self.code)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// The line that answers, with its end.
+pub fn answer_line(id: &Value, outcome: &Result<Value, Failure>) -> String {
+    let answer = match outcome {
+        Ok(result) => json!({ "id": id, "result": result }),
+        Err(failure) => json!({
+            "id": id,
+            "error": { "code": failure.code, "message": failure.message },
+        }),
+    };
+    format!("{answer}\n")
+}

@@ -1,0 +1,332 @@
+//! The master's end: a listening socket and its clients, none of whom can hold the master up.
+//!
+//! Everything is non-blocking, and everything has a limit: clients, lines, requests in hand, bytes
+//! of answers that nobody reads, and time. Who comes past the file's mode 0600 is the master's own
+//! user or root.
+
+use std::collections::HashMap;
+use std::fs::{self, File, Permissions};
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use turnpike_lane::sys::epoll::{Epoll, Event, Interest};
+use turnpike_lane::sys::socket::{self, Family, Kind};
+
+use super::{Failure, LINE_BYTES_MAX, Request, answer_line};
+
+/// Only the owner may connect.
+const MODE: u32 = 0o600;
+/// Clients at a time: people and monitors of one machine. One more is closed at once.
+const CLIENTS_MAX: usize = 64;
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 64;
+/// Requests that a client may have in hand; more are refused.
+const REQUESTS_PER_CLIENT_MAX: usize = 16;
+/// Bytes of answers kept for a client who does not read: the largest answer several times over.
+const OUTPUT_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// How long a client may be silent with nothing in hand, or not read: a forgotten connection
+/// must not keep a place for ever.
+const IDLE_MAX: Duration = Duration::from_secs(300);
+/// Bytes read at a time.
+const READ_BYTES: usize = 16 * 1024;
+/// Where tokens of the event queue begin that are ours; the master's others count up from 0.
+const TOKEN_BASE: u64 = 1 << 48;
+
+/// Who asked, and by which name the answer goes back.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Ticket {
+    client: u64,
+    id: Value,
+}
+
+/// The socket, while there is one, and its clients, who may outlive its place.
+#[derive(Default, Debug)]
+pub(crate) struct ControlSocket {
+    place: Option<Place>,
+    clients: HashMap<u64, Client>,
+    clients_made: u64,
+}
+
+/// Where clients find it.
+#[derive(Debug)]
+struct Place {
+    path: PathBuf,
+    listener: OwnedFd,
+}
+
+#[derive(Debug)]
+struct Client {
+    stream: UnixStream,
+    input: Vec<u8>,
+    output: Vec<u8>,
+    in_hand: usize,
+    /// It sends no more; it goes when everything is answered.
+    has_ended: bool,
+    active: Instant,
+    interest: Interest,
+}
+
+impl ControlSocket {
+    /// Listens at `path`, and no more where it did before; that file is the caller's to remove.
+    /// A socket file at which nobody listens any more is replaced.
+    ///
+    /// # Errors
+    /// `AddrInUse` where somebody listens, `AlreadyExists` where the file is no socket; those of
+    /// the calls. Then nothing has changed.
+    pub(crate) fn listen(&mut self, path: &Path, epoll: &Epoll) -> io::Result<()> {
+        remove_stale(path)?;
+        let file = File::from(socket::open(Family::Unix, Kind::Stream)?);
+        // The file that bind makes takes the socket's mode: there is no moment at which it has
+        // another.
+        file.set_permissions(Permissions::from_mode(MODE))?;
+        let listener = OwnedFd::from(file);
+        socket::bind_unix(listener.as_fd(), path.as_os_str().as_bytes())?;
+        socket::listen(listener.as_fd(), BACKLOG)?;
+        epoll.add(listener.as_fd(), Interest::READ, TOKEN_BASE)?;
+        let path = path.to_path_buf();
+        self.place = Some(Place { path, listener });
+        Ok(())
+    }
+
+    /// Listens no more.
+    pub(crate) fn leave(&mut self) {
+        self.place = None;
+    }
+
+    /// Whether an event's token is one of ours.
+    pub(crate) fn is_ours(token: u64) -> bool {
+        token >= TOKEN_BASE
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.place.as_ref().map(|place| place.path.as_path())
+    }
+
+    /// Takes an event up; gives the requests that have come with it.
+    pub(crate) fn take(&mut self, event: Event, epoll: &Epoll) -> Vec<(Ticket, Request)> {
+        let token = event.token;
+        if token == TOKEN_BASE {
+            self.accept(epoll);
+            return Vec::new();
+        }
+        let Some(client) = self.clients.get_mut(&token) else {
+            return Vec::new();
+        };
+        client.write();
+        let mut requests = Vec::new();
+        let reads = client.read() && client.requests(token, &mut requests);
+        // Who has hung up gets no answer, and would be reported again and again.
+        self.settle(token, reads && !event.is_hang_up(), epoll);
+        requests
+    }
+
+    /// Sends an answer. A client that is gone needs none.
+    pub(crate) fn answer(
+        &mut self,
+        ticket: &Ticket,
+        outcome: &Result<Value, Failure>,
+        epoll: &Epoll,
+    ) {
+        let Some(client) = self.clients.get_mut(&ticket.client) else {
+            return;
+        };
+        client.in_hand = client.in_hand.saturating_sub(1);
+        client.say(&ticket.id, outcome);
+        let lives = client.output.len() <= OUTPUT_BYTES_MAX;
+        self.settle(ticket.client, lives, epoll);
+    }
+
+    /// Sends what can be sent before the end.
+    pub(crate) fn last_words(&mut self) {
+        for client in self.clients.values_mut() {
+            client.write();
+        }
+    }
+
+    /// When the next client's time is over.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        let clients = self.clients.values();
+        clients.filter_map(Client::deadline).min()
+    }
+
+    /// Closes clients whose time is over.
+    pub(crate) fn close_idle(&mut self, now: Instant) {
+        self.clients
+            .retain(|_, client| client.deadline().is_none_or(|deadline| deadline > now));
+    }
+
+    fn accept(&mut self, epoll: &Epoll) {
+        let Some(place) = &self.place else {
+            return;
+        };
+        // Bounded by the backlog; the rest is told of again.
+        for _ in 0..BACKLOG {
+            let Ok((socket, _)) = socket::accept(place.listener.as_fd()) else {
+                return;
+            };
+            if self.clients.len() >= CLIENTS_MAX {
+                continue;
+            }
+            let token = TOKEN_BASE + 1 + self.clients_made;
+            if epoll.add(socket.as_fd(), Interest::READ, token).is_err() {
+                continue;
+            }
+            self.clients_made += 1;
+            self.clients.insert(token, Client::new(socket));
+        }
+    }
+
+    /// Watches for what the client waits for now, or lets it go.
+    fn settle(&mut self, token: u64, lives: bool, epoll: &Epoll) {
+        let Some(client) = self.clients.get_mut(&token) else {
+            return;
+        };
+        let is_done = client.has_ended && client.in_hand == 0 && client.output.is_empty();
+        if !lives || is_done {
+            // Closing it takes it out of the event queue.
+            self.clients.remove(&token);
+            return;
+        }
+        let interest = client.wanted();
+        if interest != client.interest {
+            client.interest = interest;
+            // It fails only for a descriptor that is not in the queue, and this one is.
+            let _ = epoll.modify(client.stream.as_fd(), interest, token);
+        }
+    }
+}
+
+impl Client {
+    fn new(socket: OwnedFd) -> Client {
+        Client {
+            stream: UnixStream::from(socket),
+            input: Vec::new(),
+            output: Vec::new(),
+            in_hand: 0,
+            has_ended: false,
+            active: Instant::now(),
+            interest: Interest::READ,
+        }
+    }
+
+    fn wanted(&self) -> Interest {
+        match (!self.has_ended, self.output.is_empty()) {
+            (true, true) => Interest::READ,
+            (true, false) => Interest::READ | Interest::WRITE,
+            (false, true) => Interest::NONE,
+            (false, false) => Interest::WRITE,
+        }
+    }
+
+    /// One with a request in hand waits for us.
+    fn deadline(&self) -> Option<Instant> {
+        let waits = self.in_hand > 0 && self.output.is_empty();
+        (!waits).then(|| self.active + IDLE_MAX)
+    }
+
+    /// Reads once; `false` when the connection is broken.
+    fn read(&mut self) -> bool {
+        if self.has_ended {
+            return true;
+        }
+        let mut buffer = [0; READ_BYTES];
+        match self.stream.read(&mut buffer) {
+            Ok(0) => self.has_ended = true,
+            Ok(count) => {
+                self.active = Instant::now();
+                self.input.extend_from_slice(&buffer[..count]);
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return false,
+        }
+        true
+    }
+
+    /// Takes whole lines from the input; `false` when a line is too long.
+    fn requests(&mut self, token: u64, requests: &mut Vec<(Ticket, Request)>) -> bool {
+        let mut start = 0;
+        while let Some(length) = self.input[start..].iter().position(|byte| *byte == b'\n') {
+            let line = self.input[start..start + length].to_vec();
+            start += length + 1;
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            if line.len() > LINE_BYTES_MAX {
+                return false;
+            }
+            match Request::parse(&line) {
+                Ok(request) if self.in_hand >= REQUESTS_PER_CLIENT_MAX => {
+                    let busy = Failure::new("busy", "too many requests in hand");
+                    self.say(&request.id, &Err(busy));
+                }
+                Ok(request) => {
+                    self.in_hand += 1;
+                    let id = request.id.clone();
+                    requests.push((Ticket { client: token, id }, request));
+                }
+                Err((id, failure)) => self.say(&id, &Err(failure)),
+            }
+        }
+        self.input.drain(..start);
+        if self.input.len() > LINE_BYTES_MAX {
+            self.say(&Value::Null, &Err(Failure::invalid("the line is too long")));
+            return false;
+        }
+        true
+    }
+
+    fn say(&mut self, id: &Value, outcome: &Result<Value, Failure>) {
+        self.output
+            .extend_from_slice(answer_line(id, outcome).as_bytes());
+        self.write();
+    }
+
+    fn write(&mut self) {
+        while !self.output.is_empty() {
+            match self.stream.write(&self.output) {
+                Ok(count) => {
+                    self.active = Instant::now();
+                    self.output.drain(..count);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(_) => {
+                    self.output.clear();
+                    self.has_ended = true;
+                }
+            }
+        }
+    }
+}
+
+/// Removes a socket file that a dead master has left.
+fn remove_stale(path: &Path) -> io::Result<()> {
+    let metadata = match fs::symlink_metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    if !metadata.file_type().is_socket() {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    let probe = socket::open(Family::Unix, Kind::Stream)?;
+    match socket::connect_unix(probe.as_fd(), path.as_os_str().as_bytes()) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        // Somebody listens; `WouldBlock` says that others wait already.
+        Ok(()) | Err(_) => return Err(io::ErrorKind::AddrInUse.into()),
+    }
+    // Another start at the same moment may have replaced it since.
+    match fs::symlink_metadata(path) {
+        Ok(now) if now.ino() == metadata.ino() => fs::remove_file(path),
+        _ => Err(io::ErrorKind::AddrInUse.into()),
+    }
+}

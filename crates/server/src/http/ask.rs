@@ -1,0 +1,166 @@
+//! Verbs of the control socket that the service answers: its own, and those that directive families
+//! offer with the plan in force.
+
+use std::os::fd::AsFd as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use serde_json::{Map, Value, json};
+use turnpike_http::control::{Arguments, Command};
+use turnpike_http::counters::{COUNTERS, HttpCounters};
+use turnpike_http::metrics::Kind;
+use turnpike_lane::sys::socket_option;
+
+use super::service::HttpService;
+use crate::control::{Failure, Request};
+use crate::plan::Reporter;
+
+/// Commands of families that run at a time. Each has a thread; more are refused, not queued, since
+/// who operates a server would wait in vain behind somebody else's long purge.
+const COMMANDS_MAX: usize = 8;
+
+/// Commands that run.
+#[derive(Clone, Default)]
+pub(super) struct Workers(Arc<AtomicUsize>);
+
+impl HttpService {
+    /// Answers, or lets a thread answer.
+    pub(super) fn answer(&mut self, number: u64, request: Request) {
+        let Request {
+            verb, arguments, ..
+        } = request;
+        let outcome = match verb.as_str() {
+            "status" => Ok(self.status()),
+            "lanes" => Ok(self.lane_list()),
+            "gates" => Ok(self.gate_list()),
+            "connections" => Ok(self.connection_counts()),
+            _ => match self.plan.as_ref().and_then(|plan| plan.command(&verb)) {
+                Some(command) => {
+                    let reporter = self.reporter.clone();
+                    self.workers.run(reporter, number, command, arguments);
+                    return;
+                }
+                None => Err(Failure::unknown_verb(&verb)),
+            },
+        };
+        self.reporter.answered(number, outcome);
+    }
+
+    fn status(&self) -> Value {
+        let mut totals = Map::new();
+        for entry in COUNTERS {
+            let total = self.counters.total(entry.counter);
+            totals.insert(entry.row.name.to_owned(), total.into());
+        }
+        let verbs = self.plan.iter().flat_map(|plan| plan.commands());
+        let verbs: Vec<&str> = verbs.map(|row| row.name).collect();
+        json!({
+            "pid": std::process::id(),
+            "generation": self.plan.as_ref().map(|plan| plan.generation),
+            "lanes": self.lanes.len(),
+            "servers": self.plan.as_ref().map(|plan| plan.server_count()),
+            "listens": self.plan.as_ref().map(|plan| plan.listens.len()),
+            "verbs": verbs,
+            "totals": totals,
+        })
+    }
+
+    fn lane_list(&self) -> Value {
+        let lane = |(index, counters): (usize, &Arc<HttpCounters>)| {
+            let mut members = Map::new();
+            members.insert("lane".to_owned(), index.into());
+            for entry in COUNTERS {
+                let value = (entry.counter)(counters).value();
+                members.insert(entry.row.name.to_owned(), value.into());
+            }
+            Value::Object(members)
+        };
+        let lanes = self.counters.lanes();
+        let lanes: Vec<Value> = lanes.iter().enumerate().map(lane).collect();
+        json!({ "lanes": lanes })
+    }
+
+    fn connection_counts(&self) -> Value {
+        let gauges = || {
+            let rows = COUNTERS
+                .iter()
+                .filter(|entry| entry.row.kind == Kind::Gauge);
+            rows.filter_map(|entry| Some((entry.row.name.strip_prefix("connections_")?, entry)))
+        };
+        let mut total = Map::new();
+        for (name, entry) in gauges() {
+            total.insert(name.to_owned(), self.counters.total(entry.counter).into());
+        }
+        let lane = |(index, counters): (usize, &Arc<HttpCounters>)| {
+            let mut members = Map::new();
+            members.insert("lane".to_owned(), index.into());
+            for (name, entry) in gauges() {
+                members.insert(name.to_owned(), (entry.counter)(counters).value().into());
+            }
+            Value::Object(members)
+        };
+        let lanes = self.counters.lanes();
+        let lanes: Vec<Value> = lanes.iter().enumerate().map(lane).collect();
+        json!({ "total": total, "lanes": lanes })
+    }
+
+    fn gate_list(&self) -> Value {
+        let Some(plan) = &self.plan else {
+            return json!({ "gates": [] });
+        };
+        let gate = |(listen, lane, socket): &(usize, Option<usize>, Arc<std::os::fd::OwnedFd>)| {
+            let listen = plan.listens.get(*listen)?;
+            // A unix socket does not tell.
+            let queue = socket_option::tcp_info(socket.as_fd()).ok();
+            Some(json!({
+                "address": listen.address.to_string(),
+                "mode": listen.mode.name(),
+                "lane": lane,
+                "queued": queue.as_ref().map(|info| info.accept_queue),
+                "queue_max": queue.as_ref().map(|info| info.accept_queue_max),
+            }))
+        };
+        let gates: Vec<Value> = self.seats.iter().filter_map(gate).collect();
+        json!({ "gates": gates })
+    }
+}
+
+impl Workers {
+    /// Runs a command on a thread of its own, which answers.
+    fn run(
+        &self,
+        reporter: Reporter,
+        number: u64,
+        command: Arc<dyn Command>,
+        arguments: Arguments,
+    ) {
+        let running = self.0.clone();
+        if running.fetch_add(1, Ordering::AcqRel) >= COMMANDS_MAX {
+            running.fetch_sub(1, Ordering::AcqRel);
+            let busy = Failure::new("busy", "too many commands are running");
+            reporter.answered(number, Err(busy));
+            return;
+        }
+        let teller = reporter.clone();
+        let started = thread::Builder::new()
+            .name("command".to_owned())
+            .spawn(move || {
+                let outcome = catch_unwind(AssertUnwindSafe(|| command.run(&arguments)));
+                let outcome = match outcome {
+                    Ok(outcome) => outcome.map_err(Failure::from),
+                    Err(_) => Err(Failure::failed(
+                        "the command failed by a fault of the server",
+                    )),
+                };
+                running.fetch_sub(1, Ordering::AcqRel);
+                teller.answered(number, outcome);
+            });
+        if let Err(error) = started {
+            self.0.fetch_sub(1, Ordering::AcqRel);
+            let message = format!("no thread could be started ({error})");
+            reporter.answered(number, Err(Failure::failed(message)));
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! The control socket's requests: what the master answers itself, and what it passes on.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+use turnpike_lane::log::{Errno, Level};
+use turnpike_lane::sys::epoll::Event;
+
+use super::{Master, Phase};
+use crate::channel;
+use crate::control::socket::Ticket;
+use crate::control::{Failure, Home, Request, VERBS, family_verbs, find_verb};
+use crate::master::child::State;
+use crate::settings::ControlPath;
+use crate::version::{NGINX_VERSION, TURNPIKE_VERSION};
+
+/// How long the serving process may take over its own verbs, which wait for nothing.
+const ANSWER_WAIT: Duration = Duration::from_secs(30);
+/// How long a directive family's verb may take: a purge of a large cache on slow disks.
+const FAMILY_ANSWER_WAIT: Duration = Duration::from_secs(600);
+
+/// What the master counts.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Counts {
+    /// Configurations that were put in force after the first.
+    pub(super) reloads: u64,
+    /// Those that were not.
+    pub(super) reloads_failed: u64,
+    /// Serving processes that took the place of one that had died.
+    pub(super) restarts: u64,
+}
+
+/// Requests that the serving process has in hand.
+#[derive(Default, Debug)]
+pub(super) struct Asked {
+    questions: HashMap<u64, Question>,
+    last: u64,
+}
+
+#[derive(Debug)]
+struct Question {
+    child: u64,
+    until: Instant,
+    what: Purpose,
+}
+
+/// What becomes of an answer.
+#[derive(Debug)]
+enum Purpose {
+    /// It is passed on as it is.
+    Pass(Ticket),
+    /// It is a part of the whole server's status.
+    Status(Ticket),
+}
+
+/// The socket's life.
+impl Master {
+    /// Listens where the configuration says, or no more. `false`: it names a place that cannot be
+    /// had; then nothing has changed.
+    pub(super) fn place_control(&mut self) -> bool {
+        let wanted = self.site.configuration.settings.control.clone();
+        if self.control.path() == wanted.path() {
+            return true;
+        }
+        let old = self.control.path().map(Path::to_path_buf);
+        match wanted.path() {
+            None => self.control.leave(),
+            Some(path) => {
+                if let Err(error) = self.control.listen(path, &self.epoll) {
+                    return self.control_failed(&wanted, &error);
+                }
+            }
+        }
+        if let Some(old) = old {
+            self.remove_control(&old);
+        }
+        true
+    }
+
+    fn control_failed(&self, wanted: &ControlPath, error: &io::Error) -> bool {
+        let is_named = matches!(wanted, ControlPath::Named(_));
+        let (level, rest) = match is_named {
+            true => (Level::Emerg, ""),
+            false => (Level::Warn, ", there is no control socket"),
+        };
+        let path = wanted.path().unwrap_or(Path::new("")).display();
+        let error = Errno(error);
+        let message = format_args!("listen on control socket \"{path}\" failed {error}{rest}");
+        self.log.event(level, message);
+        !is_named
+    }
+
+    /// Says what can still be said, and removes the socket's file.
+    pub(super) fn close_control(&mut self) {
+        self.control.last_words();
+        if let Some(path) = self.control.path().map(Path::to_path_buf) {
+            self.control.leave();
+            self.remove_control(&path);
+        }
+    }
+
+    fn remove_control(&self, path: &Path) {
+        if let Err(error) = fs::remove_file(path) {
+            let (path, error) = (path.display(), Errno(&error));
+            let message = format_args!("unlink() \"{path}\" failed {error}");
+            self.log.event(Level::Alert, message);
+        }
+    }
+
+    pub(super) fn next_control_deadline(&self) -> Option<Instant> {
+        let questions = self.asked.questions.values().map(|question| question.until);
+        questions.chain(self.control.next_deadline()).min()
+    }
+
+    pub(super) fn run_control_timers(&mut self, now: Instant) {
+        self.control.close_idle(now);
+        let late = |_: &u64, question: &mut Question| question.until <= now;
+        let late: Vec<_> = self.asked.questions.extract_if(late).collect();
+        for (_, question) in late {
+            let message = "the serving process has not answered in time";
+            self.conclude(question.what, Err(Failure::new("timed_out", message)));
+        }
+    }
+}
+
+/// Requests.
+impl Master {
+    pub(super) fn take_control(&mut self, event: Event) {
+        for (ticket, request) in self.control.take(event, &self.epoll) {
+            self.fulfil(ticket, &request);
+        }
+    }
+
+    fn fulfil(&mut self, ticket: Ticket, request: &Request) {
+        let is_own = find_verb(&request.verb).map(|verb| verb.home) == Some(Home::Master);
+        if !is_own {
+            self.pass_on(request, Purpose::Pass(ticket));
+            return;
+        }
+        self.log.event(
+            Level::Notice,
+            format_args!("control: \"{}\" is asked for", request.verb),
+        );
+        match request.verb.as_str() {
+            "status" => self.pass_on(request, Purpose::Status(ticket)),
+            "generation" => self.tell(&ticket, Ok(json!({ "generation": self.generation }))),
+            "reload" if self.is_ending() => {
+                self.tell(&ticket, Err(Failure::failed("the server is ending")));
+            }
+            "reload" => {
+                self.reload_tickets.push(ticket);
+                self.reload();
+            }
+            "reopen" => {
+                self.reopen();
+                self.tell(&ticket, Ok(json!({})));
+            }
+            "drain" => {
+                let timeout_ms = self.site.configuration.settings.shutdown_timeout_ms;
+                self.tell(
+                    &ticket,
+                    Ok(json!({ "worker_shutdown_timeout_ms": timeout_ms })),
+                );
+                self.quit();
+            }
+            "stop" => {
+                self.tell(&ticket, Ok(json!({})));
+                self.stop();
+            }
+            _ => self.tell(&ticket, Ok(verb_list())),
+        }
+    }
+
+    pub(super) fn tell(&mut self, ticket: &Ticket, outcome: Result<Value, Failure>) {
+        self.control.answer(ticket, &outcome, &self.epoll);
+    }
+
+    /// Tells everybody who waits for the same.
+    pub(super) fn tell_all(&mut self, tickets: &[Ticket], outcome: &Result<Value, Failure>) {
+        for ticket in tickets {
+            self.control.answer(ticket, outcome, &self.epoll);
+        }
+    }
+
+    /// Asks the serving process: the one that serves, or else the one that finishes.
+    fn pass_on(&mut self, request: &Request, what: Purpose) {
+        let rank = |state: State| match state {
+            State::Serving => 0,
+            State::Starting => 1,
+            State::Leaving => 2,
+        };
+        let child = self.children.iter().min_by_key(|child| rank(child.state));
+        let number = self.asked.last + 1;
+        let sent = child.is_some_and(|child| {
+            channel::send_ask(child.channel(), number, request.line().as_bytes()).is_ok()
+        });
+        let Some(child) = child.filter(|_| sent) else {
+            self.conclude(what, Err(gone()));
+            return;
+        };
+        let wait = match find_verb(&request.verb) {
+            Some(_) => ANSWER_WAIT,
+            None => FAMILY_ANSWER_WAIT,
+        };
+        let question = Question {
+            child: child.token,
+            until: Instant::now() + wait,
+            what,
+        };
+        self.asked.last = number;
+        self.asked.questions.insert(number, question);
+    }
+
+    /// The serving process has answered.
+    pub(super) fn answered(&mut self, number: u64, outcome: &str) {
+        // Without a question its time was over.
+        let Some(question) = self.asked.questions.remove(&number) else {
+            return;
+        };
+        let answer: Value = serde_json::from_str(outcome).unwrap_or_default();
+        let outcome = match answer.get("error") {
+            Some(error) => Err(Failure::from_value(error)),
+            None => Ok(answer["result"].clone()),
+        };
+        self.conclude(question.what, outcome);
+    }
+
+    /// A serving process is gone, and with it what it was asked.
+    pub(super) fn unanswered(&mut self, child: u64) {
+        let lost = |_: &u64, question: &mut Question| question.child == child;
+        let lost: Vec<_> = self.asked.questions.extract_if(lost).collect();
+        for (_, question) in lost {
+            self.conclude(question.what, Err(gone()));
+        }
+    }
+
+    fn conclude(&mut self, what: Purpose, outcome: Result<Value, Failure>) {
+        match what {
+            Purpose::Pass(ticket) => self.tell(&ticket, outcome),
+            Purpose::Status(ticket) => {
+                let status = self.status(outcome.ok());
+                self.tell(&ticket, Ok(status));
+            }
+        }
+    }
+
+    fn status(&self, serving: Option<Value>) -> Value {
+        let phase = match self.phase {
+            Phase::Starting => "starting",
+            Phase::Running => "running",
+            Phase::Quitting => "draining",
+            Phase::Stopping { .. } => "stopping",
+        };
+        let started = self.started.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let uptime = self.started.elapsed().unwrap_or_default();
+        let paths = &self.paths;
+        json!({
+            "version": TURNPIKE_VERSION,
+            "nginx_version": NGINX_VERSION,
+            "pid": std::process::id(),
+            "phase": phase,
+            "generation": self.generation,
+            "configuration": paths.name(),
+            "prefix": paths.prefix.to_string_lossy(),
+            "started_unix_s": started.as_secs(),
+            "uptime_s": uptime.as_secs(),
+            "reloads": self.counts.reloads,
+            "reloads_failed": self.counts.reloads_failed,
+            "serving_restarts": self.counts.restarts,
+            "serving": serving,
+        })
+    }
+}
+
+fn gone() -> Failure {
+    Failure::new("gone", "there is no serving process to ask")
+}
+
+fn verb_list() -> Value {
+    let own = VERBS.iter().map(|verb| verb.row);
+    let verbs = own.chain(family_verbs().copied());
+    let verbs: Vec<Value> = verbs
+        .map(|row| json!({ "verb": row.name, "arguments": row.arguments, "summary": row.summary }))
+        .collect();
+    json!({ "verbs": verbs })
+}

@@ -1,0 +1,203 @@
+//! The control socket and the subcommands that speak it.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixStream;
+
+use nix::libc::{SIGKILL, SIGQUIT};
+use serde_json::Value;
+use support::{Folder, Server, configuration, stderr, turnpike, wait_for};
+use turnpike_lane::sys::signal;
+
+/// Runs a subcommand against a server, for its answer.
+fn ask(folder: &Folder, words: &[&str]) -> Result<Value, String> {
+    let mut arguments = vec![words[0], "--json"];
+    arguments.extend(folder.arguments(&words[1..]));
+    let output = turnpike(&arguments);
+    match output.status.success() {
+        true => Ok(serde_json::from_slice(&output.stdout).unwrap()),
+        false => Err(stderr(&output)),
+    }
+}
+
+#[test]
+fn the_socket_is_beside_the_pid_file_and_its_owners_alone() {
+    let mut server = Server::start("");
+    wait_for("the socket", || server.folder.has("nginx.control"));
+    let path = server.folder.path().join("nginx.control");
+    let mode = fs::metadata(&path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let status = ask(&server.folder, &["status"]).unwrap();
+    assert_eq!(status["pid"], server.master);
+    assert_eq!(status["serving"]["pid"], server.serving()[0]);
+    assert_eq!(
+        (&status["phase"], &status["generation"]),
+        (&"running".into(), &1.into())
+    );
+    let output = turnpike(&[&["status"][..], &server.folder.arguments(&[])].concat());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("phase"), "{text}");
+    assert!(
+        text.contains("running") && text.contains("serving:\n"),
+        "{text}"
+    );
+    assert_eq!(server.end(SIGQUIT), Some(0));
+    assert!(!server.folder.has("nginx.control"));
+    let error = ask(&server.folder, &["status"]).unwrap_err();
+    assert!(
+        error.contains("nginx.control\": (2: No such file"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_reload_answers_with_its_report_or_with_what_is_wrong() {
+    let server = Server::start("");
+    let report = ask(&server.folder, &["reload"]).unwrap();
+    assert_eq!(report["generation"], 2);
+    server
+        .folder
+        .write("nginx.conf", &configuration("nonsense on;"));
+    // The configuration no longer says where the socket is.
+    let socket = server.folder.path().join("nginx.control");
+    let output = turnpike(&["reload", "--socket", socket.to_str().unwrap()]);
+    assert!(!output.status.success());
+    let shown = stderr(&output);
+    assert!(
+        shown.starts_with("turnpike: unknown directive \"nonsense\" in "),
+        "{shown}"
+    );
+    server
+        .folder
+        .write("nginx.conf", &configuration("control other;"));
+    let output = turnpike(&["reload", "--socket", socket.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(server.folder.has("other") && !server.folder.has("nginx.control"));
+    let status = ask(&server.folder, &["status"]).unwrap();
+    assert_eq!(
+        (&status["reloads"], &status["reloads_failed"]),
+        (&2.into(), &1.into())
+    );
+    server
+        .folder
+        .write("nginx.conf", &configuration("control off;"));
+    let output = turnpike(&[
+        "reload",
+        "--socket",
+        server.folder.path().join("other").to_str().unwrap(),
+    ]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    wait_for("the socket to go", || !server.folder.has("other"));
+    let error = ask(&server.folder, &["status"]).unwrap_err();
+    assert!(error.contains("has no control socket"), "{error}");
+}
+
+#[test]
+fn the_socket_survives_the_serving_process() {
+    let server = Server::start("");
+    let path = server.folder.path().join("nginx.control");
+    let mut stream = UnixStream::connect(path).unwrap();
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut say = |text: &str| {
+        stream.write_all(text.as_bytes()).unwrap();
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        serde_json::from_str::<Value>(&line).unwrap()
+    };
+    let old = server.serving()[0];
+    assert_eq!(
+        say("{\"id\":\"a\",\"verb\":\"lanes\"}\n")["result"]["lanes"][0]["lane"],
+        0
+    );
+    signal::send(old, SIGKILL).unwrap();
+    wait_for("another serving process", || {
+        !server.serving().contains(&old) && server.serving().len() == 1
+    });
+    let mut answer = Value::Null;
+    for _ in 0..100 {
+        answer = say("{\"id\":\"b\",\"verb\":\"status\"}\n");
+        if answer["result"]["serving"].is_object() {
+            break;
+        }
+    }
+    assert_eq!(answer["id"], "b");
+    assert_eq!(answer["result"]["serving_restarts"], 1, "{answer}");
+    assert_eq!(answer["result"]["serving"]["pid"], server.serving()[0]);
+    assert_eq!(
+        say("{\"verb\":\"dance\"}\n")["error"]["code"],
+        "unknown_verb"
+    );
+    assert_eq!(say("x\n")["error"]["code"], "invalid");
+}
+
+#[test]
+fn gates_and_connections_are_told() {
+    let main = "worker_processes 2;";
+    let server = Server::start(main);
+    let http = "http { server { listen 127.0.0.1:%PORT% reuseport; listen unix:./s.sock; \
+                location / { return 200 x; } } }";
+    let port = turnpike_testkit::ports::reserve().unwrap().to_string();
+    let http = http.replace("%PORT%", &port);
+    let http = http.replace("./", &format!("{}/", server.folder.name()));
+    let text = configuration(main) + &http;
+    server.folder.write("nginx.conf", &text);
+    ask(&server.folder, &["reload"]).unwrap();
+    let gates = ask(&server.folder, &["gates"]).unwrap();
+    let gates = gates["gates"].as_array().unwrap();
+    assert_eq!(gates.len(), 3, "{gates:?}");
+    assert_eq!(
+        (&gates[1]["lane"], &gates[1]["mode"]),
+        (&1.into(), &"reuseport".into())
+    );
+    assert_eq!(
+        (&gates[1]["queued"], &gates[1]["queue_max"]),
+        (&0.into(), &511.into())
+    );
+    assert_eq!(gates[2]["queued"], Value::Null);
+    let client = UnixStream::connect(server.folder.path().join("s.sock")).unwrap();
+    let count = |name: &str| ask(&server.folder, &["connections"]).unwrap()["total"][name].clone();
+    wait_for("the connection", || count("waiting") == 1);
+    assert_eq!(count("active"), 1);
+    drop(client);
+    wait_for("its end", || count("active") == 0);
+}
+
+#[test]
+fn a_named_socket_that_cannot_be_had_is_an_error_and_a_default_one_a_warning() {
+    let folder = Folder::new();
+    folder.write("nginx.conf", &configuration("control missing/socket;"));
+    let output = turnpike(&folder.arguments(&[]));
+    assert_eq!(output.status.code(), Some(1));
+    let shown = stderr(&output);
+    assert!(shown.contains("missing/socket\" failed (2: "), "{shown}");
+    assert!(!folder.has("nginx.pid"));
+    folder.write("nginx.control", "not a socket");
+    folder.write("nginx.conf", &configuration("daemon on;"));
+    let output = turnpike(&folder.arguments(&[]));
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(
+        folder
+            .read("error.log")
+            .contains("there is no control socket")
+    );
+    assert_eq!(folder.read("nginx.control"), "not a socket");
+    assert!(
+        turnpike(&folder.arguments(&["-s", "stop"]))
+            .status
+            .success()
+    );
+    wait_for("its end", || !folder.has("nginx.pid"));
+}
+
+#[test]
+fn a_drain_by_the_socket_ends_the_server() {
+    let mut server = Server::start("worker_shutdown_timeout 7s;");
+    let answer = ask(&server.folder, &["drain"]).unwrap();
+    assert_eq!(answer["worker_shutdown_timeout_ms"], 7000);
+    assert_eq!(server.wait(), Some(0));
+}
