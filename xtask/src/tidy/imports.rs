@@ -14,6 +14,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("crates/wire", &[]),
     ("crates/conf", &[]),
     ("crates/lane", &["crates/wire", "crates/conf"]),
+    ("crates/cache", &["crates/wire", "crates/lane"]),
     (
         "crates/http",
         &["crates/wire", "crates/conf", "crates/lane"],
@@ -30,6 +31,7 @@ const TABLE: &[(&str, &[&str])] = &[
             "crates/lane",
             "crates/http",
             "crates/upstream",
+            "crates/cache",
         ],
     ),
     (

@@ -1,0 +1,179 @@
+//! Cache-Control (RFC 9111 section 5.2, RFC 5861): what a field says, nothing about what follows
+//! from it.
+
+/// What stands for infinitely long: a delta-seconds that does not fit means "a long time" (RFC
+/// 9111 section 1.2.2).
+pub const SECONDS_MAX: u64 = 1 << 31;
+
+/// Directives with an argument that limits them to some fields.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// The directive is not there.
+    #[default]
+    None,
+    /// It is there and concerns these fields (`no-cache="set-cookie"`), lower-case.
+    Fields(Vec<Vec<u8>>),
+    /// It is there and concerns the whole response.
+    Whole,
+}
+
+/// The directives of all Cache-Control fields of a message. Of a directive that stands twice the
+/// first holds (RFC 9111 section 4.2.1); unknown ones are ignored (section 5.2.3).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CacheControl {
+    /// `max-age` in seconds; an unreadable one is 0, which is stale.
+    pub max_age: Option<u64>,
+    /// `s-maxage` in seconds, for shared caches.
+    pub s_maxage: Option<u64>,
+    /// `no-store`.
+    pub no_store: bool,
+    /// `no-cache`, whole or for some fields.
+    pub no_cache: Scope,
+    /// `private`, whole or for some fields.
+    pub private: Scope,
+    /// `public`.
+    pub public: bool,
+    /// `must-revalidate`.
+    pub must_revalidate: bool,
+    /// `proxy-revalidate`.
+    pub proxy_revalidate: bool,
+    /// `must-understand`.
+    pub must_understand: bool,
+    /// `no-transform`.
+    pub no_transform: bool,
+    /// `stale-while-revalidate` in seconds (RFC 5861 section 3).
+    pub stale_while_revalidate: Option<u64>,
+    /// `stale-if-error` in seconds (RFC 5861 section 4).
+    pub stale_if_error: Option<u64>,
+    /// `only-if-cached`, of requests.
+    pub only_if_cached: bool,
+    /// `max-stale`, of requests; `SECONDS_MAX` without an argument.
+    pub max_stale: Option<u64>,
+    /// `min-fresh`, of requests.
+    pub min_fresh: Option<u64>,
+    /// A time among the directives could not be read: nginx then stores nothing.
+    pub malformed: bool,
+}
+
+impl CacheControl {
+    /// Reads all fields of that name in a message.
+    pub fn parse<'a>(values: impl Iterator<Item = &'a [u8]>) -> Self {
+        let mut control = Self::default();
+        for value in values {
+            let mut rest = value;
+            while let Some((name, argument)) = directive(&mut rest) {
+                control.set(&name, argument.as_deref());
+            }
+        }
+        control
+    }
+
+    fn set(&mut self, name: &[u8], argument: Option<&[u8]>) {
+        match name {
+            b"no-store" => self.no_store = true,
+            b"no-cache" => scope(&mut self.no_cache, argument),
+            b"private" => scope(&mut self.private, argument),
+            b"public" => self.public = true,
+            b"must-revalidate" => self.must_revalidate = true,
+            b"proxy-revalidate" => self.proxy_revalidate = true,
+            b"must-understand" => self.must_understand = true,
+            b"no-transform" => self.no_transform = true,
+            b"only-if-cached" => self.only_if_cached = true,
+            b"max-age" => seconds(&mut self.max_age, argument, &mut self.malformed),
+            b"s-maxage" => seconds(&mut self.s_maxage, argument, &mut self.malformed),
+            b"min-fresh" => seconds(&mut self.min_fresh, argument, &mut self.malformed),
+            b"max-stale" if argument.is_none() => {
+                self.max_stale.get_or_insert(SECONDS_MAX);
+            }
+            b"max-stale" => seconds(&mut self.max_stale, argument, &mut self.malformed),
+            b"stale-while-revalidate" => {
+                seconds(
+                    &mut self.stale_while_revalidate,
+                    argument,
+                    &mut self.malformed,
+                );
+            }
+            b"stale-if-error" => {
+                seconds(&mut self.stale_if_error, argument, &mut self.malformed);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Takes the next directive: its name in lower case, its argument without quotes.
+fn directive(rest: &mut &[u8]) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
+    let start = rest.iter().position(|byte| !b" \t,".contains(byte))?;
+    *rest = &rest[start..];
+    let end = rest.iter().position(|byte| b"=, \t".contains(byte));
+    let (name, after) = rest.split_at(end.unwrap_or(rest.len()));
+    let name = name.to_ascii_lowercase();
+    *rest = after.trim_ascii_start();
+    let Some(argument) = rest.strip_prefix(b"=") else {
+        return Some((name, None));
+    };
+    let argument = argument.trim_ascii_start();
+    let (argument, after) = match argument.strip_prefix(b"\"") {
+        Some(quoted) => quoted_string(quoted),
+        None => {
+            let end = argument.iter().position(|byte| *byte == b',');
+            let (token, after) = argument.split_at(end.unwrap_or(argument.len()));
+            (token.trim_ascii_end().to_vec(), after)
+        }
+    };
+    *rest = after;
+    Some((name, Some(argument)))
+}
+
+fn quoted_string(text: &[u8]) -> (Vec<u8>, &[u8]) {
+    let mut value = Vec::new();
+    let mut at = 0;
+    while let Some(&byte) = text.get(at) {
+        at += 1;
+        match byte {
+            b'"' => break,
+            b'\\' => {
+                value.extend(text.get(at));
+                at += 1;
+            }
+            byte => value.push(byte),
+        }
+    }
+    (value, text.get(at..).unwrap_or_default())
+}
+
+fn scope(scope: &mut Scope, argument: Option<&[u8]>) {
+    let Some(list) = argument else {
+        *scope = Scope::Whole;
+        return;
+    };
+    let fields = list.split(|byte| *byte == b',');
+    let fields = fields.map(|name| name.trim_ascii().to_ascii_lowercase());
+    let fields = fields.filter(|name| !name.is_empty());
+    match scope {
+        Scope::Whole => {}
+        Scope::Fields(known) => known.extend(fields),
+        Scope::None => *scope = Scope::Fields(fields.collect()),
+    }
+}
+
+fn seconds(slot: &mut Option<u64>, argument: Option<&[u8]>, malformed: &mut bool) {
+    if slot.is_some() {
+        return;
+    }
+    let read = argument.and_then(delta_seconds);
+    *malformed |= read.is_none();
+    *slot = Some(read.unwrap_or(0));
+}
+
+/// Reads a count of seconds (RFC 9111 section 1.2.2). `None`: it is none.
+pub fn delta_seconds(text: &[u8]) -> Option<u64> {
+    if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let seconds = text.iter().fold(0_u64, |sum, digit| {
+        sum.saturating_mul(10)
+            .saturating_add(u64::from(digit - b'0'))
+    });
+    Some(seconds.min(SECONDS_MAX))
+}

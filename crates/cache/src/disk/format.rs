@@ -1,0 +1,220 @@
+//! The format of a file: what is written where, and how it is judged when it is read.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use crate::disk::Identity;
+use crate::freshness::{Staleness, Timing};
+use crate::head::{Head, put_text, take, take_text};
+use crate::vary::Selection;
+
+/// Bytes before the content.
+pub const HEADER_BYTES: u64 = 128;
+
+/// Begins every file; the digit is the format's version.
+const MAGIC: &[u8; 8] = b"TPCACHE1";
+
+/// Longest description that is read; heads are far smaller.
+const DESCRIPTION_BYTES_MAX: u32 = 4 * 1024 * 1024;
+
+/// Most fields that select a variant, in a file that is read.
+const SELECTING_MAX: u32 = 64;
+
+/// Bytes read at a time while a checksum is computed.
+const PIECE_BYTES: usize = 128 * 1024;
+
+/// What stands behind the content: everything about it.
+pub(crate) struct Description {
+    pub(crate) key: Vec<u8>,
+    pub(crate) host: Vec<u8>,
+    pub(crate) selection: Selection,
+    pub(crate) head: Head,
+    pub(crate) for_head: bool,
+    pub(crate) timing: Timing,
+}
+
+/// Lengths and checksums.
+#[derive(Clone, Copy)]
+pub(crate) struct Sums {
+    pub(crate) body_bytes: u64,
+    pub(crate) body_crc: u32,
+    pub(crate) description_bytes: u32,
+    pub(crate) description_crc: u32,
+}
+
+impl Description {
+    /// The bytes behind the content.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_text(&mut out, &self.key);
+        put_text(&mut out, &self.host);
+        let count = self.selection.iter().count() as u32;
+        out.extend_from_slice(&count.to_le_bytes());
+        for (name, value) in self.selection.iter() {
+            put_text(&mut out, name);
+            out.push(u8::from(value.is_some()));
+            put_text(&mut out, value.unwrap_or_default());
+        }
+        self.head.encode(&mut out);
+        out
+    }
+
+    fn decode(mut input: &[u8], timing: Timing, for_head: bool) -> Option<Self> {
+        let input = &mut input;
+        let key = take_text(input)?.to_vec();
+        let host = take_text(input)?.to_vec();
+        let mut selection = Selection::default();
+        let count = u32::from_le_bytes(take(input)?);
+        if count > SELECTING_MAX {
+            return None;
+        }
+        for _ in 0..count {
+            let name = take_text(input)?;
+            let [is_there] = take(input)?;
+            let value = take_text(input)?;
+            selection.push(name, (is_there == 1).then_some(value));
+        }
+        let head = Head::decode(input)?;
+        input.is_empty().then_some(Self {
+            key,
+            host,
+            selection,
+            head,
+            for_head,
+            timing,
+        })
+    }
+}
+
+/// The bytes before the content.
+pub(crate) fn header(sums: &Sums, timing: &Timing, for_head: bool) -> [u8; HEADER_BYTES as usize] {
+    let mut out = Vec::with_capacity(HEADER_BYTES as usize);
+    out.extend_from_slice(&sums.body_bytes.to_le_bytes());
+    out.extend_from_slice(&sums.body_crc.to_le_bytes());
+    out.extend_from_slice(&sums.description_bytes.to_le_bytes());
+    out.extend_from_slice(&sums.description_crc.to_le_bytes());
+    for time_ms in [
+        timing.received_ms,
+        timing.initial_age_ms,
+        timing.fresh_until_ms,
+        timing.while_revalidating_ms,
+        timing.if_error_ms,
+    ] {
+        out.extend_from_slice(&time_ms.to_le_bytes());
+    }
+    out.push(match timing.staleness {
+        Staleness::Allowed => 0,
+        Staleness::OnlyByOrigin => 1,
+        Staleness::Never => 2,
+    });
+    out.push(u8::from(for_head));
+    let mut whole = [0; HEADER_BYTES as usize];
+    whole[..8].copy_from_slice(MAGIC);
+    whole[12..12 + out.len()].copy_from_slice(&out);
+    let crc = crc32fast::hash(&whole[12..]);
+    whole[8..12].copy_from_slice(&crc.to_le_bytes());
+    whole
+}
+
+fn parse_header(bytes: &[u8; HEADER_BYTES as usize]) -> Option<(Sums, Timing, bool)> {
+    let mut input = &bytes[..];
+    if take::<8>(&mut input)? != *MAGIC {
+        return None;
+    }
+    if u32::from_le_bytes(take(&mut input)?) != crc32fast::hash(input) {
+        return None;
+    }
+    let sums = Sums {
+        body_bytes: u64::from_le_bytes(take(&mut input)?),
+        body_crc: u32::from_le_bytes(take(&mut input)?),
+        description_bytes: u32::from_le_bytes(take(&mut input)?),
+        description_crc: u32::from_le_bytes(take(&mut input)?),
+    };
+    let mut number = || Some(u64::from_le_bytes(take(&mut input)?));
+    let timing = Timing {
+        received_ms: number()?,
+        initial_age_ms: number()?,
+        fresh_until_ms: number()?,
+        while_revalidating_ms: number()?,
+        if_error_ms: number()?,
+        staleness: Staleness::Never,
+    };
+    let [staleness, for_head] = take(&mut input)?;
+    let staleness = match staleness {
+        0 => Staleness::Allowed,
+        1 => Staleness::OnlyByOrigin,
+        2 => Staleness::Never,
+        _ => return None,
+    };
+    Some((
+        sums,
+        Timing {
+            staleness,
+            ..timing
+        },
+        for_head == 1,
+    ))
+}
+
+/// Reads everything but the content, which is only measured. `None`: it is no file of ours, or not
+/// whole.
+pub(crate) fn read(file: &File) -> Option<(Description, Sums)> {
+    let mut bytes = [0; HEADER_BYTES as usize];
+    file.read_exact_at(&mut bytes, 0).ok()?;
+    let (sums, timing, for_head) = parse_header(&bytes)?;
+    let behind = HEADER_BYTES.checked_add(sums.body_bytes)?;
+    let size = behind.checked_add(u64::from(sums.description_bytes))?;
+    if sums.description_bytes > DESCRIPTION_BYTES_MAX || file.metadata().ok()?.len() != size {
+        return None;
+    }
+    let mut description = vec![0; sums.description_bytes as usize];
+    file.read_exact_at(&mut description, behind).ok()?;
+    if crc32fast::hash(&description) != sums.description_crc {
+        return None;
+    }
+    Some((Description::decode(&description, timing, for_head)?, sums))
+}
+
+/// Computes the checksum of content that should have this length and checksum. Gives the file as it
+/// was when that was right.
+pub(crate) fn verify(file: &File, length: u64, crc: u32) -> Option<Identity> {
+    let before = Identity::of_file(file).ok()?;
+    let (_, sums) = read(file)?;
+    if (sums.body_bytes, sums.body_crc) != (length, crc) {
+        return None;
+    }
+    let mut hasher = crc32fast::Hasher::new();
+    let mut piece = vec![0; PIECE_BYTES];
+    let mut done = 0;
+    while done < sums.body_bytes {
+        let count = usize::try_from(sums.body_bytes - done).unwrap_or(usize::MAX);
+        let piece = &mut piece[..count.min(PIECE_BYTES)];
+        file.read_exact_at(piece, HEADER_BYTES + done).ok()?;
+        hasher.update(piece);
+        done += piece.len() as u64;
+    }
+    let after = Identity::of_file(file).ok()?;
+    (hasher.finalize() == crc && before == after).then_some(after)
+}
+
+/// Replaces the times in a file.
+pub(crate) fn rewrite_timing(file: &File, timing: &Timing) -> io::Result<()> {
+    let (description, sums) = read(file).ok_or(io::ErrorKind::InvalidData)?;
+    file.write_all_at(&header(&sums, timing, description.for_head), 0)
+}
+
+/// Replaces what is said of the content, behind it.
+pub(crate) fn rewrite_description(file: &File, new: &Description) -> io::Result<()> {
+    let (_, sums) = read(file).ok_or(io::ErrorKind::InvalidData)?;
+    let description = new.encode();
+    let behind = HEADER_BYTES + sums.body_bytes;
+    file.write_all_at(&description, behind)?;
+    file.set_len(behind + description.len() as u64)?;
+    let sums = Sums {
+        description_bytes: description.len() as u32,
+        description_crc: crc32fast::hash(&description),
+        ..sums
+    };
+    file.write_all_at(&header(&sums, &new.timing, new.for_head), 0)
+}

@@ -1,0 +1,134 @@
+//! Writing a file while its content comes.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::format::{self, Sums};
+use super::{Description, Disk, HEADER_BYTES, Identity};
+
+/// Numbers of temporary files, so that two never have the same name.
+static NUMBERS: AtomicU64 = AtomicU64::new(0);
+
+/// A file in the making; it vanishes with the writer unless it is finished.
+pub struct Writer {
+    file: File,
+    temporary: PathBuf,
+    finished: bool,
+    bytes: u64,
+    hasher: crc32fast::Hasher,
+}
+
+impl Writer {
+    /// Begins a file that will stand at `path`.
+    ///
+    /// # Errors
+    /// The system's: no room, no permission, no folder.
+    pub fn begin(disk: &Disk, path: &Path) -> io::Result<Self> {
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{}.{number:010}.part", std::process::id());
+        let temporary = match &disk.settings.temporary_folder {
+            Some(folder) => folder.join(name),
+            None => {
+                let folder = path.parent().unwrap_or(&disk.settings.folder);
+                fs::create_dir_all(folder)?;
+                folder.join(name)
+            }
+        };
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&temporary)?;
+        let mut writer = Self {
+            file,
+            temporary,
+            finished: false,
+            bytes: 0,
+            hasher: crc32fast::Hasher::new(),
+        };
+        writer.file.write_all(&[0; HEADER_BYTES as usize])?;
+        Ok(writer)
+    }
+
+    /// Appends content.
+    ///
+    /// # Errors
+    /// The system's, no room above all. The writer is of no use then.
+    pub fn write(&mut self, piece: &[u8]) -> io::Result<()> {
+        self.file.write_all(piece)?;
+        self.hasher.update(piece);
+        self.bytes += piece.len() as u64;
+        Ok(())
+    }
+
+    /// Bytes of content so far.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Checksum of the content so far.
+    pub(crate) fn crc(&self) -> u32 {
+        self.hasher.clone().finalize()
+    }
+
+    /// Writes what describes the content. Nothing is at its place yet.
+    pub(crate) fn describe(&mut self, description: &Description) -> io::Result<()> {
+        let bytes = description.encode();
+        self.file.write_all(&bytes)?;
+        let sums = Sums {
+            body_bytes: self.bytes,
+            body_crc: self.crc(),
+            description_bytes: bytes.len() as u32,
+            description_crc: crc32fast::hash(&bytes),
+        };
+        let header = format::header(&sums, &description.timing, description.for_head);
+        self.file.write_all_at(&header, 0)
+    }
+
+    /// Puts the file at its place, where it takes that of an older one.
+    pub(crate) fn place(&mut self, path: &Path) -> io::Result<Identity> {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        match fs::rename(&self.temporary, path) {
+            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => self.copy(path)?,
+            other => other?,
+        }
+        self.finished = true;
+        Identity::of_file(&self.file)
+    }
+
+    /// The temporary folder is on another file system: the file is copied beside its place first,
+    /// so that it still appears there whole.
+    fn copy(&mut self, path: &Path) -> io::Result<()> {
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(format!(".{}.part", NUMBERS.fetch_add(1, Ordering::Relaxed)));
+        let beside = PathBuf::from(beside);
+        let placed = fs::copy(&self.temporary, &beside)
+            .and_then(|_| OpenOptions::new().read(true).write(true).open(&beside))
+            .and_then(|file| fs::rename(&beside, path).map(|()| file));
+        match placed {
+            Ok(file) => {
+                self.file = file;
+                let _ = fs::remove_file(&self.temporary);
+                Ok(())
+            }
+            Err(error) => {
+                let _ = fs::remove_file(&beside);
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if !self.finished {
+            let _ = fs::remove_file(&self.temporary);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! One fetch per key, however many lanes and clients wait for it (`proxy_cache_lock`).
+//!
+//! It knows keys and who is on the way to fetch them, and nothing of what is fetched. Whoever has a
+//! [`Turn`] fetches; the others wait until it is dropped.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::Notify;
+
+/// Tables of fetches under way, each with a lock of its own, so that lanes seldom meet.
+const TABLES: usize = 16;
+
+/// Fetches under way.
+#[derive(Default)]
+pub struct Flights {
+    tables: [Mutex<Table>; TABLES],
+    hasher: RandomState,
+}
+
+type Table = HashMap<Arc<[u8]>, Arc<Flight>>;
+
+/// One fetch.
+#[derive(Default)]
+pub struct Flight {
+    started_ms: AtomicU64,
+    landed: AtomicU8,
+    landing: Notify,
+}
+
+/// How a fetch ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Landing {
+    /// Its response was stored: look again.
+    Stored,
+    /// Its response may not be stored: everybody asks for themselves.
+    NotStored,
+    /// It failed or was given up: somebody else tries.
+    Failed,
+}
+
+/// The right to fetch a key. The others are told when it is dropped.
+pub struct Turn {
+    flights: Arc<Flights>,
+    key: Arc<[u8]>,
+    flight: Arc<Flight>,
+    landing: Landing,
+}
+
+/// What asking for a turn gives.
+pub enum Asked {
+    /// It is ours.
+    Ours(Turn),
+    /// Somebody else has it.
+    Theirs(Arc<Flight>),
+}
+
+impl Flights {
+    /// Asks for the right to fetch `key`. One who has had it for `age_ms` is no longer waited for.
+    /// `now_ms` is any clock that all lanes share.
+    pub fn ask(self: &Arc<Self>, key: &[u8], now_ms: u64, age_ms: u64) -> Asked {
+        let mut table = self
+            .table(key)
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(flight) = table.get(key)
+            && now_ms.saturating_sub(flight.started_ms.load(Ordering::Relaxed)) < age_ms
+        {
+            return Asked::Theirs(flight.clone());
+        }
+        let flight = Arc::new(Flight::default());
+        flight.started_ms.store(now_ms, Ordering::Relaxed);
+        let key: Arc<[u8]> = key.into();
+        table.insert(key.clone(), flight.clone());
+        Asked::Ours(Turn {
+            flights: self.clone(),
+            key,
+            flight,
+            landing: Landing::Failed,
+        })
+    }
+
+    /// Whether somebody is on the way to fetch `key`.
+    pub fn is_under_way(&self, key: &[u8]) -> bool {
+        let table = self
+            .table(key)
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        table.contains_key(key)
+    }
+
+    fn table(&self, key: &[u8]) -> &Mutex<Table> {
+        &self.tables[self.hasher.hash_one(key) as usize % TABLES]
+    }
+}
+
+impl Flight {
+    /// Waits until the fetch has ended.
+    pub async fn landed(&self) -> Landing {
+        loop {
+            let mut notified = std::pin::pin!(self.landing.notified());
+            // Registered before looking, so that no landing falls in between.
+            notified.as_mut().enable();
+            if let Some(landing) = Landing::from(self.landed.load(Ordering::Acquire)) {
+                return landing;
+            }
+            notified.await;
+        }
+    }
+}
+
+impl Landing {
+    const fn number(self) -> u8 {
+        match self {
+            Self::Stored => 1,
+            Self::NotStored => 2,
+            Self::Failed => 3,
+        }
+    }
+
+    const fn from(number: u8) -> Option<Self> {
+        match number {
+            1 => Some(Self::Stored),
+            2 => Some(Self::NotStored),
+            3 => Some(Self::Failed),
+            _ => None,
+        }
+    }
+}
+
+impl Turn {
+    /// Says how it ended, and lets the others go on.
+    pub fn land(mut self, landing: Landing) {
+        self.landing = landing;
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let table = self.flights.table(&self.key);
+        let mut table = table.lock().unwrap_or_else(PoisonError::into_inner);
+        // It may have been overtaken (its age), and the table be another one's.
+        if table
+            .get(&self.key)
+            .is_some_and(|flight| Arc::ptr_eq(flight, &self.flight))
+        {
+            table.remove(&self.key);
+        }
+        drop(table);
+        self.flight
+            .landed
+            .store(self.landing.number(), Ordering::Release);
+        self.flight.landing.notify_waiters();
+    }
+}

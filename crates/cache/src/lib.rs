@@ -1,0 +1,25 @@
+//! The cache: what may be stored and for how long (RFC 9111), where it is kept, who fetches it, and
+//! how it is taken away again.
+//!
+//! ```text
+//!  head ─► freshness::judge ─► Entry ─► Zone (index, memory or files) ─► find ─► Variant
+//!                                         ▲                │
+//!                            flight (one fetch per key)    purge by key, prefix, host, tag
+//! ```
+//!
+//! It knows neither requests nor directives: heads, keys and times come in as plain values.
+
+pub mod control;
+pub mod disk;
+pub mod flight;
+pub mod freshness;
+pub mod head;
+pub mod purge;
+pub mod stored;
+pub mod validation;
+pub mod vary;
+pub mod why;
+pub mod zone;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,6 @@
+//! Tests of the whole crate, by what they judge.
+
+#![allow(clippy::unwrap_used)]
+
+mod rfc9111;
+mod zones;

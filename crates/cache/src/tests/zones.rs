@@ -1,0 +1,409 @@
+//! Zones: what is found again, what is evicted, purged, loaded, and what of a broken file.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use crate::disk::{self, DiskSettings, Pace};
+use crate::flight::{Asked, Landing};
+use crate::freshness::{Staleness, Timing};
+use crate::head::Head;
+use crate::purge::{Manner, Target};
+use crate::stored::{StoredBody, Variant};
+use crate::vary::Selection;
+use crate::why::WhyNotStored;
+use crate::zone::{Entry, Zone};
+
+const NOW_MS: u64 = 1_800_000_000_000;
+const MEGABYTE: u64 = 1024 * 1024;
+
+fn no_fields(_: &[u8], _: &mut Vec<u8>) -> bool {
+    false
+}
+
+fn timing() -> Timing {
+    Timing {
+        received_ms: NOW_MS,
+        initial_age_ms: 0,
+        fresh_until_ms: NOW_MS + 60_000,
+        while_revalidating_ms: 0,
+        if_error_ms: 0,
+        staleness: Staleness::Allowed,
+    }
+}
+
+fn entry(zone: &Zone, key: &str, fields: &[(&str, &str)]) -> Entry {
+    Entry {
+        key: key.as_bytes().into(),
+        host: b"example.com"[..].into(),
+        head: Head::of(200, fields),
+        selection: Selection::default(),
+        for_head: false,
+        timing: timing(),
+        began: zone.began(),
+    }
+}
+
+fn find(zone: &Zone, key: &str) -> Option<Arc<Variant>> {
+    zone.find(key.as_bytes(), false, &no_fields, NOW_MS)
+}
+
+fn store(zone: &Zone, key: &str, fields: &[(&str, &str)], body: &[u8]) {
+    let entry = entry(zone, key, fields);
+    if zone.folder().is_some() {
+        let mut writer = zone.writer(&entry).unwrap();
+        writer.write(body).unwrap();
+        zone.store_file(entry, writer).unwrap();
+    } else {
+        zone.store_memory(entry, body.into()).unwrap();
+    }
+}
+
+/// A folder that vanishes with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Folder {
+        static NUMBERS: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        let name = format!("turnpike-cache-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn disk_zone(folder: &Folder) -> Arc<Zone> {
+    let pace = Pace {
+        files: 100,
+        threshold_ms: 200,
+        sleep_ms: 0,
+    };
+    let settings = DiskSettings {
+        folder: folder.0.clone(),
+        levels: vec![1, 2],
+        temporary_folder: None,
+        bytes_max: u64::MAX,
+        free_bytes_min: 0,
+        inactive_s: 600,
+        manager: pace,
+        loader: pace,
+    };
+    Arc::new(Zone::disk("z", MEGABYTE, settings))
+}
+
+fn wait_for(what: &str, condition: impl Fn() -> bool) {
+    for _ in 0..6000 {
+        if condition() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    panic!("waited in vain for {what}");
+}
+
+#[test]
+fn variants_of_a_key_are_told_apart_and_purged_together() {
+    let zone = Zone::memory("z", MEGABYTE);
+    for language in ["de", "en"] {
+        let field = |_: &[u8], out: &mut Vec<u8>| {
+            out.extend_from_slice(language.as_bytes());
+            true
+        };
+        let mut entry = entry(&zone, "/a", &[("Vary", "Accept-Language")]);
+        entry.selection = Selection::of(&entry.head, &field).unwrap();
+        zone.store_memory(entry, language.as_bytes().into())
+            .unwrap();
+        let found = zone.find(b"/a", false, &field, NOW_MS).unwrap();
+        assert!(matches!(&found.body, StoredBody::Memory(body) if **body == *language.as_bytes()));
+    }
+    assert!(find(&zone, "/a").is_none());
+    let purged = zone.purge(&Target::Key(b"/a".to_vec()), Manner::Hard, NOW_MS);
+    assert_eq!((purged.keys, purged.responses), (1, 2));
+    assert_eq!(zone.contents().keys, 0);
+}
+
+#[test]
+fn purges_reach_what_they_mean_and_no_more() {
+    let cases: &[(Target, &[&str])] = &[
+        (Target::Key(b"/a/1".to_vec()), &["/a/1"]),
+        (Target::Prefix(b"/a/".to_vec()), &["/a/1", "/a/2"]),
+        (Target::Tag(b"red".to_vec()), &["/a/1", "/b/1"]),
+        (Target::Tag(b"blue".to_vec()), &["/a/2"]),
+        (Target::Tag(b"re".to_vec()), &[]),
+        (
+            Target::Host(b"EXAMPLE.com".to_vec()),
+            &["/a/1", "/a/2", "/b/1"],
+        ),
+        (Target::Host(b"other".to_vec()), &[]),
+        (Target::All, &["/a/1", "/a/2", "/b/1"]),
+    ];
+    for manner in [Manner::Hard, Manner::Soft] {
+        for (target, gone) in cases {
+            let zone = Zone::memory("z", MEGABYTE);
+            store(&zone, "/a/1", &[("Surrogate-Key", "red green")], b"1");
+            store(&zone, "/a/2", &[("Cache-Tag", "blue, green")], b"2");
+            store(&zone, "/b/1", &[("Surrogate-Key", "red")], b"3");
+            let purged = zone.purge(target, manner, NOW_MS);
+            assert_eq!(purged.keys, gone.len() as u64, "{target:?}");
+            for key in ["/a/1", "/a/2", "/b/1"] {
+                let found = find(&zone, key);
+                let fresh = found
+                    .as_ref()
+                    .is_some_and(|found| found.timing().is_fresh(NOW_MS));
+                assert_eq!(fresh, !gone.contains(&key), "{target:?} {key}");
+                assert!(found.is_some() || manner == Manner::Hard, "soft ones stay");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_asked_for_before_a_purge_is_not_stored_after_it() {
+    let zone = Zone::memory("z", MEGABYTE);
+    let before = entry(&zone, "/a", &[]);
+    let other = entry(&zone, "/b", &[]);
+    zone.purge(&Target::Key(b"/a".to_vec()), Manner::Soft, NOW_MS);
+    let refused = zone.store_memory(before, b"old"[..].into()).err();
+    assert_eq!(refused, Some(WhyNotStored::Purged));
+    assert!(zone.store_memory(other, b"b"[..].into()).is_ok());
+    store(&zone, "/a", &[], b"new");
+    assert!(find(&zone, "/a").is_some());
+}
+
+#[test]
+fn ten_thousand_keys_go_by_one_tag_while_they_are_stored_anew() {
+    const KEYS: u32 = 10_000;
+    let zone = Arc::new(Zone::memory("z", 256 * MEGABYTE));
+    for number in 0..KEYS {
+        store(
+            &zone,
+            &format!("/{number}"),
+            &[("Cache-Tag", "all")],
+            b"old",
+        );
+    }
+    let stop = Arc::new(AtomicU32::new(0));
+    let writers: Vec<_> = (0..4)
+        .map(|thread| {
+            let (zone, stop) = (zone.clone(), stop.clone());
+            thread::spawn(move || {
+                // Fetches that began before the purge and end at any time around it.
+                let mut number = thread;
+                let mut begun = Vec::new();
+                while stop.load(Ordering::Relaxed) == 0 {
+                    let key = format!("/{}", number % KEYS);
+                    begun.push(entry(&zone, &key, &[("Cache-Tag", "all")]));
+                    if begun.len() > 50 {
+                        let entry = begun.remove(0);
+                        let _ = zone.store_memory(entry, b"old"[..].into());
+                    }
+                    number += 4;
+                }
+                begun
+            })
+        })
+        .collect();
+    thread::sleep(Duration::from_millis(20));
+    stop.store(1, Ordering::Relaxed);
+    let begun: Vec<Entry> = writers
+        .into_iter()
+        .flat_map(|one| one.join().unwrap())
+        .collect();
+    let purged = zone.purge(&Target::Tag(b"all".to_vec()), Manner::Hard, NOW_MS);
+    assert_eq!(purged.keys, u64::from(KEYS));
+    for entry in begun {
+        let refused = zone.store_memory(entry, b"old"[..].into()).err();
+        assert_eq!(refused, Some(WhyNotStored::Purged));
+    }
+    assert_eq!(zone.contents().keys, 0);
+}
+
+#[test]
+fn a_full_zone_evicts_and_a_scan_does_not_push_out_what_is_asked_for() {
+    let zone = Zone::memory("z", MEGABYTE);
+    let body = [b'x'; 1000];
+    for number in 0..100 {
+        store(&zone, &format!("/hot/{number}"), &[], &body);
+    }
+    for round in 0..50 {
+        for number in 0..100 {
+            find(&zone, &format!("/hot/{number}"));
+        }
+        for number in 0..100 {
+            store(&zone, &format!("/scan/{round}/{number}"), &[], &body);
+        }
+    }
+    let kept = (0..100).filter(|number| find(&zone, &format!("/hot/{number}")).is_some());
+    assert!(kept.count() >= 95, "a scan has pushed hot keys out");
+    let contents = zone.contents();
+    assert!(contents.evicted > 0 && contents.filled_ppm <= 1_000_000);
+    let refused = zone
+        .store_memory(entry(&zone, "/big", &[]), vec![0; 2 << 20].into())
+        .err();
+    assert_eq!(refused, Some(WhyNotStored::TooLarge));
+}
+
+#[test]
+fn a_key_is_fetched_once_at_a_time() {
+    let zone = Zone::memory("z", MEGABYTE);
+    let flights = zone.flights();
+    let Asked::Ours(turn) = flights.ask(b"/a", 0, 5000) else {
+        panic!("nobody else has asked");
+    };
+    let Asked::Theirs(flight) = flights.ask(b"/a", 4999, 5000) else {
+        panic!("somebody has asked");
+    };
+    assert!(matches!(flights.ask(b"/b", 0, 5000), Asked::Ours(_)));
+    turn.land(Landing::Stored);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    assert_eq!(runtime.block_on(flight.landed()), Landing::Stored);
+    let Asked::Ours(first) = flights.ask(b"/a", 0, 5000) else {
+        panic!("it has landed");
+    };
+    let Asked::Ours(second) = flights.ask(b"/a", 5000, 5000) else {
+        panic!("it is too old");
+    };
+    drop(first);
+    assert!(flights.is_under_way(b"/a"), "the second is still under way");
+    drop(second);
+    assert!(!flights.is_under_way(b"/a"));
+}
+
+/// Opens a stored file and checks it, as one who serves it does.
+fn is_sound(variant: &Variant) -> bool {
+    let StoredBody::File(file) = &variant.body else {
+        panic!("it is in memory");
+    };
+    fs::File::open(file.path()).is_ok_and(|opened| file.check(&opened))
+}
+
+#[test]
+fn files_are_found_again_after_a_restart_with_their_times() {
+    let folder = Folder::new();
+    let zone = disk_zone(&folder);
+    store(
+        &zone,
+        "/a",
+        &[("X-A", "1"), ("Cache-Tag", "t")],
+        b"content of a",
+    );
+    store(&zone, "/b", &[], b"");
+    store(&zone, "/soft", &[], b"s");
+    zone.purge(&Target::Key(b"/soft".to_vec()), Manner::Soft, NOW_MS - 1);
+    drop(zone);
+    let zone = disk_zone(&folder);
+    assert!(find(&zone, "/a").is_none(), "nothing is known yet");
+    zone.purge(&Target::Key(b"/b".to_vec()), Manner::Hard, NOW_MS);
+    disk::start(&zone).unwrap();
+    wait_for("the loader", || zone.contents().keys == 2);
+    let found = find(&zone, "/a").unwrap();
+    assert_eq!(found.head.value(b"x-a"), Some(&b"1"[..]));
+    assert_eq!((found.length(), found.timing()), (12, timing()));
+    assert!(is_sound(&found));
+    let soft = find(&zone, "/soft").unwrap();
+    assert!(
+        !soft.timing().is_fresh(NOW_MS),
+        "a soft purge outlives a restart"
+    );
+    assert!(find(&zone, "/b").is_none(), "purged before it was loaded");
+    assert_eq!(
+        zone.purge(&Target::Tag(b"t".to_vec()), Manner::Hard, NOW_MS)
+            .keys,
+        1
+    );
+}
+
+#[test]
+fn files_that_were_cut_or_altered_are_not_sound() {
+    type Damage = fn(&fs::File);
+    let damages: &[(&str, Damage)] = &[
+        ("cut", |file| file.set_len(130).unwrap()),
+        ("emptied", |file| file.set_len(0).unwrap()),
+        ("grown", |file| file.set_len(4096).unwrap()),
+        ("header", |file| write_at(file, 20)),
+        ("times", |file| write_at(file, 60)),
+        ("content", |file| write_at(file, disk::HEADER_BYTES + 3)),
+        ("description", |file| {
+            write_at(file, disk::HEADER_BYTES + 25)
+        }),
+    ];
+    for (name, damage) in damages {
+        let folder = Folder::new();
+        let zone = disk_zone(&folder);
+        store(&zone, "/a", &[("X-A", "1")], b"content of a");
+        let found = find(&zone, "/a").unwrap();
+        assert!(is_sound(&found));
+        let StoredBody::File(file) = &found.body else {
+            panic!("it is in memory");
+        };
+        let opened = fs::OpenOptions::new()
+            .write(true)
+            .open(file.path())
+            .unwrap();
+        damage(&opened);
+        let identity = disk::Identity::of_path(file.path()).unwrap();
+        assert!(!file.is_sound(identity), "{name}: seen without reading");
+        assert!(!is_sound(&found), "{name}");
+        zone.discard(b"/a", &found);
+        assert!(
+            find(&zone, "/a").is_none() && !file.path().exists(),
+            "{name}"
+        );
+    }
+}
+
+fn write_at(file: &fs::File, offset: u64) {
+    std::os::unix::fs::FileExt::write_all_at(file, b"\xff\xfe", offset).unwrap();
+}
+
+#[test]
+fn a_304_replaces_the_head_in_the_file() {
+    let folder = Folder::new();
+    let zone = disk_zone(&folder);
+    store(&zone, "/a", &[("X-A", "1")], b"content of a");
+    let old = find(&zone, "/a").unwrap();
+    let mut fresh = entry(&zone, "/a", &[("X-A", "a much longer value than it was")]);
+    fresh.timing.fresh_until_ms += 1000;
+    zone.freshen(&old, fresh).unwrap();
+    assert!(is_sound(&find(&zone, "/a").unwrap()));
+    drop(zone);
+    let zone = disk_zone(&folder);
+    disk::start(&zone).unwrap();
+    wait_for("the loader", || zone.contents().keys == 1);
+    let found = find(&zone, "/a").unwrap();
+    assert_eq!(found.timing().fresh_until_ms, NOW_MS + 61_000);
+    assert_eq!(
+        found.head.value(b"x-a"),
+        Some(&b"a much longer value than it was"[..])
+    );
+    assert!(is_sound(&found));
+}
+
+#[test]
+fn files_have_the_names_and_folders_that_nginx_gives_them() {
+    let folder = Folder::new();
+    let zone = disk_zone(&folder);
+    store(&zone, "http://127.0.0.1:8081/t.html", &[], b"x");
+    let name = "f3f218007977e125dbf91caf14778c5d";
+    let found = find(&zone, "http://127.0.0.1:8081/t.html").unwrap();
+    let StoredBody::File(file) = &found.body else {
+        panic!("it is in memory");
+    };
+    let path = format!("{}/{}/{name}", &name[31..], &name[29..31]);
+    assert_eq!(
+        file.path().strip_prefix(&folder.0).unwrap().to_str(),
+        Some(path.as_str())
+    );
+}

@@ -1,0 +1,124 @@
+//! Validation (RFC 9111 section 4.3): what is asked with, what a 304 changes, which requests make
+//! stored responses invalid.
+
+use turnpike_wire::date;
+
+use crate::control::CacheControl;
+use crate::freshness::Timing;
+use crate::head::Head;
+
+/// Fields of a 304 that do not replace stored ones: they describe the stored bytes (section 3.2).
+const KEPT_FIELDS: &[&[u8]] = &[
+    b"content-length",
+    b"content-encoding",
+    b"content-type",
+    b"content-range",
+];
+
+/// A stored head after a 304: its fields replaced by those of the same name (section 3.2).
+pub fn freshened(stored: &Head, update: &Head) -> Head {
+    let mut update = update.clone();
+    update.remove_unstorable();
+    let replaces = |name: &[u8]| {
+        !KEPT_FIELDS
+            .iter()
+            .any(|kept| name.eq_ignore_ascii_case(kept))
+    };
+    update.retain(|name, _| replaces(name));
+    let mut head = stored.clone();
+    head.retain(|name, _| update.value(name).is_none());
+    for (name, value) in update.iter() {
+        head.add(name, value);
+    }
+    head
+}
+
+/// Whether a 304 (or the response to HEAD) is about a stored response (section 4.3.4): a strong
+/// validator in it must be the stored one's; a weak one likewise; without any it is about the one
+/// that was asked with.
+pub fn is_about(stored: &Head, update: &Head) -> bool {
+    if let Some(tag) = update.value(b"etag") {
+        return stored
+            .value(b"etag")
+            .is_some_and(|own| weak(own) == weak(tag));
+    }
+    match (
+        update.value(b"last-modified"),
+        stored.value(b"last-modified"),
+    ) {
+        (Some(modified), Some(own)) => date::parse(modified) == date::parse(own),
+        (Some(_), None) => false,
+        (None, _) => true,
+    }
+}
+
+fn weak(tag: &[u8]) -> &[u8] {
+    tag.strip_prefix(b"W/").unwrap_or(tag)
+}
+
+/// What the response to a HEAD request makes of a stored response to GET (section 4.3.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadVerdict {
+    /// It is the same one still: its fields are brought up to date.
+    Update,
+    /// It is another one: the stored one is no longer used without asking.
+    Invalidate,
+}
+
+/// Compares validators and length of a HEAD response with a stored response's (section 4.3.5).
+pub fn judge_head(stored: &Head, head: &Head) -> HeadVerdict {
+    let same = |name: &[u8]| match head.value(name) {
+        None => true,
+        Some(value) => stored.value(name).is_some_and(|own| own == value),
+    };
+    let is_same = [&b"etag"[..], b"last-modified", b"content-length"]
+        .iter()
+        .all(|name| same(name));
+    match is_same {
+        true => HeadVerdict::Update,
+        false => HeadVerdict::Invalidate,
+    }
+}
+
+/// Whether a method may change what is stored (RFC 9110 section 9.2.1: all that is not safe).
+pub fn is_unsafe(method: &[u8]) -> bool {
+    !matches!(
+        method,
+        b"GET" | b"HEAD" | b"OPTIONS" | b"TRACE" | b"QUERY" | b"PROPFIND" | b"SEARCH"
+    )
+}
+
+/// Whether the response to an unsafe request makes what is stored invalid (section 4.4): it is no
+/// error.
+pub fn invalidates(method: &[u8], status: u16) -> bool {
+    is_unsafe(method) && matches!(status, 200..400)
+}
+
+/// Whether a request that listens to its own Cache-Control may be answered with a stored response
+/// (section 5.2.1).
+pub fn request_allows(control: &CacheControl, timing: &Timing, now_ms: u64) -> bool {
+    if control.no_cache != crate::control::Scope::None || control.no_store {
+        return false;
+    }
+    if control
+        .max_age
+        .is_some_and(|age_s| timing.age_s(now_ms) > age_s)
+    {
+        return false;
+    }
+    let fresh_for_ms = timing.fresh_until_ms.saturating_sub(now_ms);
+    if control
+        .min_fresh
+        .is_some_and(|seconds| fresh_for_ms < seconds * 1000)
+    {
+        return false;
+    }
+    if timing.is_fresh(now_ms) {
+        return true;
+    }
+    let stale_ms = now_ms - timing.fresh_until_ms;
+    timing.configuration_may_serve_stale()
+        && control
+            .max_stale
+            .is_some_and(|seconds| stale_ms <= seconds.saturating_mul(1000))
+}

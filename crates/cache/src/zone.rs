@@ -1,0 +1,703 @@
+//! A zone: what is stored, in memory or in files, under one index that all lanes share.
+//!
+//! Which resources stay is decided by quick_cache (S3-FIFO with a clock): what was asked for once
+//! only, as by a crawler, does not push out what is asked for again and again.
+//!
+//! Locks: `commits` is taken first, then `purges`, then the index's own. No lock is held while a
+//! file is written; files are removed after the index has let go of them.
+
+use std::collections::hash_map::RandomState;
+use std::fs::{self, File, OpenOptions};
+use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use quick_cache::sync::Cache;
+use quick_cache::{Lifecycle, OptionsBuilder, Weighter};
+
+use crate::disk::{self, Description, Disk, DiskSettings, Identity, Writer};
+use crate::flight::Flights;
+use crate::freshness::Timing;
+use crate::head::Head;
+use crate::purge::{Manner, Purges, Target};
+use crate::stored::{Resource, StoredBody, StoredFile, Variant};
+use crate::validation::{self, HeadVerdict};
+use crate::vary::{RequestField, Selection};
+use crate::why::WhyNotStored;
+
+/// A full zone weighs so much, whatever it is full of: bytes or keys.
+const FULL: u64 = 1 << 40;
+
+/// Keys that a megabyte of `keys_zone` stands for; nginx's number.
+const KEY_BYTES: u64 = 128;
+
+/// Bytes of a memory zone from which on it is worth another part with a lock of its own.
+const PART_BYTES: u64 = 32 * 1024 * 1024;
+
+/// Bytes of a disk zone for that, and keys.
+const DISK_PART_BYTES: u64 = 1024 * 1024 * 1024;
+const DISK_PART_KEYS: u64 = 16 * 1024;
+
+/// Parts at most.
+const PARTS_MAX: u64 = 64;
+
+/// What the index first makes room for; it grows.
+const EXPECTED_MAX: u64 = 64 * 1024;
+
+/// Locks of commits: two keys that share one wait for each other, no more.
+const COMMIT_LOCKS: usize = 64;
+
+/// What a stored response is first taken to need, to make room in the index.
+const EXPECTED_BYTES: u64 = 4096;
+
+/// Keys whose uses are counted before they are stored (`proxy_cache_min_uses`).
+const COUNTED_MAX: usize = 64 * 1024;
+
+/// Where the content of a zone is.
+pub enum Place {
+    /// In memory, this many bytes with all that belongs to it.
+    Memory(u64),
+    /// In files.
+    Disk(Disk),
+}
+
+/// A cache zone.
+pub struct Zone {
+    name: String,
+    place: Place,
+    keys_max: u64,
+    index: Index,
+    commits: [Mutex<()>; COMMIT_LOCKS],
+    hasher: RandomState,
+    purges: RwLock<Purges>,
+    flights: Arc<Flights>,
+    uses: Cache<u64, Arc<AtomicU32>>,
+    evicted: Arc<AtomicU64>,
+}
+
+type Index = Cache<Arc<[u8]>, Arc<Resource>, Weigh, quick_cache::DefaultHashBuilder, Evict>;
+
+/// A response to be stored.
+pub struct Entry {
+    /// The key.
+    pub key: Arc<[u8]>,
+    /// The host that it is for.
+    pub host: Box<[u8]>,
+    /// Its head.
+    pub head: Head,
+    /// What selects it.
+    pub selection: Selection,
+    /// Whether it answers HEAD only.
+    pub for_head: bool,
+    /// Its times.
+    pub timing: Timing,
+    /// What [`Zone::began`] gave before it was asked for.
+    pub began: u64,
+}
+
+/// What a purge found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Purged {
+    /// Keys.
+    pub keys: u64,
+    /// Responses, all variants counted.
+    pub responses: u64,
+}
+
+/// What is in a zone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Contents {
+    /// Keys.
+    pub keys: u64,
+    /// Share of the zone that is taken, in millionths.
+    pub filled_ppm: u64,
+    /// Keys that were evicted for others.
+    pub evicted: u64,
+}
+
+impl Zone {
+    /// A zone in memory: `bytes_max` for all that is stored.
+    pub fn memory(name: &str, bytes_max: u64) -> Self {
+        let parts = bytes_max / PART_BYTES;
+        let expected = bytes_max / EXPECTED_BYTES;
+        Self::new(name, Place::Memory(bytes_max), u64::MAX, parts, expected)
+    }
+
+    /// A zone in files, with `keys_bytes` of `keys_zone`. Nothing is read or written before
+    /// [`crate::disk::start`].
+    pub fn disk(name: &str, keys_bytes: u64, settings: DiskSettings) -> Self {
+        let keys_max = (keys_bytes / KEY_BYTES).max(1);
+        let parts = (settings.bytes_max / DISK_PART_BYTES).min(keys_max / DISK_PART_KEYS);
+        let place = Place::Disk(Disk::new(settings));
+        Self::new(name, place, keys_max, parts, keys_max)
+    }
+
+    fn new(name: &str, place: Place, keys_max: u64, parts: u64, expected: u64) -> Self {
+        let evicted = Arc::new(AtomicU64::new(0));
+        let options = OptionsBuilder::new()
+            .shards(parts.clamp(1, PARTS_MAX) as usize)
+            .estimated_items_capacity(expected.clamp(64, EXPECTED_MAX) as usize)
+            .weight_capacity(FULL)
+            .build();
+        let evict = Evict {
+            evicted: evicted.clone(),
+        };
+        let hasher = quick_cache::DefaultHashBuilder::default();
+        let index = match options {
+            Ok(options) => Index::with_options(options, Weigh, hasher, evict),
+            Err(_) => unreachable!("every option was set"),
+        };
+        Self {
+            name: name.to_owned(),
+            place,
+            keys_max,
+            index,
+            commits: [const { Mutex::new(()) }; COMMIT_LOCKS],
+            hasher: RandomState::new(),
+            purges: RwLock::default(),
+            flights: Arc::default(),
+            uses: Cache::new(COUNTED_MAX),
+            evicted,
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where its content is.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Its folder, if it has one.
+    pub fn folder(&self) -> Option<&Disk> {
+        match &self.place {
+            Place::Memory(_) => None,
+            Place::Disk(disk) => Some(disk),
+        }
+    }
+
+    /// Fetches under way.
+    pub fn flights(&self) -> &Arc<Flights> {
+        &self.flights
+    }
+
+    /// The stored response that a request selects, fresh or not.
+    pub fn find(
+        &self,
+        key: &[u8],
+        head_request: bool,
+        field: RequestField<'_>,
+        now_ms: u64,
+    ) -> Option<Arc<Variant>> {
+        let resource = match self.index.get(key) {
+            Some(resource) => resource,
+            None => self.find_unloaded(key)?,
+        };
+        resource.touch(now_ms / 1000);
+        resource.select(head_request, field).cloned()
+    }
+
+    /// While the folder is not yet known whole, a file may be there that the index does not have.
+    fn find_unloaded(&self, key: &[u8]) -> Option<Arc<Resource>> {
+        let disk = self.folder()?;
+        if disk.loaded.load(Ordering::Acquire) || !disk.started.load(Ordering::Acquire) {
+            return None;
+        }
+        self.adopt(&disk.path(key, &Selection::default(), false));
+        self.index.get(key)
+    }
+
+    /// Counts a use of a key that is not stored, and says how many there were.
+    pub fn count_use(&self, key: &[u8]) -> u32 {
+        let hash = self.hasher.hash_one(key);
+        let count = self
+            .uses
+            .get_or_insert_with(&hash, || Ok::<_, ()>(Arc::default()));
+        match count {
+            Ok(count) => count.fetch_add(1, Ordering::Relaxed).saturating_add(1),
+            Err(()) => 1,
+        }
+    }
+
+    /// To be called before a response is asked for, and given with it: a purge in between keeps it
+    /// from being stored.
+    pub fn began(&self) -> u64 {
+        self.purges
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .next()
+    }
+
+    /// Whether content of this length can be stored at all.
+    pub fn holds(&self, bytes: u64) -> bool {
+        let most = match &self.place {
+            Place::Memory(most) => *most,
+            Place::Disk(disk) => disk.settings.bytes_max,
+        };
+        bytes < most / self.index.num_shards() as u64
+    }
+
+    /// Begins the file of a response.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn writer(&self, entry: &Entry) -> std::io::Result<Writer> {
+        let disk = self.folder().ok_or(std::io::ErrorKind::Unsupported)?;
+        let path = disk.path(&entry.key, &entry.selection, entry.for_head);
+        Writer::begin(disk, &path)
+    }
+
+    /// Stores a response with its content in memory.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn store_memory(
+        &self,
+        entry: Entry,
+        body: Arc<[u8]>,
+    ) -> Result<Arc<Variant>, WhyNotStored> {
+        let _commit = self.commit(&entry.key);
+        self.put(entry, StoredBody::Memory(body))
+    }
+
+    /// Stores a response whose content was written to a file. Waits for the disk.
+    ///
+    /// # Errors
+    /// Why not; the file is gone then.
+    pub fn store_file(
+        &self,
+        entry: Entry,
+        mut writer: Writer,
+    ) -> Result<Arc<Variant>, WhyNotStored> {
+        let Some(disk) = self.folder() else {
+            return Err(WhyNotStored::WriteFailed);
+        };
+        let path = disk.path(&entry.key, &entry.selection, entry.for_head);
+        if writer.describe(&describe(&entry)).is_err() {
+            return Err(WhyNotStored::WriteFailed);
+        }
+        let _commit = self.commit(&entry.key);
+        let identity = match writer.place(&path) {
+            Ok(identity) => identity,
+            Err(_) => return Err(WhyNotStored::WriteFailed),
+        };
+        let file = Arc::new(StoredFile {
+            path: path.clone(),
+            length: writer.bytes(),
+            crc: writer.crc(),
+            sound: Mutex::new(Some(identity)),
+        });
+        let stored = self.put(entry, StoredBody::File(file));
+        if stored.is_err() {
+            let _ = fs::remove_file(path);
+        }
+        stored
+    }
+
+    /// Brings a stored response up to date (after a 304): other head, other times, same content.
+    /// Waits for the disk where it is in a file.
+    ///
+    /// # Errors
+    /// Why not; the old one stays as it was.
+    pub fn freshen(&self, old: &Variant, entry: Entry) -> Result<Arc<Variant>, WhyNotStored> {
+        let _commit = self.commit(&entry.key);
+        let StoredBody::File(file) = &old.body else {
+            return self.put(entry, old.body.clone());
+        };
+        let changed = OpenOptions::new().read(true).write(true).open(&file.path);
+        let changed = changed.and_then(|opened| {
+            let was_sound = file.is_sound(Identity::of_file(&opened)?);
+            disk::rewrite_description(&opened, &describe(&entry))?;
+            let identity = Identity::of_file(&opened)?;
+            Ok(was_sound.then_some(identity))
+        });
+        let Ok(identity) = changed else {
+            return Err(WhyNotStored::WriteFailed);
+        };
+        let file = Arc::new(StoredFile {
+            path: file.path.clone(),
+            length: file.length,
+            crc: file.crc,
+            sound: Mutex::new(identity),
+        });
+        self.put(entry, StoredBody::File(file))
+    }
+
+    /// What the response to a HEAD request says of a stored response to GET (RFC 9111 section
+    /// 4.3.5): where it is another one by now, that one is stale.
+    pub fn note_head(&self, key: &[u8], head: &Head, field: RequestField<'_>, now_ms: u64) {
+        let Some(resource) = self.index.peek(key) else {
+            return;
+        };
+        let stored = resource.select(false, field);
+        if let Some(variant) = stored
+            && validation::judge_head(&variant.head, head) == HeadVerdict::Invalidate
+        {
+            variant.make_stale(now_ms);
+        }
+    }
+
+    /// Takes a stored response away whose file turned out to be missing or broken.
+    pub fn discard(&self, key: &[u8], broken: &Arc<Variant>) {
+        let _commit = self.commit(key);
+        let Some(resource) = self.index.peek(key) else {
+            return;
+        };
+        let is_other = |variant: &&Arc<Variant>| !Arc::ptr_eq(variant, broken);
+        let left: Vec<_> = resource.variants.iter().filter(is_other).cloned().collect();
+        if left.len() == resource.variants.len() {
+            return;
+        }
+        if left.is_empty() {
+            self.index.remove(key);
+        } else {
+            let (key, host) = (resource.key.clone(), resource.host.clone());
+            self.insert(key, host, left, resource.began);
+        }
+        remove_file(broken);
+    }
+
+    /// Takes away what is meant, or makes it stale. When this returns, nothing that was asked for
+    /// before it was called will be answered as fresh. Waits for the disk.
+    pub fn purge(&self, target: &Target, manner: Manner, now_ms: u64) -> Purged {
+        self.purges
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(target.clone());
+        let mut purged = Purged::default();
+        if let Target::Key(key) = target {
+            self.purge_key(key, target, manner, now_ms, &mut purged);
+            return purged;
+        }
+        let concerned = |resource: &Arc<Resource>| target.concerns(&**resource);
+        let keys: Vec<Arc<[u8]>> = self
+            .index
+            .iter()
+            .filter(|(_, resource)| concerned(resource))
+            .map(|(key, _)| key)
+            .collect();
+        for key in keys {
+            self.purge_key(&key, target, manner, now_ms, &mut purged);
+        }
+        purged
+    }
+
+    fn purge_key(
+        &self,
+        key: &[u8],
+        target: &Target,
+        manner: Manner,
+        now_ms: u64,
+        purged: &mut Purged,
+    ) {
+        if !self.index.contains_key(key) {
+            self.find_unloaded(key);
+        }
+        let _commit = self.commit(key);
+        let Some(resource) = self.index.peek(key) else {
+            return;
+        };
+        if !target.concerns(&*resource) {
+            return;
+        }
+        purged.keys += 1;
+        purged.responses += resource.variants.len() as u64;
+        match manner {
+            Manner::Hard => {
+                self.index.remove(key);
+                resource
+                    .variants
+                    .iter()
+                    .for_each(|variant| remove_file(variant));
+            }
+            Manner::Soft => {
+                for variant in &resource.variants {
+                    make_stale(variant, now_ms);
+                }
+            }
+        }
+    }
+
+    /// Takes up a file that was found in the folder. Whatever is wrong with it, it is removed.
+    pub(crate) fn adopt(&self, path: &std::path::Path) {
+        let Some(disk) = self.folder() else {
+            return;
+        };
+        let Ok(file) = File::open(path) else {
+            return;
+        };
+        let found = disk::read(&file);
+        let found = found
+            .filter(|(found, _)| disk.path(&found.key, &found.selection, found.for_head) == path);
+        let Some((found, sums)) = found else {
+            let _ = fs::remove_file(path);
+            return;
+        };
+        let key: Arc<[u8]> = found.key.into();
+        let _commit = self.commit(&key);
+        let file = StoredFile {
+            path: path.to_path_buf(),
+            length: sums.body_bytes,
+            crc: sums.body_crc,
+            sound: Mutex::new(None),
+        };
+        let body = StoredBody::File(Arc::new(file));
+        let (selection, for_head) = (found.selection, found.for_head);
+        let variant = Variant::new(found.head, selection, for_head, body, found.timing);
+        let resource = self.index.peek(&*key);
+        let known = resource.as_ref().is_some_and(|resource| {
+            let same = |own: &Arc<Variant>| {
+                own.selection == variant.selection && own.for_head == variant.for_head
+            };
+            resource.variants.iter().any(same)
+        });
+        if known {
+            return;
+        }
+        let mut variants = match &resource {
+            Some(resource) => resource.variants.clone(),
+            None => Vec::new(),
+        };
+        variants.push(Arc::new(variant));
+        // Purges since the start were not told of it yet.
+        let began = resource.map_or(0, |resource| resource.began);
+        self.insert(key, found.host.into(), variants, began);
+    }
+
+    /// Keys with when each was last asked for, in unix seconds, and its bytes on disk.
+    pub(crate) fn ages(&self) -> Vec<(Arc<[u8]>, u64, u64)> {
+        let age = |(key, resource): (Arc<[u8]>, Arc<Resource>)| {
+            let used_s = resource.used_s.load(Ordering::Relaxed);
+            (key, used_s, resource.disk_bytes())
+        };
+        self.index.iter().map(age).collect()
+    }
+
+    /// Takes a key away that has not been asked for since `used_s`. Says whether it did.
+    pub(crate) fn forget(&self, key: &[u8], used_s: u64) -> bool {
+        let _commit = self.commit(key);
+        let is_unused =
+            |resource: &Arc<Resource>| resource.used_s.load(Ordering::Relaxed) <= used_s;
+        let Some((_, resource)) = self.index.remove_if(key, is_unused) else {
+            return false;
+        };
+        resource
+            .variants
+            .iter()
+            .for_each(|variant| remove_file(variant));
+        true
+    }
+
+    /// What is in it.
+    pub fn contents(&self) -> Contents {
+        Contents {
+            keys: self.index.len() as u64,
+            filled_ppm: (u128::from(self.index.weight()) * 1_000_000 / u128::from(FULL)) as u64,
+            evicted: self.evicted.load(Ordering::Relaxed),
+        }
+    }
+
+    fn commit(&self, key: &[u8]) -> MutexGuard<'_, ()> {
+        let number = self.hasher.hash_one(key) as usize % COMMIT_LOCKS;
+        self.commits[number]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a response into the index; the caller holds the key's commit lock.
+    fn put(&self, entry: Entry, body: StoredBody) -> Result<Arc<Variant>, WhyNotStored> {
+        let began = entry.began;
+        let variant = Variant::new(
+            entry.head,
+            entry.selection,
+            entry.for_head,
+            body,
+            entry.timing,
+        );
+        let variant = Arc::new(variant);
+        let before = self.index.peek(&*entry.key);
+        // Held until the index has it: a purge comes wholly before or wholly after.
+        let purges = self.purges.read().unwrap_or_else(PoisonError::into_inner);
+        let variants = match &before {
+            Some(resource) if !purges.concern(resource.began, &**resource) => {
+                resource.with(variant.clone())
+            }
+            _ => vec![variant.clone()],
+        };
+        let resource = self.resource(entry.key.clone(), entry.host, variants, purges.next());
+        if resource.weight > FULL / self.index.num_shards() as u64 {
+            return Err(WhyNotStored::TooLarge);
+        }
+        if purges.concern(began, &*resource) {
+            return Err(WhyNotStored::Purged);
+        }
+        if let Some(before) = &before {
+            before.is_replaced.store(true, Ordering::Release);
+        }
+        self.index.insert(entry.key, resource.clone());
+        drop(purges);
+        if let Some(before) = before {
+            remove_files_left(&before, &resource);
+        }
+        Ok(variant)
+    }
+
+    /// Replaces what is known of a key by these variants of it; the caller holds its commit lock.
+    fn insert(&self, key: Arc<[u8]>, host: Box<[u8]>, variants: Vec<Arc<Variant>>, began: u64) {
+        let purges = self.purges.read().unwrap_or_else(PoisonError::into_inner);
+        let resource = self.resource(key.clone(), host, variants, purges.next());
+        if purges.concern(began, &*resource) {
+            self.index.remove(&key);
+            resource
+                .variants
+                .iter()
+                .for_each(|variant| remove_file(variant));
+            return;
+        }
+        if let Some(before) = self.index.peek(&key) {
+            before.is_replaced.store(true, Ordering::Release);
+        }
+        self.index.insert(key, resource);
+    }
+
+    fn resource(
+        &self,
+        key: Arc<[u8]>,
+        host: Box<[u8]>,
+        variants: Vec<Arc<Variant>>,
+        began: u64,
+    ) -> Arc<Resource> {
+        let mut resource = Resource {
+            key,
+            host,
+            variants,
+            weight: 1,
+            is_replaced: AtomicBool::new(false),
+            used_s: AtomicU64::new(unix_seconds()),
+            began,
+        };
+        resource.weight = self.weigh(&resource);
+        Arc::new(resource)
+    }
+
+    /// The larger of its shares: of the bytes, and of the keys.
+    fn weigh(&self, resource: &Resource) -> u64 {
+        let share = |part: u64, whole: u64| {
+            let share = u128::from(part) * u128::from(FULL) / u128::from(whole.max(1));
+            u64::try_from(share).unwrap_or(u64::MAX)
+        };
+        let by_bytes = match &self.place {
+            Place::Memory(most) => share(resource.memory_bytes(), *most),
+            Place::Disk(disk) => share(resource.disk_bytes(), disk.settings.bytes_max),
+        };
+        let by_keys = share(resource.variants.len() as u64, self.keys_max);
+        by_bytes.max(by_keys).max(1)
+    }
+}
+
+/// What a resource weighs was computed when it was made, since it must not change while it lies in
+/// the index.
+#[derive(Clone)]
+struct Weigh;
+
+impl Weighter<Arc<[u8]>, Arc<Resource>> for Weigh {
+    fn weight(&self, _: &Arc<[u8]>, resource: &Arc<Resource>) -> u64 {
+        resource.weight
+    }
+}
+
+/// Counts what is evicted and removes its files, once the index is unlocked again.
+#[derive(Clone)]
+struct Evict {
+    evicted: Arc<AtomicU64>,
+}
+
+/// What one change of the index has evicted.
+#[derive(Default)]
+struct Evicted(Vec<Arc<Resource>>);
+
+impl Lifecycle<Arc<[u8]>, Arc<Resource>> for Evict {
+    type RequestState = Evicted;
+
+    fn on_evict(&self, state: &mut Evicted, _: Arc<[u8]>, resource: Arc<Resource>) {
+        // A newer one takes its place: its files are looked after there.
+        if resource.is_replaced.load(Ordering::Acquire) {
+            return;
+        }
+        self.evicted.fetch_add(1, Ordering::Relaxed);
+        state.0.push(resource);
+    }
+}
+
+impl Drop for Evicted {
+    fn drop(&mut self) {
+        for resource in &self.0 {
+            resource
+                .variants
+                .iter()
+                .for_each(|variant| remove_file(variant));
+        }
+    }
+}
+
+/// Removes files of variants that the newer resource does not have under the same name.
+fn remove_files_left(before: &Resource, after: &Resource) {
+    let path = |variant: &Arc<Variant>| match &variant.body {
+        StoredBody::File(file) => Some(file.path.clone()),
+        StoredBody::Memory(_) => None,
+    };
+    let kept: Vec<_> = after.variants.iter().filter_map(path).collect();
+    let left = before.variants.iter().filter_map(path);
+    for path in left.filter(|path| !kept.contains(path)) {
+        let _ = fs::remove_file(path);
+    }
+}
+
+fn remove_file(variant: &Variant) {
+    if let StoredBody::File(file) = &variant.body {
+        // It may be gone: then all is as it should be.
+        let _ = fs::remove_file(&file.path);
+    }
+}
+
+/// Ends a response's freshness, in its file too, so that a restart does not bring it back.
+fn make_stale(variant: &Variant, now_ms: u64) {
+    variant.make_stale(now_ms);
+    let StoredBody::File(file) = &variant.body else {
+        return;
+    };
+    let written = OpenOptions::new().read(true).write(true).open(&file.path);
+    let written = written.and_then(|opened| {
+        let was_sound = file.is_sound(Identity::of_file(&opened)?);
+        disk::rewrite_timing(&opened, &variant.timing())?;
+        let identity = Identity::of_file(&opened)?;
+        file.set_sound(was_sound.then_some(identity));
+        Ok(())
+    });
+    if written.is_err() {
+        // What cannot be marked must not come back as fresh.
+        let _ = fs::remove_file(&file.path);
+    }
+}
+
+fn describe(entry: &Entry) -> Description {
+    Description {
+        key: entry.key.to_vec(),
+        host: entry.host.to_vec(),
+        selection: entry.selection.clone(),
+        head: entry.head.clone(),
+        for_head: entry.for_head,
+        timing: entry.timing,
+    }
+}
+
+fn unix_seconds() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs()
+}
