@@ -185,6 +185,8 @@ pub struct Exchange {
     pub connection_peer: Option<PeerAddress>,
     /// What the PROXY protocol's header of the connection said.
     pub proxy_header: Option<Rc<ProxyHeader>>,
+    /// Whether no client waits for the answer: it is thrown away. See [`Exchange::repeat_aside`].
+    pub aside: bool,
     /// Random identifier, made when first asked for (`$request_id`).
     pub request_id: Cell<Option<u128>>,
 }
@@ -238,6 +240,7 @@ impl Exchange {
             guards: Vec::new(),
             connection_peer: None,
             proxy_header: None,
+            aside: false,
             request_id: Cell::new(None),
         }
     }
@@ -283,6 +286,7 @@ impl Exchange {
         if let Some(peer) = self.connection_peer.take() {
             self.client.peer = peer;
         }
+        self.aside = false;
         self.request_id.set(None);
     }
 

@@ -8,11 +8,14 @@ use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use tokio::sync::Notify;
+
 use turnpike_lane::clock::Clock;
 
 use crate::counters::{AllCounters, HttpCounters};
 use crate::exchange::{Client, Exchange};
 use crate::plan::Plan;
+use crate::response::LocalFuture;
 
 /// Exchanges kept for use again. One serves the fast path; the rest come back from driven
 /// connections, which seldom are many at once.
@@ -31,6 +34,8 @@ pub struct LaneShared {
     pub counters: Arc<HttpCounters>,
     /// Counters of all lanes, for the pages that sum them.
     pub all_counters: Arc<AllCounters>,
+    /// Work that no client waits for.
+    pub(crate) aside: Aside,
     /// Whether the lane finishes what was begun: answers say that the connection is closed.
     pub ending: Cell<bool>,
     // Boxed, since exchanges go in and out as boxes: moving one would copy a kilobyte.
@@ -39,6 +44,16 @@ pub struct LaneShared {
     random: Cell<u64>,
     /// The next connection number, and the end of the block it is from.
     serials: Cell<(u64, u64)>,
+}
+
+/// Tasks that no client waits for, until the lane takes them up.
+#[derive(Default)]
+pub(crate) struct Aside {
+    pub(crate) waiting: RefCell<Vec<LocalFuture<'static, ()>>>,
+    /// Those that wait and those that run.
+    pub(crate) under_way: Cell<usize>,
+    /// Wakes the lane, where it waits for driven connections.
+    pub(crate) notify: Rc<Notify>,
 }
 
 /// State that a family keeps on each lane for one plan: caches, buffers.
@@ -74,6 +89,7 @@ impl LaneShared {
             counters: all_counters.add_lane(),
             all_counters,
             clock,
+            aside: Aside::default(),
             ending: Cell::new(false),
             pool: RefCell::default(),
             random: Cell::new(seed | 1),
@@ -125,6 +141,13 @@ impl LaneShared {
             }
         }
         pool.push(exchange);
+    }
+
+    /// Runs a task that no client waits for on the lane's runtime, from the end of this turn on.
+    pub fn run_aside(&self, task: LocalFuture<'static, ()>) {
+        self.aside.under_way.set(self.aside.under_way.get() + 1);
+        self.aside.waiting.borrow_mut().push(task);
+        self.aside.notify.notify_one();
     }
 
     /// Lets go of exchanges that hold an old plan.

@@ -28,6 +28,21 @@ pub struct Upstream {
     pub head: ResponseHead,
     /// Fields behind a chunked body.
     pub trailers: Fields,
+    /// What a cache had to do with the answer.
+    pub cache: CacheNote,
+}
+
+/// What a cache had to do with an answer, for variables. Empty where none was asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheNote {
+    /// `$upstream_cache_status`; empty: no cache was asked.
+    pub status: &'static str,
+    /// Why the answer was not stored; empty where it was, or did not come from a server.
+    pub not_stored: &'static str,
+    /// When what is stored was last modified, in unix seconds.
+    pub modified: Option<i64>,
+    /// Its age in seconds.
+    pub age_s: Option<u64>,
 }
 
 /// One server that was asked.
@@ -67,6 +82,7 @@ impl Upstream {
         self.port.clear();
         self.clear_answer();
         self.output.clear();
+        self.cache = CacheNote::default();
     }
 
     /// Forgets what the last server said, before another is asked.
@@ -103,6 +119,9 @@ impl Upstream {
     }
 
     fn is_untouched(&self) -> bool {
-        self.tries.is_empty() && self.target.is_empty() && self.host.is_empty()
+        self.tries.is_empty()
+            && self.target.is_empty()
+            && self.host.is_empty()
+            && self.cache == CacheNote::default()
     }
 }

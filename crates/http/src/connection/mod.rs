@@ -14,6 +14,7 @@
 //!
 //! A connection is moved by value between these: none of them shares it with another.
 
+mod aside;
 mod commands;
 mod driven;
 mod head;
@@ -27,7 +28,7 @@ mod serve;
 mod stream;
 mod transfer;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -76,6 +77,8 @@ struct Returned {
 /// What driven connections hand back.
 struct Hand {
     returned: RefCell<Vec<Returned>>,
+    /// Tasks for no client that have ended since the last turn.
+    aside_ended: Cell<usize>,
     notify: Rc<Notify>,
 }
 
@@ -112,7 +115,8 @@ impl Connections {
     pub fn new(lane: Rc<LaneShared>, plan: Rc<LanePlan>, mailbox: Arc<Mailbox<Command>>) -> Self {
         let hand = Rc::new(Hand {
             returned: RefCell::default(),
-            notify: Rc::new(Notify::new()),
+            aside_ended: Cell::new(0),
+            notify: lane.aside.notify.clone(),
         });
         Self {
             lane,
@@ -172,6 +176,20 @@ impl Connections {
     }
 }
 
+impl Connections {
+    /// Takes up and counts down tasks that no client waits for.
+    fn drive_aside(&mut self, lot: &mut Lot) {
+        let aside = &self.lane.aside;
+        let ended = self.hand.aside_ended.take();
+        aside.under_way.set(aside.under_way.get() - ended);
+        self.driven -= ended;
+        for task in aside.waiting.borrow_mut().drain(..) {
+            self.driven += 1;
+            lot.drive(aside::counted(task, Rc::clone(&self.hand)));
+        }
+    }
+}
+
 impl Hand {
     fn give_back(&self, connection: Option<Connection>, exchange: Option<Box<Exchange>>) {
         self.returned.borrow_mut().push(Returned {
@@ -225,6 +243,7 @@ impl Residents for Connections {
     }
 
     fn turn_ended(&mut self, lot: &mut Lot) {
+        self.drive_aside(lot);
         loop {
             let Some(returned) = self.hand.returned.borrow_mut().pop() else {
                 break;

@@ -98,7 +98,7 @@ pub struct VariableTable {
 const EVALUATIONS_MAX: u8 = 100;
 
 /// Values kept with a request, by index.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Values {
     slots: Vec<Slot>,
     used: bool,
@@ -106,7 +106,7 @@ pub struct Values {
     depth: u8,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 enum Slot {
     #[default]
     Unknown,

@@ -1,0 +1,115 @@
+//! Work that no client waits for: a request sent to an upstream server only to renew what a cache
+//! has of it.
+//!
+//! It is driven like a connection, and counted like one, so that the lane's runtime runs as long as
+//! it does.
+
+use std::os::unix::net::UnixStream;
+use std::rc::Rc;
+
+use turnpike_wire::h1::Framing;
+
+use super::Hand;
+use super::stream::Stream;
+use crate::exchange::Exchange;
+use crate::phase::Verdict;
+use crate::response::{Body, LocalFuture};
+
+/// Tasks that may wait for their turn or run on one lane. More than this many renewals at once
+/// would not make anything fresher.
+const ASIDE_MAX: usize = 1024;
+
+impl Exchange {
+    /// Answers a copy of this request once more, by the location's content handler, and throws the
+    /// answer away; filters and logs do not see it. The copy is [`Exchange::aside`]. `false`: there
+    /// is too much of that already.
+    pub fn repeat_aside(&self) -> bool {
+        if self.lane.aside.under_way.get() >= ASIDE_MAX {
+            return false;
+        }
+        let copy = self.copy();
+        self.lane.run_aside(Box::pin(answer(copy)));
+        true
+    }
+
+    fn copy(&self) -> Box<Exchange> {
+        let mut client = self.client;
+        // The connection may be gone before the copy is: nothing can be asked of it.
+        client.descriptor = -1;
+        let mut copy = self.lane.exchange(&self.plan, &client);
+        let head = self.head_bytes().get(..self.head.head_len);
+        copy.input.clear();
+        copy.head_start = 0;
+        copy.begin_request();
+        copy.input.extend_from_slice(head.unwrap_or_default());
+        copy.head.clone_from(&self.head);
+        copy.head.framing = Framing::None;
+        copy.head_complete = true;
+        copy.server = self.server;
+        copy.location = self.location;
+        copy.path.clone_from(&self.path);
+        copy.query.clone_from(&self.query);
+        copy.host.clone_from(&self.host);
+        copy.phase = self.phase;
+        copy.target_holds = self.target_holds;
+        copy.location_holds = self.location_holds;
+        copy.internal = self.internal;
+        copy.captures.get_mut().clone_from(&self.captures.borrow());
+        copy.values.get_mut().clone_from(&self.values.borrow());
+        copy.connection_peer = self.connection_peer;
+        copy.proxy_header.clone_from(&self.proxy_header);
+        copy.aside = true;
+        copy
+    }
+}
+
+/// Lets the content handler answer, and reads the answer's body to its end.
+async fn answer(mut exchange: Box<Exchange>) {
+    // Handlers know a client: this one says nothing and goes away last.
+    let Ok((socket, _other_end)) = UnixStream::pair() else {
+        return;
+    };
+    if socket.set_nonblocking(true).is_err() {
+        return;
+    }
+    let Ok(mut client) = Stream::new(socket.into()) else {
+        return;
+    };
+    let Some(content) = exchange.location().content.clone() else {
+        return;
+    };
+    let mut verdict = content.handle(&mut exchange);
+    while let Verdict::Wait(waiting) = verdict {
+        verdict = waiting.run(&mut exchange, &mut client).await;
+    }
+    if !matches!(verdict, Verdict::Respond) {
+        return;
+    }
+    let Body::Stream(mut body) = std::mem::take(&mut exchange.response.body) else {
+        return;
+    };
+    let mut piece = Vec::new();
+    loop {
+        piece.clear();
+        match body.next(&mut exchange, &client, &mut piece).await {
+            Ok(true) => {}
+            Ok(false) | Err(_) => break,
+        }
+    }
+    body.ended(&mut exchange);
+}
+
+/// Runs a task and says when it has ended, however it ends.
+pub(super) fn counted(task: LocalFuture<'static, ()>, hand: Rc<Hand>) -> LocalFuture<'static, ()> {
+    struct End(Rc<Hand>);
+    impl Drop for End {
+        fn drop(&mut self) {
+            self.0.aside_ended.set(self.0.aside_ended.get() + 1);
+            self.0.notify.notify_one();
+        }
+    }
+    Box::pin(async move {
+        let _end = End(hand);
+        task.await;
+    })
+}
