@@ -16,7 +16,7 @@ mod group;
 mod pool;
 
 pub use address::Address;
-pub use balance::Balancer;
+pub use balance::{Balancer, Measure, Until};
 pub use connection::{ConnectError, ConnectOptions, Connection};
 pub use group::{
     FailReason, Group, GroupSettings, GroupStates, Mode, NoPeer, Peer, PeerSettings, PeerState,

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::{Choice, bound};
+use super::Choice;
 use crate::group::Peer;
 
 pub(super) fn next<'a>(
@@ -12,19 +12,40 @@ pub(super) fn next<'a>(
     choice: &Choice,
     now_ms: u64,
 ) -> Option<&'a Arc<Peer>> {
-    let sticky = peers
-        .iter()
-        .find(|peer| bound(choice, peer))
-        .filter(|peer| !choice.was_tried(peer) && peer.takes_bound(now_ms));
-    if let Some(peer) = sticky
-        && is_spent(peers, peer)
-    {
-        return Some(peer);
+    let Some(bound) = choice.bound(peers, now_ms) else {
+        return among(peers, choice, now_ms, |_| true);
+    };
+    if !is_spent(peers, bound) {
+        let (_, total) = raise(peers, choice, now_ms, |_| true);
+        lower(bound, total);
     }
+    Some(bound)
+}
+
+/// Takes turns among the peers that `of` allows.
+pub(super) fn among<'a>(
+    peers: &'a [Arc<Peer>],
+    choice: &Choice,
+    now_ms: u64,
+    of: impl Fn(&Peer) -> bool,
+) -> Option<&'a Arc<Peer>> {
+    let (best, total) = raise(peers, choice, now_ms, of);
+    let best = best?;
+    lower(best, total);
+    Some(best)
+}
+
+/// Raises the peers; the highest, and by how much all were raised.
+fn raise<'a>(
+    peers: &'a [Arc<Peer>],
+    choice: &Choice,
+    now_ms: u64,
+    of: impl Fn(&Peer) -> bool,
+) -> (Option<&'a Arc<Peer>>, i64) {
     let mut total = 0;
     let mut best: Option<(&Arc<Peer>, i64)> = None;
     for peer in peers {
-        if choice.was_tried(peer) || !peer.is_available(now_ms) {
+        if !of(peer) || !choice.allows(peer, now_ms) {
             continue;
         }
         let raise = peer.raise(now_ms);
@@ -36,10 +57,12 @@ pub(super) fn next<'a>(
             best = Some((peer, weight));
         }
     }
-    let peer = sticky.or(best.map(|(peer, _)| peer))?;
+    (best.map(|(peer, _)| peer), total)
+}
+
+fn lower(peer: &Peer, total: i64) {
     let current = &peer.state().current_weight;
     current.store(current.load(Ordering::Relaxed) - total, Ordering::Relaxed);
-    Some(peer)
 }
 
 /// Whether a peer got so much more than its share by bound requests that weights are left alone

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use super::Balancer;
+use super::{Balancer, Measure, Until};
 use crate::Address;
 use crate::group::{
     FailReason, Group, GroupSettings, GroupStates, Mode, NoPeer, Peer, PeerSettings, Picked,
@@ -21,14 +21,14 @@ fn weighted(weight: u32) -> PeerSettings {
     PeerSettings { weight, ..plain() }
 }
 
-/// Peers on ports 1, 2, 3 ...
+/// Peers on the ports from 18081 on, as those have them that nginx was asked for.
 fn group(balancer: Balancer, peers: Vec<PeerSettings>) -> Arc<Group> {
     let states = Arc::new(GroupStates::default());
     let peer = |(index, settings): (usize, PeerSettings)| {
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, index as u16 + 1));
-        let address = Address::Inet(address);
-        let state = states.state(&address.to_string(), 0, settings.weight);
-        Arc::new(Peer::new("peer", address, settings, state))
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, index as u16 + 18_081));
+        let server = address.to_string();
+        let state = states.state(&server, 0, settings.weight);
+        Arc::new(Peer::new(&server, Address::Inet(address), settings, state))
     };
     let peers = peers.into_iter().enumerate().map(peer).collect();
     let settings = GroupSettings {
@@ -38,38 +38,272 @@ fn group(balancer: Balancer, peers: Vec<PeerSettings>) -> Arc<Group> {
     Group::new("group", settings, peers, states)
 }
 
-/// The number of the peer's port.
+/// The number of the peer, from 1.
 fn port(picked: &Picked) -> u16 {
     match picked.address() {
-        Address::Inet(address) => address.port(),
+        Address::Inet(address) => address.port() - 18_080,
         Address::Unix(_) => 0,
     }
 }
 
-/// The peers of so many requests one after the other, all answered.
-fn sequence(group: &Arc<Group>, count: usize) -> String {
-    let one = |_| {
-        let mut tries = group.begin(&Selection::default());
+/// The peer that answers a request, where peer `bad` never does.
+fn answer(group: &Arc<Group>, selection: &Selection<'_>, bad: u16) -> char {
+    let mut tries = group.begin(selection);
+    loop {
         let picked = tries.next(NOW_MS).unwrap();
         let port = port(&picked);
+        if port == bad {
+            picked.failed(FailReason::Error, NOW_MS);
+            continue;
+        }
         picked.succeeded(NOW_MS, 1, 1);
-        char::from_digit(u32::from(port), 10).unwrap()
-    };
+        return char::from_digit(u32::from(port), 10).unwrap();
+    }
+}
+
+/// The peers of so many requests one after the other.
+fn sequence(group: &Arc<Group>, count: usize) -> String {
+    let one = |_| answer(group, &Selection::default(), 0);
     (0..count).map(one).collect()
 }
 
+/// Sequences that nginx gave.
 #[test]
-fn round_robin_is_smooth() {
-    let cases: [(&[u32], &str); 4] = [
-        (&[1, 1, 1], "123123123"),
-        (&[5, 1, 1], "11213111121311"),
-        (&[2, 1], "121121121"),
-        (&[1, 3, 2], "231232231232"),
+fn round_robin_is_nginx_s() {
+    let down = PeerSettings {
+        mode: Mode::Down,
+        ..plain()
+    };
+    let backup = PeerSettings {
+        backup: true,
+        ..plain()
+    };
+    let stubborn = PeerSettings {
+        max_fails: 2,
+        ..weighted(4)
+    };
+    let cases: [(&str, u16, Vec<PeerSettings>); 6] = [
+        ("123123123", 0, vec![plain(), plain(), plain()]),
+        ("11213111121311", 0, vec![weighted(5), plain(), plain()]),
+        ("231232231232", 0, vec![plain(), weighted(3), weighted(2)]),
+        ("32332332", 1, vec![plain(), plain(), weighted(2), backup]),
+        ("323323323323", 1, vec![stubborn, plain(), weighted(2)]),
+        ("131313", 0, vec![plain(), down, plain()]),
     ];
-    for (weights, expected) in cases {
-        let peers = weights.iter().map(|weight| weighted(*weight)).collect();
-        let group = group(Balancer::RoundRobin, peers);
-        assert_eq!(sequence(&group, expected.len()), expected, "{weights:?}");
+    for (expected, bad, peers) in cases {
+        let group = group(Balancer::RoundRobin, peers.clone());
+        let one = |_| answer(&group, &Selection::default(), bad);
+        let sequence: String = (0..expected.len()).map(one).collect();
+        assert_eq!(sequence, expected, "{peers:?}");
+    }
+    let group = group(
+        Balancer::LeastConnections,
+        vec![weighted(2), plain(), plain()],
+    );
+    assert_eq!(sequence(&group, 9), "123112311");
+}
+
+const KEYS: [&str; 16] = [
+    "a", "b", "c", "d", "e", "foo", "bar", "baz", "hello", "world", "key1", "key2", "key3", "key4",
+    "key5", "",
+];
+
+/// Where nginx sent these keys, but for the empty one, which takes turns.
+#[test]
+fn keys_go_where_nginx_sends_them() {
+    let three = || vec![plain(), plain(), plain()];
+    let down = PeerSettings {
+        mode: Mode::Down,
+        ..plain()
+    };
+    let cases = [
+        (Balancer::Hash, three(), "3133322121212331"),
+        (
+            Balancer::Hash,
+            vec![weighted(2), down.clone(), plain()],
+            "3311333113113311",
+        ),
+        (Balancer::ConsistentHash, three(), "2321313333133111"),
+        (
+            Balancer::ConsistentHash,
+            vec![weighted(2), down, weighted(3)],
+            "3313313333133313",
+        ),
+    ];
+    for (balancer, peers, expected) in cases {
+        let group = group(balancer, peers.clone());
+        let one = |key: &&str| {
+            let selection = Selection {
+                key: key.as_bytes(),
+                ..Selection::default()
+            };
+            answer(&group, &selection, 0)
+        };
+        let sequence: String = KEYS[..15].iter().map(one).collect();
+        assert_eq!(sequence, expected[..15], "{balancer:?} {peers:?}");
+    }
+}
+
+#[test]
+fn the_ring_is_nginx_s() {
+    let group = group(Balancer::ConsistentHash, vec![plain(), plain(), plain()]);
+    let one = |number: u32| {
+        let key = format!("/path/{number}");
+        let selection = Selection {
+            key: key.as_bytes(),
+            ..Selection::default()
+        };
+        answer(&group, &selection, 0)
+    };
+    let sequence: String = (0..60).map(one).collect();
+    assert_eq!(
+        sequence,
+        "113332111322232222231313332313113323133111313332313132311212"
+    );
+}
+
+const CLIENTS: [&str; 13] = [
+    "10.0.0.1",
+    "10.0.1.1",
+    "10.0.2.1",
+    "10.0.3.200",
+    "192.168.1.1",
+    "192.168.2.1",
+    "8.8.8.8",
+    "1.1.1.1",
+    "172.16.5.4",
+    "2001:db8::1",
+    "2001:db8::2",
+    "fe80::1",
+    "::1",
+];
+
+#[test]
+fn clients_go_where_nginx_sends_them() {
+    let down = PeerSettings {
+        mode: Mode::Down,
+        ..plain()
+    };
+    let cases = [
+        (vec![plain(), plain(), plain()], "1231233123113"),
+        (vec![plain(), weighted(3), down], "1222212221221"),
+    ];
+    for (peers, expected) in cases {
+        let group = group(Balancer::IpHash, peers);
+        let one = |client: &&str| {
+            let selection = Selection {
+                client: Some(client.parse().unwrap()),
+                ..Selection::default()
+            };
+            answer(&group, &selection, 0)
+        };
+        let sequence: String = CLIENTS.iter().map(one).collect();
+        assert_eq!(sequence, expected);
+    }
+}
+
+#[test]
+fn chance_goes_by_weight_and_by_what_is_less() {
+    let drawn = |balancer: Balancer, peers: Vec<PeerSettings>| {
+        let group = group(balancer, peers);
+        let mut counts = [0; 4];
+        for random in 1..=4000 {
+            let selection = Selection {
+                random,
+                ..Selection::default()
+            };
+            let picked = group.begin(&selection).next(NOW_MS).unwrap();
+            counts[usize::from(port(&picked))] += 1;
+            if matches!(balancer, Balancer::RandomTwo(_)) {
+                std::mem::forget(picked); // it stays busy
+            }
+        }
+        counts
+    };
+    let counts = drawn(Balancer::Random, vec![weighted(2), plain(), plain()]);
+    assert!((1800..2200).contains(&counts[1]), "{counts:?}");
+    assert!((800..1200).contains(&counts[2]), "{counts:?}");
+    let two = Balancer::RandomTwo(Measure::Connections);
+    let counts = drawn(two, vec![weighted(2), plain(), plain()]);
+    assert!((1990..2010).contains(&counts[1]), "{counts:?}");
+    assert!((990..1010).contains(&counts[2]), "{counts:?}");
+}
+
+#[test]
+fn least_time_asks_the_quick() {
+    let balancer = Balancer::LeastTime {
+        until: Until::Header,
+        inflight: false,
+    };
+    let group = group(balancer, vec![plain(), plain(), plain()]);
+    for took_ms in [150, 15, 300] {
+        let picked = group.begin(&Selection::default()).next(NOW_MS).unwrap();
+        picked.succeeded(NOW_MS, took_ms, took_ms);
+    }
+    let picked: Vec<Picked> = (0..7)
+        .map(|_| group.begin(&Selection::default()).next(NOW_MS).unwrap())
+        .collect();
+    let ports: Vec<u16> = picked.iter().map(port).collect();
+    assert_eq!(
+        ports.iter().filter(|port| **port == 2).count(),
+        7,
+        "{ports:?}"
+    );
+}
+
+#[test]
+fn requests_under_way_tell_of_a_peer_that_hangs() {
+    let balancer = Balancer::LeastTime {
+        until: Until::Header,
+        inflight: true,
+    };
+    let group = group(balancer, vec![plain(), plain()]);
+    let next = |now_ms: u64| group.begin(&Selection::default()).next(now_ms).unwrap();
+    let hanging = next(NOW_MS);
+    let mut other = next(NOW_MS);
+    assert_eq!((port(&hanging), port(&other)), (1, 2));
+    other.header_received(NOW_MS + 10);
+    other.succeeded(NOW_MS + 10, 10, 20);
+    for later_ms in [1000, 2000, 3000] {
+        let mut picked = next(NOW_MS + later_ms);
+        assert_eq!(port(&picked), 2);
+        picked.header_received(NOW_MS + later_ms + 10);
+        picked.succeeded(NOW_MS + later_ms + 10, 10, 10);
+    }
+}
+
+#[test]
+fn a_peer_that_comes_back_starts_slowly() {
+    let slow = PeerSettings {
+        slow_start_ms: 10_000,
+        ..plain()
+    };
+    let group = group(Balancer::RoundRobin, vec![slow, plain()]);
+    let first = |now_ms: u64| {
+        let one = |_| {
+            let picked = group.begin(&Selection::default()).next(now_ms).unwrap();
+            let port = port(&picked);
+            picked.succeeded(now_ms, 1, 1);
+            usize::from(port == 1)
+        };
+        (0..100).map(one).sum::<usize>()
+    };
+    assert_eq!(first(NOW_MS), 50);
+    let mut tries = group.begin(&Selection::default());
+    while let Ok(picked) = tries.next(NOW_MS) {
+        if port(&picked) == 1 {
+            picked.failed(FailReason::Error, NOW_MS);
+        }
+    }
+    assert_eq!(first(NOW_MS), 0);
+    let back_ms = NOW_MS + 10_001;
+    first(back_ms); // the first answer brings it back
+    for (after_ms, share) in [(1_000, 9), (5_000, 33), (10_000, 50)] {
+        let found = first(back_ms + after_ms);
+        assert!(
+            found.abs_diff(share) <= 2,
+            "{found} of 100 after {after_ms}"
+        );
     }
 }
 
@@ -141,6 +375,7 @@ fn limits_and_modes_hold() {
     };
     let draining = PeerSettings {
         mode: Mode::Draining,
+        route: Some("third".to_owned()),
         ..plain()
     };
     let group = group(Balancer::RoundRobin, vec![limited, down, draining]);
@@ -151,7 +386,7 @@ fn limits_and_modes_hold() {
     drop(busy);
     assert_eq!(port(&next().unwrap()), 1);
     let bound = Selection {
-        sticky: Some(b"127.0.0.1:3"),
+        sticky: Some(b"third"),
         ..Selection::default()
     };
     assert_eq!(port(&group.begin(&bound).next(NOW_MS).unwrap()), 3);

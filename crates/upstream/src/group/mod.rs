@@ -2,6 +2,7 @@
 
 mod peer;
 mod states;
+mod times;
 mod tries;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +12,7 @@ pub use states::GroupStates;
 pub(crate) use tries::Tried;
 pub use tries::{NoPeer, Picked, Selection, Tries};
 
-use crate::balance::Balancer;
+use crate::balance::{Balancer, Ring};
 use crate::pool::KeepAlive;
 
 /// What a group's configuration says.
@@ -39,6 +40,8 @@ pub(crate) struct Members {
     pub(crate) primary: Vec<Arc<Peer>>,
     /// Peers that are asked when no other can be.
     pub(crate) backup: Vec<Arc<Peer>>,
+    /// Where consistent hashing has them.
+    ring: Option<Ring>,
 }
 
 impl Group {
@@ -84,8 +87,17 @@ impl Group {
     /// Puts other peers in the place of those that are there. Requests under way go on with what
     /// they have.
     pub fn replace(&self, peers: Vec<Arc<Peer>>) {
-        let (backup, primary) = peers.into_iter().partition(|peer| peer.settings().backup);
-        *self.members() = Members { primary, backup };
+        let (backup, primary): (Vec<_>, Vec<_>) =
+            peers.into_iter().partition(|peer| peer.settings().backup);
+        let ring = match self.settings.balancer {
+            Balancer::ConsistentHash => Some(Ring::new(&primary)),
+            _ => None,
+        };
+        *self.members() = Members {
+            primary,
+            backup,
+            ring,
+        };
     }
 
     /// Begins the tries of one request.
@@ -104,6 +116,10 @@ impl Members {
     /// Whether there is only one peer to choose: then its failures are not held against it.
     pub(crate) fn is_single(&self) -> bool {
         self.primary.len() == 1 && self.backup.is_empty()
+    }
+
+    pub(crate) fn ring(&self) -> Option<&Ring> {
+        self.ring.as_ref()
     }
 
     /// How often a request may try.

@@ -3,7 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
+use md5::{Digest, Md5};
+
+use super::times::Times;
 use crate::address::Address;
+use crate::balance::Until;
 
 /// What a peer's configuration says; nginx's defaults.
 #[derive(Clone, Debug)]
@@ -84,6 +88,7 @@ impl FailReason {
 pub struct Peer {
     name: String,
     server: String,
+    sticky_id: String,
     address: Address,
     settings: PeerSettings,
     state: Arc<PeerState>,
@@ -115,6 +120,8 @@ pub struct PeerState {
     pub(crate) weight: AtomicU32,
     /// Whether active checks find it well, or there are none.
     pub(crate) healthy: AtomicBool,
+    /// How long it takes.
+    pub(crate) times: Times,
     /// Requests ever.
     pub(crate) requests: AtomicU64,
     /// Failures ever.
@@ -133,8 +140,13 @@ impl Peer {
         state: Arc<PeerState>,
     ) -> Peer {
         let name = address.to_string();
+        let sticky_id = match &settings.route {
+            Some(route) => route.clone(),
+            None => hexadecimal(&Md5::digest(name.as_bytes())),
+        };
         Peer {
             name,
+            sticky_id,
             server: server.to_owned(),
             address,
             settings,
@@ -232,6 +244,12 @@ impl Peer {
     }
 }
 
+fn hexadecimal(bytes: &[u8]) -> String {
+    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or('0');
+    let pair = |byte: &u8| [digit(byte >> 4), digit(byte & 15)];
+    bytes.iter().flat_map(pair).collect()
+}
+
 /// What the methods of choosing ask and note.
 impl Peer {
     /// Current weights are in hundredths, so that a slow start has steps to take even at weight 1.
@@ -273,6 +291,20 @@ impl Peer {
         }
     }
 
+    /// When it should be done with what it has and one request more, in milliseconds.
+    pub(crate) fn estimated_ms(&self, until: Until, now_ms: u64) -> u64 {
+        let checked_ms = self.state.checked_ms.load(Ordering::Relaxed);
+        let since_ms = now_ms.saturating_sub(checked_ms);
+        let timeout_ms = self.settings.fail_timeout_ms;
+        // A slow peer that was left alone for long gets its chances.
+        let halvings = match since_ms > timeout_ms {
+            true => since_ms / (timeout_ms + 1000),
+            false => 0,
+        };
+        let active = u64::from(self.state.active());
+        self.state.times.estimate_ms(until, halvings) * (1 + active)
+    }
+
     /// Whether it takes a request that is bound to it.
     pub(crate) fn takes_bound(&self, now_ms: u64) -> bool {
         self.mode() != Mode::Down && self.is_able(now_ms)
@@ -280,7 +312,7 @@ impl Peer {
 
     /// Its identity for sticky requests.
     pub fn sticky_id(&self) -> &str {
-        self.settings.route.as_deref().unwrap_or(&self.name)
+        &self.sticky_id
     }
 }
 
@@ -299,6 +331,7 @@ impl PeerState {
             mode: AtomicU8::new(0),
             weight: AtomicU32::new(0),
             healthy: AtomicBool::new(true),
+            times: Times::default(),
             requests: AtomicU64::new(0),
             failures: AtomicU64::new(0),
         })

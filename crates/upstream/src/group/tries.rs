@@ -10,7 +10,8 @@ use smallvec::SmallVec;
 use super::Group;
 use super::peer::{FailReason, Mode, Peer};
 use crate::address::Address;
-use crate::balance::{self, Choice};
+use crate::balance::{self, Balancer, Choice, Until};
+use turnpike_lane::sys::process::monotonic_ns;
 
 /// What a choice may go by.
 #[derive(Clone, Copy, Debug, Default)]
@@ -49,6 +50,11 @@ pub struct Picked {
     peer: Arc<Peer>,
     /// It is the only one: its failures are not held against it.
     single: bool,
+    /// Counted among the requests under way whose time matters, until what.
+    inflight: Option<Until>,
+    picked_ms: u64,
+    /// Whether the head's time was noted.
+    noted: bool,
 }
 
 impl Tries {
@@ -91,7 +97,23 @@ impl Tries {
         state.requests.fetch_add(1, Ordering::Relaxed);
         drop(members);
         self.left = self.left.saturating_sub(1);
-        Ok(Picked { peer, single })
+        let inflight = match self.group.settings().balancer {
+            Balancer::LeastTime {
+                until,
+                inflight: true,
+            } => Some(until),
+            _ => None,
+        };
+        if inflight.is_some() {
+            state.times.began(now_ms);
+        }
+        Ok(Picked {
+            peer,
+            single,
+            inflight,
+            picked_ms: now_ms,
+            noted: false,
+        })
     }
 
     /// Takes a try back: a kept connection had been closed by the peer, which says nothing about
@@ -128,9 +150,36 @@ impl Picked {
         self.peer.failed(now_ms)
     }
 
+    /// Says that the head of the response is there. Only `least_time header inflight` asks for it,
+    /// and takes the end of the response where it is not told.
+    pub fn header_received(&mut self, now_ms: u64) {
+        if self.inflight == Some(Until::Header) {
+            self.inflight = None;
+            self.noted = true;
+            let header_ms = now_ms.saturating_sub(self.picked_ms);
+            self.peer.state().times.header(header_ms);
+            self.peer.state().times.done(now_ms, header_ms);
+        }
+    }
+
+    /// The peer is left for the next one, but works: it answered with a status such as 404 that
+    /// another peer may know better.
+    pub fn passed_over(self, now_ms: u64) {
+        self.worked(now_ms);
+    }
+
     /// The peer has answered; whether the answer was liked is another matter. Times are those
     /// until the head and until the end of the response.
-    pub fn succeeded(self, now_ms: u64, _header_ms: u64, _response_ms: u64) {
+    pub fn succeeded(self, now_ms: u64, header_ms: u64, response_ms: u64) {
+        let times = &self.peer.state().times;
+        if !self.noted {
+            times.header(header_ms);
+        }
+        times.response(response_ms);
+        self.worked(now_ms);
+    }
+
+    fn worked(&self, now_ms: u64) {
         if self.single {
             self.peer.state().fails.store(0, Ordering::Relaxed);
         } else {
@@ -146,6 +195,11 @@ impl Picked {
 
 impl Drop for Picked {
     fn drop(&mut self) {
+        if self.inflight.is_some() {
+            let now_ms = monotonic_ns() / 1_000_000;
+            let took_ms = now_ms.saturating_sub(self.picked_ms);
+            self.peer.state().times.done(now_ms, took_ms);
+        }
         self.peer.state().active.fetch_sub(1, Ordering::Relaxed);
     }
 }
