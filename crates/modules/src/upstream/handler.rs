@@ -5,8 +5,11 @@ use std::sync::Arc;
 
 use turnpike_http::exchange::Exchange;
 use turnpike_http::lane::{LanePlan, LaneSlot, LaneState};
+use turnpike_http::variables::Template;
 use turnpike_upstream::{Address, Group, GroupSettings, GroupStates, Peer, PeerSettings};
-use turnpike_upstream::{PeerState, Pool, Selection, Tries};
+use turnpike_upstream::{PeerState, Picked, Pool, Selection, Tries};
+
+use super::sticky::Sticky;
 
 /// A lane's idle connections to a group.
 pub(super) struct LanePool(pub(super) Pool);
@@ -21,11 +24,26 @@ impl LaneState for LanePool {
 pub struct Upstream {
     group: Arc<Group>,
     pool: LaneSlot<LanePool>,
+    /// The key of `hash`.
+    key: Option<Template>,
+    sticky: Option<Sticky>,
 }
 
 impl Upstream {
     pub(super) fn new(group: Arc<Group>, pool: LaneSlot<LanePool>) -> Upstream {
-        Upstream { group, pool }
+        Upstream {
+            group,
+            pool,
+            key: None,
+            sticky: None,
+        }
+    }
+
+    /// The same, choosing by these.
+    pub(super) fn choosing(mut self, key: Option<Template>, sticky: Option<Sticky>) -> Upstream {
+        self.key = key;
+        self.sticky = sticky;
+        self
     }
 
     /// The group.
@@ -36,12 +54,34 @@ impl Upstream {
     /// Begins the tries of a request.
     pub fn begin(&self, exchange: &Exchange) -> Tries {
         let client = exchange.client.peer.inet();
+        let key = self.key.as_ref().map(|key| key.value(exchange));
+        let sticky = self
+            .sticky
+            .as_ref()
+            .and_then(|sticky| sticky.server(exchange));
         self.group.begin(&Selection {
-            key: b"",
+            key: key.as_deref().unwrap_or_default(),
             client: client.map(|address| address.ip()),
-            sticky: None,
+            sticky: sticky.as_deref(),
             random: exchange.lane.random(),
         })
+    }
+
+    /// To be called when the head of a response is in the exchange and will go to the client: it
+    /// gets the cookie that binds the client to the peer.
+    pub fn answered(&self, exchange: &mut Exchange, picked: &mut Picked) {
+        picked.header_received(exchange.lane.clock.now_ms());
+        if let Some(sticky) = &self.sticky {
+            sticky.answered(exchange, picked.peer());
+        }
+    }
+
+    /// To be called in place of [`Picked::succeeded`] when a response was read to its end.
+    pub fn ended(&self, exchange: &Exchange, picked: Picked, header_ms: u64, response_ms: u64) {
+        if let Some(sticky) = &self.sticky {
+            sticky.ended(exchange, picked.peer());
+        }
+        picked.succeeded(exchange.lane.clock.now_ms(), header_ms, response_ms);
     }
 
     /// The lane's idle connections to the group.

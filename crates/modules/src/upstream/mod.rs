@@ -5,10 +5,13 @@
 //! ([`find`]), and for peers and connections while they serve ([`Upstream`]). How a request is
 //! sent is theirs.
 
+mod balancing;
 mod handler;
 mod plan;
 mod rows;
 mod servers;
+mod sessions;
+mod sticky;
 #[cfg(test)]
 mod tests;
 mod url;

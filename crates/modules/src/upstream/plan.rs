@@ -8,8 +8,10 @@ use turnpike_conf::{ConfError, Entry, View, value};
 use turnpike_http::plan::Builder;
 use turnpike_upstream::{Group, GroupSettings, GroupStates, KeepAlive, PeerSettings, Pool};
 
+use super::balancing::Method;
 use super::handler::{Directory, LanePool, Upstream};
 use super::servers::Server;
+use super::sticky::Sticky;
 use super::url::{Target, Url};
 
 /// Groups by the name they are asked for.
@@ -62,7 +64,7 @@ pub fn find(
         settings: PeerSettings::default(),
     };
     let settings = GroupSettings::default();
-    let upstream = assemble(builder, host, &name, settings, &[server]);
+    let upstream = Arc::new(assemble(builder, host, &name, settings, &[server]));
     let implicit = &mut builder.store::<Store>().implicit;
     implicit.insert(name, Arc::clone(&upstream));
     Ok(upstream)
@@ -85,13 +87,7 @@ fn group(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
     if builder.store::<Store>().named.contains_key(name) {
         return Err(view.error(view.span(), format!("duplicate upstream \"{name}\"")));
     }
-    let mut servers = Vec::new();
-    for entry in view.own_all("server") {
-        match Server::read(entry) {
-            Ok(server) => servers.push(server),
-            Err(message) => builder.report(view.error(entry.span, message)),
-        }
-    }
+    let (servers, method) = servers(view, builder);
     if view.own("server").is_none() {
         return Err(view.error(view.end(), "no servers are inside upstream"));
     }
@@ -99,14 +95,40 @@ fn group(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
         let message = format!("no servers in upstream \"{name}\"");
         return Err(view.error(view.span(), message));
     }
+    let place = |entry: &Entry, message| view.error(entry.span, message);
+    let sticky = match view.own("sticky") {
+        Some(entry) => Some(Sticky::read(entry, builder).map_err(|text| place(entry, text))?),
+        None => None,
+    };
     let settings = GroupSettings {
+        balancer: method.balancer,
         keep_alive: keep_alive(view)?,
-        ..GroupSettings::default()
     };
     let upstream = assemble(builder, name, name, settings, &servers);
+    let upstream = Arc::new(upstream.choosing(method.key, sticky));
     let named = &mut builder.store::<Store>().named;
     named.insert(name.to_owned(), upstream);
     Ok(())
+}
+
+/// The servers of a block, and how they are chosen. A server's parameters must make sense with
+/// the method that was written before it, as with nginx.
+fn servers(view: View<'_>, builder: &mut Builder<'_>) -> (Vec<Server>, Method) {
+    let (mut servers, mut method) = (Vec::new(), Method::default());
+    for entry in view.entries() {
+        let read = match entry.row.name {
+            "server" => Server::read(entry, &method).map(|server| servers.push(server)),
+            _ => Method::read(entry, builder).map(|read| {
+                if let Some(read) = read {
+                    method = read;
+                }
+            }),
+        };
+        if let Err(message) = read {
+            builder.report(view.error(entry.span, message));
+        }
+    }
+    (servers, method)
 }
 
 fn assemble(
@@ -115,7 +137,7 @@ fn assemble(
     identity: &str,
     settings: GroupSettings,
     servers: &[Server],
-) -> Arc<Upstream> {
+) -> Upstream {
     let states = states(builder, identity);
     let mut peers = Vec::new();
     for server in servers {
@@ -123,7 +145,7 @@ fn assemble(
     }
     let pool = pool(builder, settings.keep_alive);
     let group = Group::new(name, settings, peers, states);
-    Arc::new(Upstream::new(group, pool))
+    Upstream::new(group, pool)
 }
 
 fn pool(builder: &mut Builder<'_>, settings: KeepAlive) -> turnpike_http::lane::LaneSlot<LanePool> {

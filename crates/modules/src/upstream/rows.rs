@@ -45,6 +45,60 @@ pub(super) const ROWS: &[Row] = &[
         ..PLAIN
     },
     Row {
+        name: "least_conn",
+        arguments: Arguments::none(),
+        repeat: Repeat::Many,
+        summary: "Passes a request to the server with the fewest requests at the moment for its \
+            weight.",
+        ..PLAIN
+    },
+    Row {
+        name: "ip_hash",
+        arguments: Arguments::none(),
+        repeat: Repeat::Many,
+        summary: "Passes requests of one client network to one server: by the first three bytes of \
+            an IPv4 address, or by a whole IPv6 address.",
+        ..PLAIN
+    },
+    Row {
+        name: "hash",
+        arguments: Arguments::between(1, 2),
+        repeat: Repeat::Many,
+        syntax: "key [consistent]",
+        summary: "Passes requests with the same key to the same server; with `consistent` a change \
+            of the servers moves few keys (ketama).",
+        ..PLAIN
+    },
+    Row {
+        name: "random",
+        arguments: Arguments::between(0, 2),
+        repeat: Repeat::Many,
+        syntax: "[two [least_conn | least_time=header | least_time=last_byte]]",
+        summary: "Passes a request to any server by its weight; with `two`, to the one of two that \
+            has fewer requests, or is quicker.",
+        ..PLAIN
+    },
+    Row {
+        name: "least_time",
+        arguments: Arguments::between(1, 2),
+        repeat: Repeat::Many,
+        syntax: "header | last_byte [inflight]",
+        summary: "Passes a request to the server that should be done with it first, by its average \
+            time until the header or until the end of a response and by its requests at the \
+            moment; with `inflight`, by the times of requests under way too.",
+        ..PLAIN
+    },
+    Row {
+        name: "sticky",
+        arguments: Arguments::at_least(2),
+        syntax: "cookie name [expires=time | expires=max] [domain=domain] [httponly] [secure] \
+            [samesite=strict|lax|none|$variable] [path=path] | route $variable ... | \
+            learn create=$variable lookup=$variable zone=name:size [timeout=time] [header]",
+        summary: "Binds the requests of a session to one server: by a cookie that is set, by a \
+            route that a variable holds, or by a session identifier that the servers give out.",
+        ..PLAIN
+    },
+    Row {
         name: "keepalive",
         arguments: Arguments::between(1, 2),
         syntax: "connections [local]",

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use turnpike_conf::{Entry, value};
 use turnpike_upstream::{Address, GroupStates, Mode, Peer, PeerSettings};
 
+use super::balancing::Method;
 use super::url::Url;
 
 /// Port of servers that are written without one.
@@ -26,9 +27,15 @@ impl Server {
     ///
     /// # Errors
     /// nginx's message, without its place.
-    pub(super) fn read(entry: &Entry) -> Result<Server, String> {
+    pub(super) fn read(entry: &Entry, method: &Method) -> Result<Server, String> {
         let mut settings = PeerSettings::default();
         for word in entry.arguments.iter().skip(1) {
+            if !method.supports(&word.text) {
+                let text = &word.text;
+                return Err(format!(
+                    "balancing method does not support parameter \"{text}\""
+                ));
+            }
             parameter(&word.text, &mut settings)?;
         }
         let name = entry.argument(0);

@@ -1,0 +1,84 @@
+//! Which directive names which way of choosing.
+
+use turnpike_conf::Entry;
+use turnpike_http::plan::Builder;
+use turnpike_http::variables::Template;
+use turnpike_upstream::{Balancer, Measure, Until};
+
+/// The way of choosing of a group.
+#[derive(Default)]
+pub(super) struct Method {
+    pub(super) balancer: Balancer,
+    /// What `hash` hashes.
+    pub(super) key: Option<Template>,
+}
+
+impl Method {
+    /// Reads a directive; `None` where it is about something else.
+    ///
+    /// # Errors
+    /// nginx's message, without its place.
+    pub(super) fn read(entry: &Entry, builder: &mut Builder<'_>) -> Result<Option<Method>, String> {
+        let invalid = |index: usize| format!("invalid parameter \"{}\"", entry.argument(index));
+        let words: Vec<&str> = entry
+            .arguments
+            .iter()
+            .map(|word| word.text.as_str())
+            .collect();
+        let mut key = None;
+        let balancer = match (entry.row.name, words.as_slice()) {
+            ("least_conn", []) => Balancer::LeastConnections,
+            ("ip_hash", []) => Balancer::IpHash,
+            ("hash", [_, rest @ ..]) => {
+                let text = entry.arguments[0].bytes();
+                key = Some(Template::compile(&text, &mut builder.variables)?);
+                match rest {
+                    [] => Balancer::Hash,
+                    ["consistent"] => Balancer::ConsistentHash,
+                    _ => return Err(invalid(1)),
+                }
+            }
+            ("random", []) => Balancer::Random,
+            ("random", ["two"] | ["two", "least_conn"]) => {
+                Balancer::RandomTwo(Measure::Connections)
+            }
+            ("random", ["two", "least_time=header"]) => {
+                Balancer::RandomTwo(Measure::Time(Until::Header))
+            }
+            ("random", ["two", "least_time=last_byte"]) => {
+                Balancer::RandomTwo(Measure::Time(Until::LastByte))
+            }
+            ("random", ["two", _]) => return Err(invalid(1)),
+            ("random", _) => return Err(invalid(0)),
+            ("least_time", [until, rest @ ..]) => {
+                let until = match *until {
+                    "header" => Until::Header,
+                    "last_byte" => Until::LastByte,
+                    other => return Err(format!("invalid value \"{other}\"")),
+                };
+                match rest {
+                    [] => Balancer::LeastTime {
+                        until,
+                        inflight: false,
+                    },
+                    ["inflight"] => Balancer::LeastTime {
+                        until,
+                        inflight: true,
+                    },
+                    _ => return Err(invalid(1)),
+                }
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(Method { balancer, key }))
+    }
+
+    /// Whether a server's parameter makes sense with the method.
+    pub(super) fn supports(&self, parameter: &str) -> bool {
+        let in_turn = matches!(
+            self.balancer,
+            Balancer::RoundRobin | Balancer::LeastConnections | Balancer::LeastTime { .. }
+        );
+        in_turn || (parameter != "backup" && !parameter.starts_with("slow_start="))
+    }
+}
