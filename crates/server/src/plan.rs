@@ -98,8 +98,11 @@ pub trait Service {
     /// Writes buffered log lines: the files behind them are about to be replaced.
     fn flush_logs(&mut self);
 
-    /// Stops accepting, closes idle connections, and lets the others finish what they are at; then
-    /// [`Reporter::drained`] is due. Called once.
+    /// Lets every answer from now on say that its connection is closed; all else goes on.
+    fn announce_quit(&mut self);
+
+    /// Stops accepting, lets connections finish what they are at, and closes those that begin
+    /// nothing any more; then [`Reporter::drained`] is due. Called once.
     fn quit(&mut self);
 
     /// Closes all connections and ends all threads before it returns.

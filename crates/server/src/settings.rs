@@ -129,6 +129,8 @@ pub struct Settings {
     pub process: ProcessSettings,
     /// Longest graceful stop, in milliseconds.
     pub shutdown_timeout_ms: Option<u64>,
+    /// How long connections are accepted after QUIT, in milliseconds.
+    pub shutdown_delay_ms: Option<u64>,
     /// The main context's error logs, with nginx's default where it adds one.
     pub error_logs: Vec<Spec>,
     /// The events block.
@@ -157,6 +159,7 @@ impl Settings {
             pid_file: paths.under_prefix(root.text("pid")),
             pid_file_named: root.own("pid").is_some(),
             process,
+            shutdown_delay_ms: root.try_milliseconds("shutdown_delay"),
             shutdown_timeout_ms: root.try_milliseconds("worker_shutdown_timeout"),
             error_logs,
             events,

@@ -1,5 +1,6 @@
 //! What the serving process tells a lane.
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
@@ -15,11 +16,10 @@ use crate::plan::Plan;
 pub enum Command {
     /// Serve by this plan from now on.
     Apply(Box<Apply>),
-    /// Finish: no new connections, idle ones are closed, requests are answered.
-    Quit {
-        /// When the rest is cut, in milliseconds from now; 0: never.
-        timeout_ms: u64,
-    },
+    /// Answers close their connections from now on; all else goes on.
+    Announce,
+    /// Finish: no new connections, requests are answered, what waits for one is closed soon.
+    Quit,
     /// End when nothing is left to do: another plan has fewer lanes. What waits is handed to the
     /// other lanes, what runs is finished here.
     Leave(Box<Leave>),
@@ -75,7 +75,7 @@ impl Connections {
             match command {
                 Command::Apply(apply) => self.apply(lot, *apply),
                 Command::Flush { done } => {
-                    self.plan.flush();
+                    self.every_plan(LanePlan::flush);
                     let _ = done.send(());
                 }
                 Command::Leave(leave) => self.leave(lot, *leave),
@@ -83,7 +83,8 @@ impl Connections {
                 Command::Foster(gates) => self.foster(lot, gates),
                 Command::Release => lot.release_fostered(),
                 Command::Look => lot.look(self),
-                Command::Quit { timeout_ms } => self.quit(lot, timeout_ms),
+                Command::Announce => self.lane.ending.set(true),
+                Command::Quit => self.quit(lot),
                 Command::Terminate => self.ending = Ending::Now,
             }
         }
@@ -97,7 +98,9 @@ impl Connections {
                 .iter()
                 .any(|kept| Arc::ptr_eq(&kept.socket, gate))
         });
-        self.plan = LanePlan::new(apply.plan);
+        let old = std::mem::replace(&mut self.plan, LanePlan::new(apply.plan));
+        self.old_plans.push(Rc::downgrade(&old));
+        drop(old);
         self.lane.forget_plan();
         self.parked_take_plan();
         if apply.heartbeat.is_some() {
@@ -143,19 +146,14 @@ impl Connections {
         ));
     }
 
-    fn quit(&mut self, lot: &mut Lot, timeout_ms: u64) {
+    fn quit(&mut self, lot: &mut Lot) {
         // Steering chooses this lane no more from here on.
         lot.set_heartbeat(None);
-        self.drain_gates(lot, |_| false);
-        let now_ms = lot.clock.now_ms();
-        let deadline_ms = if timeout_ms == 0 {
-            0
-        } else {
-            now_ms + timeout_ms
-        };
-        self.ending = Ending::Draining { deadline_ms };
+        // First, so that what is still queued is served as the last of its connections.
+        self.ending = Ending::Draining;
         self.lane.ending.set(true);
-        self.close_waiting(lot);
+        self.drain_gates(lot, |_| false);
+        self.hurry_waiting(lot);
     }
 
     /// Accepts what is still queued on gates that go, so that their closing resets nothing.

@@ -32,7 +32,7 @@ use std::cell::{Cell, RefCell};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use slab::Slab;
@@ -86,6 +86,8 @@ struct Hand {
 pub struct Connections {
     lane: Rc<LaneShared>,
     plan: Rc<LanePlan>,
+    /// Plans before it that connections may still hold: what they buffer goes by time too.
+    old_plans: Vec<Weak<LanePlan>>,
     mailbox: Arc<Mailbox<Command>>,
     parked: Slab<Option<Parked>>,
     /// Where the search for idle connections goes on.
@@ -101,11 +103,8 @@ enum Ending {
     No,
     /// It finishes what it is at; other lanes take what waits.
     Leaving(Heirs),
-    /// It finishes what was begun; at the deadline (0: never) the rest is cut.
-    Draining {
-        /// In the lane's monotonic milliseconds.
-        deadline_ms: u64,
-    },
+    /// It finishes what was begun.
+    Draining,
     /// It ends now.
     Now,
 }
@@ -121,6 +120,7 @@ impl Connections {
         Self {
             lane,
             plan,
+            old_plans: Vec::new(),
             mailbox,
             parked: Slab::new(),
             room_cursor: 0,
@@ -132,7 +132,16 @@ impl Connections {
 
     /// Whether the process ends, so that no connection is kept.
     fn is_draining(&self) -> bool {
-        matches!(self.ending, Ending::Draining { .. } | Ending::Now)
+        matches!(self.ending, Ending::Draining | Ending::Now)
+    }
+
+    /// Does it with the present plan and those before it that are still held.
+    fn every_plan(&mut self, does: impl Fn(&LanePlan)) {
+        does(&self.plan);
+        self.old_plans.retain(|old| {
+            let old = old.upgrade();
+            old.inspect(|old| does(old)).is_some()
+        });
     }
 
     /// Notified when a driven connection is handed back.
@@ -267,7 +276,8 @@ impl Residents for Connections {
     }
 
     fn tick(&mut self, lot: &mut Lot) {
-        self.plan.tick(lot.clock.now_ms());
+        let now_ms = lot.clock.now_ms();
+        self.every_plan(|plan| plan.tick(now_ms));
     }
 
     fn commands(&mut self, lot: &mut Lot) {
@@ -308,10 +318,7 @@ impl Residents for Connections {
             Ending::No => false,
             // Another lane may just be handing something over.
             Ending::Leaving(_) => self.connections() == 0 && self.mailbox.close_if_empty(),
-            Ending::Draining { deadline_ms } => {
-                let late = *deadline_ms > 0 && self.lane.clock.now_ms() >= *deadline_ms;
-                late || (self.connections() == 0 && self.mailbox.close_if_empty())
-            }
+            Ending::Draining => self.connections() == 0,
             Ending::Now => true,
         }
     }

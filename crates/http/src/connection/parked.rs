@@ -18,6 +18,14 @@ use crate::plan::ListenIndex;
 /// Reads of one connection in a turn.
 const READS_PER_EVENT_MAX: usize = 16;
 
+/// How long a drain waits for the first request of a connection, in milliseconds: its bytes follow
+/// the connect within a few round trips, of the slowest networks too.
+const FIRST_GRACE_MS: u64 = 3_000;
+
+/// How long a drain waits for the next request of an idle connection, in milliseconds: one that is
+/// in steady use has asked by then, and was told that it is closed.
+const IDLE_GRACE_MS: u64 = 1_000;
+
 /// Bytes of a head that are collected without a look at them while no line ends; nginx's smallest
 /// usual limit on a line, past which the answer may be 414 or 400.
 const UNPARSED_BYTES_MAX: usize = 1024;
@@ -78,11 +86,16 @@ impl Connections {
             Await::Rest(half) => half.started_ms,
             _ => now_ms,
         };
-        let deadline_ms = if timeout_ms == 0 {
+        let mut deadline_ms = if timeout_ms == 0 {
             0
         } else {
             since_ms + timeout_ms
         };
+        if self.is_draining()
+            && let Some(grace_ms) = waits_for.grace_ms()
+        {
+            deadline_ms = earlier(deadline_ms, now_ms + grace_ms);
+        }
         let parked = Parked {
             connection,
             waits_for,
@@ -343,28 +356,20 @@ impl Connections {
         closed
     }
 
-    /// Closes everything that has sent nothing of a request.
-    pub(super) fn close_waiting(&mut self, lot: &mut Lot) {
-        let waiting: Vec<usize> = self
-            .parked
-            .iter()
-            .filter(|(_, parked)| {
-                matches!(
-                    parked,
-                    Some(Parked {
-                        waits_for: Await::Idle { .. } | Await::First,
-                        ..
-                    })
-                )
-            })
-            .map(|(index, _)| index)
-            .collect();
-        for index in waiting {
-            if let Some(parked) = self.parked.try_remove(index).flatten() {
-                lot.wheel.remove(index as u32);
-                self.count_unparked(&parked.waits_for);
-                self.close(parked.connection);
-            }
+    /// Gives everything that has sent nothing of a request the time of a drain: a request may be
+    /// on its way, and closing its connection would lose it.
+    pub(super) fn hurry_waiting(&mut self, lot: &mut Lot) {
+        let now_ms = lot.clock.now_ms();
+        for (token, parked) in self.parked.iter_mut() {
+            let Some(parked) = parked else {
+                continue;
+            };
+            let Some(grace_ms) = parked.waits_for.grace_ms() else {
+                continue;
+            };
+            parked.deadline_ms = earlier(parked.deadline_ms, now_ms + grace_ms);
+            lot.wheel
+                .insert_if_earlier(token as u32, parked.deadline_ms);
         }
     }
 
@@ -418,12 +423,29 @@ impl Connections {
 }
 
 impl Await {
+    /// How long it may wait for a request while the server drains; `None`: it has begun one.
+    fn grace_ms(&self) -> Option<u64> {
+        match self {
+            Self::First => Some(FIRST_GRACE_MS),
+            Self::Idle { .. } => Some(IDLE_GRACE_MS),
+            Self::Rest(_) => None,
+        }
+    }
+
     fn action(&self) -> Action {
         match self {
             Self::First => Action::WaitingForRequest,
             Self::Rest(_) => Action::ReadingHeaders,
             Self::Idle { .. } => Action::KeepAlive,
         }
+    }
+}
+
+/// The earlier of two deadlines, of which the first may be 0: never.
+fn earlier(deadline_ms: u64, other_ms: u64) -> u64 {
+    match deadline_ms {
+        0 => other_ms,
+        _ => deadline_ms.min(other_ms),
     }
 }
 

@@ -58,7 +58,11 @@ pub enum Order {
         request: Vec<u8>,
     },
     /// Finish what is running, then end.
-    Quit,
+    Quit {
+        /// Whether clients and balancers are told for a while before nothing is accepted any
+        /// more (`shutdown_delay`): nobody else will serve these gates.
+        announced: bool,
+    },
     /// End at once.
     Stop,
 }
@@ -101,6 +105,7 @@ const REFUSED: u8 = 6;
 const RELEASED: u8 = 7;
 const ASK: u8 = 8;
 const ANSWER: u8 = 9;
+const DRAIN: u8 = 10;
 
 /// Sends a bundle. Its descriptors are only borrowed: the master keeps its own.
 ///
@@ -123,12 +128,27 @@ pub fn send_reopen(channel: BorrowedFd<'_>, logs: &[Log]) -> io::Result<()> {
     descriptor::send_parcel(channel, &encoder.bytes, &descriptors)
 }
 
-/// Tells the serving process to end, gracefully or at once.
+/// How a serving process is to end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// Another process serves from now on: what is running is finished.
+    Replaced,
+    /// The server ends: clients are told, then what is running is finished.
+    Drained,
+    /// At once.
+    Stopped,
+}
+
+/// Tells the serving process to end.
 ///
 /// # Errors
 /// As [`send_apply`].
-pub fn send_end(channel: BorrowedFd<'_>, graceful: bool) -> io::Result<()> {
-    let kind = if graceful { QUIT } else { STOP };
+pub fn send_end(channel: BorrowedFd<'_>, end: End) -> io::Result<()> {
+    let kind = match end {
+        End::Replaced => QUIT,
+        End::Drained => DRAIN,
+        End::Stopped => STOP,
+    };
     descriptor::send_parcel(channel, &[kind], &[])
 }
 
@@ -209,7 +229,8 @@ fn decode_order(bytes: &[u8], descriptors: Vec<OwnedFd>) -> Result<Order, Malfor
             number: decoder.number()?,
             request: decoder.bytes()?.to_vec(),
         },
-        QUIT => Order::Quit,
+        QUIT => Order::Quit { announced: false },
+        DRAIN => Order::Quit { announced: true },
         STOP => Order::Stop,
         _ => return Err(Malformed),
     };

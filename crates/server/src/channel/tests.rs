@@ -84,17 +84,20 @@ fn a_large_bundle_arrives_whole() {
 #[test]
 fn orders_and_replies_come_back_as_sent() {
     let (master, serving) = socket_pair().unwrap();
-    send_end(master.as_fd(), true).unwrap();
-    send_end(master.as_fd(), false).unwrap();
+    for end in [End::Replaced, End::Drained, End::Stopped] {
+        send_end(master.as_fd(), end).unwrap();
+    }
     let log = Log {
         path: PathBuf::from("/a"),
         descriptor: null(),
     };
     send_reopen(master.as_fd(), &[log]).unwrap();
-    assert!(matches!(
-        receive_order(serving.as_fd()).unwrap(),
-        Some(Order::Quit)
-    ));
+    for expected in [false, true] {
+        assert!(matches!(
+            receive_order(serving.as_fd()).unwrap(),
+            Some(Order::Quit { announced }) if announced == expected
+        ));
+    }
     assert!(matches!(
         receive_order(serving.as_fd()).unwrap(),
         Some(Order::Stop)

@@ -122,6 +122,13 @@ pub(super) const ROWS: &[Row] = &[
         ..once("worker_shutdown_timeout", MAIN, ONE, Value::Milliseconds)
     },
     Row {
+        syntax: "time",
+        default: "0",
+        summary: "How long connections are still accepted after QUIT, while every answer closes \
+                  its connection already: the time that a load balancer needs to notice.",
+        ..once("shutdown_delay", MAIN, ONE, Value::Milliseconds)
+    },
+    Row {
         syntax: "directory",
         summary: "The serving process's current folder: where its core files go.",
         ..once("working_directory", MAIN, ONE, Value::Text)

@@ -257,6 +257,12 @@ impl Service for HttpService {
         wait_for(count, &finished);
     }
 
+    fn announce_quit(&mut self) {
+        for lane in self.all_lanes() {
+            lane.send(Command::Announce);
+        }
+    }
+
     fn quit(&mut self) {
         self.gates.clear();
         self.seats.clear();
@@ -264,7 +270,7 @@ impl Service for HttpService {
             self.reporter.drained();
         }
         for lane in self.all_lanes() {
-            lane.send(Command::Quit { timeout_ms: 0 });
+            lane.send(Command::Quit);
         }
     }
 

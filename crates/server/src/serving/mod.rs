@@ -87,12 +87,14 @@ fn take_channel() -> io::Result<OwnedFd> {
 }
 
 /// ```text
-///  Serving ──Quit, master gone──► Draining ──Drained, deadline──► Ended
-///     └──Stop, first bundle refused────────────────────────────────┘
+///  Serving ──Quit──► Announced ──delay──► Draining ──Drained, deadline──► Ended
+///     ├──Quit, nobody to tell; master gone───┘                              ▲
+///     └──Stop, first bundle refused─────────────────────────────────────────┘
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     Serving,
+    Announced { until: Instant },
     Draining { until: Option<Instant> },
     Ended { well: bool },
 }
@@ -106,6 +108,7 @@ struct Serving {
     logs: LogSet,
     log: ErrorLog,
     shutdown_timeout: Option<Duration>,
+    shutdown_delay: Option<Duration>,
     has_served: bool,
     phase: Phase,
 }
@@ -128,6 +131,7 @@ impl Serving {
             logs: LogSet::new(),
             log: ErrorLog::console(),
             shutdown_timeout: None,
+            shutdown_delay: None,
             has_served: false,
             phase: Phase::Serving,
         })
@@ -140,7 +144,8 @@ impl Serving {
             match self.phase {
                 Phase::Ended { well } => return Ok(well),
                 Phase::Draining { until: Some(until) } if until <= Instant::now() => self.stop(),
-                Phase::Serving | Phase::Draining { .. } => {
+                Phase::Announced { until } if until <= Instant::now() => self.quit(),
+                Phase::Serving | Phase::Announced { .. } | Phase::Draining { .. } => {
                     self.epoll.wait(&mut events, self.timeout_ms())?;
                     let tokens: Vec<u64> = events.iter().map(|event| event.token).collect();
                     for token in tokens {
@@ -152,8 +157,10 @@ impl Serving {
     }
 
     fn timeout_ms(&self) -> i32 {
-        let Phase::Draining { until: Some(until) } = self.phase else {
-            return -1;
+        let until = match self.phase {
+            Phase::Announced { until } => until,
+            Phase::Draining { until: Some(until) } => until,
+            _ => return -1,
         };
         let wait = until.saturating_duration_since(Instant::now()).as_millis() + 1;
         i32::try_from(wait).unwrap_or(i32::MAX)
@@ -179,8 +186,11 @@ impl Serving {
                 self.ask(number, &request);
                 Ok(())
             }
-            Some(Order::Quit) => {
-                self.quit();
+            Some(Order::Quit { announced }) => {
+                match self.shutdown_delay.filter(|_| announced) {
+                    Some(delay) => self.announce(delay),
+                    None => self.quit(),
+                }
                 Ok(())
             }
             Some(Order::Stop) => {
@@ -189,7 +199,7 @@ impl Serving {
             }
             None => {
                 self.epoll.delete(self.channel.as_fd())?;
-                if self.phase == Phase::Serving {
+                if self.is_serving() {
                     let message = format_args!("the master process is gone, shutting down");
                     self.log.event(Level::Alert, message);
                     self.quit();
@@ -242,6 +252,8 @@ impl Serving {
             error_output::lead_to_log(&configuration, &logs, &log);
         }
         let shutdown_timeout = settings.shutdown_timeout_ms.map(Duration::from_millis);
+        let shutdown_delay = settings.shutdown_delay_ms.map(Duration::from_millis);
+        let shutdown_delay = shutdown_delay.filter(|delay| !delay.is_zero());
         self.service.apply(Generation {
             number: bundle.generation,
             configuration,
@@ -250,7 +262,8 @@ impl Serving {
             error_log: log.clone(),
             extras: bundle.extras,
         })?;
-        (self.logs, self.log, self.shutdown_timeout) = (logs, log, shutdown_timeout);
+        (self.logs, self.log) = (logs, log);
+        (self.shutdown_timeout, self.shutdown_delay) = (shutdown_timeout, shutdown_delay);
         Ok(())
     }
 
@@ -326,15 +339,36 @@ impl Serving {
                     let reply = Reply::Answer { number, outcome };
                     let _ = channel::send_reply(self.channel.as_fd(), &reply);
                 }
-                Report::Drained if self.phase == Phase::Serving => {}
+                Report::Drained if self.is_serving() => {}
                 Report::Drained => self.stop(),
             }
         }
         Ok(())
     }
 
-    fn quit(&mut self) {
+    fn is_serving(&self) -> bool {
+        matches!(self.phase, Phase::Serving | Phase::Announced { .. })
+    }
+
+    /// Answers close their connections from now on; connections are still accepted, until whoever
+    /// sends them here has noticed.
+    fn announce(&mut self, delay: Duration) {
         if self.phase != Phase::Serving {
+            return;
+        }
+        let delay_ms = delay.as_millis();
+        self.log.event(
+            Level::Notice,
+            format_args!("accepting connections for {delay_ms}ms more, to be shut down then"),
+        );
+        self.phase = Phase::Announced {
+            until: Instant::now() + delay,
+        };
+        self.service.announce_quit();
+    }
+
+    fn quit(&mut self) {
+        if !self.is_serving() {
             return;
         }
         self.log

@@ -28,7 +28,7 @@ use super::daemon::Launcher;
 use super::pid_file::PidFile;
 use super::signals::{self, Request};
 use super::site::Site;
-use crate::channel;
+use crate::channel::{self, End};
 use crate::control::socket::{ControlSocket, Ticket};
 use crate::paths::Paths;
 use control::{Asked, Counts};
@@ -246,7 +246,7 @@ impl Master {
             Request::Reload if self.is_ending() => {}
             Request::Reload => self.reload(),
             Request::Reopen => self.reopen(),
-            Request::Drain if self.daemonized => self.end_children(true),
+            Request::Drain if self.daemonized => self.end_children(End::Replaced),
             Request::Drain => {}
             Request::Upgrade => {
                 let message = format_args!("starting a new binary is not supported yet");
@@ -263,7 +263,7 @@ impl Master {
         self.phase = Phase::Stopping {
             kill_at: Instant::now() + STOP_WAIT,
         };
-        self.begin_end(false);
+        self.begin_end(End::Stopped);
     }
 
     fn quit(&mut self) {
@@ -271,26 +271,26 @@ impl Master {
             return;
         }
         self.phase = Phase::Quitting;
-        self.begin_end(true);
+        self.begin_end(End::Drained);
     }
 
-    fn begin_end(&mut self, graceful: bool) {
+    fn begin_end(&mut self, end: End) {
         self.pending = None;
         self.restart_at = None;
-        self.end_children(graceful);
+        self.end_children(end);
         if self.children.is_empty() {
             self.finish();
         }
     }
 
-    fn end_children(&mut self, graceful: bool) {
+    fn end_children(&mut self, end: End) {
         for child in &mut self.children {
-            if child.state == State::Leaving && graceful {
+            if child.state == State::Leaving && end != End::Stopped {
                 continue;
             }
             child.state = State::Leaving;
             // A child that cannot be told is gone, or is killed when its time is up.
-            let _ = channel::send_end(child.channel(), graceful);
+            let _ = channel::send_end(child.channel(), end);
         }
     }
 

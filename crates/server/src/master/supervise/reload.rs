@@ -9,7 +9,7 @@ use serde_json::json;
 use turnpike_lane::log::{Errno, Kept, Level, Sink, Target};
 
 use super::{Master, Pending, Phase};
-use crate::channel;
+use crate::channel::{self, End};
 use crate::control::Failure as Refusal;
 use crate::control::socket::Ticket;
 use crate::master::child::State;
@@ -129,7 +129,7 @@ impl Master {
             if child.token != pending.token && child.state != State::Leaving {
                 child.state = State::Leaving;
                 // A child that cannot be told is gone, and its end will be noticed.
-                let _ = channel::send_end(child.channel(), true);
+                let _ = channel::send_end(child.channel(), End::Replaced);
             }
         }
         old.gates.unlink_except(&self.site.gates, &self.log);

@@ -9,7 +9,7 @@ use turnpike_lane::sys::epoll::Interest;
 use turnpike_lane::sys::process::{self, Ending};
 
 use super::{Master, Phase, STOP_WAIT};
-use crate::channel::{self, Reply};
+use crate::channel::{self, End, Reply};
 use crate::master::child::{Child, Server, State};
 use crate::master::pid_file::PidFile;
 use crate::settings::ProcessSettings;
@@ -270,7 +270,7 @@ impl Master {
             kill_at: Instant::now() + STOP_WAIT,
         };
         self.exit = Some(ExitCode::FAILURE);
-        self.end_children(false);
+        self.end_children(End::Stopped);
         if let Some(pid_file) = self.pid_file.take() {
             pid_file.remove(&self.log);
         }

@@ -1,0 +1,135 @@
+//! A graceful end: who is told, who is still served, and that nobody is cut off.
+
+#![allow(clippy::unwrap_used)]
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::Command;
+
+use nix::libc::{SIGCONT, SIGSTOP};
+use turnpike_lane::sys::signal;
+use turnpike_testkit::{DEADLINE, Server, Signal};
+
+const CONFIGURATION: &str = "
+%MAIN%
+error_log %FOLDER%/error.log notice;
+events { }
+http {
+    keepalive_timeout 1h;
+    client_header_timeout 1h;
+    server {
+        listen 127.0.0.1:%PORT%;
+        location / { return 200 served; }
+    }
+}";
+
+fn server(main: &str) -> Server {
+    Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&CONFIGURATION.replace("%MAIN%", main))
+        .start()
+}
+
+fn connect(server: &Server) -> TcpStream {
+    let stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+    stream.set_read_timeout(Some(DEADLINE)).unwrap();
+    stream
+}
+
+fn ask(stream: &mut TcpStream) {
+    stream
+        .write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        .unwrap();
+}
+
+/// Reads to the end of the body.
+fn answer(stream: &mut TcpStream) -> String {
+    let (mut text, mut buffer) = (String::new(), [0; 1024]);
+    while !text.ends_with("served") {
+        let count = stream.read(&mut buffer).unwrap();
+        assert!(count > 0, "closed after {text:?}");
+        text.push_str(std::str::from_utf8(&buffer[..count]).unwrap());
+    }
+    text
+}
+
+/// Waits until so many connections wait for a request.
+fn wait_for_waiting(server: &Server, count: u64) {
+    let socket = server.folder().join("pid.control");
+    let end = std::time::Instant::now() + DEADLINE;
+    loop {
+        let output = Command::new(env!("CARGO_BIN_EXE_turnpike"))
+            .args(["connections", "--json", "--socket"])
+            .arg(&socket)
+            .output()
+            .unwrap();
+        let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        if answer["total"]["waiting"] == count {
+            return;
+        }
+        assert!(std::time::Instant::now() < end, "{answer}");
+    }
+}
+
+#[test]
+fn answers_close_while_connections_are_still_accepted() {
+    let server = server("shutdown_delay 1h;");
+    let mut kept = connect(&server);
+    ask(&mut kept);
+    assert!(answer(&mut kept).contains("Connection: keep-alive"));
+    server.signal(Signal::SIGQUIT);
+    server.wait_for_log("error.log", "accepting connections for 3600000ms more");
+    for _ in 0..3 {
+        let mut fresh = connect(&server);
+        ask(&mut fresh);
+        assert!(answer(&mut fresh).contains("Connection: close"));
+        assert_eq!(fresh.read(&mut [0]).unwrap(), 0);
+    }
+    ask(&mut kept);
+    assert!(answer(&mut kept).contains("Connection: close"));
+    assert_eq!(kept.read(&mut [0]).unwrap(), 0);
+}
+
+#[test]
+fn a_delay_that_is_over_ends_the_server() {
+    let mut server = server("shutdown_delay 1ms;");
+    server.signal(Signal::SIGQUIT);
+    assert!(server.wait().success());
+    assert!(server.said().contains("accepting connections for 1ms more"));
+}
+
+#[test]
+fn what_is_on_its_way_at_the_end_is_answered() {
+    let mut server = server("");
+    let (mut idle, mut silent) = (connect(&server), connect(&server));
+    ask(&mut idle);
+    answer(&mut idle);
+    wait_for_waiting(&server, 2);
+    let serving = i32::try_from(server.serving_pids()[0]).unwrap();
+    signal::send(serving, SIGSTOP).unwrap();
+    ask(&mut idle);
+    ask(&mut silent);
+    let mut queued = connect(&server);
+    ask(&mut queued);
+    server.signal(Signal::SIGQUIT);
+    server.wait_for_log("error.log", "SIGQUIT");
+    signal::send(serving, SIGCONT).unwrap();
+    for stream in [&mut idle, &mut silent, &mut queued] {
+        // One that was served before the lane heard of the end is kept for a moment.
+        answer(stream);
+        assert_eq!(stream.read(&mut [0]).unwrap(), 0);
+    }
+    assert!(server.wait().success());
+}
+
+#[test]
+fn who_says_nothing_more_is_closed_and_not_reset() {
+    let mut server = server("");
+    let (mut idle, mut silent) = (connect(&server), connect(&server));
+    ask(&mut idle);
+    answer(&mut idle);
+    wait_for_waiting(&server, 2);
+    server.signal(Signal::SIGQUIT);
+    assert_eq!(idle.read(&mut [0]).unwrap(), 0);
+    assert_eq!(silent.read(&mut [0]).unwrap(), 0);
+    assert!(server.wait().success());
+}
