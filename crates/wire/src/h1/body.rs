@@ -52,6 +52,21 @@ impl BodyDecoder {
         BodyDecoder(Kind::UntilClose)
     }
 
+    /// A reader of a chunked body that keeps what stands behind it.
+    #[must_use]
+    pub fn keeping_trailers() -> BodyDecoder {
+        BodyDecoder(Kind::Chunked(ChunkedDecoder::keeping_trailers()))
+    }
+
+    /// The lines of the trailer section that have come, where they are kept.
+    #[must_use]
+    pub fn trailers(&self) -> &[u8] {
+        match &self.0 {
+            Kind::Chunked(decoder) => decoder.trailers(),
+            Kind::Length(_) | Kind::UntilClose => &[],
+        }
+    }
+
     /// Whether the body is whole.
     #[must_use]
     pub fn is_finished(&self) -> bool {

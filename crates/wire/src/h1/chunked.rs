@@ -68,6 +68,8 @@ pub struct ChunkedDecoder {
     size: u64,
     /// Bytes passed over in the extension or trailer section at hand.
     skipped: u32,
+    /// The trailer section as it came, where it is wanted.
+    trailers: Option<Vec<u8>>,
 }
 
 impl ChunkedDecoder {
@@ -75,6 +77,21 @@ impl ChunkedDecoder {
     #[must_use]
     pub fn new() -> ChunkedDecoder {
         ChunkedDecoder::default()
+    }
+
+    /// A decoder before the first byte that keeps the trailer section.
+    #[must_use]
+    pub fn keeping_trailers() -> ChunkedDecoder {
+        ChunkedDecoder {
+            trailers: Some(Vec::new()),
+            ..ChunkedDecoder::default()
+        }
+    }
+
+    /// The lines of the trailer section that have come, where they are kept.
+    #[must_use]
+    pub fn trailers(&self) -> &[u8] {
+        self.trailers.as_deref().unwrap_or_default()
     }
 
     /// Whether the last chunk and the trailers have been read.
@@ -133,6 +150,12 @@ impl ChunkedDecoder {
 
     /// Takes one byte outside of data.
     fn step(&mut self, byte: u8) -> Result<(), ChunkError> {
+        if let (Some(trailers), State::TrailerStart | State::Trailer | State::TrailerLineFeed) =
+            (&mut self.trailers, self.state)
+        {
+            // At most TRAILER_BYTES_MAX, and two for each line's end.
+            trailers.push(byte);
+        }
         self.state = match (self.state, byte) {
             (State::Size, _) => {
                 self.size = 0;

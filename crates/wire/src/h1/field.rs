@@ -39,6 +39,16 @@ pub(crate) enum Line {
     Empty,
 }
 
+/// Tells the names and values of a trailer section (RFC 9110 section 6.5); ends at the first line
+/// that is none.
+pub fn trailer_fields(section: &[u8], mut take: impl FnMut(&[u8], &[u8])) {
+    let mut start = 0;
+    while let Ok((Line::Field { name, value, .. }, next)) = parse_line(section, start) {
+        take(name.of(section), value.of(section));
+        start = next;
+    }
+}
+
 /// Parses the header line that begins at `start`; returns it and the offset of the next one.
 ///
 /// As in nginx only spaces are cut from a value, several carriage returns before a line feed and a

@@ -18,7 +18,7 @@ mod writer;
 pub use body::{BodyDecoder, BodyEvent, BodyState};
 pub use chunked::{ChunkError, ChunkedDecoder, EXTENSION_BYTES_MAX, TRAILER_BYTES_MAX};
 pub use error::HeadError;
-pub use field::Field;
+pub use field::{Field, trailer_fields};
 pub use known::Known;
 pub use method::Method;
 pub use request::{
