@@ -175,8 +175,9 @@ impl Exchange {
 
     /// Lets the location's filters see the response. One of them may replace it by an error.
     pub(crate) fn respond(&mut self) -> Option<Outcome> {
-        if self.error_status != 0 {
+        if self.error_status != 0 && self.error_status != self.response.status {
             self.response.status = self.error_status;
+            self.response.reason.clear();
         }
         if self.response.status == 204 {
             self.response.clear_body();
