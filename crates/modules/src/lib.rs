@@ -21,6 +21,7 @@ pub mod limit_req;
 mod limits;
 mod map;
 pub mod not_modified;
+pub mod proxy;
 pub mod random_index;
 pub mod range;
 pub mod realip;
@@ -60,6 +61,7 @@ pub const FAMILIES: &[&dyn Family] = &[
     &range::Ranges,
     &try_files::TryFiles,
     &empty_gif::EmptyGif,
+    &proxy::Proxy,
     &random_index::RandomIndex,
     &index::Index,
     &autoindex::Autoindex,

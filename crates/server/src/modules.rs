@@ -55,7 +55,7 @@ pub const MODULES: &[Module] = &[
     without("http_split_clients_module", true),
     without("http_referer_module", true),
     without("http_rewrite_module", true),
-    without("http_proxy_module", false),
+    without("http_proxy_module", true),
     without("http_fastcgi_module", false),
     without("http_uwsgi_module", false),
     without("http_scgi_module", false),

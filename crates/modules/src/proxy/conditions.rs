@@ -1,0 +1,118 @@
+//! When a request may be passed to another server.
+
+use turnpike_conf::View;
+use turnpike_upstream::FailReason;
+use turnpike_wire::h1::Method;
+
+/// Why a try did not bring a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// No connection, or it broke.
+    Error,
+    /// A server took too long.
+    Timeout,
+    /// What it sent is no response.
+    InvalidHeader,
+    /// It answered with a status that `proxy_next_upstream` names.
+    Status(u16),
+    /// No server could be asked.
+    NoLive,
+}
+
+impl Failure {
+    /// The status that the client gets.
+    pub fn status(self) -> u16 {
+        match self {
+            Self::Error | Self::InvalidHeader | Self::NoLive => 502,
+            Self::Timeout => 504,
+            Self::Status(status) => status,
+        }
+    }
+
+    /// What is held against the server; `None` where nothing is.
+    pub(super) fn blame(self) -> Option<FailReason> {
+        match self {
+            Self::Error => Some(FailReason::Error),
+            Self::Timeout => Some(FailReason::Timeout),
+            Self::InvalidHeader => Some(FailReason::InvalidHeader),
+            // These are answers about what was asked for, not about the server.
+            Self::Status(403 | 404) | Self::NoLive => None,
+            Self::Status(status) => Some(FailReason::Status(status)),
+        }
+    }
+
+    fn bit(self) -> u32 {
+        match self {
+            Self::Error => ERROR,
+            Self::Timeout => TIMEOUT,
+            Self::InvalidHeader => INVALID_HEADER,
+            Self::NoLive => NO_LIVE,
+            Self::Status(status) => match STATUSES.iter().position(|own| *own == status) {
+                Some(index) => STATUS << index,
+                None => 0,
+            },
+        }
+    }
+}
+
+const ERROR: u32 = 1;
+const TIMEOUT: u32 = 2;
+const INVALID_HEADER: u32 = 4;
+const NON_IDEMPOTENT: u32 = 8;
+const NO_LIVE: u32 = 16;
+/// The first status; the others follow.
+const STATUS: u32 = 32;
+
+/// Statuses that may be named.
+const STATUSES: &[u16] = &[500, 502, 503, 504, 403, 404, 429];
+
+/// `proxy_next_upstream`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NextConditions(u32);
+
+impl NextConditions {
+    /// Reads the directive in force.
+    pub(super) fn read(view: View<'_>) -> Self {
+        let Some(entry) = view.nearest("proxy_next_upstream") else {
+            return Self(ERROR | TIMEOUT);
+        };
+        let words = entry.arguments.iter().map(|word| word.text.as_str());
+        Self::of(words)
+    }
+
+    /// The conditions that these words name.
+    pub(super) fn of<'a>(words: impl Iterator<Item = &'a str>) -> Self {
+        let mut bits = 0;
+        for word in words {
+            bits |= match word.to_ascii_lowercase().as_str() {
+                "error" => ERROR,
+                "timeout" => TIMEOUT,
+                "invalid_header" => INVALID_HEADER,
+                "non_idempotent" => NON_IDEMPOTENT,
+                "off" => return Self(0),
+                word => match word.strip_prefix("http_").map(str::parse) {
+                    Some(Ok(status)) => Failure::Status(status).bit(),
+                    _ => 0,
+                },
+            };
+        }
+        Self(bits)
+    }
+
+    /// Whether a request may go on to another server. `sent`: something of it was sent to the one
+    /// that failed.
+    pub(super) fn allow(self, failure: Failure, method: Method, sent: bool) -> bool {
+        let once = {
+            // Of a method that we do not know it cannot be told.
+            matches!(
+                method,
+                Method::Post | Method::Lock | Method::Patch | Method::Other
+            )
+        };
+        let mut needed = failure.bit();
+        if sent && once {
+            needed |= NON_IDEMPOTENT;
+        }
+        failure.bit() != 0 && self.0 & needed == needed
+    }
+}

@@ -1,0 +1,35 @@
+//! `proxy_pass`: requests are passed to upstream servers, and what they answer to the client.
+//!
+//! ```text
+//!  plan ─► settings
+//!  request (writer) ─► upload ─►┐                       ┌─► response (head) ─► relay (body)
+//!                               ├─ attempt ◄─ upstream ─┤
+//!  conditions (who is next) ◄───┘                       └─► tunnel (101)
+//!  seam: where a cache joins in
+//! ```
+//!
+//! What is forwarded is written anew from what was parsed, in both directions; nothing is passed
+//! on raw but bodies. Who the servers are, and connections to them, is the upstream family's.
+
+mod attempt;
+mod conditions;
+mod cookies;
+mod handler;
+mod names;
+mod plan;
+mod relay;
+mod request;
+mod response;
+mod rewrites;
+mod rows;
+pub mod seam;
+mod settings;
+mod target;
+#[cfg(test)]
+mod tests;
+mod tunnel;
+mod upload;
+mod variables;
+
+pub use conditions::Failure;
+pub use plan::Proxy;

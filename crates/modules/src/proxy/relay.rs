@@ -1,0 +1,569 @@
+//! A response's body on its way from the server to the client.
+//!
+//! ```text
+//!  socket ─► incoming ─► decoded ─┬─► ready ───────────────┬─► piece for the client
+//!                                 └─► file, when ready is full ┘
+//! ```
+//!
+//! Read ahead of the client, a body fills memory first and a file then; when neither takes more,
+//! the server waits. Without buffering, each piece is passed on as it comes.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use turnpike_http::Quoted;
+use turnpike_http::connection::Stream;
+use turnpike_http::exchange::{Action, Exchange};
+use turnpike_http::phase::Verdict;
+use turnpike_http::response::{Body, BodyFailed, BodyStream, Fields, LocalFuture};
+use turnpike_http::temporary::{Removal, TemporaryFile};
+use turnpike_lane::log::{Errno, Level};
+use turnpike_wire::h1::{self, BodyDecoder, BodyState, ResponseFraming};
+
+use super::attempt::{Link, end_try};
+use super::response;
+use super::seam::Keeping;
+use super::settings::Passing;
+use super::upload::{Upload, UploadError};
+
+/// Bytes read of a file at a time.
+const FILE_PIECE_BYTES: usize = 64 * 1024;
+
+/// Least room for which a read is worth its call.
+const ROOM_BYTES_MIN: usize = 1024;
+
+/// Shortest pause of a rate-limited response, in milliseconds.
+const RATE_PAUSE_MS_MIN: u64 = 50;
+
+/// How far a body is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// More is to come.
+    Reading,
+    /// All of it has come.
+    Whole,
+    /// The rest will not come.
+    Broken,
+}
+
+/// A body between server and client.
+struct Relay {
+    passing: Arc<Passing>,
+    link: Option<Link>,
+    upload: Upload,
+    decoder: BodyDecoder,
+    framing: ResponseFraming,
+    /// Received and not decoded.
+    incoming: Vec<u8>,
+    /// Decoded, with no place in `ready` or the file yet.
+    late: Vec<u8>,
+    /// Decoded, for the client next.
+    ready: Vec<u8>,
+    spill: Option<Spill>,
+    /// Whether the file has failed: no other is begun.
+    spill_failed: bool,
+    /// Whether it is read ahead of the client.
+    ahead: bool,
+    state: State,
+    keeping: Option<Box<dyn Keeping>>,
+    limit: Option<Limit>,
+}
+
+/// What did not fit in memory.
+struct Spill {
+    file: TemporaryFile,
+    read_bytes: u64,
+}
+
+/// `proxy_limit_rate`.
+struct Limit {
+    bytes_per_second: u64,
+    started_ms: u64,
+}
+
+/// Throws a response's body away.
+pub(super) fn discard(exchange: &mut Exchange, link: Link) {
+    let framing = exchange.upstream.head.framing;
+    let empty = matches!(framing, ResponseFraming::None | ResponseFraming::Length(0));
+    finish(exchange, link, empty);
+}
+
+/// Makes the body of the exchange's response of what the connection brings.
+pub(super) fn begin(
+    exchange: &mut Exchange,
+    passing: &Arc<Passing>,
+    link: Link,
+    upload: Upload,
+    mut keeping: Option<Box<dyn Keeping>>,
+) -> Verdict {
+    let framing = exchange.upstream.head.framing;
+    let head_bytes = exchange.upstream.head.head_len;
+    let incoming = exchange.upstream.input.split_off(head_bytes);
+    if framing == ResponseFraming::None {
+        let clean = incoming.is_empty() && upload.is_done(exchange);
+        if let Some(keeping) = &mut keeping {
+            keeping.whole(exchange);
+        }
+        finish(exchange, link, clean);
+        exchange.response.body = Body::Empty;
+        return Verdict::Respond;
+    }
+    let ahead = response::reads_ahead(exchange, passing);
+    let rate = passing.limit_rate.as_ref().filter(|_| ahead);
+    let rate = rate.and_then(|template| {
+        let text = template.value(exchange);
+        turnpike_conf::value::size(std::str::from_utf8(&text).ok()?)
+    });
+    let limit = rate.filter(|rate| *rate > 0).map(|rate| Limit {
+        bytes_per_second: rate,
+        started_ms: exchange.lane.clock.now_ms(),
+    });
+    let decoder = match framing {
+        ResponseFraming::Chunked => BodyDecoder::keeping_trailers(),
+        framing => framing.decoder(),
+    };
+    let mut relay = Relay {
+        passing: Arc::clone(passing),
+        link: Some(link),
+        upload,
+        decoder,
+        framing,
+        incoming,
+        late: Vec::new(),
+        ready: Vec::new(),
+        spill: None,
+        spill_failed: false,
+        ahead,
+        state: State::Reading,
+        keeping,
+        limit,
+    };
+    relay.decode(exchange);
+    if let (State::Whole, ResponseFraming::Length(_)) = (relay.state, framing) {
+        // The client gets its head and all of this in one piece.
+        relay.settle(exchange);
+        std::mem::swap(&mut exchange.response.text, &mut relay.ready);
+        exchange.response.body = Body::Text;
+    } else {
+        exchange.response.body = Body::Stream(Box::new(relay));
+    }
+    Verdict::Respond
+}
+
+/// The response is over as far as the server is concerned: the connection is kept where it can be.
+fn finish(exchange: &mut Exchange, link: Link, clean: bool) {
+    end_try(exchange, Some(&link.connection));
+    let Link {
+        connection,
+        picked,
+        upstream,
+    } = link;
+    let now_ms = exchange.lane.clock.now_ms();
+    let one = exchange.upstream.last_try();
+    let (header_ms, response_ms) = one.map_or((0, 0), |one| {
+        (
+            one.header_ms.unwrap_or_default(),
+            one.response_ms.unwrap_or_default(),
+        )
+    });
+    if clean && exchange.upstream.head.keep_alive() && !picked.is_draining() {
+        upstream.pool(&exchange.plan).put(connection, now_ms);
+    }
+    picked.succeeded(now_ms, header_ms, response_ms);
+}
+
+impl Relay {
+    /// Decodes what has come, up to the end of the body.
+    fn decode(&mut self, exchange: &mut Exchange) {
+        let mut at = 0;
+        while self.state == State::Reading {
+            let input = self.incoming.get(at..).unwrap_or_default();
+            let event = match self.decoder.feed(input) {
+                Ok(event) => event,
+                Err(_) => {
+                    self.broken(
+                        exchange,
+                        Level::Error,
+                        "upstream sent invalid chunked response",
+                    );
+                    break;
+                }
+            };
+            let data = event.data.of(input);
+            if let Some(keeping) = &mut self.keeping
+                && !data.is_empty()
+            {
+                keeping.piece(data);
+            }
+            self.late.extend_from_slice(data);
+            if let Some(one) = exchange.upstream.last_try() {
+                one.response_bytes += data.len() as u64;
+            }
+            at += event.consumed;
+            if event.state == BodyState::Finished {
+                let surplus = self.incoming.len() > at;
+                self.whole(exchange, surplus);
+            } else if event.consumed == 0 {
+                break;
+            }
+        }
+        self.incoming.clear();
+        self.settle(exchange);
+    }
+
+    /// Moves what was decoded to where it waits for the client.
+    fn settle(&mut self, exchange: &Exchange) {
+        if self.late.is_empty() {
+            return;
+        }
+        let unspilled = self.spill.is_none();
+        if unspilled && self.ready.is_empty() {
+            std::mem::swap(&mut self.ready, &mut self.late);
+        } else if unspilled && self.ready.len() + self.late.len() <= self.passing.buffers.all_bytes
+        {
+            self.ready.append(&mut self.late);
+        } else if self.ahead {
+            self.spill(exchange);
+        }
+    }
+
+    /// Moves what was decoded to the file. A file that takes no more is no failure: the server
+    /// waits then.
+    fn spill(&mut self, exchange: &Exchange) {
+        let buffers = &self.passing.buffers;
+        if self.spill_failed || buffers.file_bytes_max == 0 {
+            return;
+        }
+        if self.spill.is_none() {
+            match buffers.folder.create(Removal::AtOnce) {
+                Ok(file) => {
+                    let path = Quoted(file.path_bytes()).to_string();
+                    exchange.log(
+                        Level::Warn,
+                        format_args!("an upstream response is buffered to a temporary file {path}"),
+                    );
+                    self.spill = Some(Spill {
+                        file,
+                        read_bytes: 0,
+                    });
+                }
+                Err((path, error)) => {
+                    self.spill_failed = true;
+                    let (path, errno) = (path.display(), Errno(&error));
+                    exchange.log(
+                        Level::Crit,
+                        format_args!("open() \"{path}\" failed {errno}"),
+                    );
+                    return;
+                }
+            }
+        }
+        let Some(spill) = &mut self.spill else { return };
+        if spill.file.size_bytes() + self.late.len() as u64 > buffers.file_bytes_max {
+            return;
+        }
+        match spill.file.append(&self.late) {
+            Ok(()) => self.late.clear(),
+            Err(error) => {
+                self.spill_failed = true;
+                let path = Quoted(spill.file.path_bytes()).to_string();
+                let errno = Errno(&error);
+                exchange.log(
+                    Level::Crit,
+                    format_args!("pwrite() \"{path}\" failed {errno}"),
+                );
+            }
+        }
+    }
+
+    /// Takes the next piece that is at hand. `false`: there is none.
+    fn take(&mut self, exchange: &Exchange, out: &mut Vec<u8>) -> Result<bool, BodyFailed> {
+        if self.ready.is_empty() && self.spill.is_none() {
+            std::mem::swap(&mut self.ready, &mut self.late);
+        }
+        if !self.ready.is_empty() {
+            let busy_bytes = self.passing.buffers.busy_bytes;
+            if self.ready.len() <= busy_bytes {
+                std::mem::swap(out, &mut self.ready);
+            } else {
+                out.extend(self.ready.drain(..busy_bytes));
+            }
+            self.settle(exchange);
+            return Ok(true);
+        }
+        let Some(spill) = &mut self.spill else {
+            return Ok(false);
+        };
+        match spill.file.read(spill.read_bytes, FILE_PIECE_BYTES, out) {
+            Ok(read) => spill.read_bytes += read as u64,
+            Err(error) => {
+                let path = Quoted(spill.file.path_bytes()).to_string();
+                let errno = Errno(&error);
+                exchange.log(
+                    Level::Crit,
+                    format_args!("pread() \"{path}\" failed {errno}"),
+                );
+                return Err(BodyFailed);
+            }
+        }
+        if spill.read_bytes >= spill.file.size_bytes() {
+            self.spill = None;
+            self.settle(exchange);
+        }
+        Ok(true)
+    }
+
+    /// Whether something waits for the client.
+    fn holds(&self) -> bool {
+        !self.ready.is_empty() || self.spill.is_some() || !self.late.is_empty()
+    }
+
+    /// Room for what is read next: 0 where the server has to wait.
+    fn room(&self) -> usize {
+        if !self.late.is_empty() {
+            return 0;
+        }
+        let buffers = &self.passing.buffers;
+        let memory = match &self.spill {
+            None => buffers.all_bytes.saturating_sub(self.ready.len()),
+            Some(_) => 0,
+        };
+        if memory >= ROOM_BYTES_MIN {
+            return memory;
+        }
+        if !self.ahead || self.spill_failed {
+            return 0;
+        }
+        let spilled = self.spill.as_ref();
+        let spilled = spilled.map_or(0, |spill| spill.file.size_bytes());
+        let left = buffers.file_bytes_max.saturating_sub(spilled);
+        usize::try_from(left)
+            .unwrap_or(usize::MAX)
+            .min(buffers.file_write_bytes)
+    }
+
+    /// Reads once. Nothing is lost where it is dropped before its end.
+    async fn receive(&mut self, exchange: &mut Exchange, client: Option<&Stream>) {
+        exchange.action.set(Action::ReadingUpstream);
+        let room = self.room().max(ROOM_BYTES_MIN);
+        let timeouts = self.passing.timeouts;
+        let limit = self.limit.as_ref();
+        let pause_ms = limit.map_or(0, |limit| limit.pause_ms(exchange));
+        if pause_ms > 0 {
+            tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+            exchange.lane.clock.update();
+        }
+        let watched = client.filter(|_| !self.passing.ignores_client_abort);
+        let Some(link) = &self.link else { return };
+        let connection = &link.connection;
+        let uploading = client.filter(|_| !self.upload.is_over(exchange));
+        let event = tokio::select! {
+            read = connection.read(&mut self.incoming, room, timeouts.read_ms) => {
+                Event::Read(read)
+            }
+            step = upload(&mut self.upload, exchange, uploading, connection, timeouts.send_ms),
+                if uploading.is_some() => Event::Sent(step),
+            () = gone(watched), if uploading.is_none() => Event::Gone,
+        };
+        exchange.lane.clock.update();
+        match event {
+            Event::Read(read) => self.received(exchange, read),
+            Event::Sent(Ok(_)) => {}
+            // What the server does not want of the request is no reason to stop reading.
+            Event::Sent(Err(UploadError::Upstream(_))) => self.upload = Upload::given_up(exchange),
+            Event::Sent(Err(UploadError::Client(_))) => {
+                self.broken(exchange, Level::Info, "client body failed");
+            }
+            Event::Gone => self.broken(
+                exchange,
+                Level::Info,
+                "epoll_wait() reported that client prematurely closed connection, so upstream \
+                 connection is closed too",
+            ),
+        }
+    }
+
+    fn received(&mut self, exchange: &mut Exchange, read: io::Result<usize>) {
+        match read {
+            Ok(0) if self.framing == ResponseFraming::UntilClose => self.whole(exchange, false),
+            Ok(0) => self.broken(
+                exchange,
+                Level::Error,
+                "upstream prematurely closed connection",
+            ),
+            Ok(_) => self.decode(exchange),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => self.broken(
+                exchange,
+                Level::Error,
+                "upstream timed out (110: Connection timed out)",
+            ),
+            Err(error) => {
+                let message = format!("recv() failed {}", Errno(&error));
+                self.broken(exchange, Level::Error, &message);
+            }
+        }
+    }
+
+    fn whole(&mut self, exchange: &mut Exchange, surplus: bool) {
+        self.state = State::Whole;
+        if surplus {
+            exchange.action.set(Action::ReadingUpstream);
+            let message = match self.framing {
+                ResponseFraming::Chunked => "upstream sent data after final chunk",
+                _ => "upstream sent more data than specified in \"Content-Length\" header",
+            };
+            exchange.log(Level::Warn, format_args!("{message}"));
+        }
+        self.take_trailers(exchange);
+        if let Some(mut keeping) = self.keeping.take() {
+            keeping.whole(exchange);
+        }
+        if let Some(link) = self.link.take() {
+            let clean = !surplus && self.upload.is_done(exchange);
+            finish(exchange, link, clean);
+        }
+    }
+
+    fn take_trailers(&mut self, exchange: &mut Exchange) {
+        let bytes = self.decoder.trailers();
+        if bytes.is_empty() {
+            return;
+        }
+        let mut trailers = Fields::default();
+        h1::trailer_fields(bytes, |name, value| trailers.add(name, value));
+        if self.passing.passes_trailers {
+            for (name, value) in trailers.iter() {
+                let known = h1::Known::of(name);
+                if !self.passing.hidden.has(known, name) && !is_framing(known) {
+                    exchange.response.trailers.add(name, value);
+                }
+            }
+        }
+        exchange.upstream.trailers = trailers;
+    }
+
+    fn broken(&mut self, exchange: &mut Exchange, level: Level, message: &str) {
+        self.state = State::Broken;
+        exchange.log(level, format_args!("{message}"));
+        exchange.keep_alive = false;
+        if let Some(mut keeping) = self.keeping.take() {
+            keeping.broken(exchange);
+        }
+        if let Some(link) = self.link.take() {
+            end_try(exchange, Some(&link.connection));
+        }
+    }
+
+    /// What the sender is told after a piece.
+    fn more(&self) -> bool {
+        self.state != State::Whole || self.holds()
+    }
+}
+
+impl BodyStream for Relay {
+    fn next<'a>(
+        &'a mut self,
+        exchange: &'a mut Exchange,
+        client: &'a Stream,
+        out: &'a mut Vec<u8>,
+    ) -> LocalFuture<'a, Result<bool, BodyFailed>> {
+        Box::pin(async move {
+            loop {
+                if self.take(exchange, out)? {
+                    exchange.action.set(Action::Sending);
+                    return Ok(self.more());
+                }
+                match self.state {
+                    State::Reading => self.receive(exchange, Some(client)).await,
+                    State::Whole => return Ok(false),
+                    State::Broken => return Err(BodyFailed),
+                }
+            }
+        })
+    }
+
+    fn ready(
+        &mut self,
+        exchange: &mut Exchange,
+        out: &mut Vec<u8>,
+    ) -> Option<Result<bool, BodyFailed>> {
+        match self.take(exchange, out) {
+            Ok(true) => Some(Ok(self.more())),
+            Ok(false) if self.state == State::Whole => Some(Ok(false)),
+            Ok(false) => None,
+            Err(failed) => Some(Err(failed)),
+        }
+    }
+
+    fn read_ahead<'a>(&'a mut self, exchange: &'a mut Exchange) -> LocalFuture<'a, ()> {
+        Box::pin(async move {
+            while self.ahead && self.state == State::Reading && self.room() > 0 {
+                self.receive(exchange, None).await;
+            }
+            std::future::pending().await
+        })
+    }
+
+    fn ended(&mut self, exchange: &mut Exchange) {
+        if let Some(mut keeping) = self.keeping.take() {
+            keeping.broken(exchange);
+        }
+        if let Some(link) = self.link.take() {
+            end_try(exchange, Some(&link.connection));
+        }
+    }
+}
+
+impl Limit {
+    /// How long to wait until another byte may be read, in milliseconds.
+    fn pause_ms(&self, exchange: &mut Exchange) -> u64 {
+        let read_bytes = exchange
+            .upstream
+            .last_try()
+            .map_or(0, |one| one.response_bytes);
+        let elapsed_ms = exchange.lane.clock.now_ms().saturating_sub(self.started_ms);
+        let due_ms = u128::from(read_bytes) * 1000 / u128::from(self.bytes_per_second);
+        let due_ms = u64::try_from(due_ms).unwrap_or(u64::MAX);
+        // One second's worth at once, as nginx does it.
+        match due_ms.saturating_sub(elapsed_ms + 1000) {
+            0 => 0,
+            pause_ms => pause_ms.max(RATE_PAUSE_MS_MIN),
+        }
+    }
+}
+
+enum Event {
+    Read(io::Result<usize>),
+    Sent(Result<bool, UploadError>),
+    Gone,
+}
+
+async fn upload(
+    upload: &mut Upload,
+    exchange: &mut Exchange,
+    client: Option<&Stream>,
+    connection: &turnpike_upstream::Connection,
+    timeout_ms: u64,
+) -> Result<bool, UploadError> {
+    match client {
+        Some(client) => upload.step(exchange, client, connection, timeout_ms).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn gone(client: Option<&Stream>) {
+    match client {
+        Some(client) => client.closed_by_client().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Fields that say how a message ends have no place behind it (RFC 9110 section 6.5.1).
+fn is_framing(known: h1::Known) -> bool {
+    use h1::Known;
+    matches!(
+        known,
+        Known::ContentLength | Known::TransferEncoding | Known::Connection | Known::Trailer
+    )
+}

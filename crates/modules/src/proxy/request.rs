@@ -1,0 +1,216 @@
+//! The request that an upstream server gets: written anew from what was parsed, so that nothing
+//! the client sent can be understood in two ways.
+
+use turnpike_http::exchange::Exchange;
+use turnpike_http::variables::append_number;
+use turnpike_wire::h1::{self, Known, Version};
+use turnpike_wire::target::{self, Escape};
+
+use super::seam::Keeping;
+use super::settings::{Passing, Request};
+
+/// How the end of the request's body is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BodyFraming {
+    /// No body.
+    None,
+    /// So many bytes.
+    Length(u64),
+    /// Chunks: the length is not known yet.
+    Chunked,
+}
+
+/// Where a request goes, as far as its text depends on it.
+pub(super) struct Path<'a> {
+    /// The path that `proxy_pass` names; empty when none.
+    pub(super) written: &'a [u8],
+    /// The part of the request's path that it takes the place of; `None`: of all of it.
+    pub(super) location: Option<&'a [u8]>,
+}
+
+/// Fields that a keeper has its own of.
+const CONDITIONS: &[Known] = &[
+    Known::IfModifiedSince,
+    Known::IfUnmodifiedSince,
+    Known::IfNoneMatch,
+    Known::IfMatch,
+    Known::Range,
+    Known::IfRange,
+];
+
+/// Appends the target: the one that the client wrote where it still holds, else the path with its
+/// part for the location replaced.
+pub(super) fn write_target(exchange: &Exchange, path: &Path<'_>, out: &mut Vec<u8>) {
+    let Some(location) = path.location else {
+        out.extend_from_slice(path.written);
+        return;
+    };
+    if path.written.is_empty() && exchange.target_holds {
+        push_visible(exchange.head.origin.of(exchange.head_bytes()), out);
+        return;
+    }
+    let mut rest = exchange.path.as_slice();
+    if exchange.location_holds && !path.written.is_empty() {
+        out.extend_from_slice(path.written);
+        rest = rest.get(location.len()..).unwrap_or_default();
+    }
+    let decoded = exchange.internal
+        || memchr::memchr(b'%', exchange.head.path.of(exchange.head_bytes())).is_some();
+    if decoded {
+        target::escape(rest, Escape::Path, out);
+    } else {
+        push_visible(rest, out);
+    }
+    if !exchange.query.is_empty() {
+        out.push(b'?');
+        push_visible(&exchange.query, out);
+    }
+}
+
+/// Spaces and control bytes would end the target early: rewriting may have brought them in.
+fn push_visible(text: &[u8], out: &mut Vec<u8>) {
+    let hidden = |byte: u8| byte <= b' ' || byte == 0x7f;
+    if !text.iter().any(|byte| hidden(*byte)) {
+        out.extend_from_slice(text);
+        return;
+    }
+    for byte in text {
+        if hidden(*byte) {
+            let hex = b"0123456789ABCDEF";
+            let digits = [hex[usize::from(byte >> 4)], hex[usize::from(byte & 15)]];
+            out.extend_from_slice(&[b'%', digits[0], digits[1]]);
+        } else {
+            out.push(*byte);
+        }
+    }
+}
+
+/// Appends the head. `target` stands in the exchange's output already, at its start.
+pub(super) fn write_head(
+    exchange: &Exchange,
+    passing: &Passing,
+    keeping: Option<&dyn Keeping>,
+    target: &[u8],
+    framing: BodyFraming,
+    out: &mut Vec<u8>,
+) {
+    let request = &passing.request;
+    write_line(exchange, request, keeping, target, out);
+    host(exchange, request, out);
+    for (name, value) in &request.fields.set {
+        let start = out.len();
+        out.extend_from_slice(name);
+        out.extend_from_slice(b": ");
+        let value_start = out.len();
+        value.evaluate(exchange, out);
+        if out.len() == value_start {
+            out.truncate(start);
+            continue;
+        }
+        end_field(value_start, out);
+    }
+    match framing {
+        BodyFraming::Length(length) => {
+            out.extend_from_slice(b"Content-Length: ");
+            append_number(out, length);
+            out.extend_from_slice(b"\r\n");
+        }
+        BodyFraming::Chunked => h1::field(out, "Transfer-Encoding", b"chunked"),
+        BodyFraming::None => {
+            if let Some(length) = &request.fields.length {
+                own_length(&length.value(exchange), out);
+            }
+        }
+    }
+    if let Some(keeping) = keeping {
+        keeping.fields(exchange, out);
+    }
+    if request.passes_fields {
+        client_fields(exchange, request, keeping, out);
+    }
+    h1::end(out);
+}
+
+/// `proxy_set_header Content-Length` of a request without a body: no other number can be right.
+fn own_length(value: &[u8], out: &mut Vec<u8>) {
+    if value == b"0" {
+        h1::field(out, "Content-Length", b"0");
+    }
+}
+
+fn write_line(
+    exchange: &Exchange,
+    request: &Request,
+    keeping: Option<&dyn Keeping>,
+    target: &[u8],
+    out: &mut Vec<u8>,
+) {
+    let kept = keeping.and_then(Keeping::method);
+    let start = out.len();
+    match (&request.method, kept) {
+        (_, Some(method)) => out.extend_from_slice(method),
+        (Some(template), None) => template.evaluate(exchange, out),
+        (None, None) => out.extend_from_slice(exchange.method_name()),
+    }
+    let is_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
+    if out.len() == start || !out[start..].iter().all(is_token) {
+        out.truncate(start);
+        out.extend_from_slice(exchange.method_name());
+    }
+    out.push(b' ');
+    out.extend_from_slice(target);
+    out.extend_from_slice(match request.version {
+        Version::Http10 => b" HTTP/1.0\r\n",
+        _ => b" HTTP/1.1\r\n",
+    });
+}
+
+fn host(exchange: &Exchange, request: &Request, out: &mut Vec<u8>) {
+    let start = out.len();
+    out.extend_from_slice(b"Host: ");
+    let value_start = out.len();
+    match &request.fields.host {
+        Some(template) => template.evaluate(exchange, out),
+        None => out.extend_from_slice(&exchange.upstream.host),
+    }
+    if out.len() == value_start && request.version == Version::Http11 {
+        out.extend_from_slice(&exchange.upstream.host);
+    }
+    if out.len() == value_start {
+        out.truncate(start);
+    } else {
+        end_field(value_start, out);
+    }
+}
+
+/// Ends a field whose value was evaluated: a line end in it would begin a field of the client's
+/// choice.
+fn end_field(value_start: usize, out: &mut Vec<u8>) {
+    for byte in &mut out[value_start..] {
+        if matches!(byte, b'\r' | b'\n' | 0) {
+            *byte = b' ';
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+fn client_fields(
+    exchange: &Exchange,
+    request: &Request,
+    keeping: Option<&dyn Keeping>,
+    out: &mut Vec<u8>,
+) {
+    let bytes = exchange.head_bytes();
+    let unconditional = keeping.is_some_and(Keeping::replaces_conditions);
+    for field in &exchange.head.fields {
+        let name = field.name.of(bytes);
+        if request.fields.replaced.has(field.known, name)
+            || (unconditional && CONDITIONS.contains(&field.known))
+        {
+            continue;
+        }
+        for part in [name, b": ", field.value.of(bytes), b"\r\n"] {
+            out.extend_from_slice(part);
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! What an upstream server answered becomes the exchange's response: fields are hidden, rewritten,
+//! or taken as meant for us.
+
+use turnpike_conf::{View, value};
+use turnpike_http::exchange::Exchange;
+use turnpike_http::phase::Verdict;
+use turnpike_http::response::Fields;
+use turnpike_wire::date;
+use turnpike_wire::h1::{Field, Known, Method};
+use turnpike_wire::target;
+
+use super::cookies;
+use super::settings::Passing;
+
+/// `proxy_ignore_headers`, as far as it is this family's: a cache has its own look at the rest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Ignored {
+    pub(super) redirect: bool,
+    pub(super) limit_rate: bool,
+    pub(super) buffering: bool,
+    pub(super) charset: bool,
+}
+
+impl Ignored {
+    pub(super) fn read(view: View<'_>) -> Self {
+        let Some(entry) = view.nearest("proxy_ignore_headers") else {
+            return Self::default();
+        };
+        let has = |name: &str| {
+            let mut words = entry.arguments.iter();
+            words.any(|word| word.text.eq_ignore_ascii_case(name))
+        };
+        Self {
+            redirect: has("X-Accel-Redirect"),
+            limit_rate: has("X-Accel-Limit-Rate"),
+            buffering: has("X-Accel-Buffering"),
+            charset: has("X-Accel-Charset"),
+        }
+    }
+}
+
+/// Makes the exchange's response of the upstream head: everything but the body.
+pub(super) fn take_head(exchange: &mut Exchange, passing: &Passing) {
+    let upstream = std::mem::take(&mut exchange.upstream.input);
+    let head = std::mem::take(&mut exchange.upstream.head);
+    let response = &mut exchange.response;
+    response.status = head.status;
+    response.reason.clear();
+    response.reason.extend_from_slice(head.reason.of(&upstream));
+    response.content_length = match head.framing {
+        turnpike_wire::h1::ResponseFraming::Chunked => None,
+        _ => head.content_length,
+    };
+    response.unconditional = true;
+    response.ranges_allowed = passing.forces_ranges;
+    let mut seen = 0;
+    for field in &head.fields {
+        let name = field.name.of(&upstream);
+        if !passing.hidden.has(field.known, name) {
+            pass_field(exchange, passing, field, &upstream, &mut seen);
+        }
+    }
+    for field in &head.fields {
+        accelerate(exchange, passing, field, &upstream);
+    }
+    exchange.upstream.input = upstream;
+    exchange.upstream.head = head;
+}
+
+/// Whether the response may be sent as it comes: `X-Accel-Buffering`.
+pub(super) fn reads_ahead(exchange: &Exchange, passing: &Passing) -> bool {
+    let wish = exchange.upstream.head.find(Known::XAccelBuffering);
+    match wish.map(|field| field.value.of(&exchange.upstream.input)) {
+        Some(text) if passing.ignored.buffering => {
+            let _ = text;
+            passing.buffers.ahead
+        }
+        Some(text) if text.eq_ignore_ascii_case(b"no") => false,
+        Some(text) if text.eq_ignore_ascii_case(b"yes") => true,
+        _ => passing.buffers.ahead,
+    }
+}
+
+/// Copies one field. Of those that a response has once, the first counts.
+fn pass_field(
+    exchange: &mut Exchange,
+    passing: &Passing,
+    field: &Field,
+    input: &[u8],
+    seen: &mut u64,
+) {
+    let (name, value) = (field.name.of(input), field.value.of(input));
+    let bit = 1 << field.known as u64;
+    let again = *seen & bit != 0;
+    let response = &mut exchange.response;
+    match field.known {
+        // These are of the connection between us.
+        Known::ContentLength
+        | Known::Connection
+        | Known::KeepAlive
+        | Known::TransferEncoding
+        | Known::Upgrade => return,
+        Known::ContentType
+        | Known::LastModified
+        | Known::Etag
+        | Known::Location
+        | Known::Refresh
+        | Known::Date
+        | Known::Server
+            if again =>
+        {
+            return;
+        }
+        Known::AcceptRanges if passing.forces_ranges => return,
+        Known::ContentType => response.set_content_type(value),
+        Known::Etag => {
+            response.etag.clear();
+            response.etag.extend_from_slice(value);
+        }
+        Known::LastModified => {
+            let parsed = date::parse(value);
+            let usual = parsed.is_some_and(|seconds| date::format(seconds).as_slice() == value);
+            match usual {
+                true => response.last_modified = parsed,
+                // What is no date in the usual form is sent as it is written.
+                false => response.fields.add(name, value),
+            }
+        }
+        Known::Location => rewrite_redirect(exchange, passing, name, value, 0),
+        Known::Refresh => match find_url(value) {
+            Some(start) => rewrite_redirect(exchange, passing, name, value, start),
+            None => response.fields.add(name, value),
+        },
+        Known::SetCookie => {
+            let mut cookie = std::mem::take(&mut exchange.scratch);
+            cookie.clear();
+            cookie.extend_from_slice(value);
+            cookies::rewrite(passing, exchange, &mut cookie);
+            exchange.response.fields.add(name, &cookie);
+            exchange.scratch = cookie;
+        }
+        _ => response.fields.add(name, value),
+    }
+    *seen |= bit & !1;
+}
+
+fn rewrite_redirect(
+    exchange: &mut Exchange,
+    passing: &Passing,
+    name: &[u8],
+    value: &[u8],
+    kept: usize,
+) {
+    let mut text = std::mem::take(&mut exchange.scratch);
+    text.clear();
+    text.extend_from_slice(value);
+    passing.redirects.apply(exchange, kept, &mut text);
+    if name.eq_ignore_ascii_case(b"Location") {
+        let rewritten = text != value;
+        if rewritten {
+            // A path is made absolute when it is sent, as nginx does it.
+            exchange.response.location.clear();
+            exchange.response.location.extend_from_slice(&text);
+        } else {
+            exchange.response.fields.add(name, &text);
+        }
+    } else {
+        exchange.response.fields.add(name, &text);
+    }
+    exchange.scratch = text;
+}
+
+/// Where the URL of a `Refresh` value begins.
+fn find_url(value: &[u8]) -> Option<usize> {
+    let lower = value.to_ascii_lowercase();
+    memchr::memmem::find(&lower, b"url=").map(|at| at + 4)
+}
+
+/// Fields that tell us something.
+fn accelerate(exchange: &mut Exchange, passing: &Passing, field: &Field, input: &[u8]) {
+    let value = field.value.of(input);
+    match field.known {
+        Known::XAccelLimitRate if !passing.ignored.limit_rate => {
+            let text = std::str::from_utf8(value).ok();
+            if let Some(rate) = text.and_then(value::size) {
+                exchange.limit_rate = Some(rate);
+            }
+        }
+        Known::XAccelCharset if !passing.ignored.charset => {
+            let kind = &mut exchange.response.content_type;
+            let text = kind.starts_with(b"text/");
+            if text && memchr::memmem::find(kind, b"charset=").is_none() {
+                kind.extend_from_slice(b"; charset=");
+                kind.extend_from_slice(value);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// `X-Accel-Redirect`: the verdict that goes there. Some fields of the response go along.
+pub(super) fn accelerated_redirect(exchange: &mut Exchange, passing: &Passing) -> Option<Verdict> {
+    if passing.ignored.redirect {
+        return None;
+    }
+    let field = *exchange.upstream.head.find(Known::XAccelRedirect)?;
+    let input = std::mem::take(&mut exchange.upstream.input);
+    let head = std::mem::take(&mut exchange.upstream.head);
+    let mut seen = 0;
+    exchange.response.clear();
+    for other in &head.fields {
+        let name = other.name.of(&input);
+        let goes_along = matches!(
+            other.known,
+            Known::ContentType
+                | Known::SetCookie
+                | Known::CacheControl
+                | Known::Expires
+                | Known::AcceptRanges
+        ) || name.eq_ignore_ascii_case(b"Content-Disposition");
+        if goes_along {
+            pass_field(exchange, passing, other, &input, &mut seen);
+        }
+    }
+    let target = field.value.of(&input).to_vec();
+    exchange.upstream.input = input;
+    exchange.upstream.head = head;
+    Some(go_to(exchange, &target))
+}
+
+fn go_to(exchange: &mut Exchange, target: &[u8]) -> Verdict {
+    if target.first() == Some(&b'@') {
+        return Verdict::Named(String::from_utf8_lossy(target).into_owned());
+    }
+    let cut = memchr::memchr(b'?', target);
+    let (path, query) = match cut {
+        Some(cut) => (&target[..cut], &target[cut + 1..]),
+        None => (target, &b""[..]),
+    };
+    let mut normal = Vec::new();
+    match target::normalise(path, true, &mut normal) {
+        Ok(target::Normal::Clean) => normal = path.to_vec(),
+        Ok(_) if path.first() == Some(&b'/') => {}
+        _ => return Verdict::Status(404),
+    }
+    if normal.first() != Some(&b'/') {
+        return Verdict::Status(404);
+    }
+    exchange.redirect_to(&normal, query);
+    if exchange.head.method != Method::Head {
+        exchange.head.method = Method::Get;
+    }
+    Verdict::Redirect
+}
+
+/// `proxy_intercept_errors`: the status that a page of ours answers for. `WWW-Authenticate` is
+/// kept, since a 401 says nothing without it.
+pub(super) fn intercepted(exchange: &mut Exchange, passing: &Passing) -> Option<u16> {
+    let status = exchange.upstream.head.status;
+    if status < 300 || !passing.intercepts_errors {
+        return None;
+    }
+    let pages = &exchange.location().settings.error_pages;
+    if !pages.iter().any(|page| page.statuses.contains(&status)) {
+        return None;
+    }
+    if status == 401 {
+        let upstream = &exchange.upstream;
+        let challenges = upstream.head.fields.iter();
+        let mut fields = Fields::default();
+        for field in challenges.filter(|field| field.known == Known::WwwAuthenticate) {
+            let (name, value) = (&field.name, &field.value);
+            fields.add(name.of(&upstream.input), value.of(&upstream.input));
+        }
+        for (name, value) in fields.iter() {
+            exchange.response.fields.add(name, value);
+        }
+    }
+    Some(status)
+}

@@ -1,0 +1,340 @@
+//! Rows of this family.
+
+use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
+
+/// What a row is unless it says otherwise: given once, inherited from the nearest level.
+const PLAIN: Row = Row {
+    name: "",
+    contexts: &[Context::Http, Context::Server, Context::Location],
+    arguments: Arguments::exactly(1),
+    value: Value::Custom,
+    repeat: Repeat::Once,
+    merge: Merge::Nearest,
+    syntax: "",
+    default: "",
+    summary: "",
+};
+
+const FLAG_OFF: Row = Row {
+    value: Value::Flag,
+    syntax: "on | off",
+    default: "off",
+    ..PLAIN
+};
+
+const FLAG_ON: Row = Row {
+    default: "on",
+    ..FLAG_OFF
+};
+
+const TIME: Row = Row {
+    value: Value::Milliseconds,
+    syntax: "time",
+    default: "60s",
+    ..PLAIN
+};
+
+const SIZE: Row = Row {
+    value: Value::Size,
+    syntax: "size",
+    ..PLAIN
+};
+
+const MANY: Row = Row {
+    repeat: Repeat::Many,
+    ..PLAIN
+};
+
+/// The directives, in the order of the alphabet.
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        name: "proxy_bind",
+        arguments: Arguments::between(1, 2),
+        syntax: "address [transparent] | off",
+        summary: "Makes connections to upstream servers from this address of ours.",
+        ..PLAIN
+    },
+    Row {
+        name: "proxy_buffer_size",
+        default: "4k",
+        summary: "Memory for the first part of a response; its head must fit.",
+        ..SIZE
+    },
+    Row {
+        name: "proxy_buffering",
+        summary: "Reads a response as fast as the upstream server sends it and keeps what the \
+            client does not take yet. `X-Accel-Buffering` decides for one response.",
+        ..FLAG_ON
+    },
+    Row {
+        name: "proxy_buffers",
+        arguments: Arguments::exactly(2),
+        value: Value::Buffers,
+        syntax: "number size",
+        default: "8 4k",
+        summary: "Memory for what the client has not taken yet of one response.",
+        ..PLAIN
+    },
+    Row {
+        name: "proxy_busy_buffers_size",
+        summary: "Memory that may be on its way to the client at one time.",
+        ..SIZE
+    },
+    Row {
+        name: "proxy_connect_timeout",
+        summary: "How long connecting to an upstream server may take.",
+        ..TIME
+    },
+    Row {
+        name: "proxy_cookie_domain",
+        arguments: Arguments::between(1, 2),
+        syntax: "off | domain replacement",
+        summary: "Replaces the domain in `Set-Cookie` fields of responses.",
+        ..MANY
+    },
+    Row {
+        name: "proxy_cookie_flags",
+        arguments: Arguments::between(1, 4),
+        syntax: "off | cookie [flag ...]",
+        summary: "Sets or removes flags in `Set-Cookie` fields of responses: `secure`, `nosecure`, \
+            `httponly`, `nohttponly`, `samesite=strict|lax|none`, `nosamesite`.",
+        ..MANY
+    },
+    Row {
+        name: "proxy_cookie_path",
+        arguments: Arguments::between(1, 2),
+        syntax: "off | path replacement",
+        summary: "Replaces the path in `Set-Cookie` fields of responses.",
+        ..MANY
+    },
+    Row {
+        name: "proxy_force_ranges",
+        summary: "Serves ranges of a response whatever the upstream server says of them.",
+        ..FLAG_OFF
+    },
+    Row {
+        name: "proxy_headers_hash_bucket_size",
+        value: Value::Number,
+        syntax: "size",
+        default: "64",
+        summary: "Taken for nginx's sake: names of fields are not kept in such a table.",
+        ..PLAIN
+    },
+    Row {
+        name: "proxy_headers_hash_max_size",
+        value: Value::Number,
+        syntax: "size",
+        default: "512",
+        summary: "Taken for nginx's sake: names of fields are not kept in such a table.",
+        ..PLAIN
+    },
+    Row {
+        name: "proxy_hide_header",
+        syntax: "field",
+        summary: "Keeps a field of responses from the client.",
+        ..MANY
+    },
+    Row {
+        name: "proxy_http_version",
+        value: Value::OneOf(&["1.0", "1.1"]),
+        syntax: "1.0 | 1.1",
+        default: "1.1",
+        summary: "The version of HTTP in which upstream servers are asked.",
+        ..PLAIN
+    },
+    Row {
+        name: "proxy_ignore_client_abort",
+        summary: "Lets an upstream server finish when the client has gone.",
+        ..FLAG_OFF
+    },
+    Row {
+        name: "proxy_ignore_headers",
+        arguments: Arguments::at_least(1),
+        value: Value::OneOf(&[
+            "X-Accel-Redirect",
+            "X-Accel-Expires",
+            "X-Accel-Limit-Rate",
+            "X-Accel-Buffering",
+            "X-Accel-Charset",
+            "Expires",
+            "Cache-Control",
+            "Set-Cookie",
+            "Vary",
+        ]),
+        syntax: "field ...",
+        summary: "Takes these fields of responses as not meant for the proxy.",
+        ..PLAIN
+    },
+    Row {
+        name: "proxy_intercept_errors",
+        summary: "Answers with `error_page` where an upstream server answers with 300 or more.",
+        ..FLAG_OFF
+    },
+    Row {
+        name: "proxy_limit_rate",
+        syntax: "rate",
+        default: "0",
+        summary: "Bytes per second that are read of one buffered response; 0 has no limit.",
+        ..PLAIN
+    },
+    Row {
+        name: "proxy_max_temp_file_size",
+        default: "1024m",
+        summary: "Bytes of one response that a temporary file may hold; 0 uses none.",
+        ..SIZE
+    },
+    Row {
+        name: "proxy_method",
+        syntax: "method",
+        summary: "The method of requests to upstream servers, in place of the client's.",
+        ..PLAIN
+    },
+    Row {
+        name: "proxy_next_upstream",
+        arguments: Arguments::at_least(1),
+        value: Value::OneOf(&[
+            "error",
+            "timeout",
+            "invalid_header",
+            "non_idempotent",
+            "http_500",
+            "http_502",
+            "http_503",
+            "http_504",
+            "http_403",
+            "http_404",
+            "http_429",
+            "updating",
+            "off",
+        ]),
+        syntax: "error | timeout | invalid_header | http_500 | http_502 | http_503 | http_504 | \
+            http_403 | http_404 | http_429 | non_idempotent | off ...",
+        default: "error timeout",
+        summary: "What lets a request be passed to the next server, as long as nothing of a \
+            response was sent. Requests that may not be repeated never are once they were sent, \
+            unless `non_idempotent` says so.",
+        ..PLAIN
+    },
+    Row {
+        name: "proxy_next_upstream_timeout",
+        default: "0",
+        summary: "Time within which a request may be passed to another server; 0 has no limit.",
+        ..TIME
+    },
+    Row {
+        name: "proxy_next_upstream_tries",
+        value: Value::Number,
+        syntax: "number",
+        default: "0",
+        summary: "How many servers one request may be passed to; 0 has no limit.",
+        ..PLAIN
+    },
+    Row {
+        name: "proxy_pass",
+        contexts: &[
+            Context::Location,
+            Context::IfInLocation,
+            Context::LimitExcept,
+        ],
+        merge: Merge::Own,
+        syntax: "URL",
+        summary: "Passes requests to an upstream server: `http://` and an address, the name of an \
+            `upstream` block, or `unix:` and a path. A path behind it replaces the part of the \
+            request's path that stands for the location.",
+        ..PLAIN
+    },
+    Row {
+        name: "proxy_pass_header",
+        syntax: "field",
+        summary: "Lets a field of responses reach the client that is kept from it otherwise.",
+        ..MANY
+    },
+    Row {
+        name: "proxy_pass_request_body",
+        summary: "Whether the request's body is passed on.",
+        ..FLAG_ON
+    },
+    Row {
+        name: "proxy_pass_request_headers",
+        summary: "Whether the request's own fields are passed on.",
+        ..FLAG_ON
+    },
+    Row {
+        name: "proxy_pass_trailers",
+        summary: "Whether fields behind a chunked response are passed on.",
+        ..FLAG_OFF
+    },
+    Row {
+        name: "proxy_read_timeout",
+        summary: "How long an upstream server may pause within its response.",
+        ..TIME
+    },
+    Row {
+        name: "proxy_redirect",
+        arguments: Arguments::between(1, 2),
+        syntax: "default | off | redirect replacement",
+        summary: "Replaces the beginning of `Location` and `Refresh` in responses. By default \
+            what `proxy_pass` names becomes the location's own path.",
+        ..MANY
+    },
+    Row {
+        name: "proxy_request_buffering",
+        summary: "Reads a request's body whole before an upstream server is asked.",
+        ..FLAG_ON
+    },
+    Row {
+        name: "proxy_send_lowat",
+        default: "0",
+        summary: "Taken for nginx's sake: Linux has no such threshold.",
+        ..SIZE
+    },
+    Row {
+        name: "proxy_send_timeout",
+        summary: "How long an upstream server may take nothing of a request.",
+        ..TIME
+    },
+    Row {
+        name: "proxy_set_body",
+        syntax: "value",
+        summary: "The body of requests to upstream servers, in place of the client's.",
+        ..PLAIN
+    },
+    Row {
+        name: "proxy_set_header",
+        arguments: Arguments::exactly(2),
+        syntax: "field value",
+        summary: "A field of requests to upstream servers, in place of the client's; an empty \
+            value sends none. `Host` is `$proxy_host` by default.",
+        ..MANY
+    },
+    Row {
+        name: "proxy_socket_keepalive",
+        summary: "Lets the kernel probe idle connections to upstream servers.",
+        ..FLAG_OFF
+    },
+    Row {
+        name: "proxy_socket_rcvbuf",
+        default: "0",
+        summary: "Receive buffer of connections to upstream servers; 0 leaves it to the kernel.",
+        ..SIZE
+    },
+    Row {
+        name: "proxy_socket_sndbuf",
+        default: "0",
+        summary: "Send buffer of connections to upstream servers; 0 leaves it to the kernel.",
+        ..SIZE
+    },
+    Row {
+        name: "proxy_temp_file_write_size",
+        summary: "Bytes that are written to a temporary file at one time.",
+        ..SIZE
+    },
+    Row {
+        name: "proxy_temp_path",
+        arguments: Arguments::between(1, 4),
+        syntax: "path [level1 [level2 [level3]]]",
+        default: "proxy_temp",
+        summary: "Where responses are kept that do not fit in memory.",
+        ..PLAIN
+    },
+];

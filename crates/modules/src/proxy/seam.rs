@@ -1,0 +1,104 @@
+//! Where a cache joins in: it may answer before a server is asked, and keep what one answers.
+//!
+//! ```text
+//!  look_up ──► Answer                        a response from the store; nobody is asked
+//!      │ Pass ──► servers are asked, nothing is kept
+//!      │ Keep(Keeping) ──► method, fields ──► head ──► piece ... ──► whole
+//!                                               │                 └► broken
+//!                                               └─ failed: a stale response may do instead
+//! ```
+//!
+//! The proxy knows nothing of what is kept or why; a keeper sees no connection.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use turnpike_http::exchange::Exchange;
+use turnpike_http::phase::{Verdict, Waiting};
+use turnpike_http::plan::LocationIndex;
+
+use super::conditions::Failure;
+
+/// Who may answer in place of the upstream servers of a location.
+pub trait Keeper: Send + Sync {
+    /// Asked once for each request, before its body is read and before a server is chosen.
+    /// `exchange.upstream.host` and `.port` are set.
+    fn look_up(&self, exchange: &mut Exchange) -> Lookup;
+}
+
+/// What a keeper makes of a request.
+pub enum Lookup {
+    /// The answer is in the exchange, or the verdict says what to do.
+    Answer(Verdict),
+    /// Servers are asked; what they answer is not kept.
+    Pass,
+    /// Servers are asked, and this looks at what they answer.
+    Keep(Box<dyn Keeping>),
+    /// It has to wait (for another request that fetches the same). The future it makes gives
+    /// [`Verdict::Declined`] where servers are to be asked after all; then
+    /// [`Keeper::look_up`] is asked once more.
+    Wait(Box<dyn Waiting>),
+}
+
+/// One response that may be kept.
+pub trait Keeping {
+    /// The method that servers are asked with, where it is not the client's (`GET` for `HEAD`).
+    fn method(&self) -> Option<&'static [u8]> {
+        None
+    }
+
+    /// Whether the request's own conditions and ranges are kept from the servers
+    /// (`If-Modified-Since`, `If-None-Match`, `Range` and their like), since the whole response is
+    /// wanted.
+    fn replaces_conditions(&self) -> bool {
+        true
+    }
+
+    /// Appends fields to the request: conditions of its own, to ask whether what is kept still
+    /// holds.
+    fn fields(&self, _exchange: &Exchange, _out: &mut Vec<u8>) {}
+
+    /// A response's head is here: `exchange.upstream.head` and `.input`, and what will be sent of
+    /// it in `exchange.response`. Called only for final responses that no other server shall be
+    /// asked for.
+    fn head(&mut self, exchange: &mut Exchange) -> HeadWish;
+
+    /// Bytes of the body have come, in order; before they are sent.
+    fn piece(&mut self, bytes: &[u8]);
+
+    /// The whole body has come. Called before its last bytes are sent.
+    fn whole(&mut self, exchange: &mut Exchange);
+
+    /// The body ended too early. Dropping the keeping without a word means the same.
+    fn broken(&mut self, _exchange: &mut Exchange) {}
+
+    /// No server gave a response. Some verdict: a kept response is in the exchange, and will do.
+    fn failed(&mut self, _exchange: &mut Exchange, _failure: Failure) -> Option<Verdict> {
+        None
+    }
+}
+
+/// What becomes of a response.
+pub enum HeadWish {
+    /// It is sent, and its body shown to the keeping.
+    Keep,
+    /// It is sent and not kept.
+    Pass,
+    /// It is thrown away: the exchange holds another (`304` renewed what is kept).
+    Replace(Verdict),
+}
+
+/// Keepers of locations, put here by the family that has them before this one is asked.
+#[derive(Default)]
+pub struct Keepers(HashMap<u32, Arc<dyn Keeper>>);
+
+impl Keepers {
+    /// Gives a location its keeper.
+    pub fn put(&mut self, location: LocationIndex, keeper: Arc<dyn Keeper>) {
+        self.0.insert(location.0, keeper);
+    }
+
+    pub(super) fn take(&mut self, location: LocationIndex) -> Option<Arc<dyn Keeper>> {
+        self.0.remove(&location.0)
+    }
+}

@@ -1,0 +1,246 @@
+//! What a location passes on, where to, and how: resolved once, shared by all lanes.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+
+use turnpike_conf::{ConfError, View, bytes_of};
+use turnpike_http::exchange::Exchange;
+use turnpike_http::plan::Builder;
+use turnpike_http::temporary::TemporaryFolder;
+use turnpike_http::variables::Template;
+use turnpike_wire::h1::Version;
+
+use super::conditions::NextConditions;
+use super::cookies::CookieFlags;
+use super::names::Names;
+use super::response::Ignored;
+use super::rewrites::Rewrites;
+use super::seam::Keeper;
+use super::target::PassUrl;
+use crate::upstream::{Directory, Upstream};
+
+/// Everything that the directives in force in a location say.
+pub(super) struct Passing {
+    pub(super) destination: Destination,
+    pub(super) request: Request,
+    /// Fields of responses that the client does not see.
+    pub(super) hidden: Names,
+    /// Fields of responses that are not meant for us.
+    pub(super) ignored: Ignored,
+    pub(super) redirects: Rewrites,
+    pub(super) cookie_domains: Rewrites,
+    pub(super) cookie_paths: Rewrites,
+    pub(super) cookie_flags: Vec<CookieFlags>,
+    pub(super) timeouts: Timeouts,
+    pub(super) next: NextConditions,
+    /// Servers that one request is passed to; 0 has no limit.
+    pub(super) next_tries_max: u32,
+    /// Time for all of them, in milliseconds; 0 has no limit.
+    pub(super) next_timeout_ms: u64,
+    pub(super) intercepts_errors: bool,
+    pub(super) ignores_client_abort: bool,
+    pub(super) passes_trailers: bool,
+    pub(super) forces_ranges: bool,
+    pub(super) buffers: Buffers,
+    /// Bytes per second that are read of a response.
+    pub(super) limit_rate: Option<Template>,
+    pub(super) bind: Bind,
+    pub(super) socket_keepalive: bool,
+    /// 0 leaves it to the kernel.
+    pub(super) send_buffer_bytes: u32,
+    /// 0 leaves it to the kernel.
+    pub(super) receive_buffer_bytes: u32,
+    /// Number of the location: connections may be kept for it alone.
+    pub(super) location: u32,
+    /// Who may answer in place of the upstream servers, and keep what they answer.
+    pub(super) keeper: Option<Arc<dyn Keeper>>,
+}
+
+/// Where requests go.
+pub(super) enum Destination {
+    /// As written.
+    Fixed {
+        url: PassUrl,
+        upstream: Arc<Upstream>,
+        /// The part of a path that stands for the location.
+        location: Vec<u8>,
+    },
+    /// Known when a request is there.
+    Evaluated {
+        template: Template,
+        directory: Arc<Directory>,
+    },
+}
+
+/// What requests are made of.
+pub(super) struct Request {
+    pub(super) method: Option<Template>,
+    pub(super) version: Version,
+    pub(super) fields: Fields,
+    pub(super) body: Option<Template>,
+    pub(super) passes_fields: bool,
+    pub(super) passes_body: bool,
+    /// Whether the client's body is read whole first.
+    pub(super) buffered: bool,
+}
+
+/// Fields of requests.
+#[derive(Default)]
+pub(super) struct Fields {
+    pub(super) host: Option<Template>,
+    /// `Content-Length` of requests without a body.
+    pub(super) length: Option<Template>,
+    pub(super) set: Vec<(Vec<u8>, Template)>,
+    /// The client's that are not passed on.
+    pub(super) replaced: Names,
+}
+
+/// How long each step may pause, in milliseconds; 0 is without limit.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Timeouts {
+    pub(super) connect_ms: u64,
+    pub(super) send_ms: u64,
+    pub(super) read_ms: u64,
+}
+
+/// Memory and files for one response.
+#[derive(Clone, Debug)]
+pub(super) struct Buffers {
+    /// For the head and what comes with it.
+    pub(super) first_bytes: usize,
+    /// For what the client has not taken.
+    pub(super) all_bytes: usize,
+    /// Most in one piece for the client.
+    pub(super) busy_bytes: usize,
+    /// In a temporary file; 0 uses none.
+    pub(super) file_bytes_max: u64,
+    /// Written to it at one time.
+    pub(super) file_write_bytes: usize,
+    pub(super) folder: TemporaryFolder,
+    /// Whether a response is read ahead of the client.
+    pub(super) ahead: bool,
+}
+
+impl Buffers {
+    /// Reads the directives of buffers, and checks that they fit one another.
+    ///
+    /// # Errors
+    /// nginx's words.
+    pub(super) fn read(view: View<'_>, prefix: &Path) -> Result<Self, ConfError> {
+        let refused = |message: &str| Err(view.error(view.end(), message));
+        let first = view.size("proxy_buffer_size");
+        let (count, size) = view.buffers("proxy_buffers");
+        if count < 2 {
+            return refused("there must be at least 2 \"proxy_buffers\"");
+        }
+        let largest = first.max(size);
+        let busy = view.try_size("proxy_busy_buffers_size");
+        let busy = busy.unwrap_or(2 * largest);
+        if busy < largest {
+            return refused(
+                "\"proxy_busy_buffers_size\" must be equal to or greater than the maximum of the \
+                 value of \"proxy_buffer_size\" and one of the \"proxy_buffers\"",
+            );
+        }
+        if busy > (count - 1) * size {
+            return refused(
+                "\"proxy_busy_buffers_size\" must be less than the size of all \"proxy_buffers\" \
+                 minus one buffer",
+            );
+        }
+        let write = view.try_size("proxy_temp_file_write_size");
+        let write = write.unwrap_or(2 * largest);
+        if write < largest {
+            return refused(
+                "\"proxy_temp_file_write_size\" must be equal to or greater than the maximum of \
+                 the value of \"proxy_buffer_size\" and one of the \"proxy_buffers\"",
+            );
+        }
+        let file_bytes_max = view.size("proxy_max_temp_file_size");
+        if file_bytes_max != 0 && file_bytes_max < largest {
+            return refused(
+                "\"proxy_max_temp_file_size\" must be equal to zero to disable temporary files \
+                 usage or must be equal to or greater than the maximum of the value of \
+                 \"proxy_buffer_size\" and one of the \"proxy_buffers\"",
+            );
+        }
+        Ok(Self {
+            first_bytes: first as usize,
+            all_bytes: (count * size) as usize,
+            busy_bytes: busy as usize,
+            file_bytes_max,
+            file_write_bytes: write as usize,
+            folder: TemporaryFolder::read(view, "proxy_temp_path", "proxy_temp", prefix)?,
+            ahead: view.flag("proxy_buffering"),
+        })
+    }
+}
+
+/// `proxy_bind`.
+pub(super) enum Bind {
+    /// The kernel chooses.
+    No,
+    /// This address.
+    Address(SocketAddr),
+    /// One that is known when a request is there; and whether it may be any.
+    Evaluated(Template, bool),
+    /// This address, which need not be ours.
+    Transparent(SocketAddr),
+}
+
+impl Bind {
+    pub(super) fn read(view: View<'_>, builder: &mut Builder<'_>) -> Result<Self, ConfError> {
+        let Some(entry) = view.nearest("proxy_bind") else {
+            return Ok(Self::No);
+        };
+        let text = entry.argument(0);
+        let transparent = match entry.arguments.get(1).map(|word| word.text.as_str()) {
+            None if text == "off" => return Ok(Self::No),
+            None => false,
+            Some("transparent") => true,
+            Some(other) => {
+                let message = format!("invalid parameter \"{other}\"");
+                return Err(view.error(entry.span, message));
+            }
+        };
+        let template = builder.template(view, entry, &bytes_of(text))?;
+        if template.constant().is_none() {
+            return Ok(Self::Evaluated(template, transparent));
+        }
+        let Some(address) = local_address(text) else {
+            let message = format!("invalid address \"{text}\"");
+            return Err(view.error(entry.span, message));
+        };
+        Ok(match transparent {
+            true => Self::Transparent(address),
+            false => Self::Address(address),
+        })
+    }
+
+    /// The address to bind to, and whether it may be one that is not ours.
+    pub(super) fn address(&self, exchange: &Exchange) -> Option<(SocketAddr, bool)> {
+        match self {
+            Self::No => None,
+            Self::Address(address) => Some((*address, false)),
+            Self::Transparent(address) => Some((*address, true)),
+            Self::Evaluated(template, transparent) => {
+                let text = template.value(exchange);
+                let address = local_address(std::str::from_utf8(&text).ok()?)?;
+                Some((address, *transparent))
+            }
+        }
+    }
+}
+
+/// An address with or without a port.
+fn local_address(text: &str) -> Option<SocketAddr> {
+    if let Ok(address) = text.parse::<SocketAddr>() {
+        return Some(address);
+    }
+    let bare = text
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
+    let address: IpAddr = bare.unwrap_or(text).parse().ok()?;
+    Some(SocketAddr::new(address, 0))
+}

@@ -1,0 +1,100 @@
+//! What `proxy_pass` names: scheme, address, path.
+
+use turnpike_conf::bytes_of;
+
+use crate::upstream::{Target, Url};
+
+/// A parsed `proxy_pass` URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PassUrl {
+    /// Whether it is `https`.
+    pub(super) secure: bool,
+    /// The scheme as written, with its slashes.
+    pub(super) scheme: Vec<u8>,
+    /// The address.
+    pub(super) url: Url,
+    /// `Host` of requests, unless it is set otherwise (`$proxy_host`).
+    pub(super) host: Vec<u8>,
+    /// `$proxy_port`.
+    pub(super) port: Vec<u8>,
+    /// What stands behind the address, from its slash on; empty when nothing does.
+    pub(super) path: Vec<u8>,
+}
+
+/// Why it cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum UrlError {
+    /// Neither `http://` nor `https://`.
+    Prefix,
+    /// The address: nginx's words, and the text they are said of.
+    Address(&'static str, String),
+}
+
+impl PassUrl {
+    /// Reads `http://address[/path]`, `http://unix:path[:/path]`, or the same with `https`.
+    ///
+    /// # Errors
+    /// See [`UrlError`].
+    pub(super) fn parse(text: &str) -> Result<Self, UrlError> {
+        let starts = |scheme: &str| {
+            let head = text.get(..scheme.len());
+            head.is_some_and(|head| head.eq_ignore_ascii_case(scheme))
+        };
+        let secure = starts("https://");
+        if !secure && !starts("http://") {
+            return Err(UrlError::Prefix);
+        }
+        let (scheme, rest) = text.split_at(if secure { 8 } else { 7 });
+        let (address, path) = split(rest);
+        let url = Url::parse(address).map_err(|what| UrlError::Address(what, rest.to_owned()))?;
+        let mut path = bytes_of(path);
+        if path.first() == Some(&b'?') {
+            path.insert(0, b'/');
+        }
+        let (host, port) = host_and_port(&url, if secure { 443 } else { 80 });
+        Ok(Self {
+            secure,
+            scheme: bytes_of(scheme),
+            url,
+            host,
+            port,
+            path,
+        })
+    }
+
+    /// The port where none is written.
+    pub(super) fn default_port(&self) -> u16 {
+        if self.secure { 443 } else { 80 }
+    }
+}
+
+/// The address, and what stands behind it.
+fn split(rest: &str) -> (&str, &str) {
+    if rest
+        .get(..5)
+        .is_some_and(|start| start.eq_ignore_ascii_case("unix:"))
+    {
+        return match rest[5..].find(':') {
+            Some(colon) => (&rest[..5 + colon], &rest[6 + colon..]),
+            None => (rest, ""),
+        };
+    }
+    match rest.find(['/', '?', '#']) {
+        Some(end) => rest.split_at(end),
+        None => (rest, ""),
+    }
+}
+
+fn host_and_port(url: &Url, default_port: u16) -> (Vec<u8>, Vec<u8>) {
+    if let Target::Unix(_) = url.target {
+        return (b"localhost".to_vec(), Vec::new());
+    }
+    let host = bytes_of(&url.host);
+    match url.port {
+        Some(port) if port != default_port => {
+            let port = port.to_string().into_bytes();
+            ([host.as_slice(), b":", &port].concat(), port)
+        }
+        _ => (host, default_port.to_string().into_bytes()),
+    }
+}

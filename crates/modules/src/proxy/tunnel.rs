@@ -1,0 +1,149 @@
+//! After `101 Switching Protocols`: bytes go both ways until one side has had enough.
+
+use std::cell::Cell;
+use std::io;
+use std::sync::Arc;
+
+use turnpike_http::connection::Stream;
+use turnpike_http::exchange::{Action, Exchange};
+use turnpike_http::phase::Verdict;
+use turnpike_http::response::{Body, LocalFuture, Tunnel};
+use turnpike_lane::log::{Errno, Level};
+use turnpike_wire::h1::Known;
+
+use super::attempt::{Link, end_try};
+use super::response;
+use super::settings::Passing;
+
+/// Bytes that each direction carries at a time.
+const PIECE_BYTES: usize = 16 * 1024;
+
+struct Upgraded {
+    passing: Arc<Passing>,
+    link: Link,
+    /// What the server sent behind its head.
+    early: Vec<u8>,
+}
+
+/// How a tunnel ended.
+enum Ended {
+    /// One side closed it.
+    Closed,
+    /// The server sent nothing for too long.
+    Silent,
+    /// A server's connection failed.
+    Upstream(&'static str, io::Error),
+    /// The client's connection failed.
+    Client,
+}
+
+/// Passes `101` on; then the connection is a tunnel.
+pub(super) fn begin(exchange: &mut Exchange, passing: &Arc<Passing>, link: Link) -> Verdict {
+    response::take_head(exchange, passing);
+    let upgrade = exchange.upstream.head.find(Known::Upgrade).copied();
+    if let Some(field) = upgrade {
+        let value = field.value.of(&exchange.upstream.input);
+        exchange.response.fields.add(b"Upgrade", value);
+    }
+    let head_bytes = exchange.upstream.head.head_len;
+    let early = exchange.upstream.input.split_off(head_bytes);
+    exchange.keep_alive = false;
+    exchange.response.body = Body::Tunnel(Box::new(Upgraded {
+        passing: Arc::clone(passing),
+        link,
+        early,
+    }));
+    Verdict::Respond
+}
+
+impl Tunnel for Upgraded {
+    fn run<'a>(
+        self: Box<Self>,
+        exchange: &'a mut Exchange,
+        client: &'a mut Stream,
+    ) -> LocalFuture<'a, ()> {
+        Box::pin(async move {
+            exchange.action.set(Action::Tunnelling);
+            let start = exchange.head_start + exchange.head.head_len + exchange.body.taken();
+            let pipelined = exchange.input.split_off(start.min(exchange.input.len()));
+            let to_client = Cell::new(0);
+            let ended = {
+                let down = self.down(exchange, client, &to_client);
+                let up = self.up(client, pipelined);
+                tokio::select! {
+                    ended = down => ended,
+                    ended = up => ended,
+                }
+            };
+            exchange.bytes_sent += to_client.get();
+            exchange.completed = true;
+            if let Some(one) = exchange.upstream.last_try() {
+                one.response_bytes = to_client.get();
+            }
+            match ended {
+                Ended::Closed | Ended::Client => {}
+                Ended::Silent => exchange.log(
+                    Level::Error,
+                    format_args!("upstream timed out (110: Connection timed out)"),
+                ),
+                Ended::Upstream(call, error) => {
+                    let errno = Errno(&error);
+                    exchange.log(Level::Error, format_args!("{call} failed {errno}"));
+                }
+            }
+            end_try(exchange, Some(&self.link.connection));
+        })
+    }
+}
+
+impl Upgraded {
+    /// What the server says goes to the client, until the server ends.
+    async fn down(&self, exchange: &Exchange, client: &Stream, sent: &Cell<u64>) -> Ended {
+        let send_ms = exchange.location().settings.send_timeout_ms;
+        let read_ms = self.passing.timeouts.read_ms;
+        let mut piece = self.early.clone();
+        loop {
+            if client.send_all(&piece, send_ms).await.is_err() {
+                return Ended::Client;
+            }
+            sent.set(sent.get() + piece.len() as u64);
+            piece.clear();
+            match self
+                .link
+                .connection
+                .read(&mut piece, PIECE_BYTES, read_ms)
+                .await
+            {
+                Ok(0) => {
+                    client.finish_sending();
+                    return Ended::Closed;
+                }
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => return Ended::Silent,
+                Err(error) => return Ended::Upstream("recv()", error),
+            }
+        }
+    }
+
+    /// What the client says goes to the server. When the client ends its side, the server is told
+    /// and may still answer.
+    async fn up(&self, client: &Stream, mut piece: Vec<u8>) -> Ended {
+        let send_ms = self.passing.timeouts.send_ms;
+        loop {
+            if let Err(error) = self.link.connection.write_all(&piece, send_ms).await {
+                return Ended::Upstream("send()", error);
+            }
+            piece.clear();
+            match client.read_more(&mut piece, 0).await {
+                Ok(0) => {
+                    if self.link.connection.shutdown_write().is_err() {
+                        return Ended::Closed;
+                    }
+                    return std::future::pending().await;
+                }
+                Ok(_) => {}
+                Err(_) => return Ended::Client,
+            }
+        }
+    }
+}

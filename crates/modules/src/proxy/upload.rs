@@ -1,0 +1,191 @@
+//! The request on its way to an upstream server: head, then a body from memory, from a file, or
+//! from the client as it comes.
+
+use std::io;
+
+use turnpike_http::body::Progress;
+use turnpike_http::connection::Stream;
+use turnpike_http::exchange::Exchange;
+use turnpike_http::phase::Verdict;
+use turnpike_upstream::Connection;
+use turnpike_wire::h1;
+
+/// Bytes of a body that are put behind the head, so that both leave in one call.
+const COPIED_BODY_BYTES_MAX: usize = 16 * 1024;
+
+/// Bytes read from a file at a time.
+const FILE_BYTES: usize = 64 * 1024;
+
+/// What is still to be sent.
+#[derive(Clone, Debug)]
+pub(super) struct Upload {
+    /// Bytes of the exchange's upstream output that were sent.
+    sent: usize,
+    source: Source,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Source {
+    /// Nothing beyond the output.
+    None,
+    /// The body in memory, from this byte on.
+    Memory(usize),
+    /// The body's file, from this byte on.
+    File(u64),
+    /// Nothing more, though there would be more.
+    Abandoned,
+    /// The client, as it comes; in chunks where its length is not known.
+    Client { chunked: bool },
+}
+
+/// Why a request was not sent.
+pub(super) enum UploadError {
+    /// The server's connection failed.
+    Upstream(io::Error),
+    /// The client's body cannot be had: the verdict that answers it.
+    Client(Verdict),
+}
+
+impl Upload {
+    /// A request without a body, or with one that stands in the output.
+    pub(super) fn of_output() -> Self {
+        Self {
+            sent: 0,
+            source: Source::None,
+        }
+    }
+
+    /// A request whose body the exchange holds.
+    pub(super) fn of_body(exchange: &mut Exchange) -> Self {
+        let body = &exchange.body;
+        let source = if body.file.is_some() {
+            Source::File(0)
+        } else if body.bytes.len() <= COPIED_BODY_BYTES_MAX {
+            exchange.upstream.output.extend_from_slice(&body.bytes);
+            Source::None
+        } else {
+            Source::Memory(0)
+        };
+        Self { sent: 0, source }
+    }
+
+    /// A request whose body is read while it is sent.
+    pub(super) fn of_client(chunked: bool) -> Self {
+        Self {
+            sent: 0,
+            source: Source::Client { chunked },
+        }
+    }
+
+    /// A request of which no more is sent: the server has stopped reading.
+    pub(super) fn given_up(exchange: &mut Exchange) -> Self {
+        exchange.upstream.output.clear();
+        Self {
+            sent: 0,
+            source: Source::Abandoned,
+        }
+    }
+
+    /// Whether nothing more is to be sent.
+    pub(super) fn is_over(&self, exchange: &Exchange) -> bool {
+        self.source == Source::Abandoned || self.is_done(exchange)
+    }
+
+    /// Whether all of it was sent.
+    pub(super) fn is_done(&self, exchange: &Exchange) -> bool {
+        self.source == Source::None && self.sent >= exchange.upstream.output.len()
+    }
+
+    /// Sends what the socket takes of the output at once; returns how much that was.
+    pub(super) fn try_send(
+        &mut self,
+        exchange: &Exchange,
+        connection: &Connection,
+    ) -> Result<usize, UploadError> {
+        let rest = exchange.upstream.output.get(self.sent..);
+        let rest = rest.unwrap_or_default();
+        if rest.is_empty() {
+            return Ok(0);
+        }
+        match connection.try_write(&[io::IoSlice::new(rest)]) {
+            Ok(sent) => {
+                self.sent += sent;
+                Ok(sent)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
+            Err(error) => Err(UploadError::Upstream(error)),
+        }
+    }
+
+    /// Sends on until a wait is over. `true`: all of it was sent. Nothing is lost where it is
+    /// dropped before its end.
+    pub(super) async fn step(
+        &mut self,
+        exchange: &mut Exchange,
+        client: &Stream,
+        connection: &Connection,
+        timeout_ms: u64,
+    ) -> Result<bool, UploadError> {
+        if self.sent < exchange.upstream.output.len() {
+            let rest = &exchange.upstream.output[self.sent..];
+            let slices = [io::IoSlice::new(rest)];
+            let sent = connection.write(&slices, timeout_ms).await;
+            self.sent += sent.map_err(UploadError::Upstream)?;
+            return Ok(self.is_done(exchange));
+        }
+        match &mut self.source {
+            Source::None | Source::Abandoned => return Ok(true),
+            Source::Memory(at) => {
+                let rest = exchange.body.bytes.get(*at..).unwrap_or_default();
+                let slices = [io::IoSlice::new(rest)];
+                let sent = connection.write(&slices, timeout_ms).await;
+                *at += sent.map_err(UploadError::Upstream)?;
+                if *at >= exchange.body.bytes.len() {
+                    self.source = Source::None;
+                }
+            }
+            Source::File(at) => {
+                let output = &mut exchange.upstream.output;
+                output.clear();
+                self.sent = 0;
+                let file = exchange.body.file.as_ref();
+                let read = file.map_or(Ok(0), |file| file.read(*at, FILE_BYTES, output));
+                let read = read.map_err(|_| UploadError::Client(Verdict::Status(500)))?;
+                *at += read as u64;
+                if read == 0 {
+                    self.source = Source::None;
+                }
+            }
+            Source::Client { chunked } => {
+                let chunked = *chunked;
+                let progress = client.read_body_piece(exchange).await;
+                let progress = progress.map_err(UploadError::Client)?;
+                self.sent = 0;
+                frame(exchange, chunked, progress == Progress::Complete);
+                if progress == Progress::Complete {
+                    self.source = Source::None;
+                }
+            }
+        }
+        Ok(self.is_done(exchange))
+    }
+}
+
+/// Moves what was read of the client's body into the output.
+fn frame(exchange: &mut Exchange, chunked: bool, last: bool) {
+    let piece = std::mem::take(&mut exchange.body.bytes);
+    let output = &mut exchange.upstream.output;
+    output.clear();
+    if chunked && !piece.is_empty() {
+        h1::write_chunk_head(output, piece.len() as u64);
+        output.extend_from_slice(&piece);
+        output.extend_from_slice(b"\r\n");
+    } else {
+        output.extend_from_slice(&piece);
+    }
+    if chunked && last {
+        output.extend_from_slice(h1::LAST_CHUNK);
+    }
+    exchange.body.bytes = piece;
+    exchange.body.bytes.clear();
+}

@@ -1,0 +1,58 @@
+//! The family's variables.
+
+use turnpike_http::exchange::Exchange;
+use turnpike_http::variables::VariableRow;
+use turnpike_lane::sys::socket::PeerAddress;
+
+pub(super) const ROWS: &[VariableRow] = &[
+    VariableRow {
+        name: "proxy_add_x_forwarded_for",
+        get: add_forwarded_for,
+        set: None,
+        summary: "The client's X-Forwarded-For with its address behind it.",
+    },
+    VariableRow {
+        name: "proxy_host",
+        get: host,
+        set: None,
+        summary: "Host and port that `proxy_pass` names.",
+    },
+    VariableRow {
+        name: "proxy_port",
+        get: port,
+        set: None,
+        summary: "The port that `proxy_pass` names, or its protocol's.",
+    },
+];
+
+fn host(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    out.extend_from_slice(&exchange.upstream.host);
+    !exchange.upstream.host.is_empty()
+}
+
+fn port(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    out.extend_from_slice(&exchange.upstream.port);
+    !exchange.upstream.port.is_empty()
+}
+
+fn add_forwarded_for(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    let bytes = exchange.head_bytes();
+    for field in &exchange.head.fields {
+        if field
+            .name
+            .of(bytes)
+            .eq_ignore_ascii_case(b"X-Forwarded-For")
+        {
+            out.extend_from_slice(field.value.of(bytes));
+            out.extend_from_slice(b", ");
+        }
+    }
+    match exchange.client.peer {
+        PeerAddress::Inet(address) => {
+            // Writing to a vector cannot fail.
+            let _ = std::io::Write::write_fmt(out, format_args!("{}", address.ip()));
+        }
+        PeerAddress::Unix => out.extend_from_slice(b"unix:"),
+    }
+    true
+}

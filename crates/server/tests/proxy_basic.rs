@@ -1,0 +1,243 @@
+//! `proxy_pass` from the client's request to the client's response.
+
+#![allow(clippy::unwrap_used)]
+
+use turnpike_testkit::{Origin, Server, Step, check};
+
+/// A server in front of an origin; `locations` is put into its server block.
+fn server(origin: &Origin, locations: &str) -> Server {
+    let configuration = format!(
+        "error_log %FOLDER%/error.log info;
+        events {{ }}
+        http {{
+            log_format up '$status|$upstream_addr|$upstream_status|$upstream_response_length';
+            access_log %FOLDER%/access.log up;
+            server {{
+                listen 127.0.0.1:%PORT%;
+                server_tokens off;
+                {}
+            }}
+        }}",
+        locations.replace("%ORIGIN%", &format!("127.0.0.1:{}", origin.port()))
+    );
+    Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&configuration)
+        .start()
+}
+
+fn answers(response: &str) -> Origin {
+    Origin::start(vec![vec![Step::ReadHead, Step::send(response)]])
+}
+
+/// What the origin received on its connection of that number, with plain line feeds.
+fn received(origin: &Origin, connection: usize) -> String {
+    let bytes = origin.received()[connection].clone();
+    String::from_utf8(bytes).unwrap().replace("\r\n", "\n")
+}
+
+#[test]
+fn a_response_of_known_length_is_passed_on() {
+    let origin = answers(
+        "HTTP/1.1 200 Fine\r\nServer: origin\r\nX-A: b\r\nContent-Type: text/x\r\n\
+         Content-Length: 5\r\n\r\nhello",
+    );
+    let server = server(&origin, "location / { proxy_pass http://%ORIGIN%; }");
+    check(
+        &server,
+        &[(
+            "known length",
+            "GET /a%20b?c=d HTTP/1.1\nHost: x\nX-Own: 1\nConnection: close\n\n",
+            "HTTP/1.1 200 Fine\nServer: nginx\nDate: *\nContent-Type: text/x\n\
+             Content-Length: 5\nConnection: close\nX-A: b\n\nhello\n(closed)",
+        )],
+    );
+    let expected = format!(
+        "GET /a%20b?c=d HTTP/1.1\nHost: 127.0.0.1:{}\nX-Own: 1\n\n",
+        origin.port()
+    );
+    assert_eq!(received(&origin, 0), expected);
+    let line = format!("200|127.0.0.1:{}|200|5", origin.port());
+    server.wait_for_log("access.log", &line);
+}
+
+const FRAMINGS: &[(&str, &str, &str)] = &[
+    (
+        "chunks stay chunks",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
+        "HTTP/1.1 200 OK\n*\nTransfer-Encoding: chunked\n*\n\n5\nabcde\n0\n\n",
+    ),
+    (
+        "what ends with the connection becomes chunks",
+        "HTTP/1.0 200 OK\r\n\r\nabcde",
+        "HTTP/1.1 200 OK\n*\nTransfer-Encoding: chunked\n*\n\n*\nabcde\n0\n\n",
+    ),
+    (
+        "no content",
+        "HTTP/1.1 204 No Content\r\n\r\n",
+        "HTTP/1.1 204 No Content\n*\n\n",
+    ),
+    (
+        "an empty body",
+        "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 200 OK\n*\nContent-Length: 0\n*\n\n",
+    ),
+    (
+        "early hints are passed over",
+        "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n\
+         HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na",
+        "HTTP/1.1 200 OK\n*\nContent-Length: 1\n*\n\na",
+    ),
+];
+
+#[test]
+fn bodies_end_as_they_should() {
+    for (name, response, expected) in FRAMINGS {
+        let origin = answers(response);
+        let server = server(&origin, "location / { proxy_pass http://%ORIGIN%; }");
+        check(&server, &[(name, "GET / HTTP/1.1\nHost: x\n\n", expected)]);
+    }
+}
+
+/// Location, request path, and what the origin is asked for.
+const PATHS: &[(&str, &str, &str)] = &[
+    (
+        "location / { proxy_pass http://%ORIGIN%; }",
+        "/a%2fb/?x",
+        "/a%2fb/?x",
+    ),
+    (
+        "location /a/ { proxy_pass http://%ORIGIN%/b/; }",
+        "/a/c%20d?e",
+        "/b/c%20d?e",
+    ),
+    (
+        "location /a { proxy_pass http://%ORIGIN%/b; }",
+        "/abc",
+        "/bbc",
+    ),
+    (
+        "location = /a { proxy_pass http://%ORIGIN%/b; }",
+        "/a?c",
+        "/b?c",
+    ),
+    (
+        "location / { rewrite ^/x(.*) /y$1 break; proxy_pass http://%ORIGIN%; }",
+        "/x/z",
+        "/y/z",
+    ),
+    (
+        "location / { rewrite ^/x(.*) /y$1 break; proxy_pass http://%ORIGIN%/p; }",
+        "/x/z",
+        "/y/z",
+    ),
+    (
+        "location ~ ^/(.) { proxy_pass http://%ORIGIN%; }",
+        "/q/%7e",
+        "/q/%7e",
+    ),
+    (
+        "location / { proxy_pass http://%ORIGIN%/u$uri; }",
+        "/q?a",
+        "/u/q",
+    ),
+    (
+        "location / { set $o %ORIGIN%; proxy_pass http://$o; }",
+        "/q?a",
+        "/q?a",
+    ),
+    (
+        "location / { proxy_pass http://%ORIGIN%?x=; }",
+        "/q",
+        "/?x=q",
+    ),
+    (
+        "location / { if ($arg_a) { set $b 1; } proxy_pass http://%ORIGIN%; }",
+        "/q?a=1",
+        "/q?a=1",
+    ),
+    (
+        "location / { error_page 404 = @up; return 404; } \
+         location @up { proxy_pass http://%ORIGIN%; }",
+        "/q?a",
+        "/q?a",
+    ),
+];
+
+#[test]
+fn paths_are_replaced_as_in_nginx() {
+    for (location, path, expected) in PATHS {
+        let origin = answers("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        let server = server(&origin, location);
+        let response = server.get(path);
+        assert_eq!(response.status, 200, "{location} {path}");
+        let line = format!("GET {expected} HTTP/1.1");
+        let came = received(&origin, 0);
+        assert_eq!(came.lines().next().unwrap(), line, "{location} {path}");
+    }
+}
+
+#[test]
+fn bodies_of_requests_are_passed_on() {
+    let read = |bytes: usize| {
+        vec![
+            Step::ReadHead,
+            Step::ReadBytes(bytes),
+            Step::send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
+        ]
+    };
+    let large = vec![b'x'; 100_000];
+    let origin = Origin::start(vec![read(5), read(5), read(large.len())]);
+    let server = server(
+        &origin,
+        "location / { proxy_pass http://%ORIGIN%; keepalive_timeout 0; }",
+    );
+    check(
+        &server,
+        &[
+            (
+                "a length",
+                "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello",
+                "HTTP/1.1 200 OK\n*\n\nok\n(closed)",
+            ),
+            (
+                "chunks get their length",
+                "POST / HTTP/1.1\nHost: x\nTransfer-Encoding: chunked\n\n2\nhe\n3\nllo\n0\n\n",
+                "HTTP/1.1 200 OK\n*\n\nok\n(closed)",
+            ),
+        ],
+    );
+    for connection in [0, 1] {
+        let came = received(&origin, connection);
+        assert!(came.contains("Content-Length: 5\n"), "{came}");
+        assert!(came.ends_with("\n\nhello"), "{came}");
+        assert!(!came.contains("chunked"), "{came}");
+    }
+    let mut peer = server.connect();
+    peer.send(format!(
+        "PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n",
+        large.len()
+    ));
+    peer.send(&large);
+    assert_eq!(peer.response().status, 200);
+    assert!(origin.received()[2].ends_with(&large));
+    assert!(
+        server
+            .log("error.log")
+            .contains("a client request body is buffered")
+    );
+}
+
+#[test]
+fn connections_to_servers_are_kept() {
+    let one = [
+        Step::ReadHead,
+        Step::send("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na"),
+    ];
+    let script = std::iter::repeat_n(one, 3).flatten().collect();
+    let origin = Origin::start(vec![script]);
+    let server = server(&origin, "location / { proxy_pass http://%ORIGIN%; }");
+    for _ in 0..3 {
+        assert_eq!(server.get("/").text(), "a");
+    }
+    assert_eq!(origin.received().len(), 1);
+}
