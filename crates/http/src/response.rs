@@ -128,6 +128,13 @@ pub trait BodyStream {
         Box::pin(pending())
     }
 
+    /// Asked when the client takes no more, having all it wanted or having gone: whether the body
+    /// is to be read to its end all the same, since others wait for it. Its pieces are thrown away
+    /// then, and it may be that another exchange is given.
+    fn outlives_client(&mut self) -> bool {
+        false
+    }
+
     /// Called once, before the exchange is logged, whether or not the whole body was sent.
     fn ended(&mut self, _exchange: &mut Exchange) {}
 }
@@ -220,6 +227,14 @@ impl Fields {
         let bytes = &self.bytes;
         self.entries
             .retain(|entry| !slice(bytes, entry.name).eq_ignore_ascii_case(name));
+    }
+
+    /// Makes these fields those of `other`; the room is kept.
+    pub fn copy(&mut self, other: &Fields) {
+        self.bytes.clear();
+        self.bytes.extend_from_slice(&other.bytes);
+        self.entries.clear();
+        self.entries.extend_from_slice(&other.entries);
     }
 
     /// Values of the fields of that name.

@@ -10,7 +10,7 @@ use turnpike_wire::h1::ResponseHead;
 use crate::response::Fields;
 
 /// The servers asked, and what the last of them said.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Upstream {
     /// Every server that was asked, in order.
     pub tries: Vec<Try>,
@@ -33,7 +33,7 @@ pub struct Upstream {
 }
 
 /// What a cache had to do with an answer, for variables. Empty where none was asked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CacheNote {
     /// `$upstream_cache_status`; empty: no cache was asked.
     pub status: &'static str,
@@ -41,6 +41,8 @@ pub struct CacheNote {
     pub not_stored: &'static str,
     /// When what is stored was last modified, in unix seconds.
     pub modified: Option<i64>,
+    /// Its entity tag.
+    pub etag: Vec<u8>,
     /// Its age in seconds.
     pub age_s: Option<u64>,
 }

@@ -4,6 +4,7 @@
 //! It is driven like a connection, and counted like one, so that the lane's runtime runs as long as
 //! it does.
 
+use std::any::Any;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 
@@ -13,7 +14,7 @@ use super::Hand;
 use super::stream::Stream;
 use crate::exchange::Exchange;
 use crate::phase::Verdict;
-use crate::response::{Body, LocalFuture};
+use crate::response::{Body, BodyStream, LocalFuture};
 
 /// Tasks that may wait for their turn or run on one lane. More than this many renewals at once
 /// would not make anything fresher.
@@ -23,13 +24,31 @@ impl Exchange {
     /// Answers a copy of this request once more, by the location's content handler, and throws the
     /// answer away; filters and logs do not see it. The copy is [`Exchange::aside`]. `false`: there
     /// is too much of that already.
-    pub fn repeat_aside(&self) -> bool {
+    ///
+    /// `guard` goes with the copy, among its guards.
+    pub fn repeat_aside(&self, guard: Box<dyn Any>) -> bool {
         if self.lane.aside.under_way.get() >= ASIDE_MAX {
             return false;
         }
-        let copy = self.copy();
+        let mut copy = self.copy();
+        copy.guards.push(guard);
         self.lane.run_aside(Box::pin(answer(copy)));
         true
+    }
+
+    /// Reads a body to its end that the client takes no more of. Gives it back where there is too
+    /// much of that already.
+    pub(super) fn finish_aside(
+        &self,
+        body: Box<dyn BodyStream>,
+    ) -> Result<(), Box<dyn BodyStream>> {
+        if self.lane.aside.under_way.get() >= ASIDE_MAX {
+            return Err(body);
+        }
+        let mut copy = self.copy();
+        copy.upstream.clone_from(&self.upstream);
+        self.lane.run_aside(Box::pin(read_out(copy, body)));
+        Ok(())
     }
 
     fn copy(&self) -> Box<Exchange> {
@@ -65,14 +84,7 @@ impl Exchange {
 
 /// Lets the content handler answer, and reads the answer's body to its end.
 async fn answer(mut exchange: Box<Exchange>) {
-    // Handlers know a client: this one says nothing and goes away last.
-    let Ok((socket, _other_end)) = UnixStream::pair() else {
-        return;
-    };
-    if socket.set_nonblocking(true).is_err() {
-        return;
-    }
-    let Ok(mut client) = Stream::new(socket.into()) else {
+    let Some((mut client, _other_end)) = silent_client() else {
         return;
     };
     let Some(content) = exchange.location().content.clone() else {
@@ -85,13 +97,29 @@ async fn answer(mut exchange: Box<Exchange>) {
     if !matches!(verdict, Verdict::Respond) {
         return;
     }
-    let Body::Stream(mut body) = std::mem::take(&mut exchange.response.body) else {
-        return;
-    };
+    if let Body::Stream(body) = std::mem::take(&mut exchange.response.body) {
+        drain(exchange, body, &client).await;
+    }
+}
+
+async fn read_out(exchange: Box<Exchange>, body: Box<dyn BodyStream>) {
+    if let Some((client, _other_end)) = silent_client() {
+        drain(exchange, body, &client).await;
+    }
+}
+
+/// A client for those who know one: it says nothing, and is there as long as its other end.
+fn silent_client() -> Option<(Stream, UnixStream)> {
+    let (socket, other_end) = UnixStream::pair().ok()?;
+    socket.set_nonblocking(true).ok()?;
+    Some((Stream::new(socket.into()).ok()?, other_end))
+}
+
+async fn drain(mut exchange: Box<Exchange>, mut body: Box<dyn BodyStream>, client: &Stream) {
     let mut piece = Vec::new();
     loop {
         piece.clear();
-        match body.next(&mut exchange, &client, &mut piece).await {
+        match body.next(&mut exchange, client, &mut piece).await {
             Ok(true) => {}
             Ok(false) | Err(_) => break,
         }

@@ -70,9 +70,14 @@ pub(super) async fn read_ahead(exchange: &mut Exchange) {
     std::future::pending().await
 }
 
-/// Tells the body that nothing more is asked of it.
+/// Tells the body that nothing more is asked of it. One that others wait for is read on.
 pub(super) fn ended(exchange: &mut Exchange) {
-    if let Some(mut body) = take(exchange) {
+    let Body::Stream(mut body) = std::mem::take(&mut exchange.response.body) else {
+        return;
+    };
+    if !body.outlives_client() {
+        body.ended(exchange);
+    } else if let Err(mut body) = exchange.finish_aside(body) {
         body.ended(exchange);
     }
 }

@@ -36,7 +36,10 @@ impl Filter for Conditions {
                 response.ranges_allowed = false;
                 response.fields.remove(b"Content-Encoding");
                 response.fields.remove(b"Accept-Ranges");
-                response.body = Body::Empty;
+                // A stream is not sent either, and is told so when the head is.
+                if !matches!(response.body, Body::Stream(_)) {
+                    response.body = Body::Empty;
+                }
                 response.head_only = true;
                 None
             }

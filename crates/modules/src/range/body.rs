@@ -39,6 +39,7 @@ pub(super) fn cut(response: &mut Response, range: ByteRange) {
             inner,
             skip: range.start,
             left: range.end - range.start,
+            draining: false,
         })),
     };
 }
@@ -96,6 +97,8 @@ struct CutStream {
     inner: Box<dyn BodyStream>,
     skip: u64,
     left: u64,
+    /// Whether the client has its part, and the rest is for others.
+    draining: bool,
 }
 
 impl CutStream {
@@ -117,6 +120,9 @@ impl BodyStream for CutStream {
         client: &'a Stream,
         out: &'a mut Vec<u8>,
     ) -> LocalFuture<'a, Result<bool, BodyFailed>> {
+        if self.draining {
+            return self.inner.next(exchange, client, out);
+        }
         Box::pin(async move {
             loop {
                 let more = self.inner.next(exchange, client, out).await?;
@@ -130,6 +136,11 @@ impl BodyStream for CutStream {
 
     fn read_ahead<'a>(&'a mut self, exchange: &'a mut Exchange) -> LocalFuture<'a, ()> {
         self.inner.read_ahead(exchange)
+    }
+
+    fn outlives_client(&mut self) -> bool {
+        self.draining = self.inner.outlives_client();
+        self.draining
     }
 
     fn ended(&mut self, exchange: &mut Exchange) {
