@@ -14,12 +14,14 @@ mod balance;
 mod connection;
 mod group;
 mod pool;
+mod tls;
 
 pub use address::Address;
 pub use balance::{Balancer, Measure, Until};
-pub use connection::{ConnectError, ConnectOptions, Connection};
+pub use connection::{ConnectError, ConnectOptions, Connection, Tls};
 pub use group::{
     FailReason, Group, GroupSettings, GroupStates, Mode, NoPeer, Peer, PeerSettings, PeerState,
     Picked, Selection, Tries,
 };
 pub use pool::{KeepAlive, Pool};
+pub use tls::{TlsConnector, TlsError, TlsIdentity, TlsSettings, TlsVersions};

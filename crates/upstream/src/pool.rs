@@ -73,10 +73,10 @@ impl Pool {
         options: &ConnectOptions<'_>,
         now_ms: u64,
     ) -> Option<Connection> {
-        let key = options.key(picked);
+        let local = self.settings.local;
         let mut idle = self.idle.borrow_mut();
         loop {
-            let serves = |idle: &Idle| idle.connection.key().serves(&key, self.settings.local);
+            let serves = |idle: &Idle| idle.connection.key().serves(picked, options, local);
             let found = idle.iter().rposition(serves);
             let idle = idle.remove(found?);
             let trusted = now_ms.saturating_sub(idle.looked_ms) < TRUSTED_MS;

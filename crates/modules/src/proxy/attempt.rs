@@ -201,6 +201,7 @@ impl Attempt<'_> {
             send_buffer_bytes: passing.send_buffer_bytes,
             receive_buffer_bytes: passing.receive_buffer_bytes,
             timeout_ms: passing.timeouts.connect_ms,
+            tls: None,
             location: passing.location,
         };
         let now_ms = exchange.lane.clock.now_ms();

@@ -8,10 +8,11 @@ mod open;
 #[cfg(test)]
 mod tests;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tokio::io::Interest;
@@ -19,11 +20,15 @@ use tokio::io::unix::AsyncFd;
 use turnpike_lane::sys::socket::{self, More};
 
 pub(crate) use open::Key;
-pub use open::{ConnectError, ConnectOptions};
+pub use open::{ConnectError, ConnectOptions, Tls};
+
+use crate::tls::Session;
 
 /// A connection to a peer. Must be used on the lane that opened it.
 pub struct Connection {
     socket: AsyncFd<OwnedFd>,
+    /// Never borrowed across a wait.
+    tls: Option<RefCell<Session>>,
     key: Key,
     opened_ms: u64,
     requests: Cell<u64>,
@@ -61,50 +66,72 @@ impl Connection {
     /// Reads behind what `buffer` holds, up to `bytes_max`, without waiting. 0 is the end.
     ///
     /// # Errors
-    /// What the socket says; `WouldBlock` when there is nothing to read.
+    /// What the socket says; `WouldBlock` when there is nothing to read; of TLS `InvalidData`, and
+    /// `UnexpectedEof` where the connection ended but the session did not.
     pub fn try_read(&self, buffer: &mut Vec<u8>, bytes_max: usize) -> io::Result<usize> {
-        let received = socket::receive_append(self.as_fd(), buffer, bytes_max)?;
-        self.bytes_received
-            .set(self.bytes_received.get() + received as u64);
+        let received = match &self.tls {
+            None => socket::receive_append(self.as_fd(), buffer, bytes_max)?,
+            Some(tls) => tls.borrow_mut().read(self.as_fd(), buffer, bytes_max)?,
+        };
+        let all = self.bytes_received.get() + received as u64;
+        self.bytes_received.set(all);
         Ok(received)
     }
 
     /// As [`Connection::try_read`], but waits until there is something to read.
     ///
     /// # Errors
-    /// What the socket says; `TimedOut` after `timeout_ms` (0 waits for ever).
+    /// As there; `TimedOut` after `timeout_ms` (0 waits for ever).
     pub async fn read(
         &self,
         buffer: &mut Vec<u8>,
         bytes_max: usize,
         timeout_ms: u64,
     ) -> io::Result<usize> {
-        loop {
-            let mut ready = within(timeout_ms, self.socket.readable()).await?;
-            let read = ready.try_io(|_| self.try_read(buffer, bytes_max));
-            match read {
-                Ok(Ok(received)) => {
-                    // The socket is empty: waiting for more need not ask it again first. What
-                    // comes later raises a new event; the end of the stream stays raised.
-                    if received > 0 && received < bytes_max {
-                        ready.clear_ready();
-                    }
-                    return Ok(received);
-                }
-                Ok(Err(error)) => return Err(error),
-                Err(_would_block) => {}
+        if self.tls.is_some() {
+            match self.try_read(buffer, bytes_max) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                other => return other,
             }
         }
+        within(timeout_ms, async {
+            loop {
+                if self.has_unsent() {
+                    // An answer may wait for what has not left yet.
+                    tokio::select! {
+                        biased;
+                        flushed = self.flush(0) => flushed?,
+                        ready = self.socket.readable() => drop(ready?),
+                    }
+                }
+                let mut ready = self.socket.readable().await?;
+                match ready.try_io(|_| self.try_read(buffer, bytes_max)) {
+                    Ok(Ok(received)) => {
+                        // The socket is empty: waiting for more need not ask it again first. What
+                        // comes later raises a new event; the end of the stream stays raised.
+                        if self.tls.is_none() && received > 0 && received < bytes_max {
+                            ready.clear_ready();
+                        }
+                        return Ok(received);
+                    }
+                    Ok(Err(error)) => return Err(error),
+                    Err(_would_block) => {}
+                }
+            }
+        })
+        .await
     }
 
-    /// Sends what the socket takes, without waiting.
+    /// Sends what the socket takes, without waiting. Of TLS, what was taken may still wait here to
+    /// be sent: [`Connection::flush`].
     ///
     /// # Errors
     /// What the socket says; `WouldBlock` when it takes nothing.
     pub fn try_write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        let sent = match slices {
-            [slice] => socket::send(self.as_fd(), slice, More::No)?,
-            slices => socket::send_vectored(self.as_fd(), slices, More::No)?,
+        let sent = match (&self.tls, slices) {
+            (None, [slice]) => socket::send(self.as_fd(), slice, More::No)?,
+            (None, slices) => socket::send_vectored(self.as_fd(), slices, More::No)?,
+            (Some(tls), slices) => tls.borrow_mut().write(self.as_fd(), slices)?,
         };
         self.bytes_sent.set(self.bytes_sent.get() + sent as u64);
         Ok(sent)
@@ -115,17 +142,8 @@ impl Connection {
     /// # Errors
     /// What the socket says; `TimedOut` after `timeout_ms` (0 waits for ever).
     pub async fn write(&self, slices: &[IoSlice<'_>], timeout_ms: u64) -> io::Result<usize> {
-        loop {
-            match self.try_write(slices) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                other => return other,
-            }
-            let mut ready = within(timeout_ms, self.socket.writable()).await?;
-            match ready.try_io(|_| self.try_write(slices)) {
-                Ok(result) => return result,
-                Err(_would_block) => {}
-            }
-        }
+        self.when_writable(timeout_ms, || self.try_write(slices))
+            .await
     }
 
     /// Sends all of `bytes`.
@@ -137,7 +155,19 @@ impl Connection {
             let sent = self.write(&[IoSlice::new(bytes)], timeout_ms).await?;
             bytes = &bytes[sent..];
         }
-        Ok(())
+        self.flush(timeout_ms).await
+    }
+
+    /// Sends what TLS holds back; nothing to do for others.
+    ///
+    /// # Errors
+    /// What the socket says; `TimedOut` after `timeout_ms` (0 waits for ever).
+    pub async fn flush(&self, timeout_ms: u64) -> io::Result<()> {
+        let Some(tls) = self.tls.as_ref().filter(|_| self.has_unsent()) else {
+            return Ok(());
+        };
+        self.when_writable(timeout_ms, || tls.borrow_mut().flush(self.as_fd()))
+            .await
     }
 
     /// Waits until the peer sends or closes; nothing is read.
@@ -153,11 +183,20 @@ impl Connection {
     /// # Errors
     /// What the socket says.
     pub fn shutdown_write(&self) -> io::Result<()> {
+        if let Some(tls) = &self.tls {
+            tls.borrow_mut().close(self.as_fd());
+        }
         socket::shutdown(self.as_fd(), std::net::Shutdown::Write)
     }
 
     pub(crate) fn key(&self) -> &Key {
         &self.key
+    }
+
+    fn has_unsent(&self) -> bool {
+        self.tls
+            .as_ref()
+            .is_some_and(|tls| tls.borrow().has_unsent())
     }
 
     /// Begins another request.
@@ -170,9 +209,9 @@ impl Connection {
     /// Whether nothing came and the peer has not closed: by what the runtime has seen, and by
     /// what the kernel says where `ask` is set.
     pub(crate) fn looks_idle(&self, ask: bool) -> bool {
-        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        let mut context = Context::from_waker(Waker::noop());
         let mut ask = ask;
-        if let std::task::Poll::Ready(ready) = self.socket.poll_read_ready(&mut context) {
+        if let Poll::Ready(ready) = self.socket.poll_read_ready(&mut context) {
             match ready {
                 Ok(ready) if ready.ready().is_read_closed() => return false,
                 // It may be readable since before its last read emptied it.
@@ -183,29 +222,47 @@ impl Connection {
         if !ask {
             return true;
         }
-        let peeked = socket::peek(self.as_fd(), &mut [0]);
-        matches!(peeked, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+        let nothing = match &self.tls {
+            None => socket::peek(self.as_fd(), &mut [0]),
+            // Session tickets may come at any time, and are no answer.
+            Some(tls) => tls.borrow_mut().read(self.as_fd(), &mut Vec::new(), 1),
+        };
+        matches!(nothing, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
 
-    /// Waits until a connection that is being made is there.
-    async fn established(&self, timeout_ms: u64) -> io::Result<()> {
-        loop {
-            match socket::send(self.as_fd(), &[], More::No) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                other => return other.map(|_| ()),
-            }
-            let mut ready = within(timeout_ms, self.socket.writable()).await?;
-            match ready.try_io(|_| socket::send(self.as_fd(), &[], More::No)) {
-                Ok(result) => return result.map(|_| ()),
-                Err(_would_block) => {}
-            }
+    /// Tries, and waits until the socket is writable while it would block.
+    async fn when_writable<T>(
+        &self,
+        timeout_ms: u64,
+        mut attempt: impl FnMut() -> io::Result<T>,
+    ) -> io::Result<T> {
+        match attempt() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            other => return other,
         }
+        within(timeout_ms, async {
+            loop {
+                let mut ready = self.socket.writable().await?;
+                if let Ok(result) = ready.try_io(|_| attempt()) {
+                    return result;
+                }
+            }
+        })
+        .await
     }
 }
 
 impl AsFd for Connection {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.get_ref().as_fd()
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        if let Some(tls) = &mut self.tls {
+            tls.get_mut().close(self.socket.get_ref().as_fd());
+        }
     }
 }
 

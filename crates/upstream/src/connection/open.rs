@@ -1,17 +1,20 @@
 //! Opening a connection.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 
-use turnpike_lane::sys::socket::{self, Family, Kind};
+use turnpike_lane::log::Errno;
+use turnpike_lane::sys::socket::{self, Family, Kind, More};
 use turnpike_lane::sys::{readiness, socket_option};
 
-use super::{Connection, INTEREST};
+use super::{Connection, INTEREST, within};
 use crate::address::Address;
 use crate::group::Picked;
+use crate::tls::{Handshake, HandshakeError, Session, TlsConnector};
 
 /// How a connection is opened.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,34 +31,60 @@ pub struct ConnectOptions<'a> {
     pub receive_buffer_bytes: u32,
     /// How long connecting may take, in milliseconds; 0 is without limit.
     pub timeout_ms: u64,
+    /// TLS, where the peer speaks it.
+    pub tls: Option<Tls<'a>>,
     /// Which location asks: groups that keep connections by location compare it.
     pub location: u32,
 }
 
+/// TLS to a peer.
+#[derive(Clone, Copy, Debug)]
+pub struct Tls<'a> {
+    /// What begins the session.
+    pub connector: &'a Arc<TlsConnector>,
+    /// The name that is sent, and that the certificate must be good for where it is verified.
+    pub name: &'a str,
+    /// How long the handshake may take, in milliseconds; 0 is without limit.
+    pub timeout_ms: u64,
+}
+
 /// What must be the same for a connection to be used again.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(crate) peer: Address,
     bind: Option<SocketAddr>,
     location: u32,
-}
-
-impl ConnectOptions<'_> {
-    pub(crate) fn key(&self, picked: &Picked) -> Key {
-        Key {
-            peer: picked.address().clone(),
-            bind: self.bind.copied(),
-            location: self.location,
-        }
-    }
+    tls: Option<(Arc<TlsConnector>, Box<str>)>,
 }
 
 impl Key {
-    /// Whether a connection of this key serves where one of that key is wanted; `local` sets
-    /// locations apart.
-    pub(crate) fn serves(&self, wanted: &Key, local: bool) -> bool {
-        let same = self.peer == wanted.peer && self.bind == wanted.bind;
-        same && (!local || self.location == wanted.location)
+    fn new(picked: &Picked, options: &ConnectOptions<'_>) -> Key {
+        let tls = options.tls.as_ref();
+        Key {
+            peer: picked.address().clone(),
+            bind: options.bind.copied(),
+            location: options.location,
+            tls: tls.map(|tls| (Arc::clone(tls.connector), tls.name.into())),
+        }
+    }
+
+    /// Whether a connection of this key is what is wanted; `local` sets locations apart.
+    pub(crate) fn serves(
+        &self,
+        picked: &Picked,
+        options: &ConnectOptions<'_>,
+        local: bool,
+    ) -> bool {
+        let same_tls = match (&self.tls, &options.tls) {
+            (None, None) => true,
+            (Some((connector, name)), Some(tls)) => {
+                Arc::ptr_eq(connector, tls.connector) && **name == *tls.name
+            }
+            _ => false,
+        };
+        same_tls
+            && self.peer == *picked.address()
+            && self.bind.as_ref() == options.bind
+            && (!local || self.location == options.location)
     }
 }
 
@@ -68,22 +97,71 @@ pub enum ConnectError {
     Bind(io::Error),
     /// The peer cannot be reached or refuses.
     Connect(io::Error),
-    /// It took too long.
+    /// Connecting took too long.
     TimedOut,
+    /// The TLS handshake took too long.
+    HandshakeTimedOut,
+    /// The peer broke the connection off during the TLS handshake.
+    HandshakeBroken(io::Error),
+    /// The peers do not understand one another's TLS.
+    Handshake(String),
+    /// The peer's certificate is not good: number and words as OpenSSL has them.
+    Certificate(String),
+    /// The peer's certificate is good, but not for this name.
+    Name(String),
 }
 
-/// In nginx's words, as its log has them before `while connecting to upstream`.
+impl ConnectError {
+    /// What was being done, as nginx's log says it behind `while`.
+    pub fn action(&self) -> &'static str {
+        match self {
+            ConnectError::Socket(_)
+            | ConnectError::Bind(_)
+            | ConnectError::Connect(_)
+            | ConnectError::TimedOut => "connecting to upstream",
+            ConnectError::HandshakeTimedOut
+            | ConnectError::HandshakeBroken(_)
+            | ConnectError::Handshake(_)
+            | ConnectError::Certificate(_)
+            | ConnectError::Name(_) => "SSL handshaking to upstream",
+        }
+    }
+
+    /// Whether time ran out.
+    pub fn is_timeout(&self) -> bool {
+        matches!(
+            self,
+            ConnectError::TimedOut | ConnectError::HandshakeTimedOut
+        )
+    }
+}
+
+/// In nginx's words, as its log has them before `while` and [`ConnectError::action`].
 impl fmt::Display for ConnectError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (call, error) = match self {
-            ConnectError::Socket(error) => ("socket()", error),
-            ConnectError::Bind(error) => ("bind()", error),
-            ConnectError::Connect(error) => ("connect()", error),
-            ConnectError::TimedOut => {
-                return out.write_str("upstream timed out (110: Connection timed out)");
+        match self {
+            ConnectError::Socket(error) => write!(out, "socket() failed {}", Errno(error)),
+            ConnectError::Bind(error) => write!(out, "bind() failed {}", Errno(error)),
+            ConnectError::Connect(error) => write!(out, "connect() failed {}", Errno(error)),
+            ConnectError::TimedOut | ConnectError::HandshakeTimedOut => {
+                out.write_str("upstream timed out (110: Connection timed out)")
             }
-        };
-        write!(out, "{call} failed {}", turnpike_lane::log::Errno(error))
+            ConnectError::HandshakeBroken(error) => match error.raw_os_error() {
+                None => out.write_str("peer closed connection in SSL handshake"),
+                Some(_) => write!(
+                    out,
+                    "peer closed connection in SSL handshake {}",
+                    Errno(error)
+                ),
+            },
+            ConnectError::Handshake(why) => write!(out, "SSL_do_handshake() failed ({why})"),
+            ConnectError::Certificate(why) => {
+                write!(out, "upstream SSL certificate verify error: ({why})")
+            }
+            ConnectError::Name(name) => {
+                write!(out, "upstream SSL certificate does not match \"{name}\"")
+            }
+        }
     }
 }
 
@@ -99,11 +177,12 @@ impl Connection {
         options: &ConnectOptions<'_>,
         now_ms: u64,
     ) -> Result<Connection, ConnectError> {
-        let key = options.key(picked);
+        let key = Key::new(picked, options);
         let (socket, under_way) = begin(picked.address(), options)?;
         let socket = readiness::register(socket, INTEREST).map_err(ConnectError::Socket)?;
-        let connection = Connection {
+        let mut connection = Connection {
             socket,
+            tls: None,
             key,
             opened_ms: now_ms,
             requests: Cell::new(1),
@@ -117,7 +196,48 @@ impl Connection {
                 _ => ConnectError::Connect(error),
             })?;
         }
+        if let Some(tls) = &options.tls {
+            let session = connection.handshake(tls).await?;
+            connection.tls = Some(RefCell::new(session));
+        }
         Ok(connection)
+    }
+
+    /// Waits until a connection that is being made is there.
+    async fn established(&self, timeout_ms: u64) -> io::Result<()> {
+        // Sending nothing asks in one call: not yet, there, or why not.
+        let ask = || socket::send(self.as_fd(), &[], More::No).map(|_| ());
+        self.when_writable(timeout_ms, ask).await
+    }
+
+    async fn handshake(&self, tls: &Tls<'_>) -> Result<Session, ConnectError> {
+        let named = |error| match error {
+            HandshakeError::Socket(error) => ConnectError::HandshakeBroken(error),
+            HandshakeError::Certificate(why) => ConnectError::Certificate(why),
+            HandshakeError::Name => ConnectError::Name(tls.name.to_owned()),
+            HandshakeError::Protocol(why) => ConnectError::Handshake(why),
+        };
+        let mut session = Session::new(tls.connector, tls.name).map_err(named)?;
+        let shaken = within(tls.timeout_ms, async {
+            loop {
+                let mut ready = match session.handshake(self.as_fd()) {
+                    Ok(Handshake::Done) => return Ok(Ok(())),
+                    Ok(Handshake::WantsRead) => self.socket.readable().await?,
+                    Ok(Handshake::WantsWrite) => self.socket.writable().await?,
+                    Err(error) => return Ok(Err(error)),
+                };
+                // The session has just found the socket to block, or finds it so in its next turn.
+                ready.clear_ready();
+            }
+        });
+        match shaken.await {
+            Ok(Ok(())) => Ok(session),
+            Ok(Err(error)) => Err(named(error)),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                Err(ConnectError::HandshakeTimedOut)
+            }
+            Err(error) => Err(ConnectError::HandshakeBroken(error)),
+        }
     }
 }
 
