@@ -61,7 +61,8 @@ pub fn run(arguments: &[OsString]) -> Option<ExitCode> {
 }
 
 fn carry_out(line: &Line) -> Result<(), String> {
-    let (verb, arguments) = request(&line.words)?;
+    let (verb, mut arguments) = request(&line.words)?;
+    absolute(&mut arguments, "binary")?;
     let path = match &line.socket {
         Some(path) => path.clone(),
         None => configured_socket(&line.options)?,
@@ -81,6 +82,16 @@ fn carry_out(line: &Line) -> Result<(), String> {
     };
     // Who closes the pipe early has seen enough.
     let _ = std::io::stdout().write_all(text.as_bytes());
+    Ok(())
+}
+
+/// A file that the server is to open: it has another current folder than we.
+fn absolute(arguments: &mut Arguments, name: &str) -> Result<(), String> {
+    if let Some(Value::String(path)) = arguments.get_mut(name) {
+        let whole = std::path::absolute(&*path)
+            .map_err(|error| format!("\"{path}\": {}", turnpike_lane::log::Errno(&error)))?;
+        *path = whole.to_string_lossy().into_owned();
+    }
     Ok(())
 }
 

@@ -70,6 +70,13 @@ pub(crate) const VERBS: &[Verb] = &[
         "Ends gracefully: answers close their connections, after shutdown_delay nothing is \
          accepted any more, and the server exits when the last request is done.",
     ),
+    verb(
+        Home::Master,
+        "upgrade",
+        "[binary=FILE] [timeout_s=NUMBER]",
+        "Starts another binary on the same sockets and ends in its favour once it serves; backs \
+         out if it does not.",
+    ),
     verb(Home::Master, "stop", "", "Ends at once."),
     verb(
         Home::Master,

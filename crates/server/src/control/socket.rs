@@ -109,6 +109,18 @@ impl ControlSocket {
         self.place.as_ref().map(|place| place.path.as_path())
     }
 
+    /// Moves the socket's file, for another master to take the place; nothing to do without one.
+    ///
+    /// # Errors
+    /// Those of `rename(2)`.
+    pub(crate) fn rename(&mut self, path: &Path) -> io::Result<()> {
+        if let Some(place) = &mut self.place {
+            fs::rename(&place.path, path)?;
+            place.path = path.to_path_buf();
+        }
+        Ok(())
+    }
+
     /// Takes an event up; gives the requests that have come with it.
     pub(crate) fn take(&mut self, event: Event, epoll: &Epoll) -> Vec<(Ticket, Request)> {
         let token = event.token;

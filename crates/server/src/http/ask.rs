@@ -13,6 +13,7 @@ use turnpike_http::counters::{COUNTERS, HttpCounters};
 use turnpike_http::metrics::Kind;
 use turnpike_lane::sys::socket_option;
 
+use super::self_check::SelfCheck;
 use super::service::HttpService;
 use crate::control::{Failure, Request};
 use crate::plan::Reporter;
@@ -36,7 +37,7 @@ impl HttpService {
             "lanes" => Ok(self.lane_list()),
             "gates" => Ok(self.gate_list()),
             "connections" => Ok(self.connection_counts()),
-            _ => match self.plan.as_ref().and_then(|plan| plan.command(&verb)) {
+            _ => match self.command(&verb) {
                 Some(command) => {
                     let reporter = self.reporter.clone();
                     self.workers.run(reporter, number, command, arguments);
@@ -46,6 +47,16 @@ impl HttpService {
             },
         };
         self.reporter.answered(number, outcome);
+    }
+
+    fn command(&self, verb: &str) -> Option<Arc<dyn Command>> {
+        let plan = self.plan.as_ref()?;
+        if verb == "self_check" {
+            let listens = plan.listens.iter();
+            let proxied = listens.map(|listen| listen.proxy_protocol).collect();
+            return Some(Arc::new(SelfCheck { proxied }));
+        }
+        plan.command(verb)
     }
 
     fn status(&self) -> Value {

@@ -4,6 +4,7 @@
 mod ask;
 mod environment;
 mod lanes;
+mod self_check;
 mod service;
 
 use std::path::PathBuf;

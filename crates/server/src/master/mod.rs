@@ -8,6 +8,7 @@ mod child;
 mod control;
 mod daemon;
 pub(crate) mod gates;
+mod inherit;
 mod pid_file;
 mod run;
 mod signals;

@@ -40,6 +40,16 @@ impl PidFile {
         &self.path
     }
 
+    /// Moves it, for another master to take the place.
+    ///
+    /// # Errors
+    /// Those of `rename(2)`.
+    pub(super) fn rename(&mut self, path: PathBuf) -> io::Result<()> {
+        fs::rename(&self.path, &path)?;
+        self.path = path;
+        Ok(())
+    }
+
     /// Removes it.
     pub(super) fn remove(&self, log: &ErrorLog) {
         if let Err(error) = fs::remove_file(&self.path) {

@@ -3,11 +3,12 @@
 use std::fs;
 use std::process::ExitCode;
 
-use turnpike_lane::log::{Errno, ErrorLog, Level};
+use turnpike_lane::log::{Errno, ErrorLog, Level, LogSet};
 use turnpike_lane::sys::process::{self, Limit, Resource};
 
 use super::daemon::{self, Detached};
-use super::gates::NotOpened;
+use super::gates::{GateSet, NotOpened};
+use super::inherit;
 use super::site::{Failure, Site};
 use super::supervise::Master;
 use crate::paths::Paths;
@@ -18,7 +19,12 @@ use crate::{embedded, say};
 pub(super) fn run(paths: &Paths, globals: Option<&str>, log: &ErrorLog) -> ExitCode {
     let descriptors = process::limit(Resource::OpenFiles).ok();
     raise_descriptor_limit(descriptors);
-    let site = match Site::open(paths, globals, None, log) {
+    let inherited = inherit::take(log);
+    let none = GateSet::default();
+    let gates = inherited
+        .as_ref()
+        .map_or(&none, |inherited| &inherited.gates);
+    let site = match Site::open(paths, globals, &LogSet::new(), gates, log) {
         Ok(site) => site,
         Err(Failure::Gate(NotOpened { in_use: true })) if paths.embedded => {
             say(embedded::PORT_TAKEN);
@@ -29,7 +35,8 @@ pub(super) fn run(paths: &Paths, globals: Option<&str>, log: &ErrorLog) -> ExitC
     greet(&site.log, descriptors);
     let settings = &site.configuration.settings;
     let mut launcher = None;
-    if settings.daemon {
+    // One that takes another's place is where that one is.
+    if settings.daemon && inherited.is_none() {
         match daemon::detach() {
             Ok(Detached::Launcher(code)) => return code,
             Ok(Detached::Daemon(waiting)) => launcher = Some(waiting),
@@ -42,7 +49,7 @@ pub(super) fn run(paths: &Paths, globals: Option<&str>, log: &ErrorLog) -> ExitC
             }
         }
     }
-    match Master::start(paths, globals, site, launcher) {
+    match Master::start(paths, globals, site, launcher, inherited) {
         Ok(mut master) => master.run(),
         Err(error) => {
             log.event(

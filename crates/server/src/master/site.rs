@@ -37,21 +37,18 @@ pub(super) enum Failure {
 }
 
 impl Site {
-    /// Reads the configuration and opens what it needs; what `old` has open is shared.
+    /// Reads the configuration and opens what it needs; what is open already is shared.
     pub(super) fn open(
         paths: &Paths,
         globals: Option<&str>,
-        old: Option<&Site>,
+        old_logs: &LogSet,
+        old_gates: &GateSet,
         log: &ErrorLog,
     ) -> Result<Site, Failure> {
         let configuration = read(paths, globals, log).ok_or(Failure::Files)?;
-        let none = LogSet::new();
-        let old_logs = old.map_or(&none, |site| &site.logs);
         let logs = open_logs(&configuration, old_logs, log).ok_or(Failure::Files)?;
         make_folders(&configuration, log).ok_or(Failure::Files)?;
         let listens = families::serving_plan().listens(&configuration);
-        let empty = GateSet::default();
-        let old_gates = old.map_or(&empty, |site| &site.gates);
         let process = &configuration.settings.process;
         let opening = Opening {
             lanes: process.lanes,
@@ -81,6 +78,19 @@ impl Site {
             is_patient: false,
         };
         self.gates.reinstate(given_up.gates, opening)
+    }
+
+    /// Has the kernel choose among the sockets as this configuration wants it, after another
+    /// master had it choose by its own.
+    pub(super) fn grip(&mut self) {
+        let process = &self.configuration.settings.process;
+        let opening = Opening {
+            lanes: process.lanes,
+            homes: &process.homes(),
+            log: &self.log,
+            is_patient: false,
+        };
+        self.gates.grip(opening);
     }
 
     /// What a serving process needs to serve it.

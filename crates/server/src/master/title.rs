@@ -24,3 +24,12 @@ pub(crate) fn take(name: &OsStr, arguments: &[OsString]) {
         .args(arguments)
         .exec();
 }
+
+/// The name under which the program was started, without the title.
+pub(crate) fn program() -> OsString {
+    let name = std::env::args_os().next().unwrap_or_default();
+    match name.as_bytes().strip_prefix(TITLE.as_bytes()) {
+        Some(name) => OsStr::from_bytes(name).to_os_string(),
+        None => name,
+    }
+}

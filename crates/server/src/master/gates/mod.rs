@@ -13,14 +13,15 @@ pub(crate) mod steer;
 mod tests;
 
 use std::io;
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use turnpike_lane::affinity::CpuSet;
 use turnpike_lane::gate::{
-    BIND_ATTEMPTS_MAX, BIND_PAUSE_MS, Gate, GateError, ListenAddress, ListenOptions, Reuseport,
+    AcceptMode, BIND_ATTEMPTS_MAX, BIND_PAUSE_MS, Gate, GateError, ListenAddress, ListenOptions,
+    Reuseport,
 };
 use turnpike_lane::log::{Errno, ErrorLog, Level};
 use turnpike_lane::sys::socket_option;
@@ -106,6 +107,68 @@ impl GateSet {
         groups.sort_by_key(|(place, _)| *place);
         set.groups = groups.into_iter().map(|(_, group)| group).collect();
         Ok(set)
+    }
+
+    /// Sockets that another master has opened, in its order: that of lanes at each address.
+    pub(super) fn inherited(gates: Vec<Gate>) -> GateSet {
+        let mut set = GateSet::default();
+        for gate in gates {
+            set.next_id += 1;
+            let held = Arc::new(Held {
+                id: set.next_id,
+                gate,
+            });
+            let address = held.gate.address().clone();
+            let known = set.groups.iter_mut();
+            match known
+                .into_iter()
+                .find(|group| group.listen.address == address)
+            {
+                Some(group) => group.gates.push(held),
+                None => set.groups.push(Group {
+                    listen: Listen {
+                        address,
+                        options: ListenOptions::default(),
+                        mode: AcceptMode::Shared,
+                    },
+                    gates: vec![held],
+                    // Unknown: whatever the kernel was told is told anew.
+                    active: 0,
+                    chooser: None,
+                }),
+            }
+        }
+        set
+    }
+
+    /// Copies of all descriptors, for another master.
+    ///
+    /// # Errors
+    /// Those of `dup(2)`.
+    pub(super) fn descriptors(&self) -> io::Result<Vec<OwnedFd>> {
+        let all = self.groups.iter().flat_map(|group| &group.gates);
+        all.map(|held| held.gate.as_fd().try_clone_to_owned())
+            .collect()
+    }
+
+    /// The address of each listen.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = &ListenAddress> {
+        let gates = self.groups.iter().filter_map(|group| group.gates.first());
+        gates.map(|held| held.gate.address())
+    }
+
+    /// Has the kernel choose as this set wants it: another master, now gone, had it choose by its
+    /// own.
+    pub(super) fn grip(&mut self, opening: Opening<'_>) {
+        for group in &mut self.groups {
+            // As if nothing was known of it.
+            let before = Group {
+                active: 0,
+                chooser: None,
+                ..group.clone()
+            };
+            group.chooser = steer::choose(group, Some(&before), &mut self.board, opening);
+        }
     }
 
     /// Copies of all descriptors, for a bundle.

@@ -50,11 +50,13 @@ struct Question {
 
 /// What becomes of an answer.
 #[derive(Debug)]
-enum Purpose {
+pub(super) enum Purpose {
     /// It is passed on as it is.
     Pass(Ticket),
     /// It is a part of the whole server's status.
     Status(Ticket),
+    /// It says whether the serving process serves.
+    SelfCheck,
 }
 
 /// The socket's life.
@@ -167,6 +169,7 @@ impl Master {
                 );
                 self.quit();
             }
+            "upgrade" => self.upgrade(ticket, &request.arguments),
             "stop" => {
                 self.tell(&ticket, Ok(json!({})));
                 self.stop();
@@ -187,7 +190,7 @@ impl Master {
     }
 
     /// Asks the serving process: the one that serves, or else the one that finishes.
-    fn pass_on(&mut self, request: &Request, what: Purpose) {
+    pub(super) fn pass_on(&mut self, request: &Request, what: Purpose) {
         let rank = |state: State| match state {
             State::Serving => 0,
             State::Starting => 1,
@@ -241,6 +244,7 @@ impl Master {
     fn conclude(&mut self, what: Purpose, outcome: Result<Value, Failure>) {
         match what {
             Purpose::Pass(ticket) => self.tell(&ticket, outcome),
+            Purpose::SelfCheck => self.self_checked(outcome),
             Purpose::Status(ticket) => {
                 let status = self.status(outcome.ok());
                 self.tell(&ticket, Ok(status));

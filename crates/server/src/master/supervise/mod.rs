@@ -10,8 +10,11 @@
 //! process says Ready; until then, and when it fails, nothing has changed.
 
 mod control;
+mod link;
 mod reload;
 mod serving;
+mod succeed;
+mod upgrade;
 
 use std::io;
 use std::os::fd::AsFd as _;
@@ -25,6 +28,7 @@ use turnpike_lane::sys::signal::{Signal, SignalQueue};
 
 use super::child::{Child, State};
 use super::daemon::Launcher;
+use super::inherit::Inherited;
 use super::pid_file::PidFile;
 use super::signals::{self, Request};
 use super::site::Site;
@@ -32,6 +36,8 @@ use crate::channel::{self, End};
 use crate::control::socket::{ControlSocket, Ticket};
 use crate::paths::Paths;
 use control::{Asked, Counts};
+use succeed::Predecessor;
+use upgrade::Successor;
 
 /// How long a serving process may take to end at TERM before it is killed.
 const STOP_WAIT: Duration = Duration::from_secs(1);
@@ -84,6 +90,12 @@ pub(super) struct Master {
     short_lives: u32,
     restart_at: Option<Instant>,
     pid_file: Option<PidFile>,
+    /// A binary that was started to take this one's place.
+    successor: Option<Successor>,
+    /// The master whose place this one takes.
+    predecessor: Option<Predecessor>,
+    /// It ends, and not because it was told to.
+    failed: bool,
     launcher: Option<Launcher>,
     daemonized: bool,
     master_process: bool,
@@ -98,6 +110,7 @@ impl Master {
         globals: Option<&str>,
         site: Site,
         launcher: Option<Launcher>,
+        inherited: Option<Inherited>,
     ) -> io::Result<Master> {
         let numbers: Vec<i32> = signals::SIGNALS.iter().map(|row| row.number).collect();
         let signals = SignalQueue::new(&numbers)?;
@@ -108,6 +121,12 @@ impl Master {
         if settings.daemon || !paths.embedded {
             process::set_thread_name(c"turnpike-master")?;
         }
+        let is_daemon = launcher.is_some() || inherited.is_some();
+        let link_token = SIGNALS_TOKEN + 1;
+        let predecessor = inherited.map(|inherited| {
+            let link = inherited.link.map(|link| (link, link_token));
+            Predecessor::new(inherited.parent, link, &epoll)
+        });
         let mut master = Master {
             paths: paths.clone(),
             globals: globals.map(str::to_owned),
@@ -122,13 +141,16 @@ impl Master {
             counts: Counts::default(),
             children: Vec::new(),
             generation: 0,
-            token: SIGNALS_TOKEN,
+            token: link_token,
             phase: Phase::Starting,
             exit: None,
             short_lives: 0,
             restart_at: None,
             pid_file: None,
-            daemonized: launcher.is_some(),
+            successor: None,
+            predecessor: predecessor.transpose()?,
+            failed: false,
+            daemonized: is_daemon,
             launcher,
             master_process,
             signals,
@@ -156,6 +178,8 @@ impl Master {
                 match event.token {
                     SIGNALS_TOKEN => self.take_signals(),
                     token if ControlSocket::is_ours(token) => self.take_control(event),
+                    token if self.is_successor_link(token) => self.take_successor_link(),
+                    token if self.is_predecessor_link(token) => self.take_predecessor_link(),
                     token => self.take_reply(token),
                 }
             }
@@ -169,6 +193,7 @@ impl Master {
             _ => None,
         };
         let timers = kill_at.into_iter().chain(self.restart_at);
+        let timers = timers.chain(self.next_upgrade_deadline());
         let next = timers.chain(self.next_control_deadline()).min();
         let Some(next) = next else {
             return -1;
@@ -180,6 +205,7 @@ impl Master {
     fn run_timers(&mut self) {
         let now = Instant::now();
         self.run_control_timers(now);
+        self.run_upgrade_timer(now);
         if self.restart_at.is_some_and(|at| at <= now) {
             self.restart_at = None;
             self.restart();
@@ -215,7 +241,7 @@ impl Master {
             };
             let action = match row.request {
                 Request::Drain if !self.daemonized => "",
-                Request::Upgrade => ", ignoring",
+                Request::Upgrade if self.has_other_master() => ", ignoring",
                 _ => row.action,
             };
             self.log_signal(signal, row.name, action);
@@ -248,10 +274,12 @@ impl Master {
             Request::Reopen => self.reopen(),
             Request::Drain if self.daemonized => self.end_children(End::Replaced),
             Request::Drain => {}
-            Request::Upgrade => {
-                let message = format_args!("starting a new binary is not supported yet");
-                self.log.event(Level::Error, message);
+            Request::Upgrade if self.has_other_master() => {
+                let message = "the changing binary signal is ignored: you should shutdown or \
+                               terminate before either old or new binary's process";
+                self.log.event(Level::Crit, format_args!("{message}"));
             }
+            Request::Upgrade => self.change_binary(),
             Request::Reap => self.reap(),
         }
     }

@@ -22,6 +22,12 @@ impl Master {
             self.reload_again = true;
             return;
         }
+        if self.successor.is_some() {
+            self.come_back();
+            let tickets = std::mem::take(&mut self.reload_tickets);
+            self.reload_failed(&tickets, "another binary was started");
+            return;
+        }
         self.log.event(Level::Notice, format_args!("reconfiguring"));
         let since = Instant::now();
         let globals = self.globals.clone();
@@ -30,7 +36,12 @@ impl Master {
             level: Level::Error,
             sink: Sink::Kept(Arc::clone(&said)),
         });
-        let opened = Site::open(&self.paths, globals.as_deref(), Some(&self.site), &log);
+        let Site {
+            logs: old_logs,
+            gates: old_gates,
+            ..
+        } = &self.site;
+        let opened = Site::open(&self.paths, globals.as_deref(), old_logs, old_gates, &log);
         let site = match opened {
             Ok(site) => site,
             Err(Failure::Files | Failure::Gate(_)) => {

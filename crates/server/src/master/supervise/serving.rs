@@ -29,7 +29,7 @@ impl Master {
             .event(Level::Notice, format_args!("start worker processes"));
         self.generation += 1;
         let child = self.spawn(&self.site.configuration.settings.process.clone())?;
-        let bundle = self.site.bundle(self.generation)?;
+        let bundle = self.first_bundle()?;
         let sent = channel::send_apply(child.channel(), &bundle);
         self.children.push(child);
         if let Err(error) = sent {
@@ -76,6 +76,9 @@ impl Master {
                     return;
                 }
             };
+            if self.successor_ended(process, ending) {
+                continue;
+            }
             self.log_ending(process, ending);
             let is_it =
                 |child: &Child| matches!(child.server, Server::Process(own) if own == process);
@@ -194,6 +197,10 @@ impl Master {
         }
         let message = format_args!("worker generation {generation} started");
         self.log.event(Level::Notice, message);
+        self.paused(generation);
+        if self.on_trial(generation) {
+            return;
+        }
         if self.phase == Phase::Starting {
             self.up();
         } else if self
@@ -282,9 +289,11 @@ impl Master {
             pid_file.remove(&self.log);
         }
         self.log.event(Level::Notice, format_args!("exit"));
-        self.site
-            .gates
-            .unlink_except(&Default::default(), &self.log);
-        self.exit = Some(ExitCode::SUCCESS);
+        if !self.has_other_master() {
+            self.site
+                .gates
+                .unlink_except(&Default::default(), &self.log);
+        }
+        self.exit = Some(self.exit_code());
     }
 }

@@ -1,0 +1,267 @@
+//! The side of the new master in a change of binary: it shows that it serves before the one before
+//! it lets go.
+//!
+//! ```text
+//!  Checking ──answered──► Held ──"go"──► Opening ──Ready──► Accepting ──"probe"──► done
+//!     lanes have only a socket of our own      lanes have every socket   each is asked through
+//! ```
+
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+use turnpike_http::control::Arguments;
+use turnpike_lane::gate::{Gate, ListenAddress, ListenOptions};
+use turnpike_lane::log::{Errno, Level};
+use turnpike_lane::sys::epoll::Interest;
+use turnpike_lane::sys::process;
+
+use super::control::Purpose;
+use super::link::Link;
+use super::upgrade::words;
+use super::{Master, Phase};
+use crate::channel::{self, Bundle, Seat};
+use crate::control::{Failure, Request};
+
+/// Numbers of sockets for checks begin here, where those of gates never come.
+const CHECK_GATES_FROM: u64 = 1 << 32;
+
+/// The master before this one.
+#[derive(Debug)]
+pub(super) struct Predecessor {
+    process: i32,
+    trial: Option<Trial>,
+}
+
+/// What it wants to see.
+#[derive(Debug)]
+struct Trial {
+    link: Link,
+    stage: Stage,
+    /// Where lanes are asked before they have other sockets.
+    check: Vec<Value>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    Checking,
+    Held,
+    Opening(u64),
+    Accepting,
+}
+
+impl Predecessor {
+    /// The master that has started this one, with its link if it waits for us.
+    ///
+    /// # Errors
+    /// When the link cannot be watched.
+    pub(super) fn new(
+        process: i32,
+        link: Option<(UnixStream, u64)>,
+        epoll: &turnpike_lane::sys::epoll::Epoll,
+    ) -> io::Result<Predecessor> {
+        let Some((stream, token)) = link else {
+            let trial = None;
+            return Ok(Predecessor { process, trial });
+        };
+        stream.set_nonblocking(true)?;
+        epoll.add(stream.as_fd(), Interest::READ, token)?;
+        let trial = Trial {
+            link: Link::new(stream, token),
+            stage: Stage::Checking,
+            check: Vec::new(),
+        };
+        Ok(Predecessor {
+            process,
+            trial: Some(trial),
+        })
+    }
+}
+
+impl Master {
+    /// Whether the master before this one still runs.
+    pub(super) fn has_predecessor(&self) -> bool {
+        let parent = process::parent_process();
+        self.predecessor
+            .as_ref()
+            .is_some_and(|predecessor| predecessor.process == parent)
+    }
+
+    fn trial(&mut self) -> Option<&mut Trial> {
+        self.predecessor.as_mut()?.trial.as_mut()
+    }
+
+    /// The bundle of a serving process that starts. On trial its lanes get sockets of our own, one
+    /// each, for us to ask them.
+    pub(super) fn first_bundle(&mut self) -> io::Result<Bundle> {
+        let mut bundle = self.site.bundle(self.generation)?;
+        let lanes = self.site.configuration.settings.process.lanes;
+        let has_listen = !bundle.seats.is_empty();
+        let Some(trial) = self.trial() else {
+            return Ok(bundle);
+        };
+        if !matches!(trial.stage, Stage::Checking | Stage::Held) {
+            return Ok(bundle);
+        }
+        bundle.seats.clear();
+        trial.check.clear();
+        for lane in (0..lanes).take_while(|_| has_listen) {
+            let (descriptor, address) = check_socket()?;
+            trial.check.push(json!({ "address": address, "listen": 0 }));
+            bundle.seats.push(Seat {
+                listen: 0,
+                gate: CHECK_GATES_FROM + lane as u64,
+                lane: Some(lane),
+                descriptor,
+            });
+        }
+        Ok(bundle)
+    }
+
+    /// A serving process is ready. `true`: the start is not over with that.
+    pub(super) fn on_trial(&mut self, generation: u64) -> bool {
+        let Some(trial) = self.trial() else {
+            return false;
+        };
+        match trial.stage {
+            Stage::Checking => {
+                let check = std::mem::take(&mut trial.check);
+                self.self_check(&check);
+                true
+            }
+            Stage::Held => true,
+            Stage::Opening(expected) if expected == generation => {
+                self.up();
+                if self.phase == Phase::Running
+                    && let Some(trial) = self.trial()
+                {
+                    trial.stage = Stage::Accepting;
+                    trial.link.say(words::ACCEPTING);
+                }
+                true
+            }
+            Stage::Opening(_) | Stage::Accepting => false,
+        }
+    }
+
+    fn self_check(&mut self, places: &[Value]) {
+        let mut arguments = Arguments::new();
+        arguments.insert("places".to_owned(), Value::from(places));
+        let request = Request {
+            id: Value::Null,
+            verb: "self_check".to_owned(),
+            arguments,
+        };
+        self.pass_on(&request, Purpose::SelfCheck);
+    }
+
+    pub(super) fn self_checked(&mut self, outcome: Result<Value, Failure>) {
+        let Some(trial) = self.trial() else {
+            return;
+        };
+        match (outcome, trial.stage) {
+            (Err(failure), _) => self.fail_trial(&failure.message),
+            (Ok(_), Stage::Checking) => {
+                trial.stage = Stage::Held;
+                trial.link.say(words::READY);
+            }
+            (Ok(_), _) => {
+                trial.link.say(words::SERVING);
+                let message = format_args!("the binary was changed, this one serves");
+                self.log.event(Level::Notice, message);
+                if let Some(predecessor) = &mut self.predecessor {
+                    predecessor.trial = None;
+                }
+            }
+        }
+    }
+
+    /// Whether an event is of the link to the predecessor.
+    pub(super) fn is_predecessor_link(&self, token: u64) -> bool {
+        let trial = self.predecessor.as_ref().and_then(|p| p.trial.as_ref());
+        trial.is_some_and(|trial| trial.link.token == token)
+    }
+
+    pub(super) fn take_predecessor_link(&mut self) {
+        let Some(trial) = self.trial() else {
+            return;
+        };
+        let (lines, ended) = trial.link.read();
+        for line in lines {
+            let Some(trial) = self.trial() else {
+                return;
+            };
+            match (trial.stage, line.as_str()) {
+                (Stage::Held, words::GO) => self.open_gates(),
+                (Stage::Accepting, words::PROBE) => {
+                    let places = self.gate_places();
+                    self.self_check(&places);
+                }
+                _ => self.fail_trial("the masters do not understand each other"),
+            }
+        }
+        if ended && self.trial().is_some() {
+            self.fail_trial("the old binary's master has ended the upgrade");
+        }
+    }
+
+    /// Gives the lanes every socket.
+    fn open_gates(&mut self) {
+        self.generation += 1;
+        let generation = self.generation;
+        if let Some(trial) = self.trial() {
+            trial.stage = Stage::Opening(generation);
+        }
+        let sent = self.site.bundle(generation).and_then(|bundle| {
+            let child = self.children.first();
+            child.map_or(Ok(()), |child| {
+                channel::send_apply(child.channel(), &bundle)
+            })
+        });
+        if let Err(error) = sent {
+            self.fail_trial(&format!("opening failed {}", Errno(&error)));
+        }
+    }
+
+    fn gate_places(&self) -> Vec<Value> {
+        let mut places = Vec::new();
+        for (listen, address) in self.site.gates.addresses().enumerate() {
+            let address = address.to_string();
+            places.push(json!({ "address": address, "listen": listen }));
+        }
+        places
+    }
+
+    /// It does not serve: the master before goes on.
+    fn fail_trial(&mut self, why: &str) {
+        self.log.event(
+            Level::Emerg,
+            format_args!("this binary does not serve: {why}"),
+        );
+        if let Some(predecessor) = &mut self.predecessor
+            && let Some(mut trial) = predecessor.trial.take()
+        {
+            trial.link.say(&format!("failed {why}"));
+        }
+        self.stop();
+        self.failed = true;
+    }
+
+    /// The code to end with.
+    pub(super) fn exit_code(&self) -> ExitCode {
+        match self.failed {
+            true => ExitCode::FAILURE,
+            false => ExitCode::SUCCESS,
+        }
+    }
+}
+
+fn check_socket() -> io::Result<(OwnedFd, String)> {
+    let address = ListenAddress::Tcp(([127, 0, 0, 1], 0).into());
+    let gate = Gate::open(&address, &ListenOptions::default(), &mut Vec::new())
+        .map_err(|failure| failure.error)?;
+    let address = gate.address().to_string();
+    Ok((gate.into_descriptor(), address))
+}

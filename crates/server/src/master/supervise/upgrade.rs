@@ -1,0 +1,438 @@
+//! Another binary takes the place of this one: the side of the master that is there already.
+//!
+//! ```text
+//!  USR2:     the new master starts beside this one, on the same sockets; who operates the server
+//!            then ends one of them (WINCH and QUIT here, or QUIT there and HUP here)
+//!
+//!  upgrade:  Starting ─ready─► Opening ─accepting─► Pausing ─Ready─► Probing ─serving─► QUIT
+//!               │  "go"            │  this side accepts no more, │ "probe"  │
+//!               │                  │  what comes waits queued    │          │
+//!               └──────────────────┴─────────────┴───────────────┴──────────┴──► backed out
+//! ```
+//!
+//! A new master that was asked for by `upgrade` opens no socket to its lanes before they have
+//! answered a request of its own; then it accepts, and is probed through the real sockets while
+//! this side accepts nothing. Whatever fails on the way, or takes too long, ends it, and this side
+//! goes on as before.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use turnpike_http::control::{Arguments, number, text};
+use turnpike_lane::log::{Errno, Level};
+use turnpike_lane::sys::epoll::Interest;
+use turnpike_lane::sys::process::Ending;
+use turnpike_lane::sys::signal;
+
+use super::link::Link;
+use super::{Master, Phase};
+use crate::channel::{self, End};
+use crate::control::Failure;
+use crate::control::socket::Ticket;
+use crate::master::child::State;
+use crate::master::inherit;
+
+/// What the pid file and the control socket are called while another master has their names.
+const OLD_EXTENSION: &str = ".oldbin";
+/// How long an upgrade may take, unless it is asked for with another limit.
+const UPGRADE_WAIT_S: u64 = 60;
+/// Longest limit that can be asked for: an hour.
+const UPGRADE_WAIT_S_MAX: u64 = 3_600;
+/// How long the end of a process may be behind the end of its link.
+const END_WAIT: Duration = Duration::from_secs(1);
+/// How long a master that is backed out may take to end before it is killed.
+const BACK_OUT_WAIT: Duration = Duration::from_secs(5);
+
+/// A master that was started from here.
+#[derive(Debug)]
+pub(super) struct Successor {
+    process: i32,
+    /// `None`: by USR2, and whoever sent it decides.
+    watch: Option<Watch>,
+}
+
+/// An upgrade that decides by itself.
+#[derive(Debug)]
+struct Watch {
+    link: Link,
+    stage: Stage,
+    /// When it must have got on.
+    until: Instant,
+    /// It says nothing more.
+    has_hung_up: bool,
+    since: Instant,
+    ticket: Option<Ticket>,
+}
+
+/// How far it has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    /// It reads its configuration and checks itself.
+    Starting,
+    /// It may accept.
+    Opening,
+    /// It accepts; this side is to stop doing so, with this generation.
+    Pausing(u64),
+    /// It accepts alone, and is probed.
+    Probing,
+    /// It has failed, and is to end.
+    BackedOut,
+}
+
+/// What is asked of the successor, and what it says.
+pub(super) mod words {
+    pub(crate) const GO: &str = "go";
+    pub(crate) const PROBE: &str = "probe";
+    pub(crate) const READY: &str = "ready";
+    pub(crate) const ACCEPTING: &str = "accepting";
+    pub(crate) const SERVING: &str = "serving";
+}
+
+/// Its start.
+impl Master {
+    /// USR2.
+    pub(super) fn change_binary(&mut self) {
+        if let Err(failure) = self.start_successor(None, None) {
+            self.log.event(Level::Alert, format_args!("{failure}"));
+        }
+    }
+
+    /// Whether USR2 is out of place: another master is here already, before or after this one.
+    pub(super) fn has_other_master(&self) -> bool {
+        self.successor.is_some() || self.has_predecessor()
+    }
+
+    /// `upgrade`.
+    pub(super) fn upgrade(&mut self, ticket: Ticket, arguments: &Arguments) {
+        let asked = text(arguments, "binary").and_then(|binary| {
+            let wait_s = number(arguments, "timeout_s")?;
+            Ok((binary.map(PathBuf::from), wait_s.unwrap_or(UPGRADE_WAIT_S)))
+        });
+        let outcome = match asked {
+            Err(error) => Err(Failure::from(error)),
+            Ok(_) if self.has_other_master() || self.pending.is_some() => {
+                let message = "another upgrade or a reload is under way";
+                Err(Failure::new("busy", message))
+            }
+            Ok(_) if self.phase != Phase::Running => Err(Failure::failed("the server is ending")),
+            Ok((binary, wait_s)) => {
+                let wait = Duration::from_secs(wait_s.clamp(1, UPGRADE_WAIT_S_MAX));
+                self.start_successor(binary, Some((ticket.clone(), wait)))
+            }
+        };
+        if let Err(failure) = outcome {
+            self.tell(&ticket, Err(failure));
+        }
+    }
+
+    fn start_successor(
+        &mut self,
+        binary: Option<PathBuf>,
+        watched: Option<(Ticket, Duration)>,
+    ) -> Result<(), Failure> {
+        let failed = |what: &str, error: &io::Error| {
+            Failure::failed(format!("{what} failed {}", Errno(error)))
+        };
+        self.log
+            .event(Level::Notice, format_args!("start new binary process"));
+        let (mut watch, mut theirs) = (None, None);
+        if let Some((ticket, wait)) = watched {
+            let link = self.make_link();
+            let (link, end) = link.map_err(|error| failed("socketpair()", &error))?;
+            theirs = Some(end);
+            let since = Instant::now();
+            watch = Some(Watch {
+                link,
+                stage: Stage::Starting,
+                until: since + wait,
+                has_hung_up: false,
+                since,
+                ticket: Some(ticket),
+            });
+        }
+        self.step_aside(true)
+            .map_err(|error| failed("rename()", &error))?;
+        match inherit::start(binary, &self.site.gates, theirs) {
+            Ok(process) => {
+                let message = format_args!("start new binary process {process}");
+                self.log.event(Level::Notice, message);
+                self.successor = Some(Successor { process, watch });
+                Ok(())
+            }
+            Err(error) => {
+                self.step_back();
+                Err(failed("execve() while changing binary", &error))
+            }
+        }
+    }
+
+    fn make_link(&mut self) -> io::Result<(Link, OwnedFd)> {
+        let (ours, theirs) = UnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        self.token += 1;
+        self.epoll.add(ours.as_fd(), Interest::READ, self.token)?;
+        Ok((Link::new(ours, self.token), OwnedFd::from(theirs)))
+    }
+
+    /// Moves the files that another master shall have under their names, or back.
+    fn step_aside(&mut self, aside: bool) -> io::Result<()> {
+        let settings = &self.site.configuration.settings;
+        if let Some(file) = &mut self.pid_file {
+            file.rename(named(&settings.pid_file, aside))?;
+        }
+        if let Some(path) = settings.control.path() {
+            self.control.rename(&named(path, aside))?;
+        }
+        Ok(())
+    }
+
+    fn step_back(&mut self) {
+        if let Err(error) = self.step_aside(false) {
+            let message = format_args!("rename() back failed {}", Errno(&error));
+            self.log.event(Level::Alert, message);
+        }
+    }
+}
+
+fn named(path: &std::path::Path, aside: bool) -> PathBuf {
+    let mut name = path.as_os_str().to_os_string();
+    if aside {
+        name.push(OLD_EXTENSION);
+    }
+    PathBuf::from(name)
+}
+
+/// Its way.
+impl Master {
+    /// Whether an event is of the link to the successor.
+    pub(super) fn is_successor_link(&self, token: u64) -> bool {
+        let watch = self.successor.as_ref().and_then(|s| s.watch.as_ref());
+        watch.is_some_and(|watch| watch.link.token == token)
+    }
+
+    pub(super) fn take_successor_link(&mut self) {
+        let Some(watch) = self.watch() else {
+            return;
+        };
+        let (lines, ended) = watch.link.read();
+        for line in lines {
+            self.successor_said(&line);
+        }
+        let watch = self.successor.as_mut().and_then(|s| s.watch.as_mut());
+        if let Some(watch) = watch.filter(|_| ended) {
+            // It was added when the link was made.
+            let _ = self.epoll.delete(watch.link.descriptor());
+            if watch.stage != Stage::BackedOut {
+                // Its process has most likely ended; how it has is told in a moment.
+                watch.has_hung_up = true;
+                watch.until = watch.until.min(Instant::now() + END_WAIT);
+            }
+        }
+    }
+
+    fn watch(&mut self) -> Option<&mut Watch> {
+        self.successor.as_mut()?.watch.as_mut()
+    }
+
+    fn successor_said(&mut self, line: &str) {
+        let Some(watch) = self.watch() else {
+            return;
+        };
+        match (watch.stage, line) {
+            (Stage::BackedOut, _) => {}
+            (Stage::Starting, words::READY) => {
+                watch.stage = Stage::Opening;
+                watch.link.say(words::GO);
+            }
+            (Stage::Opening, words::ACCEPTING) => self.pause(),
+            (Stage::Probing, words::SERVING) => self.succeeded(),
+            (_, line) => self.back_out(line.trim_start_matches("failed ")),
+        }
+    }
+
+    /// Accepts nothing, so that what comes is the successor's.
+    fn pause(&mut self) {
+        self.generation += 1;
+        let generation = self.generation;
+        let bundle = self.site.bundle(generation);
+        let mut children = self.children.iter();
+        let child = children.find(|child| child.state == State::Serving);
+        let sent = bundle.and_then(|mut bundle| {
+            bundle.seats.clear();
+            child.map_or(Ok(()), |child| {
+                channel::send_apply(child.channel(), &bundle)
+            })
+        });
+        let none = child.is_none();
+        if let Err(error) = sent {
+            self.back_out(&format!("pausing failed {}", Errno(&error)));
+        } else if let Some(watch) = self.watch() {
+            watch.stage = Stage::Pausing(generation);
+            if none {
+                self.paused(generation);
+            }
+        }
+    }
+
+    /// The serving process has taken this generation up.
+    pub(super) fn paused(&mut self, generation: u64) {
+        if let Some(watch) = self.watch()
+            && watch.stage == Stage::Pausing(generation)
+        {
+            watch.stage = Stage::Probing;
+            watch.link.say(words::PROBE);
+        }
+    }
+
+    fn succeeded(&mut self) {
+        let Some(successor) = &mut self.successor else {
+            return;
+        };
+        let process = successor.process;
+        let Some(watch) = successor.watch.take() else {
+            return;
+        };
+        let took_ms = watch.since.elapsed().as_millis() as u64;
+        let message = format_args!(
+            "upgraded: process {process} serves, after {took_ms}ms; this one finishes and exits"
+        );
+        self.log.event(Level::Notice, message);
+        if let Some(ticket) = &watch.ticket {
+            let old = std::process::id();
+            let report = json!({ "old_pid": old, "new_pid": process, "took_ms": took_ms });
+            self.tell(ticket, Ok(report));
+        }
+        self.leave();
+    }
+
+    /// It does not come to anything: this side goes on, that one ends.
+    fn back_out(&mut self, why: &str) {
+        let process = self.successor.as_ref().map(|successor| successor.process);
+        let (Some(watch), Some(process)) = (self.watch(), process) else {
+            return;
+        };
+        // One that has accepted may still answer what it has.
+        let number = match watch.stage {
+            Stage::Starting => nix::libc::SIGTERM,
+            _ => nix::libc::SIGQUIT,
+        };
+        // It fails only when the process is gone, which is what is wanted.
+        let _ = signal::send(process, number);
+        self.give_up(why);
+    }
+
+    /// This side goes on alone.
+    fn give_up(&mut self, why: &str) {
+        let Some(watch) = self.watch() else {
+            return;
+        };
+        let stage = std::mem::replace(&mut watch.stage, Stage::BackedOut);
+        watch.until = Instant::now() + BACK_OUT_WAIT;
+        let ticket = watch.ticket.take();
+        if stage == Stage::BackedOut {
+            return;
+        }
+        let message = format!("{why}; backed out, process {} goes on", std::process::id());
+        self.log
+            .event(Level::Error, format_args!("upgrade failed: {message}"));
+        self.resume(matches!(stage, Stage::Pausing(_) | Stage::Probing));
+        if let Some(ticket) = ticket {
+            self.tell(&ticket, Err(Failure::failed(message)));
+        }
+    }
+
+    /// Accepts again, with the kernel choosing as our configuration wants it.
+    fn resume(&mut self, was_paused: bool) {
+        self.site.grip();
+        let mut children = self.children.iter();
+        match children.position(|child| child.state == State::Serving) {
+            Some(index) if was_paused => self.hand_again(index),
+            Some(_) => {}
+            None if self
+                .children
+                .iter()
+                .all(|child| child.state == State::Leaving) =>
+            {
+                self.restart();
+            }
+            None => {}
+        }
+    }
+
+    /// HUP while another master is there: this one is to serve again, by the configuration that it
+    /// has, as nginx's does.
+    pub(super) fn come_back(&mut self) {
+        self.resume(false);
+    }
+
+    pub(super) fn next_upgrade_deadline(&self) -> Option<Instant> {
+        let watch = self.successor.as_ref()?.watch.as_ref()?;
+        Some(watch.until)
+    }
+
+    pub(super) fn run_upgrade_timer(&mut self, now: Instant) {
+        let Some(watch) = self.watch().filter(|watch| watch.until <= now) else {
+            return;
+        };
+        if watch.stage == Stage::BackedOut {
+            watch.until = now + BACK_OUT_WAIT;
+            self.kill_successor();
+        } else if watch.has_hung_up {
+            self.back_out("the new binary has ended the upgrade");
+        } else {
+            self.back_out("the new binary does not serve in time");
+        }
+    }
+
+    /// With the processes that it has started: they might hold on to our sockets.
+    fn kill_successor(&self) {
+        let Some(successor) = &self.successor else {
+            return;
+        };
+        let process = successor.process;
+        let children = format!("/proc/{process}/task/{process}/children");
+        let children = fs::read_to_string(children).unwrap_or_default();
+        let children = children.split_whitespace();
+        for process in children
+            .filter_map(|number| number.parse().ok())
+            .chain([process])
+        {
+            // It fails only when the process is gone, which is what is wanted.
+            let _ = signal::send(process, nix::libc::SIGKILL);
+        }
+    }
+
+    /// A process has ended. `true`: it was the successor.
+    pub(super) fn successor_ended(&mut self, process: i32, ending: Ending) -> bool {
+        let was_it = |successor: &&mut Successor| successor.process == process;
+        if self.successor.as_mut().filter(was_it).is_none() {
+            return false;
+        }
+        let how = match ending {
+            Ending::Signal(number) => format!("on signal {number}"),
+            Ending::Status(code) => format!("with code {code}"),
+        };
+        let message = format_args!("new binary process {process} exited {how}");
+        self.log.event(Level::Notice, message);
+        self.give_up(&format!("the new binary process has exited {how}"));
+        self.successor = None;
+        self.step_back();
+        if !self.is_ending() {
+            self.resume(false);
+        }
+        true
+    }
+
+    /// Ends gracefully in favour of the successor.
+    fn leave(&mut self) {
+        if !self.is_ending() {
+            self.phase = Phase::Quitting;
+            self.begin_end(End::Replaced);
+        }
+    }
+}

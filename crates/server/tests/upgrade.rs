@@ -1,0 +1,344 @@
+//! Another binary takes the place of the running one, or fails to, and no request is lost.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use nix::libc::{SIGHUP, SIGKILL, SIGQUIT, SIGTERM, SIGUSR2, SIGWINCH};
+use serde_json::Value;
+use support::{Folder, children, is_running, stderr, turnpike, wait_for};
+use turnpike_lane::sys::signal;
+
+/// Far beyond any stall of the machine: reached only where an answer never comes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A daemon in a folder of its own, whatever number its master has at the moment.
+struct Daemon {
+    folder: Folder,
+    port: u16,
+}
+
+impl Daemon {
+    fn start(listen: &str) -> Daemon {
+        let folder = Folder::new();
+        let port = turnpike_testkit::ports::reserve().unwrap();
+        let text = format!(
+            "daemon on; pid nginx.pid; error_log error.log notice; worker_processes 2;\n\
+             events {{ }} http {{ server {{ listen 127.0.0.1:{port}{listen};\n\
+             listen unix:{}/s.sock; location / {{ return 200 served; }} }} }}\n",
+            folder.name()
+        );
+        folder.write("nginx.conf", &text);
+        let output = turnpike(&folder.arguments(&[]));
+        assert!(output.status.success(), "{}", stderr(&output));
+        Daemon { folder, port }
+    }
+
+    fn pid(&self, name: &str) -> i32 {
+        self.folder.read(name).trim().parse().unwrap_or(0)
+    }
+
+    fn master(&self) -> i32 {
+        self.pid("nginx.pid")
+    }
+
+    fn log(&self) -> String {
+        self.folder.read("error.log")
+    }
+
+    /// A script in the place of the program.
+    fn script(&self, text: &str) -> String {
+        let path = self.folder.path().join("binary");
+        fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        format!("binary={}", path.display())
+    }
+
+    /// `turnpike upgrade`.
+    fn upgrade(&self, words: &[&str]) -> Result<Value, String> {
+        let words = [&["upgrade", "--json"], words, &self.folder.arguments(&[])].concat();
+        let output = turnpike(&words);
+        match output.status.success() {
+            true => Ok(serde_json::from_slice(&output.stdout).unwrap()),
+            false => Err(stderr(&output)),
+        }
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        for name in ["nginx.pid", "nginx.pid.oldbin"] {
+            let master = self.pid(name);
+            if master > 0 {
+                for process in children(master).into_iter().chain([master]) {
+                    let _ = signal::send(process, SIGKILL);
+                }
+            }
+        }
+    }
+}
+
+/// Clients who ask until told to stop: one request a connection, and as many as it takes.
+struct Load {
+    stop: Arc<AtomicBool>,
+    answered: Arc<AtomicU64>,
+    clients: Vec<JoinHandle<()>>,
+}
+
+impl Load {
+    fn start(port: u16) -> Load {
+        let (stop, answered) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
+        let clients = (0..4).map(|number| {
+            let (stop, answered) = (stop.clone(), answered.clone());
+            thread::spawn(move || {
+                let mut kept = None;
+                while !stop.load(Ordering::Relaxed) {
+                    let mut stream = kept.take().unwrap_or_else(|| connect(port));
+                    if ask(&mut stream, number % 2 == 0) {
+                        kept = Some(stream);
+                    }
+                    answered.fetch_add(1, Ordering::Relaxed);
+                }
+            })
+        });
+        let clients = clients.collect();
+        Load {
+            stop,
+            answered,
+            clients,
+        }
+    }
+
+    /// Waits until every client has surely begun and ended requests since now.
+    fn go_on(&self) {
+        let start = self.answered.load(Ordering::Relaxed);
+        wait_for("requests", || {
+            self.answered.load(Ordering::Relaxed) > start + 200
+        });
+    }
+
+    /// Fails where a client has failed.
+    fn stop(self) {
+        self.go_on();
+        self.stop.store(true, Ordering::Relaxed);
+        for client in self.clients {
+            client.join().expect("a request was lost");
+        }
+    }
+}
+
+fn connect(port: u16) -> TcpStream {
+    let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+/// Sends a request and reads its answer; whether the connection is kept.
+fn ask(stream: &mut TcpStream, keep: bool) -> bool {
+    let connection = if keep { "keep-alive" } else { "close" };
+    let request = format!("GET / HTTP/1.1\r\nHost: x\r\nConnection: {connection}\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let (mut text, mut buffer) = (String::new(), [0; 1024]);
+    while !text.ends_with("\r\n\r\nserved") {
+        let count = stream.read(&mut buffer).unwrap();
+        assert!(count > 0, "closed after {text:?}");
+        text.push_str(std::str::from_utf8(&buffer[..count]).unwrap());
+    }
+    text.contains("Connection: keep-alive")
+}
+
+#[test]
+fn the_whole_dance_in_one_command() {
+    for listen in ["", " reuseport", " reuseport=steer"] {
+        let daemon = Daemon::start(listen);
+        let load = Load::start(daemon.port);
+        for _ in 0..3 {
+            let old = daemon.master();
+            let report = daemon.upgrade(&[]).unwrap_or_else(|error| {
+                panic!("{listen}: {error}{}", daemon.log());
+            });
+            assert_eq!(report["old_pid"], old);
+            assert_eq!(report["new_pid"], daemon.master());
+            load.go_on();
+            wait_for("the old one to end", || !is_running(old));
+            assert!(!daemon.folder.has("nginx.pid.oldbin"));
+            assert!(!daemon.folder.has("nginx.control.oldbin"));
+            assert!(daemon.folder.has("s.sock"));
+        }
+        load.stop();
+        let log = daemon.log();
+        assert!(
+            !log.contains("[alert]") && !log.contains("[emerg]"),
+            "{log}"
+        );
+        signal::send(daemon.master(), SIGTERM).unwrap();
+        wait_for("the end", || !daemon.folder.has("nginx.pid"));
+        assert!(!daemon.folder.has("s.sock"));
+    }
+}
+
+#[test]
+fn a_binary_that_fails_at_its_start_is_backed_out() {
+    let daemon = Daemon::start(" reuseport");
+    let load = Load::start(daemon.port);
+    let old = daemon.master();
+    let cases = [
+        (
+            "exit 3",
+            "the new binary process has exited with code 3; backed out",
+        ),
+        (
+            "kill -9 $$",
+            "the new binary process has exited on signal 9; backed out",
+        ),
+        (
+            "exec /nonexistent/turnpike",
+            "the new binary process has exited with code 127",
+        ),
+    ];
+    for (script, message) in cases {
+        let error = daemon.upgrade(&[&daemon.script(script)]).unwrap_err();
+        assert!(error.contains(message), "{error}");
+        wait_for("the pid file", || daemon.master() == old);
+        load.go_on();
+    }
+    let error = daemon
+        .upgrade(&["binary=/nonexistent/turnpike"])
+        .unwrap_err();
+    assert!(error.contains("failed (2: No such file"), "{error}");
+    load.stop();
+    assert!(!daemon.folder.has("nginx.pid.oldbin"));
+    assert_eq!(daemon.master(), old);
+    daemon.upgrade(&[]).unwrap();
+    assert_ne!(daemon.master(), old);
+}
+
+#[test]
+fn a_binary_with_a_configuration_that_it_cannot_read_is_backed_out() {
+    let daemon = Daemon::start("");
+    let load = Load::start(daemon.port);
+    let old = daemon.master();
+    let good = daemon.folder.read("nginx.conf");
+    daemon
+        .folder
+        .write("nginx.conf", &good.replace("return 200", "nonsense 200"));
+    let socket = daemon.folder.path().join("nginx.control");
+    let output = turnpike(&["upgrade", "--socket", socket.to_str().unwrap()]);
+    assert!(
+        stderr(&output).contains("exited with code 1; backed out"),
+        "{}",
+        stderr(&output)
+    );
+    load.stop();
+    daemon.folder.write("nginx.conf", &good);
+    wait_for("the pid file", || daemon.master() == old);
+    daemon.upgrade(&[]).unwrap();
+}
+
+#[test]
+fn a_binary_that_starts_and_does_not_serve_is_backed_out() {
+    let daemon = Daemon::start(" reuseport=steer");
+    let load = Load::start(daemon.port);
+    let old = daemon.master();
+    // One that does nothing, and one whose serving process is stopped before it can answer.
+    let turnpike = env!("CARGO_BIN_EXE_turnpike");
+    let stopper = format!(
+        "(while :; do for p in $(cat /proc/$$/task/$$/children); do \
+         grep -q 'serving process' /proc/$p/cmdline && kill -STOP $p && exit; done; done) \
+         </dev/null >/dev/null 2>&1 &\nexec {turnpike} \"$@\""
+    );
+    for script in ["exec sleep 1000", &stopper] {
+        let error = daemon
+            .upgrade(&[&daemon.script(script), "timeout_s=3"])
+            .unwrap_err();
+        assert!(
+            error.contains("the new binary does not serve in time; backed out"),
+            "{error}"
+        );
+        wait_for("the new one to end", || daemon.master() == old);
+        load.go_on();
+    }
+    load.stop();
+    assert_eq!(daemon.master(), old);
+    let log = daemon.log();
+    assert!(log.contains("upgrade failed: "), "{log}");
+    daemon.upgrade(&[]).unwrap();
+}
+
+#[test]
+fn an_upgrade_by_signals_goes_forward_and_back() {
+    let daemon = Daemon::start(" reuseport");
+    let load = Load::start(daemon.port);
+    let old = daemon.master();
+    let begin = || {
+        signal::send(old, SIGUSR2).unwrap();
+        wait_for("the old pid file", || daemon.pid("nginx.pid.oldbin") == old);
+        wait_for("the new pid file", || ![0, old].contains(&daemon.master()));
+        load.go_on();
+        daemon.master()
+    };
+    let new = begin();
+    signal::send(old, SIGUSR2).unwrap();
+    wait_for("the refusal", || {
+        daemon
+            .log()
+            .contains("the changing binary signal is ignored")
+    });
+    signal::send(old, SIGWINCH).unwrap();
+    wait_for("the old serving process to end", || {
+        children(old).iter().all(|process| *process == new)
+    });
+    load.go_on();
+    // Back: the old one serves again, the new one goes.
+    signal::send(old, SIGHUP).unwrap();
+    wait_for("the old serving process", || children(old).len() == 2);
+    signal::send(new, SIGQUIT).unwrap();
+    wait_for("the old name", || {
+        daemon.master() == old && !is_running(new)
+    });
+    assert!(!daemon.folder.has("nginx.pid.oldbin"));
+    load.go_on();
+    // And forward.
+    let new = begin();
+    signal::send(old, SIGWINCH).unwrap();
+    signal::send(old, SIGQUIT).unwrap();
+    wait_for("the old one to end", || !is_running(old));
+    assert_eq!(daemon.master(), new);
+    assert!(daemon.folder.has("s.sock") && !daemon.folder.has("nginx.pid.oldbin"));
+    load.stop();
+    daemon.upgrade(&[]).unwrap();
+}
+
+#[test]
+fn a_killed_new_master_leaves_the_old_one_to_serve() {
+    let daemon = Daemon::start("");
+    let load = Load::start(daemon.port);
+    let old = daemon.master();
+    signal::send(old, SIGUSR2).unwrap();
+    wait_for("the new pid file", || ![0, old].contains(&daemon.master()));
+    signal::send(old, SIGWINCH).unwrap();
+    let new = daemon.master();
+    wait_for("the old serving process to end", || {
+        children(old).iter().all(|process| *process == new)
+    });
+    load.go_on();
+    let socket: PathBuf = daemon.folder.path().join("nginx.control");
+    // Its serving process ends gracefully without it.
+    signal::send(new, SIGKILL).unwrap();
+    wait_for("the old name", || daemon.master() == old);
+    wait_for("the old serving process", || children(old).len() == 1);
+    load.stop();
+    let output = turnpike(&["status", "--json", "--socket", socket.to_str().unwrap()]);
+    let status: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(status["pid"], old);
+}
