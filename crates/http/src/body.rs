@@ -1,7 +1,7 @@
 //! The request's body: what came with the head, what was read, what is still to come.
 
 use turnpike_lane::log::{Errno, Level};
-use turnpike_wire::h1::{BodyDecoder, BodyState, ChunkError, Framing};
+use turnpike_wire::h1::{BodyDecoder, BodyState, ChunkError};
 
 use crate::exchange::Exchange;
 use crate::log::Quoted;
@@ -86,7 +86,6 @@ impl Exchange {
     pub fn take_expect(&mut self) -> bool {
         let waits = self.head.expect_continue
             && self.head.version == turnpike_wire::h1::Version::Http11
-            && self.head.framing != Framing::None
             && !self.body.expect_answered;
         self.body.expect_answered = true;
         waits

@@ -1,7 +1,7 @@
 //! The response head on the wire: nginx's fields in nginx's order.
 
 use turnpike_wire::date;
-use turnpike_wire::h1::{self as writer, Version, reason_phrase};
+use turnpike_wire::h1::{self as writer, Framing, Version, reason_phrase};
 
 use crate::exchange::Exchange;
 use crate::response::Body;
@@ -15,7 +15,8 @@ use crate::{SERVER_NAME, SERVER_NAME_BUILD, SERVER_NAME_VERSION};
 pub(super) fn write(exchange: &mut Exchange) -> bool {
     let mut out = std::mem::take(&mut exchange.output);
     out.clear();
-    if exchange.response.status < 300 && exchange.take_expect() {
+    let has_body = exchange.head.framing != Framing::None;
+    if has_body && exchange.response.status < 300 && exchange.take_expect() {
         out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
     }
     if exchange.lane.ending.get() {

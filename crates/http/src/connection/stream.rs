@@ -12,6 +12,7 @@ use tokio::io::unix::AsyncFd;
 use turnpike_lane::log::Level;
 use turnpike_lane::sys::readiness;
 use turnpike_lane::sys::socket::{self, More};
+use turnpike_wire::h1::Framing;
 
 use super::transfer::{Sent, Transfer};
 use crate::body::{BodyError, Progress};
@@ -154,6 +155,13 @@ impl Stream {
     ///
     /// `Err` holds the verdict that answers a body which cannot be read.
     pub async fn read_body(&mut self, exchange: &mut Exchange) -> Result<(), Verdict> {
+        if exchange.head.framing == Framing::None {
+            // nginx answers this too, and clients that ask for it wait.
+            return self
+                .send_continue(exchange)
+                .await
+                .map_err(|_| Verdict::Close);
+        }
         while self.read_body_piece(exchange).await? == Progress::Incomplete {
             exchange.spill_body()?;
         }
