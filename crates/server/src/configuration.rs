@@ -1,7 +1,11 @@
 //! A configuration that was read and checked whole: the same steps in the master, which reads the
 //! disk, and in the serving process, which gets the texts.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::{fmt, io};
 
 use turnpike_conf::{ConfError, DiskLoader, Errors, Loader, MemoryLoader, Scope, Tree, View};
 
@@ -22,6 +26,14 @@ pub struct Configuration {
     /// What of the main context concerns the process.
     pub settings: Settings,
     scope: Scope,
+    files: Files,
+}
+
+/// Files that a configuration names and that are read while its plan is built: keys and
+/// certificates. The serving process gets them with the texts, since it may not read them itself.
+struct Files {
+    loader: Box<dyn Loader>,
+    read: RefCell<BTreeMap<PathBuf, Arc<[u8]>>>,
 }
 
 impl Configuration {
@@ -33,9 +45,9 @@ impl Configuration {
         if paths.embedded {
             let text = (paths.configuration.clone(), embedded::CONFIGURATION);
             let loader: MemoryLoader = [text].into_iter().collect();
-            return Configuration::load(&loader, paths, globals);
+            return Configuration::load(Box::new(loader), paths, globals);
         }
-        Configuration::load(&DiskLoader, paths, globals)
+        Configuration::load(Box::new(DiskLoader), paths, globals)
     }
 
     /// Reads and checks the configuration through a loader.
@@ -43,12 +55,12 @@ impl Configuration {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn load(
-        loader: &dyn Loader,
+        loader: Box<dyn Loader>,
         paths: &Paths,
         globals: Option<&str>,
     ) -> Result<Configuration, Errors> {
         let registry = families::registry();
-        let (tree, scope) = registry.load(loader, &paths.configuration, globals)?;
+        let (tree, scope) = registry.load(&*loader, &paths.configuration, globals)?;
         let root = View::root(&scope);
         let mut errors = Vec::new();
         let settings = Settings::read(root, paths, &mut errors);
@@ -70,6 +82,10 @@ impl Configuration {
             tree,
             settings,
             scope,
+            files: Files {
+                loader,
+                read: RefCell::default(),
+            },
         };
         families::serving_plan().check(&configuration)?;
         Ok(configuration)
@@ -80,8 +96,41 @@ impl Configuration {
         View::root(&self.scope)
     }
 
+    /// The bytes of a file that the configuration names, by its full path.
+    ///
+    /// # Errors
+    /// The file system's, or that the master sent no such file.
+    pub fn file(&self, path: &Path) -> io::Result<Arc<[u8]>> {
+        if let Some(bytes) = self.files.read.borrow().get(path) {
+            return Ok(Arc::clone(bytes));
+        }
+        let bytes: Arc<[u8]> = self.files.loader.read(path)?.into();
+        let mut read = self.files.read.borrow_mut();
+        read.insert(path.to_path_buf(), Arc::clone(&bytes));
+        Ok(bytes)
+    }
+
+    /// The files that were asked for, with their bytes.
+    pub fn files(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        let read = self.files.read.borrow();
+        let files = read.iter();
+        files
+            .map(|(path, bytes)| (path.clone(), bytes.to_vec()))
+            .collect()
+    }
+
     /// A path that the configuration names, under the prefix.
     pub fn under_prefix(&self, path: impl AsRef<Path>) -> PathBuf {
         self.paths.under_prefix(path)
+    }
+}
+
+/// Names only: the bytes may be a key's.
+impl fmt::Debug for Files {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_list()
+            .entries(self.read.borrow().keys())
+            .finish()
     }
 }

@@ -69,6 +69,8 @@ pub trait Environment {
     fn log_file(&mut self, path: &Path) -> io::Result<Arc<LogFile>>;
     /// The error log of a level, from the `error_log` directives in force there.
     fn error_log(&mut self, entries: &[&Entry]) -> Result<ErrorLog, String>;
+    /// The bytes of a file that the configuration names, by its full path: a key or a certificate.
+    fn file(&mut self, path: &Path) -> io::Result<Arc<[u8]>>;
     /// State that all lanes share and that lives on over a reload while `key` stays the same.
     fn zone(
         &mut self,

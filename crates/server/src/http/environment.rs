@@ -126,6 +126,10 @@ impl Environment for Site<'_> {
         }
     }
 
+    fn file(&mut self, path: &Path) -> io::Result<Arc<[u8]>> {
+        self.configuration.file(path)
+    }
+
     fn zone(
         &mut self,
         key: &str,

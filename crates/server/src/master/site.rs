@@ -104,7 +104,7 @@ impl Site {
             generation,
             paths: self.configuration.paths.clone(),
             globals: self.configuration.globals.clone(),
-            sources: sources.collect(),
+            sources: sources.chain(self.configuration.files()).collect(),
             seats: self.gates.seats()?,
             logs: log_copies(&self.logs)?,
             extras: self.gates.extras()?,

@@ -230,9 +230,9 @@ impl Serving {
     }
 
     fn try_apply(&mut self, bundle: Bundle) -> Result<(), String> {
-        let loader = bundle.loader();
+        let loader = Box::new(bundle.loader());
         let globals = bundle.globals.as_deref();
-        let configuration = Configuration::load(&loader, &bundle.paths, globals);
+        let configuration = Configuration::load(loader, &bundle.paths, globals);
         let configuration = configuration.map_err(|errors: Errors| errors.to_string())?;
         let mut logs = LogSet::new();
         for Log { path, descriptor } in bundle.logs {
