@@ -67,11 +67,15 @@ impl Pool {
     }
 
     /// An idle connection to that peer, opened with the same options; the one used last.
+    ///
+    /// `surely`: the kernel is asked whether the peer has closed it, for a request that cannot be
+    /// repeated should it have.
     pub fn take(
         &self,
         picked: &Picked,
         options: &ConnectOptions<'_>,
         now_ms: u64,
+        surely: bool,
     ) -> Option<Connection> {
         let local = self.settings.local;
         let mut idle = self.idle.borrow_mut();
@@ -80,7 +84,7 @@ impl Pool {
             let found = idle.iter().rposition(serves);
             let idle = idle.remove(found?);
             let trusted = now_ms.saturating_sub(idle.looked_ms) < TRUSTED_MS;
-            if !idle.connection.looks_idle(!trusted) {
+            if !idle.connection.looks_idle(surely || !trusted) {
                 continue;
             }
             idle.connection.used_again();

@@ -9,11 +9,12 @@
 use std::io;
 use std::sync::Arc;
 
+use turnpike_http::body;
 use turnpike_http::connection::Stream;
 use turnpike_http::exchange::{Action, Exchange};
 use turnpike_http::phase::Verdict;
 use turnpike_lane::log::{Errno, Level};
-use turnpike_upstream::{ConnectError, ConnectOptions, Connection, Picked, Tries};
+use turnpike_upstream::{ConnectError, ConnectOptions, Connection, Picked, Tls, Tries};
 use turnpike_wire::h1::{self, Framing, HeadRules, HeadStep, Method, Version};
 
 use super::conditions::Failure;
@@ -65,8 +66,9 @@ pub(super) async fn run(ask: Ask, exchange: &mut Exchange, client: &mut Stream) 
         route,
         keeping,
     } = ask;
-    let unbuffered = is_unbuffered(exchange, &passing);
-    if !unbuffered && let Err(verdict) = client.read_body(exchange).await {
+    let passes = is_unbuffered(exchange, &passing);
+    let unbuffered = passes && !body_is_here(exchange);
+    if !passes && let Err(verdict) = client.read_body(exchange).await {
         return verdict;
     }
     let mut attempt = Attempt {
@@ -90,6 +92,12 @@ fn is_unbuffered(exchange: &Exchange, passing: &Passing) -> bool {
         && request.passes_body
         && !exchange.body.is_finished()
         && (!chunked || request.version == Version::Http11)
+}
+
+/// Whether the whole body came with the head: then it is kept, as if it had been waited for.
+fn body_is_here(exchange: &mut Exchange) -> bool {
+    // What is wrong with it is found again when it is read.
+    exchange.take_buffered_body(true) == Ok(body::Progress::Complete)
 }
 
 impl Attempt<'_> {
@@ -194,6 +202,14 @@ impl Attempt<'_> {
         let passing = self.passing;
         let upstream = Arc::clone(self.route.upstream(passing));
         let bind = passing.bind.address(exchange);
+        let secured = passing.tls.as_ref();
+        let secured = secured.filter(|_| self.route.is_secure(passing));
+        let secured = secured.map(|tls| (&tls.connector, tls.name(exchange)));
+        let tls = secured.as_ref().map(|(connector, name)| Tls {
+            connector,
+            name,
+            timeout_ms: passing.timeouts.connect_ms,
+        });
         let options = ConnectOptions {
             bind: bind.as_ref().map(|(address, _)| address),
             transparent: bind.is_some_and(|(_, transparent)| transparent),
@@ -201,12 +217,12 @@ impl Attempt<'_> {
             send_buffer_bytes: passing.send_buffer_bytes,
             receive_buffer_bytes: passing.receive_buffer_bytes,
             timeout_ms: passing.timeouts.connect_ms,
-            tls: None,
+            tls,
             location: passing.location,
         };
         let now_ms = exchange.lane.clock.now_ms();
         let pool = upstream.pool(&exchange.plan);
-        if let Some(connection) = pool.take(&picked, &options, now_ms) {
+        if let Some(connection) = pool.take(&picked, &options, now_ms, !is_repeatable(exchange)) {
             connected(exchange);
             return Ok(Link {
                 connection,
@@ -229,11 +245,7 @@ impl Attempt<'_> {
                     upstream,
                 })
             }
-            Some(Err(ConnectError::TimedOut)) => Err((picked, Stop::Failed(Failure::Timeout))),
-            Some(Err(error)) => {
-                exchange.log(Level::Error, format_args!("{error}"));
-                Err((picked, Stop::Failed(Failure::Error)))
-            }
+            Some(Err(error)) => Err((picked, not_connected(exchange, &error))),
             None => Err((picked, client_went_away(exchange))),
         }
     }
@@ -464,10 +476,11 @@ impl Attempt<'_> {
     }
 
     /// A final head is there: it becomes the response.
-    fn answered(&mut self, exchange: &mut Exchange, link: Link) -> Verdict {
+    fn answered(&mut self, exchange: &mut Exchange, mut link: Link) -> Verdict {
         let passing = self.passing;
         let upload = std::mem::replace(&mut self.upload, Upload::of_output());
         exchange.response.clear_body();
+        response::take_limit_rate(exchange, passing);
         if exchange.upstream.head.status == 101 {
             return tunnel::begin(exchange, passing, link);
         }
@@ -480,6 +493,7 @@ impl Attempt<'_> {
             return verdict;
         }
         response::take_head(exchange, passing);
+        link.upstream.answered(exchange, &mut link.picked);
         let keeping = match self.keeping.take() {
             None => None,
             Some(mut keeping) => match keeping.head(exchange) {
@@ -584,11 +598,36 @@ fn wants_upgrade(exchange: &Exchange) -> bool {
     exchange.known_field(h1::Known::Upgrade).is_some()
 }
 
+/// Whether the request may be sent again when the first connection turns out to be closed.
+fn is_repeatable(exchange: &Exchange) -> bool {
+    use Method::{Delete, Get, Head, Options, Put};
+    matches!(exchange.head.method, Get | Head | Options | Put | Delete)
+}
+
 fn connected(exchange: &mut Exchange) {
     let now_ms = exchange.lane.clock.now_ms();
     if let Some(one) = exchange.upstream.last_try() {
         one.connect_ms = Some(now_ms.saturating_sub(one.started_ms));
     }
+}
+
+/// What a failure to connect means.
+fn not_connected(exchange: &Exchange, error: &ConnectError) -> Stop {
+    let connecting = matches!(
+        error,
+        ConnectError::Socket(_)
+            | ConnectError::Bind(_)
+            | ConnectError::Connect(_)
+            | ConnectError::TimedOut
+    );
+    if !connecting {
+        exchange.action.set(Action::HandshakingUpstream);
+    }
+    if error.is_timeout() {
+        return Stop::Failed(Failure::Timeout);
+    }
+    exchange.log(Level::Error, format_args!("{error}"));
+    Stop::Failed(Failure::Error)
 }
 
 /// Says that the client did not wait.

@@ -121,6 +121,15 @@ impl Route {
         }
     }
 
+    /// Whether it is `https`.
+    pub(super) fn is_secure(&self, passing: &Passing) -> bool {
+        match (self, &passing.destination) {
+            (Self::Evaluated { url, .. }, _) => url.secure,
+            (Self::Fixed, Destination::Fixed { url, .. }) => url.secure,
+            (Self::Fixed, Destination::Evaluated { .. }) => false,
+        }
+    }
+
     pub(super) fn path<'a>(&'a self, passing: &'a Passing) -> Path<'a> {
         match (self, &passing.destination) {
             (Self::Evaluated { url, .. }, _) => Path {
@@ -145,13 +154,6 @@ fn find(
     directory: &Directory,
     url: &PassUrl,
 ) -> Result<Arc<Upstream>, Verdict> {
-    if url.secure {
-        exchange.log(
-            Level::Error,
-            format_args!("https protocol requires SSL support, which is not supported yet"),
-        );
-        return Err(Verdict::Status(500));
-    }
     if let Some(upstream) = directory.named(&url.url.host) {
         return Ok(Arc::clone(upstream));
     }

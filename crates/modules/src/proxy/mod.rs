@@ -27,6 +27,7 @@ mod settings;
 mod target;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod tunnel;
 mod upload;
 mod variables;

@@ -16,6 +16,7 @@ use super::rows::ROWS;
 use super::seam::Keepers;
 use super::settings::{Bind, Buffers, Destination, Fields, Passing, Request, Timeouts};
 use super::target::{PassUrl, UrlError};
+use super::tls::Tls;
 use super::variables;
 use crate::upstream;
 
@@ -70,7 +71,13 @@ impl Family for Proxy {
             return Ok(());
         };
         let destination = destination(level, entry, builder)?;
+        let tls = match &destination {
+            Destination::Fixed { url, .. } if !url.secure => None,
+            Destination::Evaluated { template, .. } if !may_be_secure(template) => None,
+            _ => Some(Tls::read(view, builder)?),
+        };
         let passing = Passing {
+            tls,
             redirects: read_redirects(view, level, &destination, builder)?,
             destination,
             request: request(view, builder)?,
@@ -149,17 +156,18 @@ fn destination(
             ));
         }
     };
-    if url.secure {
-        return Err(refused(
-            "https protocol requires SSL support, which is not supported yet".to_owned(),
-        ));
-    }
     let upstream = upstream::find(builder, &url.url, url.default_port()).map_err(refused)?;
     Ok(Destination::Fixed {
         url,
         upstream,
         location,
     })
+}
+
+/// Whether a URL made of variables may be one of `https`.
+fn may_be_secure(template: &Template) -> bool {
+    let text = template.text().to_ascii_lowercase();
+    !text.starts_with(b"http://")
 }
 
 /// The part of a path that stands for the location; `None` where none does.

@@ -170,7 +170,7 @@ fn finish(exchange: &mut Exchange, link: Link, clean: bool) {
     if clean && exchange.upstream.head.keep_alive() && !picked.is_draining() {
         upstream.pool(&exchange.plan).put(connection, now_ms);
     }
-    picked.succeeded(now_ms, header_ms, response_ms);
+    upstream.ended(exchange, picked, header_ms, response_ms);
 }
 
 impl Relay {

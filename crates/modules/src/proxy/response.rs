@@ -2,12 +2,13 @@
 //! or taken as meant for us.
 
 use turnpike_conf::{View, value};
+use turnpike_http::Quoted;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Verdict;
 use turnpike_http::response::Fields;
+use turnpike_lane::log::Level;
 use turnpike_wire::date;
-use turnpike_wire::h1::{Field, Known, Method};
-use turnpike_wire::target;
+use turnpike_wire::h1::{Field, Known, Method, ResponseHead};
 
 use super::cookies;
 use super::settings::Passing;
@@ -60,9 +61,7 @@ pub(super) fn take_head(exchange: &mut Exchange, passing: &Passing) {
             pass_field(exchange, passing, field, &upstream, &mut seen);
         }
     }
-    for field in &head.fields {
-        accelerate(exchange, passing, field, &upstream);
-    }
+    charset(exchange, passing, &head, &upstream);
     exchange.upstream.input = upstream;
     exchange.upstream.head = head;
 }
@@ -71,10 +70,7 @@ pub(super) fn take_head(exchange: &mut Exchange, passing: &Passing) {
 pub(super) fn reads_ahead(exchange: &Exchange, passing: &Passing) -> bool {
     let wish = exchange.upstream.head.find(Known::XAccelBuffering);
     match wish.map(|field| field.value.of(&exchange.upstream.input)) {
-        Some(text) if passing.ignored.buffering => {
-            let _ = text;
-            passing.buffers.ahead
-        }
+        Some(_) if passing.ignored.buffering => passing.buffers.ahead,
         Some(text) if text.eq_ignore_ascii_case(b"no") => false,
         Some(text) if text.eq_ignore_ascii_case(b"yes") => true,
         _ => passing.buffers.ahead,
@@ -107,6 +103,7 @@ fn pass_field(
         | Known::Refresh
         | Known::Date
         | Known::Server
+        | Known::Expires
             if again =>
         {
             return;
@@ -176,25 +173,29 @@ fn find_url(value: &[u8]) -> Option<usize> {
     memchr::memmem::find(&lower, b"url=").map(|at| at + 4)
 }
 
-/// Fields that tell us something.
-fn accelerate(exchange: &mut Exchange, passing: &Passing, field: &Field, input: &[u8]) {
-    let value = field.value.of(input);
-    match field.known {
-        Known::XAccelLimitRate if !passing.ignored.limit_rate => {
-            let text = std::str::from_utf8(value).ok();
-            if let Some(rate) = text.and_then(value::size) {
-                exchange.limit_rate = Some(rate);
-            }
-        }
-        Known::XAccelCharset if !passing.ignored.charset => {
-            let kind = &mut exchange.response.content_type;
-            let text = kind.starts_with(b"text/");
-            if text && memchr::memmem::find(kind, b"charset=").is_none() {
-                kind.extend_from_slice(b"; charset=");
-                kind.extend_from_slice(value);
-            }
-        }
-        _ => {}
+/// `X-Accel-Limit-Rate`: it holds for an answer from elsewhere (`X-Accel-Redirect`) too.
+pub(super) fn take_limit_rate(exchange: &mut Exchange, passing: &Passing) {
+    let upstream = &exchange.upstream;
+    let field = upstream.head.find(Known::XAccelLimitRate);
+    let Some(field) = field.filter(|_| !passing.ignored.limit_rate) else {
+        return;
+    };
+    let text = std::str::from_utf8(field.value.of(&upstream.input)).ok();
+    if let Some(rate) = text.and_then(value::size) {
+        exchange.limit_rate = Some(rate);
+    }
+}
+
+/// `X-Accel-Charset`.
+fn charset(exchange: &mut Exchange, passing: &Passing, head: &ResponseHead, input: &[u8]) {
+    let field = head.find(Known::XAccelCharset);
+    let Some(field) = field.filter(|_| !passing.ignored.charset) else {
+        return;
+    };
+    let kind = &mut exchange.response.content_type;
+    if kind.starts_with(b"text/") && memchr::memmem::find(kind, b"charset=").is_none() {
+        kind.extend_from_slice(b"; charset=");
+        kind.extend_from_slice(field.value.of(input));
     }
 }
 
@@ -237,20 +238,44 @@ fn go_to(exchange: &mut Exchange, target: &[u8]) -> Verdict {
         Some(cut) => (&target[..cut], &target[cut + 1..]),
         None => (target, &b""[..]),
     };
-    let mut normal = Vec::new();
-    match target::normalise(path, true, &mut normal) {
-        Ok(target::Normal::Clean) => normal = path.to_vec(),
-        Ok(_) if path.first() == Some(&b'/') => {}
-        _ => return Verdict::Status(404),
-    }
-    if normal.first() != Some(&b'/') {
+    let Some(path) = safe_path(path) else {
+        let text = Quoted(target);
+        exchange.log(
+            Level::Error,
+            format_args!("unsafe URI \"{text}\" was detected"),
+        );
         return Verdict::Status(404);
-    }
-    exchange.redirect_to(&normal, query);
+    };
+    exchange.redirect_to(&path, query);
     if exchange.head.method != Method::Head {
         exchange.head.method = Method::Get;
     }
     Verdict::Redirect
+}
+
+/// The path with its escapes decoded; `None` where it could lead above the root.
+fn safe_path(path: &[u8]) -> Option<Vec<u8>> {
+    let mut decoded = Vec::with_capacity(path.len());
+    let mut rest = path;
+    while let Some((&byte, after)) = rest.split_first() {
+        let digits = after.get(..2).filter(|_| byte == b'%');
+        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(value) => {
+                decoded.push(value);
+                rest = &after[2..];
+            }
+            None => {
+                decoded.push(byte);
+                rest = after;
+            }
+        }
+    }
+    let above = decoded
+        .split(|byte| *byte == b'/')
+        .any(|part| part == b"..");
+    let plain = !decoded.is_empty() && !decoded.contains(&0);
+    (plain && !above).then_some(decoded)
 }
 
 /// `proxy_intercept_errors`: the status that a page of ours answers for. `WWW-Authenticate` is

@@ -325,6 +325,77 @@ pub(super) const ROWS: &[Row] = &[
         ..SIZE
     },
     Row {
+        name: "proxy_ssl_certificate",
+        syntax: "file",
+        summary: "Our own certificate for `https` servers that ask for one, with those that lead \
+            to it, in PEM.",
+        ..PLAIN
+    },
+    Row {
+        name: "proxy_ssl_certificate_key",
+        syntax: "file",
+        summary: "The key of that certificate, in PEM and not encrypted.",
+        ..PLAIN
+    },
+    Row {
+        name: "proxy_ssl_ciphers",
+        syntax: "ciphers",
+        default: "DEFAULT",
+        summary: "Only `DEFAULT`: TLS is rustls's, whose few ciphers are all good.",
+        ..PLAIN
+    },
+    Row {
+        name: "proxy_ssl_crl",
+        syntax: "file",
+        summary: "Certificates that were revoked, in PEM.",
+        ..PLAIN
+    },
+    Row {
+        name: "proxy_ssl_name",
+        syntax: "name",
+        summary: "The name that the certificate of a server must have and that is sent to it; by \
+            default the host of `proxy_pass`.",
+        ..PLAIN
+    },
+    Row {
+        name: "proxy_ssl_protocols",
+        arguments: Arguments::at_least(1),
+        value: Value::OneOf(&["SSLv2", "SSLv3", "TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"]),
+        syntax: "[SSLv2] [SSLv3] [TLSv1] [TLSv1.1] [TLSv1.2] [TLSv1.3]",
+        default: "TLSv1.2 TLSv1.3",
+        summary: "Versions of TLS for `https` servers; those before 1.2 are never spoken.",
+        ..PLAIN
+    },
+    Row {
+        name: "proxy_ssl_server_name",
+        summary: "Sends the server's name in the handshake (SNI).",
+        ..FLAG_OFF
+    },
+    Row {
+        name: "proxy_ssl_session_reuse",
+        summary: "Resumes TLS sessions with servers.",
+        ..FLAG_ON
+    },
+    Row {
+        name: "proxy_ssl_trusted_certificate",
+        syntax: "file",
+        summary: "Certificates that vouch for those of servers, in PEM.",
+        ..PLAIN
+    },
+    Row {
+        name: "proxy_ssl_verify",
+        summary: "Refuses servers whose certificate is not good.",
+        ..FLAG_OFF
+    },
+    Row {
+        name: "proxy_ssl_verify_depth",
+        value: Value::Number,
+        syntax: "number",
+        default: "1",
+        summary: "Taken for nginx's sake: chains of up to six certificates are verified.",
+        ..PLAIN
+    },
+    Row {
         name: "proxy_temp_file_write_size",
         summary: "Bytes that are written to a temporary file at one time.",
         ..SIZE

@@ -18,6 +18,7 @@ use super::response::Ignored;
 use super::rewrites::Rewrites;
 use super::seam::Keeper;
 use super::target::PassUrl;
+use super::tls::Tls;
 use crate::upstream::{Directory, Upstream};
 
 /// Everything that the directives in force in a location say.
@@ -45,6 +46,8 @@ pub(super) struct Passing {
     pub(super) buffers: Buffers,
     /// Bytes per second that are read of a response.
     pub(super) limit_rate: Option<Template>,
+    /// Where servers may have to be spoken to by TLS.
+    pub(super) tls: Option<Tls>,
     pub(super) bind: Bind,
     pub(super) socket_keepalive: bool,
     /// 0 leaves it to the kernel.

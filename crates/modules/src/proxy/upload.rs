@@ -158,7 +158,11 @@ impl Upload {
             }
             Source::Client { chunked } => {
                 let chunked = *chunked;
-                let progress = client.read_body_piece(exchange).await;
+                let progress = match exchange.body.bytes.is_empty() {
+                    true => client.read_body_piece(exchange).await,
+                    // Taken before the server was connected.
+                    false => Ok(Progress::Incomplete),
+                };
                 let progress = progress.map_err(UploadError::Client)?;
                 self.sent = 0;
                 frame(exchange, chunked, progress == Progress::Complete);

@@ -60,7 +60,7 @@ fn a_connection_is_kept_and_used_again() {
     let origin = Origin::start(vec![[turn(), turn()].concat()]);
     run(async {
         let (picked, pool) = (picked(origin.port()), Pool::new(KeepAlive::default()));
-        assert!(pool.take(&picked, &options(), 0).is_none());
+        assert!(pool.take(&picked, &options(), 0, false).is_none());
         let connection = Connection::open(&picked, &options(), 0).await.unwrap();
         assert_eq!(exchange(&connection).await, b"answer");
         assert!(!connection.is_reused());
@@ -73,8 +73,8 @@ fn a_connection_is_kept_and_used_again() {
             location: 1,
             ..options()
         };
-        assert!(pool.take(&picked, &other, 6).is_none());
-        let connection = pool.take(&picked, &options(), 6).unwrap();
+        assert!(pool.take(&picked, &other, 6, false).is_none());
+        let connection = pool.take(&picked, &options(), 6, false).unwrap();
         assert!(connection.is_reused() && pool.is_empty());
         assert_eq!(exchange(&connection).await, b"answer");
         assert_eq!(
@@ -95,7 +95,7 @@ fn what_the_peer_closed_is_not_used_again() {
         // The origin closes after its script; once that is here, the pool must see it.
         connection.readable().await.unwrap();
         pool.put(connection, 0);
-        assert!(pool.take(&picked, &options(), 0).is_none());
+        assert!(pool.take(&picked, &options(), 0, false).is_none());
     });
 }
 
@@ -117,7 +117,7 @@ fn idle_connections_go_by_age_count_and_number() {
             pool.put(open().await, 0);
             assert_eq!(pool.len(), count);
         }
-        let second = pool.take(&picked, &options(), 50).unwrap();
+        let second = pool.take(&picked, &options(), 50, false).unwrap();
         pool.put(second, 50); // its second request was its last
         assert_eq!(pool.len(), 1);
         pool.tick(99);

@@ -201,8 +201,8 @@ fn a_session_is_kept_with_its_connection() {
             tls: None,
             ..options
         };
-        assert!(pool.take(&picked, &plain, 0).is_none());
-        let connection = pool.take(&picked, &options, 0).unwrap();
+        assert!(pool.take(&picked, &plain, 0, false).is_none());
+        let connection = pool.take(&picked, &options, 0, false).unwrap();
         assert_eq!(ping(&connection).await, b"pong");
     });
     assert_eq!(told.iter().take(1).count(), 1);
