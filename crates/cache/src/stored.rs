@@ -186,21 +186,16 @@ impl Variant {
         }
     }
 
-    /// What `owner` made of the head before; else what `make` makes of it, which is kept.
-    pub fn prepared(
-        &self,
-        owner: u64,
-        make: impl FnOnce() -> Box<dyn Any + Send + Sync>,
-    ) -> Arc<Prepared> {
-        if let Some(prepared) = &*self.prepared.load()
-            && prepared.owner == owner
-        {
-            return prepared.clone();
-        }
-        let value = make();
-        let prepared = Arc::new(Prepared { owner, value });
-        self.prepared.store(Some(prepared.clone()));
-        prepared
+    /// What `owner` made of the head before.
+    pub fn prepared(&self, owner: u64) -> Option<Arc<Prepared>> {
+        let prepared = self.prepared.load();
+        prepared.as_ref().filter(|one| one.owner == owner).cloned()
+    }
+
+    /// Keeps what `owner` made of the head, in place of anything kept before.
+    pub fn prepare(&self, owner: u64, value: Box<dyn Any + Send + Sync>) {
+        self.prepared
+            .store(Some(Arc::new(Prepared { owner, value })));
     }
 
     fn memory_bytes(&self) -> u64 {
@@ -224,6 +219,11 @@ impl StoredFile {
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Bytes of content.
+    pub fn length(&self) -> u64 {
+        self.length
     }
 
     /// Where the content begins in it, in bytes.

@@ -26,7 +26,8 @@ pub fn freshened(stored: &Head, update: &Head) -> Head {
     };
     update.retain(|name, _| replaces(name));
     let mut head = stored.clone();
-    head.retain(|name, _| update.value(name).is_none());
+    // Its age is that of the 304, which may have none.
+    head.retain(|name, _| update.value(name).is_none() && !name.eq_ignore_ascii_case(b"age"));
     for (name, value) in update.iter() {
         head.add(name, value);
     }

@@ -22,6 +22,7 @@ mod limits;
 mod map;
 pub mod not_modified;
 pub mod proxy;
+pub mod proxy_cache;
 pub mod random_index;
 pub mod range;
 pub mod realip;
@@ -61,6 +62,7 @@ pub const FAMILIES: &[&dyn Family] = &[
     &range::Ranges,
     &try_files::TryFiles,
     &empty_gif::EmptyGif,
+    &proxy_cache::ProxyCache,
     &proxy::Proxy,
     &random_index::RandomIndex,
     &index::Index,

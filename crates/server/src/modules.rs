@@ -39,7 +39,7 @@ const fn with(name: &'static str, present: bool) -> Module {
 /// Every module, in the order of nginx's own `configure`.
 pub const MODULES: &[Module] = &[
     without("http", true),
-    without("http-cache", false),
+    without("http-cache", true),
     without("pcre", true),
     without("http_charset_module", false),
     without("http_gzip_module", false),

@@ -485,6 +485,9 @@ impl Attempt<'_> {
             return tunnel::begin(exchange, passing, link);
         }
         if let Some(status) = response::intercepted(exchange, passing) {
+            if let Some(mut keeping) = self.keeping.take() {
+                keeping.intercepted(exchange);
+            }
             relay::discard(exchange, link);
             return Verdict::Status(status);
         }

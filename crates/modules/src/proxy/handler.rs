@@ -10,11 +10,15 @@ use turnpike_lane::log::Level;
 use turnpike_upstream::Address;
 
 use super::attempt;
-use super::request::Path;
-use super::seam::{Keeping, Lookup};
+use super::request::{self, Path};
+use super::seam::{Keeper, Keeping, Lookup};
 use super::settings::{Destination, Passing};
 use super::target::{PassUrl, UrlError};
 use crate::upstream::{Directory, Target, Upstream};
+
+/// Times that a keeper may let one request wait: for another request, then for a file that is
+/// looked through, and once more should that one be broken.
+const WAITS_MAX: usize = 4;
 
 /// The content of a location with `proxy_pass`.
 pub(super) struct ProxyPass(pub(super) Arc<Passing>);
@@ -42,7 +46,7 @@ impl Handler for ProxyPass {
         upstream.port.extend_from_slice(&url.port);
         let keeping = match &passing.keeper {
             None => None,
-            Some(keeper) => match keeper.look_up(exchange) {
+            Some(keeper) => match look_up(&**keeper, exchange, passing, &route, &url.host) {
                 Lookup::Answer(verdict) => return verdict,
                 Lookup::Pass => None,
                 Lookup::Keep(keeping) => Some(keeping),
@@ -62,6 +66,27 @@ impl Handler for ProxyPass {
             keeping,
         }))
     }
+}
+
+/// Asks the keeper, who wants to know what would be asked of a server.
+fn look_up(
+    keeper: &dyn Keeper,
+    exchange: &mut Exchange,
+    passing: &Passing,
+    route: &Route,
+    host: &[u8],
+) -> Lookup {
+    let mut target = std::mem::take(&mut exchange.upstream.target);
+    target.clear();
+    target.extend_from_slice(route.scheme(passing));
+    target.extend_from_slice(host);
+    request::write_target(exchange, &route.path(passing), &mut target);
+    exchange.upstream.target = target;
+    let lookup = keeper.look_up(exchange);
+    if let Lookup::Answer(_) = lookup {
+        exchange.upstream.target.clear();
+    }
+    lookup
 }
 
 /// Where one request goes.
@@ -204,18 +229,26 @@ impl Waiting for AskLater {
         client: &'a mut Stream,
     ) -> LocalFuture<'a, Verdict> {
         Box::pin(async move {
-            match self.waiting.run(exchange, client).await {
-                Verdict::Declined => {}
-                verdict => return verdict,
-            }
-            let keeping = match &self.passing.keeper {
-                None => None,
-                Some(keeper) => match keeper.look_up(exchange) {
-                    Lookup::Answer(verdict) => return verdict,
-                    // Who has waited once does not wait again.
-                    Lookup::Pass | Lookup::Wait(_) => None,
-                    Lookup::Keep(keeping) => Some(keeping),
-                },
+            let mut waiting = self.waiting;
+            let mut waits = 0;
+            let keeping = loop {
+                waits += 1;
+                match waiting.run(exchange, client).await {
+                    Verdict::Declined => {}
+                    verdict => return verdict,
+                }
+                let Some(keeper) = &self.passing.keeper else {
+                    break None;
+                };
+                match keeper.look_up(exchange) {
+                    Lookup::Answer(verdict) => {
+                        exchange.upstream.target.clear();
+                        return verdict;
+                    }
+                    Lookup::Wait(again) if waits < WAITS_MAX => waiting = again,
+                    Lookup::Pass | Lookup::Wait(_) => break None,
+                    Lookup::Keep(keeping) => break Some(keeping),
+                }
             };
             let ask = Ask {
                 passing: self.passing,

@@ -13,7 +13,7 @@ use super::names::Names;
 use super::response::Ignored;
 use super::rewrites::{Rewrites, read_rewrites};
 use super::rows::ROWS;
-use super::seam::Keepers;
+use super::seam::{Keepers, Presenter};
 use super::settings::{Bind, Buffers, Destination, Fields, Passing, Request, Timeouts};
 use super::target::{PassUrl, UrlError};
 use super::tls::Tls;
@@ -103,7 +103,12 @@ impl Family for Proxy {
             location: draft.index.0,
             keeper: builder.store::<Keepers>().take(draft.index),
         };
-        draft.content = Some(Arc::new(ProxyPass(Arc::new(passing))));
+        let passing = Arc::new(passing);
+        if let Some(keeper) = &passing.keeper {
+            let presenter: Arc<dyn Presenter> = passing.clone();
+            keeper.attach(Arc::downgrade(&presenter));
+        }
+        draft.content = Some(Arc::new(ProxyPass(passing)));
         draft.auto_redirect = view.own("proxy_pass").is_some();
         Ok(())
     }

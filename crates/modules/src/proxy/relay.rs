@@ -354,7 +354,9 @@ impl Relay {
             tokio::time::sleep(Duration::from_millis(pause_ms)).await;
             exchange.lane.clock.update();
         }
-        let watched = client.filter(|_| !self.passing.ignores_client_abort);
+        // What is kept is read to its end, for others.
+        let heeded = !self.passing.ignores_client_abort && self.keeping.is_none();
+        let watched = client.filter(|_| heeded);
         let Some(link) = &self.link else { return };
         let connection = &link.connection;
         let uploading = client.filter(|_| !self.upload.is_over(exchange));
@@ -503,6 +505,10 @@ impl BodyStream for Relay {
             }
             std::future::pending().await
         })
+    }
+
+    fn outlives_client(&mut self) -> bool {
+        self.keeping.is_some() && self.state == State::Reading
     }
 
     fn ended(&mut self, exchange: &mut Exchange) {

@@ -11,6 +11,7 @@ use turnpike_wire::date;
 use turnpike_wire::h1::{Field, Known, Method, ResponseHead};
 
 use super::cookies;
+use super::seam::Presenter;
 use super::settings::Passing;
 
 /// `proxy_ignore_headers`, as far as it is this family's: a cache has its own look at the rest.
@@ -24,11 +25,9 @@ pub(super) struct Ignored {
 
 impl Ignored {
     pub(super) fn read(view: View<'_>) -> Self {
-        let Some(entry) = view.nearest("proxy_ignore_headers") else {
-            return Self::default();
-        };
+        let entries = view.nearest_all("proxy_ignore_headers");
         let has = |name: &str| {
-            let mut words = entry.arguments.iter();
+            let mut words = entries.iter().flat_map(|entry| entry.arguments.iter());
             words.any(|word| word.text.eq_ignore_ascii_case(name))
         };
         Self {
@@ -37,6 +36,12 @@ impl Ignored {
             buffering: has("X-Accel-Buffering"),
             charset: has("X-Accel-Charset"),
         }
+    }
+}
+
+impl Presenter for Passing {
+    fn present(&self, exchange: &mut Exchange) {
+        take_head(exchange, self);
     }
 }
 

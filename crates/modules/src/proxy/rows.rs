@@ -150,6 +150,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         name: "proxy_ignore_headers",
         arguments: Arguments::at_least(1),
+        repeat: Repeat::Many,
         value: Value::OneOf(&[
             "X-Accel-Redirect",
             "X-Accel-Expires",

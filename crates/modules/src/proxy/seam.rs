@@ -11,7 +11,7 @@
 //! The proxy knows nothing of what is kept or why; a keeper sees no connection.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Verdict, Waiting};
@@ -21,9 +21,20 @@ use super::conditions::Failure;
 
 /// Who may answer in place of the upstream servers of a location.
 pub trait Keeper: Send + Sync {
-    /// Asked once for each request, before its body is read and before a server is chosen.
-    /// `exchange.upstream.host` and `.port` are set.
+    /// Told once who makes responses of kept heads.
+    fn attach(&self, _presenter: Weak<dyn Presenter>) {}
+
+    /// Asked for each request, before its body is read and before a server is chosen, and once
+    /// more after every wait. `exchange.upstream.host` and `.port` are set, and `.target` is what
+    /// will be asked of any server: the scheme, that host, and the path with its query.
     fn look_up(&self, exchange: &mut Exchange) -> Lookup;
+}
+
+/// Makes responses of heads as of one that a server has sent.
+pub trait Presenter: Send + Sync {
+    /// Makes the exchange's response, but for its body, of `exchange.upstream.head` in `.input`:
+    /// fields are hidden and rewritten as the location says.
+    fn present(&self, exchange: &mut Exchange);
 }
 
 /// What a keeper makes of a request.
@@ -62,6 +73,9 @@ pub trait Keeping {
     /// it in `exchange.response`. Called only for final responses that no other server shall be
     /// asked for.
     fn head(&mut self, exchange: &mut Exchange) -> HeadWish;
+
+    /// A response has come in whose place a page of ours is sent (`proxy_intercept_errors`).
+    fn intercepted(&mut self, _exchange: &mut Exchange) {}
 
     /// Bytes of the body have come, in order; before they are sent.
     fn piece(&mut self, bytes: &[u8]);

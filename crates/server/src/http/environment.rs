@@ -151,7 +151,7 @@ const TEMPORARY: &[(&str, &str)] = &[
     ("proxy_temp_path", "proxy_temp"),
 ];
 
-/// Folders for temporary files.
+/// Folders for temporary files and for caches.
 pub(super) fn folders(configuration: &Configuration) -> Vec<Folder> {
     let mut folders = Vec::new();
     let Some(http) = configuration.root().children("http").next() else {
@@ -171,7 +171,10 @@ pub(super) fn folders(configuration: &Configuration) -> Vec<Folder> {
 
 fn named_folders(configuration: &Configuration, view: View<'_>, folders: &mut Vec<Folder>) {
     for entry in view.entries() {
-        if TEMPORARY.iter().any(|(name, _)| *name == entry.row.name) {
+        let words = &entry.arguments;
+        let is_cache = entry.row.name == "proxy_cache_path"
+            && !words.iter().skip(1).any(|word| word.text == "memory");
+        if is_cache || TEMPORARY.iter().any(|(name, _)| *name == entry.row.name) {
             let path = configuration.under_prefix(entry.argument(0));
             folders.push(Folder { path, named: true });
         }

@@ -1,0 +1,231 @@
+//! The response of what is stored. Of a head that was sent before, a copy is sent: this is the path
+//! of every hit, and allocates nothing once the exchange's buffers have grown.
+
+use std::any::Any;
+use std::path::Path;
+use std::sync::Weak;
+
+use turnpike_cache::disk::Identity;
+use turnpike_cache::stored::{Prepared, StoredBody, StoredFile, Variant};
+use turnpike_http::exchange::Exchange;
+use turnpike_http::response::{Body, Fields, FileBody, Parts, Response};
+use turnpike_http::variables::append_number;
+use turnpike_lane::files::{self, FileHandle, OpenFile, Symlinks};
+use turnpike_lane::sys::file::Metadata;
+use turnpike_wire::h1::{self, HeadRules, HeadStep, Method};
+
+use crate::proxy::seam::Presenter;
+
+/// A name that no field can have: the reason behind the status, where it is an unusual one.
+pub(super) const REASON: &[u8] = b":reason";
+
+/// Marks a response in whose place a page of ours is sent.
+pub(super) const INTERCEPTED: &[u8] = b":intercepted";
+
+/// A head as it is sent.
+#[derive(Default)]
+struct Sent {
+    status: u16,
+    reason: Vec<u8>,
+    fields: Fields,
+    content_type: Vec<u8>,
+    last_modified: Option<i64>,
+    etag: Vec<u8>,
+}
+
+/// Why what is stored could not be given.
+pub(super) enum Unanswered {
+    /// Its file has to be looked through first: it was not since the start, or has changed.
+    Unchecked(OpenFile),
+    /// Its file is not there.
+    Gone,
+}
+
+/// Makes the exchange's response of a stored one.
+pub(super) fn give(
+    exchange: &mut Exchange,
+    owner: u64,
+    presenter: Option<&Weak<dyn Presenter>>,
+    variant: &Variant,
+) -> Result<(), Unanswered> {
+    let body = match &variant.body {
+        StoredBody::Memory(bytes) => Body::Shared(bytes.clone()),
+        StoredBody::File(file) => open(file)?,
+    };
+    put_head(exchange, owner, presenter, variant);
+    let now_ms = exchange.lane.clock.unix_ms();
+    let age_s = variant.timing().age_s(now_ms);
+    exchange.upstream.cache.age_s = Some(age_s);
+    let mut number = std::mem::take(&mut exchange.upstream.output);
+    number.clear();
+    append_number(&mut number, age_s);
+    let response = &mut exchange.response;
+    response.fields.add(b"Age", &number);
+    exchange.upstream.output = number;
+    let response = &mut exchange.response;
+    response.content_length = Some(variant.length());
+    if variant.for_head {
+        // The length is that of what GET would bring, if it was told.
+        let told = variant.head.value(b"content-length");
+        let told = told.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
+        response.content_length = told;
+    }
+    response.unconditional = false;
+    response.ranges_allowed = true;
+    response.body = if variant.length() == 0 {
+        Body::Empty
+    } else {
+        body
+    };
+    Ok(())
+}
+
+/// The exchange's response as it is before filters see it, made of a head that will be stored.
+pub(super) fn snapshot(exchange: &Exchange) -> Box<dyn Any + Send + Sync> {
+    Box::new(Sent::of(&exchange.response))
+}
+
+/// Remembers a snapshot, for hits.
+pub(super) fn remember(owner: u64, variant: &Variant, sent: Box<dyn Any + Send + Sync>) {
+    if !depends_on_request(variant) {
+        variant.prepare(owner, sent);
+    }
+}
+
+fn open(file: &StoredFile) -> Result<Body, Unanswered> {
+    let opened = open_path(file.path()).ok_or(Unanswered::Gone)?;
+    if !file.is_sound(identity(opened.metadata())) {
+        return Err(Unanswered::Unchecked(opened));
+    }
+    let parts = Parts::One {
+        offset: file.body_offset(),
+        length: file.length(),
+    };
+    let file = FileHandle::Owned(opened);
+    Ok(Body::File(FileBody { file, parts }))
+}
+
+fn open_path(path: &Path) -> Option<OpenFile> {
+    let path = std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str());
+    files::open(path, Symlinks::FOLLOWED).ok()
+}
+
+fn identity(metadata: &Metadata) -> Identity {
+    Identity {
+        inode: metadata.inode,
+        size_bytes: metadata.size_bytes,
+        modified: (metadata.modified_s, i64::from(metadata.modified_ns)),
+        changed: (metadata.changed_s, i64::from(metadata.changed_ns)),
+    }
+}
+
+fn put_head(
+    exchange: &mut Exchange,
+    owner: u64,
+    presenter: Option<&Weak<dyn Presenter>>,
+    variant: &Variant,
+) {
+    if let Some(prepared) = variant.prepared(owner) {
+        put_sent(&mut exchange.response, &prepared);
+        return;
+    }
+    present(exchange, presenter, variant);
+    if !depends_on_request(variant) {
+        let sent = Sent::of(&exchange.response);
+        variant.prepare(owner, Box::new(sent));
+    }
+}
+
+fn put_sent(response: &mut Response, prepared: &Prepared) {
+    let Some(sent) = prepared.value.downcast_ref::<Sent>() else {
+        return;
+    };
+    response.status = sent.status;
+    copy(&mut response.reason, &sent.reason);
+    response.fields.copy(&sent.fields);
+    copy(&mut response.content_type, &sent.content_type);
+    response.last_modified = sent.last_modified;
+    copy(&mut response.etag, &sent.etag);
+}
+
+fn copy(to: &mut Vec<u8>, from: &[u8]) {
+    to.clear();
+    to.extend_from_slice(from);
+}
+
+impl Sent {
+    fn of(response: &Response) -> Self {
+        let mut fields = response.fields.clone();
+        fields.remove(b"Age");
+        // Ranges are cut out here.
+        fields.remove(b"Accept-Ranges");
+        Self {
+            status: response.status,
+            reason: response.reason.clone(),
+            fields,
+            content_type: response.content_type.clone(),
+            last_modified: response.last_modified,
+            etag: response.etag.clone(),
+        }
+    }
+}
+
+/// Whether the head that is sent is another for each request: redirects and cookies are rewritten
+/// with variables, and a rate belongs to the exchange.
+fn depends_on_request(variant: &Variant) -> bool {
+    const NAMES: &[&[u8]] = &[
+        b"location",
+        b"refresh",
+        b"set-cookie",
+        b"x-accel-limit-rate",
+    ];
+    NAMES.iter().any(|name| variant.head.value(name).is_some())
+}
+
+/// Makes the response as the proxy does of what a server sends.
+fn present(exchange: &mut Exchange, presenter: Option<&Weak<dyn Presenter>>, variant: &Variant) {
+    let (mut input, mut head) = (Vec::new(), h1::ResponseHead::default());
+    write_head(variant, &mut input);
+    // It was parsed before it was stored.
+    let rules = HeadRules {
+        line_bytes_max: usize::MAX,
+        head_bytes_max: usize::MAX,
+        fields_max: usize::MAX,
+        ..HeadRules::default()
+    };
+    let parsed = h1::parse_response(&input, 0, &rules, Method::Get, &mut head);
+    let is_whole = matches!(parsed, Ok(HeadStep::Complete));
+    // What a server has just sent is still needed.
+    std::mem::swap(&mut exchange.upstream.input, &mut input);
+    std::mem::swap(&mut exchange.upstream.head, &mut head);
+    exchange.response.clear();
+    match presenter.and_then(Weak::upgrade) {
+        Some(presenter) if is_whole => presenter.present(exchange),
+        _ => exchange.response.status = variant.head.status,
+    }
+    exchange.response.fields.remove(b"Age");
+    exchange.response.fields.remove(b"Accept-Ranges");
+    if head.status != 0 {
+        exchange.upstream.input = input;
+        exchange.upstream.head = head;
+    }
+}
+
+fn write_head(variant: &Variant, out: &mut Vec<u8>) {
+    let status = variant.head.status;
+    match variant.head.value(REASON) {
+        Some(reason) => {
+            let reason = String::from_utf8_lossy(reason);
+            h1::status_line(out, h1::Version::Http11, status, &reason);
+        }
+        None => h1::status_line(out, h1::Version::Http11, status, h1::reason_phrase(status)),
+    }
+    for (name, value) in variant.head.iter() {
+        if name != REASON {
+            for part in [name, b": ", value, b"\r\n"] {
+                out.extend_from_slice(part);
+            }
+        }
+    }
+    h1::end(out);
+}

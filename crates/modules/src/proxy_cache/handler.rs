@@ -1,0 +1,358 @@
+//! Looking a request up: what is stored is the answer, or a server is asked and its answer stored.
+
+use std::borrow::Cow;
+use std::sync::{Arc, OnceLock, Weak};
+
+use turnpike_cache::control::CacheControl;
+use turnpike_cache::flight::{Asked, Turn};
+use turnpike_cache::stored::Variant;
+use turnpike_cache::validation;
+use turnpike_cache::why::WhyNotStored;
+use turnpike_cache::zone::Zone;
+use turnpike_http::exchange::Exchange;
+use turnpike_http::phase::Verdict;
+use turnpike_http::variables::Template;
+use turnpike_lane::log::Level;
+use turnpike_wire::h1::{Known, Method};
+
+use super::answer::{self, INTERCEPTED, Unanswered};
+use super::keeping::{Changing, Storing};
+use super::plan::{Settings, ZoneChoice};
+use super::purge;
+use super::waiting::{Checking, Waited, Waiter};
+use crate::proxy::seam::{Keeper, Lookup, Presenter};
+
+/// The cache of a location.
+pub(super) struct Cache {
+    pub(super) settings: Arc<Settings>,
+    pub(super) presenter: OnceLock<Weak<dyn Presenter>>,
+}
+
+/// What one request is looked up with.
+pub(super) struct Question {
+    pub(super) settings: Arc<Settings>,
+    pub(super) presenter: Option<Weak<dyn Presenter>>,
+    pub(super) zone: Arc<Zone>,
+    pub(super) key: Arc<[u8]>,
+}
+
+impl Keeper for Cache {
+    fn attach(&self, presenter: Weak<dyn Presenter>) {
+        // Told once only, when the plan is built.
+        let _ = self.presenter.set(presenter);
+    }
+
+    fn look_up(&self, exchange: &mut Exchange) -> Lookup {
+        let mut key = std::mem::take(&mut exchange.scratch);
+        key.clear();
+        let lookup = self.look_up_key(exchange, &mut key);
+        exchange.scratch = key;
+        lookup
+    }
+}
+
+impl Cache {
+    fn look_up_key(&self, exchange: &mut Exchange, key: &mut Vec<u8>) -> Lookup {
+        let settings = &*self.settings;
+        let method = exchange.head.method;
+        let purges = !settings.purge.is_empty() && any_holds(exchange, &settings.purge);
+        if !purges && !settings.caches(method) {
+            return self.pass_uncached(exchange, key);
+        }
+        let zone = match self.zone(exchange) {
+            Ok(Some(zone)) => zone,
+            Ok(None) => return Lookup::Pass,
+            Err(status) => return Lookup::Answer(Verdict::Status(status)),
+        };
+        self.write_key(exchange, key);
+        if purges {
+            return Lookup::Answer(purge::by_request(exchange, &zone, key));
+        }
+        exchange.upstream.cache.status = "MISS";
+        if !settings.bypass.is_empty() && any_holds(exchange, &settings.bypass) {
+            exchange.upstream.cache.status = "BYPASS";
+            return self.fetch(exchange, &zone, key, None, None);
+        }
+        let now_ms = exchange.lane.clock.unix_ms();
+        let field = |name: &[u8], out: &mut Vec<u8>| request_field(exchange, name, out);
+        let found = zone.find(key, method == Method::Head, &field, now_ms);
+        let wish = match settings.honor_request {
+            true => self.wish(exchange),
+            false => None,
+        };
+        match found {
+            Some(variant) if self.is_usable(&variant, wish.as_ref(), now_ms) => {
+                self.hit(exchange, &zone, key, &variant, "HIT")
+            }
+            // Asked for by whom no stale one will do.
+            _ if wish.as_ref().is_some_and(|wish| wish.only_if_cached) => {
+                Lookup::Answer(Verdict::Status(504))
+            }
+            Some(variant) => self.stale(exchange, &zone, key, variant, now_ms),
+            None => self.miss(exchange, &zone, key),
+        }
+    }
+
+    /// A method that is not answered from the cache. One that may change what is stored makes it
+    /// invalid, if the server has no error to report (RFC 9111 section 4.4).
+    fn pass_uncached(&self, exchange: &mut Exchange, key: &mut Vec<u8>) -> Lookup {
+        let name = exchange.method_name();
+        if !validation::is_unsafe(name) {
+            return Lookup::Pass;
+        }
+        let Ok(Some(zone)) = self.zone(exchange) else {
+            return Lookup::Pass;
+        };
+        self.write_key(exchange, key);
+        exchange.upstream.cache.not_stored = WhyNotStored::Method.text();
+        Lookup::Keep(Box::new(Changing {
+            zone: zone.into_owned(),
+            key: key.as_slice().into(),
+        }))
+    }
+
+    fn zone(&self, exchange: &Exchange) -> Result<Option<Cow<'_, Arc<Zone>>>, u16> {
+        match &self.settings.zone {
+            ZoneChoice::Fixed(zone) => Ok(Some(Cow::Borrowed(zone))),
+            ZoneChoice::Evaluated(template, zones) => {
+                let name = template.value(exchange);
+                if name.is_empty() || name == b"off" {
+                    return Ok(None);
+                }
+                let name = String::from_utf8_lossy(&name);
+                match zones.0.get(&*name) {
+                    Some(zone) => Ok(Some(Cow::Owned(zone.clone()))),
+                    None => {
+                        exchange.log(Level::Error, format_args!("cache \"{name}\" not found"));
+                        Err(500)
+                    }
+                }
+            }
+        }
+    }
+
+    fn write_key(&self, exchange: &Exchange, key: &mut Vec<u8>) {
+        match &self.settings.key {
+            Some(template) => template.evaluate(exchange, key),
+            None => key.extend_from_slice(&exchange.upstream.target),
+        }
+    }
+
+    /// The request's own Cache-Control, where it has one (RFC 9111 section 5.2.1).
+    fn wish(&self, exchange: &Exchange) -> Option<CacheControl> {
+        let mut text = Vec::new();
+        request_field(exchange, b"cache-control", &mut text)
+            .then(|| CacheControl::parse(std::iter::once(text.as_slice())))
+    }
+
+    fn is_usable(&self, variant: &Variant, wish: Option<&CacheControl>, now_ms: u64) -> bool {
+        let timing = variant.timing();
+        match wish {
+            Some(wish) => validation::request_allows(wish, &timing, now_ms),
+            None => timing.is_fresh(now_ms),
+        }
+    }
+
+    /// Answers with what is stored.
+    fn hit(
+        &self,
+        exchange: &mut Exchange,
+        zone: &Arc<Zone>,
+        key: &[u8],
+        variant: &Arc<Variant>,
+        status: &'static str,
+    ) -> Lookup {
+        exchange.upstream.cache.status = status;
+        if variant.head.value(INTERCEPTED).is_some() {
+            return Lookup::Answer(Verdict::Status(variant.head.status));
+        }
+        let presenter = self.presenter.get();
+        match answer::give(exchange, self.settings.owner, presenter, variant) {
+            Ok(()) => Lookup::Answer(Verdict::Respond),
+            Err(Unanswered::Unchecked(opened)) => {
+                let question = self.question(zone, key);
+                let variant = variant.clone();
+                Lookup::Wait(Box::new(Checking {
+                    question,
+                    variant,
+                    opened,
+                }))
+            }
+            Err(Unanswered::Gone) => {
+                zone.discard(key, variant);
+                exchange.upstream.cache.status = "MISS";
+                self.miss(exchange, zone, key)
+            }
+        }
+    }
+
+    /// What is stored is stale: it is asked for anew, by one at a time, and may do meanwhile.
+    fn stale(
+        &self,
+        exchange: &mut Exchange,
+        zone: &Arc<Zone>,
+        key: &[u8],
+        variant: Arc<Variant>,
+        now_ms: u64,
+    ) -> Lookup {
+        let settings = &*self.settings;
+        let timing = variant.timing();
+        let by_settings = settings.stale.updating() && timing.configuration_may_serve_stale();
+        let does_meanwhile = by_settings || timing.may_serve_while_revalidating(now_ms);
+        let waited = Waited::take(exchange);
+        let (turn, gave_up) = match waited {
+            Some(Waited { turn, why }) => (turn, why),
+            None => (None, None),
+        };
+        let asked = match turn {
+            Some(turn) => Asked::Ours(turn),
+            None => {
+                let mono_ms = exchange.lane.clock.now_ms();
+                zone.flights().ask(key, mono_ms, settings.lock_age_ms)
+            }
+        };
+        match asked {
+            Asked::Ours(turn) => {
+                if does_meanwhile && settings.background_update && !exchange.aside {
+                    let guard = Box::new(Waited {
+                        turn: Some(turn),
+                        why: None,
+                    });
+                    if exchange.repeat_aside(guard) {
+                        return self.hit(exchange, zone, key, &variant, "STALE");
+                    }
+                    return self.fetch(exchange, zone, key, Some(variant), None);
+                }
+                self.fetch(exchange, zone, key, Some(variant), Some(turn))
+            }
+            Asked::Theirs(_) if exchange.aside => Lookup::Answer(Verdict::Close),
+            Asked::Theirs(_) if does_meanwhile => {
+                self.hit(exchange, zone, key, &variant, "UPDATING")
+            }
+            Asked::Theirs(flight) if settings.lock && gave_up.is_none() => {
+                Lookup::Wait(Box::new(Waiter {
+                    question: self.question(zone, key),
+                    flight,
+                }))
+            }
+            Asked::Theirs(_) => {
+                exchange.upstream.cache.not_stored = gave_up.map_or("", WhyNotStored::text);
+                self.fetch(exchange, zone, key, Some(variant), None)
+            }
+        }
+    }
+
+    /// Nothing is stored.
+    fn miss(&self, exchange: &mut Exchange, zone: &Arc<Zone>, key: &[u8]) -> Lookup {
+        let settings = &*self.settings;
+        if settings.uses_min > 1 && zone.count_use(key) < settings.uses_min {
+            exchange.upstream.cache.not_stored = WhyNotStored::MinUses.text();
+            return Lookup::Pass;
+        }
+        if !settings.lock {
+            return self.fetch(exchange, zone, key, None, None);
+        }
+        let turn = match Waited::take(exchange) {
+            Some(Waited {
+                turn: Some(turn), ..
+            }) => turn,
+            Some(Waited { why, .. }) => {
+                exchange.upstream.cache.not_stored = why.map_or("", WhyNotStored::text);
+                return Lookup::Pass;
+            }
+            None => {
+                let mono_ms = exchange.lane.clock.now_ms();
+                match zone.flights().ask(key, mono_ms, settings.lock_age_ms) {
+                    Asked::Ours(turn) => turn,
+                    Asked::Theirs(flight) => {
+                        return Lookup::Wait(Box::new(Waiter {
+                            question: self.question(zone, key),
+                            flight,
+                        }));
+                    }
+                }
+            }
+        };
+        self.fetch(exchange, zone, key, None, Some(turn))
+    }
+
+    /// A server is asked.
+    fn fetch(
+        &self,
+        exchange: &mut Exchange,
+        zone: &Arc<Zone>,
+        key: &[u8],
+        stale: Option<Arc<Variant>>,
+        turn: Option<Turn>,
+    ) -> Lookup {
+        if stale.is_some() {
+            exchange.upstream.cache.status = "EXPIRED";
+        }
+        if is_far_range(exchange, self.settings.range_offset_max) {
+            exchange.upstream.cache.not_stored = WhyNotStored::RangeOffset.text();
+            return Lookup::Pass;
+        }
+        let question = self.question(zone, key);
+        Lookup::Keep(Box::new(Storing::begin(exchange, question, stale, turn)))
+    }
+
+    fn question(&self, zone: &Arc<Zone>, key: &[u8]) -> Question {
+        Question {
+            settings: self.settings.clone(),
+            presenter: self.presenter.get().cloned(),
+            zone: zone.clone(),
+            key: key.into(),
+        }
+    }
+}
+
+/// Whether one of the values is neither empty nor "0".
+pub(super) fn any_holds(exchange: &Exchange, templates: &[Template]) -> bool {
+    templates.iter().any(|template| {
+        let value = template.value(exchange);
+        !value.is_empty() && value != b"0"
+    })
+}
+
+/// The request's field of that name, its lines joined.
+pub(super) fn request_field(exchange: &Exchange, name: &[u8], out: &mut Vec<u8>) -> bool {
+    let bytes = exchange.head_bytes();
+    let mut found = false;
+    for field in &exchange.head.fields {
+        if !field.name.of(bytes).eq_ignore_ascii_case(name) {
+            continue;
+        }
+        if found {
+            out.extend_from_slice(b", ");
+        }
+        out.extend_from_slice(field.value.of(bytes));
+        found = true;
+    }
+    found
+}
+
+/// `proxy_cache_max_range_offset`: nginx's rules for what a Range field asks.
+fn is_far_range(exchange: &Exchange, offset_max: Option<u64>) -> bool {
+    let (Some(offset_max), Some(range)) = (offset_max, exchange.known_field(Known::Range)) else {
+        return false;
+    };
+    if offset_max == 0 {
+        return true;
+    }
+    let Some((unit, ranges)) = range.split_at_checked(6) else {
+        return false;
+    };
+    if !unit.eq_ignore_ascii_case(b"bytes=") || ranges.is_empty() {
+        return false;
+    }
+    let ranges = ranges.trim_ascii_start();
+    if ranges.first() == Some(&b'-') {
+        return true;
+    }
+    let digits = ranges.iter().take_while(|byte| byte.is_ascii_digit());
+    let offset = digits.fold(0_u64, |sum, digit| {
+        sum.saturating_mul(10)
+            .saturating_add(u64::from(digit - b'0'))
+    });
+    offset >= offset_max
+}

@@ -1,0 +1,440 @@
+//! A server's answer on its way into the zone.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use turnpike_cache::disk::Writer;
+use turnpike_cache::flight::{Landing, Turn};
+use turnpike_cache::freshness::{Asked, Staleness, judge, remove_withheld};
+use turnpike_cache::head::Head;
+use turnpike_cache::purge::{Manner, Target};
+use turnpike_cache::stored::{StoredBody, Variant};
+use turnpike_cache::validation;
+use turnpike_cache::vary::Selection;
+use turnpike_cache::why::WhyNotStored;
+use turnpike_cache::zone::{Entry, Zone};
+use turnpike_http::exchange::Exchange;
+use turnpike_http::phase::Verdict;
+use turnpike_lane::log::Level;
+use turnpike_wire::date;
+use turnpike_wire::h1::{self, Known, Method};
+
+use super::answer::{self, INTERCEPTED, REASON, Unanswered};
+use super::handler::{Question, any_holds, request_field};
+use crate::proxy::Failure;
+use crate::proxy::seam::{HeadWish, Keeping};
+
+/// Room that is made at once for content of a known length, in bytes; the rest grows as it comes,
+/// since a length is only a promise.
+const RESERVED_BYTES_MAX: u64 = 1024 * 1024;
+
+/// One answer that may be stored.
+pub(super) struct Storing {
+    question: Question,
+    /// What is stored already, and stale.
+    stale: Option<Arc<Variant>>,
+    turn: Option<Turn>,
+    began: u64,
+    sent_ms: u64,
+    /// Whether HEAD is asked as GET.
+    converted: bool,
+    taking: Option<Taking>,
+}
+
+/// An answer that is being taken.
+struct Taking {
+    entry: Entry,
+    /// The head as it is sent, to be used again.
+    sent: Box<dyn Any + Send + Sync>,
+    sink: Sink,
+}
+
+enum Sink {
+    Memory(Vec<u8>),
+    File(Writer),
+    /// It is not stored after all.
+    Failed(WhyNotStored),
+}
+
+impl Storing {
+    /// Before a server is asked.
+    pub(super) fn begin(
+        exchange: &mut Exchange,
+        question: Question,
+        stale: Option<Arc<Variant>>,
+        turn: Option<Turn>,
+    ) -> Self {
+        if let Some(stale) = &stale
+            && is_conditional(&question, stale)
+        {
+            let note = &mut exchange.upstream.cache;
+            note.modified = stale.head.value(b"last-modified").and_then(date::parse);
+            note.etag.clear();
+            let etag = stale.head.value(b"etag");
+            note.etag.extend_from_slice(etag.unwrap_or_default());
+        }
+        let is_head = exchange.head.method == Method::Head;
+        Self {
+            began: question.zone.began(),
+            sent_ms: exchange.lane.clock.unix_ms(),
+            converted: is_head && question.settings.convert_head,
+            question,
+            stale,
+            turn,
+            taking: None,
+        }
+    }
+
+    fn asked(&self, exchange: &Exchange) -> Asked {
+        let mut control = Vec::new();
+        let no_store = self.question.settings.honor_request
+            && request_field(exchange, b"cache-control", &mut control)
+            && turnpike_cache::control::CacheControl::parse(std::iter::once(control.as_slice()))
+                .no_store;
+        Asked {
+            authorized: exchange.known_field(Known::Authorization).is_some(),
+            no_store,
+            sent_ms: self.sent_ms,
+            received_ms: exchange.lane.clock.unix_ms(),
+        }
+    }
+
+    /// Decides whether the answer is stored, and where it goes.
+    fn take(&self, exchange: &mut Exchange) -> Result<Taking, WhyNotStored> {
+        let settings = &*self.question.settings;
+        if !settings.no_store.is_empty() && any_holds(exchange, &settings.no_store) {
+            return Err(WhyNotStored::Configured);
+        }
+        let mut head = upstream_head(exchange);
+        let asked = self.asked(exchange);
+        let timing = judge(&asked, &head, &settings.rules)?;
+        let field = |name: &[u8], out: &mut Vec<u8>| request_field(exchange, name, out);
+        let selection = match settings.rules.ignore_vary {
+            true => Selection::default(),
+            false => Selection::of(&head, &field)?,
+        };
+        let zone = &self.question.zone;
+        let for_head = exchange.head.method == Method::Head && !self.converted;
+        if for_head {
+            zone.note_head(&self.question.key, &head, &field, asked.received_ms);
+        }
+        let length = exchange.response.content_length.filter(|_| !for_head);
+        if length.is_some_and(|length| !zone.holds(length)) {
+            return Err(WhyNotStored::TooLarge);
+        }
+        head.remove_unstorable();
+        remove_withheld(&mut head, &settings.rules);
+        let entry = Entry {
+            key: self.question.key.clone(),
+            host: exchange.host.as_slice().into(),
+            head,
+            selection,
+            for_head,
+            timing,
+            began: self.began,
+        };
+        let sink = match zone.folder() {
+            None => Sink::Memory(Vec::with_capacity(
+                length.unwrap_or(0).min(RESERVED_BYTES_MAX) as usize,
+            )),
+            Some(_) => match zone.writer(&entry) {
+                Ok(writer) => Sink::File(writer),
+                Err(error) => {
+                    log_write_failure(exchange, zone, &error);
+                    return Err(WhyNotStored::WriteFailed);
+                }
+            },
+        };
+        Ok(Taking {
+            entry,
+            sent: answer::snapshot(exchange),
+            sink,
+        })
+    }
+
+    /// A 304: what is stored is as good as new.
+    fn renew(&mut self, exchange: &mut Exchange, stale: &Arc<Variant>) -> HeadWish {
+        let question = &self.question;
+        let update = upstream_head(exchange);
+        if !validation::is_about(&stale.head, &update) {
+            question.zone.discard(&question.key, stale);
+            exchange.log(
+                Level::Error,
+                format_args!("upstream sent \"304\" for something else than is stored"),
+            );
+            return HeadWish::Replace(Verdict::Status(502));
+        }
+        let head = validation::freshened(&stale.head, &update);
+        let asked = self.asked(exchange);
+        let renewed = judge(&asked, &head, &question.settings.rules).and_then(|timing| {
+            let entry = Entry {
+                key: question.key.clone(),
+                host: exchange.host.as_slice().into(),
+                head,
+                selection: stale.selection.clone(),
+                for_head: stale.for_head,
+                timing,
+                began: self.began,
+            };
+            question.zone.freshen(stale, entry)
+        });
+        exchange.upstream.cache.not_stored = renewed.as_ref().err().map_or("", |why| why.text());
+        let landing = match &renewed {
+            Ok(_) => Landing::Stored,
+            Err(_) => Landing::NotStored,
+        };
+        let variant = renewed.unwrap_or_else(|_| stale.clone());
+        let verdict = self.give(exchange, &variant, "REVALIDATED");
+        self.land(landing);
+        HeadWish::Replace(verdict)
+    }
+
+    /// Answers with what is stored.
+    fn give(
+        &self,
+        exchange: &mut Exchange,
+        variant: &Arc<Variant>,
+        status: &'static str,
+    ) -> Verdict {
+        let question = &self.question;
+        let presenter = question.presenter.as_ref();
+        exchange.upstream.cache.status = status;
+        exchange.response.clear();
+        let owner = question.settings.owner;
+        let given = match answer::give(exchange, owner, presenter, variant) {
+            // The request has waited for a server already: it waits for the disk too.
+            Err(Unanswered::Unchecked(opened)) => match is_sound(variant, &opened) {
+                true => answer::give(exchange, owner, presenter, variant),
+                false => Err(Unanswered::Gone),
+            },
+            given => given,
+        };
+        match given {
+            Ok(()) => Verdict::Respond,
+            Err(_) => {
+                question.zone.discard(&question.key, variant);
+                Verdict::Status(502)
+            }
+        }
+    }
+
+    /// Whether what is stored may be sent in place of a failure.
+    fn stale_for(&self, exchange: &Exchange, failure: Failure) -> Option<Arc<Variant>> {
+        let stale = self.stale.as_ref().filter(|_| !exchange.aside)?;
+        let timing = stale.timing();
+        let now_ms = exchange.lane.clock.unix_ms();
+        let by_settings =
+            self.question.settings.stale.allows(failure) && timing.configuration_may_serve_stale();
+        // nginx takes a status for an answer, not for a failure that stale-if-error speaks of.
+        let by_origin = !matches!(failure, Failure::Status(_)) && timing.may_serve_if_error(now_ms);
+        (by_settings || by_origin).then(|| stale.clone())
+    }
+
+    fn land(&mut self, landing: Landing) {
+        if let Some(turn) = self.turn.take() {
+            turn.land(landing);
+        }
+    }
+}
+
+impl Keeping for Storing {
+    fn method(&self) -> Option<&'static [u8]> {
+        self.converted.then_some(b"GET")
+    }
+
+    fn fields(&self, _exchange: &Exchange, out: &mut Vec<u8>) {
+        let Some(stale) = &self.stale else { return };
+        if !is_conditional(&self.question, stale) {
+            return;
+        }
+        if let Some(modified) = stale.head.value(b"last-modified") {
+            h1::field(out, "If-Modified-Since", modified);
+        }
+        if let Some(etag) = stale.head.value(b"etag") {
+            h1::field(out, "If-None-Match", etag);
+        }
+    }
+
+    fn head(&mut self, exchange: &mut Exchange) -> HeadWish {
+        let status = exchange.upstream.head.status;
+        if let Some(stale) = self.stale_for(exchange, Failure::Status(status)) {
+            return HeadWish::Replace(self.give(exchange, &stale, "STALE"));
+        }
+        if status == 304
+            && let Some(stale) = self.stale.clone()
+            && is_conditional(&self.question, &stale)
+        {
+            return self.renew(exchange, &stale);
+        }
+        match self.take(exchange) {
+            Ok(taking) => {
+                self.taking = Some(taking);
+                // Until it is whole.
+                exchange.upstream.cache.not_stored = WhyNotStored::Truncated.text();
+                exchange.response.unconditional = false;
+                exchange.response.ranges_allowed = true;
+                if exchange.response.content_length.is_some() {
+                    exchange.response.fields.remove(b"Accept-Ranges");
+                }
+                HeadWish::Keep
+            }
+            Err(why) => {
+                exchange.upstream.cache.not_stored = why.text();
+                self.land(Landing::NotStored);
+                HeadWish::Pass
+            }
+        }
+    }
+
+    fn intercepted(&mut self, exchange: &mut Exchange) {
+        let status = exchange.upstream.head.status;
+        exchange.response.content_length = Some(0);
+        match self.take(exchange) {
+            Ok(mut taking) => {
+                taking.entry.head.retain(|name, _| is_label(name));
+                taking.entry.head.status = status;
+                taking.entry.head.add(INTERCEPTED, b"");
+                self.taking = Some(taking);
+                self.whole(exchange);
+            }
+            Err(why) => {
+                exchange.upstream.cache.not_stored = why.text();
+                self.land(Landing::NotStored);
+            }
+        }
+        exchange.response.content_length = None;
+    }
+
+    fn piece(&mut self, bytes: &[u8]) {
+        let Some(taking) = &mut self.taking else {
+            return;
+        };
+        let failed = match &mut taking.sink {
+            Sink::Memory(body) => {
+                body.extend_from_slice(bytes);
+                let holds = self.question.zone.holds(body.len() as u64);
+                (!holds).then_some(WhyNotStored::TooLarge)
+            }
+            Sink::File(writer) => match writer.write(bytes) {
+                Ok(()) if self.question.zone.holds(writer.bytes()) => None,
+                Ok(()) => Some(WhyNotStored::TooLarge),
+                Err(_) => Some(WhyNotStored::WriteFailed),
+            },
+            Sink::Failed(_) => None,
+        };
+        if let Some(why) = failed {
+            taking.sink = Sink::Failed(why);
+            // The others need not wait for what will not be stored.
+            self.land(Landing::NotStored);
+        }
+    }
+
+    fn whole(&mut self, exchange: &mut Exchange) {
+        let Some(taking) = self.taking.take() else {
+            return;
+        };
+        let zone = &self.question.zone;
+        let stored = match taking.sink {
+            Sink::Memory(body) => zone.store_memory(taking.entry, body.into()),
+            Sink::File(writer) => zone.store_file(taking.entry, writer),
+            Sink::Failed(why) => Err(why),
+        };
+        match stored {
+            Ok(variant) => {
+                answer::remember(self.question.settings.owner, &variant, taking.sent);
+                exchange.upstream.cache.not_stored = "";
+                self.land(Landing::Stored);
+            }
+            Err(why) => {
+                if why == WhyNotStored::WriteFailed {
+                    log_write_failure(exchange, zone, &std::io::Error::last_os_error());
+                }
+                exchange.upstream.cache.not_stored = why.text();
+                self.land(Landing::NotStored);
+            }
+        }
+    }
+
+    fn failed(&mut self, exchange: &mut Exchange, failure: Failure) -> Option<Verdict> {
+        if let Some(stale) = self.stale_for(exchange, failure) {
+            return Some(self.give(exchange, &stale, "STALE"));
+        }
+        // Who must be asked and cannot be is a gateway that does not answer (RFC 9111 section
+        // 5.2.2.2).
+        let must_ask = |stale: &Arc<Variant>| stale.timing().staleness == Staleness::Never;
+        let is_cut_off = !matches!(failure, Failure::Status(_) | Failure::InvalidHeader);
+        (is_cut_off && self.stale.as_ref().is_some_and(must_ask)).then_some(Verdict::Status(504))
+    }
+}
+
+/// A request that may change what is stored under its key (RFC 9111 section 4.4).
+pub(super) struct Changing {
+    pub(super) zone: Arc<Zone>,
+    pub(super) key: Arc<[u8]>,
+}
+
+impl Keeping for Changing {
+    fn replaces_conditions(&self) -> bool {
+        false
+    }
+
+    fn head(&mut self, exchange: &mut Exchange) -> HeadWish {
+        let status = exchange.upstream.head.status;
+        if validation::invalidates(exchange.method_name(), status) {
+            let now_ms = exchange.lane.clock.unix_ms();
+            let target = Target::Key(self.key.to_vec());
+            self.zone.purge(&target, Manner::Hard, now_ms);
+        }
+        HeadWish::Pass
+    }
+
+    fn piece(&mut self, _bytes: &[u8]) {}
+
+    fn whole(&mut self, _exchange: &mut Exchange) {}
+}
+
+/// Whether a field says by what a response can be purged.
+fn is_label(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"surrogate-key") || name.eq_ignore_ascii_case(b"cache-tag")
+}
+
+/// Whether a stored response may be asked for on a condition: of other statuses the validators
+/// mean something else, by nginx's rule.
+fn is_conditional(question: &Question, stale: &Variant) -> bool {
+    question.settings.revalidate && stale.head.status == 200
+}
+
+/// The head that the server sent.
+fn upstream_head(exchange: &Exchange) -> Head {
+    let upstream = &exchange.upstream;
+    let mut head = Head::new(upstream.head.status);
+    let reason = upstream.head.reason.of(&upstream.input);
+    if reason != h1::reason_phrase(head.status).as_bytes() {
+        head.add(REASON, reason);
+    }
+    for field in &upstream.head.fields {
+        head.add(
+            field.name.of(&upstream.input),
+            field.value.of(&upstream.input),
+        );
+    }
+    head
+}
+
+fn is_sound(variant: &Variant, opened: &turnpike_lane::files::OpenFile) -> bool {
+    let StoredBody::File(stored) = &variant.body else {
+        return false;
+    };
+    let file = opened
+        .descriptor()
+        .and_then(|one| one.try_clone_to_owned().ok());
+    file.is_some_and(|file| stored.check(&file.into()))
+}
+
+fn log_write_failure(exchange: &Exchange, zone: &Zone, error: &std::io::Error) {
+    let name = zone.name();
+    exchange.log(
+        Level::Crit,
+        format_args!("cache \"{name}\" could not be written to ({error})"),
+    );
+}

@@ -1,0 +1,63 @@
+//! `proxy_cache`: answers of upstream servers are stored and given again.
+//!
+//! ```text
+//!  proxy ─► handler (look up) ─┬─► answer ─► the response, from memory or a file
+//!                              ├─► waiting (for the request that fetches the same)
+//!                              └─► keeping ─► the server's answer, stored as it passes
+//! ```
+//!
+//! What may be stored, for how long, and where it is kept, is the cache crate's business; how a
+//! server is asked is the proxy's.
+
+mod answer;
+mod handler;
+mod keeping;
+mod plan;
+mod purge;
+mod rows;
+#[cfg(test)]
+mod tests;
+mod variables;
+mod waiting;
+mod zones;
+
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::control::CommandRow;
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+use turnpike_http::variables::VariableRow;
+
+/// The family. It must stand before the proxy's, which asks for its keepers.
+pub struct ProxyCache;
+
+impl Family for ProxyCache {
+    fn name(&self) -> &'static str {
+        "proxy_cache"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        rows::ROWS
+    }
+
+    fn variables(&self) -> &'static [VariableRow] {
+        variables::VARIABLES
+    }
+
+    fn commands(&self) -> &'static [CommandRow] {
+        purge::COMMANDS
+    }
+
+    fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+        zones::declare(view, builder)?;
+        purge::offer(builder);
+        Ok(())
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        plan::location(view, builder, draft)
+    }
+}

@@ -1,0 +1,246 @@
+//! What the directives of this family mean for a location.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use turnpike_cache::freshness::Rules;
+use turnpike_cache::zone::Zone;
+use turnpike_conf::{ConfError, Entry, View, bytes_of, value};
+use turnpike_http::plan::{Builder, LocationDraft};
+use turnpike_http::variables::Template;
+use turnpike_wire::h1::Method;
+
+use super::handler::Cache;
+use super::rows::STALE_WORDS;
+use super::zones::Zones;
+use crate::proxy::Failure;
+use crate::proxy::seam::Keepers;
+
+/// Statuses that `proxy_cache_valid` means without naming one; nginx's.
+const USUAL_STATUSES: &[u16] = &[200, 301, 302];
+
+/// Tells locations apart, also those of different plans.
+static OWNERS: AtomicU64 = AtomicU64::new(1);
+
+/// What holds in a location.
+pub(super) struct Settings {
+    pub(super) zone: ZoneChoice,
+    /// None: what is asked of the server.
+    pub(super) key: Option<Template>,
+    pub(super) caches_post: bool,
+    pub(super) rules: Rules,
+    pub(super) uses_min: u32,
+    pub(super) bypass: Vec<Template>,
+    pub(super) no_store: Vec<Template>,
+    pub(super) purge: Vec<Template>,
+    pub(super) stale: StaleUses,
+    pub(super) background_update: bool,
+    pub(super) lock: bool,
+    pub(super) lock_timeout_ms: u64,
+    pub(super) lock_age_ms: u64,
+    pub(super) revalidate: bool,
+    pub(super) convert_head: bool,
+    pub(super) range_offset_max: Option<u64>,
+    pub(super) honor_request: bool,
+    /// Whose the prepared heads are.
+    pub(super) owner: u64,
+}
+
+/// Which zone.
+pub(super) enum ZoneChoice {
+    /// Always this.
+    Fixed(Arc<Zone>),
+    /// The one that a request names.
+    Evaluated(Template, Zones),
+}
+
+/// `proxy_cache_use_stale`: a bit for each of the words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct StaleUses(u32);
+
+impl StaleUses {
+    fn read(view: View<'_>) -> Self {
+        let entries = view.nearest_all("proxy_cache_use_stale");
+        let words = entries.iter().flat_map(|entry| entry.arguments.iter());
+        Self::of(words.map(|word| word.text.as_str()))
+    }
+
+    pub(super) fn of<'a>(words: impl Iterator<Item = &'a str>) -> Self {
+        let mut bits = 0;
+        for word in words {
+            if word.eq_ignore_ascii_case("off") {
+                return Self(0);
+            }
+            bits |= bit(word);
+        }
+        Self(bits)
+    }
+
+    /// Whether a stale response is sent while another request asks for a new one.
+    pub(super) fn updating(self) -> bool {
+        self.0 & bit("updating") != 0
+    }
+
+    /// Whether it is sent in place of this failure.
+    pub(super) fn allows(self, failure: Failure) -> bool {
+        let word = match failure {
+            Failure::Error | Failure::NoLive => "error".to_owned(),
+            Failure::Timeout => "timeout".to_owned(),
+            Failure::InvalidHeader => "invalid_header".to_owned(),
+            Failure::Status(status) => format!("http_{status}"),
+        };
+        self.0 & bit(&word) != 0
+    }
+}
+
+fn bit(word: &str) -> u32 {
+    let found = STALE_WORDS
+        .iter()
+        .position(|own| own.eq_ignore_ascii_case(word));
+    found.map_or(0, |index| 1 << index)
+}
+
+/// Gives the location its keeper, where it has a cache.
+pub(super) fn location(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    draft: &LocationDraft,
+) -> Result<(), ConfError> {
+    let valid = valid(view)?;
+    let Some(zone) = zone(view, builder)? else {
+        return Ok(());
+    };
+    let key = match view.nearest("proxy_cache_key") {
+        None => None,
+        Some(entry) => {
+            let text = bytes_of(entry.argument(0));
+            Some(builder.template(view, entry, &text)?)
+        }
+    };
+    let settings = Settings {
+        zone,
+        key,
+        caches_post: has_word(view, "proxy_cache_methods", "POST"),
+        rules: rules(view, valid),
+        uses_min: u32::try_from(view.number("proxy_cache_min_uses")).unwrap_or(u32::MAX),
+        bypass: templates(view, "proxy_cache_bypass", builder)?,
+        no_store: templates(view, "proxy_no_cache", builder)?,
+        purge: templates(view, "proxy_cache_purge", builder)?,
+        stale: StaleUses::read(view),
+        background_update: view.flag("proxy_cache_background_update"),
+        lock: view.flag("proxy_cache_lock"),
+        lock_timeout_ms: view.milliseconds("proxy_cache_lock_timeout"),
+        lock_age_ms: view.milliseconds("proxy_cache_lock_age"),
+        revalidate: view.flag("proxy_cache_revalidate"),
+        convert_head: view.flag("proxy_cache_convert_head"),
+        range_offset_max: view.try_offset("proxy_cache_max_range_offset"),
+        honor_request: view.flag("proxy_cache_honor_request"),
+        owner: OWNERS.fetch_add(1, Ordering::Relaxed),
+    };
+    let cache = Cache {
+        settings: Arc::new(settings),
+        presenter: OnceLock::new(),
+    };
+    builder.store::<Keepers>().put(draft.index, Arc::new(cache));
+    Ok(())
+}
+
+fn zone(view: View<'_>, builder: &mut Builder<'_>) -> Result<Option<ZoneChoice>, ConfError> {
+    let Some(entry) = view.nearest("proxy_cache") else {
+        return Ok(None);
+    };
+    let name = entry.argument(0);
+    if name == "off" {
+        return Ok(None);
+    }
+    let zones = builder.store::<Zones>().clone();
+    let template = builder.template(view, entry, &bytes_of(name))?;
+    if template.constant().is_none() {
+        return Ok(Some(ZoneChoice::Evaluated(template, zones)));
+    }
+    match zones.0.get(name) {
+        Some(zone) => Ok(Some(ZoneChoice::Fixed(zone.clone()))),
+        None => {
+            let message = format!("\"proxy_cache\" zone \"{name}\" is unknown");
+            Err(view.error(view.end(), message))
+        }
+    }
+}
+
+/// `proxy_cache_valid`, in the order in which they are written.
+fn valid(view: View<'_>) -> Result<Vec<(u16, u64)>, ConfError> {
+    let mut valid = Vec::new();
+    for entry in view.nearest_all("proxy_cache_valid") {
+        read_valid(entry, &mut valid).map_err(|message| view.error(entry.span, message))?;
+    }
+    Ok(valid)
+}
+
+fn read_valid(entry: &Entry, valid: &mut Vec<(u16, u64)>) -> Result<(), String> {
+    let Some((time, statuses)) = entry.arguments.split_last() else {
+        return Ok(());
+    };
+    let time = time.text.as_str();
+    let seconds = value::seconds(time).ok_or_else(|| format!("invalid time value \"{time}\""))?;
+    if statuses.is_empty() {
+        valid.extend(USUAL_STATUSES.iter().map(|status| (*status, seconds)));
+    }
+    for word in statuses {
+        let text = word.text.as_str();
+        let status = match text {
+            "any" => Some(0),
+            _ => text
+                .parse()
+                .ok()
+                .filter(|status| (100..600).contains(status)),
+        };
+        let status = status.ok_or_else(|| format!("invalid status \"{text}\""))?;
+        valid.push((status, seconds));
+    }
+    Ok(())
+}
+
+/// `proxy_ignore_headers`, as far as it is this family's.
+fn rules(view: View<'_>, valid: Vec<(u16, u64)>) -> Rules {
+    let ignored = |name: &str| has_word(view, "proxy_ignore_headers", name);
+    Rules {
+        ignore_accel_expires: ignored("X-Accel-Expires"),
+        ignore_expires: ignored("Expires"),
+        ignore_cache_control: ignored("Cache-Control"),
+        ignore_set_cookie: ignored("Set-Cookie"),
+        ignore_vary: ignored("Vary"),
+        valid,
+    }
+}
+
+/// Whether one of the directives of that name has a word.
+fn has_word(view: View<'_>, directive: &str, word: &str) -> bool {
+    let entries = view.nearest_all(directive);
+    let mut words = entries.iter().flat_map(|entry| entry.arguments.iter());
+    words.any(|own| own.text.eq_ignore_ascii_case(word))
+}
+
+fn templates(
+    view: View<'_>,
+    name: &str,
+    builder: &mut Builder<'_>,
+) -> Result<Vec<Template>, ConfError> {
+    let mut templates = Vec::new();
+    for entry in view.nearest_all(name) {
+        for word in &entry.arguments {
+            templates.push(builder.template(view, entry, &word.bytes())?);
+        }
+    }
+    Ok(templates)
+}
+
+impl Settings {
+    /// Whether requests of this method are answered from the cache.
+    pub(super) fn caches(&self, method: Method) -> bool {
+        match method {
+            Method::Get | Method::Head => true,
+            Method::Post => self.caches_post,
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Purges: by request where the configuration allows it, and over the control socket.
+
+use std::sync::Arc;
+
+use turnpike_cache::head::Head;
+use turnpike_cache::purge::{Manner, Target, tags};
+use turnpike_cache::zone::{Place, Purged, Zone};
+use turnpike_http::connection::Stream;
+use turnpike_http::control::{self, Arguments, Command, CommandError, CommandRow, Value, json};
+use turnpike_http::exchange::Exchange;
+use turnpike_http::phase::{Verdict, Waiting};
+use turnpike_http::plan::Builder;
+use turnpike_http::response::LocalFuture;
+
+use super::handler::request_field;
+use super::zones::Zones;
+
+const PURGE: CommandRow = CommandRow {
+    name: "cache.purge",
+    arguments: "[zone=NAME] [key=KEY] [prefix=KEY] [host=NAME] [tag=TAG] [all=on] [soft=on]",
+    summary: "Takes responses out of the cache, all variants at once: by one of key, prefix, \
+        host, tag or all; of all zones where none is named. With soft=on they become stale. When \
+        it has answered, nothing of it is sent as fresh any more.",
+};
+
+const LIST: CommandRow = CommandRow {
+    name: "cache.list",
+    arguments: "",
+    summary: "Lists the zones of the cache and what is in them.",
+};
+
+/// The verbs.
+pub(super) const COMMANDS: &[CommandRow] = &[PURGE, LIST];
+
+/// Offers the verbs with the zones of this plan.
+pub(super) fn offer(builder: &mut Builder<'_>) {
+    let zones = builder.store::<Zones>().clone();
+    builder.command(&COMMANDS[0], Arc::new(PurgeCommand(zones.clone())));
+    builder.command(&COMMANDS[1], Arc::new(ListCommand(zones)));
+}
+
+struct PurgeCommand(Zones);
+
+impl Command for PurgeCommand {
+    fn run(&self, arguments: &Arguments) -> Result<Value, CommandError> {
+        let target = target(arguments)?;
+        let manner = match control::flag(arguments, "soft")? {
+            true => Manner::Soft,
+            false => Manner::Hard,
+        };
+        let zones: Vec<&Arc<Zone>> = match control::text(arguments, "zone")? {
+            None => self.0.0.values().collect(),
+            Some(name) => match self.0.0.get(name) {
+                Some(zone) => vec![zone],
+                None => return Err(CommandError::NotFound(format!("no zone \"{name}\""))),
+            },
+        };
+        let now_ms = unix_ms();
+        let mut sum = Purged::default();
+        for zone in zones {
+            let purged = zone.purge(&target, manner, now_ms);
+            sum.keys += purged.keys;
+            sum.responses += purged.responses;
+        }
+        Ok(json!({ "keys": sum.keys, "responses": sum.responses }))
+    }
+}
+
+/// The one thing that is to be purged.
+fn target(arguments: &Arguments) -> Result<Target, CommandError> {
+    let mut targets = Vec::new();
+    let mut text = |name: &str, make: fn(Vec<u8>) -> Target| {
+        control::text(arguments, name).map(|text| {
+            targets.extend(text.map(|text| make(text.as_bytes().to_vec())));
+        })
+    };
+    text("key", Target::Key)?;
+    text("prefix", Target::Prefix)?;
+    text("host", Target::Host)?;
+    text("tag", Target::Tag)?;
+    if control::flag(arguments, "all")? {
+        targets.push(Target::All);
+    }
+    match (targets.pop(), targets.is_empty()) {
+        (Some(target), true) => Ok(target),
+        _ => Err(CommandError::Invalid(
+            "one of \"key\", \"prefix\", \"host\", \"tag\" and \"all\" must be given".to_owned(),
+        )),
+    }
+}
+
+struct ListCommand(Zones);
+
+impl Command for ListCommand {
+    fn run(&self, _: &Arguments) -> Result<Value, CommandError> {
+        let zones = self.0.0.values().map(|zone| {
+            let contents = zone.contents();
+            let place = match zone.place() {
+                Place::Memory(_) => "memory",
+                Place::Disk(_) => "disk",
+            };
+            json!({
+                "zone": zone.name(),
+                "place": place,
+                "keys": contents.keys,
+                "filled_ppm": contents.filled_ppm,
+                "evicted": contents.evicted,
+            })
+        });
+        Ok(Value::Array(zones.collect()))
+    }
+}
+
+/// A request that purges: its key, a prefix (`*` at the end), or the tags that it names.
+pub(super) fn by_request(exchange: &Exchange, zone: &Arc<Zone>, key: &[u8]) -> Verdict {
+    let soft = exchange
+        .field(b"Soft-Purge")
+        .is_some_and(|value| value == b"1");
+    let manner = if soft { Manner::Soft } else { Manner::Hard };
+    let tags = request_tags(exchange);
+    let now_ms = exchange.lane.clock.unix_ms();
+    if tags.is_empty() && key.last() != Some(&b'*') {
+        return verdict(zone.purge(&Target::Key(key.to_vec()), manner, now_ms));
+    }
+    let targets = match tags.is_empty() {
+        true => vec![Target::Prefix(key[..key.len() - 1].to_vec())],
+        false => tags
+            .into_iter()
+            .map(|tag| Target::Tag(tag.into_vec()))
+            .collect(),
+    };
+    Verdict::Wait(Box::new(Purging {
+        zone: zone.clone(),
+        targets,
+        manner,
+        now_ms,
+    }))
+}
+
+fn request_tags(exchange: &Exchange) -> Vec<Box<[u8]>> {
+    let mut head = Head::new(0);
+    for name in [&b"surrogate-key"[..], b"cache-tag"] {
+        let mut value = Vec::new();
+        if request_field(exchange, name, &mut value) {
+            head.add(name, &value);
+        }
+    }
+    tags(&head)
+}
+
+/// Looks every key over: too long for a lane's turn.
+struct Purging {
+    zone: Arc<Zone>,
+    targets: Vec<Target>,
+    manner: Manner,
+    now_ms: u64,
+}
+
+impl Waiting for Purging {
+    fn run<'a>(
+        self: Box<Self>,
+        _exchange: &'a mut Exchange,
+        _stream: &'a mut Stream,
+    ) -> LocalFuture<'a, Verdict> {
+        Box::pin(async move {
+            let purge = move || {
+                let mut sum = Purged::default();
+                for target in &self.targets {
+                    sum.keys += self.zone.purge(target, self.manner, self.now_ms).keys;
+                }
+                sum
+            };
+            match tokio::task::spawn_blocking(purge).await {
+                Ok(purged) => verdict(purged),
+                Err(_) => Verdict::Status(500),
+            }
+        })
+    }
+}
+
+fn verdict(purged: Purged) -> Verdict {
+    match purged.keys {
+        0 => Verdict::Status(404),
+        _ => Verdict::Status(204),
+    }
+}
+
+fn unix_ms() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.unwrap_or_default().as_millis() as u64
+}

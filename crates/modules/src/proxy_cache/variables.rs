@@ -1,0 +1,63 @@
+//! Variables: what the cache had to do with an answer.
+
+use turnpike_http::variables::{VariableRow, append_number};
+use turnpike_wire::date;
+
+/// The variables.
+pub(super) const VARIABLES: &[VariableRow] = &[
+    VariableRow {
+        name: "upstream_cache_status",
+        get: |exchange, out| {
+            let status = exchange.upstream.cache.status;
+            out.extend_from_slice(status.as_bytes());
+            !status.is_empty()
+        },
+        set: None,
+        summary: "How the cache was used: MISS, BYPASS, EXPIRED, STALE, UPDATING, REVALIDATED or \
+            HIT.",
+    },
+    VariableRow {
+        name: "upstream_cache_last_modified",
+        get: |exchange, out| match exchange.upstream.cache.modified {
+            Some(modified) => {
+                out.extend_from_slice(&date::format(modified));
+                true
+            }
+            None => false,
+        },
+        set: None,
+        summary: "When the stored response that is asked for anew was last modified.",
+    },
+    VariableRow {
+        name: "upstream_cache_etag",
+        get: |exchange, out| {
+            let etag = &exchange.upstream.cache.etag;
+            out.extend_from_slice(etag);
+            !etag.is_empty()
+        },
+        set: None,
+        summary: "The entity tag of the stored response that is asked for anew.",
+    },
+    VariableRow {
+        name: "upstream_cache_age",
+        get: |exchange, out| match exchange.upstream.cache.age_s {
+            Some(age_s) => {
+                append_number(out, age_s);
+                true
+            }
+            None => false,
+        },
+        set: None,
+        summary: "Age of the stored response that was sent, in seconds.",
+    },
+    VariableRow {
+        name: "upstream_cache_not_stored",
+        get: |exchange, out| {
+            let reason = exchange.upstream.cache.not_stored;
+            out.extend_from_slice(reason.as_bytes());
+            !reason.is_empty()
+        },
+        set: None,
+        summary: "Why the response of a server was not stored; empty where it was.",
+    },
+];

@@ -1,0 +1,158 @@
+//! Waiting for the request that fetches the same, or for a file that is looked through.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use turnpike_cache::flight::{Asked, Flight, Landing, Turn};
+use turnpike_cache::stored::{StoredBody, Variant};
+use turnpike_cache::why::WhyNotStored;
+use turnpike_http::connection::Stream;
+use turnpike_http::exchange::Exchange;
+use turnpike_http::phase::{Verdict, Waiting};
+use turnpike_http::response::LocalFuture;
+use turnpike_lane::files::OpenFile;
+use turnpike_lane::log::Level;
+use turnpike_wire::h1::Method;
+
+use super::handler::{Question, request_field};
+
+/// What a wait has brought, left with the exchange for the next look.
+pub(super) struct Waited {
+    /// It is our turn to fetch.
+    pub(super) turn: Option<Turn>,
+    /// We fetch out of turn, and do not store.
+    pub(super) why: Option<WhyNotStored>,
+}
+
+impl Waited {
+    pub(super) fn take(exchange: &mut Exchange) -> Option<Self> {
+        let at = exchange
+            .guards
+            .iter()
+            .position(|guard| guard.is::<Self>())?;
+        let guard = exchange.guards.swap_remove(at);
+        guard.downcast::<Self>().ok().map(|waited| *waited)
+    }
+}
+
+/// Waits until the key is stored, or may be fetched.
+pub(super) struct Waiter {
+    pub(super) question: Question,
+    pub(super) flight: Arc<Flight>,
+}
+
+impl Waiting for Waiter {
+    fn run<'a>(
+        self: Box<Self>,
+        exchange: &'a mut Exchange,
+        stream: &'a mut Stream,
+    ) -> LocalFuture<'a, Verdict> {
+        Box::pin(async move {
+            let limit = Duration::from_millis(self.question.settings.lock_timeout_ms);
+            let waited = tokio::select! {
+                waited = self.wait(exchange) => waited,
+                () = tokio::time::sleep(limit) => Some(Waited {
+                    turn: None,
+                    why: Some(WhyNotStored::LockTimeout),
+                }),
+                () = stream.closed_by_client() => {
+                    exchange.client_closed_request();
+                    exchange.log(
+                        Level::Info,
+                        format_args!("client prematurely closed connection"),
+                    );
+                    return Verdict::Close;
+                }
+            };
+            exchange.lane.clock.update();
+            if let Some(waited) = waited {
+                exchange.guards.push(Box::new(waited));
+            }
+            Verdict::Declined
+        })
+    }
+}
+
+impl Waiter {
+    /// `None`: it is stored now.
+    async fn wait(&self, exchange: &Exchange) -> Option<Waited> {
+        let question = &self.question;
+        let mut flight = self.flight.clone();
+        loop {
+            // Polls of the lock's age: whoever fetches for too long is joined.
+            let age = Duration::from_millis(question.settings.lock_age_ms.max(1));
+            let landing = tokio::time::timeout(age, flight.landed()).await;
+            exchange.lane.clock.update();
+            match landing {
+                Ok(Landing::Stored) if self.is_stored(exchange) => return None,
+                Ok(Landing::NotStored) => {
+                    return Some(Waited {
+                        turn: None,
+                        why: Some(WhyNotStored::LockTimeout),
+                    });
+                }
+                // Another variant was stored, the fetch failed, or it takes too long.
+                Ok(Landing::Stored | Landing::Failed) | Err(_) => {}
+            }
+            let mono_ms = exchange.lane.clock.now_ms();
+            let flights = question.zone.flights();
+            match flights.ask(&question.key, mono_ms, question.settings.lock_age_ms) {
+                Asked::Ours(_) if self.is_stored(exchange) => return None,
+                Asked::Ours(turn) => {
+                    return Some(Waited {
+                        turn: Some(turn),
+                        why: None,
+                    });
+                }
+                Asked::Theirs(next) => flight = next,
+            }
+        }
+    }
+
+    fn is_stored(&self, exchange: &Exchange) -> bool {
+        let now_ms = exchange.lane.clock.unix_ms();
+        let head = exchange.head.method == Method::Head;
+        let field = |name: &[u8], out: &mut Vec<u8>| request_field(exchange, name, out);
+        let question = &self.question;
+        let found = question.zone.find(&question.key, head, &field, now_ms);
+        found.is_some_and(|variant| variant.timing().is_fresh(now_ms))
+    }
+}
+
+/// Looks a file through on another thread. A broken one is taken away.
+pub(super) struct Checking {
+    pub(super) question: Question,
+    pub(super) variant: Arc<Variant>,
+    pub(super) opened: OpenFile,
+}
+
+impl Waiting for Checking {
+    fn run<'a>(
+        self: Box<Self>,
+        exchange: &'a mut Exchange,
+        _stream: &'a mut Stream,
+    ) -> LocalFuture<'a, Verdict> {
+        Box::pin(async move {
+            let variant = self.variant.clone();
+            let descriptor = self.opened.descriptor();
+            let file = descriptor.and_then(|one| one.try_clone_to_owned().ok());
+            let checked = tokio::task::spawn_blocking(move || match (&variant.body, file) {
+                (StoredBody::File(stored), Some(file)) => stored.check(&file.into()),
+                _ => false,
+            });
+            if !checked.await.unwrap_or(false) {
+                if let StoredBody::File(stored) = &self.variant.body {
+                    let path = stored.path().display();
+                    exchange.log(
+                        Level::Crit,
+                        format_args!("cache file \"{path}\" is broken and is thrown away"),
+                    );
+                }
+                let question = &self.question;
+                question.zone.discard(&question.key, &self.variant);
+            }
+            exchange.lane.clock.update();
+            Verdict::Declined
+        })
+    }
+}

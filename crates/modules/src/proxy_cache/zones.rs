@@ -1,0 +1,220 @@
+//! Zones: `proxy_cache_path`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use turnpike_cache::disk::{self, DiskSettings, Pace};
+use turnpike_cache::zone::Zone;
+use turnpike_conf::{ConfError, Entry, View, value};
+use turnpike_http::lane::LaneState;
+use turnpike_http::plan::Builder;
+use turnpike_http::temporary::TemporaryFolder;
+
+use crate::zone;
+
+/// Least size of a zone: two pages, nginx's.
+const ZONE_BYTES_MIN: u64 = 2 * 4096;
+
+/// nginx's defaults.
+const INACTIVE_S: u64 = 600;
+const PACE: Pace = Pace {
+    files: 100,
+    threshold_ms: 200,
+    sleep_ms: 50,
+};
+
+/// Zones by name.
+#[derive(Clone, Default)]
+pub(super) struct Zones(pub(super) Arc<BTreeMap<String, Arc<Zone>>>);
+
+/// What a directive says, before a zone is made of it.
+struct Declaration<'a> {
+    named: Option<(&'a str, u64)>,
+    memory: bool,
+    levels: Vec<usize>,
+    use_temporary_folder: bool,
+    inactive_s: u64,
+    bytes_max: u64,
+    free_bytes_min: u64,
+    manager: Pace,
+    loader: Pace,
+    /// The first parameter that has no meaning for a zone in memory.
+    about_files: Option<&'a str>,
+}
+
+/// Declares the zones of the http level.
+pub(super) fn declare(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+    let mut zones = BTreeMap::new();
+    for entry in view.own_all("proxy_cache_path") {
+        let place = |message: String| view.error(entry.span, message);
+        let declared = Declaration::read(entry).map_err(place)?;
+        let zone = open(view, entry, &declared, builder).map_err(place)?;
+        if zones.insert(zone.name().to_owned(), zone.clone()).is_some() {
+            return Err(place(format!("duplicate zone \"{}\"", zone.name())));
+        }
+    }
+    if !zones.is_empty() {
+        let started: Vec<Arc<Zone>> = zones.values().cloned().collect();
+        builder.lane_state(move || {
+            for zone in &started {
+                // Without its thread a zone serves still; it forgets nothing by itself then.
+                let _ = disk::start(zone);
+            }
+            Started
+        });
+    }
+    builder.store::<Zones>().0 = Arc::new(zones);
+    Ok(())
+}
+
+/// Lanes keep nothing of a zone: its thread is started when the first of them takes up the plan,
+/// since a plan that is only checked must not touch a folder.
+struct Started;
+
+impl LaneState for Started {}
+
+fn open(
+    view: View<'_>,
+    entry: &Entry,
+    declared: &Declaration<'_>,
+    builder: &mut Builder<'_>,
+) -> Result<Arc<Zone>, String> {
+    let Some((name, size_bytes)) = declared.named else {
+        return Err("\"proxy_cache_path\" must have \"keys_zone\" parameter".to_owned());
+    };
+    if declared.memory {
+        if let Some(parameter) = declared.about_files {
+            return Err(format!(
+                "parameter \"{parameter}\" has no meaning with \"memory\""
+            ));
+        }
+        let identity = format!("memory:{size_bytes}");
+        return zone::open(builder, "proxy_cache", name, &identity, || {
+            Zone::memory(name, size_bytes)
+        });
+    }
+    let prefix = builder.environment.prefix().to_path_buf();
+    let path = entry.argument(0);
+    let folder = prefix.join(path.strip_suffix('/').unwrap_or(path));
+    let temporary = match declared.use_temporary_folder {
+        false => None,
+        true => Some(temporary_folder(view, &prefix)?),
+    };
+    let settings = DiskSettings {
+        folder,
+        levels: declared.levels.clone(),
+        temporary_folder: temporary,
+        bytes_max: declared.bytes_max,
+        free_bytes_min: declared.free_bytes_min,
+        inactive_s: declared.inactive_s,
+        manager: declared.manager,
+        loader: declared.loader,
+    };
+    let identity = format!("{size_bytes}:{settings:?}");
+    zone::open(builder, "proxy_cache", name, &identity, || {
+        Zone::disk(name, size_bytes, settings.clone())
+    })
+}
+
+/// `proxy_temp_path` of the http level: a zone is one for all locations.
+fn temporary_folder(view: View<'_>, prefix: &std::path::Path) -> Result<PathBuf, String> {
+    TemporaryFolder::read(view, "proxy_temp_path", "proxy_temp", prefix)
+        .map(|folder| folder.path().to_path_buf())
+        .map_err(|error| error.to_string())
+}
+
+impl<'a> Declaration<'a> {
+    fn read(entry: &'a Entry) -> Result<Self, String> {
+        let mut declared = Self {
+            named: None,
+            memory: false,
+            levels: Vec::new(),
+            use_temporary_folder: true,
+            inactive_s: INACTIVE_S,
+            bytes_max: u64::MAX,
+            free_bytes_min: 0,
+            manager: PACE,
+            loader: PACE,
+            about_files: None,
+        };
+        for word in entry.arguments.iter().skip(1) {
+            declared.parameter(&word.text)?;
+        }
+        Ok(declared)
+    }
+
+    fn parameter(&mut self, text: &'a str) -> Result<(), String> {
+        if text == "memory" {
+            self.memory = true;
+            return Ok(());
+        }
+        let Some((name, value)) = text.split_once('=') else {
+            return Err(format!("invalid parameter \"{text}\""));
+        };
+        if name == "keys_zone" {
+            self.named = Some(keys_zone(text, value)?);
+            return Ok(());
+        }
+        self.about_files = self.about_files.or(Some(text));
+        let wrong = || format!("invalid {name} value \"{text}\"");
+        match name {
+            "levels" => {
+                self.levels =
+                    levels(value).ok_or_else(|| format!("invalid \"levels\" \"{text}\""))?;
+            }
+            "use_temp_path" => {
+                self.use_temporary_folder = value::flag(value).ok_or_else(|| {
+                    format!("invalid use_temp_path value \"{text}\", it must be \"on\" or \"off\"")
+                })?;
+            }
+            "inactive" => self.inactive_s = value::seconds(value).ok_or_else(wrong)?,
+            "max_size" => self.bytes_max = value::offset(value).ok_or_else(wrong)?,
+            "min_free" => self.free_bytes_min = value::offset(value).ok_or_else(wrong)?,
+            _ => {
+                let (pace, rest) =
+                    match (name.strip_prefix("manager_"), name.strip_prefix("loader_")) {
+                        (Some(rest), _) => (&mut self.manager, rest),
+                        (_, Some(rest)) => (&mut self.loader, rest),
+                        _ => return Err(format!("invalid parameter \"{text}\"")),
+                    };
+                match rest {
+                    "files" => {
+                        let files = value::number(value).and_then(|files| files.try_into().ok());
+                        pace.files = files.ok_or_else(wrong)?;
+                    }
+                    "sleep" => pace.sleep_ms = value::milliseconds(value).ok_or_else(wrong)?,
+                    "threshold" => {
+                        pace.threshold_ms = value::milliseconds(value).ok_or_else(wrong)?;
+                    }
+                    _ => return Err(format!("invalid parameter \"{text}\"")),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn keys_zone<'a>(text: &str, value: &'a str) -> Result<(&'a str, u64), String> {
+    let invalid = || format!("invalid keys zone size \"{text}\"");
+    let (name, size) = value.split_once(':').ok_or_else(invalid)?;
+    let size_bytes = value::size(size).ok_or_else(invalid)?;
+    if size_bytes < ZONE_BYTES_MIN {
+        return Err(format!("keys zone \"{text}\" is too small"));
+    }
+    if name.is_empty() {
+        return Err("\"proxy_cache_path\" must have \"keys_zone\" parameter".to_owned());
+    }
+    Ok((name, size_bytes))
+}
+
+/// Up to three lengths of 1 or 2, between colons.
+pub(super) fn levels(text: &str) -> Option<Vec<usize>> {
+    let level = |text: &str| match text {
+        "1" => Some(1),
+        "2" => Some(2),
+        _ => None,
+    };
+    let levels: Option<Vec<usize>> = text.split(':').map(level).collect();
+    levels.filter(|levels| levels.len() <= 3)
+}
