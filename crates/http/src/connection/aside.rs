@@ -12,6 +12,7 @@ use turnpike_wire::h1::Framing;
 
 use super::Hand;
 use super::stream::Stream;
+use super::watch::Watch;
 use crate::exchange::Exchange;
 use crate::phase::Verdict;
 use crate::response::{Body, BodyStream, LocalFuture};
@@ -112,7 +113,7 @@ async fn read_out(exchange: Box<Exchange>, body: Box<dyn BodyStream>) {
 fn silent_client() -> Option<(Stream, UnixStream)> {
     let (socket, other_end) = UnixStream::pair().ok()?;
     socket.set_nonblocking(true).ok()?;
-    Some((Stream::new(socket.into()).ok()?, other_end))
+    Some((Stream::new(socket.into(), Watch::new()), other_end))
 }
 
 async fn drain(mut exchange: Box<Exchange>, mut body: Box<dyn BodyStream>, client: &Stream) {

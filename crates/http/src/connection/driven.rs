@@ -15,7 +15,7 @@ use turnpike_lane::sys::socket_option;
 
 use super::stream::{Discarded, Stream};
 use super::transfer::{Sent, Transfer};
-use super::{Connection, Hand, head, pieces, transfer};
+use super::{Connection, Hand, Place, head, pieces, transfer};
 use crate::engine::Outcome;
 use crate::exchange::{Action, Exchange};
 use crate::phase::Waiting;
@@ -51,6 +51,7 @@ pub(super) async fn drive(
     connection: Connection,
     mut exchange: Box<Exchange>,
     stage: Stage,
+    place: Place,
     hand: Rc<Hand>,
 ) {
     let Connection {
@@ -60,37 +61,41 @@ pub(super) async fn drive(
         plan,
         proxy_header,
     } = connection;
-    let mut stream = match Stream::new(socket) {
-        Ok(stream) => stream,
-        Err(error) => {
-            exchange.log(
-                Level::Crit,
-                format_args!("connection cannot be driven: {error}"),
-            );
-            hand.give_back(None, Some(exchange));
-            return;
-        }
+    let panicked = HandBackOnPanic {
+        hand: &hand,
+        place: Some(place.clone()),
     };
-    let panicked = HandBackOnPanic(&hand);
+    let mut stream = Stream::new(socket, Rc::clone(&place.watch));
     let kept = to_the_end(&mut exchange, &mut stream, stage).await;
-    let socket = stream.into_socket();
-    let connection = Connection {
+    let socket = stream.into_socket().filter(|_| kept);
+    let connection = socket.map(|socket| Connection {
         socket,
         client,
         no_delay,
         plan,
         proxy_header,
-    };
-    std::mem::forget(panicked);
-    hand.give_back(kept.then_some(connection), Some(exchange));
+    });
+    panicked.not();
+    hand.give_back(place, connection, Some(exchange));
 }
 
 /// Counts the connection as gone where its future panics, which the runtime catches.
-struct HandBackOnPanic<'a>(&'a Rc<Hand>);
+struct HandBackOnPanic<'a> {
+    hand: &'a Hand,
+    place: Option<Place>,
+}
+
+impl HandBackOnPanic<'_> {
+    fn not(mut self) {
+        self.place = None;
+    }
+}
 
 impl Drop for HandBackOnPanic<'_> {
     fn drop(&mut self) {
-        self.0.give_back(None, None);
+        if let Some(place) = self.place.take() {
+            self.hand.give_back(place, None, None);
+        }
     }
 }
 

@@ -27,6 +27,7 @@ mod request;
 mod serve;
 mod stream;
 mod transfer;
+mod watch;
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -50,7 +51,8 @@ use crate::exchange::{Client, Exchange};
 use crate::lane::{LanePlan, LaneShared};
 use crate::plan::ListenIndex;
 use moving::Heirs;
-use parked::Parked;
+use parked::Seat;
+use watch::Watch;
 
 /// Idle connections closed at a time to make room; nginx's number. One at a time would repeat the
 /// search for every new connection of a burst.
@@ -68,8 +70,16 @@ struct Connection {
     proxy_header: Option<Rc<ProxyHeader>>,
 }
 
+/// Where a driven connection stands among the others: the lane's loop knows it by its token.
+#[derive(Clone)]
+struct Place {
+    token: u32,
+    watch: Rc<Watch>,
+}
+
 /// A driven connection that has ended: what is left of it.
 struct Returned {
+    place: Place,
     connection: Option<Connection>,
     exchange: Option<Box<Exchange>>,
 }
@@ -89,10 +99,14 @@ pub struct Connections {
     /// Plans before it that connections may still hold: what they buffer goes by time too.
     old_plans: Vec<Weak<LanePlan>>,
     mailbox: Arc<Mailbox<Command>>,
-    parked: Slab<Option<Parked>>,
+    /// By token.
+    seats: Slab<Seat>,
     /// Where the search for idle connections goes on.
     room_cursor: usize,
+    /// Futures on the lane's runtime.
     driven: usize,
+    /// Of these, those of connections, which have a seat.
+    seated: usize,
     hand: Rc<Hand>,
     ending: Ending,
 }
@@ -122,9 +136,10 @@ impl Connections {
             plan,
             old_plans: Vec::new(),
             mailbox,
-            parked: Slab::new(),
+            seats: Slab::new(),
             room_cursor: 0,
             driven: 0,
+            seated: 0,
             hand,
             ending: Ending::No,
         }
@@ -200,8 +215,14 @@ impl Connections {
 }
 
 impl Hand {
-    fn give_back(&self, connection: Option<Connection>, exchange: Option<Box<Exchange>>) {
+    fn give_back(
+        &self,
+        place: Place,
+        connection: Option<Connection>,
+        exchange: Option<Box<Exchange>>,
+    ) {
         self.returned.borrow_mut().push(Returned {
+            place,
             connection,
             exchange,
         });
@@ -258,19 +279,28 @@ impl Residents for Connections {
                 break;
             };
             self.driven -= 1;
+            self.seated -= 1;
             self.lane.counters.writing.set(self.driven as u64);
+            let place = returned.place;
             match (returned.connection, returned.exchange) {
                 (Some(connection), Some(exchange)) => {
-                    let served = AssertUnwindSafe(|| self.taken_back(lot, connection, exchange));
+                    let token = place.token;
+                    let served =
+                        AssertUnwindSafe(|| self.taken_back(lot, place, connection, exchange));
                     if catch_unwind(served).is_err() {
+                        self.unpark(lot, Some(token));
                         self.panicked();
                     }
                 }
                 (None, Some(exchange)) => {
+                    self.unpark(lot, Some(place.token));
                     self.lane.counters.active.sub();
                     self.recycle(exchange);
                 }
-                (_, None) => self.lane.counters.active.sub(),
+                (_, None) => {
+                    self.unpark(lot, Some(place.token));
+                    self.lane.counters.active.sub();
+                }
             }
         }
     }
@@ -285,7 +315,7 @@ impl Residents for Connections {
     }
 
     fn connections(&self) -> usize {
-        self.parked.len() + self.driven
+        self.seats.len() + self.driven - self.seated
     }
 
     fn driven(&self) -> usize {

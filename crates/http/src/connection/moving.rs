@@ -133,7 +133,7 @@ impl Connections {
 
     /// Hands over all that is parked.
     pub(super) fn hand_over_waiting(&mut self, lot: &mut Lot) {
-        let tokens: Vec<u32> = self.parked.iter().map(|(index, _)| index as u32).collect();
+        let tokens: Vec<u32> = self.seats.iter().map(|(index, _)| index as u32).collect();
         for token in tokens {
             if let Some(parked) = self.take_parked(lot, token) {
                 self.put_parked(lot, None, parked);
@@ -172,7 +172,7 @@ impl Connections {
 
     /// Takes a connection out of its place, as if it had never been parked here.
     fn take_parked(&mut self, lot: &mut Lot, token: u32) -> Option<Parked> {
-        let parked = self.parked.get_mut(token as usize)?.take()?;
+        let parked = self.seats.get_mut(token as usize)?.take_parked()?;
         self.count_unparked(&parked.waits_for);
         lot.unwatch(parked.connection.socket.as_fd());
         self.unpark(lot, Some(token));

@@ -9,6 +9,7 @@ use turnpike_lane::lot::Lot;
 use turnpike_lane::sys::socket_option;
 
 use super::serve::{RECEIVE_BYTES, receive};
+use super::watch::Watch;
 use super::{Connection, Connections, Ending};
 use crate::counters::Counter;
 use crate::exchange::{Action, Exchange};
@@ -29,6 +30,43 @@ const IDLE_GRACE_MS: u64 = 1_000;
 /// Bytes of a head that are collected without a look at them while no line ends; nginx's smallest
 /// usual limit on a line, past which the answer may be 414 or 400.
 const UNPARSED_BYTES_MAX: usize = 1024;
+
+/// What stands at a place of the lane's connections.
+pub(super) enum Seat {
+    /// Its connection is served in this turn.
+    InTurn,
+    /// It waits.
+    Parked(Parked),
+    /// A future has it.
+    Driven(Rc<Watch>),
+}
+
+impl Seat {
+    fn parked(&self) -> Option<&Parked> {
+        match self {
+            Seat::Parked(parked) => Some(parked),
+            _ => None,
+        }
+    }
+
+    fn parked_mut(&mut self) -> Option<&mut Parked> {
+        match self {
+            Seat::Parked(parked) => Some(parked),
+            _ => None,
+        }
+    }
+
+    /// Takes a parked connection out, to be served; leaves others where they are.
+    pub(super) fn take_parked(&mut self) -> Option<Parked> {
+        match std::mem::replace(self, Seat::InTurn) {
+            Seat::Parked(parked) => Some(parked),
+            other => {
+                *self = other;
+                None
+            }
+        }
+    }
+}
 
 /// A parked connection. Idle ones are many, so what only a half-read head needs is boxed.
 pub(super) struct Parked {
@@ -120,26 +158,47 @@ impl Connections {
             }
             _ => (token, parked),
         };
-        let deadline_ms = parked.deadline_ms;
-        let token = match token {
-            Some(token) => token,
-            None => {
-                let token = self.parked.insert(None) as u32;
-                if let Err(error) = lot.watch(parked.connection.socket.as_fd(), token) {
-                    self.parked.remove(token as usize);
-                    self.watch_failed(parked.connection, &error);
-                    return;
-                }
-                token
-            }
+        let Parked {
+            connection,
+            waits_for,
+            deadline_ms,
+        } = parked;
+        let (token, connection) = match token {
+            Some(token) => (token, connection),
+            None => match self.seat(lot, connection) {
+                Some(seated) => seated,
+                None => return,
+            },
         };
         // A deadline that only moves on is left where it is in the wheel. It may be earlier than
         // the one before it: that of a head, or of another location's keep-alive.
         if deadline_ms > 0 {
             lot.wheel.insert_if_earlier(token, deadline_ms);
         }
-        self.count_parked(&parked.waits_for);
-        self.parked[token as usize] = Some(parked);
+        self.count_parked(&waits_for);
+        self.seats[token as usize] = Seat::Parked(Parked {
+            connection,
+            waits_for,
+            deadline_ms,
+        });
+    }
+
+    /// A seat for a connection that has none, watched from now on. `None`: it cannot be, and is
+    /// closed.
+    pub(super) fn seat(
+        &mut self,
+        lot: &mut Lot,
+        connection: Connection,
+    ) -> Option<(u32, Connection)> {
+        let token = self.seats.insert(Seat::InTurn) as u32;
+        match lot.watch(connection.socket.as_fd(), token) {
+            Ok(()) => Some((token, connection)),
+            Err(error) => {
+                self.seats.remove(token as usize);
+                self.watch_failed(connection, &error);
+                None
+            }
+        }
     }
 
     fn watch_failed(&self, connection: Connection, error: &io::Error) {
@@ -152,10 +211,17 @@ impl Connections {
     /// Gives a place up; the socket is unwatched by its closing, or by the caller.
     pub(super) fn unpark(&mut self, lot: &mut Lot, token: Option<u32>) {
         if let Some(token) = token
-            && self.parked.try_remove(token as usize).is_some()
+            && self.seats.try_remove(token as usize).is_some()
         {
             lot.wheel.remove(token);
         }
+    }
+
+    /// Takes a parked connection out, with its place.
+    fn remove_parked(&mut self, token: u32) -> Option<Parked> {
+        let parked = self.seats.get_mut(token as usize)?.take_parked()?;
+        self.seats.remove(token as usize);
+        Some(parked)
     }
 
     /// Parks a connection whose head is not whole.
@@ -179,7 +245,7 @@ impl Connections {
     /// that the end is to be read too, of which nothing else would tell.
     pub(super) fn parked_ready(&mut self, lot: &mut Lot, token: u32, closed: bool) {
         for _ in 0..READS_PER_EVENT_MAX {
-            match self.read_once(lot, token) {
+            match self.read_once(lot, token, closed) {
                 More::Likely => {}
                 More::Unlikely if closed => {}
                 More::Unlikely | More::No => return,
@@ -190,22 +256,26 @@ impl Connections {
 
     /// Others have waited: the rest of what a fast sender sends is read in another turn.
     fn read_later(&mut self, lot: &mut Lot, token: u32) {
-        if let Some(Some(parked)) = self.parked.get(token as usize) {
+        if let Some(parked) = self.seats.get(token as usize).and_then(Seat::parked) {
             let socket = parked.connection.socket.as_fd();
             lot.unwatch(socket);
             let _ = lot.watch(socket, token);
         }
     }
 
-    fn read_once(&mut self, lot: &mut Lot, token: u32) -> More {
-        let Some(slot) = self.parked.get_mut(token as usize) else {
+    fn read_once(&mut self, lot: &mut Lot, token: u32, closed: bool) -> More {
+        let Some(seat) = self.seats.get_mut(token as usize) else {
             return More::No;
         };
+        if let Seat::Driven(watch) = seat {
+            watch.event(closed);
+            return More::No;
+        }
         let Some(Parked {
             connection,
             waits_for,
             deadline_ms,
-        }) = slot.take()
+        }) = seat.take_parked()
         else {
             return More::No;
         };
@@ -238,7 +308,7 @@ impl Connections {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.recycle(exchange);
                 self.count_parked(&waits_for);
-                self.parked[token as usize] = Some(Parked {
+                self.seats[token as usize] = Seat::Parked(Parked {
                     connection,
                     waits_for,
                     deadline_ms,
@@ -282,7 +352,7 @@ impl Connections {
     }
 
     pub(super) fn parked_due(&mut self, lot: &mut Lot, token: u32) {
-        let Some(Some(parked)) = self.parked.get(token as usize) else {
+        let Some(parked) = self.seats.get(token as usize).and_then(Seat::parked) else {
             return;
         };
         let deadline_ms = parked.deadline_ms;
@@ -293,7 +363,7 @@ impl Connections {
             lot.wheel.insert(token, deadline_ms);
             return;
         }
-        let Some(parked) = self.parked.try_remove(token as usize).flatten() else {
+        let Some(parked) = self.remove_parked(token) else {
             return;
         };
         let Parked {
@@ -331,7 +401,7 @@ impl Connections {
 
     /// Closes up to `most` connections that wait for nothing but their next request.
     pub(super) fn close_idle(&mut self, lot: &mut Lot, most: usize) -> usize {
-        let capacity = self.parked.capacity();
+        let capacity = self.seats.capacity();
         let mut closed = 0;
         for step in 0..capacity {
             if closed == most {
@@ -339,13 +409,13 @@ impl Connections {
             }
             let index = (self.room_cursor + step) % capacity;
             let idle = matches!(
-                self.parked.get(index),
-                Some(Some(Parked {
+                self.seats.get(index),
+                Some(Seat::Parked(Parked {
                     waits_for: Await::Idle { .. },
                     ..
                 }))
             );
-            if idle && let Some(parked) = self.parked.try_remove(index).flatten() {
+            if idle && let Some(parked) = self.remove_parked(index as u32) {
                 lot.wheel.remove(index as u32);
                 self.count_unparked(&parked.waits_for);
                 self.close(parked.connection);
@@ -360,8 +430,8 @@ impl Connections {
     /// on its way, and closing its connection would lose it.
     pub(super) fn hurry_waiting(&mut self, lot: &mut Lot) {
         let now_ms = lot.clock.now_ms();
-        for (token, parked) in self.parked.iter_mut() {
-            let Some(parked) = parked else {
+        for (token, seat) in self.seats.iter_mut() {
+            let Some(parked) = seat.parked_mut() else {
                 continue;
             };
             let Some(grace_ms) = parked.waits_for.grace_ms() else {
@@ -394,9 +464,9 @@ impl Connections {
     pub(super) fn parked_take_plan(&mut self) {
         let plan = self.plan.clone();
         for parked in self
-            .parked
+            .seats
             .iter_mut()
-            .filter_map(|(_, parked)| parked.as_mut())
+            .filter_map(|(_, seat)| seat.parked_mut())
         {
             move_to(&plan, &mut parked.connection);
         }

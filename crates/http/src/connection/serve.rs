@@ -9,11 +9,12 @@ use turnpike_lane::lot::Lot;
 use turnpike_lane::sys::{socket, socket_option};
 
 use super::driven::{self, Stage};
-use super::parked::{Await, move_to};
+use super::parked::{Await, Seat, move_to};
 use super::proxy::{self, Introduced};
 use super::request::{self, Head};
 use super::transfer::{self, Sent, Transfer};
-use super::{Connection, Connections, head, log_send_error};
+use super::watch::Watch;
+use super::{Connection, Connections, Place, head, log_send_error};
 use crate::body::Progress;
 use crate::engine::Outcome;
 use crate::exchange::{Action, Exchange};
@@ -210,14 +211,34 @@ impl Connections {
         exchange: Box<Exchange>,
         stage: Stage,
     ) {
-        self.unpark(lot, token);
-        if token.is_some() {
-            lot.unwatch(connection.socket.as_fd());
-        }
-        self.driven += 1;
-        self.lane.counters.writing.set(self.driven as u64);
+        let Some((place, connection)) = self.seat_driven(lot, token, connection) else {
+            self.recycle(exchange);
+            return;
+        };
         let hand = Rc::clone(&self.hand);
-        lot.drive(Box::pin(driven::drive(connection, exchange, stage, hand)));
+        lot.drive(Box::pin(driven::drive(
+            connection, exchange, stage, place, hand,
+        )));
+    }
+
+    /// The place of a connection that is driven from now on; the lane's loop goes on watching it.
+    /// `None`: it cannot be watched, and is closed.
+    fn seat_driven(
+        &mut self,
+        lot: &mut Lot,
+        token: Option<u32>,
+        connection: Connection,
+    ) -> Option<(Place, Connection)> {
+        let (token, connection) = match token {
+            Some(token) => (token, connection),
+            None => self.seat(lot, connection)?,
+        };
+        let watch = Watch::new();
+        self.seats[token as usize] = Seat::Driven(Rc::clone(&watch));
+        self.driven += 1;
+        self.seated += 1;
+        self.lane.counters.writing.set(self.driven as u64);
+        Some((Place { token, watch }, connection))
     }
 
     /// Gives a connection with unread requests its next turn through the same door by which driven
@@ -231,14 +252,13 @@ impl Connections {
     ) {
         // `head_start` is past the answered request already: it must not be skipped once more.
         exchange.begin_request();
-        self.unpark(lot, token);
-        if token.is_some() {
-            lot.unwatch(connection.socket.as_fd());
-        }
-        self.driven += 1;
+        let Some((place, connection)) = self.seat_driven(lot, token, connection) else {
+            self.recycle(exchange);
+            return;
+        };
         let hand = Rc::clone(&self.hand);
         lot.drive(Box::pin(async move {
-            hand.give_back(Some(connection), Some(exchange))
+            hand.give_back(place, Some(connection), Some(exchange))
         }));
     }
 
@@ -246,18 +266,25 @@ impl Connections {
     pub(super) fn taken_back(
         &mut self,
         lot: &mut Lot,
+        place: Place,
         connection: Connection,
         mut exchange: Box<Exchange>,
     ) {
+        let Place { token, watch } = place;
+        self.seats[token as usize] = Seat::InTurn;
         let pipelined = if exchange.head_complete {
             next_request(&mut exchange)
         } else {
             exchange.input.len() > exchange.head_start
         };
         if pipelined {
-            self.serve(lot, None, connection, exchange, None);
+            self.serve(lot, Some(token), connection, exchange, None);
         } else {
-            self.keep(lot, None, connection, exchange);
+            self.keep(lot, Some(token), connection, exchange);
+        }
+        // Of what came meanwhile the loop has told already, and will not again.
+        if watch.is_readable() {
+            self.parked_ready(lot, token, watch.has_ended());
         }
     }
 

@@ -1,8 +1,10 @@
 //! A driven connection's socket: reads and writes that wait, each with its time-out.
 
+use std::cell::OnceCell;
 use std::future::Future;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -15,6 +17,7 @@ use turnpike_lane::sys::socket::{self, More};
 use turnpike_wire::h1::Framing;
 
 use super::transfer::{Sent, Transfer};
+use super::watch::Watch;
 use crate::body::{BodyError, Progress};
 use crate::exchange::{Action, Exchange};
 use crate::phase::Verdict;
@@ -24,7 +27,11 @@ const READ_BYTES: usize = 16 * 1024;
 
 /// The socket of a driven connection.
 pub struct Stream {
-    socket: AsyncFd<OwnedFd>,
+    socket: Rc<OwnedFd>,
+    /// What the lane's loop sees of it.
+    watch: Rc<Watch>,
+    /// Its registration with the runtime, once it was full: few ever are.
+    writer: OnceCell<AsyncFd<Rc<OwnedFd>>>,
 }
 
 /// What came of throwing a body away.
@@ -37,32 +44,33 @@ pub(super) enum Discarded {
 }
 
 impl Stream {
-    /// Takes a socket over; must be called on the lane's runtime.
-    pub(super) fn new(socket: OwnedFd) -> io::Result<Self> {
-        Ok(Self {
-            socket: readiness::register(socket, Interest::READABLE | Interest::WRITABLE)?,
-        })
+    /// Takes a socket over that the lane's loop watches.
+    pub(super) fn new(socket: OwnedFd, watch: Rc<Watch>) -> Self {
+        Self {
+            socket: Rc::new(socket),
+            watch,
+            writer: OnceCell::new(),
+        }
     }
 
     /// Gives the socket back.
-    pub(super) fn into_socket(self) -> OwnedFd {
-        self.socket.into_inner()
+    pub(super) fn into_socket(self) -> Option<OwnedFd> {
+        drop(self.writer);
+        Rc::into_inner(self.socket)
     }
 
     /// Ends when the client has closed its side. What it sends meanwhile is left unread, and hides
     /// the closing: then this never ends.
     pub async fn closed_by_client(&self) {
         loop {
-            let Ok(mut ready) = self.socket.ready(Interest::READABLE).await else {
-                return;
-            };
-            if ready.ready().is_read_closed() {
+            self.watch.readable().await;
+            if self.watch.has_ended() {
                 return;
             }
             match socket::peek(self.as_fd(), &mut [0]) {
                 Ok(0) => return,
                 Ok(_) => return std::future::pending().await,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => ready.clear_ready(),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.watch.emptied(),
                 Err(_) => return,
             }
         }
@@ -99,17 +107,24 @@ impl Stream {
     /// # Errors
     /// What the socket says; `TimedOut` after `timeout_ms`.
     pub(super) async fn writable(&self, timeout_ms: u64) -> io::Result<()> {
-        within(timeout_ms, async {
-            self.socket.writable().await.map(|_| ())
-        })
-        .await
+        let writer = match self.writer.get() {
+            Some(writer) => writer,
+            None => {
+                let socket = Rc::clone(&self.socket);
+                let writer = readiness::register_shared(socket, Interest::WRITABLE)?;
+                self.writer.get_or_init(|| writer)
+            }
+        };
+        within(timeout_ms, async { writer.writable().await.map(|_| ()) }).await
     }
 
     /// Forgets that the socket took bytes before: it has just said that it is full, and no event
     /// was looked at since.
     fn is_full(&self) {
         let mut context = Context::from_waker(Waker::noop());
-        if let Poll::Ready(Ok(mut ready)) = self.socket.poll_write_ready(&mut context) {
+        if let Some(writer) = self.writer.get()
+            && let Poll::Ready(Ok(mut ready)) = writer.poll_write_ready(&mut context)
+        {
             ready.clear_ready();
         }
     }
@@ -121,12 +136,16 @@ impl Stream {
     pub async fn read_more(&self, buffer: &mut Vec<u8>, timeout_ms: u64) -> io::Result<usize> {
         within(timeout_ms, async {
             loop {
-                let mut ready = self.socket.readable().await?;
-                let read = ready.try_io(|socket| {
-                    socket::receive_append(socket.get_ref().as_fd(), buffer, READ_BYTES)
-                });
-                if let Ok(result) = read {
-                    return result;
+                self.watch.readable().await;
+                match socket::receive_append(self.as_fd(), buffer, READ_BYTES) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.watch.emptied(),
+                    Ok(received) => {
+                        if (1..READ_BYTES).contains(&received) {
+                            self.watch.emptied();
+                        }
+                        return Ok(received);
+                    }
+                    failed => return failed,
                 }
             }
         })
@@ -278,7 +297,7 @@ impl Stream {
 
 impl AsFd for Stream {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.get_ref().as_fd()
+        self.socket.as_fd()
     }
 }
 

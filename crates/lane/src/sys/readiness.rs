@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::rc::Rc;
 
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -13,5 +14,18 @@ use tokio::io::unix::AsyncFd;
 pub fn register(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an OwnedFd keeps its descriptor open, and the same, for as long as it lives, which
     // is as long as the registration: AsyncFd gives it back only when it deregisters.
+    unsafe { AsyncFd::register_with_interest(descriptor, interest) }.map_err(io::Error::from)
+}
+
+/// As [`register`], for a descriptor that its owner goes on using.
+///
+/// # Errors
+/// What epoll_ctl(2) says.
+pub fn register_shared(
+    descriptor: Rc<OwnedFd>,
+    interest: Interest,
+) -> io::Result<AsyncFd<Rc<OwnedFd>>> {
+    // SAFETY: as above; a shared OwnedFd is open for as long as one of its holders lives, and the
+    // registration is one of them.
     unsafe { AsyncFd::register_with_interest(descriptor, interest) }.map_err(io::Error::from)
 }

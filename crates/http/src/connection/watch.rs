@@ -1,0 +1,68 @@
+//! What the lane's event loop has seen of a driven connection's socket.
+//!
+//! A driven connection keeps its registration with the lane's epoll instance, edge-triggered as
+//! while it was parked: registering it with the runtime for the time of one exchange, and back
+//! again, would cost four system calls. The loop notes here what it is told, and wakes the future.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+
+/// Readiness of one socket for reading; shared by the loop and one future.
+#[derive(Default)]
+pub(super) struct Watch {
+    readable: Cell<bool>,
+    ended: Cell<bool>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl Watch {
+    /// Nothing is known yet to be readable.
+    pub(super) fn new() -> Rc<Self> {
+        Rc::default()
+    }
+
+    /// Something came; `ended`: the peer has sent its last, or the connection broke.
+    pub(super) fn event(&self, ended: bool) {
+        self.readable.set(true);
+        if ended {
+            self.ended.set(true);
+        }
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+
+    /// The socket was read empty: only a new event says that there is more. Not so once the peer
+    /// has ended, of which nothing tells a second time.
+    pub(super) fn emptied(&self) {
+        self.readable.set(self.ended.get());
+    }
+
+    /// Whether there may be something to read.
+    pub(super) fn is_readable(&self) -> bool {
+        self.readable.get()
+    }
+
+    /// Whether the peer has sent its last.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.get()
+    }
+
+    /// Waits until there may be something to read. One future at a time may wait.
+    pub(super) async fn readable(&self) {
+        poll_fn(|context| {
+            if self.readable.get() {
+                return Poll::Ready(());
+            }
+            let mut waker = self.waker.borrow_mut();
+            match &mut *waker {
+                Some(waker) => waker.clone_from(context.waker()),
+                none => *none = Some(context.waker().clone()),
+            }
+            Poll::Pending
+        })
+        .await;
+    }
+}
