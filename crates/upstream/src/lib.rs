@@ -14,6 +14,7 @@ mod balance;
 mod connection;
 mod group;
 mod pool;
+mod resolve;
 mod tls;
 
 pub use address::Address;
@@ -24,4 +25,5 @@ pub use group::{
     Picked, Selection, Tries,
 };
 pub use pool::{KeepAlive, Pool};
+pub use resolve::{Addresses, ResolveError, Resolver, ResolverSettings, ServiceAddress, Services};
 pub use tls::{TlsConnector, TlsError, TlsIdentity, TlsSettings, TlsVersions};

@@ -8,6 +8,7 @@
 //! nginx's: the same inputs are refused, with the same status codes and the same words for the log.
 
 pub mod date;
+pub mod dns;
 #[doc(hidden)]
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;

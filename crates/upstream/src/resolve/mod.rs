@@ -1,0 +1,369 @@
+//! Names of peers that are looked up while the server runs: a stub resolver (RFC 1035, RFC 2782).
+//!
+//! One resolver is shared by all lanes, and so is what it knows; who asks first for a name asks
+//! the name servers, on its own lane, and the others wait for it. Failures are not remembered.
+
+mod query;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use turnpike_lane::sys::process::monotonic_ns;
+use turnpike_wire::dns::{Question, Service};
+
+/// Names that a resolver remembers. What is asked for may come from clients, so it is limited.
+const NAMES_MAX: usize = 10_000;
+
+/// Aliases that a name may lead through, in as many answers.
+const ALIASES_MAX: usize = 10;
+
+/// What a `resolver` directive says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResolverSettings {
+    /// Name servers, asked in turn.
+    pub servers: Vec<SocketAddr>,
+    /// For how long an answer holds, in milliseconds, whatever it says itself.
+    pub valid_ms: Option<u64>,
+    /// Whether addresses of IPv4 are asked for.
+    pub ipv4: bool,
+    /// Whether addresses of IPv6 are asked for.
+    pub ipv6: bool,
+}
+
+/// Why a name has no address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResolveError {
+    /// The name server's code: 3 is that there is no such name, or nothing at it.
+    Code(u8),
+    /// There was no answer in time.
+    TimedOut,
+    /// It is no name.
+    Name,
+}
+
+/// Code of a name that does not exist, or has no such record.
+const NOT_FOUND: u8 = 3;
+
+/// Code of a question that the server could not read.
+const FORMAT: u8 = 1;
+
+impl ResolveError {
+    /// Whether the name servers say that there is nothing, which is an answer too.
+    pub fn is_not_found(self) -> bool {
+        self == ResolveError::Code(NOT_FOUND)
+    }
+}
+
+/// Number and words as nginx's log has them in parentheses.
+impl fmt::Display for ResolveError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (number, text) = match self {
+            ResolveError::Code(0) => (0, "Success"),
+            ResolveError::Code(1) => (1, "Format error"),
+            ResolveError::Code(2) => (2, "Server failure"),
+            ResolveError::Code(3) => (3, "Host not found"),
+            ResolveError::Code(4) => (4, "Unimplemented"),
+            ResolveError::Code(5) => (5, "Operation refused"),
+            ResolveError::Code(other) => (*other, "Unknown error"),
+            ResolveError::TimedOut => (110, "Operation timed out"),
+            ResolveError::Name => (3, "Host not found"),
+        };
+        write!(out, "({number}: {text})")
+    }
+}
+
+impl std::error::Error for ResolveError {}
+
+/// Addresses of a name, and for how long they hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Addresses {
+    /// Those of IPv4 first.
+    pub addresses: Vec<IpAddr>,
+    /// In monotonic milliseconds.
+    pub until_ms: u64,
+}
+
+/// A host of a service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceAddress {
+    /// Where it is.
+    pub address: SocketAddr,
+    /// The name and port that the service record gave.
+    pub server: String,
+    /// Lower ones are asked first.
+    pub priority: u16,
+    /// Share among hosts of one priority.
+    pub weight: u16,
+}
+
+/// Hosts of a service, and for how long they hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Services {
+    /// In the order of the answer.
+    pub services: Vec<ServiceAddress>,
+    /// In monotonic milliseconds.
+    pub until_ms: u64,
+}
+
+/// What is known of a name.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    addresses: Vec<IpAddr>,
+    services: Vec<Service>,
+    until_ms: u64,
+}
+
+type Outcome = Result<Arc<Known>, ResolveError>;
+
+enum Entry {
+    Known(Arc<Known>),
+    /// Somebody asks.
+    Asked(watch::Receiver<Option<Outcome>>),
+}
+
+/// A resolver.
+pub struct Resolver {
+    settings: ResolverSettings,
+    names: Mutex<HashMap<(String, Question), Entry>>,
+    next_server: AtomicUsize,
+    questions: AtomicU64,
+    now_ms: fn() -> u64,
+}
+
+impl Resolver {
+    /// A resolver that knows nothing yet. There must be a server.
+    pub fn new(settings: ResolverSettings) -> Resolver {
+        Self::with_clock(settings, || monotonic_ns() / 1_000_000)
+    }
+
+    fn with_clock(settings: ResolverSettings, now_ms: fn() -> u64) -> Resolver {
+        Resolver {
+            settings,
+            names: Mutex::default(),
+            next_server: AtomicUsize::new(0),
+            questions: AtomicU64::new(0),
+            now_ms,
+        }
+    }
+
+    /// Questions sent so far.
+    pub fn questions(&self) -> u64 {
+        self.questions.load(Ordering::Relaxed)
+    }
+
+    /// The addresses of a name; an address stands for itself.
+    ///
+    /// # Errors
+    /// See [`ResolveError`]; `TimedOut` after `timeout_ms`.
+    pub async fn addresses(&self, name: &str, timeout_ms: u64) -> Result<Addresses, ResolveError> {
+        if let Ok(address) = name.parse() {
+            return Ok(Addresses {
+                addresses: vec![address],
+                until_ms: u64::MAX,
+            });
+        }
+        let ask = async |wanted: bool, question| match wanted {
+            true => self.known(name, question, timeout_ms).await,
+            false => Err(ResolveError::Code(NOT_FOUND)),
+        };
+        let (four, six) = tokio::join!(
+            ask(self.settings.ipv4, Question::A),
+            ask(self.settings.ipv6, Question::Aaaa)
+        );
+        let mut addresses = Vec::new();
+        let mut until_ms = u64::MAX;
+        for known in [&four, &six].into_iter().flatten() {
+            addresses.extend_from_slice(&known.addresses);
+            until_ms = until_ms.min(known.until_ms);
+        }
+        if !addresses.is_empty() {
+            return Ok(Addresses {
+                addresses,
+                until_ms,
+            });
+        }
+        // An error says more than that one of the two kinds is not there.
+        let errors = [four.err(), six.err()].into_iter().flatten();
+        let worst = errors.max_by_key(|error| !error.is_not_found());
+        Err(worst.unwrap_or(ResolveError::Code(NOT_FOUND)))
+    }
+
+    /// The hosts of a service of a name: `http` stands for `_http._tcp`. Hosts that have no
+    /// address are left out, unless none has.
+    ///
+    /// # Errors
+    /// See [`ResolveError`]; `TimedOut` after `timeout_ms`.
+    pub async fn services(
+        &self,
+        service: &str,
+        name: &str,
+        timeout_ms: u64,
+    ) -> Result<Services, ResolveError> {
+        let full = match service.contains('.') {
+            true => format!("{service}.{name}"),
+            false => format!("_{service}._tcp.{name}"),
+        };
+        let known = self.known(&full, Question::Srv, timeout_ms).await?;
+        let mut found = Services {
+            services: Vec::new(),
+            until_ms: known.until_ms,
+        };
+        let mut failed = None;
+        for service in &known.services {
+            match self.addresses(&service.host, timeout_ms).await {
+                Ok(host) => {
+                    found.until_ms = found.until_ms.min(host.until_ms);
+                    found.add(service, &host.addresses);
+                }
+                Err(error) if error.is_not_found() => {}
+                Err(error) => failed = Some(error),
+            }
+        }
+        match (found.services.is_empty(), failed) {
+            (_, Some(error)) => Err(error),
+            (true, None) => Err(ResolveError::Code(NOT_FOUND)),
+            (false, None) => Ok(found),
+        }
+    }
+
+    /// What is known of a name, by memory or by asking.
+    async fn known(&self, name: &str, question: Question, timeout_ms: u64) -> Outcome {
+        let key = (name.to_ascii_lowercase(), question);
+        loop {
+            let mut asked = match self.look(&key) {
+                Ok(known) => return Ok(known),
+                Err(Role::Wait(asked)) => asked,
+                Err(Role::Ask(tell)) => {
+                    let asking = Asking {
+                        resolver: self,
+                        key: &key,
+                    };
+                    let outcome = asking.ask(timeout_ms).await;
+                    let _ = tell.send(Some(outcome.clone()));
+                    return outcome;
+                }
+            };
+            let told = bounded(timeout_ms, asked.wait_for(Option::is_some)).await?;
+            if let Ok(told) = told
+                && let Some(outcome) = &*told
+            {
+                return outcome.clone();
+            }
+            // Whoever asked has given up, perhaps for reasons of its own.
+        }
+    }
+
+    fn look(&self, key: &(String, Question)) -> Result<Arc<Known>, Role> {
+        let mut names = self.names();
+        match names.get(key) {
+            Some(Entry::Known(known)) if (self.now_ms)() < known.until_ms => {
+                return Ok(Arc::clone(known));
+            }
+            Some(Entry::Asked(asked)) => return Err(Role::Wait(asked.clone())),
+            _ => {}
+        }
+        if names.len() >= NAMES_MAX {
+            let now_ms = (self.now_ms)();
+            names.retain(|_, entry| match entry {
+                Entry::Known(known) => now_ms < known.until_ms,
+                Entry::Asked(_) => true,
+            });
+            if names.len() >= NAMES_MAX {
+                names.retain(|_, entry| matches!(entry, Entry::Asked(_)));
+            }
+        }
+        let (tell, asked) = watch::channel(None);
+        names.insert(key.clone(), Entry::Asked(asked));
+        Err(Role::Ask(tell))
+    }
+
+    fn names(&self) -> MutexGuard<'_, HashMap<(String, Question), Entry>> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Services {
+    fn add(&mut self, service: &Service, addresses: &[IpAddr]) {
+        let (host, port) = (&service.host, service.port);
+        self.services
+            .extend(addresses.iter().map(|address| ServiceAddress {
+                address: SocketAddr::new(*address, port),
+                server: format!("{host}:{port}"),
+                priority: service.priority,
+                weight: service.weight,
+            }));
+    }
+}
+
+/// What is to be done for a name that is not known.
+enum Role {
+    Wait(watch::Receiver<Option<Outcome>>),
+    Ask(watch::Sender<Option<Outcome>>),
+}
+
+/// Whoever asks for a name. However that ends, it is not marked as asked for afterwards.
+struct Asking<'a> {
+    resolver: &'a Resolver,
+    key: &'a (String, Question),
+}
+
+impl Asking<'_> {
+    async fn ask(self, timeout_ms: u64) -> Outcome {
+        let (name, question) = self.key;
+        let known = bounded(timeout_ms, self.follow(name, *question)).await??;
+        let known = Arc::new(known);
+        let entry = Entry::Known(Arc::clone(&known));
+        self.resolver.names().insert(self.key.clone(), entry);
+        Ok(known)
+    }
+
+    /// Asks, and asks on where the name is an alias.
+    async fn follow(&self, name: &str, question: Question) -> Result<Known, ResolveError> {
+        let resolver = self.resolver;
+        let mut name = name.to_owned();
+        let mut ttl_seconds = u32::MAX;
+        for _ in 0..ALIASES_MAX {
+            let answer = query::ask(resolver, &name, question).await?;
+            if answer.code != 0 {
+                return Err(ResolveError::Code(answer.code));
+            }
+            ttl_seconds = ttl_seconds.min(answer.ttl_seconds);
+            if !answer.addresses.is_empty() || !answer.services.is_empty() {
+                let holds_ms = u64::from(ttl_seconds) * 1000;
+                let holds_ms = resolver.settings.valid_ms.unwrap_or(holds_ms);
+                return Ok(Known {
+                    addresses: answer.addresses,
+                    services: answer.services,
+                    until_ms: (resolver.now_ms)().saturating_add(holds_ms),
+                });
+            }
+            name = answer.alias.ok_or(ResolveError::Code(NOT_FOUND))?;
+        }
+        Err(ResolveError::Code(NOT_FOUND))
+    }
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        let mut names = self.resolver.names();
+        if let Some(Entry::Asked(_)) = names.get(self.key) {
+            names.remove(self.key);
+        }
+    }
+}
+
+/// Bounds a wait; 0 waits for ever.
+async fn bounded<T>(timeout_ms: u64, wait: impl Future<Output = T>) -> Result<T, ResolveError> {
+    if timeout_ms == 0 {
+        return Ok(wait.await);
+    }
+    let waited = tokio::time::timeout(Duration::from_millis(timeout_ms), wait).await;
+    waited.map_err(|_| ResolveError::TimedOut)
+}

@@ -1,0 +1,185 @@
+//! One question to the name servers: over UDP, each time from a port of its own; over TCP where
+//! the answer does not fit.
+
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use turnpike_lane::sys::readiness;
+use turnpike_lane::sys::socket::{self, Family, Kind, More};
+use turnpike_wire::dns::{self, Answer, AnswerError, Question};
+
+use super::{FORMAT, ResolveError, Resolver};
+
+/// How long one server is waited for before the next is asked. A lost packet costs this much; a
+/// slow server answers well within it.
+const RESEND_MS: u64 = 2000;
+
+/// Pause after a server that cannot be reached at all, in milliseconds: it may be starting.
+const PAUSE_MS: u64 = 200;
+
+/// Largest message over UDP that is looked at; without EDNS servers send 512 bytes at most.
+const MESSAGE_BYTES_MAX: usize = 4096;
+
+/// What ends a wait for an answer. That nobody listens at a UDP port is an error and nothing else.
+const ANSWER: Interest = Interest::READABLE.add(Interest::ERROR);
+
+/// Codes after which another server may do better: failure, refusal.
+const CODES_TO_TURN_FROM: [u8; 2] = [2, 5];
+
+/// Asks until there is an answer; whoever calls bounds the time.
+pub(super) async fn ask(
+    resolver: &Resolver,
+    name: &str,
+    question: Question,
+) -> Result<Answer, ResolveError> {
+    let servers = &resolver.settings.servers;
+    let first = resolver.next_server.fetch_add(1, Ordering::Relaxed);
+    let mut message = Vec::new();
+    for attempt in 0.. {
+        let server = servers[first.wrapping_add(attempt) % servers.len()];
+        // The keys of a new hasher cannot be guessed, so neither can what it makes of anything.
+        let id = RandomState::new().hash_one(attempt) as u16;
+        message.clear();
+        let written = dns::write_question(id, name, question, &mut message);
+        written.map_err(|_| ResolveError::Name)?;
+        resolver.questions.fetch_add(1, Ordering::Relaxed);
+        let asked = Asked {
+            server,
+            message: &message,
+            id,
+            name,
+            question,
+        };
+        let wait = Duration::from_millis(RESEND_MS);
+        let answer = match tokio::time::timeout(wait, asked.answer()).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(Failure::Malformed)) => return Err(ResolveError::Code(FORMAT)),
+            Ok(Err(Failure::Socket)) => {
+                tokio::time::sleep(Duration::from_millis(PAUSE_MS)).await;
+                continue;
+            }
+            Err(_) => continue,
+        };
+        let has_other = attempt + 1 < servers.len();
+        if has_other && CODES_TO_TURN_FROM.contains(&answer.code) {
+            continue;
+        }
+        return Ok(answer);
+    }
+    Err(ResolveError::TimedOut)
+}
+
+/// Why a server gave no answer.
+enum Failure {
+    /// It cannot be reached.
+    Socket,
+    /// What it sent cannot be understood.
+    Malformed,
+}
+
+impl From<io::Error> for Failure {
+    fn from(_: io::Error) -> Failure {
+        Failure::Socket
+    }
+}
+
+/// A question that one server is asked.
+struct Asked<'a> {
+    server: SocketAddr,
+    message: &'a [u8],
+    id: u16,
+    name: &'a str,
+    question: Question,
+}
+
+impl Asked<'_> {
+    async fn answer(&self) -> Result<Answer, Failure> {
+        let answer = self.by_datagram().await?;
+        match answer.truncated {
+            true => self.by_stream().await,
+            false => Ok(answer),
+        }
+    }
+
+    async fn by_datagram(&self) -> Result<Answer, Failure> {
+        let socket = self.connect(Kind::Datagram)?;
+        socket::send(socket.get_ref().as_fd(), self.message, More::No)?;
+        let mut answer = Vec::with_capacity(MESSAGE_BYTES_MAX);
+        loop {
+            answer.clear();
+            receive(&socket, &mut answer, MESSAGE_BYTES_MAX).await?;
+            match self.parse(&answer) {
+                Ok(answer) => return Ok(answer),
+                // Somebody else's, or a late one: the right one may still come.
+                Err(AnswerError::Unrelated) => {}
+                Err(AnswerError::Malformed) => return Err(Failure::Malformed),
+            }
+        }
+    }
+
+    async fn by_stream(&self) -> Result<Answer, Failure> {
+        let socket = self.connect(Kind::Stream)?;
+        let length = u16::try_from(self.message.len()).map_err(|_| Failure::Malformed)?;
+        let framed = [&length.to_be_bytes(), self.message].concat();
+        let mut rest = framed.as_slice();
+        while !rest.is_empty() {
+            let mut ready = socket.writable().await?;
+            let sent =
+                ready.try_io(|socket| socket::send(socket.get_ref().as_fd(), rest, More::No));
+            if let Ok(sent) = sent {
+                rest = &rest[sent?..];
+            }
+        }
+        let mut answer = Vec::new();
+        loop {
+            if let Some((length, message)) = answer.split_first_chunk::<2>() {
+                let length = usize::from(u16::from_be_bytes(*length));
+                if message.len() >= length {
+                    let parsed = self.parse(&message[..length]);
+                    return parsed.map_err(|_| Failure::Malformed);
+                }
+            }
+            if receive(&socket, &mut answer, MESSAGE_BYTES_MAX).await? == 0 {
+                return Err(Failure::Malformed);
+            }
+        }
+    }
+
+    fn connect(&self, kind: Kind) -> io::Result<AsyncFd<OwnedFd>> {
+        let family = match self.server {
+            SocketAddr::V4(_) => Family::V4,
+            SocketAddr::V6(_) => Family::V6,
+        };
+        let socket = socket::open(family, kind)?;
+        match socket::connect(socket.as_fd(), self.server) {
+            Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error),
+            _ => {}
+        }
+        readiness::register(socket, ANSWER.add(Interest::WRITABLE))
+    }
+
+    fn parse(&self, message: &[u8]) -> Result<Answer, AnswerError> {
+        dns::parse_answer(message, self.id, self.name, self.question)
+    }
+}
+
+async fn receive(
+    socket: &AsyncFd<OwnedFd>,
+    buffer: &mut Vec<u8>,
+    bytes_max: usize,
+) -> io::Result<usize> {
+    loop {
+        let mut ready = socket.ready(ANSWER).await?;
+        let received = ready
+            .try_io(|socket| socket::receive_append(socket.get_ref().as_fd(), buffer, bytes_max));
+        if let Ok(received) = received {
+            return received;
+        }
+    }
+}

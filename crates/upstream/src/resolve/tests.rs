@@ -1,0 +1,281 @@
+#![allow(clippy::unwrap_used)]
+
+use std::future::Future;
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::task::{Context, Waker};
+
+use tokio::runtime::Builder;
+
+use super::{ResolveError, Resolver, ResolverSettings};
+
+/// How long a test waits for what must come.
+const PATIENCE_MS: u64 = 60_000;
+
+const A: u16 = 1;
+const CNAME: u16 = 5;
+const AAAA: u16 = 28;
+const SRV: u16 = 33;
+
+/// What a name server says to a question of a name and a number: code and records, or nothing.
+type Script = fn(&str, u16) -> Option<Said>;
+
+/// A code and records: number, time to live, data.
+type Said = (u8, Vec<(u16, u32, Vec<u8>)>);
+
+/// A name server; it says which questions came. Over UDP names that begin with `long` do not fit.
+fn serve(script: Script) -> (SocketAddr, Receiver<(String, u16)>) {
+    let (udp, tcp) = loop {
+        let udp = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
+        if let Ok(tcp) = TcpListener::bind(udp.local_addr().unwrap()) {
+            break (udp, tcp);
+        }
+    };
+    let address = udp.local_addr().unwrap();
+    let (tell, told) = channel();
+    std::thread::spawn(move || {
+        let mut packet = [0; 512];
+        while let Ok((length, from)) = udp.recv_from(&mut packet) {
+            let (name, kind) = asked(&packet[..length]);
+            if tell.send((name.clone(), kind)).is_err() {
+                return;
+            }
+            let cut = name.starts_with("long");
+            if let Some(answer) = answer(&packet[..length], script(&name, kind), cut) {
+                udp.send_to(&answer, from).unwrap();
+            }
+        }
+    });
+    std::thread::spawn(move || {
+        while let Ok((mut stream, _)) = tcp.accept() {
+            let mut length = [0; 2];
+            stream.read_exact(&mut length).unwrap();
+            let mut packet = vec![0; usize::from(u16::from_be_bytes(length))];
+            stream.read_exact(&mut packet).unwrap();
+            let (name, kind) = asked(&packet);
+            let answer = answer(&packet, script(&name, kind), false).unwrap();
+            let length = u16::try_from(answer.len()).unwrap().to_be_bytes();
+            stream.write_all(&length).unwrap();
+            stream.write_all(&answer).unwrap();
+        }
+    });
+    (address, told)
+}
+
+fn asked(packet: &[u8]) -> (String, u16) {
+    let (mut labels, mut at) = (Vec::new(), 12);
+    while packet[at] != 0 {
+        let end = at + 1 + usize::from(packet[at]);
+        labels.push(String::from_utf8(packet[at + 1..end].to_vec()).unwrap());
+        at = end;
+    }
+    (
+        labels.join("."),
+        u16::from_be_bytes([packet[at + 1], packet[at + 2]]),
+    )
+}
+
+fn answer(question: &[u8], script: Option<Said>, cut: bool) -> Option<Vec<u8>> {
+    let (code, mut records) = script?;
+    if cut {
+        records.clear();
+    }
+    let mut answer = question.to_vec();
+    answer[2] = 0x81 | if cut { 2 } else { 0 };
+    answer[3] = 0x80 | code;
+    answer[6..8].copy_from_slice(&u16::try_from(records.len()).unwrap().to_be_bytes());
+    for (kind, ttl, data) in records {
+        answer.extend_from_slice(&[0xc0, 12]);
+        answer.extend_from_slice(&kind.to_be_bytes());
+        answer.extend_from_slice(&[0, 1]);
+        answer.extend_from_slice(&ttl.to_be_bytes());
+        answer.extend_from_slice(&u16::try_from(data.len()).unwrap().to_be_bytes());
+        answer.extend_from_slice(&data);
+    }
+    Some(answer)
+}
+
+fn name(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for label in text.split('.') {
+        bytes.push(u8::try_from(label.len()).unwrap());
+        bytes.extend_from_slice(label.as_bytes());
+    }
+    bytes.push(0);
+    bytes
+}
+
+/// What the name server of these tests says.
+fn zone(asked: &str, kind: u16) -> Option<Said> {
+    let four = |last: u8| (A, 60, vec![127, 0, 0, last]);
+    let service = |priority: u8, port: u8, host: &str| {
+        let data = [&[0, priority, 0, 5, 0, port], name(host).as_slice()].concat();
+        (SRV, 5, data)
+    };
+    let records = match (asked, kind) {
+        ("two.test", A) => vec![four(2), four(1)],
+        ("two.test", AAAA) => vec![(AAAA, 30, vec![0; 16])],
+        ("long.test", A) => vec![four(9)],
+        ("alias.test", _) => vec![(CNAME, 10, name("two.test"))],
+        ("circle.test", _) => vec![(CNAME, 10, name("circle.test"))],
+        ("half.test", A) => vec![four(1)],
+        ("half.test", _) => return Some((2, Vec::new())),
+        ("bad.test", _) => return Some((2, Vec::new())),
+        ("nothing.test", _) => return Some((3, Vec::new())),
+        ("silent.test", _) => return None,
+        ("_http._tcp.s.test", SRV) => vec![service(1, 80, "half.test"), service(2, 81, "no.test")],
+        ("_x._udp.s.test", SRV) => vec![service(1, 80, "bad.test")],
+        _ => Vec::new(),
+    };
+    Some((0, records))
+}
+
+/// The time of the test that lets it pass.
+static NOW_MS: AtomicU64 = AtomicU64::new(1_000_000);
+
+fn resolver(servers: Vec<SocketAddr>) -> Resolver {
+    let settings = ResolverSettings {
+        servers,
+        valid_ms: None,
+        ipv4: true,
+        ipv6: true,
+    };
+    Resolver::with_clock(settings, || 1_000_000)
+}
+
+fn run<T>(test: impl Future<Output = T>) -> T {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    runtime.unwrap().block_on(test)
+}
+
+fn four(last: u8) -> IpAddr {
+    IpAddr::V4(Ipv4Addr::new(127, 0, 0, last))
+}
+
+#[test]
+fn names_are_looked_up() {
+    let (server, _told) = serve(zone);
+    let six = "::".parse().unwrap();
+    let not_found = Err(ResolveError::Code(3));
+    let cases = [
+        ("two.test", Ok((vec![four(2), four(1), six], 1_030_000))),
+        ("TWO.test", Ok((vec![four(2), four(1), six], 1_030_000))),
+        ("alias.test", Ok((vec![four(2), four(1), six], 1_010_000))),
+        ("half.test", Ok((vec![four(1)], 1_060_000))),
+        ("long.test", Ok((vec![four(9)], 1_060_000))),
+        ("127.0.0.5", Ok((vec![four(5)], u64::MAX))),
+        ("circle.test", not_found.clone()),
+        ("nothing.test", not_found.clone()),
+        ("empty.test", not_found),
+        ("bad.test", Err(ResolveError::Code(2))),
+        ("no..name", Err(ResolveError::Name)),
+    ];
+    run(async {
+        let resolver = resolver(vec![server]);
+        for (name, expected) in cases {
+            let found = resolver.addresses(name, PATIENCE_MS).await;
+            let found = found.map(|found| (found.addresses, found.until_ms));
+            assert_eq!(found, expected, "{name}");
+        }
+        let silent = resolver.addresses("silent.test", 1).await;
+        assert_eq!(silent, Err(ResolveError::TimedOut));
+    });
+}
+
+#[test]
+fn services_are_looked_up() {
+    let (server, _told) = serve(zone);
+    run(async {
+        let resolver = resolver(vec![server]);
+        for service in ["http", "_http._tcp"] {
+            let found = resolver
+                .services(service, "s.test", PATIENCE_MS)
+                .await
+                .unwrap();
+            assert_eq!(found.until_ms, 1_005_000);
+            let [only] = found.services.as_slice() else {
+                panic!("{found:?}");
+            };
+            assert_eq!(only.address, SocketAddr::new(four(1), 80));
+            assert_eq!((only.server.as_str(), only.priority), ("half.test:80", 1));
+        }
+        let found = resolver.services("_x._udp", "s.test", PATIENCE_MS).await;
+        assert_eq!(found, Err(ResolveError::Code(2)));
+        let found = resolver.services("none", "s.test", PATIENCE_MS).await;
+        assert_eq!(found, Err(ResolveError::Code(3)));
+    });
+}
+
+#[test]
+fn an_answer_holds_for_its_time() {
+    let (server, told) = serve(zone);
+    let settings = |valid_ms| ResolverSettings {
+        servers: vec![server],
+        valid_ms,
+        ipv4: true,
+        ipv6: false,
+    };
+    for (valid_ms, holds_ms) in [(None, 60_000), (Some(1000), 1000)] {
+        let now_ms = || NOW_MS.load(Ordering::Relaxed);
+        let resolver = Resolver::with_clock(settings(valid_ms), now_ms);
+        run(async {
+            for (passes_ms, questions) in [(0, 1), (holds_ms - 1, 1), (1, 2), (0, 2)] {
+                NOW_MS.fetch_add(passes_ms, Ordering::Relaxed);
+                resolver.addresses("two.test", PATIENCE_MS).await.unwrap();
+                assert_eq!(resolver.questions(), questions);
+            }
+        });
+    }
+    assert_eq!(told.try_iter().count(), 4);
+}
+
+#[test]
+fn many_who_want_one_name_ask_once() {
+    let (server, told) = serve(zone);
+    let resolver = resolver(vec![server]);
+    run(async {
+        let ask = || resolver.addresses("half.test", PATIENCE_MS);
+        let (one, two, three) = tokio::join!(ask(), ask(), ask());
+        assert_eq!((&one, &two), (&two, &three));
+        // Who asked may give up: the next asks.
+        {
+            let mut given_up = Box::pin(resolver.addresses("two.test", PATIENCE_MS));
+            let mut context = Context::from_waker(Waker::noop());
+            assert!(given_up.as_mut().poll(&mut context).is_pending());
+        }
+        assert!(resolver.addresses("two.test", PATIENCE_MS).await.is_ok());
+        let ask = || resolver.addresses("nothing.test", PATIENCE_MS);
+        let (one, two) = tokio::join!(ask(), ask());
+        assert_eq!(
+            (one, two),
+            (Err(ResolveError::Code(3)), Err(ResolveError::Code(3)))
+        );
+    });
+    let questions: Vec<(String, u16)> = told.try_iter().collect();
+    let of = |name: &str| questions.iter().filter(|(asked, _)| asked == name).count();
+    assert_eq!((of("half.test"), of("nothing.test")), (2, 2));
+}
+
+#[test]
+fn another_server_is_asked_where_one_fails() {
+    let (failing, _told) = serve(|_, _| Some((5, Vec::new())));
+    let (good, _told_good) = serve(zone);
+    let closed = UdpSocket::bind(("127.0.0.1", 0))
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    run(async {
+        for other in [failing, closed] {
+            for servers in [vec![other, good], vec![good, other]] {
+                let found = resolver(servers).addresses("half.test", PATIENCE_MS).await;
+                assert_eq!(found.unwrap().addresses, [four(1)]);
+            }
+        }
+        let found = resolver(vec![failing])
+            .addresses("half.test", PATIENCE_MS)
+            .await;
+        assert_eq!(found, Err(ResolveError::Code(5)));
+    });
+}
