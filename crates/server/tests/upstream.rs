@@ -26,6 +26,31 @@ const REFUSED: &[(&str, &str)] = &[
         "no path in the unix domain socket in upstream \"unix:\"",
     ),
     (
+        "upstream u { server a.b resolve; }",
+        "no resolver defined to resolve names at run time in upstream \"u\"",
+    ),
+    (
+        "upstream u { server a.b service=http; }",
+        "service upstream \"a.b\" requires \"resolve\" parameter",
+    ),
+    (
+        "upstream u { server a.b:80 service=http resolve; }",
+        "service upstream \"a.b:80\" may not have port",
+    ),
+    (
+        "upstream u { server 127.0.0.1 service=http resolve; }",
+        "service upstream \"127.0.0.1\" requires domain name",
+    ),
+    ("resolver 127.0.0.1 valid=x;", "invalid parameter: valid=x"),
+    (
+        "server { resolver nowhere.invalid; }",
+        "host not found in resolver \"nowhere.invalid\"",
+    ),
+    (
+        "server { location / { resolver 127.0.0.1 ipv4=off ipv6=off; } }",
+        "\"ipv4\" and \"ipv6\" cannot both be \"off\"",
+    ),
+    (
         "upstream u { server 127.0.0.1 weight=0; }",
         "invalid parameter \"weight=0\"",
     ),

@@ -13,6 +13,7 @@ mod address;
 mod balance;
 mod connection;
 mod group;
+mod keeper;
 mod pool;
 mod resolve;
 mod tls;
@@ -24,6 +25,10 @@ pub use group::{
     FailReason, Group, GroupSettings, GroupStates, Mode, NoPeer, Peer, PeerSettings, PeerState,
     Picked, Selection, Tries,
 };
+pub use keeper::{Keeper, Work};
 pub use pool::{KeepAlive, Pool};
-pub use resolve::{Addresses, ResolveError, Resolver, ResolverSettings, ServiceAddress, Services};
+pub use resolve::{
+    Addresses, ResolveError, ResolvedServer, Resolver, ResolverSettings, Resolving, ServiceAddress,
+    Services,
+};
 pub use tls::{TlsConnector, TlsError, TlsIdentity, TlsSettings, TlsVersions};

@@ -118,7 +118,7 @@ impl Directory {
         };
         let peers = addresses.into_iter().map(peer).collect();
         let states = Arc::new(GroupStates::default());
-        let group = Group::new(name, GroupSettings::default(), peers, states);
+        let group = Group::new(name, GroupSettings::default(), vec![peers], states);
         Upstream::new(group, self.pool)
     }
 }

@@ -8,6 +8,7 @@
 mod balancing;
 mod handler;
 mod plan;
+mod resolver;
 mod rows;
 mod servers;
 mod sessions;
@@ -15,12 +16,14 @@ mod sticky;
 #[cfg(test)]
 mod tests;
 mod url;
+mod works;
 
 use turnpike_conf::{ConfError, Row, View};
-use turnpike_http::plan::{Builder, Family};
+use turnpike_http::plan::{Builder, Family, LocationDraft};
 
 pub use handler::{Directory, Upstream};
 pub use plan::{directory, find};
+pub use resolver::{Names, names};
 pub use url::{Target, Url};
 
 /// The family.
@@ -36,7 +39,16 @@ impl Family for Upstreams {
     }
 
     fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-        plan::groups(view, builder);
-        Ok(())
+        resolver::check(view, builder)?;
+        plan::groups(view, builder)
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        _draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        resolver::check(view, builder)
     }
 }

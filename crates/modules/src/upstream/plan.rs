@@ -6,13 +6,17 @@ use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Entry, View, value};
 use turnpike_http::plan::Builder;
+use turnpike_lane::log::ErrorLog;
+use turnpike_upstream::Resolving;
 use turnpike_upstream::{Group, GroupSettings, GroupStates, KeepAlive, PeerSettings, Pool};
 
 use super::balancing::Method;
 use super::handler::{Directory, LanePool, Upstream};
+use super::resolver;
 use super::servers::Server;
 use super::sticky::Sticky;
 use super::url::{Target, Url};
+use super::works::{self, Works};
 
 /// Groups by the name they are asked for.
 #[derive(Default)]
@@ -23,12 +27,15 @@ struct Store {
 }
 
 /// Reads every `upstream` block.
-pub(super) fn groups(view: View<'_>, builder: &mut Builder<'_>) {
+pub(super) fn groups(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+    let log = works::log(view, builder)?;
     for block in view.children("upstream") {
-        if let Err(error) = group(block, builder) {
+        if let Err(error) = group(block, builder, &log) {
             builder.report(error);
         }
     }
+    works::begin_with_lanes(builder, log);
+    Ok(())
 }
 
 /// The group that an address stands for: an `upstream` block of that name, else a group of the
@@ -62,6 +69,7 @@ pub fn find(
         name: name.clone(),
         addresses,
         settings: PeerSettings::default(),
+        resolved: None,
     };
     let settings = GroupSettings::default();
     let upstream = Arc::new(assemble(builder, host, &name, settings, &[server]));
@@ -82,7 +90,7 @@ pub fn directory(builder: &mut Builder<'_>) -> Arc<Directory> {
     directory
 }
 
-fn group(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+fn group(view: View<'_>, builder: &mut Builder<'_>, log: &ErrorLog) -> Result<(), ConfError> {
     let name = view.argument(0);
     if builder.store::<Store>().named.contains_key(name) {
         return Err(view.error(view.span(), format!("duplicate upstream \"{name}\"")));
@@ -106,6 +114,7 @@ fn group(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
     };
     let upstream = assemble(builder, name, name, settings, &servers);
     let upstream = Arc::new(upstream.choosing(method.key, sticky));
+    resolve(view, builder, upstream.group(), &servers, log)?;
     let named = &mut builder.store::<Store>().named;
     named.insert(name.to_owned(), upstream);
     Ok(())
@@ -131,6 +140,40 @@ fn servers(view: View<'_>, builder: &mut Builder<'_>) -> (Vec<Server>, Method) {
     (servers, method)
 }
 
+/// Has those servers looked up that are to be.
+fn resolve(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    group: &Arc<Group>,
+    servers: &[Server],
+    log: &ErrorLog,
+) -> Result<(), ConfError> {
+    let resolved = servers.iter().enumerate();
+    let resolved = resolved.filter_map(|(at, server)| Some((at, server.resolved.clone()?)));
+    let mut resolved = resolved.peekable();
+    if resolved.peek().is_none() {
+        return Ok(());
+    }
+    let Some(names) = resolver::names(view, builder)? else {
+        let message = format!(
+            "no resolver defined to resolve names at run time in upstream \"{}\"",
+            group.name()
+        );
+        return Err(view.error(view.span(), message));
+    };
+    for (source, server) in resolved {
+        builder.store::<Works>().add(Arc::new(Resolving {
+            group: Arc::downgrade(group),
+            source,
+            server,
+            resolver: Arc::clone(&names.resolver),
+            timeout_ms: names.timeout_ms,
+            log: log.clone(),
+        }));
+    }
+    Ok(())
+}
+
 fn assemble(
     builder: &mut Builder<'_>,
     name: &str,
@@ -139,12 +182,13 @@ fn assemble(
     servers: &[Server],
 ) -> Upstream {
     let states = states(builder, identity);
-    let mut peers = Vec::new();
-    for server in servers {
-        server.peers(&states, &mut peers);
-    }
+    let mut written = Vec::new();
+    let lines = servers
+        .iter()
+        .map(|server| server.peers(&states, &mut written));
+    let sources = lines.collect();
     let pool = pool(builder, settings.keep_alive);
-    let group = Group::new(name, settings, peers, states);
+    let group = Group::new(name, settings, sources, states);
     Upstream::new(group, pool)
 }
 

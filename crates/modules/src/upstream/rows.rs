@@ -30,9 +30,11 @@ pub(super) const ROWS: &[Row] = &[
         arguments: Arguments::at_least(1),
         repeat: Repeat::Many,
         syntax: "address [weight=number] [max_conns=number] [max_fails=number] \
-            [fail_timeout=time] [slow_start=time] [backup] [down] [drain] [route=text]",
+            [fail_timeout=time] [slow_start=time] [backup] [down] [drain] [route=text] [resolve] \
+            [service=name]",
         summary: "Adds a server to the group: an address with an optional port, a name with \
-            several addresses, or `unix:` and a path. State of a server is shared by all lanes and \
+            several addresses, or `unix:` and a path. With `resolve` the name is looked up again \
+            whenever its addresses may have changed, with `service` by its SRV records. State of a server is shared by all lanes and \
             stays over a reload.",
         ..PLAIN
     },
@@ -129,6 +131,36 @@ pub(super) const ROWS: &[Row] = &[
         syntax: "timeout",
         default: "60s",
         summary: "How long an idle connection to a server of the group stays open.",
+        ..PLAIN
+    },
+    Row {
+        name: "resolver",
+        contexts: &[
+            Context::Http,
+            Context::Server,
+            Context::Location,
+            Context::Upstream,
+        ],
+        arguments: Arguments::at_least(1),
+        merge: Merge::Nearest,
+        syntax: "address ... [valid=time] [ipv4=on|off] [ipv6=on|off]",
+        summary: "Name servers that are asked for the addresses of names while the server runs. \
+            Answers hold for as long as they say, or for `valid`.",
+        ..PLAIN
+    },
+    Row {
+        name: "resolver_timeout",
+        contexts: &[
+            Context::Http,
+            Context::Server,
+            Context::Location,
+            Context::Upstream,
+        ],
+        value: Value::Milliseconds,
+        merge: Merge::Nearest,
+        syntax: "time",
+        default: "30s",
+        summary: "How long a name may take to be looked up.",
         ..PLAIN
     },
 ];

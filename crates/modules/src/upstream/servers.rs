@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use turnpike_conf::{Entry, value};
-use turnpike_upstream::{Address, GroupStates, Mode, Peer, PeerSettings};
+use turnpike_upstream::{Address, GroupStates, Mode, Peer, PeerSettings, ResolvedServer};
 
 use super::balancing::Method;
-use super::url::Url;
+use super::url::{Target, Url};
 
 /// Port of servers that are written without one.
 const DEFAULT_PORT: u16 = 80;
@@ -20,6 +20,16 @@ pub(super) struct Server {
     pub(super) name: String,
     pub(super) addresses: Vec<Address>,
     pub(super) settings: PeerSettings,
+    /// A name that is looked up while the server runs: then there are no addresses yet.
+    pub(super) resolved: Option<ResolvedServer>,
+}
+
+/// What the parameters of a line say.
+#[derive(Default)]
+struct Parameters {
+    settings: PeerSettings,
+    resolve: bool,
+    service: Option<String>,
 }
 
 impl Server {
@@ -28,7 +38,7 @@ impl Server {
     /// # Errors
     /// nginx's message, without its place.
     pub(super) fn read(entry: &Entry, method: &Method) -> Result<Server, String> {
-        let mut settings = PeerSettings::default();
+        let mut parameters = Parameters::default();
         for word in entry.arguments.iter().skip(1) {
             if !method.supports(&word.text) {
                 let text = &word.text;
@@ -36,33 +46,70 @@ impl Server {
                     "balancing method does not support parameter \"{text}\""
                 ));
             }
-            parameter(&word.text, &mut settings)?;
+            parameter(&word.text, &mut parameters)?;
         }
         let name = entry.argument(0);
+        let Parameters {
+            settings,
+            resolve,
+            service,
+        } = parameters;
+        if service.is_some() && !resolve {
+            return Err(format!(
+                "service upstream \"{name}\" requires \"resolve\" parameter"
+            ));
+        }
         let place = |what: &str| format!("{what} in upstream \"{name}\"");
         let url = Url::parse(name).map_err(place)?;
-        let addresses = url.addresses(DEFAULT_PORT).map_err(place)?;
-        Ok(Server {
+        if service.is_some() && url.port.is_some() {
+            return Err(format!("service upstream \"{name}\" may not have port"));
+        }
+        let server = Server {
             name: name.to_owned(),
-            addresses,
+            addresses: Vec::new(),
             settings,
-        })
+            resolved: None,
+        };
+        match &url.target {
+            Target::Name(host) if resolve => Ok(Server {
+                resolved: Some(ResolvedServer {
+                    host: host.clone(),
+                    port: url.port.unwrap_or(DEFAULT_PORT),
+                    service,
+                    server: name.to_owned(),
+                    settings: server.settings.clone(),
+                }),
+                ..server
+            }),
+            _ if service.is_some() => {
+                Err(format!("service upstream \"{name}\" requires domain name"))
+            }
+            _ => Ok(Server {
+                addresses: url.addresses(DEFAULT_PORT).map_err(place)?,
+                ..server
+            }),
+        }
     }
 
-    /// A peer for each address, with the state it had before.
-    pub(super) fn peers<'a>(&'a self, states: &'a GroupStates, peers: &'a mut Vec<Arc<Peer>>) {
-        for address in &self.addresses {
-            let name = address.to_string();
-            let nth = peers.iter().filter(|peer| peer.name() == name).count();
-            let state = states.state(&name, nth, self.settings.weight);
-            let settings = self.settings.clone();
-            let peer = Peer::new(&self.name, address.clone(), settings, state);
-            peers.push(Arc::new(peer));
+    /// A peer for each address, with the state it had before. `written` has the addresses of the
+    /// lines before.
+    pub(super) fn peers(&self, states: &GroupStates, written: &mut Vec<Address>) -> Vec<Arc<Peer>> {
+        if let Some(resolved) = &self.resolved {
+            return resolved.remembered(states);
         }
+        let peer = |address: &Address| {
+            let nth = written.iter().filter(|other| *other == address).count();
+            written.push(address.clone());
+            let state = states.state(&address.to_string(), nth, self.settings.weight);
+            let settings = self.settings.clone();
+            Arc::new(Peer::new(&self.name, address.clone(), settings, state))
+        };
+        self.addresses.iter().map(peer).collect()
     }
 }
 
-fn parameter(text: &str, settings: &mut PeerSettings) -> Result<(), String> {
+fn parameter(text: &str, parameters: &mut Parameters) -> Result<(), String> {
+    let settings = &mut parameters.settings;
     let invalid = || format!("invalid parameter \"{text}\"");
     let (name, given) = match text.split_once('=') {
         Some((name, given)) => (name, Some(given)),
@@ -92,6 +139,9 @@ fn parameter(text: &str, settings: &mut PeerSettings) -> Result<(), String> {
             return Err(format!("route is longer than {ROUTE_BYTES_MAX}"));
         }
         ("route", Some(given)) => settings.route = Some(given.to_owned()),
+        ("resolve", None) => parameters.resolve = true,
+        ("service", Some("")) => return Err("service is empty".to_owned()),
+        ("service", Some(given)) => parameters.service = Some(given.to_owned()),
         ("backup", None) => settings.backup = true,
         ("down", None) => settings.mode = Mode::Down,
         ("drain", None) => settings.mode = Mode::Draining,

@@ -35,7 +35,7 @@ fn group(balancer: Balancer, peers: Vec<PeerSettings>) -> Arc<Group> {
         balancer,
         ..GroupSettings::default()
     };
-    Group::new("group", settings, peers, states)
+    Group::new("group", settings, vec![peers], states)
 }
 
 /// The number of the peer, from 1.

@@ -27,7 +27,7 @@ fn picked(port: u16) -> Picked {
     let group = Group::new(
         "group",
         GroupSettings::default(),
-        vec![Arc::new(peer)],
+        vec![vec![Arc::new(peer)]],
         states,
     );
     group.begin(&Selection::default()).next(1).unwrap()

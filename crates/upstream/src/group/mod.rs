@@ -29,6 +29,8 @@ pub struct Group {
     name: String,
     settings: GroupSettings,
     members: Mutex<Members>,
+    /// The peers again, by the line of the configuration that they come from.
+    sources: Mutex<Vec<Vec<Arc<Peer>>>>,
     /// Kept with the group, so that the next configuration finds them.
     states: Arc<GroupStates>,
 }
@@ -45,20 +47,22 @@ pub(crate) struct Members {
 }
 
 impl Group {
-    /// A group of these peers; those whose settings say so are its backups.
+    /// A group of these peers, given by the lines of the configuration that they come from; those
+    /// whose settings say so are its backups.
     pub fn new(
         name: &str,
         settings: GroupSettings,
-        peers: Vec<Arc<Peer>>,
+        sources: Vec<Vec<Arc<Peer>>>,
         states: Arc<GroupStates>,
     ) -> Arc<Group> {
         let group = Group {
             name: name.to_owned(),
             settings,
             members: Mutex::default(),
+            sources: Mutex::new(sources),
             states,
         };
-        group.replace(peers);
+        group.refresh();
         Arc::new(group)
     }
 
@@ -84,11 +88,41 @@ impl Group {
         all.cloned().collect()
     }
 
-    /// Puts other peers in the place of those that are there. Requests under way go on with what
-    /// they have.
-    pub fn replace(&self, peers: Vec<Arc<Peer>>) {
-        let (backup, primary): (Vec<_>, Vec<_>) =
-            peers.into_iter().partition(|peer| peer.settings().backup);
+    /// Puts other peers in the place of those of one line. Requests under way go on with what they
+    /// have. A line that there is not yet is added.
+    pub fn replace(&self, source: usize, peers: Vec<Arc<Peer>>) {
+        let mut sources = self.sources();
+        while sources.len() <= source {
+            sources.push(Vec::new());
+        }
+        sources[source] = peers;
+        drop(sources);
+        self.refresh();
+    }
+
+    /// Whether a line has no peers.
+    pub(crate) fn is_without(&self, source: usize) -> bool {
+        self.sources().get(source).is_none_or(Vec::is_empty)
+    }
+
+    /// Takes a peer out, wherever it comes from. A name that is looked up may bring it back.
+    /// `false`: it was not there.
+    pub fn remove(&self, id: u64) -> bool {
+        let mut found = false;
+        for source in self.sources().iter_mut() {
+            let count = source.len();
+            source.retain(|peer| peer.state().id() != id);
+            found |= source.len() < count;
+        }
+        self.refresh();
+        found
+    }
+
+    /// Takes up what changed of its peers: who they are, their weights.
+    pub fn refresh(&self) {
+        let sources = self.sources();
+        let all = sources.iter().flatten().cloned();
+        let (backup, primary): (Vec<_>, Vec<_>) = all.partition(|peer| peer.settings().backup);
         let ring = match self.settings.balancer {
             Balancer::ConsistentHash => Some(Ring::new(&primary)),
             _ => None,
@@ -103,6 +137,10 @@ impl Group {
     /// Begins the tries of one request.
     pub fn begin(self: &Arc<Self>, selection: &Selection<'_>) -> Tries {
         Tries::new(Arc::clone(self), selection)
+    }
+
+    fn sources(&self) -> MutexGuard<'_, Vec<Vec<Arc<Peer>>>> {
+        self.sources.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn members(&self) -> MutexGuard<'_, Members> {

@@ -1,15 +1,18 @@
 //! States of a group's peers, kept while configurations come and go.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::peer::PeerState;
+use crate::resolve::Found;
 
 /// The states of one group by the peers' names. It lives as long as some configuration has the
 /// group, so a peer that stays keeps its failures, requests and commanded mode over a reload.
 #[derive(Default)]
 pub struct GroupStates {
     states: Mutex<HashMap<String, Vec<Arc<PeerState>>>>,
+    /// What was found last of names that are looked up.
+    found: Mutex<HashMap<String, Vec<Found>>>,
 }
 
 impl GroupStates {
@@ -24,6 +27,23 @@ impl GroupStates {
             own.push(PeerState::new(weight));
         }
         Arc::clone(&own[nth])
+    }
+}
+
+impl GroupStates {
+    /// What was found last under a key.
+    pub(crate) fn remembered(&self, key: &str) -> Vec<Found> {
+        self.found().get(key).cloned().unwrap_or_default()
+    }
+
+    /// Remembers what was found; whether that is something else than before.
+    pub(crate) fn remember(&self, key: &str, found: &[Found]) -> bool {
+        let before = self.found().insert(key.to_owned(), found.to_vec());
+        before.unwrap_or_default() != found
+    }
+
+    fn found(&self) -> MutexGuard<'_, HashMap<String, Vec<Found>>> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,6 +4,7 @@
 //! the name servers, on its own lane, and the others wait for it. Failures are not remembered.
 
 mod query;
+mod source;
 #[cfg(test)]
 mod tests;
 
@@ -17,6 +18,9 @@ use std::time::Duration;
 use tokio::sync::watch;
 use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_wire::dns::{Question, Service};
+
+pub(crate) use source::Found;
+pub use source::{ResolvedServer, Resolving};
 
 /// Names that a resolver remembers. What is asked for may come from clients, so it is limited.
 const NAMES_MAX: usize = 10_000;

@@ -92,7 +92,7 @@ fn picked(port: u16) -> Picked {
     let address = Address::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
     let peer = Peer::new("peer", address, PeerSettings::default(), PeerState::new(1));
     let states = Arc::new(GroupStates::default());
-    let peers = vec![Arc::new(peer)];
+    let peers = vec![vec![Arc::new(peer)]];
     let group = Group::new("group", GroupSettings::default(), peers, states);
     group.begin(&Selection::default()).next(1).unwrap()
 }

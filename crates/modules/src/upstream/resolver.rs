@@ -1,0 +1,128 @@
+//! `resolver`: who knows the addresses of names, at every level where one may be asked.
+
+use std::any::Any;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use turnpike_conf::{ConfError, Entry, View, value};
+use turnpike_http::plan::Builder;
+use turnpike_upstream::{Address, ResolveError, Resolver, ResolverSettings};
+
+use super::url::{Target, Url};
+
+/// Port of name servers.
+const DEFAULT_PORT: u16 = 53;
+
+/// How long a lookup may take where nothing is said, in milliseconds; nginx's.
+const TIMEOUT_MS: u64 = 30_000;
+
+/// The resolver of a level, and how long it is waited for.
+#[derive(Clone)]
+pub struct Names {
+    pub(super) resolver: Arc<Resolver>,
+    pub(super) timeout_ms: u64,
+}
+
+impl Names {
+    /// The addresses of a name, with this port.
+    ///
+    /// # Errors
+    /// See [`ResolveError`].
+    pub async fn addresses(&self, name: &str, port: u16) -> Result<Vec<Address>, ResolveError> {
+        let found = self.resolver.addresses(name, self.timeout_ms).await?;
+        let addresses = found.addresses.into_iter();
+        let addresses = addresses.map(|address| Address::Inet((address, port).into()));
+        Ok(addresses.collect())
+    }
+}
+
+/// The resolver that holds in a block, where there is one.
+///
+/// # Errors
+/// nginx's.
+pub fn names(view: View<'_>, builder: &mut Builder<'_>) -> Result<Option<Names>, ConfError> {
+    let Some(entry) = view.nearest("resolver") else {
+        return Ok(None);
+    };
+    let resolver = open(entry, builder).map_err(|message| view.error(entry.span, message))?;
+    let timeout_ms = match view.nearest("resolver_timeout") {
+        None => TIMEOUT_MS,
+        Some(entry) => value::milliseconds(entry.argument(0)).unwrap_or(TIMEOUT_MS),
+    };
+    Ok(Some(Names {
+        resolver,
+        timeout_ms,
+    }))
+}
+
+/// Reads the directive where it is written, whether or not anybody asks the resolver.
+pub(super) fn check(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+    match view.own("resolver") {
+        None => Ok(()),
+        Some(_) => names(view, builder).map(|_| ()),
+    }
+}
+
+/// The resolver of these words: one for all levels and configurations that have the same.
+fn open(entry: &Entry, builder: &mut Builder<'_>) -> Result<Arc<Resolver>, String> {
+    let words: Vec<&str> = entry
+        .arguments
+        .iter()
+        .map(|word| word.text.as_str())
+        .collect();
+    let settings = read(&words)?;
+    let make = || Arc::new(Resolver::new(settings.clone())) as Arc<dyn Any + Send + Sync>;
+    let key = format!("resolver:{}", words.join(" "));
+    let resolver = builder.environment.zone(&key, &make);
+    let fresh = || Arc::new(Resolver::new(settings.clone()));
+    Ok(resolver.downcast().unwrap_or_else(|_| fresh()))
+}
+
+/// Reads the words of a directive.
+pub(super) fn read(words: &[&str]) -> Result<ResolverSettings, String> {
+    let mut settings = ResolverSettings {
+        servers: Vec::new(),
+        valid_ms: None,
+        ipv4: true,
+        ipv6: true,
+    };
+    for word in words {
+        let invalid = || format!("invalid parameter: {word}");
+        let switch = |text: &str| match text {
+            "on" => Ok(true),
+            "off" => Ok(false),
+            _ => Err(invalid()),
+        };
+        if let Some(text) = word.strip_prefix("valid=") {
+            let seconds = value::seconds(text).ok_or_else(invalid)?;
+            settings.valid_ms = Some(seconds * 1000);
+        } else if let Some(text) = word.strip_prefix("ipv4=") {
+            settings.ipv4 = switch(text)?;
+        } else if let Some(text) = word.strip_prefix("ipv6=") {
+            settings.ipv6 = switch(text)?;
+        } else {
+            settings.servers.extend(servers(word)?);
+        }
+    }
+    if !settings.ipv4 && !settings.ipv6 {
+        return Err("\"ipv4\" and \"ipv6\" cannot both be \"off\"".to_owned());
+    }
+    if settings.servers.is_empty() {
+        return Err("no name servers defined".to_owned());
+    }
+    Ok(settings)
+}
+
+fn servers(word: &str) -> Result<Vec<SocketAddr>, String> {
+    let place = |what: &str| format!("{what} in resolver \"{word}\"");
+    let url = Url::parse(word).map_err(place)?;
+    if let Target::Unix(_) = url.target {
+        return Err(place("invalid host"));
+    }
+    let addresses = url.addresses(DEFAULT_PORT).map_err(place)?;
+    let inet = addresses.into_iter().filter_map(|address| match address {
+        Address::Inet(address) => Some(address),
+        Address::Unix(_) => None,
+    });
+    Ok(inet.collect())
+}

@@ -1,0 +1,59 @@
+//! Work of the plan that no request asks for, and the one thread that does it.
+
+use std::any::Any;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use turnpike_conf::{ConfError, View};
+use turnpike_http::lane::LaneState;
+use turnpike_http::plan::Builder;
+use turnpike_lane::log::{ErrorLog, Level};
+use turnpike_upstream::{Keeper, Work};
+
+/// Numbers the configurations that were read, so that the newest takes the keeper over.
+static ORDER: AtomicU64 = AtomicU64::new(1);
+
+/// What was collected while the plan is built.
+#[derive(Clone, Default)]
+pub(super) struct Works(Arc<Mutex<Vec<Arc<dyn Work>>>>);
+
+/// A lane has taken the plan up.
+struct TakenUp;
+
+impl LaneState for TakenUp {}
+
+impl Works {
+    /// Adds work.
+    pub(super) fn add(&self, work: Arc<dyn Work>) {
+        self.list().push(work);
+    }
+
+    fn list(&self) -> std::sync::MutexGuard<'_, Vec<Arc<dyn Work>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The log of the http level.
+pub(super) fn log(view: View<'_>, builder: &mut Builder<'_>) -> Result<ErrorLog, ConfError> {
+    let entries = view.nearest_all("error_log");
+    let log = builder.environment.error_log(&entries);
+    log.map_err(|message| view.error(view.span(), message))
+}
+
+/// Has the work begun when the first lane takes the plan up: a plan that is only looked at has
+/// nothing done.
+pub(super) fn begin_with_lanes(builder: &mut Builder<'_>, log: ErrorLog) {
+    let works = builder.store::<Works>().clone();
+    let make = || Arc::new(Keeper::default()) as Arc<dyn Any + Send + Sync>;
+    let keeper = builder.environment.zone("upstream keeper", &make);
+    let keeper: Arc<Keeper> = keeper.downcast().unwrap_or_default();
+    let order = ORDER.fetch_add(1, Ordering::Relaxed);
+    builder.lane_state(move || {
+        let works = works.list().clone();
+        if let Err(error) = keeper.take_up(order, &works) {
+            let line = format_args!("cannot start the thread that looks after upstreams ({error})");
+            log.event(Level::Alert, line);
+        }
+        TakenUp
+    });
+}

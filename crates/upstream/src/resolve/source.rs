@@ -1,0 +1,174 @@
+//! A server of a group whose addresses are looked up again and again.
+
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use turnpike_lane::log::{ErrorLog, Level};
+use turnpike_lane::sys::process::monotonic_ns;
+
+use super::{ResolveError, Resolver};
+use crate::address::Address;
+use crate::group::{Group, GroupStates, Peer, PeerSettings};
+use crate::keeper::Work;
+
+/// Shortest pause between two lookups, in milliseconds: an answer that holds for no time at all
+/// would be asked for without end.
+const PAUSE_MS_MIN: u64 = 1000;
+
+/// A `server ... resolve` line.
+#[derive(Clone, Debug)]
+pub struct ResolvedServer {
+    /// The name that is looked up.
+    pub host: String,
+    /// The port of its addresses, where no service says another.
+    pub port: u16,
+    /// The service whose hosts are looked up.
+    pub service: Option<String>,
+    /// As written, for consistent hashing and for lists.
+    pub server: String,
+    /// What its peers have.
+    pub settings: PeerSettings,
+}
+
+/// An address that was found, with what a service record says of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) address: Address,
+    server: Option<String>,
+    weight: Option<u32>,
+    backup: bool,
+}
+
+impl ResolvedServer {
+    /// Its peers as they were found last, by this configuration or the one before.
+    pub fn remembered(&self, states: &GroupStates) -> Vec<Arc<Peer>> {
+        let found = states.remembered(&self.key());
+        self.peers(states, &found)
+    }
+
+    fn key(&self) -> String {
+        let service = self.service.as_deref().unwrap_or_default();
+        format!("{} {} {service}", self.host, self.port)
+    }
+
+    fn peers(&self, states: &GroupStates, found: &[Found]) -> Vec<Arc<Peer>> {
+        let mut peers: Vec<Arc<Peer>> = Vec::new();
+        for found in found {
+            let mut settings = self.settings.clone();
+            if let (1, Some(weight)) = (settings.weight, found.weight) {
+                settings.weight = weight.max(1);
+            }
+            settings.backup |= found.backup;
+            let name = found.address.to_string();
+            let nth = peers.iter().filter(|peer| peer.name() == name).count();
+            let state = states.state(&name, nth, settings.weight);
+            let server = found.server.as_deref().unwrap_or(&self.server);
+            let peer = Peer::new(server, found.address.clone(), settings, state);
+            peers.push(Arc::new(peer));
+        }
+        peers
+    }
+}
+
+/// Looks a server up for as long as its group lives.
+pub struct Resolving {
+    /// The group.
+    pub group: Weak<Group>,
+    /// Which line of the group it is.
+    pub source: usize,
+    /// The server.
+    pub server: ResolvedServer,
+    /// Who knows.
+    pub resolver: Arc<Resolver>,
+    /// How long a lookup may take, and how long to wait after one that failed, in milliseconds.
+    pub timeout_ms: u64,
+    /// Where failures are written.
+    pub log: ErrorLog,
+}
+
+impl Work for Resolving {
+    fn run(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ()>>> {
+        Box::pin(async move {
+            loop {
+                let Some(pause_ms) = self.look_up().await else {
+                    return;
+                };
+                tokio::time::sleep(Duration::from_millis(pause_ms.max(PAUSE_MS_MIN))).await;
+            }
+        })
+    }
+}
+
+impl Resolving {
+    /// Looks up once; how long the answer holds, `None` when nobody wants it any more.
+    async fn look_up(&self) -> Option<u64> {
+        let found = self.find().await;
+        let group = self.group.upgrade()?;
+        let (found, pause_ms) = match found {
+            Ok((found, until_ms)) => {
+                let now_ms = monotonic_ns() / 1_000_000;
+                (found, until_ms.saturating_sub(now_ms))
+            }
+            Err(error) => {
+                self.say(error);
+                if !error.is_not_found() {
+                    return Some(self.timeout_ms);
+                }
+                (Vec::new(), 0)
+            }
+        };
+        let states = group.states();
+        if states.remember(&self.server.key(), &found) || group.is_without(self.source) {
+            let peers = self.server.peers(states, &found);
+            group.replace(self.source, peers);
+        }
+        Some(pause_ms)
+    }
+
+    async fn find(&self) -> Result<(Vec<Found>, u64), ResolveError> {
+        let ResolvedServer {
+            host,
+            port,
+            service,
+            ..
+        } = &self.server;
+        let Some(service) = service else {
+            let found = self.resolver.addresses(host, self.timeout_ms).await?;
+            let found_one = |address: &std::net::IpAddr| Found {
+                address: Address::Inet((*address, *port).into()),
+                server: None,
+                weight: None,
+                backup: false,
+            };
+            let all = found.addresses.iter().map(found_one).collect();
+            return Ok((all, found.until_ms));
+        };
+        let resolver = &self.resolver;
+        let found = resolver.services(service, host, self.timeout_ms).await?;
+        let first = found.services.iter().map(|service| service.priority).min();
+        let found_one = |service: &super::ServiceAddress| Found {
+            address: Address::Inet(service.address),
+            server: Some(service.server.clone()),
+            weight: Some(u32::from(service.weight)),
+            backup: Some(service.priority) != first,
+        };
+        let all = found.services.iter().map(found_one).collect();
+        Ok((all, found.until_ms))
+    }
+
+    fn say(&self, error: ResolveError) {
+        let host = &self.server.host;
+        match &self.server.service {
+            None => {
+                let line = format_args!("{host} could not be resolved {error}");
+                self.log.event(Level::Error, line);
+            }
+            Some(service) => {
+                let line =
+                    format_args!("service {service} of {host} could not be resolved {error}");
+                self.log.event(Level::Error, line);
+            }
+        }
+    }
+}
