@@ -1,7 +1,14 @@
 //! Other processes: their children, and signals by number. Never by name.
 
+use std::time::Duration;
+
+use nix::sys::ptrace;
 use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
+
+/// Between two looks at a thread that is held.
+const HOLD_LOOK: Duration = Duration::from_millis(5);
 
 /// Sends a signal; false where there is no such process (any more) or it is not ours.
 pub fn signal(pid: u32, signal: Signal) -> bool {
@@ -33,4 +40,45 @@ pub fn children(pid: u32) -> Vec<u32> {
 fn state(pid: u32) -> Option<char> {
     let line = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     line.rsplit_once(')')?.1.trim_start().chars().next()
+}
+
+/// The threads of a process with their names.
+pub fn threads(pid: u32) -> Vec<(u32, String)> {
+    let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
+        return Vec::new();
+    };
+    let thread = |task: std::fs::DirEntry| {
+        let number = task.file_name().to_str()?.parse().ok()?;
+        let name = std::fs::read_to_string(task.path().join("comm")).ok()?;
+        Some((number, name.trim().to_owned()))
+    };
+    tasks.flatten().filter_map(thread).collect()
+}
+
+/// Stops one thread of another process, as a debugger does, while `meanwhile` says so; the others
+/// run on. `meanwhile` is asked every few milliseconds, and told whether the thread is stopped.
+///
+/// # Errors
+/// The kernel does not permit it, or there is no such thread.
+pub fn hold_thread(thread: u32, mut meanwhile: impl FnMut() -> bool) -> nix::Result<()> {
+    let thread = Pid::from_raw(i32::try_from(thread).map_err(|_| nix::Error::ESRCH)?);
+    ptrace::seize(thread, ptrace::Options::empty())?;
+    ptrace::interrupt(thread)?;
+    let look = |flags| waitpid(thread, Some(WaitPidFlag::__WALL | flags));
+    look(WaitPidFlag::empty())?;
+    while meanwhile() {
+        std::thread::sleep(HOLD_LOOK);
+        // A thread that is killed meanwhile must be let go, or its process is never quite gone.
+        match look(WaitPidFlag::WNOHANG) {
+            Ok(WaitStatus::Exited(..) | WaitStatus::Signaled(..)) | Err(_) => return Ok(()),
+            Ok(_) => {}
+        }
+    }
+    match ptrace::detach(thread, None) {
+        Ok(()) | Err(nix::Error::ESRCH) => {}
+        Err(error) => return Err(error),
+    }
+    // Should it have been killed just now, this lets go of it.
+    let _ = look(WaitPidFlag::WNOHANG);
+    Ok(())
 }

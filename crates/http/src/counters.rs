@@ -54,6 +54,8 @@ counters! {
         "Idle connections that were closed to make room for new ones.";
     log_lines_lost: Counter "log_lines_lost" in "lines",
         "Lines of access logs that could not be written.";
+    rescues: Counter "lane_rescues" in "rescues",
+        "Times that the lane was found silent while connections waited for it.";
 }
 
 /// Numbers that a lane takes from the process at a time: large enough that lanes seldom meet.
@@ -62,23 +64,34 @@ const SERIAL_BLOCK: u64 = 64;
 /// What the lanes of a process have in common to count with.
 #[derive(Default)]
 pub struct AllCounters {
-    lanes: Mutex<Vec<Arc<HttpCounters>>>,
+    lanes: Mutex<Vec<(usize, Arc<HttpCounters>)>>,
     serials: AtomicU64,
 }
 
 impl AllCounters {
-    /// Counters for a new lane.
-    pub fn add_lane(&self) -> Arc<HttpCounters> {
+    /// Counters for a new lane of that number: those of a lane that had it and has ended go on, so
+    /// that lanes which come and go leave nothing behind.
+    pub fn add_lane(&self, number: usize) -> Arc<HttpCounters> {
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_free = |(own, counters): &&(usize, Arc<HttpCounters>)| {
+            *own == number && Arc::strong_count(counters) == 1
+        };
+        if let Some((_, counters)) = lanes.iter().find(is_free) {
+            return counters.clone();
+        }
         let counters = Arc::new(HttpCounters::default());
-        self.lanes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(counters.clone());
+        lanes.push((number, counters.clone()));
         counters
     }
 
     /// The counters of every lane that was ever started, in the order of their start.
     pub fn lanes(&self) -> Vec<Arc<HttpCounters>> {
+        self.numbered().into_iter().map(|(_, lane)| lane).collect()
+    }
+
+    /// The same, with the lanes' numbers. A lane that is still finishing may have the number of one
+    /// that was started after it.
+    pub fn numbered(&self) -> Vec<(usize, Arc<HttpCounters>)> {
         self.lanes
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -123,3 +136,45 @@ impl Counter {
         self.0.load(Relaxed)
     }
 }
+
+/// Bytes of a request's first line that are noted.
+const NOTED_BYTES: usize = 96;
+
+/// The request that a lane has begun last: written by the lane, read by who wonders why it is
+/// silent. A reader may see parts of two while the lane works; nobody asks then.
+#[derive(Default)]
+pub struct Doing {
+    connection: AtomicU64,
+    line: [AtomicU64; NOTED_BYTES / 8],
+}
+
+impl Doing {
+    /// A request has begun: its connection's number, and its head.
+    pub fn note(&self, connection: u64, head: &[u8]) {
+        self.connection.store(connection, Relaxed);
+        let head = &head[..head.len().min(NOTED_BYTES)];
+        let (words, rest) = head.as_chunks::<8>();
+        for (slot, word) in self.line.iter().zip(words) {
+            slot.store(u64::from_ne_bytes(*word), Relaxed);
+        }
+        if let Some(slot) = self.line.get(words.len()) {
+            let mut last = [0; 8];
+            last[..rest.len()].copy_from_slice(rest);
+            slot.store(u64::from_ne_bytes(last), Relaxed);
+        }
+    }
+
+    /// The connection's number and the first line, cut where it is long; `None` before the first.
+    pub fn read(&self) -> Option<(u64, Vec<u8>)> {
+        let connection = self.connection.load(Relaxed);
+        let words = self
+            .line
+            .iter()
+            .map(|word| word.load(Relaxed).to_ne_bytes());
+        let line = words.flatten().take_while(|byte| *byte >= b' ').collect();
+        (connection > 0).then_some((connection, line))
+    }
+}
+
+#[cfg(test)]
+mod tests;

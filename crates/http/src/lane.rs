@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 
 use turnpike_lane::clock::Clock;
 
-use crate::counters::{AllCounters, HttpCounters};
+use crate::counters::{AllCounters, Doing, HttpCounters};
 use crate::exchange::{Client, Exchange};
 use crate::plan::Plan;
 use crate::response::LocalFuture;
@@ -36,6 +36,8 @@ pub struct LaneShared {
     pub all_counters: Arc<AllCounters>,
     /// Work that no client waits for.
     pub(crate) aside: Aside,
+    /// What the lane has begun last; readable from everywhere.
+    pub doing: Arc<Doing>,
     /// Whether the lane finishes what was begun: answers say that the connection is closed.
     pub ending: Cell<bool>,
     // Boxed, since exchanges go in and out as boxes: moving one would copy a kilobyte.
@@ -86,7 +88,8 @@ impl LaneShared {
         let seed = clock.now_ms() ^ ((index as u64 + 1) << 32) ^ u64::from(std::process::id());
         Rc::new(Self {
             index,
-            counters: all_counters.add_lane(),
+            counters: all_counters.add_lane(index),
+            doing: Arc::default(),
             all_counters,
             clock,
             aside: Aside::default(),

@@ -7,6 +7,7 @@
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use serde_json::Value;
 use turnpike_conf::Errors;
@@ -94,6 +95,12 @@ pub trait Service {
     /// Carries out a verb of the control socket; [`Reporter::answered`] is due once, from any
     /// thread, with `number`. Must not wait: what takes time gets a thread of its own.
     fn ask(&mut self, number: u64, request: Request);
+
+    /// Looks after its threads: whether one has gone silent. Returns when to look again; `None`
+    /// when there is nothing to look after before the next [`Service::apply`].
+    fn look(&mut self) -> Option<Duration> {
+        None
+    }
 
     /// Writes buffered log lines: the files behind them are about to be replaced.
     fn flush_logs(&mut self);

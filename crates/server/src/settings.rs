@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use nix::unistd::{Group, User, geteuid};
+use turnpike_conf::value::milliseconds;
 use turnpike_conf::{ConfError, Entry, View, bytes_of};
 use turnpike_lane::affinity::{Affinity, CpuSet};
 use turnpike_lane::log::{Destination, Level, Spec};
@@ -21,6 +22,12 @@ const GROUPS_DEFAULT: [&str; 2] = ["nobody", "nogroup"];
 const CONTROL_EXTENSION: &str = "control";
 /// More lanes than any machine has CPUs: a bound for what a typing error can start (nginx's own).
 const LANES_MAX: usize = 1024;
+
+/// Silence of a lane that is worth a look. Its clients have waited as long by then, and a lane that
+/// merely waits for a CPU seldom waits longer.
+const LANE_RESCUE_TIMEOUT_MS: u64 = 200;
+/// Less is the time of ordinary work.
+const LANE_RESCUE_TIMEOUT_MS_MIN: u64 = 20;
 
 /// A user and group to become.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -131,6 +138,9 @@ pub struct Settings {
     pub shutdown_timeout_ms: Option<u64>,
     /// How long connections are accepted after QUIT, in milliseconds.
     pub shutdown_delay_ms: Option<u64>,
+    /// Silence after which other lanes look after a lane's connections, in milliseconds; `None`:
+    /// never.
+    pub lane_rescue_timeout_ms: Option<u64>,
     /// The main context's error logs, with nginx's default where it adds one.
     pub error_logs: Vec<Spec>,
     /// The events block.
@@ -152,6 +162,7 @@ impl Settings {
         let process = reader.process();
         let error_logs = reader.error_logs(paths);
         let events = reader.events();
+        let lane_rescue_timeout_ms = reader.lane_rescue_timeout_ms();
         Settings {
             daemon: root.flag("daemon"),
             master_process: root.flag("master_process"),
@@ -161,6 +172,7 @@ impl Settings {
             process,
             shutdown_delay_ms: root.try_milliseconds("shutdown_delay"),
             shutdown_timeout_ms: root.try_milliseconds("worker_shutdown_timeout"),
+            lane_rescue_timeout_ms,
             error_logs,
             events,
             warnings: reader.warnings,
@@ -297,6 +309,21 @@ impl<'a> Reader<'a, '_> {
             self.fail(entry, "\"worker_priority\" directive invalid number");
             0
         })
+    }
+
+    fn lane_rescue_timeout_ms(&mut self) -> Option<u64> {
+        let Some(entry) = self.root.own("lane_rescue_timeout") else {
+            return Some(LANE_RESCUE_TIMEOUT_MS);
+        };
+        if entry.argument(0) == "off" {
+            return None;
+        }
+        let time_ms =
+            milliseconds(entry.argument(0)).filter(|ms| *ms >= LANE_RESCUE_TIMEOUT_MS_MIN);
+        if time_ms.is_none() {
+            self.fail(entry, "\"lane_rescue_timeout\" directive invalid value");
+        }
+        time_ms
     }
 
     fn environment(&self) -> Vec<(String, Option<String>)> {

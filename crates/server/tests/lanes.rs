@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use nix::libc::SIGHUP;
 use support::{Server, configuration, wait_for};
+use turnpike_testkit::process;
 
 /// Nobody waits longer for an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -149,5 +150,60 @@ fn a_connection_outlives_its_lane_and_the_lane_its_last_request() {
         let mut line = String::new();
         stream.read_line(&mut line).unwrap();
         assert!(line.starts_with("HTTP/1.1 200 "), "{line:?}");
+    }
+}
+
+/// Stops lane 1 while `work` runs.
+fn with_lane_1_held(serving: i32, work: impl FnOnce()) {
+    let serving = u32::try_from(serving).unwrap();
+    let threads = process::threads(serving);
+    let (thread, _) = threads.iter().find(|(_, name)| name == "lane 1").unwrap();
+    let (is_held, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let holder = scope.spawn(|| {
+            process::hold_thread(*thread, || {
+                is_held.store(true, SeqCst);
+                !is_over.load(SeqCst)
+            })
+        });
+        wait_for("the lane to be held", || {
+            is_held.load(SeqCst) || holder.is_finished()
+        });
+        work();
+        is_over.store(true, SeqCst);
+        holder.join().unwrap().expect("to be allowed to trace");
+    });
+}
+
+#[test]
+fn connections_that_wait_for_a_silent_lane_are_served_by_another() {
+    for option in ["reuseport", "reuseport=steer"] {
+        let port = free_port();
+        let text = main_text(2, "", port, option);
+        let server = Server::start(&format!("lane_rescue_timeout 50ms; {text}"));
+        ask(&mut connect(port), false);
+        with_lane_1_held(server.serving()[0], || {
+            // The hash gives half of them to the lane that is held.
+            let mut waiting: Vec<_> = (0..64).map(|_| connect(port)).collect();
+            waiting.iter_mut().for_each(|stream| ask(stream, false));
+            server.wait_for_log("lane 0 accepts them");
+            server.wait_for_log("lane 1 is ");
+            let mut more: Vec<_> = (0..64).map(|_| connect(port)).collect();
+            more.iter_mut().for_each(|stream| ask(stream, false));
+            // A configuration is taken up without it, and it is looked after still.
+            let text = main_text(3, "", port, option);
+            let text = format!("lane_rescue_timeout 50ms; {text}");
+            server.folder.write("nginx.conf", &configuration(&text));
+            server.signal(SIGHUP);
+            let mut more: Vec<_> = (0..64).map(|_| connect(port)).collect();
+            more.iter_mut().for_each(|stream| ask(stream, false));
+        });
+        server.wait_for_log("lane 1 works again");
+        server.wait_for_log("worker generation 2 started");
+        wait_for("the third lane", || {
+            lanes_of(server.serving()[0]).len() == 3
+        });
+        let mut more: Vec<_> = (0..64).map(|_| connect(port)).collect();
+        more.iter_mut().for_each(|stream| ask(stream, false));
     }
 }

@@ -25,12 +25,9 @@ pub enum Command {
     Leave(Box<Leave>),
     /// Take a connection of another lane over.
     Adopt(Box<Moving>),
-    /// Accept from these gates too until told otherwise: their lane does not come to it.
+    /// Accept from these gates too, whose lanes do not come to it; none of them any more when there
+    /// are none. Before that, accept what waits, though nothing has told of it.
     Foster(Vec<LotGate>),
-    /// Leave the gates of other lanes to them again.
-    Release,
-    /// Accept what waits, though nothing has told of it.
-    Look,
     /// Write what is buffered.
     Flush {
         /// Told when it is done.
@@ -81,8 +78,6 @@ impl Connections {
                 Command::Leave(leave) => self.leave(lot, *leave),
                 Command::Adopt(moving) => self.adopt(lot, *moving),
                 Command::Foster(gates) => self.foster(lot, gates),
-                Command::Release => lot.release_fostered(),
-                Command::Look => lot.look(self),
                 Command::Announce => self.lane.ending.set(true),
                 Command::Quit => self.quit(lot),
                 Command::Terminate => self.ending = Ending::Now,

@@ -149,6 +149,9 @@ impl Connections {
         connection.client.requests += 1;
         exchange.client.requests = connection.client.requests;
         self.lane.counters.requests.add();
+        self.lane
+            .doing
+            .note(connection.client.serial, exchange.head_bytes());
         self.lane.counters.writing.set(self.driven as u64 + 1);
         let gate_is_gone = !Rc::ptr_eq(&connection.plan, &self.plan);
         if self.is_draining() || gate_is_gone {

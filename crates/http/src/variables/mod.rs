@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 pub use builtin::{BUILTIN, append_number};
 pub use template::Template;
+pub use time::prepare as prepare_time;
 
 use turnpike_lane::log::Level;
 

@@ -2,9 +2,14 @@
 
 use std::cell::RefCell;
 use std::io::Write;
+use std::sync::LazyLock;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+
+/// Read once: a folder full of files is searched for it, which no request shall wait for, and no
+/// lane for another one that does.
+static ZONE: LazyLock<TimeZone> = LazyLock::new(TimeZone::system);
 
 struct Stamps {
     second: u64,
@@ -20,6 +25,11 @@ thread_local! {
             iso8601: Vec::new(),
         })
     };
+}
+
+/// Finds the time zone out, before there are lanes.
+pub fn prepare() {
+    LazyLock::force(&ZONE);
 }
 
 /// Appends the local time as access logs have it: `21/Nov/2026:22:31:56 +0000`.
@@ -46,7 +56,7 @@ impl Stamps {
         self.second = second;
         let seconds = i64::try_from(second).unwrap_or_default();
         let instant = Timestamp::from_second(seconds).unwrap_or_default();
-        let now = instant.to_zoned(TimeZone::system());
+        let now = instant.to_zoned(ZONE.clone());
         self.local.clear();
         self.iso8601.clear();
         // Writing to a vector cannot fail.

@@ -144,8 +144,8 @@ impl Lot {
         self.gates.heartbeat = heartbeat;
     }
 
-    /// Watches gates of a lane that has stopped working, beside the lane's own. What waits there is
-    /// accepted here; both may watch them at once.
+    /// Watches gates of lanes that have stopped working beside the lane's own, in place of those it
+    /// was told to watch so before. Both may watch them at once.
     ///
     /// # Errors
     /// When a gate cannot be watched; the others are.
@@ -161,8 +161,7 @@ impl Lot {
         self.watch_gates(|mode| mode != AcceptMode::Mutex)
     }
 
-    /// Leaves the gates of other lanes to them again.
-    pub fn release_fostered(&mut self) {
+    fn release_fostered(&mut self) {
         for entry in self.gates.entries.iter_mut().filter(|entry| entry.fostered) {
             if std::mem::take(&mut entry.watched) {
                 let _ = self.epoll.delete(entry.gate.socket.as_fd());

@@ -27,6 +27,8 @@ const LANE_WORDS: usize = LANE_BYTES / 8;
 const HEARTBEAT: usize = 0;
 const LOAD: usize = 1;
 const SEEN: usize = 2;
+/// Of no concern to the program.
+const ROUND: usize = 3;
 const STEERED: usize = 8;
 
 /// Added to times, so that memory nobody has written says that the lane is not there.
@@ -37,6 +39,20 @@ const ASLEEP: u64 = 2 * EPOCH;
 
 /// Loads are compared by the sign of their difference.
 const LOAD_MAX: u64 = 1 << 48;
+
+/// What a lane has said last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beat {
+    /// It is not there.
+    Gone,
+    /// It waits for events.
+    Asleep,
+    /// It has begun a round then, in nanoseconds of CLOCK_MONOTONIC.
+    Awake {
+        /// When.
+        since_ns: u64,
+    },
+}
 
 /// The parts of all lanes.
 #[derive(Debug)]
@@ -74,6 +90,32 @@ impl LaneBoard {
     pub fn steered(&self, lane: usize) -> u64 {
         self.cell(lane, STEERED)
             .map_or(0, |cell| cell.load(Ordering::Relaxed))
+    }
+
+    /// What a lane has said last.
+    pub fn beat(&self, lane: usize) -> Beat {
+        let heartbeat = self.cell(lane, HEARTBEAT);
+        match heartbeat.map_or(0, |cell| cell.load(Ordering::Acquire)) {
+            0 => Beat::Gone,
+            ASLEEP => Beat::Asleep,
+            beat => Beat::Awake {
+                since_ns: beat.saturating_sub(EPOCH),
+            },
+        }
+    }
+
+    /// When a lane has begun a round last, in nanoseconds of CLOCK_MONOTONIC; 0 before the first.
+    pub fn last_round_ns(&self, lane: usize) -> u64 {
+        self.cell(lane, ROUND)
+            .map_or(0, |cell| cell.load(Ordering::Acquire))
+    }
+
+    /// Says of a lane that it is not there, until it says otherwise itself: for whoever finds that
+    /// it does not wake up.
+    pub fn mark_gone(&self, lane: usize) {
+        if let Some(cell) = self.cell(lane, HEARTBEAT) {
+            cell.store(0, Ordering::Release);
+        }
     }
 
     /// What a lane works on, as it said, and what it was given since.
@@ -115,6 +157,7 @@ impl LanePulse {
     /// A round begins: at the latest every [`super::STALE_NS`] while the lane is awake. `now_ns` is
     /// CLOCK_MONOTONIC in nanoseconds, `load` the connections the lane works on.
     pub fn awake(&self, now_ns: u64, load: u64) {
+        self.store(ROUND, now_ns);
         self.tell(EPOCH + now_ns.min(EPOCH - 1), load.min(LOAD_MAX));
     }
 

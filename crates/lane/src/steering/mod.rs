@@ -28,7 +28,7 @@ mod tests;
 
 use program::Program;
 
-pub use board::{LaneBoard, LanePulse, STEERED_LANES_MAX};
+pub use board::{Beat, LaneBoard, LanePulse, STEERED_LANES_MAX};
 pub use program::KernelBoard;
 
 /// Age from which a lane that is awake counts as stuck, in nanoseconds. A full round of events

@@ -41,7 +41,9 @@ struct lane {
 	u64 load;
 	// Written by the lane: `steered` as it was when its round began.
 	u64 seen;
-	u64 unused[5];
+	// When its last round began, for the watchdog.
+	u64 round;
+	u64 unused[4];
 	// Written here, and on another cache line: connections given to the lane since the start.
 	u64 steered;
 	u64 more_unused[7];

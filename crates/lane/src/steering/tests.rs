@@ -316,7 +316,11 @@ fn what_waits_at_a_gate_moves_when_it_is_closed() {
 fn a_lane_that_ends_says_so() {
     let board = LaneBoard::private().unwrap();
     let pulse = board.pulse(3).unwrap();
+    pulse.asleep(0);
+    assert_eq!(board.beat(3), Beat::Asleep);
     pulse.awake(0, 7);
+    assert_eq!(board.beat(3), Beat::Awake { since_ns: 0 });
+    assert_eq!(board.beat(2), Beat::Gone);
     assert_eq!((board.load(3), board.load(2), board.steered(3)), (7, 0, 0));
     drop(pulse);
     assert!(board.pulse(STEERED_LANES_MAX - 1).is_some());

@@ -29,6 +29,7 @@ pub mod reuseport;
 pub mod signal;
 pub mod socket;
 pub mod socket_option;
+pub mod stack;
 
 #[cfg(test)]
 mod tests;

@@ -57,13 +57,13 @@ impl Handler for Page {
 
 fn write_text(exchange: &Exchange, out: &mut Vec<u8>) -> std::io::Result<()> {
     let all = &exchange.lane.all_counters;
-    let lanes = all.lanes();
+    let lanes = all.numbered();
     writeln!(out, "generation {}", exchange.plan.generation)?;
     writeln!(out, "lanes {}", lanes.len())?;
     for (name, counter) in COUNTERS {
         writeln!(out, "{name} {}", all.total(counter))?;
     }
-    for (number, lane) in lanes.iter().enumerate() {
+    for (number, lane) in &lanes {
         for (name, counter) in COUNTERS {
             writeln!(out, "lane {number} {name} {}", counter(lane).value())?;
         }
@@ -84,8 +84,8 @@ fn write_json(exchange: &Exchange, out: &mut Vec<u8>) -> std::io::Result<()> {
         write!(out, ",\"allocations\":{count}")?;
     }
     write!(out, ",\"lanes\":[")?;
-    for (number, lane) in all.lanes().iter().enumerate() {
-        let comma = if number == 0 { "" } else { "," };
+    for (place, (number, lane)) in all.numbered().iter().enumerate() {
+        let comma = if place == 0 { "" } else { "," };
         write!(out, "{comma}{{\"lane\":{number}")?;
         for (name, counter) in COUNTERS {
             write!(out, ",\"{name}\":{}", counter(lane).value())?;

@@ -129,6 +129,13 @@ pub(super) const ROWS: &[Row] = &[
         ..once("shutdown_delay", MAIN, ONE, Value::Milliseconds)
     },
     Row {
+        syntax: "time | off",
+        default: "200ms",
+        summary: "After which time of silence other lanes accept the connections that wait for a \
+                  lane, until it works again. What it was doing is logged.",
+        ..once("lane_rescue_timeout", MAIN, ONE, Value::Custom)
+    },
+    Row {
         syntax: "directory",
         summary: "The serving process's current folder: where its core files go.",
         ..once("working_directory", MAIN, ONE, Value::Text)

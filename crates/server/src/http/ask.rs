@@ -79,17 +79,17 @@ impl HttpService {
     }
 
     fn lane_list(&self) -> Value {
-        let lane = |(index, counters): (usize, &Arc<HttpCounters>)| {
+        let lane = |(number, counters): &(usize, Arc<HttpCounters>)| {
             let mut members = Map::new();
-            members.insert("lane".to_owned(), index.into());
+            members.insert("lane".to_owned(), (*number).into());
             for entry in COUNTERS {
                 let value = (entry.counter)(counters).value();
                 members.insert(entry.row.name.to_owned(), value.into());
             }
             Value::Object(members)
         };
-        let lanes = self.counters.lanes();
-        let lanes: Vec<Value> = lanes.iter().enumerate().map(lane).collect();
+        let lanes = self.counters.numbered();
+        let lanes: Vec<Value> = lanes.iter().map(lane).collect();
         json!({ "lanes": lanes })
     }
 
@@ -104,16 +104,16 @@ impl HttpService {
         for (name, entry) in gauges() {
             total.insert(name.to_owned(), self.counters.total(entry.counter).into());
         }
-        let lane = |(index, counters): (usize, &Arc<HttpCounters>)| {
+        let lane = |(number, counters): &(usize, Arc<HttpCounters>)| {
             let mut members = Map::new();
-            members.insert("lane".to_owned(), index.into());
+            members.insert("lane".to_owned(), (*number).into());
             for (name, entry) in gauges() {
                 members.insert(name.to_owned(), (entry.counter)(counters).value().into());
             }
             Value::Object(members)
         };
-        let lanes = self.counters.lanes();
-        let lanes: Vec<Value> = lanes.iter().enumerate().map(lane).collect();
+        let lanes = self.counters.numbered();
+        let lanes: Vec<Value> = lanes.iter().map(lane).collect();
         json!({ "total": total, "lanes": lanes })
     }
 

@@ -2,16 +2,17 @@
 
 use std::io;
 use std::os::fd::AsFd as _;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 
 use turnpike_http::connection::{Apply, Command, Connections};
-use turnpike_http::counters::AllCounters;
+use turnpike_http::counters::{AllCounters, Doing};
 use turnpike_http::lane::{LanePlan, LaneShared};
 use turnpike_lane::affinity::CpuSet;
 use turnpike_lane::log::{ErrorLog, Level};
 use turnpike_lane::lot::{self, Lot, Mailbox};
+use turnpike_lane::sys::stack;
 
 use crate::plan::Reporter;
 
@@ -24,6 +25,16 @@ pub(super) struct Lane {
     thread: JoinHandle<()>,
     /// The CPUs that it was last told to run on.
     pub(super) cpus: Option<CpuSet>,
+    facts: Arc<OnceLock<Facts>>,
+}
+
+/// What others may know of a running lane.
+#[derive(Clone)]
+pub(super) struct Facts {
+    /// Its thread's number.
+    pub(super) thread: i32,
+    /// Its last request.
+    pub(super) doing: Arc<Doing>,
 }
 
 /// What every lane is started with.
@@ -53,12 +64,14 @@ impl Lane {
         let mailbox = Arc::new(Mailbox::new()?);
         let letters = mailbox.clone();
         let own_cpus = cpus.clone();
+        let facts = Arc::new(OnceLock::new());
+        let own_facts = facts.clone();
         start.running.fetch_add(1, Ordering::SeqCst);
         let thread = thread::Builder::new()
             .name(format!("lane {index}"))
             .stack_size(STACK_BYTES)
             .spawn(move || {
-                if let Err(error) = run(index, cpus, &start, &letters, apply) {
+                if let Err(error) = run(index, cpus, &start, &letters, &own_facts, apply) {
                     start
                         .error_log
                         .event(Level::Emerg, format_args!("lane {index} failed ({error})"));
@@ -72,7 +85,13 @@ impl Lane {
             mailbox,
             thread,
             cpus: own_cpus,
+            facts,
         })
+    }
+
+    /// What is known of it, once it runs.
+    pub(super) fn facts(&self) -> Option<&Facts> {
+        self.facts.get()
     }
 
     /// Where it takes commands, for other lanes.
@@ -102,6 +121,7 @@ fn run(
     cpus: Option<CpuSet>,
     start: &Start,
     mailbox: &Arc<Mailbox<Command>>,
+    facts: &OnceLock<Facts>,
     apply: Apply,
 ) -> io::Result<()> {
     if let Some(cpus) = cpus
@@ -111,6 +131,11 @@ fn run(
         start.error_log.event(Level::Alert, message);
     }
     let shared = LaneShared::new(index, start.counters.clone());
+    // It is set once: the lane has just begun.
+    let _ = facts.set(Facts {
+        thread: stack::thread_number(),
+        doing: shared.doing.clone(),
+    });
     let mut lot = Lot::new(shared.clock.clone(), mailbox.as_fd())?;
     let plan = LanePlan::new(apply.plan.clone());
     let mut connections = Connections::new(shared, plan, mailbox.clone());

@@ -6,6 +6,7 @@ mod environment;
 mod lanes;
 mod self_check;
 mod service;
+mod watchdog;
 
 use std::path::PathBuf;
 

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use turnpike_http::connection::{Apply, Command, Leave};
@@ -20,6 +20,7 @@ use turnpike_lane::steering::LaneBoard;
 use super::ask::Workers;
 use super::environment::{Site, Zones};
 use super::lanes::{Lane, Start};
+use super::watchdog::{Ward, Watchdog};
 use crate::channel::Seat;
 use crate::configuration::Configuration;
 use crate::control::Request;
@@ -29,6 +30,9 @@ use crate::plan::{Generation, Reporter, Service};
 /// How long lanes may take to take a plan up. One that takes longer is stuck in a request; it
 /// takes the plan up when it comes back, and nothing waits for it until then.
 const APPLY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Between two looks at silent lanes meanwhile.
+const APPLY_LOOK: Duration = Duration::from_millis(50);
 
 /// The HTTP service of a serving process.
 pub(super) struct HttpService {
@@ -48,12 +52,18 @@ pub(super) struct HttpService {
     /// Listening sockets by their own numbers, so that one that stays is not watched anew.
     gates: HashMap<u64, Arc<OwnedFd>>,
     mutex: Arc<AcceptMutex>,
-    /// Where lanes tell the steering program how they are, once an address is steered.
+    /// Where lanes tell how they are: the watchdog, and the steering program once an address is
+    /// steered.
     board: Option<Arc<LaneBoard>>,
+    is_steered: bool,
+    watchdog: Watchdog,
+    /// The gates of each lane under the plan in force.
+    lane_gates: Vec<Vec<LotGate>>,
 }
 
 impl HttpService {
     pub(super) fn new(reporter: Reporter) -> Self {
+        turnpike_http::variables::prepare_time();
         Self {
             reporter,
             counters: Arc::default(),
@@ -66,7 +76,10 @@ impl HttpService {
             zones: Zones::new(),
             gates: HashMap::new(),
             mutex: Arc::new(AcceptMutex::new()),
-            board: None,
+            board: LaneBoard::private().ok(),
+            is_steered: false,
+            watchdog: Watchdog::default(),
+            lane_gates: Vec::new(),
         }
     }
 
@@ -90,17 +103,20 @@ impl HttpService {
             .extras
             .iter()
             .find(|extra| extra.name == BOARD_NAME);
-        let Some(board) = board.filter(|_| self.board.is_none()) else {
+        let Some(board) = board.filter(|_| !self.is_steered) else {
             return false;
         };
         match LaneBoard::map(board.descriptor.as_fd()) {
-            Ok(board) => self.board = Some(board),
+            Ok(board) => {
+                self.board = Some(board);
+                self.is_steered = true;
+            }
             Err(error) => generation.error_log.event(
                 Level::Warn,
                 format_args!("lanes cannot be steered by load: mmap() failed ({error})"),
             ),
         }
-        self.board.is_some()
+        self.is_steered
     }
 
     /// A lane's pulse, for a lane that has none yet.
@@ -145,6 +161,8 @@ impl HttpService {
         let told = process.lanes.max(self.lanes.len());
         let (done, finished) = sync_channel(told);
         self.dismiss(process.lanes, plan, &done);
+        let lane_gates = (0..process.lanes).map(|lane| gates_of(lane, plan, seats));
+        self.lane_gates = lane_gates.collect();
         for index in 0..process.lanes {
             let accept = self.accept_settings(&generation.configuration, plan, index);
             let cpus = process
@@ -153,7 +171,7 @@ impl HttpService {
                 .and_then(|affinity| affinity.lane(index));
             let apply = Apply {
                 plan: plan.clone(),
-                gates: gates_of(index, plan, seats),
+                gates: self.lane_gates[index].clone(),
                 accept,
                 heartbeat: self.heartbeat(index, fresh_board),
                 cpus: self.other_cpus(index, cpus.as_ref()),
@@ -173,7 +191,7 @@ impl HttpService {
             self.lanes.push(Lane::start(index, cpus, start, apply)?);
         }
         drop(done);
-        Ok((told, wait_for(told, &finished)))
+        Ok((told, self.wait_for(told, &finished)))
     }
 
     /// Lets the lanes from `count` on leave; those before them are their heirs.
@@ -204,6 +222,33 @@ impl HttpService {
         wanted.cloned().or_else(|| CpuSet::of_this_thread().ok())
     }
 
+    /// Waits for so many answers; returns how many came in time. Silent lanes are
+    /// looked after as ever.
+    fn wait_for(&mut self, count: usize, answers: &Receiver<()>) -> usize {
+        let until = Instant::now() + APPLY_TIMEOUT;
+        let mut came = 0;
+        while came < count && Instant::now() < until {
+            match answers.recv_timeout(APPLY_LOOK) {
+                Ok(()) => came += 1,
+                Err(RecvTimeoutError::Timeout) => {
+                    self.look();
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        came
+    }
+
+    fn ward(&self) -> Option<Ward<'_>> {
+        Some(Ward {
+            lanes: &self.lanes,
+            gates: &self.lane_gates,
+            board: self.board.as_deref()?,
+            mutex: &self.mutex,
+            counters: &self.counters,
+        })
+    }
+
     fn all_lanes(&self) -> impl Iterator<Item = &Lane> {
         self.lanes.iter().chain(&self.leaving)
     }
@@ -229,6 +274,8 @@ impl Service for HttpService {
         plan.on_release(Box::new(move |number| reporter.released(number)));
         let plan = Arc::new(plan);
         let seats = self.take_seats(std::mem::take(&mut generation.seats));
+        let timeout_ms = generation.configuration.settings.lane_rescue_timeout_ms;
+        self.watchdog.begin(timeout_ms, &generation.error_log);
         let applied = self.place(&generation, &plan, &seats);
         let (told, ready) =
             applied.map_err(|error| format!("a lane cannot be started ({error})"))?;
@@ -247,6 +294,13 @@ impl Service for HttpService {
         self.answer(number, request);
     }
 
+    fn look(&mut self) -> Option<Duration> {
+        let mut watchdog = std::mem::take(&mut self.watchdog);
+        let next = self.ward().and_then(|ward| watchdog.look(&ward));
+        self.watchdog = watchdog;
+        next
+    }
+
     fn flush_logs(&mut self) {
         let count = self.all_lanes().count();
         let (done, finished) = sync_channel(count);
@@ -254,7 +308,7 @@ impl Service for HttpService {
             lane.send(Command::Flush { done: done.clone() });
         }
         drop(done);
-        wait_for(count, &finished);
+        self.wait_for(count, &finished);
     }
 
     fn announce_quit(&mut self) {
@@ -266,6 +320,7 @@ impl Service for HttpService {
     fn quit(&mut self) {
         self.gates.clear();
         self.seats.clear();
+        self.lane_gates.clear();
         if self.lanes.is_empty() {
             self.reporter.drained();
         }
@@ -302,15 +357,4 @@ fn gates_of(
         })
     })
     .collect()
-}
-
-/// Waits for so many answers; returns how many came in time.
-fn wait_for(count: usize, answers: &Receiver<()>) -> usize {
-    let until = Instant::now() + APPLY_TIMEOUT;
-    (0..count)
-        .take_while(|_| {
-            let left = until.saturating_duration_since(Instant::now());
-            answers.recv_timeout(left).is_ok()
-        })
-        .count()
 }

@@ -18,6 +18,7 @@ use turnpike_lane::log::{Errno, ErrorLog, Level, LogSet};
 use turnpike_lane::sys::epoll::{Epoll, EventBuffer, Interest};
 use turnpike_lane::sys::process::{self, Stream};
 use turnpike_lane::sys::signal::{Signal, SignalQueue};
+use turnpike_lane::sys::stack;
 
 use crate::channel::{self, Bundle, Log, Order, Reply};
 use crate::configuration::Configuration;
@@ -53,6 +54,8 @@ pub fn process_main() -> ExitCode {
         let numbers: Vec<i32> = SIGNALS.iter().map(|(number, ..)| *number).collect();
         let signals = SignalQueue::new(&numbers)?;
         process::set_thread_name(c"turnpike-serve")?;
+        // Without it a silent lane is rescued all the same, and only its stack is not told.
+        let _ = stack::prepare();
         Serving::new(channel, Some(signals))
     });
     match started.and_then(Serving::run) {
@@ -110,6 +113,8 @@ struct Serving {
     shutdown_timeout: Option<Duration>,
     shutdown_delay: Option<Duration>,
     has_served: bool,
+    /// When the service looks after its lanes next.
+    look_at: Option<Instant>,
     phase: Phase,
 }
 
@@ -133,6 +138,7 @@ impl Serving {
             shutdown_timeout: None,
             shutdown_delay: None,
             has_served: false,
+            look_at: None,
             phase: Phase::Serving,
         })
     }
@@ -151,6 +157,7 @@ impl Serving {
                     for token in tokens {
                         self.take(token)?;
                     }
+                    self.look();
                 }
             }
         }
@@ -158,12 +165,25 @@ impl Serving {
 
     fn timeout_ms(&self) -> i32 {
         let until = match self.phase {
-            Phase::Announced { until } => until,
-            Phase::Draining { until: Some(until) } => until,
-            _ => return -1,
+            Phase::Announced { until } => Some(until),
+            Phase::Draining { until } => until,
+            Phase::Serving | Phase::Ended { .. } => None,
         };
-        let wait = until.saturating_duration_since(Instant::now()).as_millis() + 1;
+        let Some(next) = until.into_iter().chain(self.look_at).min() else {
+            return -1;
+        };
+        let wait = next.saturating_duration_since(Instant::now()).as_millis() + 1;
         i32::try_from(wait).unwrap_or(i32::MAX)
+    }
+
+    /// Has the service look after its lanes when it is time. While draining nothing is accepted.
+    fn look(&mut self) {
+        if self.is_serving() && self.look_at.is_some_and(|at| at <= Instant::now()) {
+            self.look_at = self.service.look().map(|wait| Instant::now() + wait);
+        }
+        if !self.is_serving() {
+            self.look_at = None;
+        }
     }
 
     fn take(&mut self, token: u64) -> io::Result<()> {
@@ -214,6 +234,7 @@ impl Serving {
         let reply = match self.try_apply(bundle) {
             Ok(()) => {
                 self.has_served = true;
+                self.look_at = Some(Instant::now());
                 Reply::Ready { generation }
             }
             Err(message) => {
