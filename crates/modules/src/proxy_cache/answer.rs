@@ -1,7 +1,6 @@
 //! The response of what is stored. Of a head that was sent before, a copy is sent: this is the path
 //! of every hit, and allocates nothing once the exchange's buffers have grown.
 
-use std::any::Any;
 use std::path::Path;
 use std::sync::Weak;
 
@@ -78,18 +77,6 @@ pub(super) fn give(
         body
     };
     Ok(())
-}
-
-/// The exchange's response as it is before filters see it, made of a head that will be stored.
-pub(super) fn snapshot(exchange: &Exchange) -> Box<dyn Any + Send + Sync> {
-    Box::new(Sent::of(&exchange.response))
-}
-
-/// Remembers a snapshot, for hits.
-pub(super) fn remember(owner: u64, variant: &Variant, sent: Box<dyn Any + Send + Sync>) {
-    if !depends_on_request(variant) {
-        variant.prepare(owner, sent);
-    }
 }
 
 fn open(file: &StoredFile) -> Result<Body, Unanswered> {

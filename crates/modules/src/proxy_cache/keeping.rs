@@ -1,6 +1,5 @@
 //! A server's answer on its way into the zone.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use turnpike_cache::disk::Writer;
@@ -15,7 +14,7 @@ use turnpike_cache::why::WhyNotStored;
 use turnpike_cache::zone::{Entry, Zone};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Verdict;
-use turnpike_lane::log::Level;
+use turnpike_lane::log::{Errno, Level};
 use turnpike_wire::date;
 use turnpike_wire::h1::{self, Known, Method};
 
@@ -44,16 +43,14 @@ pub(super) struct Storing {
 /// An answer that is being taken.
 struct Taking {
     entry: Entry,
-    /// The head as it is sent, to be used again.
-    sent: Box<dyn Any + Send + Sync>,
     sink: Sink,
 }
 
 enum Sink {
     Memory(Vec<u8>),
     File(Writer),
-    /// It is not stored after all.
-    Failed(WhyNotStored),
+    /// It is not stored after all; where the system has said why, its word.
+    Failed(WhyNotStored, Option<std::io::Error>),
 }
 
 impl Storing {
@@ -140,16 +137,12 @@ impl Storing {
             Some(_) => match zone.writer(&entry) {
                 Ok(writer) => Sink::File(writer),
                 Err(error) => {
-                    log_write_failure(exchange, zone, &error);
+                    log_write_failure(exchange, zone, Some(&error));
                     return Err(WhyNotStored::WriteFailed);
                 }
             },
         };
-        Ok(Taking {
-            entry,
-            sent: answer::snapshot(exchange),
-            sink,
-        })
+        Ok(Taking { entry, sink })
     }
 
     /// A 304: what is stored is as good as new.
@@ -313,17 +306,17 @@ impl Keeping for Storing {
             Sink::Memory(body) => {
                 body.extend_from_slice(bytes);
                 let holds = self.question.zone.holds(body.len() as u64);
-                (!holds).then_some(WhyNotStored::TooLarge)
+                (!holds).then_some((WhyNotStored::TooLarge, None))
             }
             Sink::File(writer) => match writer.write(bytes) {
                 Ok(()) if self.question.zone.holds(writer.bytes()) => None,
-                Ok(()) => Some(WhyNotStored::TooLarge),
-                Err(_) => Some(WhyNotStored::WriteFailed),
+                Ok(()) => Some((WhyNotStored::TooLarge, None)),
+                Err(error) => Some((WhyNotStored::WriteFailed, Some(error))),
             },
-            Sink::Failed(_) => None,
+            Sink::Failed(..) => None,
         };
-        if let Some(why) = failed {
-            taking.sink = Sink::Failed(why);
+        if let Some((why, error)) = failed {
+            taking.sink = Sink::Failed(why, error);
             // The others need not wait for what will not be stored.
             self.land(Landing::NotStored);
         }
@@ -334,20 +327,23 @@ impl Keeping for Storing {
             return;
         };
         let zone = &self.question.zone;
+        let mut cause = None;
         let stored = match taking.sink {
             Sink::Memory(body) => zone.store_memory(taking.entry, body.into()),
             Sink::File(writer) => zone.store_file(taking.entry, writer),
-            Sink::Failed(why) => Err(why),
+            Sink::Failed(why, error) => {
+                cause = error;
+                Err(why)
+            }
         };
         match stored {
-            Ok(variant) => {
-                answer::remember(self.question.settings.owner, &variant, taking.sent);
+            Ok(_) => {
                 exchange.upstream.cache.not_stored = "";
                 self.land(Landing::Stored);
             }
             Err(why) => {
                 if why == WhyNotStored::WriteFailed {
-                    log_write_failure(exchange, zone, &std::io::Error::last_os_error());
+                    log_write_failure(exchange, zone, cause.as_ref());
                 }
                 exchange.upstream.cache.not_stored = why.text();
                 self.land(Landing::NotStored);
@@ -431,10 +427,19 @@ fn is_sound(variant: &Variant, opened: &turnpike_lane::files::OpenFile) -> bool 
     file.is_some_and(|file| stored.check(&file.into()))
 }
 
-fn log_write_failure(exchange: &Exchange, zone: &Zone, error: &std::io::Error) {
+fn log_write_failure(exchange: &Exchange, zone: &Zone, error: Option<&std::io::Error>) {
     let name = zone.name();
-    exchange.log(
-        Level::Crit,
-        format_args!("cache \"{name}\" could not be written to ({error})"),
-    );
+    match error {
+        Some(error) => {
+            let errno = Errno(error);
+            exchange.log(
+                Level::Crit,
+                format_args!("cache \"{name}\" could not be written to {errno}"),
+            );
+        }
+        None => exchange.log(
+            Level::Crit,
+            format_args!("cache \"{name}\" could not be written to"),
+        ),
+    }
 }

@@ -17,7 +17,7 @@ use turnpike_conf::Errors;
 use turnpike_lane::log::{Errno, ErrorLog, Level, LogSet};
 use turnpike_lane::sys::epoll::{Epoll, EventBuffer, Interest};
 use turnpike_lane::sys::process::{self, Stream};
-use turnpike_lane::sys::signal::{Signal, SignalQueue};
+use turnpike_lane::sys::signal::{self, Signal, SignalQueue};
 use turnpike_lane::sys::stack;
 
 use crate::channel::{self, Bundle, Log, Order, Reply};
@@ -53,6 +53,8 @@ pub fn process_main() -> ExitCode {
     let started = take_channel().and_then(|channel| {
         let numbers: Vec<i32> = SIGNALS.iter().map(|(number, ..)| *number).collect();
         let signals = SignalQueue::new(&numbers)?;
+        // A file that reaches its limit is an error of that write, not the end of the process.
+        signal::ignore(libc::SIGXFSZ)?;
         process::set_thread_name(c"turnpike-serve")?;
         // Without it a silent lane is rescued all the same, and only its stack is not told.
         let _ = stack::prepare();

@@ -1,0 +1,315 @@
+//! `proxy_cache`: hits, misses, reasons, stale answers and purges, as a client sees them.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "support/cache.rs"]
+mod support;
+
+use std::time::Duration;
+
+use support::{Counting, DISK, MEMORY, ask, command, response, server, status, wait_until};
+
+const FRESH: &str = "Cache-Control: max-age=600\r\n";
+
+#[test]
+fn a_response_is_fetched_once_and_given_again() {
+    for zone in [MEMORY, DISK] {
+        let fields = format!("{FRESH}ETag: \"a\"\r\nX-Own: 1\r\nContent-Type: a/b\r\n");
+        let origin = Counting::start(&response(&fields, "0123456789"));
+        let server = server(&origin, zone, "");
+        for expected in ["MISS", "HIT", "HIT"] {
+            let got = ask(&server, "GET /a", "");
+            assert_eq!(
+                (status(&got), got.text().as_str()),
+                (expected, "0123456789"),
+                "{zone}"
+            );
+            assert_eq!(got.header("X-Own"), Some("1"));
+            assert_eq!(got.header("Content-Type"), Some("a/b"));
+            assert_eq!(got.header("Age").is_some(), expected == "HIT");
+            assert_eq!(got.head.matches("Accept-Ranges").count(), 1);
+        }
+        let part = ask(&server, "GET /a", "Range: bytes=2-4\r\n");
+        assert_eq!((part.status, part.text().as_str()), (206, "234"));
+        let unchanged = ask(&server, "GET /a", "If-None-Match: \"a\"\r\n");
+        assert_eq!((unchanged.status, status(&unchanged)), (304, "HIT"));
+        let head = ask(&server, "HEAD /a", "");
+        assert_eq!(head.header("Content-Length"), Some("10"));
+        assert_eq!((status(&head), origin.requests()), ("HIT", 1));
+    }
+}
+
+#[test]
+fn what_the_client_does_not_take_is_stored_whole() {
+    let requests = [
+        ("HEAD /a", ""),
+        ("GET /a", "Range: bytes=0-1\r\n"),
+        ("GET /a", "If-None-Match: \"a\"\r\n"),
+    ];
+    for zone in [MEMORY, DISK] {
+        for (request, fields) in requests {
+            // In pieces, so that it cannot come with its head.
+            let body = "x".repeat(300_000);
+            let origin = Counting::start(&response(&format!("{FRESH}ETag: \"a\"\r\n"), &body));
+            let server = server(&origin, zone, "");
+            let first = ask(&server, request, fields);
+            assert_eq!(status(&first), "MISS", "{request} {fields}");
+            assert!(
+                origin.heads()[0].starts_with("GET /a "),
+                "HEAD is asked as GET"
+            );
+            assert!(!origin.heads()[0].contains("Range") && !origin.heads()[0].contains("If-"));
+            wait_until("the rest", || {
+                let got = ask(&server, "GET /a", "");
+                status(&got) == "HIT" && got.body.len() == body.len()
+            });
+        }
+    }
+}
+
+/// Response fields, directives, request fields, and why it is not stored.
+const REASONS: &[(&str, &str, &str, &str)] = &[
+    ("", "", "", "no-freshness"),
+    ("Cache-Control: no-store\r\n", "", "", "no-store"),
+    ("Cache-Control: private\r\n", "", "", "private"),
+    ("Cache-Control: no-cache\r\n", "", "", "no-cache"),
+    ("Cache-Control: max-age=0\r\n", "", "", "expired"),
+    ("Cache-Control: max-age=x\r\n", "", "", "malformed"),
+    ("X-Accel-Expires: 0\r\n", "", "", "x-accel-expires"),
+    (
+        "Cache-Control: max-age=9\r\nSet-Cookie: a=b\r\n",
+        "",
+        "",
+        "set-cookie",
+    ),
+    (
+        "Cache-Control: max-age=9\r\nVary: *\r\n",
+        "",
+        "",
+        "vary-any",
+    ),
+    (FRESH, "", "Authorization: Basic eDp5\r\n", "authorization"),
+    (FRESH, "proxy_no_cache $arg_no;", "", "configured"),
+    (FRESH, "proxy_cache_min_uses 2;", "", "min-uses"),
+    (
+        FRESH,
+        "proxy_cache_max_range_offset 10;",
+        "Range: bytes=20-\r\n",
+        "range-offset",
+    ),
+    (
+        FRESH,
+        "proxy_cache_honor_request on;",
+        "Cache-Control: no-store\r\n",
+        "request-no-store",
+    ),
+];
+
+#[test]
+fn a_reason_is_told_when_a_response_is_not_stored() {
+    for (fields, directives, asked, why) in REASONS {
+        let origin = Counting::start(&response(fields, "x"));
+        let server = server(&origin, MEMORY, directives);
+        let got = ask(&server, "GET /a?no=1", asked);
+        assert_eq!(got.header("X-Why"), Some(*why), "{fields}{directives}");
+    }
+    let origin = Counting::start(&response(FRESH, "x"));
+    let server = server(&origin, MEMORY, "");
+    assert_eq!(ask(&server, "GET /a", "").header("X-Why"), None);
+    let big = "x".repeat(17 << 20);
+    origin.answer_with(&response(FRESH, &big));
+    assert_eq!(
+        ask(&server, "GET /big", "").header("X-Why"),
+        Some("too-large")
+    );
+}
+
+#[test]
+fn stale_responses_do_where_they_may() {
+    for zone in [MEMORY, DISK] {
+        let origin = Counting::start(&response("X-Accel-Expires: @1\r\n", "old"));
+        let server = server(&origin, zone, "proxy_cache_use_stale error http_503;");
+        assert_eq!(status(&ask(&server, "GET /a", "")), "MISS");
+        origin.refuse(true);
+        let got = ask(&server, "GET /a", "");
+        assert_eq!((status(&got), got.text().as_str()), ("STALE", "old"));
+        origin.refuse(false);
+        let busy = "HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nbusy";
+        origin.answer_with(busy);
+        let got = ask(&server, "GET /a", "");
+        assert_eq!((status(&got), got.text().as_str()), ("STALE", "old"));
+        origin.answer_with(&response(FRESH, "new"));
+        let got = ask(&server, "GET /a", "");
+        assert_eq!((status(&got), got.text().as_str()), ("EXPIRED", "new"));
+        assert_eq!(status(&ask(&server, "GET /a", "")), "HIT");
+    }
+}
+
+#[test]
+fn a_stale_response_is_renewed_behind_the_clients_back() {
+    let fields = "X-Accel-Expires: @1\r\nCache-Control: stale-while-revalidate=2145902155\r\n";
+    for zone in [MEMORY, DISK] {
+        let origin = Counting::start(&response(fields, "old"));
+        let server = server(&origin, zone, "proxy_cache_background_update on;");
+        assert_eq!(status(&ask(&server, "GET /a", "")), "MISS");
+        origin.answer_with(&response(FRESH, "new"));
+        let got = ask(&server, "GET /a", "");
+        assert_eq!((status(&got), got.text().as_str()), ("STALE", "old"));
+        wait_until("the renewal", || {
+            let got = ask(&server, "GET /a", "");
+            status(&got) == "HIT" && got.text() == "new"
+        });
+        assert_eq!(origin.requests(), 2);
+    }
+}
+
+#[test]
+fn a_stale_response_is_asked_for_on_condition() {
+    let fields =
+        "X-Accel-Expires: @1\r\nETag: \"a\"\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
+    for zone in [MEMORY, DISK] {
+        let origin = Counting::start(&response(fields, "body"));
+        let server = server(&origin, zone, "proxy_cache_revalidate on;");
+        ask(&server, "GET /a", "");
+        origin.answer_with("HTTP/1.1 304 Not Modified\r\nX-Accel-Expires: 600\r\nX-New: 1\r\n\r\n");
+        let got = ask(&server, "GET /a", "");
+        assert_eq!(
+            (status(&got), got.text().as_str()),
+            ("REVALIDATED", "body"),
+            "{zone}"
+        );
+        let head = &origin.heads()[1];
+        assert!(head.contains("If-None-Match: \"a\"\r\n"), "{head}");
+        assert!(
+            head.contains("If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT\r\n"),
+            "{head}"
+        );
+        let got = ask(&server, "GET /a", "");
+        assert_eq!((status(&got), got.header("X-New")), ("HIT", Some("1")));
+        assert_eq!(got.text(), "body");
+    }
+}
+
+#[test]
+fn variants_are_told_apart_and_purged_at_once() {
+    for zone in [MEMORY, DISK] {
+        let origin = Counting::start(&response(&format!("{FRESH}Vary: X-A\r\n"), "x"));
+        let server = server(&origin, zone, "");
+        for (value, expected) in [("1", "MISS"), ("2", "MISS"), ("1", "HIT"), ("2", "HIT")] {
+            let got = ask(&server, "GET /a", &format!("X-A: {value}\r\n"));
+            assert_eq!(status(&got), expected, "{value}");
+        }
+        let key = format!("http://127.0.0.1:{}/a", origin.port());
+        let line = format!(r#"{{"id":1,"verb":"cache.purge","key":"{key}"}}"#);
+        let answer = command(&server, &line);
+        assert_eq!(answer["result"]["responses"], 2, "{answer}");
+        for value in ["1", "2"] {
+            let got = ask(&server, "GET /a", &format!("X-A: {value}\r\n"));
+            assert_eq!(status(&got), "MISS");
+        }
+    }
+}
+
+#[test]
+fn requests_purge_where_they_may() {
+    let directives = "
+        proxy_cache_methods GET HEAD POST;
+        proxy_cache_key $uri;
+        proxy_cache_purge $http_x_purge;";
+    let fields = format!("{FRESH}Cache-Tag: red, blue\r\n");
+    let origin = Counting::start(&response(&fields, "x"));
+    let server = server(&origin, MEMORY, directives);
+    let fill = || {
+        for path in ["/a/1", "/a/2", "/b"] {
+            ask(&server, &format!("GET {path}"), "");
+        }
+    };
+    let cases = [
+        ("PURGE /a/1", "", 204, ["MISS", "HIT", "HIT"]),
+        ("PURGE /none", "", 404, ["HIT", "HIT", "HIT"]),
+        ("PURGE /a*", "", 204, ["MISS", "MISS", "HIT"]),
+        (
+            "PURGE /x",
+            "Cache-Tag: blue\r\n",
+            204,
+            ["MISS", "MISS", "MISS"],
+        ),
+        (
+            "PURGE /x",
+            "Surrogate-Key: green\r\n",
+            404,
+            ["HIT", "HIT", "HIT"],
+        ),
+        (
+            "PURGE /b",
+            "Soft-Purge: 1\r\n",
+            204,
+            ["HIT", "HIT", "EXPIRED"],
+        ),
+    ];
+    for (request, more, expected, statuses) in cases {
+        fill();
+        let got = ask(&server, request, &format!("X-Purge: 1\r\n{more}"));
+        assert_eq!(got.status, expected, "{request} {more}");
+        for (path, expected) in ["/a/1", "/a/2", "/b"].iter().zip(statuses) {
+            let got = ask(&server, &format!("GET {path}"), "");
+            assert_eq!(status(&got), expected, "{path} after {request} {more}");
+        }
+    }
+    ask(&server, "PURGE /b", "");
+    let heads = origin.heads();
+    let passed = heads
+        .last()
+        .is_some_and(|head| head.starts_with("PURGE /b "));
+    assert!(passed, "without leave it is a request like others");
+}
+
+#[test]
+fn the_control_socket_purges_by_host_and_tag_and_lists() {
+    let fields = format!("{FRESH}Surrogate-Key: red blue\r\n");
+    let origin = Counting::start(&response(&fields, "x"));
+    let server = server(&origin, MEMORY, "proxy_cache_background_update on;");
+    let purge = |arguments: &str| {
+        ask(&server, "GET /a", "");
+        let line = format!(r#"{{"id":1,"verb":"cache.purge",{arguments}}}"#);
+        command(&server, &line)["result"]["keys"].clone()
+    };
+    assert_eq!(purge(r#""host":"y""#), 0);
+    assert_eq!(purge(r#""host":"X""#), 1);
+    assert_eq!(purge(r#""tag":"blue","zone":"Z""#), 1);
+    assert_eq!(purge(r#""prefix":"http://127""#), 1);
+    assert_eq!(purge(r#""all":true,"soft":"on""#), 1);
+    assert_eq!(status(&ask(&server, "GET /a", "")), "EXPIRED");
+    let list = command(&server, r#"{"id":1,"verb":"cache.list"}"#);
+    assert_eq!(list["result"][0]["keys"], 1, "{list}");
+    let wrong = command(
+        &server,
+        r#"{"id":1,"verb":"cache.purge","zone":"other","all":true}"#,
+    );
+    assert_eq!(wrong["error"]["code"], "not_found");
+    let wrong = command(&server, r#"{"id":1,"verb":"cache.purge"}"#);
+    assert_eq!(wrong["error"]["code"], "invalid");
+}
+
+#[test]
+fn a_client_that_goes_away_leaves_the_response_to_the_others() {
+    let body = "x".repeat(2_000_000);
+    let origin = Counting::start(&response(FRESH, &body));
+    origin.delay(Duration::from_millis(50));
+    let server = server(
+        &origin,
+        MEMORY,
+        "proxy_cache_lock on; proxy_cache_lock_timeout 60s;",
+    );
+    let mut peer = server.connect();
+    peer.send("GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
+    origin_has_been_asked(&origin);
+    drop(peer);
+    wait_until("the response", || {
+        status(&ask(&server, "GET /a", "")) == "HIT"
+    });
+}
+
+fn origin_has_been_asked(origin: &Counting) {
+    wait_until("a request", || origin.requests() > 0);
+}

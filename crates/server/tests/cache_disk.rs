@@ -1,0 +1,189 @@
+//! Zones in files: restarts, damage, folders that cannot be written to, limits.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "support/cache.rs"]
+mod support;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use support::{Counting, DISK, ask, response, server, status, wait_until};
+use turnpike_testkit::{Folder, Server};
+
+const FRESH: &str = "Cache-Control: max-age=600\r\n";
+
+/// Files of a zone, whatever its levels.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        match entry.file_type().unwrap().is_dir() {
+            true => found.extend(files(&entry.path())),
+            false => found.push(entry.path()),
+        }
+    }
+    found
+}
+
+fn configuration(origin: &Counting, folder: &Folder, more: &str) -> String {
+    format!(
+        "error_log %FOLDER%/error.log info;
+        events {{ }}
+        http {{
+            access_log off;
+            proxy_cache_path {}/cache levels=1:2 keys_zone=Z:1m use_temp_path=off {more};
+            server {{
+                listen 127.0.0.1:%PORT%;
+                location / {{
+                    proxy_pass http://127.0.0.1:{};
+                    proxy_cache Z;
+                    add_header X-Cache $upstream_cache_status;
+                    add_header X-Why $upstream_cache_not_stored;
+                }}
+            }}
+        }}",
+        folder.path().display(),
+        origin.port()
+    )
+}
+
+fn start(configuration: &str) -> Server {
+    Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(configuration)
+        .start()
+}
+
+#[test]
+fn a_restart_keeps_what_is_stored() {
+    let folder = Folder::create().unwrap();
+    // The server's own user makes and reads what is in it.
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let origin = Counting::start(&response(&format!("{FRESH}X-Own: 1\r\n"), "content"));
+    let text = configuration(&origin, &folder, "");
+    let first = start(&text);
+    for path in ["/a", "/b"] {
+        assert_eq!(status(&ask(&first, &format!("GET {path}"), "")), "MISS");
+    }
+    first.quit();
+    let second = start(&text);
+    for path in ["/a", "/b"] {
+        let got = ask(&second, &format!("GET {path}"), "");
+        assert_eq!((status(&got), got.text().as_str()), ("HIT", "content"));
+        assert_eq!(got.header("X-Own"), Some("1"));
+    }
+    assert_eq!(origin.requests(), 2);
+}
+
+#[test]
+fn a_file_that_was_cut_or_altered_is_fetched_again() {
+    type Damage = fn(&mut Vec<u8>);
+    let damages: &[(&str, Damage)] = &[
+        ("cut", |bytes| bytes.truncate(bytes.len() / 2)),
+        ("emptied", Vec::clear),
+        ("content altered", |bytes| bytes[130] ^= 1),
+        ("head altered", |bytes| {
+            let last = bytes.len() - 3;
+            bytes[last] ^= 1;
+        }),
+        ("header altered", |bytes| bytes[40] ^= 1),
+    ];
+    let origin = Counting::start(&response(&format!("{FRESH}X-Own: 1\r\n"), "content"));
+    let server = server(&origin, DISK, "");
+    for (number, (name, damage)) in damages.iter().enumerate() {
+        let request = format!("GET /{number}");
+        assert_eq!(status(&ask(&server, &request, "")), "MISS");
+        assert_eq!(status(&ask(&server, &request, "")), "HIT");
+        let before = origin.requests();
+        let found = files(&server.folder().join("cache"));
+        let newest = found.iter().max_by_key(|path| modified(path)).unwrap();
+        let mut bytes = fs::read(newest).unwrap();
+        damage(&mut bytes);
+        fs::write(newest, bytes).unwrap();
+        let got = ask(&server, &request, "");
+        assert_eq!(
+            (status(&got), got.text().as_str()),
+            ("MISS", "content"),
+            "{name}"
+        );
+        assert_eq!(got.header("X-Own"), Some("1"));
+        assert_eq!(origin.requests(), before + 1, "{name}");
+        assert_eq!(status(&ask(&server, &request, "")), "HIT", "{name}");
+    }
+    server.wait_for_log("error.log", "is broken and is thrown away");
+}
+
+fn modified(path: &Path) -> std::time::SystemTime {
+    fs::metadata(path).unwrap().modified().unwrap()
+}
+
+#[test]
+fn a_file_that_was_removed_is_fetched_again() {
+    let origin = Counting::start(&response(FRESH, "content"));
+    let server = server(&origin, DISK, "");
+    assert_eq!(status(&ask(&server, "GET /a", "")), "MISS");
+    for path in files(&server.folder().join("cache")) {
+        fs::remove_file(path).unwrap();
+    }
+    for expected in ["MISS", "HIT"] {
+        assert_eq!(status(&ask(&server, "GET /a", "")), expected);
+    }
+}
+
+#[test]
+fn a_disk_that_takes_no_more_costs_no_response() {
+    let folder = Folder::create().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let body = "x".repeat(3_000_000);
+    let origin = Counting::start(&response(FRESH, &body));
+    // No file may grow beyond a megabyte: writing more fails, as on a full disk.
+    let script = folder.path().join("limited");
+    let binary = env!("CARGO_BIN_EXE_turnpike");
+    fs::write(
+        &script,
+        format!("#!/bin/sh\nulimit -f 2000\nexec {binary} \"$@\"\n"),
+    )
+    .unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let server = Server::builder(&script)
+        .configuration(&configuration(&origin, &folder, ""))
+        .start();
+    for _ in 0..2 {
+        let got = ask(&server, "GET /big", "");
+        assert_eq!((status(&got), got.body.len()), ("MISS", body.len()));
+    }
+    server.wait_for_log("error.log", "could not be written to");
+    wait_until("the files to go", || {
+        files(&folder.path().join("cache")).is_empty()
+    });
+    origin.answer_with(&response(FRESH, "small"));
+    for expected in ["MISS", "HIT"] {
+        assert_eq!(status(&ask(&server, "GET /small", "")), expected);
+    }
+}
+
+#[test]
+fn max_size_and_inactive_take_files_away() {
+    let folder = Folder::create().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let body = "x".repeat(10_000);
+    let origin = Counting::start(&response(FRESH, &body));
+    let server = start(&configuration(
+        &origin,
+        &folder,
+        "max_size=100k inactive=1s",
+    ));
+    for number in 0..50 {
+        ask(&server, &format!("GET /{number}"), "");
+        let bytes: u64 = files(&folder.path().join("cache"))
+            .iter()
+            .filter_map(|path| fs::metadata(path).ok())
+            .map(|metadata| metadata.len())
+            .sum();
+        assert!(bytes <= 100 * 1024, "{bytes}");
+    }
+    wait_until("what is inactive to go", || {
+        files(&folder.path().join("cache")).is_empty()
+    });
+    assert_eq!(status(&ask(&server, "GET /49", "")), "MISS");
+}

@@ -1,0 +1,267 @@
+//! RFC 9111 on the wire, section by section: what the cache does with requests and responses. The
+//! judgements themselves are tested with the cache crate.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "support/cache.rs"]
+mod support;
+
+use support::{Counting, MEMORY, ask, response, server, status};
+use turnpike_testkit::{Origin, Server, Step};
+
+const FRESH: &str = "Cache-Control: max-age=600\r\n";
+
+#[test]
+fn s2_other_methods_do_not_hit_what_get_has_stored() {
+    let origin = Counting::start(&response(FRESH, "x"));
+    let server = server(&origin, MEMORY, "");
+    ask(&server, "GET /a", "");
+    assert_eq!(status(&ask(&server, "OPTIONS /a", "")), "");
+    assert_eq!(
+        status(&ask(&server, "GET /a", "")),
+        "HIT",
+        "OPTIONS is safe"
+    );
+    assert_eq!(origin.requests(), 2);
+}
+
+#[test]
+fn s3_1_connection_fields_are_not_given_again() {
+    let fields = format!("{FRESH}Connection: X-Hop\r\nX-Hop: 1\r\nX-Kept: 1\r\n");
+    let origin = Counting::start(&response(&fields, "x"));
+    let server = server(&origin, MEMORY, "");
+    ask(&server, "GET /a", "");
+    let got = ask(&server, "GET /a", "");
+    assert_eq!((status(&got), got.header("X-Kept")), ("HIT", Some("1")));
+}
+
+fn scripted(steps: Vec<Vec<Step>>) -> (Origin, Server) {
+    let origin = Origin::start(steps);
+    let text = format!(
+        "events {{ }}
+        http {{
+            access_log off;
+            {MEMORY}
+            server {{
+                listen 127.0.0.1:%PORT%;
+                location / {{
+                    proxy_pass http://127.0.0.1:{};
+                    proxy_cache Z;
+                    add_header X-Cache $upstream_cache_status;
+                }}
+            }}
+        }}",
+        origin.port()
+    );
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&text)
+        .start();
+    (origin, server)
+}
+
+#[test]
+fn s3_3_incomplete_responses_are_not_stored() {
+    let cut = format!("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n{FRESH}\r\nonly this");
+    let chunk =
+        format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n{FRESH}\r\n5\r\nabcde\r\n");
+    let whole = response(FRESH, "whole");
+    let script = |text: &str| vec![Step::ReadHead, Step::send(text)];
+    let (origin, server) = scripted(vec![script(&cut), script(&chunk), script(&whole)]);
+    for _ in 0..2 {
+        server.exchange("GET /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    }
+    let got = ask(&server, "GET /a", "");
+    assert_eq!((status(&got), got.text().as_str()), ("MISS", "whole"));
+    assert_eq!(status(&ask(&server, "GET /a", "")), "HIT");
+    assert_eq!(origin.received().len(), 3);
+}
+
+#[test]
+fn s3_5_authorized_responses_are_shared_only_where_they_say_so() {
+    let cases = [
+        ("max-age=600", "MISS"),
+        ("max-age=600, public", "HIT"),
+        ("max-age=600, must-revalidate", "HIT"),
+        ("s-maxage=600", "HIT"),
+    ];
+    for (control, expected) in cases {
+        let origin = Counting::start(&response(&format!("Cache-Control: {control}\r\n"), "x"));
+        let server = server(&origin, MEMORY, "");
+        ask(&server, "GET /a", "Authorization: Basic eDp5\r\n");
+        assert_eq!(status(&ask(&server, "GET /a", "")), expected, "{control}");
+    }
+}
+
+#[test]
+fn s4_an_answer_from_the_cache_tells_its_age() {
+    let origin = Counting::start(&response(&format!("{FRESH}Age: 100\r\n"), "x"));
+    let server = server(&origin, MEMORY, "");
+    assert_eq!(ask(&server, "GET /a", "").header("Age"), Some("100"));
+    let got = ask(&server, "GET /a", "");
+    let age: u64 = got.header("Age").unwrap().parse().unwrap();
+    assert!((100..600).contains(&age), "{age}");
+    assert_eq!(got.head.matches("\nAge:").count(), 1);
+}
+
+#[test]
+fn s4_unsafe_requests_are_written_through() {
+    let origin = Counting::start(&response(FRESH, "x"));
+    let server = server(&origin, MEMORY, "");
+    for method in ["POST", "PUT", "DELETE", "PATCH"] {
+        for _ in 0..2 {
+            let before = origin.requests();
+            ask(&server, &format!("{method} /a"), "Content-Length: 0\r\n");
+            assert_eq!(origin.requests(), before + 1, "{method}");
+        }
+    }
+}
+
+#[test]
+fn s4_1_vary_selects() {
+    let fields = format!("{FRESH}Vary: Accept-Language\r\n");
+    let origin = Counting::start(&response(&fields, "x"));
+    let server = server(&origin, MEMORY, "");
+    let cases = [
+        ("Accept-Language: de, en\r\n", "MISS"),
+        ("Accept-Language: de,en\r\n", "HIT"),
+        ("Accept-Language: de\r\nAccept-Language: en\r\n", "HIT"),
+        ("Accept-Language: en\r\n", "MISS"),
+        ("", "MISS"),
+        ("", "HIT"),
+    ];
+    for (field, expected) in cases {
+        assert_eq!(status(&ask(&server, "GET /a", field)), expected, "{field}");
+    }
+}
+
+#[test]
+fn s4_2_4_stale_responses_are_not_sent_where_that_is_prohibited() {
+    let cases = [
+        ("X-Accel-Expires: @1\r\n", 200),
+        (
+            "Cache-Control: max-age=0, stale-while-revalidate=600\r\n",
+            200,
+        ),
+        (
+            "Cache-Control: max-age=0, stale-while-revalidate=600, must-revalidate\r\n",
+            504,
+        ),
+        (
+            "Cache-Control: max-age=0, stale-while-revalidate=600, proxy-revalidate\r\n",
+            504,
+        ),
+    ];
+    for (fields, expected) in cases {
+        let origin = Counting::start(&response(fields, "x"));
+        let server = server(&origin, MEMORY, "proxy_cache_use_stale error;");
+        ask(&server, "GET /a", "");
+        origin.refuse(true);
+        assert_eq!(ask(&server, "GET /a", "").status, expected, "{fields}");
+    }
+}
+
+#[test]
+fn s4_3_2_conditions_are_judged_by_what_is_stored() {
+    let fields = format!("{FRESH}ETag: \"a\"\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n");
+    let origin = Counting::start(&response(&fields, "0123456789"));
+    let server = server(&origin, MEMORY, "");
+    ask(&server, "GET /a", "");
+    let cases = [
+        ("If-None-Match: \"a\"\r\n", 304),
+        ("If-None-Match: W/\"a\", \"b\"\r\n", 304),
+        ("If-None-Match: \"b\"\r\n", 200),
+        ("If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT\r\n", 304),
+        ("If-Modified-Since: Sun, 06 Nov 1994 08:49:36 GMT\r\n", 200),
+        ("If-Match: \"b\"\r\n", 412),
+        ("Range: bytes=0-1\r\nIf-Range: \"a\"\r\n", 206),
+        ("Range: bytes=0-1\r\nIf-Range: \"b\"\r\n", 200),
+        ("Range: bytes=20-\r\n", 416),
+    ];
+    for (field, expected) in cases {
+        assert_eq!(ask(&server, "GET /a", field).status, expected, "{field}");
+    }
+    assert_eq!(origin.requests(), 1);
+}
+
+#[test]
+fn s4_3_3_a_full_response_to_a_validation_takes_the_stored_ones_place() {
+    let origin = Counting::start(&response("X-Accel-Expires: @1\r\nETag: \"a\"\r\n", "old"));
+    let server = server(&origin, MEMORY, "proxy_cache_revalidate on;");
+    ask(&server, "GET /a", "");
+    origin.answer_with(&response(&format!("{FRESH}ETag: \"b\"\r\n"), "new"));
+    for expected in ["EXPIRED", "HIT"] {
+        let got = ask(&server, "GET /a", "");
+        assert_eq!((status(&got), got.text().as_str()), (expected, "new"));
+    }
+}
+
+#[test]
+fn s4_3_4_a_304_for_something_else_renews_nothing() {
+    let origin = Counting::start(&response("X-Accel-Expires: @1\r\nETag: \"a\"\r\n", "old"));
+    let server = server(&origin, MEMORY, "proxy_cache_revalidate on;");
+    ask(&server, "GET /a", "");
+    origin.answer_with("HTTP/1.1 304 Not Modified\r\nETag: \"b\"\r\n\r\n");
+    assert_eq!(ask(&server, "GET /a", "").status, 502);
+    origin.answer_with(&response(FRESH, "new"));
+    assert_eq!(status(&ask(&server, "GET /a", "")), "MISS");
+}
+
+#[test]
+fn s4_3_5_a_head_response_that_differs_makes_the_stored_one_stale() {
+    let origin = Counting::start(&response(&format!("{FRESH}ETag: \"a\"\r\n"), "x"));
+    let server = server(
+        &origin,
+        MEMORY,
+        "proxy_cache_convert_head off; proxy_cache_bypass $arg_b; proxy_cache_key $uri;",
+    );
+    ask(&server, "GET /a", "");
+    assert_eq!(status(&ask(&server, "GET /a", "")), "HIT");
+    origin.answer_with(&format!(
+        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n{FRESH}ETag: \"b\"\r\n\r\n"
+    ));
+    ask(&server, "HEAD /a?b=1", "");
+    origin.answer_with(&response(FRESH, "y"));
+    assert_eq!(status(&ask(&server, "GET /a", "")), "EXPIRED");
+}
+
+#[test]
+fn s4_4_unsafe_requests_invalidate_unless_they_fail() {
+    let post = "HTTP/1.1 STATUS\r\nContent-Length: 0\r\n\r\n";
+    for (answer, expected) in [("200 OK", "MISS"), ("303 See", "MISS"), ("404 No", "HIT")] {
+        let origin = Counting::start(&response(FRESH, "x"));
+        let server = server(&origin, MEMORY, "");
+        ask(&server, "GET /a", "");
+        origin.answer_with(&post.replace("STATUS", answer));
+        ask(&server, "POST /a", "Content-Length: 0\r\n");
+        origin.answer_with(&response(FRESH, "x"));
+        assert_eq!(status(&ask(&server, "GET /a", "")), expected, "{answer}");
+    }
+}
+
+#[test]
+fn s5_2_1_7_only_if_cached_asks_nobody() {
+    let origin = Counting::start(&response(FRESH, "x"));
+    let server = server(&origin, MEMORY, "proxy_cache_honor_request on;");
+    let only = "Cache-Control: only-if-cached\r\n";
+    assert_eq!(ask(&server, "GET /a", only).status, 504);
+    assert_eq!(origin.requests(), 0);
+    ask(&server, "GET /a", "");
+    assert_eq!(status(&ask(&server, "GET /a", only)), "HIT");
+    let anew = ask(&server, "GET /a", "Cache-Control: no-cache\r\n");
+    assert_eq!((status(&anew), origin.requests()), ("EXPIRED", 2));
+}
+
+#[test]
+fn s5_2_2_4_and_s5_2_2_7_named_fields_are_withheld() {
+    for directive in ["no-cache", "private"] {
+        let fields = format!(
+            "Cache-Control: max-age=600, {directive}=\"X-Mine\"\r\nX-Mine: 1\r\nX-All: 1\r\n"
+        );
+        let origin = Counting::start(&response(&fields, "x"));
+        let server = server(&origin, MEMORY, "");
+        assert_eq!(ask(&server, "GET /a", "").header("X-Mine"), Some("1"));
+        let got = ask(&server, "GET /a", "");
+        assert_eq!((status(&got), got.header("X-All")), ("HIT", Some("1")));
+        assert_eq!(got.header("X-Mine"), None, "{directive}");
+    }
+}
