@@ -14,7 +14,7 @@ use super::request::{self, Path};
 use super::seam::{Keeper, Keeping, Lookup};
 use super::settings::{Destination, Passing};
 use super::target::{PassUrl, UrlError};
-use crate::upstream::{Directory, Target, Upstream};
+use crate::upstream::{Directory, Names, Target, Upstream};
 
 /// Times that a keeper may let one request wait: for another request, then for a file that is
 /// looked through, and once more should that one be broken.
@@ -25,17 +25,28 @@ pub(super) struct ProxyPass(pub(super) Arc<Passing>);
 
 impl Handler for ProxyPass {
     fn handle(&self, exchange: &mut Exchange) -> Verdict {
+        self.go(exchange, None)
+    }
+}
+
+impl ProxyPass {
+    /// Goes on, with the addresses of the server's name where they were looked up.
+    fn go(&self, exchange: &mut Exchange, found: Option<Vec<Address>>) -> Verdict {
         let passing = &self.0;
         let (route, url) = match &passing.destination {
             Destination::Fixed { url, .. } => (Route::Fixed, url),
             Destination::Evaluated {
                 template,
                 directory,
+                names,
             } => {
                 let text = template.value(exchange);
-                match Route::evaluate(exchange, directory, &text) {
+                match Route::evaluate(exchange, directory, &text, found) {
                     Ok((route, url)) => (route, &url.clone()),
-                    Err(verdict) => return verdict,
+                    Err(Missing::Verdict(verdict)) => return verdict,
+                    Err(Missing::Addresses { name, port }) => {
+                        return self.look_up(exchange, names.as_ref(), name, port);
+                    }
                 }
             }
         };
@@ -65,6 +76,72 @@ impl Handler for ProxyPass {
             route,
             keeping,
         }))
+    }
+}
+
+impl ProxyPass {
+    /// Looks a name up, and goes on then.
+    fn look_up(
+        &self,
+        exchange: &Exchange,
+        names: Option<&Names>,
+        name: String,
+        port: u16,
+    ) -> Verdict {
+        let Some(names) = names else {
+            exchange.log(
+                Level::Error,
+                format_args!("no resolver defined to resolve {name}"),
+            );
+            return Verdict::Status(502);
+        };
+        Verdict::Wait(Box::new(LookUp {
+            handler: ProxyPass(Arc::clone(&self.0)),
+            names: names.clone(),
+            name,
+            port,
+        }))
+    }
+}
+
+/// Looks the server's name up first.
+struct LookUp {
+    handler: ProxyPass,
+    names: Names,
+    name: String,
+    port: u16,
+}
+
+impl Waiting for LookUp {
+    fn run<'a>(
+        self: Box<Self>,
+        exchange: &'a mut Exchange,
+        client: &'a mut Stream,
+    ) -> LocalFuture<'a, Verdict> {
+        Box::pin(async move {
+            let found = tokio::select! {
+                found = self.names.addresses(&self.name, self.port) => found,
+                () = client.closed_by_client() => {
+                    exchange.client_closed_request();
+                    return Verdict::Close;
+                }
+            };
+            exchange.lane.clock.update();
+            match found {
+                Ok(addresses) => match self.handler.go(exchange, Some(addresses)) {
+                    Verdict::Wait(next) => next.run(exchange, client).await,
+                    verdict => verdict,
+                },
+                Err(error) => {
+                    let name = &self.name;
+                    exchange.log(
+                        Level::Error,
+                        format_args!("{name} could not be resolved {error}"),
+                    );
+                    Verdict::Status(502)
+                }
+            }
+        })
     }
 }
 
@@ -105,7 +182,8 @@ impl Route {
         exchange: &Exchange,
         directory: &Directory,
         text: &[u8],
-    ) -> Result<(Self, PassUrl), Verdict> {
+        found: Option<Vec<Address>>,
+    ) -> Result<(Self, PassUrl), Missing> {
         let text = String::from_utf8_lossy(text);
         let url = PassUrl::parse(&text).map_err(|error| {
             match error {
@@ -117,9 +195,9 @@ impl Route {
                     exchange.log(Level::Error, format_args!("{what} in upstream \"{of}\""));
                 }
             }
-            Verdict::Status(500)
+            Missing::Verdict(Verdict::Status(500))
         })?;
-        let upstream = find(exchange, directory, &url)?;
+        let upstream = find(directory, &url, found)?;
         let route = Self::Evaluated {
             url: Box::new(url.clone()),
             upstream,
@@ -173,29 +251,34 @@ impl Route {
     }
 }
 
+/// Why a request cannot go on yet, or at all.
+enum Missing {
+    /// It ends so.
+    Verdict(Verdict),
+    /// The server's addresses are not known.
+    Addresses { name: String, port: u16 },
+}
+
 /// The group that an address made of variables stands for.
 fn find(
-    exchange: &Exchange,
     directory: &Directory,
     url: &PassUrl,
-) -> Result<Arc<Upstream>, Verdict> {
+    found: Option<Vec<Address>>,
+) -> Result<Arc<Upstream>, Missing> {
     if let Some(upstream) = directory.named(&url.url.host) {
         return Ok(Arc::clone(upstream));
     }
     let port = url.url.port.unwrap_or_else(|| url.default_port());
-    let address = match &url.url.target {
-        Target::Unix(path) => Address::unix(path),
-        Target::Ip(address) => Address::Inet((*address, port).into()),
-        Target::Name(name) => {
-            exchange.log(
-                Level::Error,
-                format_args!("no resolver defined to resolve {name}"),
-            );
-            return Err(Verdict::Status(502));
+    let addresses = match (&url.url.target, found) {
+        (Target::Unix(path), _) => vec![Address::unix(path)],
+        (Target::Ip(address), _) => vec![Address::Inet((*address, port).into())],
+        (Target::Name(_), Some(found)) => found,
+        (Target::Name(name), None) => {
+            let name = name.clone();
+            return Err(Missing::Addresses { name, port });
         }
     };
-    let name = address.to_string();
-    Ok(Arc::new(directory.passing(&name, vec![address])))
+    Ok(Arc::new(directory.passing(&url.url.host, addresses)))
 }
 
 /// Asks servers.

@@ -137,9 +137,11 @@ fn destination(
     let template = builder.template(view, entry, &bytes_of(text))?;
     if template.constant().is_none() {
         let directory = upstream::directory(builder);
+        let names = upstream::names(view, builder)?;
         return Ok(Destination::Evaluated {
             template,
             directory,
+            names,
         });
     }
     let refused = |message: String| view.error(entry.span, message);

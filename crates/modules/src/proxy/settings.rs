@@ -19,7 +19,7 @@ use super::rewrites::Rewrites;
 use super::seam::Keeper;
 use super::target::PassUrl;
 use super::tls::Tls;
-use crate::upstream::{Directory, Upstream};
+use crate::upstream::{self, Directory, Upstream};
 
 /// Everything that the directives in force in a location say.
 pub(super) struct Passing {
@@ -73,6 +73,8 @@ pub(super) enum Destination {
     Evaluated {
         template: Template,
         directory: Arc<Directory>,
+        /// Who knows the addresses of names.
+        names: Option<upstream::Names>,
     },
 }
 
