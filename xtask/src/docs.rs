@@ -1,11 +1,14 @@
-//! The directive reference is what the binary says about itself: `turnpike directives`. This
+//! The references of directives and metrics are what the binary says about itself. This
 //! chore writes that down, or checks that what is written down is still what it says.
 
 use crate::Outcome;
 use crate::workspace;
 
 /// Documents and the words that make the binary print them.
-const DOCUMENTS: &[(&str, &[&str])] = &[("docs/directives.md", &["directives"])];
+const DOCUMENTS: &[(&str, &[&str])] = &[
+    ("docs/directives.md", &["directives"]),
+    ("docs/metrics.md", &["metric-names"]),
+];
 
 /// Writes every document, or with `--check` compares.
 pub(crate) fn run(arguments: &[String]) -> Outcome {

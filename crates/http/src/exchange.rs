@@ -17,6 +17,7 @@ use turnpike_wire::h1::{Known, Method, RequestHead};
 
 use crate::body::RequestBody;
 use crate::connection::ProxyHeader;
+use crate::counters::CloseReason;
 use crate::lane::{LanePlan, LaneShared};
 use crate::phase::Phase;
 use crate::plan::{Listen, ListenIndex, Location, LocationIndex, Server, ServerIndex};
@@ -48,6 +49,8 @@ pub struct Client {
     pub requests: u64,
     /// When it was accepted, in the lane's monotonic milliseconds.
     pub accepted_ms: u64,
+    /// The same in nanoseconds.
+    pub accepted_ns: u64,
 }
 
 /// What the connection is doing, for the log line of whatever goes wrong meanwhile.
@@ -405,6 +408,22 @@ impl Exchange {
     pub fn replace_peer(&mut self, peer: PeerAddress) {
         self.connection_peer.get_or_insert(self.client.peer);
         self.client.peer = peer;
+    }
+
+    /// Why its connection is closed when it is closed without an answer.
+    pub(crate) fn reason_without_answer(&self) -> CloseReason {
+        match self.error_status {
+            CLIENT_CLOSED_REQUEST => CloseReason::ClientAborted,
+            _ => CloseReason::Refused,
+        }
+    }
+
+    /// The status that logs and metrics have.
+    pub(crate) fn logged_status(&self) -> u16 {
+        match (self.error_status, self.response.status) {
+            (0, 0) if self.head.version == turnpike_wire::h1::Version::Http09 => 9,
+            (0, status) | (status, _) => status,
+        }
     }
 
     /// Says that the client closed the connection before it was answered: 499.

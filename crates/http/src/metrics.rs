@@ -5,9 +5,16 @@
 //! reader of the plan in force. A row that is not in a table cannot be shown, so that the reference
 //! of all metrics is complete.
 
+mod prometheus;
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
+pub use prometheus::{CONTENT_TYPE, reference_name, write as write_prometheus};
 pub use turnpike_lane::counters::{Kind, Row};
+
+use turnpike_lane::counters::Distribution;
 
 /// Reads the present values of some rows.
 pub trait Reader: Send + Sync {
@@ -33,6 +40,8 @@ pub enum Value {
     Number(u64),
     /// A ratio, or seconds.
     Real(f64),
+    /// Times.
+    Distribution(Distribution),
 }
 
 /// What was read.
@@ -59,6 +68,16 @@ impl Samples {
     /// Adds a ratio, or seconds.
     pub fn real(&mut self, row: &'static Row, labels: &[&str], value: f64) {
         self.add(row, labels, Value::Real(value));
+    }
+
+    /// Adds a distribution of times.
+    pub fn distribution(&mut self, row: &'static Row, labels: &[&str], times: Distribution) {
+        self.add(row, labels, Value::Distribution(times));
+    }
+
+    /// Adds everything that another reader has.
+    pub fn read(&mut self, reader: &dyn Reader) {
+        reader.read(self);
     }
 
     /// Everything, in the order in which it was added.

@@ -119,6 +119,7 @@ pub(crate) fn exchange(plan: Plan, input: &[u8]) -> Exchange {
         descriptor: -1,
         requests: 0,
         accepted_ms: 0,
+        accepted_ns: 0,
     };
     let plan: Rc<LanePlan> = LanePlan::new(Arc::new(plan));
     let mut exchange = Exchange::new(lane, plan, client);

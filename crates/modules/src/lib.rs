@@ -20,6 +20,7 @@ pub mod limit_conn;
 pub mod limit_req;
 mod limits;
 mod map;
+pub mod metrics;
 pub mod not_modified;
 pub mod proxy;
 pub mod proxy_cache;
@@ -56,6 +57,7 @@ pub const FAMILIES: &[&dyn Family] = &[
     &auth_basic::AuthBasic,
     &access_log::AccessLog,
     &secure_link::SecureLink,
+    &metrics::Metrics,
     &status::Status,
     &stub_status::StubStatus,
     &not_modified::NotModified,

@@ -102,6 +102,9 @@ pub trait Service {
         None
     }
 
+    /// What only the master knows, for the metrics.
+    fn counts(&mut self, reloads: u64, reloads_failed: u64, restarts: u64);
+
     /// Writes buffered log lines: the files behind them are about to be replaced.
     fn flush_logs(&mut self);
 

@@ -5,6 +5,9 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
 
+use turnpike_http::counters::{COUNTERS, OWN_ROWS};
+use turnpike_http::metrics::{Kind, reference_name};
+
 use crate::control::command_line;
 use crate::families;
 
@@ -25,6 +28,11 @@ pub const SUBCOMMANDS: &[Subcommand] = &[
         name: "directives",
         summary: "print the reference of all directives",
         run: directives,
+    },
+    Subcommand {
+        name: "metric-names",
+        summary: "print the reference of all metrics",
+        run: metric_names,
     },
     Subcommand {
         name: "load",
@@ -62,3 +70,42 @@ fn directives(_arguments: &[OsString]) -> ExitCode {
         Err(_) => ExitCode::FAILURE,
     }
 }
+
+fn metric_names(_arguments: &[OsString]) -> ExitCode {
+    let own = COUNTERS.iter().map(|entry| &entry.row).chain(OWN_ROWS);
+    let families = turnpike_modules::FAMILIES.iter();
+    let rows = own.chain(families.flat_map(|family| family.metrics()));
+    let mut text = METRICS_HEAD.to_owned();
+    for row in rows {
+        let kind = match row.kind {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Histogram => "histogram",
+        };
+        let (name, labels) = (reference_name(row), row.labels.join(", "));
+        let line = format!(
+            "| `{name}` | {kind} | {} | {labels} | {} |\n",
+            row.unit, row.help
+        );
+        text.push_str(&line);
+    }
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+/// What stands before the table of metrics.
+const METRICS_HEAD: &str = "\
+# Metrics
+
+Written by `cargo xtask docs`; do not edit.
+
+`metrics;` in a location answers with all of them in Prometheus's text format, `turnpike metrics`
+prints them. Lanes count in cells of their own, which whoever asks reads without stopping anybody;
+a serving process that is started anew begins at 0. Rows of directive families are there while the
+configuration uses them.
+
+| name | kind | unit | labels | meaning |
+|---|---|---|---|---|
+";

@@ -11,11 +11,13 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use turnpike_lane::log::Level;
+use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_lane::sys::socket_option;
 
 use super::stream::{Discarded, Stream};
 use super::transfer::{Sent, Transfer};
 use super::{Connection, Hand, Place, head, pieces, transfer};
+use crate::counters::CloseReason;
 use crate::engine::Outcome;
 use crate::exchange::{Action, Exchange};
 use crate::phase::Waiting;
@@ -66,8 +68,9 @@ pub(super) async fn drive(
         place: Some(place.clone()),
     };
     let mut stream = Stream::new(socket, Rc::clone(&place.watch));
-    let kept = to_the_end(&mut exchange, &mut stream, stage).await;
-    let socket = stream.into_socket().filter(|_| kept);
+    let ended = to_the_end(&mut exchange, &mut stream, stage).await;
+    let socket = stream.into_socket();
+    let socket = ended.and_then(|()| socket.ok_or(CloseReason::Failed));
     let connection = socket.map(|socket| Connection {
         socket,
         client,
@@ -94,13 +97,17 @@ impl HandBackOnPanic<'_> {
 impl Drop for HandBackOnPanic<'_> {
     fn drop(&mut self) {
         if let Some(place) = self.place.take() {
-            self.hand.give_back(place, None, None);
+            self.hand.give_back(place, Err(CloseReason::Failed), None);
         }
     }
 }
 
-/// Whether the connection may be used again.
-async fn to_the_end(exchange: &mut Exchange, stream: &mut Stream, mut stage: Stage) -> bool {
+/// `Ok`: the connection may be used again.
+async fn to_the_end(
+    exchange: &mut Exchange,
+    stream: &mut Stream,
+    mut stage: Stage,
+) -> Result<(), CloseReason> {
     loop {
         stage = match stage {
             Stage::Waiting(waiting) => {
@@ -109,8 +116,9 @@ async fn to_the_end(exchange: &mut Exchange, stream: &mut Stream, mut stage: Sta
                     Outcome::Respond => Stage::Answer,
                     Outcome::Wait(next) => Stage::Waiting(next),
                     Outcome::Close => {
+                        let reason = exchange.reason_without_answer();
                         exchange.log_access();
-                        return false;
+                        return Err(reason);
                     }
                 }
             }
@@ -118,22 +126,22 @@ async fn to_the_end(exchange: &mut Exchange, stream: &mut Stream, mut stage: Sta
                 Some(transfer) => Stage::Sending(transfer),
                 None => {
                     exchange.log_access();
-                    return false;
+                    return Err(CloseReason::CutShort);
                 }
             },
             Stage::Sending(transfer) => {
                 let sent = send_answer(exchange, stream, transfer).await;
-                if sent && matches!(exchange.response.body, Body::Tunnel(_)) {
+                if sent.is_ok() && matches!(exchange.response.body, Body::Tunnel(_)) {
                     stage = Stage::Tunnel;
                     continue;
                 }
                 pieces::ended(exchange);
                 exchange.log_access();
                 match (sent, exchange.keep_alive) {
-                    (false, _) => return false,
-                    (true, true) if exchange.body.is_finished() => return true,
-                    (true, true) => Stage::Discard,
-                    (true, false) => Stage::Linger,
+                    (Err(reason), _) => return Err(reason),
+                    (Ok(()), true) if exchange.body.is_finished() => return Ok(()),
+                    (Ok(()), true) => Stage::Discard,
+                    (Ok(()), false) => Stage::Linger,
                 }
             }
             Stage::Tunnel => {
@@ -141,15 +149,15 @@ async fn to_the_end(exchange: &mut Exchange, stream: &mut Stream, mut stage: Sta
                     tunnel.run(exchange, stream).await;
                 }
                 exchange.log_access();
-                return false;
+                return Err(CloseReason::TunnelEnded);
             }
             Stage::Discard => match stream.discard_body(exchange).await {
-                Discarded::Whole => return true,
-                Discarded::Broken => return false,
+                Discarded::Whole => return Ok(()),
+                Discarded::Broken => return Err(CloseReason::ClientAborted),
             },
             Stage::Linger => {
                 linger(exchange, stream).await;
-                return false;
+                return Err(CloseReason::Answered);
             }
         }
     }
@@ -168,15 +176,22 @@ fn begin_answer(exchange: &mut Exchange) -> Option<Transfer> {
     pieces::begin(exchange, chunked).ok()
 }
 
-/// Whether the whole answer was sent.
-async fn send_answer(exchange: &mut Exchange, stream: &Stream, transfer: Transfer) -> bool {
+/// Sends the whole answer, or says why it cannot.
+async fn send_answer(
+    exchange: &mut Exchange,
+    stream: &Stream,
+    transfer: Transfer,
+) -> Result<(), CloseReason> {
     exchange.action.set(Action::Sending);
     let sent = send_all(exchange, stream, transfer).await;
     if let Err(Cut::Client(error)) = &sent {
         failed(exchange, stream, error);
     }
     exchange.completed = sent.is_ok();
-    exchange.completed
+    sent.map_err(|cut| match cut {
+        Cut::Client(error) => CloseReason::of(&error),
+        Cut::Body => CloseReason::CutShort,
+    })
 }
 
 async fn linger(exchange: &mut Exchange, stream: &Stream) {
@@ -212,6 +227,7 @@ async fn send_all(
     let timeout_ms = plan.location(exchange.location).settings.send_timeout_ms;
     let rate = exchange.rate_limit();
     let started_ms = exchange.lane.clock.now_ms();
+    let mut is_first = exchange.client.requests == 1;
     loop {
         let budget = match &rate {
             None => SLICE_BYTES,
@@ -247,6 +263,10 @@ async fn send_all(
             }
             sent => sent.map_err(Cut::Client)?,
         };
+        if std::mem::take(&mut is_first) {
+            let took_ns = monotonic_ns().saturating_sub(exchange.client.accepted_ns);
+            exchange.lane.counters.first_byte.record(took_ns);
+        }
         match sent {
             Sent::All => return Ok(()),
             Sent::Slice | Sent::Blocked => tokio::task::yield_now().await,

@@ -40,6 +40,7 @@ use slab::Slab;
 use tokio::sync::Notify;
 use turnpike_lane::log::Level;
 use turnpike_lane::lot::{Lot, Mailbox, Residents};
+use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_lane::sys::socket::PeerAddress;
 
 pub use commands::{Apply, Command, Leave};
@@ -47,6 +48,7 @@ pub use moving::Moving;
 pub use proxy::ProxyHeader;
 pub use stream::Stream;
 
+use crate::counters::CloseReason;
 use crate::exchange::{Client, Exchange};
 use crate::lane::{LanePlan, LaneShared};
 use crate::plan::ListenIndex;
@@ -80,7 +82,7 @@ struct Place {
 /// A driven connection that has ended: what is left of it.
 struct Returned {
     place: Place,
-    connection: Option<Connection>,
+    connection: Result<Connection, CloseReason>,
     exchange: Option<Box<Exchange>>,
 }
 
@@ -109,6 +111,15 @@ pub struct Connections {
     seated: usize,
     hand: Rc<Hand>,
     ending: Ending,
+    round: Round,
+}
+
+/// What is measured at the end of a round: the clock is read once for all of it.
+#[derive(Default)]
+struct Round {
+    has_worked: bool,
+    /// First answers of connections that were accepted in it.
+    first_answers: u64,
 }
 
 /// Whether the lane goes on.
@@ -142,6 +153,7 @@ impl Connections {
             seated: 0,
             hand,
             ending: Ending::No,
+            round: Round::default(),
         }
     }
 
@@ -164,8 +176,8 @@ impl Connections {
         self.hand.notify.clone()
     }
 
-    fn close(&self, connection: Connection) {
-        self.lane.counters.active.sub();
+    fn close(&self, connection: Connection, reason: CloseReason) {
+        self.lane.counters.was_closed(reason);
         drop(connection);
     }
 
@@ -176,9 +188,20 @@ impl Connections {
         }
     }
 
+    fn measure_round(&mut self, lot: &Lot) {
+        let took_ns = monotonic_ns().saturating_sub(lot.clock.now_ns());
+        let counters = &self.lane.counters;
+        counters.rounds.record(took_ns);
+        let first_answers = std::mem::take(&mut self.round.first_answers);
+        if first_answers > 0 {
+            counters.first_byte.record_many(took_ns, first_answers);
+        }
+    }
+
     /// A panic costs the one connection, which was dropped on the way.
     fn panicked(&self) {
-        self.lane.counters.active.sub();
+        self.lane.counters.panics.add();
+        self.lane.counters.was_closed(CloseReason::Failed);
         self.report(format_args!("a panic was caught; its connection is closed"));
     }
 
@@ -218,7 +241,7 @@ impl Hand {
     fn give_back(
         &self,
         place: Place,
-        connection: Option<Connection>,
+        connection: Result<Connection, CloseReason>,
         exchange: Option<Box<Exchange>>,
     ) {
         self.returned.borrow_mut().push(Returned {
@@ -232,6 +255,7 @@ impl Hand {
 
 impl Residents for Connections {
     fn accepted(&mut self, lot: &mut Lot, gate: u32, socket: OwnedFd, peer: PeerAddress) {
+        self.round.has_worked = true;
         let counters = &self.lane.counters;
         counters.accepted.add();
         counters.handled.add();
@@ -243,6 +267,7 @@ impl Residents for Connections {
             descriptor: socket.as_raw_fd(),
             requests: 0,
             accepted_ms: lot.clock.now_ms(),
+            accepted_ns: lot.clock.now_ns(),
         };
         let connection = Connection {
             socket,
@@ -258,6 +283,7 @@ impl Residents for Connections {
     }
 
     fn ready(&mut self, lot: &mut Lot, token: u32, closed: bool) {
+        self.round.has_worked = true;
         let served = AssertUnwindSafe(|| self.parked_ready(lot, token, closed));
         if catch_unwind(served).is_err() {
             self.unpark(lot, Some(token));
@@ -273,6 +299,9 @@ impl Residents for Connections {
     }
 
     fn turn_ended(&mut self, lot: &mut Lot) {
+        if std::mem::take(&mut self.round.has_worked) {
+            self.measure_round(lot);
+        }
         self.drive_aside(lot);
         loop {
             let Some(returned) = self.hand.returned.borrow_mut().pop() else {
@@ -283,7 +312,7 @@ impl Residents for Connections {
             self.lane.counters.writing.set(self.driven as u64);
             let place = returned.place;
             match (returned.connection, returned.exchange) {
-                (Some(connection), Some(exchange)) => {
+                (Ok(connection), Some(exchange)) => {
                     let token = place.token;
                     let served =
                         AssertUnwindSafe(|| self.taken_back(lot, place, connection, exchange));
@@ -292,14 +321,15 @@ impl Residents for Connections {
                         self.panicked();
                     }
                 }
-                (None, Some(exchange)) => {
+                (Err(reason), Some(exchange)) => {
                     self.unpark(lot, Some(place.token));
-                    self.lane.counters.active.sub();
+                    self.lane.counters.was_closed(reason);
                     self.recycle(exchange);
                 }
                 (_, None) => {
                     self.unpark(lot, Some(place.token));
-                    self.lane.counters.active.sub();
+                    self.lane.counters.panics.add();
+                    self.lane.counters.was_closed(CloseReason::Failed);
                 }
             }
         }
@@ -357,6 +387,9 @@ impl Residents for Connections {
 impl Exchange {
     /// Lets the location's loggers write the exchange down; called once, at its end.
     fn log_access(&mut self) {
+        let status = self.logged_status();
+        let counters = &self.lane.counters;
+        counters.answered(status, self.request_length, self.bytes_sent);
         let plan = self.plan.clone();
         self.phase = crate::phase::Phase::Log;
         self.action.set(crate::exchange::Action::Logging);

@@ -20,6 +20,7 @@ use turnpike_lane::lot::{Lot, Mailbox};
 use super::commands::Command;
 use super::parked::{Await, Parked};
 use super::{Connection, Connections, ProxyHeader};
+use crate::counters::CloseReason;
 use crate::exchange::Client;
 use crate::plan::{ListenIndex, Plan};
 
@@ -115,6 +116,7 @@ impl Connections {
         match heirs.give(moving) {
             Ok(()) => {
                 self.lane.counters.active.sub();
+                self.lane.counters.moved.add();
                 None
             }
             Err(moving) => Some(Parked {
@@ -158,7 +160,7 @@ impl Connections {
         };
         // Only where its gate went in a reload after the one that moved it, or the process ends.
         let Some(place) = place.filter(|_| begun || !self.is_draining()) else {
-            self.close(connection);
+            self.close(connection, CloseReason::Drained);
             return;
         };
         connection.client.listen = ListenIndex(place as u32);

@@ -11,7 +11,7 @@ use turnpike_lane::sys::socket_option;
 use super::serve::{RECEIVE_BYTES, receive};
 use super::watch::Watch;
 use super::{Connection, Connections, Ending};
-use crate::counters::Counter;
+use crate::counters::{CloseReason, Counter};
 use crate::exchange::{Action, Exchange};
 use crate::lane::LanePlan;
 use crate::plan::ListenIndex;
@@ -205,7 +205,7 @@ impl Connections {
         let exchange = self.exchange(&connection);
         exchange.log(Level::Alert, format_args!("epoll_ctl() failed ({error})"));
         self.recycle(exchange);
-        self.close(connection);
+        self.close(connection, CloseReason::Failed);
     }
 
     /// Gives a place up; the socket is unwatched by its closing, or by the caller.
@@ -324,7 +324,7 @@ impl Connections {
                 exchange.log(level, format_args!("recv() failed ({error})"));
                 self.recycle(exchange);
                 self.unpark(lot, Some(token));
-                self.close(connection);
+                self.close(connection, CloseReason::of(&error));
                 More::No
             }
         }
@@ -339,7 +339,9 @@ impl Connections {
         exchange: Box<Exchange>,
         waits_for: &Await,
     ) {
+        let mut reason = CloseReason::ClientClosed;
         if let Await::Rest(_) = waits_for {
+            reason = CloseReason::ClientAborted;
             exchange.action.set(Action::ReadingHeaders);
             exchange.log(
                 Level::Info,
@@ -348,7 +350,7 @@ impl Connections {
         }
         self.recycle(exchange);
         self.unpark(lot, Some(token));
-        self.close(connection);
+        self.close(connection, reason);
     }
 
     pub(super) fn parked_due(&mut self, lot: &mut Lot, token: u32) {
@@ -375,7 +377,12 @@ impl Connections {
         if let Await::Rest(half) = &waits_for {
             self.head_timed_out(&connection, half);
         }
-        self.close(connection);
+        let reason = match waits_for {
+            Await::First | Await::Idle { .. } if self.is_draining() => CloseReason::Drained,
+            Await::First | Await::Rest(_) => CloseReason::HeaderTimeout,
+            Await::Idle { .. } => CloseReason::IdleTimeout,
+        };
+        self.close(connection, reason);
     }
 
     /// A head that did not come whole in time: logged as 408, closed without an answer, as nginx
@@ -418,7 +425,7 @@ impl Connections {
             if idle && let Some(parked) = self.remove_parked(index as u32) {
                 lot.wheel.remove(index as u32);
                 self.count_unparked(&parked.waits_for);
-                self.close(parked.connection);
+                self.close(parked.connection, CloseReason::MadeRoom);
                 closed += 1;
                 self.room_cursor = index + 1;
             }

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use turnpike_lane::log::Level;
 use turnpike_lane::lot::Lot;
+use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_lane::sys::{socket, socket_option};
 
 use super::driven::{self, Stage};
@@ -16,8 +17,9 @@ use super::transfer::{self, Sent, Transfer};
 use super::watch::Watch;
 use super::{Connection, Connections, Place, head, log_send_error};
 use crate::body::Progress;
+use crate::counters::CloseReason;
 use crate::engine::Outcome;
-use crate::exchange::{Action, Exchange};
+use crate::exchange::{Action, Client, Exchange};
 use crate::response::Body;
 use crate::settings::LingeringClose;
 
@@ -37,7 +39,7 @@ enum Served {
     /// The connection takes its next request.
     Kept,
     /// It is closed.
-    Closed,
+    Closed(CloseReason),
     /// It goes on as a future.
     Driven(Stage),
 }
@@ -50,16 +52,16 @@ impl Connections {
         match receive(&connection, &mut exchange) {
             Ok(0) => {
                 self.recycle(exchange);
-                self.close(connection);
+                self.close(connection, CloseReason::ClientClosed);
             }
             Ok(_) => self.serve(lot, None, connection, exchange, None),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.recycle(exchange);
                 self.park(lot, None, connection, Await::First);
             }
-            Err(_) => {
+            Err(error) => {
                 self.recycle(exchange);
-                self.close(connection);
+                self.close(connection, CloseReason::of(&error));
             }
         }
     }
@@ -88,11 +90,14 @@ impl Connections {
                 Introduced::Wrongly => {
                     self.unpark(lot, token);
                     self.recycle(exchange);
-                    self.close(connection);
+                    self.close(connection, CloseReason::Refused);
                     return;
                 }
             }
             let served = self.one(&mut connection, &mut exchange);
+            if connection.client.requests == 1 {
+                self.measure_first(lot, &connection.client, &served);
+            }
             self.lane.counters.writing.set(self.driven as u64);
             match served {
                 None => {
@@ -106,10 +111,10 @@ impl Connections {
                     self.keep(lot, token, connection, exchange);
                     return;
                 }
-                Some(Served::Closed) => {
+                Some(Served::Closed(reason)) => {
                     self.unpark(lot, token);
                     self.recycle(exchange);
-                    self.close(connection);
+                    self.close(connection, reason);
                     return;
                 }
                 Some(Served::Driven(stage)) => {
@@ -120,6 +125,22 @@ impl Connections {
         }
         // Others have waited: the rest of the pipeline is served in the next turn.
         self.hand_on(lot, token, connection, exchange);
+    }
+
+    /// Counts the time to the first byte of a first answer; a driven one counts its own.
+    fn measure_first(&mut self, lot: &Lot, client: &Client, served: &Option<Served>) {
+        if !matches!(
+            served,
+            Some(Served::Kept | Served::Closed(CloseReason::Answered))
+        ) {
+            return;
+        }
+        if client.accepted_ns == lot.clock.now_ns() {
+            self.round.first_answers += 1;
+            return;
+        }
+        let took_ns = monotonic_ns().saturating_sub(client.accepted_ns);
+        self.lane.counters.first_byte.record(took_ns);
     }
 
     /// One request, from its head to its answer. `None`: the head is not whole.
@@ -139,8 +160,9 @@ impl Connections {
             Outcome::Respond => self.answer(connection, exchange),
             Outcome::Wait(waiting) => Served::Driven(Stage::Waiting(waiting)),
             Outcome::Close => {
+                let reason = exchange.reason_without_answer();
                 exchange.log_access();
-                Served::Closed
+                Served::Closed(reason)
             }
         })
     }
@@ -171,7 +193,7 @@ impl Connections {
         if !transfer::inline_small_file(exchange) {
             log_send_error(exchange, &io::ErrorKind::UnexpectedEof.into());
             exchange.log_access();
-            return Served::Closed;
+            return Served::Closed(CloseReason::CutShort);
         }
         let whole = self.take_body_rest(exchange);
         let chunked = head::write(exchange);
@@ -188,7 +210,7 @@ impl Connections {
             Err(error) => {
                 log_send_error(exchange, &error);
                 exchange.log_access();
-                Served::Closed
+                Served::Closed(CloseReason::of(&error))
             }
         }
     }
@@ -261,7 +283,7 @@ impl Connections {
         };
         let hand = Rc::clone(&self.hand);
         lot.drive(Box::pin(async move {
-            hand.give_back(place, Some(connection), Some(exchange))
+            hand.give_back(place, Ok(connection), Some(exchange))
         }));
     }
 
@@ -302,7 +324,7 @@ impl Connections {
         if self.is_draining() {
             self.unpark(lot, token);
             self.recycle(exchange);
-            self.close(connection);
+            self.close(connection, CloseReason::Drained);
             return;
         }
         if settings.tcp_nodelay && !connection.no_delay {
@@ -334,7 +356,7 @@ fn answered(exchange: &mut Exchange, body_whole: bool) -> Served {
         (true, true) => Served::Kept,
         (true, false) => Served::Driven(Stage::Discard),
         (false, _) if lingers(exchange) => Served::Driven(Stage::Linger),
-        (false, _) => Served::Closed,
+        (false, _) => Served::Closed(CloseReason::Answered),
     }
 }
 

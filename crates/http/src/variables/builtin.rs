@@ -620,10 +620,7 @@ fn server_protocol(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn status(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    let status = match (exchange.error_status, exchange.response.status) {
-        (0, 0) if exchange.head.version == turnpike_wire::h1::Version::Http09 => 9,
-        (0, status) | (status, _) => status,
-    };
+    let status = exchange.logged_status();
     write!(out, "{status:03}").is_ok()
 }
 

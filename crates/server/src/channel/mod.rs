@@ -13,6 +13,7 @@
 //!    ── Reopen(logs) ──────────────────────►   writes to the new descriptors
 //!    ── Ask{number, request} ──────────────►   a verb of the control socket
 //!    ◄─ Answer{number, outcome} ────────────
+//!    ── Counts ────────────────────────────►   what only the master knows, for metrics
 //!    ── Quit | Stop ───────────────────────►   drains, or ends
 //! ```
 
@@ -56,6 +57,15 @@ pub enum Order {
         number: u64,
         /// The request, as its line.
         request: Vec<u8>,
+    },
+    /// What the master has counted.
+    Counts {
+        /// Configurations that were put in force after the first.
+        reloads: u64,
+        /// Those that were not.
+        reloads_failed: u64,
+        /// Serving processes that took the place of one that had died.
+        restarts: u64,
     },
     /// Finish what is running, then end.
     Quit {
@@ -106,6 +116,7 @@ const RELEASED: u8 = 7;
 const ASK: u8 = 8;
 const ANSWER: u8 = 9;
 const DRAIN: u8 = 10;
+const COUNTS: u8 = 11;
 
 /// Sends a bundle. Its descriptors are only borrowed: the master keeps its own.
 ///
@@ -126,6 +137,16 @@ pub fn send_reopen(channel: BorrowedFd<'_>, logs: &[Log]) -> io::Result<()> {
     encoder.list(logs, |encoder, log| encoder.path(&log.path));
     let descriptors: Vec<_> = logs.iter().map(|log| log.descriptor.as_fd()).collect();
     descriptor::send_parcel(channel, &encoder.bytes, &descriptors)
+}
+
+/// Tells what the master has counted: reloads, those that failed, restarts.
+///
+/// # Errors
+/// As [`send_apply`].
+pub fn send_counts(channel: BorrowedFd<'_>, counts: [u64; 3]) -> io::Result<()> {
+    let encoder = Encoder::new(COUNTS);
+    let encoder = counts.into_iter().fold(encoder, Encoder::with_number);
+    descriptor::send_parcel(channel, &encoder.bytes, &[])
 }
 
 /// How a serving process is to end.
@@ -228,6 +249,11 @@ fn decode_order(bytes: &[u8], descriptors: Vec<OwnedFd>) -> Result<Order, Malfor
         ASK => Order::Ask {
             number: decoder.number()?,
             request: decoder.bytes()?.to_vec(),
+        },
+        COUNTS => Order::Counts {
+            reloads: decoder.number()?,
+            reloads_failed: decoder.number()?,
+            restarts: decoder.number()?,
         },
         QUIT => Order::Quit { announced: false },
         DRAIN => Order::Quit { announced: true },

@@ -76,9 +76,10 @@ fn carry_out(line: &Line) -> Result<(), String> {
         Err(super::Trouble::Refused(failure)) => return Err(failure.message),
         Err(error) => return Err(trouble(&error)),
     };
-    let text = match line.json {
-        true => format!("{answer}\n"),
-        false => show::table(&answer),
+    let text = match (line.json, &answer["text"]) {
+        (true, _) => format!("{answer}\n"),
+        (false, Value::String(text)) => text.clone(),
+        (false, _) => show::table(&answer),
     };
     // Who closes the pipe early has seen enough.
     let _ = std::io::stdout().write_all(text.as_bytes());

@@ -98,6 +98,12 @@ pub(crate) const VERBS: &[Verb] = &[
     ),
     verb(
         Home::Serving,
+        "metrics",
+        "",
+        "Tells all metrics, in Prometheus's text format.",
+    ),
+    verb(
+        Home::Serving,
         "connections",
         "",
         "Counts the open connections by state, in all and by lane.",

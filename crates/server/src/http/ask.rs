@@ -1,7 +1,7 @@
 //! Verbs of the control socket that the service answers: its own, and those that directive families
 //! offer with the plan in force.
 
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,8 +9,8 @@ use std::thread;
 
 use serde_json::{Map, Value, json};
 use turnpike_http::control::{Arguments, Command};
-use turnpike_http::counters::{COUNTERS, HttpCounters};
-use turnpike_http::metrics::Kind;
+use turnpike_http::counters::{COUNTERS, HttpCounters, WatchedGate};
+use turnpike_http::metrics::{Kind, Samples, write_prometheus};
 use turnpike_lane::sys::socket_option;
 
 use super::self_check::SelfCheck;
@@ -36,6 +36,7 @@ impl HttpService {
             "status" => Ok(self.status()),
             "lanes" => Ok(self.lane_list()),
             "gates" => Ok(self.gate_list()),
+            "metrics" => Ok(self.metrics()),
             "connections" => Ok(self.connection_counts()),
             _ => match self.command(&verb) {
                 Some(command) => {
@@ -83,7 +84,7 @@ impl HttpService {
             let mut members = Map::new();
             members.insert("lane".to_owned(), (*number).into());
             for entry in COUNTERS {
-                let value = (entry.counter)(counters).value();
+                let value = (entry.counter)(&counters).value();
                 members.insert(entry.row.name.to_owned(), value.into());
             }
             Value::Object(members)
@@ -91,6 +92,34 @@ impl HttpService {
         let lanes = self.counters.numbered();
         let lanes: Vec<Value> = lanes.iter().map(lane).collect();
         json!({ "lanes": lanes })
+    }
+
+    fn metrics(&self) -> Value {
+        let readers = self.plan.as_ref().map(|plan| plan.metric_readers());
+        let mut samples = Samples::of(readers.unwrap_or_default());
+        samples.read(&*self.counters);
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        let _ = write_prometheus(&samples, &mut text);
+        json!({ "text": text })
+    }
+
+    /// Has the metrics tell of the gates in force.
+    pub(super) fn show_gates(&self) {
+        let Some(plan) = &self.plan else {
+            return;
+        };
+        let gate = |(listen, lane, socket): &(usize, Option<usize>, Arc<OwnedFd>)| {
+            Some(WatchedGate {
+                address: plan.listens.get(*listen)?.address.to_string(),
+                lane: *lane,
+                socket: Arc::downgrade(socket),
+            })
+        };
+        self.counters
+            .watch_gates(self.seats.iter().filter_map(gate).collect());
+        self.counters
+            .set_process(|process| process.generation = plan.generation);
     }
 
     fn connection_counts(&self) -> Value {
@@ -108,7 +137,7 @@ impl HttpService {
             let mut members = Map::new();
             members.insert("lane".to_owned(), (*number).into());
             for (name, entry) in gauges() {
-                members.insert(name.to_owned(), (entry.counter)(counters).value().into());
+                members.insert(name.to_owned(), (entry.counter)(&counters).value().into());
             }
             Value::Object(members)
         };
@@ -121,7 +150,7 @@ impl HttpService {
         let Some(plan) = &self.plan else {
             return json!({ "gates": [] });
         };
-        let gate = |(listen, lane, socket): &(usize, Option<usize>, Arc<std::os::fd::OwnedFd>)| {
+        let gate = |(listen, lane, socket): &(usize, Option<usize>, Arc<OwnedFd>)| {
             let listen = plan.listens.get(*listen)?;
             // A unix socket does not tell.
             let queue = socket_option::tcp_info(socket.as_fd()).ok();

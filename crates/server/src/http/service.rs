@@ -280,6 +280,7 @@ impl Service for HttpService {
         let (told, ready) =
             applied.map_err(|error| format!("a lane cannot be started ({error})"))?;
         (self.plan, self.seats) = (Some(plan), seats);
+        self.show_gates();
         if ready < told {
             let late = told - ready;
             generation.error_log.event(
@@ -299,6 +300,14 @@ impl Service for HttpService {
         let next = self.ward().and_then(|ward| watchdog.look(&ward));
         self.watchdog = watchdog;
         next
+    }
+
+    fn counts(&mut self, reloads: u64, reloads_failed: u64, restarts: u64) {
+        self.counters.set_process(|process| {
+            process.reloads = reloads;
+            process.reloads_failed = reloads_failed;
+            process.restarts = restarts;
+        });
     }
 
     fn flush_logs(&mut self) {

@@ -208,6 +208,14 @@ impl Serving {
                 self.ask(number, &request);
                 Ok(())
             }
+            Some(Order::Counts {
+                reloads,
+                reloads_failed,
+                restarts,
+            }) => {
+                self.service.counts(reloads, reloads_failed, restarts);
+                Ok(())
+            }
             Some(Order::Quit { announced }) => {
                 match self.shutdown_delay.filter(|_| announced) {
                     Some(delay) => self.announce(delay),

@@ -178,6 +178,19 @@ impl Master {
         }
     }
 
+    /// Lets the serving processes show what the master counts.
+    pub(super) fn tell_counts(&self) {
+        let Counts {
+            reloads,
+            reloads_failed,
+            restarts,
+        } = self.counts;
+        for child in &self.children {
+            // A child that cannot be told is gone, and its end will be noticed.
+            let _ = channel::send_counts(child.channel(), [reloads, reloads_failed, restarts]);
+        }
+    }
+
     pub(super) fn tell(&mut self, ticket: &Ticket, outcome: Result<Value, Failure>) {
         self.control.answer(ticket, &outcome, &self.epoll);
     }

@@ -62,6 +62,7 @@ impl Master {
 
     fn reload_failed(&mut self, tickets: &[Ticket], why: &str) {
         self.counts.reloads_failed += 1;
+        self.tell_counts();
         self.tell_all(tickets, &Err(Refusal::failed(why)));
     }
 
@@ -149,6 +150,7 @@ impl Master {
         self.move_pid_file();
         self.place_control();
         self.counts.reloads += 1;
+        self.tell_counts();
         let took_ms = pending.since.elapsed().as_millis() as u64;
         let report = json!({ "generation": pending.generation, "took_ms": took_ms });
         self.tell_all(&pending.tickets, &Ok(report));

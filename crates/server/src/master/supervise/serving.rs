@@ -32,6 +32,7 @@ impl Master {
         let bundle = self.first_bundle()?;
         let sent = channel::send_apply(child.channel(), &bundle);
         self.children.push(child);
+        self.tell_counts();
         if let Err(error) = sent {
             // Its end will be noticed, and answered like any other.
             self.log.event(

@@ -1,7 +1,16 @@
 //! What happened on a lane, counted where it happens and read from anywhere.
 
+mod close_reason;
+mod reader;
+
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
+
+pub use turnpike_lane::counters::Counter;
+use turnpike_lane::counters::Histogram;
+
+pub use close_reason::CloseReason;
+pub use reader::{OWN_ROWS, ProcessCounts, WatchedGate};
 
 use crate::metrics::{Kind, Row};
 
@@ -9,7 +18,17 @@ macro_rules! counters {
     ($( $name:ident: $kind:ident $row:literal in $unit:literal, $help:literal; )+) => {
         /// One lane's counters. The lane alone writes them, so a plain load and store will do.
         #[derive(Default)]
-        pub struct HttpCounters { $( #[doc = $help] pub $name: Counter, )+ }
+        pub struct HttpCounters {
+            $( #[doc = $help] pub $name: Counter, )+
+            /// Requests by the status of their answer.
+            pub statuses: Statuses,
+            /// Connections that are no more, by [`CloseReason`].
+            pub closed: [Counter; CloseReason::ALL.len()],
+            /// From accept to the first byte of the first answer.
+            pub first_byte: Histogram,
+            /// What a round of the loop took that had something to do.
+            pub rounds: Histogram,
+        }
 
         /// The table of them: what each is, and where.
         pub static COUNTERS: &[LaneRow] = &[
@@ -52,6 +71,14 @@ counters! {
         "Connections that are open.";
     made_room: Counter "connections_made_room" in "connections",
         "Idle connections that were closed to make room for new ones.";
+    bytes_received: Counter "received_bytes" in "bytes",
+        "Bytes of requests received from clients.";
+    bytes_sent: Counter "sent_bytes" in "bytes",
+        "Bytes of responses sent to clients.";
+    moved: Counter "connections_moved" in "connections",
+        "Connections that were handed to another lane.";
+    panics: Counter "panics" in "connections",
+        "Connections ended by a fault of ours.";
     log_lines_lost: Counter "log_lines_lost" in "lines",
         "Lines of access logs that could not be written.";
     rescues: Counter "lane_rescues" in "rescues",
@@ -66,6 +93,8 @@ const SERIAL_BLOCK: u64 = 64;
 pub struct AllCounters {
     lanes: Mutex<Vec<(usize, Arc<HttpCounters>)>>,
     serials: AtomicU64,
+    gates: Mutex<Vec<WatchedGate>>,
+    process: Mutex<ProcessCounts>,
 }
 
 impl AllCounters {
@@ -110,30 +139,40 @@ impl AllCounters {
     }
 }
 
-/// A number that one thread writes and many read.
-#[derive(Default)]
-pub struct Counter(AtomicU64);
-
-impl Counter {
-    /// Adds one.
-    pub fn add(&self) {
-        self.0.store(self.0.load(Relaxed).wrapping_add(1), Relaxed);
+impl HttpCounters {
+    /// A request was answered with this status, the response having so many bytes.
+    pub(crate) fn answered(&self, status: u16, received_bytes: u64, sent_bytes: u64) {
+        if let Some(counter) = self.statuses.0.get(usize::from(status)) {
+            counter.add();
+        }
+        self.bytes_received.add_many(received_bytes);
+        self.bytes_sent.add_many(sent_bytes);
     }
 
-    /// Takes one off.
-    pub fn sub(&self) {
-        self.0
-            .store(self.0.load(Relaxed).saturating_sub(1), Relaxed);
+    /// A connection was closed.
+    pub(crate) fn was_closed(&self, reason: CloseReason) {
+        self.active.sub();
+        self.closed[reason as usize].add();
     }
+}
 
-    /// Sets it.
-    pub fn set(&self, value: u64) {
-        self.0.store(value, Relaxed);
+/// Requests by status: a cell for every number that a status may be.
+pub struct Statuses([Counter; STATUSES]);
+
+/// One past the greatest status.
+const STATUSES: usize = 1000;
+
+impl Default for Statuses {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| Counter::default()))
     }
+}
 
-    /// Reads it.
-    pub fn value(&self) -> u64 {
-        self.0.load(Relaxed)
+impl Statuses {
+    /// Those that there were, with how often.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        let all = self.0.iter().map(Counter::value).enumerate();
+        all.filter(|(_, count)| *count > 0)
     }
 }
 

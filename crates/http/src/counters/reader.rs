@@ -1,0 +1,219 @@
+//! The server's own metrics, read from the cells of all lanes and from the kernel.
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::{Arc, PoisonError, Weak};
+
+use turnpike_lane::counters::Distribution;
+use turnpike_lane::sys::socket_option;
+
+use super::{AllCounters, COUNTERS, CloseReason, Counter, HttpCounters};
+use crate::metrics::{Kind, Reader, Row, Samples};
+
+/// A listening socket whose queue is told of.
+pub struct WatchedGate {
+    /// Its address.
+    pub address: String,
+    /// Its lane; `None`: all of them.
+    pub lane: Option<usize>,
+    /// The socket, which this does not keep open.
+    pub socket: Weak<OwnedFd>,
+}
+
+/// What only the process knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessCounts {
+    /// The configuration in force.
+    pub generation: u64,
+    /// Configurations that were put in force after the first.
+    pub reloads: u64,
+    /// Those that were not.
+    pub reloads_failed: u64,
+    /// Serving processes that took the place of one that had died.
+    pub restarts: u64,
+}
+
+const fn row(
+    name: &'static str,
+    kind: Kind,
+    unit: &'static str,
+    labels: &'static [&'static str],
+    help: &'static str,
+) -> Row {
+    Row {
+        name,
+        kind,
+        unit,
+        labels,
+        help,
+    }
+}
+
+static GENERATION: Row = row(
+    "generation",
+    Kind::Gauge,
+    "generations",
+    &[],
+    "Number of the configuration in force.",
+);
+static RELOADS: Row = row(
+    "reloads",
+    Kind::Counter,
+    "reloads",
+    &["outcome"],
+    "Reloads, by whether the configuration was put in force (done, failed).",
+);
+static RESTARTS: Row = row(
+    "serving_restarts",
+    Kind::Counter,
+    "processes",
+    &[],
+    "Serving processes that took the place of one that had died.",
+);
+static LANES: Row = row(
+    "lanes",
+    Kind::Gauge,
+    "lanes",
+    &[],
+    "Lanes that were ever started.",
+);
+static STATUSES: Row = row(
+    "requests_by_status",
+    Kind::Counter,
+    "requests",
+    &["lane", "status"],
+    "Requests that have ended, by the status of their answer.",
+);
+static CLOSED: Row = row(
+    "connections_closed",
+    Kind::Counter,
+    "connections",
+    &["lane", "reason"],
+    "Connections that are no more, by the reason.",
+);
+static FIRST_BYTE: Row = row(
+    "accept_to_first_byte_seconds",
+    Kind::Histogram,
+    "seconds",
+    &["lane"],
+    "Time from the round in which a connection was accepted to the first byte of its first answer.",
+);
+static ROUNDS: Row = row(
+    "loop_round_seconds",
+    Kind::Histogram,
+    "seconds",
+    &["lane"],
+    "Time that a round of the lane's loop took which had something to do: how late the next event \
+     of the lane may be looked at.",
+);
+static QUEUE: Row = row(
+    "accept_queue",
+    Kind::Gauge,
+    "connections",
+    &["address", "lane"],
+    "Connections that wait to be accepted; of TCP only, since unix sockets do not tell.",
+);
+static QUEUE_MAX: Row = row(
+    "accept_queue_max",
+    Kind::Gauge,
+    "connections",
+    &["address", "lane"],
+    "How many may wait to be accepted.",
+);
+
+/// The rows beside [`COUNTERS`].
+pub static OWN_ROWS: [&Row; 10] = [
+    &GENERATION,
+    &RELOADS,
+    &RESTARTS,
+    &LANES,
+    &STATUSES,
+    &CLOSED,
+    &FIRST_BYTE,
+    &ROUNDS,
+    &QUEUE,
+    &QUEUE_MAX,
+];
+
+impl AllCounters {
+    /// The listening sockets from now on.
+    pub fn watch_gates(&self, gates: Vec<WatchedGate>) {
+        *self.gates.lock().unwrap_or_else(PoisonError::into_inner) = gates;
+    }
+
+    /// What the process counts, from now on.
+    pub fn set_process(&self, change: impl FnOnce(&mut ProcessCounts)) {
+        change(&mut self.process.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn read_process(&self, samples: &mut Samples) {
+        let process = *self.process.lock().unwrap_or_else(PoisonError::into_inner);
+        samples.number(&GENERATION, &[], process.generation);
+        samples.number(&RELOADS, &["done"], process.reloads);
+        samples.number(&RELOADS, &["failed"], process.reloads_failed);
+        samples.number(&RESTARTS, &[], process.restarts);
+    }
+
+    fn read_gates(&self, samples: &mut Samples) {
+        let gates = self.gates.lock().unwrap_or_else(PoisonError::into_inner);
+        for gate in gates.iter() {
+            let Some(socket) = gate.socket.upgrade() else {
+                continue;
+            };
+            let Ok(info) = socket_option::tcp_info(socket.as_fd()) else {
+                continue;
+            };
+            let lane = gate
+                .lane
+                .map_or_else(|| "all".to_owned(), |lane| lane.to_string());
+            let labels = [gate.address.as_str(), lane.as_str()];
+            samples.number(&QUEUE, &labels, u64::from(info.accept_queue));
+            samples.number(&QUEUE_MAX, &labels, u64::from(info.accept_queue_max));
+        }
+    }
+}
+
+/// The sum over all threads that have, or had, a lane's number: one that is still finishing may
+/// have that of one that was started after it.
+fn read_lane(number: usize, threads: &[Arc<HttpCounters>], samples: &mut Samples) {
+    let number = number.to_string();
+    let sum = |pick: &dyn Fn(&HttpCounters) -> &Counter| -> u64 {
+        threads.iter().map(|lane| pick(lane).value()).sum()
+    };
+    for entry in COUNTERS {
+        samples.number(&entry.row, &[&number], sum(&entry.counter));
+    }
+    let mut statuses = BTreeMap::<usize, u64>::new();
+    for (status, count) in threads.iter().flat_map(|lane| lane.statuses.iter()) {
+        *statuses.entry(status).or_default() += count;
+    }
+    for (status, count) in statuses {
+        samples.number(&STATUSES, &[&number, &status.to_string()], count);
+    }
+    for reason in CloseReason::ALL {
+        let count = sum(&|lane| &lane.closed[reason as usize]);
+        samples.number(&CLOSED, &[&number, reason.name()], count);
+    }
+    let (mut first_byte, mut rounds) = (Distribution::default(), Distribution::default());
+    for lane in threads {
+        first_byte.add(&lane.first_byte.read());
+        rounds.add(&lane.rounds.read());
+    }
+    samples.distribution(&FIRST_BYTE, &[&number], first_byte);
+    samples.distribution(&ROUNDS, &[&number], rounds);
+}
+
+impl Reader for AllCounters {
+    fn read(&self, samples: &mut Samples) {
+        self.read_process(samples);
+        let mut lanes = BTreeMap::<usize, Vec<Arc<HttpCounters>>>::new();
+        for (number, counters) in self.numbered() {
+            lanes.entry(number).or_default().push(counters);
+        }
+        samples.number(&LANES, &[], lanes.len() as u64);
+        for (number, threads) in &lanes {
+            read_lane(*number, threads, samples);
+        }
+        self.read_gates(samples);
+    }
+}

@@ -1,0 +1,188 @@
+//! The metrics page: its grammar, its numbers, and that everything on it is documented.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use turnpike_testkit::{Server, Signal};
+
+const CONFIGURATION: &str = "
+worker_processes 2;
+error_log %FOLDER%/error.log notice;
+events { }
+http {
+    limit_req_zone $uri zone=z:1m rate=1r/s;
+    server {
+        listen 127.0.0.1:%PORT% reuseport;
+        location / { return 200 served; }
+        location /missing { return 404; }
+        location /cut { return 444; }
+        location /metrics { metrics; }
+    }
+}";
+
+fn server() -> Server {
+    server_with(2)
+}
+
+fn server_with(lanes: u32) -> Server {
+    let count = format!("worker_processes {lanes};");
+    Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&CONFIGURATION.replace("worker_processes 2;", &count))
+        .start()
+}
+
+/// A page by series: name and labels as they stand there.
+type Page = BTreeMap<String, f64>;
+
+/// Reads a page as strictly as the format is described: a `# HELP` and a `# TYPE` line before the
+/// series of a name, which stand together, each once, with quoted labels and a number.
+fn parse(text: &str) -> (Page, HashMap<String, String>) {
+    let (mut page, mut kinds) = (Page::new(), HashMap::new());
+    let mut helped = HashSet::new();
+    let mut present = String::new();
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("# HELP ") {
+            let (name, help) = rest.split_once(' ').unwrap();
+            assert!(helped.insert(name.to_owned()), "{name} is explained twice");
+            assert!(!help.is_empty());
+            present = name.to_owned();
+        } else if let Some(rest) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = rest.split_once(' ').unwrap();
+            assert_eq!(name, present);
+            assert!(["counter", "gauge", "histogram"].contains(&kind), "{line}");
+            kinds.insert(name.to_owned(), kind.to_owned());
+        } else {
+            let (series, value) = line.rsplit_once(' ').unwrap();
+            let name = check_series(series);
+            let base = match kinds[&present].as_str() {
+                "histogram" => ["_bucket", "_sum", "_count"]
+                    .iter()
+                    .find_map(|suffix| name.strip_suffix(suffix))
+                    .unwrap_or_else(|| panic!("{line}")),
+                _ => name,
+            };
+            assert_eq!(base, present, "{line} does not stand with its like");
+            let value = value.parse().unwrap_or_else(|_| panic!("{line}"));
+            assert!(
+                page.insert(series.to_owned(), value).is_none(),
+                "{series} twice"
+            );
+        }
+    }
+    assert!(text.ends_with('\n'));
+    (page, kinds)
+}
+
+/// The name of a series, its labels being well formed.
+fn check_series(series: &str) -> &str {
+    let is_name = |text: &str| {
+        let is_letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+        text.chars().all(is_letter) && text.starts_with(|letter: char| letter.is_alphabetic())
+    };
+    let Some((name, labels)) = series.split_once('{') else {
+        assert!(is_name(series), "{series}");
+        return series;
+    };
+    assert!(is_name(name), "{series}");
+    let labels = labels
+        .strip_suffix("\"}")
+        .unwrap_or_else(|| panic!("{series}"));
+    for label in labels.split("\",") {
+        let (label, value) = label
+            .split_once("=\"")
+            .unwrap_or_else(|| panic!("{series}"));
+        assert!(is_name(label) && !value.contains('"'), "{series}");
+    }
+    name
+}
+
+fn sum(page: &Page, part: &str) -> f64 {
+    let parts = page.iter().filter(|(series, _)| series.contains(part));
+    parts.map(|(_, value)| value).sum()
+}
+
+#[test]
+fn the_page_is_what_prometheus_reads_and_its_numbers_are_right() {
+    // One lane has counted everything before it takes the connection that asks.
+    let server = server_with(1);
+    for _ in 0..5 {
+        server.exchange("GET / HTTP/1.0\r\n\r\n");
+    }
+    server.exchange("GET /missing HTTP/1.0\r\n\r\n");
+    server.exchange("GET /cut HTTP/1.0\r\n\r\n");
+    let response = server.get("/metrics");
+    assert_eq!(
+        response.header("Content-Type"),
+        Some("text/plain; version=0.0.4; charset=utf-8")
+    );
+    let text = response.text();
+    let (page, kinds) = parse(&text);
+    assert_eq!(sum(&page, "status=\"200\""), 5.0, "{text}");
+    assert_eq!(sum(&page, "status=\"404\""), 1.0);
+    assert_eq!(sum(&page, "reason=\"answered\""), 6.0);
+    assert_eq!(sum(&page, "reason=\"refused\""), 1.0);
+    // This page's own connection too.
+    assert_eq!(sum(&page, "connections_accepted_total"), 8.0);
+    assert_eq!(sum(&page, "connections_active{"), 1.0);
+    assert_eq!(sum(&page, "first_byte_seconds_count"), 6.0);
+    assert_eq!(page["turnpike_generation"], 1.0);
+    assert_eq!(sum(&page, "turnpike_accept_queue{"), 0.0);
+    assert_eq!(sum(&page, "turnpike_accept_queue_max{"), 511.0);
+    for (name, kind) in &kinds {
+        let total = name.ends_with("_total");
+        assert_eq!(total, kind == "counter", "{name}");
+    }
+    let bodies = text.len();
+    assert!(bodies < 64 * 1024, "{bodies} bytes for one lane");
+}
+
+#[test]
+fn buckets_add_up() {
+    let server = server();
+    for _ in 0..20 {
+        server.exchange("GET / HTTP/1.0\r\n\r\n");
+    }
+    let (page, _) = parse(&server.get("/metrics").text());
+    for lane in ["0", "1"] {
+        let name = "turnpike_accept_to_first_byte_seconds";
+        let of = |bound: &str| page[&format!("{name}_bucket{{lane=\"{lane}\",le=\"{bound}\"}}")];
+        let bounds = ["0.00001", "0.001", "1", "10", "+Inf"];
+        assert!(bounds.map(of).is_sorted());
+        assert_eq!(
+            of("+Inf"),
+            page[&format!("{name}_count{{lane=\"{lane}\"}}")]
+        );
+    }
+}
+
+#[test]
+fn every_metric_is_documented() {
+    let server = server();
+    let (_, kinds) = parse(&server.get("/metrics").text());
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");
+    let documented = std::fs::read_to_string(path).unwrap();
+    for (name, kind) in kinds {
+        let line = format!("| `{name}` | {kind} |");
+        assert!(documented.contains(&line), "docs/metrics.md has no {line}");
+    }
+}
+
+#[test]
+fn reloads_and_restarts_are_counted() {
+    let mut server = server();
+    server.signal(Signal::SIGHUP);
+    server.wait_for_log("error.log", "worker generation 1 exited");
+    let page = |server: &Server| parse(&server.get("/metrics").text()).0;
+    let wait = |server: &Server, series: &str, value: f64| {
+        let end = std::time::Instant::now() + turnpike_testkit::DEADLINE;
+        while page(server)[series] != value {
+            assert!(std::time::Instant::now() < end, "{series}");
+        }
+    };
+    wait(&server, "turnpike_reloads_total{outcome=\"done\"}", 1.0);
+    assert_eq!(page(&server)["turnpike_generation"], 2.0);
+    server.write_configuration("nonsense;");
+    server.signal(Signal::SIGHUP);
+    wait(&server, "turnpike_reloads_total{outcome=\"failed\"}", 1.0);
+}
