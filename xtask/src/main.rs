@@ -63,7 +63,7 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "bench",
-        arguments: "[--quick] [--no-write] [--server PATH]",
+        arguments: "[accelerate] [--quick] [--no-write] [--server PATH]",
         summary: "measure beside nginx; write bench/results and the README's table",
         run: bench::run,
     },

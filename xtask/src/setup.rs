@@ -50,6 +50,11 @@ const SETS: &[Set] = &[
             package("netcat-openbsd", "nc"),
         ],
     },
+    Set {
+        name: "bench",
+        purpose: "to measure its cache beside varnish",
+        packages: &[package("varnish", "varnishd")],
+    },
 ];
 
 /// While this file answers 101, Debian's maintainer scripts start no service.

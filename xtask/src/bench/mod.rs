@@ -4,6 +4,7 @@
 //! ratios from interleaved rounds: absolute times move with the machine, ratios stay. Nothing
 //! here may favour a server: both read the same configuration and stand on the same core.
 
+mod accelerate;
 mod counts;
 mod idle;
 mod report;
@@ -72,6 +73,11 @@ impl Mode {
 
 /// Measures, writes the results' folder and the README's table.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
+    if let Some((first, rest)) = arguments.split_first()
+        && first == "accelerate"
+    {
+        return accelerate::run(rest);
+    }
     let options = Options::parse(
         arguments,
         &["--server", "--rounds", "--seconds", "--cpu"],
@@ -142,9 +148,13 @@ impl Progress {
     fn new(plan: &Plan) -> Progress {
         let counts = 2 * 2 + 2 + 2; // calls by server and mode, allocations by mode, memory
         let rounds = 2 * 2 * plan.rounds;
+        Progress::of(counts + rounds)
+    }
+
+    fn of(steps: usize) -> Progress {
         Progress {
             started: Instant::now(),
-            steps: counts + rounds,
+            steps,
             done: 0,
         }
     }

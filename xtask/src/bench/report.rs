@@ -22,7 +22,7 @@ const IDLE_BYTES_MAX: f64 = 4096.0;
 const ALLOCATIONS_NOISE: f64 = 0.001;
 
 /// A core that is busy for more than this many times the serving process's time does other work.
-const CORE_SHARE_MAX: f64 = 1.3;
+pub(super) const CORE_SHARE_MAX: f64 = 1.3;
 
 /// Between these lines the README's table is rewritten.
 const MARKERS: (&str, &str) = ("<!-- bench:begin -->", "<!-- bench:end -->");
@@ -39,14 +39,14 @@ pub(super) struct Results {
 
 /// Median and extremes over rounds.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Spread {
-    median: f64,
+pub(super) struct Spread {
+    pub(super) median: f64,
     min: f64,
     max: f64,
 }
 
 impl Spread {
-    fn of(mut values: Vec<f64>) -> Spread {
+    pub(super) fn of(mut values: Vec<f64>) -> Spread {
         values.sort_by(f64::total_cmp);
         let middle = values.len() / 2;
         let median = match values.len() {
@@ -67,12 +67,12 @@ impl Spread {
         }
     }
 
-    fn text(self, digits: usize) -> String {
+    pub(super) fn text(self, digits: usize) -> String {
         let Spread { median, min, max } = self;
         format!("{median:.digits$} ({min:.digits$}..{max:.digits$})")
     }
 
-    fn json(self) -> Value {
+    pub(super) fn json(self) -> Value {
         json!({ "median": self.median, "min": self.min, "max": self.max })
     }
 }
@@ -268,7 +268,7 @@ impl Results {
         };
         let link = format!("[{name}](bench/results/{name}/README.md)");
         let table = format!("{table}\nRun of {date}: {link}.\n");
-        match between_markers(&text, &table) {
+        match between_markers(&text, &table, MARKERS) {
             Some(text) => write(&path, &text),
             None => Err(format!("README.md has no {} and {}", MARKERS.0, MARKERS.1)),
         }
@@ -387,14 +387,14 @@ impl Results {
 }
 
 /// What git says of the sources: a commit, and whether they differ from it.
-fn commit() -> String {
+pub(super) fn commit() -> String {
     machine::first_line(
         "git",
         &["describe", "--always", "--dirty", "--exclude", "*"],
     )
 }
 
-fn verdict(is_held: bool, goal: &str) -> String {
+pub(super) fn verdict(is_held: bool, goal: &str) -> String {
     format!("{goal}: {}", if is_held { "held" } else { "**missed**" })
 }
 
@@ -405,14 +405,18 @@ fn row(text: &mut String, title: &str, ours: &str, theirs: &str, ratio: f64, goa
     );
 }
 
-fn write(path: &Path, text: &str) -> Outcome {
+pub(super) fn write(path: &Path, text: &str) -> Outcome {
     std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// The text with `table` between the markers; none where they are not there in order.
-fn between_markers(text: &str, table: &str) -> Option<String> {
-    let start = text.find(MARKERS.0)? + MARKERS.0.len();
-    let end = start + text[start..].find(MARKERS.1)?;
+pub(super) fn between_markers(
+    text: &str,
+    table: &str,
+    (begin, end): (&str, &str),
+) -> Option<String> {
+    let start = text.find(begin)? + begin.len();
+    let end = start + text[start..].find(end)?;
     Some(format!("{}\n{table}{}", &text[..start], &text[end..]))
 }
 

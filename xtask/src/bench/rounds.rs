@@ -80,10 +80,15 @@ fn sample(plan: &Plan, contender: &Contender, mode: Mode, round: usize) -> Resul
     })
 }
 
-/// wrk with one thread on the client's core.
+/// Load from the client's core.
 fn drive(plan: &Plan, mode: Mode, seconds: u64, url: &str) -> Load {
-    let (cpu, seconds) = (plan.client_cpu.to_string(), seconds.to_string());
-    let mut arguments = vec!["-c", &cpu, "wrk", "--latency", "-t", "1", "-c", CONNECTIONS];
+    wrk(plan.client_cpu, mode, CONNECTIONS, seconds, url)
+}
+
+/// wrk with one thread on this core.
+pub(super) fn wrk(cpu: usize, mode: Mode, connections: &str, seconds: u64, url: &str) -> Load {
+    let (cpu, seconds) = (cpu.to_string(), seconds.to_string());
+    let mut arguments = vec!["-c", &cpu, "wrk", "--latency", "-t", "1", "-c", connections];
     arguments.extend(["-d", &seconds]);
     if mode == Mode::OneRequest {
         arguments.extend(["-H", "Connection: close"]);

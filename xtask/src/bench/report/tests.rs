@@ -1,6 +1,6 @@
 //! The arithmetic of the report, and the README's markers.
 
-use super::{Spread, between_markers};
+use super::{MARKERS, Spread, between_markers};
 
 #[test]
 fn spreads() {
@@ -41,6 +41,9 @@ fn spreads() {
 fn markers() {
     let text = "a\n<!-- bench:begin -->\nold\n<!-- bench:end -->\nb\n";
     let expected = "a\n<!-- bench:begin -->\nnew\n<!-- bench:end -->\nb\n";
-    assert_eq!(between_markers(text, "new\n").as_deref(), Some(expected));
-    assert_eq!(between_markers("none", "new\n"), None);
+    assert_eq!(
+        between_markers(text, "new\n", MARKERS).as_deref(),
+        Some(expected)
+    );
+    assert_eq!(between_markers("none", "new\n", MARKERS), None);
 }
