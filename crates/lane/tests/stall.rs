@@ -63,6 +63,8 @@ impl Residents for Greeter {
         let _ = TcpStream::from(socket).write_all(b"!");
     }
     fn ready(&mut self, _: &mut Lot, _: u32, _: bool) {}
+    fn guest_ready(&mut self, _lot: &mut Lot, _token: u32) {}
+
     fn due(&mut self, _: &mut Lot, _: u32) {}
     fn turn_ended(&mut self, _: &mut Lot) {}
     fn tick(&mut self, _: &mut Lot) {}

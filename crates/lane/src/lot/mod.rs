@@ -19,6 +19,7 @@
 //! This module knows sockets and deadlines; what lives in them is the [`Residents`]' business.
 
 mod gates;
+mod guests;
 mod mailbox;
 mod run;
 mod wheel;
@@ -30,6 +31,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 
 pub use gates::{AcceptSettings, LotGate, Pulse};
+pub use guests::{Guest, Guests};
 pub use mailbox::Mailbox;
 pub use run::run;
 pub use wheel::Wheel;
@@ -50,6 +52,7 @@ const IDLE_TICK_MS: u64 = 1_000;
 
 const TOKEN_MAILBOX: u64 = u64::MAX;
 const TOKEN_GATE: u64 = 1 << 32;
+const TOKEN_GUEST: u64 = 1 << 33;
 
 /// A future on the lane's own runtime.
 pub type Driven = Pin<Box<dyn Future<Output = ()>>>;
@@ -61,6 +64,8 @@ pub trait Residents {
     /// The parked connection of that token has something to read. Said once for what has come:
     /// the resident reads until the socket holds no more. `closed`: the peer has sent its last.
     fn ready(&mut self, lot: &mut Lot, token: u32, closed: bool);
+    /// A guest that the parked connection of that token waits for has something to read.
+    fn guest_ready(&mut self, lot: &mut Lot, token: u32);
     /// The deadline of that token may have come.
     fn due(&mut self, lot: &mut Lot, token: u32);
     /// All events of a turn were handed out.
@@ -83,7 +88,8 @@ pub trait Residents {
 
 /// A lane's event loop.
 pub struct Lot {
-    epoll: Epoll,
+    epoll: Rc<Epoll>,
+    guests: Guests,
     /// The lane's time.
     pub clock: Rc<Clock>,
     /// Deadlines of parked connections.
@@ -101,9 +107,10 @@ impl Lot {
     /// # Errors
     /// When the kernel gives no epoll instance.
     pub fn new(clock: Rc<Clock>, mailbox: BorrowedFd<'_>) -> io::Result<Self> {
-        let epoll = Epoll::new()?;
+        let epoll = Rc::new(Epoll::new()?);
         epoll.add(mailbox, Interest::READ, TOKEN_MAILBOX)?;
         Ok(Self {
+            guests: Guests::new(Rc::clone(&epoll)),
             epoll,
             wheel: Wheel::new(clock.now_ms()),
             next_tick_ms: clock.now_ms(),
@@ -113,6 +120,11 @@ impl Lot {
             events: EventBuffer::with_capacity(EVENTS_PER_TURN_MAX),
             due: Vec::new(),
         })
+    }
+
+    /// Where sockets of others are watched.
+    pub fn guests(&self) -> Guests {
+        self.guests.clone()
     }
 
     /// Watches a parked connection for something to read. Edge-triggered: a level-triggered one
@@ -155,6 +167,13 @@ impl Lot {
             for event in events.iter() {
                 match event.token {
                     TOKEN_MAILBOX => residents.commands(self),
+                    token if token >= TOKEN_GUEST => {
+                        let closed = event.is_peer_closed() || event.is_hang_up();
+                        let place = (token - TOKEN_GUEST) as usize;
+                        if let Some(waiter) = self.guests.event(place, closed || event.is_error()) {
+                            residents.guest_ready(self, waiter);
+                        }
+                    }
                     token if token >= TOKEN_GATE => {
                         self.accept(residents, (token - TOKEN_GATE) as usize);
                     }
