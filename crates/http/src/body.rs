@@ -212,6 +212,27 @@ impl Exchange {
     }
 }
 
+/// Says in the log why a body cannot be read, and gives the verdict that answers it.
+pub fn refused(exchange: &Exchange, error: BodyError) -> Verdict {
+    match error {
+        BodyError::Malformed => {
+            exchange.log(
+                Level::Error,
+                format_args!("client sent invalid chunked body"),
+            );
+            Verdict::Status(400)
+        }
+        BodyError::TooLarge => {
+            let length = exchange.body.length();
+            exchange.log(
+                Level::Error,
+                format_args!("client intended to send too large chunked body: {length} bytes"),
+            );
+            Verdict::Status(413)
+        }
+    }
+}
+
 fn malformed(_: ChunkError) -> BodyError {
     BodyError::Malformed
 }

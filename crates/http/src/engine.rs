@@ -5,7 +5,7 @@ use turnpike_wire::h1::{Framing, Method};
 use turnpike_wire::target::{self, Escape};
 
 use crate::exchange::{Action, Exchange};
-use crate::phase::{Delay, Phase, Verdict, Waiting};
+use crate::phase::{Awaiting, Delay, Phase, Verdict, Waiting};
 use crate::plan::{Found, LocationIndex};
 use crate::settings::Satisfy;
 
@@ -17,6 +17,8 @@ pub enum Outcome {
     Close,
     /// Wait for this, then give its verdict to [`Exchange::resume`].
     Wait(Box<dyn Waiting>),
+    /// Park until its guest has brought something, then give its verdict to [`Exchange::resume`].
+    Await(Box<dyn Awaiting>),
 }
 
 impl Exchange {
@@ -170,6 +172,7 @@ impl Exchange {
             }
             Verdict::Close => Some(Outcome::Close),
             Verdict::Wait(waiting) => Some(Outcome::Wait(waiting)),
+            Verdict::Await(awaiting) => Some(Outcome::Await(awaiting)),
         }
     }
 

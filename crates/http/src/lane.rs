@@ -2,7 +2,7 @@
 //! state for it, and a pool of exchanges.
 
 use std::any::Any;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::rc::Rc;
@@ -11,6 +11,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 use turnpike_lane::clock::Clock;
+use turnpike_lane::lot::Guests;
 
 use crate::counters::{AllCounters, Doing, HttpCounters};
 use crate::exchange::{Client, Exchange};
@@ -36,6 +37,8 @@ pub struct LaneShared {
     pub all_counters: Arc<AllCounters>,
     /// Work that no client waits for.
     pub(crate) aside: Aside,
+    /// Where sockets of upstream servers are watched; not there before the first plan.
+    pub guests: OnceCell<Guests>,
     /// What the lane has begun last; readable from everywhere.
     pub doing: Arc<Doing>,
     /// Whether the lane finishes what was begun: answers say that the connection is closed.
@@ -93,6 +96,7 @@ impl LaneShared {
             all_counters,
             clock,
             aside: Aside::default(),
+            guests: OnceCell::new(),
             ending: Cell::new(false),
             pool: RefCell::default(),
             random: Cell::new(seed | 1),

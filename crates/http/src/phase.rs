@@ -16,6 +16,8 @@
 
 use std::time::Duration;
 
+use turnpike_lane::lot::Guest;
+
 use crate::connection::Stream;
 use crate::exchange::Exchange;
 use crate::response::LocalFuture;
@@ -69,6 +71,8 @@ pub enum Verdict {
     Close,
     /// The answer needs time; the exchange leaves the fast path and the connection becomes driven.
     Wait(Box<dyn Waiting>),
+    /// The answer comes from a guest of the lane; until then the exchange is parked.
+    Await(Box<dyn Awaiting>),
 }
 
 /// Something that handles a request in one phase of a location or server.
@@ -87,6 +91,26 @@ pub trait Waiting {
         exchange: &'a mut Exchange,
         stream: &'a mut Stream,
     ) -> LocalFuture<'a, Verdict>;
+}
+
+/// An answer that a guest of the lane (an upstream server) brings: waited for without a task.
+///
+/// Whatever it needs beyond reading what has come, it does as a [`Waiting`].
+pub trait Awaiting {
+    /// Who brings it.
+    fn guest(&self) -> &Guest;
+    /// How long it may take to bring something, in milliseconds; 0 is without limit.
+    fn timeout_ms(&self) -> u64;
+    /// Whether it is given up when the client goes.
+    fn needs_client(&self) -> bool;
+    /// Something has come: [`Verdict::Await`] again where that was not all.
+    fn ready(self: Box<Self>, exchange: &mut Exchange) -> Verdict;
+    /// Nothing has come in time.
+    fn timed_out(self: Box<Self>, exchange: &mut Exchange) -> Verdict;
+    /// The client has gone: says so in the log.
+    fn abandoned(self: Box<Self>, exchange: &mut Exchange);
+    /// Goes on as a future, where the exchange is driven already.
+    fn into_waiting(self: Box<Self>) -> Box<dyn Waiting>;
 }
 
 /// Waits for a time, then gives a verdict.

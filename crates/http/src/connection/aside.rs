@@ -92,7 +92,12 @@ async fn answer(mut exchange: Box<Exchange>) {
         return;
     };
     let mut verdict = content.handle(&mut exchange);
-    while let Verdict::Wait(waiting) = verdict {
+    loop {
+        let waiting = match verdict {
+            Verdict::Wait(waiting) => waiting,
+            Verdict::Await(awaiting) => awaiting.into_waiting(),
+            _ => break,
+        };
         verdict = waiting.run(&mut exchange, &mut client).await;
     }
     if !matches!(verdict, Verdict::Respond) {

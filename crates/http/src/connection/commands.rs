@@ -87,6 +87,7 @@ impl Connections {
 
     /// Serves by another plan from now on.
     pub fn apply(&mut self, lot: &mut Lot, apply: Apply) {
+        self.lane.guests.get_or_init(|| lot.guests());
         self.drain_gates(lot, |gate| {
             apply
                 .gates

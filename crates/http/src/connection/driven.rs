@@ -115,6 +115,7 @@ async fn to_the_end(
                 match exchange.resume(verdict) {
                     Outcome::Respond => Stage::Answer,
                     Outcome::Wait(next) => Stage::Waiting(next),
+                    Outcome::Await(next) => Stage::Waiting(next.into_waiting()),
                     Outcome::Close => {
                         let reason = exchange.reason_without_answer();
                         exchange.log_access();

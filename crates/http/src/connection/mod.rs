@@ -15,6 +15,7 @@
 //! A connection is moved by value between these: none of them shares it with another.
 
 mod aside;
+mod awaited;
 mod commands;
 mod driven;
 mod head;
@@ -109,6 +110,8 @@ pub struct Connections {
     driven: usize,
     /// Of these, those of connections, which have a seat.
     seated: usize,
+    /// Connections whose answer is awaited.
+    awaited: usize,
     hand: Rc<Hand>,
     ending: Ending,
     round: Round,
@@ -151,6 +154,7 @@ impl Connections {
             room_cursor: 0,
             driven: 0,
             seated: 0,
+            awaited: 0,
             hand,
             ending: Ending::No,
             round: Round::default(),
@@ -174,6 +178,12 @@ impl Connections {
     /// Notified when a driven connection is handed back.
     pub fn returned(&self) -> Rc<Notify> {
         self.hand.notify.clone()
+    }
+
+    /// Counts for `stub_status`: requests that are answered.
+    fn count_writing(&self, more: u64) {
+        let busy = self.driven + self.awaited;
+        self.lane.counters.writing.set(busy as u64 + more);
     }
 
     fn close(&self, connection: Connection, reason: CloseReason) {
@@ -291,6 +301,14 @@ impl Residents for Connections {
         }
     }
 
+    fn guest_ready(&mut self, lot: &mut Lot, token: u32) {
+        let served = AssertUnwindSafe(|| self.answer_ready(lot, token));
+        if catch_unwind(served).is_err() {
+            self.unpark(lot, Some(token));
+            self.panicked();
+        }
+    }
+
     fn due(&mut self, lot: &mut Lot, token: u32) {
         let closed = AssertUnwindSafe(|| self.parked_due(lot, token));
         if catch_unwind(closed).is_err() {
@@ -309,7 +327,7 @@ impl Residents for Connections {
             };
             self.driven -= 1;
             self.seated -= 1;
-            self.lane.counters.writing.set(self.driven as u64);
+            self.count_writing(0);
             let place = returned.place;
             match (returned.connection, returned.exchange) {
                 (Ok(connection), Some(exchange)) => {

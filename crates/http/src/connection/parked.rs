@@ -8,6 +8,7 @@ use turnpike_lane::log::Level;
 use turnpike_lane::lot::Lot;
 use turnpike_lane::sys::socket_option;
 
+use super::awaited::Awaited;
 use super::serve::{RECEIVE_BYTES, receive};
 use super::watch::Watch;
 use super::{Connection, Connections, Ending};
@@ -39,6 +40,8 @@ pub(super) enum Seat {
     Parked(Parked),
     /// A future has it.
     Driven(Rc<Watch>),
+    /// A guest of the lane brings its answer.
+    Awaiting(Box<Awaited>),
 }
 
 impl Seat {
@@ -267,9 +270,16 @@ impl Connections {
         let Some(seat) = self.seats.get_mut(token as usize) else {
             return More::No;
         };
-        if let Seat::Driven(watch) = seat {
-            watch.event(closed);
-            return More::No;
+        match seat {
+            Seat::Driven(watch) => {
+                watch.event(closed);
+                return More::No;
+            }
+            Seat::Awaiting(_) => {
+                self.client_is_early(lot, token, closed);
+                return More::No;
+            }
+            Seat::InTurn | Seat::Parked(_) => {}
         }
         let Some(Parked {
             connection,
@@ -316,18 +326,29 @@ impl Connections {
                 More::No
             }
             Err(error) => {
-                exchange.action.set(waits_for.action());
-                let level = match error.kind() {
-                    io::ErrorKind::ConnectionReset => Level::Info,
-                    _ => Level::Alert,
-                };
-                exchange.log(level, format_args!("recv() failed ({error})"));
-                self.recycle(exchange);
-                self.unpark(lot, Some(token));
-                self.close(connection, CloseReason::of(&error));
+                self.receive_failed(lot, token, connection, exchange, (&waits_for, &error));
                 More::No
             }
         }
+    }
+
+    fn receive_failed(
+        &mut self,
+        lot: &mut Lot,
+        token: u32,
+        connection: Connection,
+        exchange: Box<Exchange>,
+        (waits_for, error): (&Await, &io::Error),
+    ) {
+        exchange.action.set(waits_for.action());
+        let level = match error.kind() {
+            io::ErrorKind::ConnectionReset => Level::Info,
+            _ => Level::Alert,
+        };
+        exchange.log(level, format_args!("recv() failed ({error})"));
+        self.recycle(exchange);
+        self.unpark(lot, Some(token));
+        self.close(connection, CloseReason::of(error));
     }
 
     /// The client closed: silently between requests, with a line in the middle of one.
@@ -354,6 +375,10 @@ impl Connections {
     }
 
     pub(super) fn parked_due(&mut self, lot: &mut Lot, token: u32) {
+        if let Some(Seat::Awaiting(_)) = self.seats.get(token as usize) {
+            self.awaited_due(lot, token);
+            return;
+        }
         let Some(parked) = self.seats.get(token as usize).and_then(Seat::parked) else {
             return;
         };

@@ -20,6 +20,7 @@ use crate::body::Progress;
 use crate::counters::CloseReason;
 use crate::engine::Outcome;
 use crate::exchange::{Action, Client, Exchange};
+use crate::phase::Awaiting;
 use crate::response::Body;
 use crate::settings::LingeringClose;
 
@@ -42,6 +43,8 @@ enum Served {
     Closed(CloseReason),
     /// It goes on as a future.
     Driven(Stage),
+    /// It is parked until a guest brings the answer.
+    Awaiting(Box<dyn Awaiting>),
 }
 
 impl Connections {
@@ -98,7 +101,7 @@ impl Connections {
             if connection.client.requests == 1 {
                 self.measure_first(lot, &connection.client, &served);
             }
-            self.lane.counters.writing.set(self.driven as u64);
+            self.count_writing(0);
             match served {
                 None => {
                     self.wait_for_rest(lot, token, connection, exchange);
@@ -119,6 +122,10 @@ impl Connections {
                 }
                 Some(Served::Driven(stage)) => {
                     self.drive(lot, token, connection, exchange, stage);
+                    return;
+                }
+                Some(Served::Awaiting(awaiting)) => {
+                    self.await_answer(lot, token, connection, exchange, awaiting);
                     return;
                 }
             }
@@ -156,15 +163,55 @@ impl Connections {
                 exchange.refuse(status)
             }
         };
-        Some(match outcome {
+        Some(self.follow(connection, exchange, outcome))
+    }
+
+    /// Does what can be done in the turn.
+    fn follow(&self, connection: &Connection, exchange: &mut Exchange, outcome: Outcome) -> Served {
+        match outcome {
             Outcome::Respond => self.answer(connection, exchange),
             Outcome::Wait(waiting) => Served::Driven(Stage::Waiting(waiting)),
+            Outcome::Await(awaiting) => Served::Awaiting(awaiting),
             Outcome::Close => {
                 let reason = exchange.reason_without_answer();
                 exchange.log_access();
                 Served::Closed(reason)
             }
-        })
+        }
+    }
+
+    /// Goes on with a request whose answer was awaited. `unread`: the client has sent more, of
+    /// which no event will tell again.
+    pub(super) fn go_on(
+        &mut self,
+        lot: &mut Lot,
+        token: u32,
+        connection: Connection,
+        mut exchange: Box<Exchange>,
+        outcome: Outcome,
+        unread: bool,
+    ) {
+        let served = self.follow(&connection, &mut exchange, outcome);
+        let place = Some(token);
+        match served {
+            Served::Kept if next_request(&mut exchange) => {
+                self.serve(lot, place, connection, exchange, None);
+            }
+            Served::Kept => self.keep(lot, place, connection, exchange),
+            Served::Closed(reason) => {
+                self.unpark(lot, place);
+                self.recycle(exchange);
+                self.close(connection, reason);
+                return;
+            }
+            Served::Driven(stage) => self.drive(lot, place, connection, exchange, stage),
+            Served::Awaiting(awaiting) => {
+                self.await_answer(lot, place, connection, exchange, awaiting);
+            }
+        }
+        if unread {
+            self.parked_ready(lot, token, false);
+        }
     }
 
     fn count_request(&self, connection: &mut Connection, exchange: &mut Exchange) {
@@ -174,7 +221,7 @@ impl Connections {
         self.lane
             .doing
             .note(connection.client.serial, exchange.head_bytes());
-        self.lane.counters.writing.set(self.driven as u64 + 1);
+        self.count_writing(1);
         let gate_is_gone = !Rc::ptr_eq(&connection.plan, &self.plan);
         if self.is_draining() || gate_is_gone {
             exchange.keep_alive = false;
@@ -228,7 +275,7 @@ impl Connections {
     }
 
     /// Hands the exchange to a future of its own.
-    fn drive(
+    pub(super) fn drive(
         &mut self,
         lot: &mut Lot,
         token: Option<u32>,
@@ -262,7 +309,7 @@ impl Connections {
         self.seats[token as usize] = Seat::Driven(Rc::clone(&watch));
         self.driven += 1;
         self.seated += 1;
-        self.lane.counters.writing.set(self.driven as u64);
+        self.count_writing(0);
         Some((Place { token, watch }, connection))
     }
 

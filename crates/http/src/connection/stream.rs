@@ -18,7 +18,7 @@ use turnpike_wire::h1::Framing;
 
 use super::transfer::{Sent, Transfer};
 use super::watch::Watch;
-use crate::body::{BodyError, Progress};
+use crate::body::{self, Progress};
 use crate::exchange::{Action, Exchange};
 use crate::phase::Verdict;
 
@@ -201,7 +201,7 @@ impl Stream {
                 return Ok(Progress::Complete);
             }
             Ok(Progress::Incomplete) => {}
-            Err(error) => return Err(body_refused(exchange, error)),
+            Err(error) => return Err(body::refused(exchange, error)),
         }
         exchange.forget_taken_body();
         if exchange.body.length() > kept {
@@ -309,25 +309,5 @@ async fn within<T>(timeout_ms: u64, wait: impl Future<Output = io::Result<T>>) -
     match tokio::time::timeout(Duration::from_millis(timeout_ms), wait).await {
         Ok(result) => result,
         Err(_) => Err(io::ErrorKind::TimedOut.into()),
-    }
-}
-
-fn body_refused(exchange: &Exchange, error: BodyError) -> Verdict {
-    match error {
-        BodyError::Malformed => {
-            exchange.log(
-                Level::Error,
-                format_args!("client sent invalid chunked body"),
-            );
-            Verdict::Status(400)
-        }
-        BodyError::TooLarge => {
-            let length = exchange.body.length();
-            exchange.log(
-                Level::Error,
-                format_args!("client intended to send too large chunked body: {length} bytes"),
-            );
-            Verdict::Status(413)
-        }
     }
 }

@@ -1,0 +1,151 @@
+//! Connections whose answer a guest of the lane will bring: no task waits for it.
+//!
+//! ```text
+//!  served ──Await──► awaited ──guest has something──► served on ─► answered, driven, awaited again
+//!                       │ client gone, or too late ──► given up, or driven
+//! ```
+
+use turnpike_lane::lot::Lot;
+
+use super::parked::Seat;
+use super::{Connection, Connections};
+use crate::counters::CloseReason;
+use crate::exchange::Exchange;
+use crate::phase::Awaiting;
+
+/// A connection with the request whose answer is awaited.
+pub(super) struct Awaited {
+    connection: Connection,
+    exchange: Box<Exchange>,
+    awaiting: Box<dyn Awaiting>,
+    /// In the lane's monotonic milliseconds; 0: never.
+    deadline_ms: u64,
+    /// Whether the client has sent more, which was left in its socket.
+    unread: bool,
+}
+
+impl Connections {
+    /// Waits until the guest has something. The connection's own socket is watched meanwhile, for
+    /// its closing.
+    pub(super) fn await_answer(
+        &mut self,
+        lot: &mut Lot,
+        token: Option<u32>,
+        connection: Connection,
+        exchange: Box<Exchange>,
+        awaiting: Box<dyn Awaiting>,
+    ) {
+        let (token, connection) = match token {
+            Some(token) => (token, connection),
+            None => match self.seat(lot, connection) {
+                Some(seated) => seated,
+                None => {
+                    self.recycle(exchange);
+                    return;
+                }
+            },
+        };
+        let deadline_ms = match awaiting.timeout_ms() {
+            0 => 0,
+            timeout_ms => lot.clock.now_ms() + timeout_ms,
+        };
+        if deadline_ms > 0 {
+            lot.wheel.insert_if_earlier(token, deadline_ms);
+        }
+        awaiting.guest().awaited_by(token);
+        self.awaited += 1;
+        self.count_writing(0);
+        self.seats[token as usize] = Seat::Awaiting(Box::new(Awaited {
+            connection,
+            exchange,
+            awaiting,
+            deadline_ms,
+            unread: false,
+        }));
+    }
+
+    /// The guest has something for the connection of that token.
+    pub(super) fn answer_ready(&mut self, lot: &mut Lot, token: u32) {
+        let Some(awaited) = self.take_awaited(token) else {
+            return;
+        };
+        let Awaited {
+            connection,
+            mut exchange,
+            awaiting,
+            unread,
+            ..
+        } = *awaited;
+        let verdict = awaiting.ready(&mut exchange);
+        let outcome = exchange.resume(verdict);
+        self.go_on(lot, token, connection, exchange, outcome, unread);
+    }
+
+    /// The client sends, or closes, while its answer is awaited.
+    pub(super) fn client_is_early(&mut self, lot: &mut Lot, token: u32, closed: bool) {
+        let Some(Seat::Awaiting(awaited)) = self.seats.get_mut(token as usize) else {
+            return;
+        };
+        awaited.unread = true;
+        if !closed || !awaited.awaiting.needs_client() {
+            return;
+        }
+        let Some(awaited) = self.take_awaited(token) else {
+            return;
+        };
+        let Awaited {
+            connection,
+            mut exchange,
+            awaiting,
+            ..
+        } = *awaited;
+        awaiting.abandoned(&mut exchange);
+        exchange.log_access();
+        self.unpark(lot, Some(token));
+        self.recycle(exchange);
+        self.close(connection, CloseReason::ClientAborted);
+    }
+
+    /// The deadline of an answer may have come.
+    pub(super) fn awaited_due(&mut self, lot: &mut Lot, token: u32) {
+        let Some(Seat::Awaiting(awaited)) = self.seats.get(token as usize) else {
+            return;
+        };
+        let deadline_ms = awaited.deadline_ms;
+        if deadline_ms == 0 {
+            return;
+        }
+        if deadline_ms > lot.clock.now_ms() {
+            lot.wheel.insert(token, deadline_ms);
+            return;
+        }
+        let Some(awaited) = self.take_awaited(token) else {
+            return;
+        };
+        let Awaited {
+            connection,
+            mut exchange,
+            awaiting,
+            unread,
+            ..
+        } = *awaited;
+        let verdict = awaiting.timed_out(&mut exchange);
+        let outcome = exchange.resume(verdict);
+        self.go_on(lot, token, connection, exchange, outcome, unread);
+    }
+
+    fn take_awaited(&mut self, token: u32) -> Option<Box<Awaited>> {
+        let seat = self.seats.get_mut(token as usize)?;
+        match std::mem::replace(seat, Seat::InTurn) {
+            Seat::Awaiting(awaited) => {
+                self.awaited -= 1;
+                awaited.awaiting.guest().leave();
+                Some(awaited)
+            }
+            other => {
+                *seat = other;
+                None
+            }
+        }
+    }
+}
