@@ -8,7 +8,7 @@ mod open;
 #[cfg(test)]
 mod tests;
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::future::Future;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+use turnpike_lane::lot::{Guest, Guests};
 use turnpike_lane::sys::socket::{self, More};
 
 pub(crate) use open::Key;
@@ -29,6 +30,8 @@ pub struct Connection {
     socket: AsyncFd<OwnedFd>,
     /// Never borrowed across a wait.
     tls: Option<RefCell<Session>>,
+    /// Its place in the lane's own event loop, once it was waited for there.
+    guest: OnceCell<Guest>,
     key: Key,
     opened_ms: u64,
     requests: Cell<u64>,
@@ -61,6 +64,28 @@ impl Connection {
     /// Bytes received for the present request (`$upstream_bytes_received`).
     pub fn bytes_received(&self) -> u64 {
         self.bytes_received.get()
+    }
+
+    /// Whether bytes go as they are: nothing has to be sent to read.
+    pub fn is_plain(&self) -> bool {
+        self.tls.is_none()
+    }
+
+    /// Its place in the lane's own event loop, where it is waited for without a task.
+    ///
+    /// # Errors
+    /// What epoll_ctl(2) says when it is watched there for the first time.
+    pub fn guest(&self, guests: &Guests) -> io::Result<&Guest> {
+        if let Some(guest) = self.guest.get() {
+            return Ok(guest);
+        }
+        let guest = guests.admit(self.as_fd())?;
+        Ok(self.guest.get_or_init(|| guest))
+    }
+
+    /// That place, where it has one.
+    pub fn known_guest(&self) -> Option<&Guest> {
+        self.guest.get()
     }
 
     /// Reads behind what `buffer` holds, up to `bytes_max`, without waiting. 0 is the end.
@@ -211,7 +236,12 @@ impl Connection {
     pub(crate) fn looks_idle(&self, ask: bool) -> bool {
         let mut context = Context::from_waker(Waker::noop());
         let mut ask = ask;
-        if let Poll::Ready(ready) = self.socket.poll_read_ready(&mut context) {
+        if let Some(guest) = self.guest.get() {
+            // The lane's own loop has seen all that its last turn could.
+            if guest.is_closed() {
+                return false;
+            }
+        } else if let Poll::Ready(ready) = self.socket.poll_read_ready(&mut context) {
             match ready {
                 Ok(ready) if ready.ready().is_read_closed() => return false,
                 // It may be readable since before its last read emptied it.

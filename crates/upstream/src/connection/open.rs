@@ -1,6 +1,6 @@
 //! Opening a connection.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -183,6 +183,7 @@ impl Connection {
         let mut connection = Connection {
             socket,
             tls: None,
+            guest: OnceCell::new(),
             key,
             opened_ms: now_ms,
             requests: Cell::new(1),
