@@ -7,30 +7,28 @@
 //! ```
 
 use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use turnpike_http::body;
 use turnpike_http::connection::Stream;
 use turnpike_http::exchange::{Action, Exchange};
-use turnpike_http::phase::Verdict;
+use turnpike_http::phase::{Verdict, Waiting};
+use turnpike_http::response::LocalFuture;
 use turnpike_lane::log::{Errno, Level};
 use turnpike_upstream::{ConnectError, ConnectOptions, Connection, Picked, Tls, Tries};
-use turnpike_wire::h1::{self, Framing, HeadRules, HeadStep, Method, Version};
+use turnpike_wire::h1::{self, Framing, Method, Version};
 
 use super::conditions::Failure;
 use super::handler::{Ask, Route};
+use super::head::{Progress, asked_method, head_rules, received, take_head};
 use super::request::{self, BodyFraming};
 use super::seam::{HeadWish, Keeping};
 use super::settings::Passing;
 use super::upload::{Upload, UploadError};
-use super::{relay, response, tunnel};
+use super::{flight, relay, response, tunnel};
 use crate::upstream::Upstream;
-
-/// Interim responses before the final one: none needs more than a few.
-const INTERIM_MAX: usize = 16;
-
-/// Fields of a response's head.
-const FIELDS_MAX: usize = 1000;
 
 /// A connection to a server that answers the present request.
 pub(super) struct Link {
@@ -39,8 +37,15 @@ pub(super) struct Link {
     pub(super) upstream: Arc<Upstream>,
 }
 
+impl Link {
+    /// Its try ended without a response.
+    pub(super) fn stopped(self, stop: Stop) -> Road {
+        Road::Stopped(Some(self.connection), self.picked, stop)
+    }
+}
+
 /// How a try ended without a response.
-enum Stop {
+pub(super) enum Stop {
     /// The server failed; others may do better.
     Failed(Failure),
     /// The request itself ends.
@@ -48,38 +53,92 @@ enum Stop {
 }
 
 /// One request on its way.
-struct Attempt<'a> {
-    passing: &'a Arc<Passing>,
-    route: &'a Route,
+pub(super) struct Attempt {
+    pub(super) passing: Arc<Passing>,
+    route: Route,
     keeping: Option<Box<dyn Keeping>>,
-    upload: Upload,
+    pub(super) upload: Upload,
     /// Whether the client's body is read while it is sent.
     unbuffered: bool,
     /// Whether something was sent to the server that is asked now.
-    sent: bool,
+    pub(super) sent: bool,
+    tries: Tries,
+    started_ms: u64,
+    /// Whether an internal redirect lies between this try and the one before.
+    after_redirect: bool,
 }
 
-/// Passes a request on; the verdict says what became of it.
-pub(super) async fn run(ask: Ask, exchange: &mut Exchange, client: &mut Stream) -> Verdict {
+/// Where a request that waits goes on.
+pub(super) enum Road {
+    /// Its body is to be read.
+    Body,
+    /// It goes to this server.
+    Connect(Picked),
+    /// It is sent so far.
+    Send(Link),
+    /// It was stopped with this server.
+    Stopped(Option<Connection>, Picked, Stop),
+}
+
+/// A request that waits.
+pub(super) struct OnRoad {
+    pub(super) attempt: Attempt,
+    pub(super) road: Road,
+}
+
+impl Waiting for OnRoad {
+    fn run<'a>(
+        self: Box<Self>,
+        exchange: &'a mut Exchange,
+        client: &'a mut Stream,
+    ) -> LocalFuture<'a, Verdict> {
+        let Self { attempt, road } = *self;
+        Box::pin(attempt.travel(exchange, client, road))
+    }
+}
+
+/// Begins to pass a request on. What can be done at once is: a kept connection is written to, and
+/// the answer awaited without a task.
+pub(super) fn begin(exchange: &mut Exchange, ask: Ask) -> Verdict {
     let Ask {
         passing,
         route,
         keeping,
     } = ask;
-    let passes = is_unbuffered(exchange, &passing);
-    let unbuffered = passes && !body_is_here(exchange);
-    if !passes && let Err(verdict) = client.read_body(exchange).await {
-        return verdict;
+    let mut tries = route.upstream(&passing).begin(exchange);
+    if passing.next_tries_max > 0 {
+        tries.limit(passing.next_tries_max);
     }
     let mut attempt = Attempt {
-        passing: &passing,
-        route: &route,
+        route,
         keeping,
         upload: Upload::of_output(),
-        unbuffered,
+        unbuffered: false,
         sent: false,
+        tries,
+        started_ms: exchange.lane.clock.now_ms(),
+        after_redirect: !exchange.upstream.tries.is_empty(),
+        passing,
     };
-    attempt.try_all(exchange, client).await
+    let body_waits = match body_is_here(exchange) {
+        Ok(here) => !here || !fits(exchange, &attempt.passing),
+        Err(verdict) => return verdict,
+    };
+    if exchange.head.expect_continue || body_waits {
+        let road = Road::Body;
+        return Verdict::Wait(Box::new(OnRoad { attempt, road }));
+    }
+    let picked = match attempt.pick(exchange) {
+        Ok(picked) => picked,
+        Err(verdict) => return verdict,
+    };
+    match attempt.idle_link(exchange, picked) {
+        Ok(link) => flight::begin(exchange, attempt, link),
+        Err(picked) => {
+            let road = Road::Connect(picked);
+            Verdict::Wait(Box::new(OnRoad { attempt, road }))
+        }
+    }
 }
 
 /// Whether the body is passed on as it comes.
@@ -95,74 +154,131 @@ fn is_unbuffered(exchange: &Exchange, passing: &Passing) -> bool {
 }
 
 /// Whether the whole body came with the head: then it is kept, as if it had been waited for.
-fn body_is_here(exchange: &mut Exchange) -> bool {
-    // What is wrong with it is found again when it is read.
-    exchange.take_buffered_body(true) == Ok(body::Progress::Complete)
+fn body_is_here(exchange: &mut Exchange) -> Result<bool, Verdict> {
+    if exchange.head.framing == Framing::None {
+        return Ok(true);
+    }
+    match exchange.take_buffered_body(true) {
+        Ok(progress) => Ok(progress == body::Progress::Complete),
+        Err(error) => Err(body::refused(exchange, error)),
+    }
 }
 
-impl Attempt<'_> {
-    async fn try_all(&mut self, exchange: &mut Exchange, client: &Stream) -> Verdict {
-        let upstream = self.route.upstream(self.passing);
-        let mut tries = upstream.begin(exchange);
-        if self.passing.next_tries_max > 0 {
-            tries.limit(self.passing.next_tries_max);
-        }
-        let started_ms = exchange.lane.clock.now_ms();
-        let mut after_redirect = !exchange.upstream.tries.is_empty();
+/// Whether a body that is here stays in memory. Those that need not be kept are in no file.
+fn fits(exchange: &Exchange, passing: &Passing) -> bool {
+    let settings = &exchange.location().settings;
+    let in_file = settings.client_body_in_file.is_some() || exchange.body.file.is_some();
+    let small = exchange.body.bytes.len() <= settings.client_body_buffer_bytes;
+    exchange.head.framing == Framing::None || !passing.request.buffered || (small && !in_file)
+}
+
+impl Attempt {
+    /// Goes on until there is an answer, or no server is left.
+    async fn travel(
+        mut self,
+        exchange: &mut Exchange,
+        client: &mut Stream,
+        mut road: Road,
+    ) -> Verdict {
         loop {
-            let now_ms = exchange.lane.clock.now_ms();
-            exchange.upstream.clear_answer();
-            self.sent = false;
-            let Ok(picked) = tries.next(now_ms) else {
-                return self.no_live(exchange, &tries, after_redirect);
-            };
-            let name = Arc::from(picked.name());
-            exchange.upstream.begin_try(name, now_ms, after_redirect);
-            after_redirect = false;
-            self.name_target(exchange, &picked);
-            let (link, stop) = match self.connect(exchange, client, picked).await {
-                Err((picked, stop)) => ((None, Some(picked)), stop),
-                Ok(mut link) => match self.converse(exchange, client, &mut link).await {
-                    Ok(()) => match self.next_status(exchange, &tries, started_ms) {
-                        None => return self.answered(exchange, link),
-                        Some(failure) => {
-                            let Link {
-                                connection, picked, ..
-                            } = link;
-                            ((Some(connection), Some(picked)), Stop::Failed(failure))
-                        }
-                    },
-                    Err(stop) => {
-                        let Link {
-                            connection, picked, ..
-                        } = link;
-                        ((Some(connection), Some(picked)), stop)
+            road = match road {
+                Road::Body => {
+                    let passes = is_unbuffered(exchange, &self.passing);
+                    self.unbuffered = passes;
+                    if !passes && let Err(verdict) = client.read_body(exchange).await {
+                        return verdict;
                     }
-                },
-            };
-            let failure = match stop {
-                Stop::Verdict(verdict) => {
-                    end_try(exchange, link.0.as_ref());
-                    return verdict;
+                    match self.pick(exchange) {
+                        Ok(picked) => Road::Connect(picked),
+                        Err(verdict) => return verdict,
+                    }
                 }
-                Stop::Failed(failure) => failure,
-            };
-            self.failed(exchange, &mut tries, link, failure);
-            if !self.may_go_on(exchange, &tries, failure, started_ms) {
-                return self.give_up(exchange, failure);
+                Road::Connect(picked) => match self.connect(exchange, client, picked).await {
+                    Ok(link) => {
+                        self.write_request(exchange);
+                        Road::Send(link)
+                    }
+                    Err((picked, stop)) => Road::Stopped(None, picked, stop),
+                },
+                Road::Send(mut link) => {
+                    let read = self.converse(exchange, client, &mut link).await;
+                    match read.map(|()| self.judge(exchange)) {
+                        Ok(None) => return self.answered(exchange, link),
+                        Ok(Some(failure)) => link.stopped(Stop::Failed(failure)),
+                        Err(stop) => link.stopped(stop),
+                    }
+                }
+                Road::Stopped(connection, picked, stop) => {
+                    match self.stopped(exchange, connection, picked, stop) {
+                        Ok(picked) => Road::Connect(picked),
+                        Err(verdict) => return verdict,
+                    }
+                }
             }
         }
     }
 
-    fn no_live(&mut self, exchange: &mut Exchange, tries: &Tries, after_redirect: bool) -> Verdict {
-        let name = tries.group().name();
+    /// The next server; the verdict where there is none.
+    fn pick(&mut self, exchange: &mut Exchange) -> Result<Picked, Verdict> {
+        let now_ms = exchange.lane.clock.now_ms();
+        exchange.upstream.clear_answer();
+        self.sent = false;
+        let Ok(picked) = self.tries.next(now_ms) else {
+            return Err(self.no_live(exchange));
+        };
+        let name = Arc::from(picked.name());
+        let after_redirect = std::mem::take(&mut self.after_redirect);
+        exchange.upstream.begin_try(name, now_ms, after_redirect);
+        self.name_target(exchange, &picked);
+        Ok(picked)
+    }
+
+    /// What comes after a try without a response: another server, or the end.
+    fn stopped(
+        &mut self,
+        exchange: &mut Exchange,
+        connection: Option<Connection>,
+        picked: Picked,
+        stop: Stop,
+    ) -> Result<Picked, Verdict> {
+        let failure = match stop {
+            Stop::Verdict(verdict) => {
+                end_try(exchange, connection.as_ref());
+                return Err(verdict);
+            }
+            Stop::Failed(failure) => failure,
+        };
+        self.failed(exchange, connection, picked, failure);
+        if !self.may_go_on(exchange, failure) {
+            return Err(self.give_up(exchange, failure));
+        }
+        self.pick(exchange)
+    }
+
+    /// What is wrong with the status of the response that has come, where another server may do
+    /// better. Notes when it came.
+    pub(super) fn judge(&self, exchange: &mut Exchange) -> Option<Failure> {
+        let now_ms = exchange.lane.clock.now_ms();
+        let status = exchange.upstream.head.status;
+        if let Some(one) = exchange.upstream.last_try() {
+            one.status = status;
+            one.header_ms = Some(now_ms.saturating_sub(one.started_ms));
+        }
+        let failure = Failure::Status(status);
+        self.may_go_on(exchange, failure).then_some(failure)
+    }
+
+    fn no_live(&mut self, exchange: &mut Exchange) -> Verdict {
+        let after_redirect = std::mem::take(&mut self.after_redirect);
+        let group = Arc::clone(self.tries.group());
+        let name = group.name();
         let now_ms = exchange.lane.clock.now_ms();
         exchange
             .upstream
             .begin_try(Arc::from(name), now_ms, after_redirect);
         let target = &mut exchange.upstream.target;
         target.clear();
-        target.extend_from_slice(self.route.scheme(self.passing));
+        target.extend_from_slice(self.route.scheme(&self.passing));
         target.extend_from_slice(name.as_bytes());
         self.push_path(exchange);
         exchange.action.set(Action::ConnectingUpstream);
@@ -178,7 +294,7 @@ impl Attempt<'_> {
     fn name_target(&self, exchange: &mut Exchange, picked: &Picked) {
         let target = &mut exchange.upstream.target;
         target.clear();
-        target.extend_from_slice(self.route.scheme(self.passing));
+        target.extend_from_slice(self.route.scheme(&self.passing));
         target.extend_from_slice(picked.name().as_bytes());
         if matches!(picked.address(), turnpike_upstream::Address::Unix(_)) {
             target.push(b':');
@@ -188,18 +304,61 @@ impl Attempt<'_> {
 
     fn push_path(&self, exchange: &mut Exchange) {
         let mut target = std::mem::take(&mut exchange.upstream.target);
-        request::write_target(exchange, &self.route.path(self.passing), &mut target);
+        request::write_target(exchange, &self.route.path(&self.passing), &mut target);
         exchange.upstream.target = target;
     }
 
-    /// A connection to the server: an idle one, or a new one.
+    /// A kept connection to the server, where there is one; gives the server back where not.
+    fn idle_link(&self, exchange: &mut Exchange, picked: Picked) -> Result<Link, Picked> {
+        let passing = &self.passing;
+        if passing.tls.is_some() {
+            return Err(picked);
+        }
+        let upstream = self.route.upstream(passing);
+        let bind = passing.bind.address(exchange);
+        let options = self.options(bind.as_ref(), None);
+        let now_ms = exchange.lane.clock.now_ms();
+        let surely = !is_repeatable(exchange);
+        let plan = Rc::clone(&exchange.plan);
+        match upstream.pool(&plan).take(&picked, &options, now_ms, surely) {
+            Some(connection) => {
+                connected(exchange);
+                Ok(Link {
+                    connection,
+                    picked,
+                    upstream: Arc::clone(upstream),
+                })
+            }
+            None => Err(picked),
+        }
+    }
+
+    fn options<'a>(
+        &self,
+        bind: Option<&'a (SocketAddr, bool)>,
+        tls: Option<Tls<'a>>,
+    ) -> ConnectOptions<'a> {
+        let passing = &self.passing;
+        ConnectOptions {
+            bind: bind.map(|(address, _)| address),
+            transparent: bind.is_some_and(|(_, transparent)| *transparent),
+            socket_keepalive: passing.socket_keepalive,
+            send_buffer_bytes: passing.send_buffer_bytes,
+            receive_buffer_bytes: passing.receive_buffer_bytes,
+            timeout_ms: passing.timeouts.connect_ms,
+            tls,
+            location: passing.location,
+        }
+    }
+
+    /// A connection to the server: a kept one, or a new one.
     async fn connect(
         &self,
         exchange: &mut Exchange,
         client: &Stream,
         picked: Picked,
     ) -> Result<Link, (Picked, Stop)> {
-        let passing = self.passing;
+        let passing = &self.passing;
         let upstream = Arc::clone(self.route.upstream(passing));
         let bind = passing.bind.address(exchange);
         let secured = passing.tls.as_ref();
@@ -210,32 +369,22 @@ impl Attempt<'_> {
             name,
             timeout_ms: passing.timeouts.connect_ms,
         });
-        let options = ConnectOptions {
-            bind: bind.as_ref().map(|(address, _)| address),
-            transparent: bind.is_some_and(|(_, transparent)| transparent),
-            socket_keepalive: passing.socket_keepalive,
-            send_buffer_bytes: passing.send_buffer_bytes,
-            receive_buffer_bytes: passing.receive_buffer_bytes,
-            timeout_ms: passing.timeouts.connect_ms,
-            tls,
-            location: passing.location,
-        };
+        let options = self.options(bind.as_ref(), tls);
         let now_ms = exchange.lane.clock.now_ms();
         let pool = upstream.pool(&exchange.plan);
-        if let Some(connection) = pool.take(&picked, &options, now_ms, !is_repeatable(exchange)) {
-            connected(exchange);
-            return Ok(Link {
-                connection,
-                picked,
-                upstream,
-            });
-        }
-        exchange.action.set(Action::ConnectingUpstream);
-        let opened = tokio::select! {
-            opened = Connection::open(&picked, &options, now_ms) => Some(opened),
-            () = self.client_gone(client) => None,
+        let kept = pool.take(&picked, &options, now_ms, !is_repeatable(exchange));
+        let opened = match kept {
+            Some(connection) => Some(Ok(connection)),
+            None => {
+                exchange.action.set(Action::ConnectingUpstream);
+                let opened = tokio::select! {
+                    opened = Connection::open(&picked, &options, now_ms) => Some(opened),
+                    () = self.client_gone(client) => None,
+                };
+                exchange.lane.clock.update();
+                opened
+            }
         };
-        exchange.lane.clock.update();
         match opened {
             Some(Ok(connection)) => {
                 connected(exchange);
@@ -265,7 +414,6 @@ impl Attempt<'_> {
         client: &Stream,
         link: &mut Link,
     ) -> Result<(), Stop> {
-        self.write_request(exchange);
         exchange.action.set(Action::SendingUpstream);
         let mut input = std::mem::take(&mut exchange.upstream.input);
         let mut head = std::mem::take(&mut exchange.upstream.head);
@@ -274,19 +422,13 @@ impl Attempt<'_> {
             .await;
         exchange.upstream.input = input;
         exchange.upstream.head = head;
-        read?;
         exchange.lane.clock.update();
-        let now_ms = exchange.lane.clock.now_ms();
-        let status = exchange.upstream.head.status;
-        if let Some(one) = exchange.upstream.last_try() {
-            one.status = status;
-            one.header_ms = Some(now_ms.saturating_sub(one.started_ms));
-        }
-        Ok(())
+        read
     }
 
-    fn write_request(&mut self, exchange: &mut Exchange) {
-        let passing = self.passing;
+    pub(super) fn write_request(&mut self, exchange: &mut Exchange) {
+        let passing = Arc::clone(&self.passing);
+        let passing = &passing;
         let mut output = std::mem::take(&mut exchange.upstream.output);
         let mut target = std::mem::take(&mut exchange.scratch);
         output.clear();
@@ -330,13 +472,8 @@ impl Attempt<'_> {
         head: &mut h1::ResponseHead,
     ) -> Result<(), Stop> {
         let first_bytes = self.passing.buffers.first_bytes;
-        let rules = HeadRules {
-            line_bytes_max: first_bytes,
-            head_bytes_max: first_bytes,
-            fields_max: FIELDS_MAX,
-            ..HeadRules::default()
-        };
-        let method = self.method(exchange);
+        let rules = head_rules(first_bytes);
+        let method = asked_method(exchange);
         let timeouts = self.passing.timeouts;
         let connection = &link.connection;
         // Most requests fit into the socket: then nothing has to be watched while they are sent.
@@ -375,17 +512,13 @@ impl Attempt<'_> {
         }
     }
 
-    /// The method that decides whether the answer has a body.
-    fn method(&self, exchange: &Exchange) -> Method {
-        let output = &exchange.upstream.output;
-        match output.get(..5) {
-            Some(b"HEAD ") => Method::Head,
-            _ => Method::Get,
-        }
-    }
-
     /// What a failure to send means.
-    fn not_sent(&mut self, exchange: &Exchange, link: &Link, error: UploadError) -> Stop {
+    pub(super) fn not_sent(
+        &mut self,
+        exchange: &Exchange,
+        link: &Link,
+        error: UploadError,
+    ) -> Stop {
         self.sent |= link.connection.bytes_sent() > 0;
         match error {
             UploadError::Client(verdict) => Stop::Verdict(verdict),
@@ -400,24 +533,11 @@ impl Attempt<'_> {
         }
     }
 
-    /// Whether the status asks for another server, and there is one.
-    fn next_status(&self, exchange: &Exchange, tries: &Tries, started_ms: u64) -> Option<Failure> {
-        let failure = Failure::Status(exchange.upstream.head.status);
-        self.may_go_on(exchange, tries, failure, started_ms)
-            .then_some(failure)
-    }
-
-    fn may_go_on(
-        &self,
-        exchange: &Exchange,
-        tries: &Tries,
-        failure: Failure,
-        started_ms: u64,
-    ) -> bool {
-        let passing = self.passing;
-        let elapsed_ms = exchange.lane.clock.now_ms().saturating_sub(started_ms);
+    fn may_go_on(&self, exchange: &Exchange, failure: Failure) -> bool {
+        let passing = &self.passing;
+        let elapsed_ms = exchange.lane.clock.now_ms().saturating_sub(self.started_ms);
         let late = passing.next_timeout_ms > 0 && elapsed_ms >= passing.next_timeout_ms;
-        tries.left() > 0
+        self.tries.left() > 0
             && !late
             && !(self.sent && self.unbuffered)
             && passing.next.allow(failure, exchange.head.method, self.sent)
@@ -425,13 +545,12 @@ impl Attempt<'_> {
 
     /// Writes down a try that failed.
     fn failed(
-        &self,
+        &mut self,
         exchange: &mut Exchange,
-        tries: &mut Tries,
-        link: (Option<Connection>, Option<Picked>),
+        connection: Option<Connection>,
+        picked: Picked,
         failure: Failure,
     ) {
-        let (connection, picked) = link;
         if failure == Failure::Timeout {
             exchange.log(
                 Level::Error,
@@ -442,13 +561,12 @@ impl Attempt<'_> {
             one.status = failure.status();
         }
         end_try(exchange, connection.as_ref());
-        let Some(picked) = picked else { return };
         // A kept connection that its server had closed meanwhile says nothing about the server.
         let stale = connection
             .as_ref()
             .is_some_and(|connection| connection.is_reused() && connection.bytes_received() == 0);
         if stale && failure == Failure::Error {
-            tries.forgive(picked);
+            self.tries.forgive(picked);
             return;
         }
         let now_ms = exchange.lane.clock.now_ms();
@@ -476,8 +594,8 @@ impl Attempt<'_> {
     }
 
     /// A final head is there: it becomes the response.
-    fn answered(&mut self, exchange: &mut Exchange, mut link: Link) -> Verdict {
-        let passing = self.passing;
+    pub(super) fn answered(mut self, exchange: &mut Exchange, mut link: Link) -> Verdict {
+        let passing = &self.passing;
         let upload = std::mem::replace(&mut self.upload, Upload::of_output());
         exchange.response.clear_body();
         response::take_limit_rate(exchange, passing);
@@ -512,51 +630,6 @@ impl Attempt<'_> {
     }
 }
 
-/// How far a response's head is.
-#[derive(Default)]
-struct Progress {
-    /// Interim responses before it.
-    interim: usize,
-    /// Bytes looked at.
-    scanned: usize,
-}
-
-/// Takes what has come of a head; those of interim responses are passed over. `false`: more is
-/// needed.
-fn take_head(
-    exchange: &Exchange,
-    rules: &HeadRules,
-    method: Method,
-    input: &mut Vec<u8>,
-    head: &mut h1::ResponseHead,
-    progress: &mut Progress,
-) -> Result<bool, Stop> {
-    loop {
-        match h1::parse_response(input, progress.scanned, rules, method, head) {
-            Ok(HeadStep::Incomplete { scanned }) => {
-                progress.scanned = scanned;
-                return Ok(false);
-            }
-            Ok(HeadStep::Complete) if head.is_interim() => {
-                progress.interim += 1;
-                progress.scanned = 0;
-                input.drain(..head.head_len);
-                if progress.interim > INTERIM_MAX {
-                    return Err(invalid(
-                        exchange,
-                        "upstream sent too many interim responses",
-                    ));
-                }
-            }
-            Ok(HeadStep::Complete) if head.status == 101 && !wants_upgrade(exchange) => {
-                return Err(invalid(exchange, "upstream sent unexpected status 101"));
-            }
-            Ok(HeadStep::Complete) => return Ok(true),
-            Err(error) => return Err(invalid(exchange, error.reason())),
-        }
-    }
-}
-
 /// What a wait brought.
 enum Event {
     Read(io::Result<usize>),
@@ -567,38 +640,6 @@ enum Event {
 /// Whether what the client sends now is no part of this request.
 fn body_is_read(exchange: &Exchange) -> bool {
     exchange.head.framing == Framing::None || exchange.body.is_finished()
-}
-
-/// What reading brought, or why nothing.
-fn received(exchange: &Exchange, read: io::Result<usize>) -> Result<(), Stop> {
-    exchange.action.set(Action::ReadingUpstreamHead);
-    match read {
-        Ok(0) => {
-            exchange.log(
-                Level::Error,
-                format_args!("upstream prematurely closed connection"),
-            );
-            Err(Stop::Failed(Failure::Error))
-        }
-        Ok(_) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-            Err(Stop::Failed(Failure::Timeout))
-        }
-        Err(error) => {
-            let errno = Errno(&error);
-            exchange.log(Level::Error, format_args!("recv() failed {errno}"));
-            Err(Stop::Failed(Failure::Error))
-        }
-    }
-}
-
-fn invalid(exchange: &Exchange, reason: &str) -> Stop {
-    exchange.log(Level::Error, format_args!("{reason}"));
-    Stop::Failed(Failure::InvalidHeader)
-}
-
-fn wants_upgrade(exchange: &Exchange) -> bool {
-    exchange.known_field(h1::Known::Upgrade).is_some()
 }
 
 /// Whether the request may be sent again when the first connection turns out to be closed.
@@ -634,7 +675,7 @@ fn not_connected(exchange: &Exchange, error: &ConnectError) -> Stop {
 }
 
 /// Says that the client did not wait.
-fn client_went_away(exchange: &mut Exchange) -> Stop {
+pub(super) fn client_went_away(exchange: &mut Exchange) -> Stop {
     exchange.log(
         Level::Info,
         format_args!(

@@ -71,11 +71,12 @@ impl ProxyPass {
                 }
             },
         };
-        Verdict::Wait(Box::new(Ask {
+        let ask = Ask {
             passing: Arc::clone(passing),
             route,
             keeping,
-        }))
+        };
+        attempt::begin(exchange, ask)
     }
 }
 
@@ -281,21 +282,11 @@ fn find(
     Ok(Arc::new(directory.passing(&url.url.host, addresses)))
 }
 
-/// Asks servers.
+/// A request that servers are to be asked.
 pub(super) struct Ask {
     pub(super) passing: Arc<Passing>,
     pub(super) route: Route,
     pub(super) keeping: Option<Box<dyn Keeping>>,
-}
-
-impl Waiting for Ask {
-    fn run<'a>(
-        self: Box<Self>,
-        exchange: &'a mut Exchange,
-        client: &'a mut Stream,
-    ) -> LocalFuture<'a, Verdict> {
-        Box::pin(attempt::run(*self, exchange, client))
-    }
 }
 
 /// Lets a keeper wait first.
@@ -338,7 +329,11 @@ impl Waiting for AskLater {
                 route: self.route,
                 keeping,
             };
-            attempt::run(ask, exchange, client).await
+            match attempt::begin(exchange, ask) {
+                Verdict::Wait(next) => next.run(exchange, client).await,
+                Verdict::Await(next) => next.into_waiting().run(exchange, client).await,
+                verdict => verdict,
+            }
         })
     }
 }

@@ -14,7 +14,9 @@
 mod attempt;
 mod conditions;
 mod cookies;
+mod flight;
 mod handler;
+mod head;
 mod names;
 mod plan;
 mod relay;

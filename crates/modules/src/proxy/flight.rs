@@ -1,0 +1,133 @@
+//! The short way: a request that fits into a kept connection is written in the turn, and the lane's
+//! own event loop tells when the answer is there. No task, no timer, no registration.
+//!
+//! Whatever does not fit (a server that breaks, an answer that asks for another server, a body
+//! that has not come whole) goes on as a future, from where it is.
+
+use std::io;
+
+use turnpike_http::exchange::{Action, Exchange};
+use turnpike_http::phase::{Awaiting, Verdict, Waiting};
+use turnpike_lane::lot::Guest;
+
+use super::attempt::{Attempt, Link, OnRoad, Road, Stop, client_went_away, end_try};
+use super::conditions::Failure;
+use super::head::{Progress, asked_method, head_rules, received, take_head};
+
+/// A request whose answer is awaited.
+struct Flight {
+    attempt: Attempt,
+    link: Link,
+}
+
+/// Writes the request; where all of it leaves at once, its answer is awaited.
+pub(super) fn begin(exchange: &mut Exchange, mut attempt: Attempt, link: Link) -> Verdict {
+    attempt.write_request(exchange);
+    exchange.action.set(Action::SendingUpstream);
+    match attempt.upload.try_send(exchange, &link.connection) {
+        Ok(sent) => attempt.sent = sent > 0,
+        Err(error) => {
+            let stop = attempt.not_sent(exchange, &link, error);
+            return wait(attempt, link.stopped(stop));
+        }
+    }
+    let guests = exchange.lane.guests.get();
+    let awaited = attempt.upload.is_done(exchange)
+        && link.connection.is_plain()
+        && guests.is_some_and(|guests| link.connection.guest(guests).is_ok());
+    if !awaited {
+        return wait(attempt, Road::Send(link));
+    }
+    exchange.action.set(Action::ReadingUpstreamHead);
+    Verdict::Await(Box::new(Flight { attempt, link }))
+}
+
+fn wait(attempt: Attempt, road: Road) -> Verdict {
+    Verdict::Wait(Box::new(OnRoad { attempt, road }))
+}
+
+impl Flight {
+    /// Reads until the head is whole. `false`: more has to come.
+    fn read(&mut self, exchange: &mut Exchange) -> Result<bool, Stop> {
+        let first_bytes = self.attempt.passing.buffers.first_bytes;
+        let method = asked_method(exchange);
+        let mut input = std::mem::take(&mut exchange.upstream.input);
+        let mut head = std::mem::take(&mut exchange.upstream.head);
+        let mut progress = Progress::default();
+        let read = loop {
+            let room = first_bytes.saturating_sub(input.len()).max(1);
+            let read = match self.link.connection.try_read(&mut input, room) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break Ok(false),
+                read => read,
+            };
+            let full = matches!(read, Ok(bytes) if bytes == room);
+            let rules = head_rules(first_bytes);
+            let whole = received(exchange, read).and_then(|()| {
+                take_head(
+                    exchange,
+                    &rules,
+                    method,
+                    &mut input,
+                    &mut head,
+                    &mut progress,
+                )
+            });
+            match whole {
+                Ok(false) if full => {}
+                other => break other,
+            }
+        };
+        exchange.upstream.input = input;
+        exchange.upstream.head = head;
+        read
+    }
+}
+
+impl Awaiting for Flight {
+    fn guest(&self) -> &Guest {
+        match self.link.connection.known_guest() {
+            Some(guest) => guest,
+            None => unreachable!("a flight begins with a guest"),
+        }
+    }
+
+    fn timeout_ms(&self) -> u64 {
+        self.attempt.passing.timeouts.read_ms
+    }
+
+    fn needs_client(&self) -> bool {
+        !self.attempt.passing.ignores_client_abort
+    }
+
+    fn ready(mut self: Box<Self>, exchange: &mut Exchange) -> Verdict {
+        match self.read(exchange) {
+            Ok(false) => return Verdict::Await(self),
+            Ok(true) => {}
+            Err(stop) => {
+                let Self { attempt, link } = *self;
+                return wait(attempt, link.stopped(stop));
+            }
+        }
+        let Self { attempt, link } = *self;
+        match attempt.judge(exchange) {
+            None => attempt.answered(exchange, link),
+            Some(failure) => wait(attempt, link.stopped(Stop::Failed(failure))),
+        }
+    }
+
+    fn timed_out(self: Box<Self>, _exchange: &mut Exchange) -> Verdict {
+        let Self { attempt, link } = *self;
+        wait(attempt, link.stopped(Stop::Failed(Failure::Timeout)))
+    }
+
+    fn abandoned(self: Box<Self>, exchange: &mut Exchange) {
+        client_went_away(exchange);
+        end_try(exchange, Some(&self.link.connection));
+    }
+
+    fn into_waiting(self: Box<Self>) -> Box<dyn Waiting> {
+        let Self { attempt, link } = *self;
+        let road = Road::Send(link);
+        Box::new(OnRoad { attempt, road })
+    }
+}

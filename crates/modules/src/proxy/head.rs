@@ -1,0 +1,113 @@
+//! The head of a response, from bytes to a decision: interim ones are passed over, what is no head
+//! is refused.
+
+use std::io;
+
+use turnpike_http::exchange::{Action, Exchange};
+use turnpike_lane::log::{Errno, Level};
+use turnpike_wire::h1::{self, HeadRules, HeadStep, Method};
+
+use super::attempt::Stop;
+use super::conditions::Failure;
+
+/// Interim responses before the final one: none needs more than a few.
+const INTERIM_MAX: usize = 16;
+
+/// Fields of a response's head.
+const FIELDS_MAX: usize = 1000;
+
+/// Limits of a response's head.
+pub(super) fn head_rules(first_bytes: usize) -> HeadRules {
+    HeadRules {
+        line_bytes_max: first_bytes,
+        head_bytes_max: first_bytes,
+        fields_max: FIELDS_MAX,
+        ..HeadRules::default()
+    }
+}
+
+/// The method that decides whether the answer has a body. Asked while the request's head stands in
+/// the output.
+pub(super) fn asked_method(exchange: &Exchange) -> Method {
+    match exchange.upstream.output.get(..5) {
+        Some(b"HEAD ") => Method::Head,
+        _ => Method::Get,
+    }
+}
+
+/// How far a response's head is.
+#[derive(Default)]
+pub(super) struct Progress {
+    /// Interim responses before it.
+    interim: usize,
+    /// Bytes looked at.
+    scanned: usize,
+}
+
+/// Takes what has come of a head; those of interim responses are passed over. `false`: more is
+/// needed.
+pub(super) fn take_head(
+    exchange: &Exchange,
+    rules: &HeadRules,
+    method: Method,
+    input: &mut Vec<u8>,
+    head: &mut h1::ResponseHead,
+    progress: &mut Progress,
+) -> Result<bool, Stop> {
+    loop {
+        match h1::parse_response(input, progress.scanned, rules, method, head) {
+            Ok(HeadStep::Incomplete { scanned }) => {
+                progress.scanned = scanned;
+                return Ok(false);
+            }
+            Ok(HeadStep::Complete) if head.is_interim() => {
+                progress.interim += 1;
+                progress.scanned = 0;
+                input.drain(..head.head_len);
+                if progress.interim > INTERIM_MAX {
+                    return Err(invalid(
+                        exchange,
+                        "upstream sent too many interim responses",
+                    ));
+                }
+            }
+            Ok(HeadStep::Complete) if head.status == 101 && !wants_upgrade(exchange) => {
+                return Err(invalid(exchange, "upstream sent unexpected status 101"));
+            }
+            Ok(HeadStep::Complete) => return Ok(true),
+            Err(error) => return Err(invalid(exchange, error.reason())),
+        }
+    }
+}
+
+/// What reading brought, or why nothing.
+pub(super) fn received(exchange: &Exchange, read: io::Result<usize>) -> Result<(), Stop> {
+    exchange.action.set(Action::ReadingUpstreamHead);
+    match read {
+        Ok(0) => {
+            exchange.log(
+                Level::Error,
+                format_args!("upstream prematurely closed connection"),
+            );
+            Err(Stop::Failed(Failure::Error))
+        }
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+            Err(Stop::Failed(Failure::Timeout))
+        }
+        Err(error) => {
+            let errno = Errno(&error);
+            exchange.log(Level::Error, format_args!("recv() failed {errno}"));
+            Err(Stop::Failed(Failure::Error))
+        }
+    }
+}
+
+fn invalid(exchange: &Exchange, reason: &str) -> Stop {
+    exchange.log(Level::Error, format_args!("{reason}"));
+    Stop::Failed(Failure::InvalidHeader)
+}
+
+fn wants_upgrade(exchange: &Exchange) -> bool {
+    exchange.known_field(h1::Known::Upgrade).is_some()
+}

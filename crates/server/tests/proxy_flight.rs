@@ -1,0 +1,190 @@
+//! Requests whose answer is awaited on a kept connection, without a task: the usual case, and what
+//! may come instead of the answer.
+
+#![allow(clippy::unwrap_used)]
+
+use turnpike_testkit::{Origin, Server, Step};
+
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+/// A server in front of an origin; `directives` stand in its location.
+fn server(origin: &Origin, directives: &str) -> Server {
+    let configuration = format!(
+        "error_log %FOLDER%/error.log info;
+        events {{ }}
+        http {{
+            log_format up '$status $upstream_status $upstream_connect_time.';
+            access_log %FOLDER%/access.log up;
+            server {{
+                listen 127.0.0.1:%PORT%;
+                location / {{ proxy_pass http://127.0.0.1:{}; {directives} }}
+            }}
+        }}",
+        origin.port()
+    );
+    Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&configuration)
+        .start()
+}
+
+/// An origin that answers once, and then does these steps on the same connection.
+fn origin(then: Vec<Step>) -> Origin {
+    let mut steps = vec![Step::ReadHead, Step::send(OK), Step::ReadHead];
+    steps.extend(then);
+    steps.push(Step::ReadToEnd);
+    Origin::start(vec![
+        steps,
+        vec![Step::ReadHead, Step::send(OK), Step::ReadToEnd],
+    ])
+}
+
+const GET: &str = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+
+/// What the origin answers the second time, and what the client gets.
+const ANSWERS: &[(&str, &[&str], u16, &str)] = &[
+    ("in one piece", &[OK], 200, "ok"),
+    (
+        "in a torn head",
+        &["HTTP/1.1 200 O", "K\r\nContent-Length: 2\r\n", "\r\nok"],
+        200,
+        "ok",
+    ),
+    (
+        "in a torn body",
+        &["HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\na", "bc", "d"],
+        200,
+        "abcd",
+    ),
+    (
+        "in torn chunks",
+        &[
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r",
+            "\nab\r\n0\r\n",
+            "\r\n",
+        ],
+        200,
+        "ab",
+    ),
+    (
+        "after hints",
+        &["HTTP/1.1 103 Hints\r\n\r\n", OK],
+        200,
+        "ok",
+    ),
+    (
+        "with an error",
+        &["HTTP/1.1 404 No\r\nContent-Length: 1\r\n\r\nx"],
+        404,
+        "x",
+    ),
+];
+
+#[test]
+fn answers_come_in_any_pieces() {
+    for (name, pieces, status, body) in ANSWERS {
+        let mut steps = Vec::new();
+        for piece in *pieces {
+            steps.push(Step::send(piece));
+            steps.push(Step::DelayMs(20));
+        }
+        let origin = origin(steps);
+        let server = server(&origin, "");
+        let mut peer = server.connect();
+        assert_eq!(peer.round(GET).text(), "ok", "{name}");
+        let response = peer.round(GET);
+        assert_eq!(
+            (response.status, response.text().as_str()),
+            (*status, *body),
+            "{name}"
+        );
+        assert_eq!(origin.received().len(), 1, "{name}");
+    }
+}
+
+#[test]
+fn a_kept_connection_that_breaks_is_replaced() {
+    let origin = origin(vec![Step::Reset]);
+    // The script goes on to its end, which closes the connection without an answer.
+    let server = server(
+        &origin,
+        "proxy_read_timeout 200ms; proxy_next_upstream off;",
+    );
+    let mut peer = server.connect();
+    assert_eq!(peer.round(GET).status, 200);
+    assert_eq!(peer.round(GET).status, 504);
+    assert_eq!(peer.round(GET).status, 200);
+}
+
+#[test]
+fn an_answer_that_does_not_come_is_504() {
+    let origin = origin(vec![]);
+    let server = server(&origin, "proxy_read_timeout 100ms;");
+    let mut peer = server.connect();
+    assert_eq!(peer.round(GET).status, 200);
+    assert_eq!(peer.round(GET).status, 504);
+    server.wait_for_log(
+        "error.log",
+        "upstream timed out (110: Connection timed out)",
+    );
+    server.wait_for_log("access.log", "504 504 0.000.");
+}
+
+#[test]
+fn a_client_that_goes_away_is_499() {
+    let origin = origin(vec![]);
+    let server = server(&origin, "");
+    let mut peer = server.connect();
+    assert_eq!(peer.round(GET).status, 200);
+    peer.send(GET);
+    drop(peer);
+    server.wait_for_log("access.log", "499 ");
+}
+
+#[test]
+fn what_a_client_sends_meanwhile_is_served_next() {
+    let origin = origin(vec![
+        Step::DelayMs(100),
+        Step::send(OK),
+        Step::ReadHead,
+        Step::send(OK),
+    ]);
+    let server = server(&origin, "");
+    let mut peer = server.connect();
+    assert_eq!(peer.round(GET).text(), "ok");
+    peer.send(GET);
+    std::thread::sleep(std::time::Duration::from_millis(30));
+    peer.send(GET);
+    assert_eq!(peer.response().text(), "ok");
+    assert_eq!(peer.response().text(), "ok");
+}
+
+#[test]
+fn pipelined_requests_are_answered_in_their_order() {
+    let mut steps = Vec::new();
+    for number in 0..20 {
+        steps.push(Step::ReadHead);
+        let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{number:02}");
+        steps.push(Step::send(answer));
+    }
+    let origin = Origin::start(vec![steps]);
+    let server = server(&origin, "");
+    let mut peer = server.connect();
+    peer.send(GET.repeat(20));
+    for number in 0..20 {
+        assert_eq!(peer.response().text(), format!("{number:02}"));
+    }
+}
+
+#[test]
+fn small_bodies_are_passed_on() {
+    let post = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello";
+    let round = [Step::ReadHead, Step::ReadBytes(5), Step::send(OK)];
+    let steps: Vec<Step> = std::iter::repeat_n(round, 3).flatten().collect();
+    let origin = Origin::start(vec![steps]);
+    let server = server(&origin, "");
+    let mut peer = server.connect();
+    for _ in 0..3 {
+        assert_eq!(peer.round(post).text(), "ok");
+    }
+    assert_eq!(origin.received().len(), 1);
+}
