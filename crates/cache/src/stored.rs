@@ -60,7 +60,7 @@ pub struct Prepared {
     /// Who made it: it is of use to nobody else.
     pub owner: u64,
     /// What it is.
-    pub value: Box<dyn Any + Send + Sync>,
+    pub value: Arc<dyn Any + Send + Sync>,
 }
 
 /// A stored response's content.
@@ -187,13 +187,14 @@ impl Variant {
     }
 
     /// What `owner` made of the head before.
-    pub fn prepared(&self, owner: u64) -> Option<Arc<Prepared>> {
+    pub fn prepared(&self, owner: u64) -> Option<Arc<dyn Any + Send + Sync>> {
         let prepared = self.prepared.load();
-        prepared.as_ref().filter(|one| one.owner == owner).cloned()
+        let prepared = prepared.as_ref().filter(|one| one.owner == owner)?;
+        Some(prepared.value.clone())
     }
 
     /// Keeps what `owner` made of the head, in place of anything kept before.
-    pub fn prepare(&self, owner: u64, value: Box<dyn Any + Send + Sync>) {
+    pub fn prepare(&self, owner: u64, value: Arc<dyn Any + Send + Sync>) {
         self.prepared
             .store(Some(Arc::new(Prepared { owner, value })));
     }

@@ -32,8 +32,14 @@ pub struct Upstream {
     pub cache: CacheNote,
 }
 
+/// The fields of a stored answer, as the server once sent them.
+pub trait StoredFields: Send + Sync {
+    /// All of them.
+    fn fields(&self) -> &Fields;
+}
+
 /// What a cache had to do with an answer, for variables. Empty where none was asked.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default)]
 pub struct CacheNote {
     /// `$upstream_cache_status`; empty: no cache was asked.
     pub status: &'static str,
@@ -45,6 +51,8 @@ pub struct CacheNote {
     pub etag: Vec<u8>,
     /// Its age in seconds.
     pub age_s: Option<u64>,
+    /// The answer itself, where it was given without a server being asked: `$upstream_http_NAME`.
+    pub stored: Option<Arc<dyn StoredFields>>,
 }
 
 /// One server that was asked.
@@ -124,6 +132,7 @@ impl Upstream {
         self.tries.is_empty()
             && self.target.is_empty()
             && self.host.is_empty()
-            && self.cache == CacheNote::default()
+            && self.cache.status.is_empty()
+            && self.cache.not_stored.is_empty()
     }
 }

@@ -40,6 +40,20 @@ fn a_response_is_fetched_once_and_given_again() {
 }
 
 #[test]
+fn variables_know_the_fields_of_what_is_stored() {
+    for zone in [MEMORY, DISK] {
+        let origin = Counting::start(&response(&format!("{FRESH}X-Own: 1\r\n"), "x"));
+        let directives = "add_header X-Seen $upstream_http_x_own; proxy_hide_header X-Own;";
+        let server = server(&origin, zone, directives);
+        for expected in ["MISS", "HIT", "HIT"] {
+            let got = ask(&server, "GET /a", "");
+            assert_eq!((status(&got), got.header("X-Own")), (expected, None));
+            assert_eq!(got.header("X-Seen"), Some("1"), "{expected}");
+        }
+    }
+}
+
+#[test]
 fn what_the_client_does_not_take_is_stored_whole() {
     let requests = [
         ("HEAD /a", ""),

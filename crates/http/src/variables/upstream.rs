@@ -50,14 +50,25 @@ pub(super) fn bytes_sent(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 pub(super) fn field(exchange: &Exchange, name: &[u8], out: &mut Vec<u8>) -> bool {
     let upstream = &exchange.upstream;
     let mut found = false;
-    for field in &upstream.head.fields {
-        if same_name(field.name.of(&upstream.input), name) {
+    let mut push = |own: &[u8], value: &[u8]| {
+        if same_name(own, name) {
             if found {
                 out.extend_from_slice(b", ");
             }
             found = true;
-            out.extend_from_slice(field.value.of(&upstream.input));
+            out.extend_from_slice(value);
         }
+    };
+    if let Some(stored) = &upstream.cache.stored {
+        stored
+            .fields()
+            .iter()
+            .for_each(|(own, value)| push(own, value));
+        return found;
+    }
+    for field in &upstream.head.fields {
+        let (own, value) = (field.name, field.value);
+        push(own.of(&upstream.input), value.of(&upstream.input));
     }
     found
 }

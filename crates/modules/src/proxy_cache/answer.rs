@@ -2,12 +2,13 @@
 //! of every hit, and allocates nothing once the exchange's buffers have grown.
 
 use std::path::Path;
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 
 use turnpike_cache::disk::Identity;
-use turnpike_cache::stored::{Prepared, StoredBody, StoredFile, Variant};
+use turnpike_cache::stored::{StoredBody, StoredFile, Variant};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::response::{Body, Fields, FileBody, Parts, Response};
+use turnpike_http::upstream::StoredFields;
 use turnpike_http::variables::append_number;
 use turnpike_lane::files::{self, FileHandle, OpenFile, Symlinks};
 use turnpike_lane::sys::file::Metadata;
@@ -30,6 +31,8 @@ struct Sent {
     content_type: Vec<u8>,
     last_modified: Option<i64>,
     etag: Vec<u8>,
+    /// The fields as they came.
+    upstream: Fields,
 }
 
 /// Why what is stored could not be given.
@@ -112,21 +115,21 @@ fn put_head(
     presenter: Option<&Weak<dyn Presenter>>,
     variant: &Variant,
 ) {
-    if let Some(prepared) = variant.prepared(owner) {
-        put_sent(&mut exchange.response, &prepared);
+    let prepared = variant.prepared(owner);
+    if let Some(sent) = prepared.and_then(|sent| sent.downcast::<Sent>().ok()) {
+        put_sent(&mut exchange.response, &sent);
+        exchange.upstream.cache.stored = Some(sent);
         return;
     }
     present(exchange, presenter, variant);
+    let sent = Arc::new(Sent::of(&exchange.response, variant));
+    exchange.upstream.cache.stored = Some(sent.clone());
     if !depends_on_request(variant) {
-        let sent = Sent::of(&exchange.response);
-        variant.prepare(owner, Box::new(sent));
+        variant.prepare(owner, sent);
     }
 }
 
-fn put_sent(response: &mut Response, prepared: &Prepared) {
-    let Some(sent) = prepared.value.downcast_ref::<Sent>() else {
-        return;
-    };
+fn put_sent(response: &mut Response, sent: &Sent) {
     response.status = sent.status;
     copy(&mut response.reason, &sent.reason);
     response.fields.copy(&sent.fields);
@@ -141,7 +144,11 @@ fn copy(to: &mut Vec<u8>, from: &[u8]) {
 }
 
 impl Sent {
-    fn of(response: &Response) -> Self {
+    fn of(response: &Response, variant: &Variant) -> Self {
+        let mut upstream = Fields::default();
+        for (name, value) in variant.head.iter() {
+            upstream.add(name, value);
+        }
         let mut fields = response.fields.clone();
         fields.remove(b"Age");
         // Ranges are cut out here.
@@ -153,7 +160,14 @@ impl Sent {
             content_type: response.content_type.clone(),
             last_modified: response.last_modified,
             etag: response.etag.clone(),
+            upstream,
         }
+    }
+}
+
+impl StoredFields for Sent {
+    fn fields(&self) -> &Fields {
+        &self.upstream
     }
 }
 

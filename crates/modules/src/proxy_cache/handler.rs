@@ -69,6 +69,7 @@ impl Cache {
             return Lookup::Answer(purge::by_request(exchange, &zone, key));
         }
         exchange.upstream.cache.status = "MISS";
+        exchange.upstream.cache.stored = None;
         if !settings.bypass.is_empty() && any_holds(exchange, &settings.bypass) {
             exchange.upstream.cache.status = "BYPASS";
             return self.fetch(exchange, &zone, key, None, None);

@@ -190,7 +190,8 @@ pub(super) const ROWS: &[Row] = &[
         summary: "A request for which one of these is neither empty nor \"0\" purges: all variants \
             of its key, or all keys that begin with it where it ends in `*`. With a \
             `Surrogate-Key` or `Cache-Tag` field it purges what carries one of these tags. \
-            `Soft-Purge: 1` makes stale instead. The answer is 204, or 404 where nothing was found.",
+            `Soft-Purge: 1` makes stale instead. The answer is 204, or 404 where nothing was \
+            found.",
         ..PLAIN
     },
     Row {
