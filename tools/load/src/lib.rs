@@ -89,6 +89,23 @@ pub fn main(arguments: &[OsString]) -> ExitCode {
     drive(&plan, &options, arguments)
 }
 
+/// The values, in nanoseconds, below which these percentages of a log's `tag` lie: of a log that
+/// `--hdr` wrote, or any other HdrHistogram log.
+///
+/// # Errors
+/// In words, when the file cannot be read, is no such log, or has nothing under this tag.
+pub fn percentiles(path: &Path, tag: &str, percents: &[f64]) -> Result<Vec<u64>, String> {
+    let mut tagged = hdr::Tagged::new();
+    hdr::read(path, &mut tagged).map_err(|error| format!("{}: {error}", path.display()))?;
+    let histogram = tagged
+        .get(tag)
+        .ok_or_else(|| format!("{}: nothing is tagged {tag}", path.display()))?;
+    Ok(percents
+        .iter()
+        .map(|percent| histogram.value_at_percentile(*percent))
+        .collect())
+}
+
 fn drive(plan: &Plan, options: &Options, arguments: &[OsString]) -> ExitCode {
     let to_stdout = !matches!(options.json, Some(None));
     if to_stdout {
