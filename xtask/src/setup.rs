@@ -48,6 +48,20 @@ const SETS: &[Set] = &[
             package("strace", "strace"),
             package("procps", "ps"),
             package("netcat-openbsd", "nc"),
+            package("chromium", "chromium"), // looks at the lab's reports
+            package("iproute2", "ip"),
+        ],
+    },
+    Set {
+        name: "bench",
+        purpose: "to run the lab's studies with every contender",
+        packages: &[
+            package("nginx-light", "nginx"),
+            package("haproxy", "haproxy"),
+            package("varnish", "varnishd"),
+            package("wrk", "wrk"),
+            package("apache2-utils", "ab"),
+            package("iproute2", "ip"),
         ],
     },
     Set {
