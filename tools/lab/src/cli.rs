@@ -1,0 +1,137 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::error::LabError;
+use crate::session::{self, Wish};
+use crate::{compare, interrupt, report, show};
+
+/// Wrong usage or a mistake in a study: nothing was run.
+const EXIT_USAGE: u8 = 1;
+/// Something failed on the way.
+const EXIT_FAILED: u8 = 2;
+/// Ctrl-C, as shells count it.
+const EXIT_INTERRUPTED: u8 = 130;
+
+/// Runs published studies here and says what can be seen of them.
+#[derive(Debug, Parser)]
+#[command(name = "turnpike lab", max_term_width = 100)]
+struct Options {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// List the studies that ship
+    List,
+    /// Show a study: what was published, what is compared, what is claimed
+    Show {
+        /// A study's name, or the path of a file
+        study: String,
+        /// Print the file itself
+        #[arg(long)]
+        source: bool,
+    },
+    /// Run a study
+    Run(Run),
+    /// Write the report of a run anew, from its raw data
+    Report {
+        /// The folder of a run
+        folder: PathBuf,
+    },
+    /// Compare two runs of a study: of two versions, days or machines
+    Compare {
+        /// The folder of the first run
+        a: PathBuf,
+        /// The folder of the second run
+        b: PathBuf,
+    },
+}
+
+#[derive(Debug, Args)]
+struct Run {
+    /// A study's name, or the path of a file
+    study: String,
+    /// Fewer levels, repetitions and seconds: does it work?
+    #[arg(long)]
+    quick: bool,
+    /// Only these levels: DIMENSION=LEVEL[,LEVEL], or a level alone; may be repeated
+    #[arg(long, value_name = "LEVELS")]
+    only: Vec<String>,
+    /// The folder that gets the run's folder
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    out: PathBuf,
+    /// Go on with the last run of this study in DIR
+    #[arg(long)]
+    resume: bool,
+    /// Repetitions of each case [the study's]
+    #[arg(long, value_name = "N")]
+    repetitions: Option<u32>,
+    /// Seconds of each run [the study's]
+    #[arg(long, value_name = "S")]
+    seconds: Option<f64>,
+    /// loopback, or netns: two network namespaces joined by a veth pair [the study's]
+    #[arg(long, value_name = "NAME", value_parser = ["loopback", "netns"])]
+    topology: Option<String>,
+    /// Seed of the order and of all random choices [the study's]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Show no progress
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// Runs `turnpike lab` with the arguments after its name. Exit status: 0; 1 for wrong usage or a
+/// mistake in a study; 2 when something failed; 130 after Ctrl-C.
+pub fn main(arguments: &[OsString]) -> ExitCode {
+    let name = OsString::from("turnpike lab");
+    let options = match Options::try_parse_from(std::iter::once(&name).chain(arguments)) {
+        Ok(options) => options,
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { EXIT_USAGE } else { 0 });
+        }
+    };
+    match carry_out(options.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("lab: {error}");
+            ExitCode::from(match error {
+                LabError::Study { .. } | LabError::Unknown(_) => EXIT_USAGE,
+                LabError::Interrupted => EXIT_INTERRUPTED,
+                _ => EXIT_FAILED,
+            })
+        }
+    }
+}
+
+fn carry_out(command: Command) -> Result<(), LabError> {
+    match command {
+        Command::List => show::list(),
+        Command::Show { study, source } => show::show(&study, source),
+        Command::Run(run) => {
+            interrupt::watch();
+            let folder = session::run(&Wish {
+                study: run.study,
+                quick: run.quick,
+                only: run.only,
+                out: run.out,
+                resume: run.resume,
+                repetitions: run.repetitions,
+                seconds: run.seconds,
+                topology: run.topology,
+                seed: run.seed,
+                quiet: run.quiet,
+            })?;
+            println!("{}", folder.join("report.html").display());
+            Ok(())
+        }
+        Command::Report { folder } => report::again(&folder),
+        Command::Compare { a, b } => compare::compare(&a, &b),
+    }
+}

@@ -1,0 +1,99 @@
+//! Drivers: what makes the load. Ours by default, wrk and ab as judges, or any command that prints
+//! `METRIC VALUE` lines. Each becomes words to run, and its output becomes figures.
+
+mod ab;
+mod command;
+mod load;
+mod wrk;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::metric::Figure;
+use crate::study::model::Drive;
+use crate::template::{self, Values};
+
+/// What is asked of a driver.
+pub(crate) struct Order<'a> {
+    pub(crate) drive: &'a Drive,
+    pub(crate) values: &'a Values,
+    pub(crate) seconds: f64,
+    pub(crate) warmup_s: f64,
+    /// Where it may leave files.
+    pub(crate) folder: &'a Path,
+    /// Whether it has to share CPUs with the server.
+    pub(crate) is_shared: bool,
+}
+
+/// What a driver tells.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Told {
+    /// By metric; what is absent the driver does not tell.
+    pub(crate) figures: BTreeMap<String, Figure>,
+    /// Why the driver was the limit, if it says so; `None` where it does not know.
+    pub(crate) limited: Option<Option<String>>,
+    /// Percent of requests to microseconds.
+    pub(crate) distribution: Vec<(f64, f64)>,
+}
+
+impl Told {
+    fn set(&mut self, name: &str, value: f64) {
+        self.figures.insert(name.to_owned(), Figure::Value(value));
+    }
+}
+
+/// The words that run the driver.
+///
+/// # Errors
+/// In words.
+pub(crate) fn words(order: &Order<'_>) -> Result<Vec<String>, String> {
+    let fill =
+        |word: &String| template::fill(word, order.values).map_err(|error| error.to_string());
+    let arguments: Result<Vec<String>, String> = order.drive.arguments.iter().map(fill).collect();
+    let arguments = arguments?;
+    match order.drive.program.get_ref().as_str() {
+        "wrk" => Ok(wrk::words(order, arguments)),
+        "ab" => Ok(ab::words(order, arguments)),
+        "command" => {
+            let command: Result<Vec<String>, String> =
+                order.drive.command.iter().map(fill).collect();
+            Ok(command?.into_iter().chain(arguments).collect())
+        }
+        _ => Ok(load::words(order, arguments)),
+    }
+}
+
+/// Reads what the driver said.
+///
+/// # Errors
+/// In words, when it is no report.
+pub(crate) fn read(order: &Order<'_>, output: &str) -> Result<Told, String> {
+    match order.drive.program.get_ref().as_str() {
+        "wrk" => wrk::read(output),
+        "ab" => ab::read(output),
+        "command" => command::read(output),
+        _ => load::read(order, output),
+    }
+}
+
+/// Whether the driver drops a warm-up itself; for others the lab drives once before.
+pub(crate) fn drops_warmup(drive: &Drive) -> bool {
+    drive.program.get_ref() == "load"
+}
+
+/// Seconds as drivers take them that know whole ones only.
+fn whole_seconds(seconds: f64) -> String {
+    (seconds.ceil().max(1.0) as u64).to_string()
+}
+
+/// A number at the start of a text.
+fn number(text: &str) -> Option<f64> {
+    let text = text.trim_start();
+    let end = text
+        .find(|byte: char| !byte.is_ascii_digit() && byte != '.')
+        .unwrap_or(text.len());
+    text[..end].parse().ok()
+}
+
+#[cfg(test)]
+mod tests;

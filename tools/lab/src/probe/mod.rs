@@ -1,0 +1,92 @@
+//! What the host has done while a server was driven. What the machine cannot tell is kept as the
+//! reason why, never as zero.
+
+mod contention;
+mod cores;
+mod counters;
+mod workers;
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+pub(crate) use contention::Contention;
+pub(crate) use cores::CoreTimes;
+pub(crate) use workers::Workers;
+
+use crate::metric::Figure;
+use crate::process;
+
+/// What is looked at.
+#[derive(Debug, Clone)]
+pub(crate) struct Watched {
+    /// All processes of the contender.
+    pub(crate) server: Vec<u32>,
+    /// The process whose network namespace the server is in.
+    pub(crate) network: u32,
+    /// All processes of the driver.
+    pub(crate) driver: Vec<u32>,
+}
+
+/// The host at one moment.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    at: Instant,
+    cores: Vec<CoreTimes>,
+    server_ns: u64,
+    driver_ns: u64,
+    counters: BTreeMap<&'static str, Figure>,
+}
+
+/// What happened between two moments.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Between {
+    pub(crate) seconds: f64,
+    pub(crate) figures: BTreeMap<String, Figure>,
+    /// Shares of each CPU's time, in the order of their numbers.
+    pub(crate) cores: Vec<CoreTimes>,
+    pub(crate) server_ns: f64,
+    pub(crate) driver_ns: f64,
+}
+
+impl Snapshot {
+    /// Looks now.
+    pub(crate) fn take(watched: &Watched) -> Snapshot {
+        let counters = counters::read(watched.network);
+        Snapshot {
+            cores: cores::read(),
+            server_ns: process::run_ns(&watched.server),
+            driver_ns: process::run_ns(&watched.driver),
+            counters,
+            at: Instant::now(),
+        }
+    }
+
+    /// What has happened until `later`.
+    pub(crate) fn until(&self, later: &Snapshot) -> Between {
+        let seconds = (later.at - self.at).as_secs_f64().max(1e-9);
+        let cores = cores::shares(&self.cores, &later.cores);
+        let server_ns = later.server_ns.saturating_sub(self.server_ns) as f64;
+        let driver_ns = later.driver_ns.saturating_sub(self.driver_ns) as f64;
+        let mut figures = counters::since(&self.counters, &later.counters);
+        figures.extend(cores::figures(&cores));
+        let busy = figures.get("busy_share").and_then(Figure::value);
+        let foreign = match busy {
+            Some(busy) if !cores.is_empty() => {
+                let ours = (server_ns + driver_ns) / 1e9 / seconds / cores.len() as f64;
+                Figure::Value((busy - ours).max(0.0))
+            }
+            _ => Figure::Missing("/proc/stat cannot be read".to_owned()),
+        };
+        figures.insert("foreign_share".to_owned(), foreign);
+        Between {
+            seconds,
+            figures,
+            cores,
+            server_ns,
+            driver_ns,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,207 @@
+//! Processes that the lab starts: on their CPUs, in their own group, gone when dropped, with all
+//! that they started themselves. Only what we started is ever signalled.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::sys;
+
+/// How long a process may take to end after it was asked to.
+const STOP_PATIENCE: Duration = Duration::from_secs(5);
+/// Between two looks whether it has ended.
+const LOOK_INTERVAL: Duration = Duration::from_millis(5);
+
+/// A running process with its descendants.
+#[derive(Debug)]
+pub(crate) struct Process {
+    child: Child,
+    stop: Signal,
+    said: PathBuf,
+    ended: Option<ExitStatus>,
+}
+
+impl Process {
+    /// Starts a command; what it prints goes to the files `NAME.out` and `NAME.err` of the folder.
+    ///
+    /// # Errors
+    /// In words.
+    pub(crate) fn start(
+        words: &[String],
+        cpus: &[usize],
+        folder: &Path,
+        name: &str,
+        stop: Signal,
+    ) -> Result<Process, String> {
+        let Some((program, arguments)) = words.split_first() else {
+            return Err("the command is empty".to_owned());
+        };
+        let path = find(program).ok_or_else(|| format!("\"{program}\" is not installed"))?;
+        let file = |ending: &str| {
+            let path = folder.join(format!("{name}.{ending}"));
+            File::create(&path).map_err(|error| format!("{}: {error}", path.display()))
+        };
+        let mut command = Command::new(path);
+        command
+            .args(arguments)
+            .current_dir(folder)
+            .stdin(Stdio::null())
+            .stdout(file("out")?)
+            .stderr(file("err")?);
+        sys::confine(&mut command, cpus);
+        let child = command
+            .spawn()
+            .map_err(|error| format!("\"{program}\" does not start: {error}"))?;
+        Ok(Process {
+            child,
+            stop,
+            said: folder.join(format!("{name}.err")),
+            ended: None,
+        })
+    }
+
+    /// Its number.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// How it ended, if it did.
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
+        if self.ended.is_none() {
+            self.ended = self.child.try_wait().ok().flatten();
+        }
+        self.ended
+    }
+
+    /// The end of what it printed to standard error.
+    pub(crate) fn said(&self) -> String {
+        tail(&self.said)
+    }
+
+    /// Stops it, with everything it started.
+    pub(crate) fn stop(&mut self) {
+        if self.ended().is_some() && descendants(self.pid()).len() <= 1 {
+            return;
+        }
+        let family = descendants(self.pid());
+        signal(self.pid(), self.stop);
+        let end = Instant::now() + STOP_PATIENCE;
+        while Instant::now() < end {
+            let _ = self.ended();
+            if self.ended.is_some() && !family.iter().any(|pid| is_alive(*pid)) {
+                return;
+            }
+            std::thread::sleep(LOOK_INTERVAL);
+        }
+        for pid in family.iter().filter(|pid| is_alive(**pid)) {
+            signal(*pid, Signal::SIGKILL);
+        }
+        if self.ended.is_none() {
+            let _ = self.child.kill();
+            self.ended = self.child.wait().ok();
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn signal(pid: u32, signal: Signal) {
+    if let Ok(pid) = libc::pid_t::try_from(pid) {
+        let _ = kill(Pid::from_raw(pid), signal);
+    }
+}
+
+fn is_alive(pid: u32) -> bool {
+    status(pid).is_some_and(|(_, state)| state != 'Z' && state != 'X')
+}
+
+/// The end of a text file, its last lines joined by `; `.
+pub(crate) fn tail(path: &Path) -> String {
+    /// More lines would not be one message.
+    const LINES: usize = 4;
+    let text = std::fs::read(path).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    lines[lines.len().saturating_sub(LINES)..].join("; ")
+}
+
+/// The path of a program, looked for where a plain user's PATH may not lead.
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
+    if program.contains('/') {
+        return Some(PathBuf::from(program)).filter(|path| path.is_file());
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(["/usr/sbin".into(), "/sbin".into()])
+        .map(|folder| folder.join(program))
+        .find(|path| path.is_file())
+}
+
+/// The parent and the state of a process.
+fn status(pid: u32) -> Option<(u32, char)> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in parentheses may hold anything; what follows its last one is fields.
+    let fields: Vec<&str> = text.rsplit_once(") ")?.1.split(' ').collect();
+    let state = fields.first()?.chars().next()?;
+    Some((fields.get(1)?.parse().ok()?, state))
+}
+
+/// A process and all that descend from it.
+pub(crate) fn descendants(pid: u32) -> Vec<u32> {
+    let mut parents: BTreeMap<u32, u32> = BTreeMap::new();
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let number = entry.file_name().to_string_lossy().parse::<u32>();
+        if let Ok(number) = number
+            && let Some((parent, _)) = status(number)
+        {
+            parents.insert(number, parent);
+        }
+    }
+    let mut family = vec![pid];
+    let mut at = 0;
+    while let Some(parent) = family.get(at).copied() {
+        let children = parents.iter().filter(|(_, of)| **of == parent);
+        family.extend(children.map(|(child, _)| *child));
+        at += 1;
+    }
+    family
+}
+
+/// The threads of a process.
+pub(crate) fn threads(pid: u32) -> Vec<u32> {
+    let entries = std::fs::read_dir(format!("/proc/{pid}/task"));
+    let entries = entries.into_iter().flatten().flatten();
+    let mut threads: Vec<u32> = entries
+        .filter_map(|entry| entry.file_name().to_string_lossy().parse().ok())
+        .collect();
+    threads.sort_unstable();
+    threads
+}
+
+/// Nanoseconds for which the threads of these processes have run since their start.
+pub(crate) fn run_ns(family: &[u32]) -> u64 {
+    let of_thread = |pid: u32, thread: u32| {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/schedstat")).ok()?;
+        text.split(' ').next()?.parse::<u64>().ok()
+    };
+    family
+        .iter()
+        .flat_map(|pid| threads(*pid).into_iter().map(move |thread| (*pid, thread)))
+        .filter_map(|(pid, thread)| of_thread(pid, thread))
+        .sum()
+}
+
+#[cfg(test)]
+mod tests;

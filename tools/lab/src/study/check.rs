@@ -1,0 +1,305 @@
+//! Whether a study holds together: every name that is used is there, and every template can be
+//! filled in for every case. It starts nothing and asks the machine nothing.
+
+use std::collections::BTreeSet;
+
+use toml::Spanned;
+
+use super::Source;
+use super::library::{program, program_names};
+use super::model::{Contender, PlotKind, Selector, Study};
+use crate::error::LabError;
+use crate::matrix::{self, CONTENDER, Choice, Dimension};
+use crate::metric;
+use crate::session::values::{self, Place};
+use crate::template;
+
+/// Topologies that a study may name.
+pub(crate) const TOPOLOGIES: &[&str] = &["loopback", "netns"];
+
+/// Drivers that a study may name.
+pub(crate) const DRIVERS: &[&str] = &["load", "wrk", "ab", "command"];
+
+/// CPUs that templates are tried for.
+const TRIED_CPUS: usize = 4;
+
+/// Checks everything.
+///
+/// # Errors
+/// The first mistake, with FILE:LINE.
+pub(super) fn check(study: &Study, source: &Source) -> Result<(), LabError> {
+    if study.contender.is_empty() {
+        return data(study, source);
+    }
+    run(study, source)?;
+    unique(
+        source,
+        "configuration",
+        study.configuration.iter().map(|row| &row.name),
+    )?;
+    unique(
+        source,
+        "contender",
+        study.contender.iter().map(|row| &row.name),
+    )?;
+    unique(source, "factor", study.factor.iter().map(|row| &row.name))?;
+    for contender in &study.contender {
+        parts(study, source, contender)?;
+    }
+    factors(study, source)?;
+    let dimensions = matrix::dimensions(study, TRIED_CPUS);
+    selectors(study, source, &dimensions)?;
+    metrics(study, source)?;
+    templates(study, source, &dimensions)
+}
+
+/// A study without contenders is data.
+fn data(study: &Study, source: &Source) -> Result<(), LabError> {
+    let is_empty = study.ladder.is_empty() && study.published.is_empty();
+    match is_empty || !study.factor.is_empty() || !study.claim.is_empty() {
+        true => Err(source.mistake(&study.name, "a study needs a [[contender]]")),
+        false => Ok(()),
+    }
+}
+
+fn run(study: &Study, source: &Source) -> Result<(), LabError> {
+    let run = &study.run;
+    one_of(source, "topology", &run.topology, TOPOLOGIES)?;
+    let times = [run.seconds, run.quick.seconds];
+    if times
+        .iter()
+        .any(|seconds| !(0.1..=86400.0).contains(seconds))
+    {
+        return Err(source.mistake(&study.name, "seconds must be from 0.1 to 86400"));
+    }
+    if run.repetitions == 0 || run.quick.repetitions == 0 {
+        return Err(source.mistake(&study.name, "repetitions must be at least 1"));
+    }
+    let Some(drive) = &study.drive else {
+        return Err(source.mistake(&study.name, "a study with contenders needs a [drive]"));
+    };
+    if study.placement.is_none() {
+        return Err(source.mistake(&study.name, "a study with contenders needs a [placement]"));
+    }
+    let drive = drive.get_ref();
+    one_of(source, "driver", &drive.program, DRIVERS)?;
+    if (drive.program.get_ref() == "command") == drive.command.is_empty() {
+        let text = "program = \"command\" and a command belong together";
+        return Err(source.mistake(&drive.program, text));
+    }
+    Ok(())
+}
+
+fn one_of(
+    source: &Source,
+    what: &str,
+    name: &Spanned<String>,
+    known: &[&str],
+) -> Result<(), LabError> {
+    match known.contains(&name.get_ref().as_str()) {
+        true => Ok(()),
+        false => {
+            let text = format!(
+                "unknown {what} \"{}\", there are {}",
+                name.get_ref(),
+                known.join(", ")
+            );
+            Err(source.mistake(name, text))
+        }
+    }
+}
+
+fn unique<'a>(
+    source: &Source,
+    what: &str,
+    names: impl Iterator<Item = &'a Spanned<String>>,
+) -> Result<(), LabError> {
+    let mut seen = BTreeSet::new();
+    for name in names {
+        if !seen.insert(name.get_ref()) {
+            return Err(source.mistake(name, format!("duplicate {what} \"{}\"", name.get_ref())));
+        }
+    }
+    Ok(())
+}
+
+fn parts(study: &Study, source: &Source, contender: &Contender) -> Result<(), LabError> {
+    let origin = contender.origin.as_ref();
+    let programs = [
+        Some(&contender.program),
+        origin.map(|origin| &origin.program),
+    ];
+    for name in programs.into_iter().flatten() {
+        if !study.program.contains_key(name.get_ref()) && program(name.get_ref()).is_none() {
+            let known: Vec<String> = study
+                .program
+                .keys()
+                .cloned()
+                .chain(program_names())
+                .collect();
+            let known = known.join(", ");
+            let text = format!("unknown program \"{}\", there are {known}", name.get_ref());
+            return Err(source.mistake(name, text));
+        }
+    }
+    let configurations = [
+        contender.configuration.as_ref(),
+        origin.map(|origin| &origin.configuration),
+    ];
+    for name in configurations.into_iter().flatten() {
+        if study.configuration(name.get_ref()).is_none() {
+            let text = format!("no [[configuration]] is called \"{}\"", name.get_ref());
+            return Err(source.mistake(name, text));
+        }
+    }
+    Ok(())
+}
+
+fn factors(study: &Study, source: &Source) -> Result<(), LabError> {
+    for factor in &study.factor {
+        if factor.name.get_ref() == CONTENDER {
+            return Err(source.mistake(&factor.name, "\"contender\" is a dimension already"));
+        }
+        unique(source, "level", factor.level_names())?;
+        match &factor.scale {
+            Some(scale) => one_of(source, "scale", scale, &["cpus"])?,
+            None if factor.level_names().next().is_none() => {
+                return Err(source.mistake(&factor.name, "a factor needs levels or a scale"));
+            }
+            None => (),
+        }
+        for quick in factor.quick.iter().flatten() {
+            let names = factor.level_names().map(|name| name.get_ref().as_str());
+            let known: Vec<&str> = names.collect();
+            one_of(source, "level", quick, &known)?;
+        }
+    }
+    Ok(())
+}
+
+fn selectors(study: &Study, source: &Source, dimensions: &[Dimension]) -> Result<(), LabError> {
+    let mut all: Vec<&Selector> = Vec::new();
+    all.extend(study.without.iter().map(|without| &without.at));
+    for claim in &study.claim {
+        all.extend([&claim.of, &claim.against, &claim.at]);
+    }
+    all.extend(study.plot.iter().map(|plot| &plot.at));
+    for published in &study.published {
+        all.push(&published.at);
+        all.extend(published.row.iter().filter_map(|row| row.at.as_ref()));
+    }
+    for selector in all {
+        for (name, level) in selector {
+            selected(study, source, dimensions, name, level)?;
+        }
+    }
+    Ok(())
+}
+
+fn selected(
+    study: &Study,
+    source: &Source,
+    dimensions: &[Dimension],
+    name: &Spanned<String>,
+    level: &Spanned<String>,
+) -> Result<(), LabError> {
+    let names: Vec<&str> = dimensions
+        .iter()
+        .map(|dimension| dimension.name.as_str())
+        .collect();
+    one_of(source, "dimension", name, &names)?;
+    let scaled = study
+        .factor
+        .iter()
+        .any(|factor| factor.name.get_ref() == name.get_ref() && factor.scale.is_some());
+    let levels: Vec<&str> = dimensions
+        .iter()
+        .filter(|dimension| &dimension.name == name.get_ref())
+        .flat_map(|dimension| &dimension.levels)
+        .map(|level| level.name.as_str())
+        .collect();
+    match scaled {
+        // How far the scale goes is the machine's.
+        true => Ok(()),
+        false => one_of(
+            source,
+            &format!("level of {}", name.get_ref()),
+            level,
+            &levels,
+        ),
+    }
+}
+
+fn metrics(study: &Study, source: &Source) -> Result<(), LabError> {
+    let mut names: Vec<&Spanned<String>> = study.claim.iter().map(|claim| &claim.metric).collect();
+    names.extend(study.plot.iter().filter_map(|plot| plot.metric.as_ref()));
+    for published in &study.published {
+        names.extend(published.row.iter().flat_map(|row| row.figures.keys()));
+    }
+    for name in names {
+        if metric::find(name.get_ref()).is_none() {
+            return Err(source.mistake(name, format!("unknown metric \"{}\"", name.get_ref())));
+        }
+    }
+    for plot in &study.plot {
+        let needs = matches!(plot.kind, PlotKind::Bars | PlotKind::Scaling);
+        if needs && plot.metric.is_none() {
+            let text = format!("the plot \"{}\" needs a metric", plot.title);
+            return Err(source.mistake(&study.name, text));
+        }
+    }
+    Ok(())
+}
+
+/// Every template of every case can be filled in.
+fn templates(study: &Study, source: &Source, dimensions: &[Dimension]) -> Result<(), LabError> {
+    let cases = matrix::cases(study, dimensions, &Choice::default());
+    if cases.is_empty() {
+        return Err(source.mistake(&study.name, "no case is left"));
+    }
+    let place = Place::tried();
+    for case in &cases {
+        let Some(contender) = study.contender(case) else {
+            continue;
+        };
+        let filled = values::of_case(study, dimensions, case, &place)
+            .map_err(|error| source.mistake(&contender.name, error.to_string()))?;
+        if let Some(name) = &contender.configuration {
+            configuration(study, source, name, &filled)?;
+        }
+        if let Some(origin) = &contender.origin {
+            let filled = values::of_origin(&filled, origin)
+                .map_err(|error| source.mistake(&origin.program, error.to_string()))?;
+            configuration(study, source, &origin.configuration, &filled)?;
+        }
+        if let Some(drive) = &study.drive {
+            let words = drive
+                .get_ref()
+                .arguments
+                .iter()
+                .chain(&drive.get_ref().command);
+            for word in words {
+                template::fill(word, &filled)
+                    .map_err(|error| source.mistake(&drive.get_ref().program, error.to_string()))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn configuration(
+    study: &Study,
+    source: &Source,
+    name: &Spanned<String>,
+    values: &template::Values,
+) -> Result<(), LabError> {
+    let Some(text) = study.configuration(name.get_ref()) else {
+        return Ok(());
+    };
+    template::fill(text.get_ref(), values).map_err(|error| {
+        // A multi-line string begins after its quotes and line end, as it stands in the file.
+        let start = text.span().start + 4 + error.offset();
+        source.mistake(&Spanned::new(start..start, ()), error.to_string())
+    })?;
+    Ok(())
+}

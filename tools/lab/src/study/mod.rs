@@ -1,0 +1,94 @@
+//! Studies: files that say what was published, what is compared here, and how.
+//!
+//! The ones that ship are in the binary; any other is given by its path. A mistake is told with
+//! FILE:LINE before anything is started.
+
+mod check;
+mod library;
+pub(crate) mod model;
+
+use std::ops::Range;
+use std::path::Path;
+
+use crate::error::LabError;
+pub(crate) use library::{NAMES, program};
+pub(crate) use model::Study;
+use toml::Spanned;
+
+/// A study that holds together, with its text.
+#[derive(Debug, Clone)]
+pub(crate) struct Loaded {
+    pub(crate) study: Study,
+    pub(crate) source: Source,
+}
+
+/// A study's text and where it is from.
+#[derive(Debug, Clone)]
+pub(crate) struct Source {
+    pub(crate) file: String,
+    pub(crate) text: String,
+}
+
+impl Source {
+    /// FILE:LINE of a place in the text.
+    pub(crate) fn place(&self, span: &Range<usize>) -> String {
+        let end = span.start.min(self.text.len());
+        let line = self.text.as_bytes()[..end]
+            .iter()
+            .filter(|byte| **byte == b'\n')
+            .count();
+        format!("{}:{}", self.file, line + 1)
+    }
+
+    /// A mistake at something of the file.
+    pub(crate) fn mistake<T>(&self, at: &Spanned<T>, text: impl Into<String>) -> LabError {
+        LabError::Study {
+            place: self.place(&at.span()),
+            text: text.into(),
+        }
+    }
+
+    /// What the machine cannot do for something of the file.
+    pub(crate) fn lacking<T>(&self, at: &Spanned<T>, text: impl Into<String>) -> LabError {
+        LabError::Machine {
+            place: self.place(&at.span()),
+            text: text.into(),
+        }
+    }
+}
+
+/// Loads a study that ships by its name, another by its path.
+///
+/// # Errors
+/// There is none, or it does not hold together.
+pub(crate) fn load(name: &str) -> Result<Loaded, LabError> {
+    if name.contains('/') || name.ends_with(".toml") {
+        let path = Path::new(name);
+        let text = std::fs::read_to_string(path).map_err(|error| LabError::file(path, &error))?;
+        return parse(name, &text);
+    }
+    match library::text(name) {
+        Some(text) => parse(&format!("studies/{name}.toml"), text),
+        None => Err(LabError::Unknown(library::unknown(name))),
+    }
+}
+
+/// Reads and checks a study's text.
+///
+/// # Errors
+/// With FILE:LINE.
+pub(crate) fn parse(file: &str, text: &str) -> Result<Loaded, LabError> {
+    let source = Source {
+        file: file.to_owned(),
+        text: text.to_owned(),
+    };
+    let study: Study = toml::from_str(text).map_err(|error| LabError::Study {
+        place: source.place(&error.span().unwrap_or(0..0)),
+        text: error.message().replace('\n', " "),
+    })?;
+    check::check(&study, &source)?;
+    Ok(Loaded { study, source })
+}
+
+#[cfg(test)]
+mod tests;

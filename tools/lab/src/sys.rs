@@ -1,0 +1,143 @@
+//! The system calls that neither std nor nix wraps; all unsafe code of the lab.
+//!
+//! What is here and why: counting tracepoints (`perf_event_open`), and starting a child on chosen
+//! CPUs that does not outlive us. Nothing here keeps state or decides anything.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::{AsRawFd as _, FromRawFd as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
+
+/// `PERF_TYPE_TRACEPOINT`.
+const PERF_TYPE_TRACEPOINT: u32 = 2;
+/// `PERF_ATTR_SIZE_VER1`: the fields up to `config2`, known since Linux 3.3.
+const ATTRIBUTE_BYTES: u32 = 72;
+/// `PERF_FLAG_FD_CLOEXEC`.
+const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
+/// `PERF_EVENT_IOC_SET_FILTER`: `_IOW('$', 6, char *)`.
+const PERF_EVENT_IOC_SET_FILTER: libc::c_ulong = 0x4008_2406;
+
+/// The start of `struct perf_event_attr`, as far as a counter needs it.
+#[repr(C)]
+#[derive(Default)]
+struct Attribute {
+    kind: u32,
+    size: u32,
+    config: u64,
+    sample_period: u64,
+    sample_type: u64,
+    read_format: u64,
+    flags: u64,
+    wakeup_events: u32,
+    breakpoint_kind: u32,
+    config1: u64,
+    config2: u64,
+}
+
+/// Where a tracepoint is counted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Counted {
+    /// Everything that happens on a CPU; needs CAP_PERFMON.
+    Cpu(usize),
+    /// What one thread does, wherever it runs.
+    Thread(u32),
+}
+
+/// A counter that runs until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Counter(File);
+
+impl Counter {
+    /// Counts the tracepoint of this number, where `filter` holds.
+    ///
+    /// # Errors
+    /// The system call's: EACCES without the right to it, ENOENT without the tracepoint.
+    pub(crate) fn open(id: u64, counted: Counted, filter: Option<&str>) -> io::Result<Counter> {
+        let attribute = Attribute {
+            kind: PERF_TYPE_TRACEPOINT,
+            size: ATTRIBUTE_BYTES,
+            config: id,
+            ..Attribute::default()
+        };
+        let (thread, cpu) = match counted {
+            Counted::Cpu(cpu) => (-1, libc::c_int::try_from(cpu).unwrap_or(libc::c_int::MAX)),
+            Counted::Thread(thread) => (libc::pid_t::try_from(thread).unwrap_or(0), -1),
+        };
+        // SAFETY: the kernel reads `size` bytes of the attribute, which is that large and lives
+        // until the call returns; the other arguments are numbers.
+        let descriptor = unsafe {
+            libc::syscall(
+                libc::SYS_perf_event_open,
+                std::ptr::from_ref(&attribute),
+                thread,
+                cpu,
+                -1 as libc::c_int,
+                PERF_FLAG_FD_CLOEXEC,
+            )
+        };
+        if descriptor < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the call has just given us this descriptor, and nobody else knows it.
+        let file = unsafe { File::from_raw_fd(descriptor as libc::c_int) };
+        let counter = Counter(file);
+        match filter {
+            Some(filter) => counter.filter(filter).map(|()| counter),
+            None => Ok(counter),
+        }
+    }
+
+    fn filter(&self, filter: &str) -> io::Result<()> {
+        let filter = CString::new(filter)?;
+        // SAFETY: the descriptor is ours, and the kernel copies the string, which ends in 0.
+        let result = unsafe {
+            libc::ioctl(
+                self.0.as_raw_fd(),
+                PERF_EVENT_IOC_SET_FILTER,
+                filter.as_ptr(),
+            )
+        };
+        match result {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// The count so far.
+    ///
+    /// # Errors
+    /// The system call's.
+    pub(crate) fn read(&self) -> io::Result<u64> {
+        let mut bytes = [0; 8];
+        (&self.0).read_exact(&mut bytes)?;
+        Ok(u64::from_ne_bytes(bytes))
+    }
+}
+
+/// Makes a command's process run on these CPUs, lead a group of its own, so that Ctrl-C reaches
+/// only us, and die when our thread does, so that nothing outlives a killed lab.
+pub(crate) fn confine(command: &mut Command, cpus: &[usize]) {
+    let mut set = CpuSet::new();
+    for cpu in cpus {
+        let _ = set.set(*cpu);
+    }
+    command.process_group(0);
+    // SAFETY: between fork and exec the closure makes two system calls and touches no lock and no
+    // memory but its own copy of the set.
+    unsafe {
+        command.pre_exec(move || {
+            sched_setaffinity(Pid::from_raw(0), &set)?;
+            nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
+            Ok(())
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;
