@@ -30,6 +30,11 @@ pub const SUBCOMMANDS: &[Subcommand] = &[
         run: directives,
     },
     Subcommand {
+        name: "lab",
+        summary: "run published studies and compare servers",
+        run: turnpike_lab::main,
+    },
+    Subcommand {
         name: "metric-names",
         summary: "print the reference of all metrics",
         run: metric_names,
