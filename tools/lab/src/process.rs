@@ -90,14 +90,8 @@ impl Process {
         }
         let family = descendants(self.pid());
         signal(self.pid(), self.stop);
-        let end = Instant::now() + STOP_PATIENCE;
-        while Instant::now() < end {
-            let _ = self.ended();
-            if self.ended.is_some() && !family.iter().any(|pid| is_alive(*pid)) {
-                return;
-            }
-            std::thread::sleep(LOOK_INTERVAL);
-        }
+        await_true(|| self.ended().is_some());
+        // Whoever is left has lost its parent, or its parent does not listen.
         for pid in family.iter().filter(|pid| is_alive(**pid)) {
             signal(*pid, Signal::SIGKILL);
         }
@@ -105,6 +99,15 @@ impl Process {
             let _ = self.child.kill();
             self.ended = self.child.wait().ok();
         }
+        await_true(|| !family.iter().any(|pid| is_alive(*pid)));
+    }
+}
+
+/// Waits until something is so, or patience is at its end.
+fn await_true(mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + STOP_PATIENCE;
+    while !is_so() && Instant::now() < end {
+        std::thread::sleep(LOOK_INTERVAL);
     }
 }
 

@@ -11,7 +11,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
 use nix::sched::{CpuSet, sched_setaffinity};
-use nix::sys::signal::Signal;
+use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::Pid;
 
 /// `PERF_TYPE_TRACEPOINT`.
@@ -128,11 +128,13 @@ pub(crate) fn confine(command: &mut Command, cpus: &[usize]) {
         let _ = set.set(*cpu);
     }
     command.process_group(0);
-    // SAFETY: between fork and exec the closure makes two system calls and touches no lock and no
+    // SAFETY: between fork and exec the closure makes three system calls and touches no lock and no
     // memory but its own copy of the set.
     unsafe {
         command.pre_exec(move || {
             sched_setaffinity(Pid::from_raw(0), &set)?;
+            // We hold back the signals that we wait for; the child is to get its own.
+            SigSet::empty().thread_set_mask()?;
             nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
             Ok(())
         });

@@ -25,13 +25,13 @@ pub(super) fn read() -> Vec<CoreTimes> {
 pub(super) fn parse(text: &str) -> Vec<CoreTimes> {
     text.lines()
         .filter_map(|line| {
-            let mut fields = line.strip_prefix("cpu")?.split_whitespace();
+            // "cpu" alone is the sum: a number has to follow at once.
+            let mut fields = line.strip_prefix("cpu")?.split(' ');
             let cpu = fields.next()?.parse().ok()?;
             let ticks: Vec<f64> = fields.filter_map(|field| field.parse().ok()).collect();
             let [user, nice, system, idle, iowait, irq, softirq, steal, ..] = ticks[..] else {
                 return None;
             };
-            // "cpu" alone, the sum, has no number and is left out by the parse above.
             Some(CoreTimes {
                 cpu,
                 busy: user + nice + system + irq + softirq,
