@@ -1,1 +1,92 @@
+#![allow(clippy::unwrap_used)]
 
+use super::*;
+
+const STAT: &str = "cpu  4 0 4 4 0 0 0 0 0 0
+cpu0 100 10 50 800 20 5 15 0 0 0
+cpu1 200 0 100 600 0 0 60 40 0 0
+intr 12345
+";
+
+#[test]
+fn each_cpu_is_read_and_the_sum_is_not() {
+    let cores = cores::parse(STAT);
+    assert_eq!(cores.len(), 2);
+    let second = cores[1];
+    assert_eq!((second.cpu, second.busy, second.idle), (1, 360.0, 600.0));
+    assert_eq!((second.softirq, second.steal), (60.0, 40.0));
+}
+
+#[test]
+fn shares_are_of_the_time_between() {
+    let before = cores::parse(STAT);
+    let after =
+        cores::parse("cpu0 150 10 50 840 20 5 25 0 0 0\ncpu1 200 0 100 650 0 0 60 90 0 0\n");
+    let shares = cores::shares(&before, &after);
+    assert!((shares[0].busy - 0.6).abs() < 1e-9, "{shares:?}");
+    assert!((shares[0].softirq - 0.1).abs() < 1e-9, "{shares:?}");
+    assert!((shares[1].steal - 0.5).abs() < 1e-9, "{shares:?}");
+    let figures = cores::figures(&shares);
+    let busy = figures["busy_share"].value().unwrap();
+    assert!((busy - 0.3).abs() < 1e-9, "{busy}");
+}
+
+#[test]
+fn no_cpus_are_no_zeros() {
+    let figures = cores::figures(&[]);
+    assert_eq!(
+        figures["steal_share"],
+        Figure::Missing("/proc/stat cannot be read".to_owned())
+    );
+}
+
+#[test]
+fn counters_are_read_by_their_names() {
+    let text = "TcpExt: SyncookiesSent ListenOverflows ListenDrops\nTcpExt: 3 4 -5\n\
+                IpExt: InOctets\nIpExt: 77\n";
+    let values = counters::parse(text);
+    assert_eq!(values["TcpExt:ListenOverflows"], 4.0);
+    assert_eq!(values["TcpExt:ListenDrops"], -5.0);
+    assert_eq!(values["IpExt:InOctets"], 77.0);
+    let text = "sockets: used 9\nTCP: inuse 5 orphan 0 tw 123 alloc 7 mem 1\n";
+    assert_eq!(counters::time_wait(text), Some(123.0));
+    assert_eq!(counters::time_wait("UDP: inuse 1\n"), None);
+}
+
+#[test]
+fn increases_are_told_and_what_is_missing_stays_missing() {
+    let before = BTreeMap::from([
+        ("retransmits", Figure::Value(10.0)),
+        ("time_wait", Figure::Value(50.0)),
+        ("aborts", Figure::Missing("why".to_owned())),
+    ]);
+    let mut after = before.clone();
+    after.insert("retransmits", Figure::Value(13.0));
+    let since = counters::since(&before, &after);
+    assert_eq!(since["retransmits"], Figure::Value(3.0));
+    assert_eq!(since["time_wait"], Figure::Value(50.0));
+    assert_eq!(since["aborts"], Figure::Missing("why".to_owned()));
+}
+
+#[test]
+fn a_process_that_is_gone_gives_reasons_not_zeros() {
+    // The largest number that a process can have, and none has.
+    let counters = counters::read(4_194_304);
+    assert!(
+        counters.values().all(|figure| figure.value().is_none()),
+        "{counters:?}"
+    );
+}
+
+#[test]
+fn this_process_can_be_looked_at() {
+    let watched = Watched {
+        server: vec![std::process::id()],
+        network: std::process::id(),
+        driver: Vec::new(),
+    };
+    let before = Snapshot::take(&watched);
+    let between = before.until(&Snapshot::take(&watched));
+    assert!(between.figures.contains_key("foreign_share"));
+    assert!(!between.cores.is_empty());
+}

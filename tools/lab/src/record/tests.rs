@@ -1,1 +1,93 @@
+#![allow(clippy::unwrap_used)]
 
+use super::*;
+
+fn run() -> Run {
+    let mut figures: BTreeMap<String, Figure> = METRICS
+        .iter()
+        .enumerate()
+        .map(|(index, metric)| (metric.name.to_owned(), Figure::Value(index as f64 + 0.5)))
+        .collect();
+    let why = "tracefs is not mounted, and \"may not\" be".to_owned();
+    figures.insert("contentions_per_s".to_owned(), Figure::Missing(why));
+    Run {
+        round: 3,
+        position: 7,
+        case: Case {
+            at: vec![
+                ("contender".to_owned(), "nginx, \"tuned\"".to_owned()),
+                ("mode".to_owned(), "mutex on".to_owned()),
+            ],
+        },
+        marks: vec!["noise: others took 20 %".to_owned(), "errors: 3".to_owned()],
+        figures,
+        workers: Ok(vec![30, 10, 0]),
+        cores: vec![CoreTimes {
+            cpu: 1,
+            busy: 0.75,
+            idle: 0.25,
+            softirq: 0.5,
+            steal: 0.0,
+        }],
+        distribution: vec![(50.0, 1.5), (99.99, 1234.75)],
+    }
+}
+
+fn file(name: &str) -> std::path::PathBuf {
+    let path = std::env::temp_dir().join(format!("lab-record-{}-{name}", std::process::id()));
+    let _ = std::fs::remove_file(&path);
+    path
+}
+
+#[test]
+fn a_run_is_read_as_it_was_written() {
+    let path = file("round-trip");
+    let unknown = Run {
+        workers: Err("perf_event_open: not permitted".to_owned()),
+        marks: Vec::new(),
+        distribution: Vec::new(),
+        ..run()
+    };
+    append(&path, &header(&["contender".to_owned(), "mode".to_owned()])).unwrap();
+    append(&path, &run().line()).unwrap();
+    append(&path, &unknown.line()).unwrap();
+    assert_eq!(read(&path).unwrap(), [run(), unknown]);
+    std::fs::remove_file(&path).unwrap();
+}
+
+#[test]
+fn a_line_that_was_cut_off_is_left_out_and_mended() {
+    let path = file("cut");
+    append(&path, &header(&["contender".to_owned(), "mode".to_owned()])).unwrap();
+    append(&path, &run().line()).unwrap();
+    append(&path, &run().line()[..40]).unwrap();
+    assert_eq!(read(&path).unwrap().len(), 1);
+    mend(&path).unwrap();
+    append(&path, &run().line()).unwrap();
+    assert_eq!(read(&path).unwrap().len(), 2);
+    std::fs::remove_file(&path).unwrap();
+}
+
+#[test]
+fn garbage_is_told_with_its_line() {
+    let path = file("garbage");
+    append(&path, &header(&["contender".to_owned(), "mode".to_owned()])).unwrap();
+    append(&path, "1,2,nonsense\n").unwrap();
+    let error = read(&path).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        format!("{}:2: not a line of the lab's", path.display())
+    );
+    std::fs::remove_file(&path).unwrap();
+}
+
+#[test]
+fn a_full_disk_is_told_with_the_file() {
+    let error = append(Path::new("/dev/full"), "a line\n")
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.starts_with("/dev/full: No space left on device"),
+        "{error}"
+    );
+}

@@ -1,1 +1,24 @@
+use super::picture::escape;
+use super::words::plain_ratio;
 
+#[test]
+fn texts_cannot_become_mark_up() {
+    assert_eq!(
+        escape("<script src=\"x\">&</script>"),
+        "&lt;script src=&quot;x&quot;&gt;&amp;&lt;/script&gt;"
+    );
+}
+
+#[test]
+fn ratios_keep_the_digits_that_matter() {
+    let cases = [
+        (3.1764, "3.18"),
+        (0.025, "0.025"),
+        (33.33, "33.3"),
+        (120.4, "120"),
+        (1.0, "1.00"),
+    ];
+    for (ratio, shown) in cases {
+        assert_eq!(plain_ratio(ratio), shown);
+    }
+}

@@ -1,1 +1,49 @@
+#![allow(clippy::unwrap_used)]
 
+use super::*;
+use crate::matrix::ResolvedLevel;
+
+fn dimensions() -> Vec<Dimension> {
+    let dimension = |name: &str, levels: &[&str]| Dimension {
+        name: name.to_owned(),
+        title: name.to_owned(),
+        levels: levels
+            .iter()
+            .map(|level| ResolvedLevel {
+                name: (*level).to_owned(),
+                ..ResolvedLevel::default()
+            })
+            .collect(),
+    };
+    vec![
+        dimension("contender", &["nginx", "turnpike"]),
+        dimension("mode", &["on", "off"]),
+    ]
+}
+
+#[test]
+fn only_names_levels_with_or_without_their_dimension() {
+    let words = ["mode=on,off", "nginx"].map(str::to_owned);
+    let only = only(&dimensions(), &words).unwrap();
+    assert_eq!(only["mode"], ["on", "off"]);
+    assert_eq!(only["contender"], ["nginx"]);
+    let error = super::only(&dimensions(), &["mode=up".to_owned()]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "--only mode=up: no such level; there are contender=nginx,turnpike mode=on,off"
+    );
+}
+
+#[test]
+fn a_study_that_is_data_is_not_run() {
+    let wish = Wish {
+        study: "s3-tuning-ladder".to_owned(),
+        ..Wish::default()
+    };
+    let error = run(&wish).unwrap_err().to_string();
+    assert!(error.contains("is data and has nothing to run"), "{error}");
+    assert!(
+        error.contains(" in studies/s3-tuning-ladder.toml:"),
+        "{error}"
+    );
+}

@@ -1,0 +1,220 @@
+//! Whole runs of scripted studies: what is planted is found, what is done is kept, and what goes
+//! wrong is told.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Folder, lab, run, runs, said, start, study, wait_for};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+#[test]
+fn a_planted_difference_of_three_percent_is_found() {
+    let folder = Folder::new();
+    let output = run(&folder, &study(10300, 8, ""), &[]);
+    assert!(output.status.success(), "{}", said(&output));
+    let readme = folder.result("README.md");
+    assert!(readme.contains("**seen**: the first is faster"), "{readme}");
+    assert!(
+        readme.contains("Ratio of requests/s: 1.03 (1.0"),
+        "{readme}"
+    );
+}
+
+#[test]
+fn a_planted_difference_of_nothing_is_not_claimed() {
+    let folder = Folder::new();
+    let output = run(&folder, &study(10000, 8, ""), &[]);
+    assert!(output.status.success(), "{}", said(&output));
+    let readme = folder.result("README.md");
+    let expected = "**no difference shown**: the first is faster";
+    assert!(readme.contains(expected), "{readme}");
+}
+
+#[test]
+fn results_are_whole_and_can_be_made_again() {
+    let folder = Folder::new();
+    let output = run(&folder, &study(12000, 3, ""), &[]);
+    assert!(output.status.success(), "{}", said(&output));
+    let results = folder.results();
+    let name = results.file_name().unwrap().to_string_lossy().into_owned();
+    assert!(name.contains("-scripted-"), "{name}");
+    assert_eq!(runs(&results.join("raw.csv")), 6);
+    let report = folder.result("report.html");
+    let summary = folder.result("summary.json");
+    assert!(summary.contains("script 1.0"), "{summary}");
+    assert!(!report.contains("<script"), "no script is in a report");
+    for outside in ["http://", "https://"] {
+        let own = report.replace("http://www.w3.org/2000/svg", "");
+        assert!(!own.contains(&format!("src=\"{outside}")));
+        assert!(!own.contains(&format!("href=\"{outside}")));
+    }
+    std::fs::remove_file(results.join("report.html")).unwrap();
+    let path = results.display().to_string();
+    assert!(lab(&folder, &["report", &path]).status.success());
+    assert_eq!(folder.result("report.html"), report);
+    let compared = lab(&folder, &["compare", &path, &path]);
+    let text = String::from_utf8_lossy(&compared.stdout).into_owned();
+    assert!(text.contains("no difference shown"), "{text}");
+}
+
+#[test]
+fn ctrl_c_keeps_what_is_done_and_resume_goes_on() {
+    let folder = Folder::new();
+    // The third round waits until there is a file.
+    let wait = format!(
+        "while [ \"$2\" = 2 ] && [ ! -e {}/go ]; do sleep 0.01; done",
+        folder.0.display()
+    );
+    let path = folder.write("study.toml", &study(10300, 4, &wait));
+    let path = path.display().to_string();
+    let mut child = start(&folder, &["run", &path, "-q"]);
+    let results = folder.0.join("results");
+    let raw = || {
+        let entry = std::fs::read_dir(&results).ok()?.next()?.ok()?;
+        Some(entry.path().join("raw.csv"))
+    };
+    wait_for("two rounds are run", || {
+        raw().is_some_and(|raw| runs(&raw) == 4)
+    });
+    let pid = i32::try_from(child.id()).unwrap();
+    kill(Pid::from_raw(pid), Signal::SIGINT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(runs(&raw().unwrap()), 4);
+    assert!(folder.result("README.md").contains("(8 were planned)"));
+    folder.write("go", "");
+    let output = lab(&folder, &["run", &path, "-q", "--resume"]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(runs(&raw().unwrap()), 8);
+    assert!(folder.result("README.md").contains("**seen**"));
+    // Nothing is left to do, and another study's results are not gone on with.
+    folder.write("study.toml", &study(10301, 4, &wait));
+    let output = lab(&folder, &["run", &path, "-q", "--resume"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).contains("another version of the study"));
+}
+
+/// What is put for what, whether round 0 is kept, exit status, and what is said.
+type Mistake = (&'static str, &'static str, Option<usize>, i32, &'static str);
+
+const MISTAKES: &[Mistake] = &[
+    (
+        "seed = 3",
+        "sead = 3",
+        None,
+        1,
+        "unknown field `sead`, expected one of `repetitions`, `seconds`, `warmup_s`, `seed`, \
+         `topology`, `quick` in STUDY:10",
+    ),
+    (
+        "server = \"all\"",
+        "server = \"first 9999\"",
+        None,
+        2,
+        "not enough CPUs: 9999 asked for, ",
+    ),
+    (
+        "exec sleep 1000",
+        "echo no licence >&2; exit 7",
+        Some(0),
+        2,
+        "contender \"",
+    ),
+    (
+        "noise=",
+        "kill $(cat \"$1/pid\"); sleep 1000; noise=",
+        Some(0),
+        2,
+        "died half way with signal: 15 (SIGTERM)",
+    ),
+    (
+        "echo errors 0",
+        "exit 9",
+        Some(0),
+        2,
+        "ended with exit status: 9",
+    ),
+    (
+        "echo errors 0",
+        "echo nonsense",
+        Some(0),
+        2,
+        "cannot read the line \"nonsense\"",
+    ),
+    (
+        "\"sh\", \"-c\", 'echo \"$1\"",
+        "\"no-such-server\", 'echo \"$1\"",
+        None,
+        1,
+        "no case is left to run in STUDY:1",
+    ),
+];
+
+#[test]
+fn what_goes_wrong_is_told_and_nothing_is_left_running() {
+    for (right, wrong, kept, status, text) in MISTAKES {
+        let folder = Folder::new();
+        // The contender tells its number, so that a driver can end it.
+        let right_study = study(10300, 3, "").replace("exec sleep", "echo $$ > pid; exec sleep");
+        let wrong_study = right_study.replace(right, wrong);
+        assert_ne!(right_study, wrong_study, "{right}");
+        let output = run(&folder, &wrong_study, &[]);
+        let said = said(&output);
+        assert_eq!(output.status.code(), Some(*status), "{said}");
+        let file = folder.0.join("study.toml").display().to_string();
+        assert!(said.contains(&text.replace("STUDY", &file)), "{said}");
+        assert_eq!(kept.is_some(), folder.0.join("results").exists(), "{said}");
+        if let Some(kept) = kept {
+            assert_eq!(runs(&folder.results().join("raw.csv")), *kept);
+        }
+        let left = std::fs::read_dir(std::env::temp_dir()).unwrap().flatten();
+        let pid = output_pid(&said);
+        let mut left = left.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        assert!(pid.is_none() || !left.any(|name| Some(name) == pid));
+    }
+}
+
+/// The lab's folder, where a message names it.
+fn output_pid(said: &str) -> Option<String> {
+    let start = said.find("turnpike-lab-")?;
+    let rest = &said[start..];
+    let end = rest.find(|byte: char| !byte.is_ascii_alphanumeric() && byte != '-');
+    Some(rest[..end.unwrap_or(rest.len())].to_owned())
+}
+
+#[test]
+fn a_port_in_use_is_told() {
+    let folder = Folder::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let wrong = format!("echo bind to 127.0.0.1:{port}: Address already in use >&2; exit 1");
+    let text = study(10300, 2, "")
+        .replace("exec sleep 1000", &wrong)
+        .replace("ready = \"start\"", "ready = \"answer\"");
+    let output = run(&folder, &text, &[]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        said(&output).contains(" is in use): bind to 127.0.0.1:"),
+        "{}",
+        said(&output)
+    );
+}
+
+#[test]
+fn studies_are_listed_and_shown() {
+    let folder = Folder::new();
+    let listed = lab(&folder, &["list"]);
+    let text = String::from_utf8_lossy(&listed.stdout).into_owned();
+    assert_eq!(text.lines().count(), 8, "{text}");
+    for name in text.lines().filter_map(|line| line.split(' ').next()) {
+        let shown = lab(&folder, &["show", name]);
+        assert!(shown.status.success(), "{name}: {}", said(&shown));
+        let source = lab(&folder, &["show", name, "--source"]);
+        let source = String::from_utf8_lossy(&source.stdout).into_owned();
+        assert!(source.contains(&format!("name = \"{name}\"")));
+    }
+    let output = lab(&folder, &["show", "s9"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("there is no study \"s9\""));
+}
