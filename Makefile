@@ -2,7 +2,7 @@
 # The chores themselves are written in Rust and live in xtask/.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test format lint tidy deny unit foreign docs fuzz bench setup clean
+.PHONY: help run build test format lint tidy deny unit foreign docs fuzz bench lab setup clean
 MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
@@ -53,6 +53,12 @@ fuzz: ## Each fuzz target, ten seconds
 bench: ## Paired runs beside nginx; rewrites the README's table
 	$(XTASK) setup build test
 	$(XTASK) bench
+
+lab: ## A quick run of study S5, accept modes; its report is under results/
+	$(XTASK) setup build bench
+	$(CARGO) build --release --locked --package turnpike-server
+	$(CARGO) run --quiet --release --locked --package turnpike-server --bin turnpike -- \
+		lab run s5-accept-modes --quick
 
 clean: ## Remove everything that was built
 	$(CARGO) clean
