@@ -85,12 +85,12 @@ pub struct Generation {
 /// What serves requests. Called by the serving process's main thread only; lanes are the
 /// service's own threads, started at the first [`Service::apply`], when privileges are dropped.
 pub trait Service {
-    /// Serves this configuration from now on. It must be in force when this returns, so that the
-    /// master may close what the one before it needed.
+    /// Serves this configuration from now on, and tells what that has changed. It must be in force
+    /// when this returns, so that the master may close what the one before it needed.
     ///
     /// # Errors
     /// Why it cannot be served, in words for the log; then the one before must still be served.
-    fn apply(&mut self, generation: Generation) -> Result<(), String>;
+    fn apply(&mut self, generation: Generation) -> Result<Value, String>;
 
     /// Carries out a verb of the control socket; [`Reporter::answered`] is due once, from any
     /// thread, with `number`. Must not wait: what takes time gets a thread of its own.

@@ -98,6 +98,71 @@ fn a_reload_answers_with_its_report_or_with_what_is_wrong() {
 }
 
 #[test]
+fn a_reload_tells_what_it_has_changed() {
+    let server = Server::start("worker_processes 2;");
+    let (first, second) = (
+        turnpike_testkit::ports::reserve().unwrap(),
+        turnpike_testkit::ports::reserve().unwrap(),
+    );
+    let reload = |lanes: u32, http: &str| {
+        let text = configuration(&format!("worker_processes {lanes};")) + "http {" + http + "}";
+        server.folder.write("nginx.conf", &text);
+        ask(&server.folder, &["reload"]).unwrap()
+    };
+    let zone = "limit_req_zone $uri zone=z:1m rate=1r/s;";
+    let one = format!("server {{ listen 127.0.0.1:{first}; location / {{ return 200 a; }} }}");
+    let report = reload(2, &format!("{zone}{one}"));
+    assert_eq!(report["servers"]["added"], 1, "{report}");
+    assert_eq!(report["listens"]["added"], 1);
+    assert_eq!(report["zones"]["limit_req"]["new"], 1);
+    let mut client = std::net::TcpStream::connect(("127.0.0.1", first)).unwrap();
+    client
+        .write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        .unwrap();
+    assert!(std::io::Read::read(&mut client, &mut [0; 500]).unwrap() > 0);
+    let two = format!(
+        "server {{ listen 127.0.0.1:{second}; location /x {{ return 200 a; }} }} {}",
+        one.replace("return 200 a", "return 200 b")
+    );
+    let report = reload(3, &format!("{zone}{two}"));
+    for (name, now, added, changed) in [
+        ("servers", 2, 1, 1),
+        ("locations", 2, 1, 1),
+        ("listens", 2, 1, 0),
+    ] {
+        let part = &report[name];
+        assert_eq!(
+            (&part["now"], &part["added"]),
+            (&now.into(), &added.into()),
+            "{report}"
+        );
+        assert_eq!(
+            (&part["changed"], &part["removed"]),
+            (&changed.into(), &0.into()),
+            "{report}"
+        );
+    }
+    assert_eq!(report["zones"]["limit_req"]["kept"], 1);
+    assert_eq!(
+        (&report["lanes"]["before"], &report["lanes"]["now"]),
+        (&2.into(), &3.into())
+    );
+    let connections = &report["connections"];
+    assert_eq!(
+        (&connections["kept"], &connections["reset"]),
+        (&1.into(), &0.into())
+    );
+    assert_eq!(connections["closed"], 0);
+    let report = reload(1, &one);
+    assert_eq!(report["servers"]["removed"], 1, "{report}");
+    assert_eq!(report["zones"]["limit_req"]["dropped"], 1);
+    assert_eq!(report["connections"]["kept"], 1, "{report}");
+    let line = "servers 1 (+0 -1 ~1), locations 1 (+0 -1 ~1), listens 1 (+0 -1 ~0), lanes 1 \
+                (before 3)";
+    assert!(server.log().contains(line), "{}", server.log());
+}
+
+#[test]
 fn the_socket_survives_the_serving_process() {
     let server = Server::start("");
     let path = server.folder.path().join("nginx.control");

@@ -84,6 +84,8 @@ pub enum Reply {
     Ready {
         /// The bundle's number.
         generation: u64,
+        /// What that has changed, as JSON.
+        report: String,
     },
     /// The configuration cannot be served; the one before still is.
     Refused {
@@ -200,7 +202,11 @@ pub fn receive_order(channel: BorrowedFd<'_>) -> io::Result<Option<Order>> {
 /// Those of `sendmsg(2)`.
 pub fn send_reply(channel: BorrowedFd<'_>, reply: &Reply) -> io::Result<()> {
     let encoder = match reply {
-        Reply::Ready { generation } => Encoder::new(READY).with_number(*generation),
+        Reply::Ready { generation, report } => {
+            let mut encoder = Encoder::new(READY).with_number(*generation);
+            encoder.bytes(report.as_bytes());
+            encoder
+        }
         Reply::Released { generation } => Encoder::new(RELEASED).with_number(*generation),
         Reply::Refused {
             generation,
@@ -273,7 +279,10 @@ fn decode_reply(bytes: &[u8]) -> Result<Reply, Malformed> {
     // Every reply has one: a bundle's, or an order's.
     let generation = decoder.number()?;
     let reply = match kind {
-        READY => Reply::Ready { generation },
+        READY => Reply::Ready {
+            generation,
+            report: decoder.text()?,
+        },
         RELEASED => Reply::Released { generation },
         REFUSED => Reply::Refused {
             generation,

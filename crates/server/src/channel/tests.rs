@@ -116,7 +116,10 @@ fn orders_and_replies_come_back_as_sent() {
     };
     assert_eq!(logs[0].path, PathBuf::from("/a"));
     let replies = [
-        Reply::Ready { generation: 1 },
+        Reply::Ready {
+            generation: 1,
+            report: "{}".to_owned(),
+        },
         Reply::Refused {
             generation: 2,
             message: "no\n".to_owned(),

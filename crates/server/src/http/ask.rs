@@ -84,7 +84,7 @@ impl HttpService {
             let mut members = Map::new();
             members.insert("lane".to_owned(), (*number).into());
             for entry in COUNTERS {
-                let value = (entry.counter)(&counters).value();
+                let value = (entry.counter)(counters).value();
                 members.insert(entry.row.name.to_owned(), value.into());
             }
             Value::Object(members)
@@ -137,7 +137,7 @@ impl HttpService {
             let mut members = Map::new();
             members.insert("lane".to_owned(), (*number).into());
             for (name, entry) in gauges() {
-                members.insert(name.to_owned(), (entry.counter)(&counters).value().into());
+                members.insert(name.to_owned(), (entry.counter)(counters).value().into());
             }
             Value::Object(members)
         };

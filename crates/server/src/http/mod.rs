@@ -2,6 +2,7 @@
 //! it on lanes.
 
 mod ask;
+mod changes;
 mod environment;
 mod lanes;
 mod self_check;

@@ -8,8 +8,9 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
 use turnpike_http::connection::{Apply, Command, Leave};
-use turnpike_http::counters::AllCounters;
+use turnpike_http::counters::{AllCounters, CloseReason, HttpCounters};
 use turnpike_http::plan::Plan;
 use turnpike_lane::affinity::CpuSet;
 use turnpike_lane::gate::{AcceptMode, AcceptMutex};
@@ -18,6 +19,7 @@ use turnpike_lane::lot::{AcceptSettings, LotGate, Pulse};
 use turnpike_lane::steering::LaneBoard;
 
 use super::ask::Workers;
+use super::changes::Shape;
 use super::environment::{Site, Zones};
 use super::lanes::{Lane, Start};
 use super::watchdog::{Ward, Watchdog};
@@ -42,6 +44,8 @@ pub(super) struct HttpService {
     pub(super) lanes: Vec<Lane>,
     /// Lanes that a configuration had no place for, and that are not at their end yet.
     leaving: Vec<Lane>,
+    /// What it was made of, for the next reload's report.
+    shape: Shape,
     /// What is in force.
     pub(super) plan: Option<Arc<Plan>>,
     /// Its listening sockets: the listen, the lane, the socket.
@@ -70,6 +74,7 @@ impl HttpService {
             running: Arc::default(),
             lanes: Vec::new(),
             leaving: Vec::new(),
+            shape: Shape::default(),
             plan: None,
             seats: Vec::new(),
             workers: Workers::default(),
@@ -239,6 +244,43 @@ impl HttpService {
         came
     }
 
+    /// Connections that are open, those moved to another lane so far, and those that we have closed
+    /// or failed so far.
+    fn connection_totals(&self) -> [u64; 3] {
+        let total = |reason: CloseReason| {
+            let closed = |lane: &HttpCounters| lane.closed[reason as usize].value();
+            self.counters
+                .lanes()
+                .iter()
+                .map(|lane| closed(lane))
+                .sum::<u64>()
+        };
+        [
+            self.counters.total(|lane| &lane.active),
+            self.counters.total(|lane| &lane.moved),
+            total(CloseReason::Failed) + total(CloseReason::Drained),
+        ]
+    }
+
+    /// What this configuration has changed, and what became of the connections meanwhile.
+    fn report(&mut self, configuration: &Configuration, before: [u64; 3]) -> Value {
+        let Some(plan) = &self.plan else {
+            return Value::Null;
+        };
+        let shape = Shape::of(configuration, plan, &self.zones);
+        let mut report = self.shape.changes(&shape);
+        self.shape = shape;
+        let [_, moved, closed] = self.connection_totals();
+        let [open, moved_before, closed_before] = before;
+        let closed = closed.saturating_sub(closed_before);
+        report["connections"] = json!({
+            "kept": open.saturating_sub(closed),
+            "moved": moved.saturating_sub(moved_before),
+            "closed": closed,
+        });
+        report
+    }
+
     fn ward(&self) -> Option<Ward<'_>> {
         Some(Ward {
             lanes: &self.lanes,
@@ -255,7 +297,7 @@ impl HttpService {
 }
 
 impl Service for HttpService {
-    fn apply(&mut self, mut generation: Generation) -> Result<(), String> {
+    fn apply(&mut self, mut generation: Generation) -> Result<Value, String> {
         let mut zones = std::mem::take(&mut self.zones);
         let configuration = &generation.configuration;
         let mut site = Site::serving(
@@ -276,11 +318,13 @@ impl Service for HttpService {
         let seats = self.take_seats(std::mem::take(&mut generation.seats));
         let timeout_ms = generation.configuration.settings.lane_rescue_timeout_ms;
         self.watchdog.begin(timeout_ms, &generation.error_log);
+        let before = self.connection_totals();
         let applied = self.place(&generation, &plan, &seats);
         let (told, ready) =
             applied.map_err(|error| format!("a lane cannot be started ({error})"))?;
         (self.plan, self.seats) = (Some(plan), seats);
         self.show_gates();
+        let report = self.report(&generation.configuration, before);
         if ready < told {
             let late = told - ready;
             generation.error_log.event(
@@ -288,7 +332,7 @@ impl Service for HttpService {
                 format_args!("{late} lanes are busy and take the new configuration up later"),
             );
         }
-        Ok(())
+        Ok(report)
     }
 
     fn ask(&mut self, number: u64, request: Request) {

@@ -242,10 +242,11 @@ impl Serving {
     fn apply(&mut self, bundle: Bundle) -> io::Result<()> {
         let generation = bundle.generation;
         let reply = match self.try_apply(bundle) {
-            Ok(()) => {
+            Ok(report) => {
                 self.has_served = true;
                 self.look_at = Some(Instant::now());
-                Reply::Ready { generation }
+                let report = report.to_string();
+                Reply::Ready { generation, report }
             }
             Err(message) => {
                 if !self.has_served {
@@ -260,7 +261,7 @@ impl Serving {
         channel::send_reply(self.channel.as_fd(), &reply)
     }
 
-    fn try_apply(&mut self, bundle: Bundle) -> Result<(), String> {
+    fn try_apply(&mut self, bundle: Bundle) -> Result<Value, String> {
         let loader = Box::new(bundle.loader());
         let globals = bundle.globals.as_deref();
         let configuration = Configuration::load(loader, &bundle.paths, globals);
@@ -285,7 +286,7 @@ impl Serving {
         let shutdown_timeout = settings.shutdown_timeout_ms.map(Duration::from_millis);
         let shutdown_delay = settings.shutdown_delay_ms.map(Duration::from_millis);
         let shutdown_delay = shutdown_delay.filter(|delay| !delay.is_zero());
-        self.service.apply(Generation {
+        let report = self.service.apply(Generation {
             number: bundle.generation,
             configuration,
             seats: bundle.seats,
@@ -295,7 +296,7 @@ impl Serving {
         })?;
         (self.logs, self.log) = (logs, log);
         (self.shutdown_timeout, self.shutdown_delay) = (shutdown_timeout, shutdown_delay);
-        Ok(())
+        Ok(report)
     }
 
     fn ask(&mut self, number: u64, request: &[u8]) {

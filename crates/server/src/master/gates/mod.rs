@@ -253,6 +253,18 @@ impl GateSet {
         groups.find(|group| &group.listen.address == address)
     }
 
+    /// Connections that wait at sockets of addresses that `kept` does not have.
+    pub(super) fn queued_except(&self, kept: &GateSet) -> u64 {
+        let gone = self.groups.iter();
+        let gone = gone.filter(|group| kept.group_of(&group.listen.address).is_none());
+        let queued = |held: &Arc<Held>| match held.gate.queue() {
+            Ok(Some((queued, _))) => u64::from(queued),
+            // A unix socket does not tell.
+            Ok(None) | Err(_) => 0,
+        };
+        gone.flat_map(|group| &group.gates).map(queued).sum()
+    }
+
     /// Removes the files of unix sockets that `kept` does not have.
     pub(super) fn unlink_except(&self, kept: &GateSet, log: &ErrorLog) {
         for group in &self.groups {

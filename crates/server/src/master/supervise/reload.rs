@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use turnpike_lane::log::{Errno, Kept, Level, Sink, Target};
 
 use super::{Master, Pending, Phase};
@@ -131,7 +131,7 @@ impl Master {
     }
 
     /// The new configuration is being served: what only the old one needed is closed.
-    pub(super) fn commit(&mut self) {
+    pub(super) fn commit(&mut self, report: &str) {
         let Some(pending) = self.pending.take() else {
             return;
         };
@@ -145,14 +145,23 @@ impl Master {
             }
         }
         old.gates.unlink_except(&self.site.gates, &self.log);
+        // Whoever waits at a socket that is closed now is reset.
+        let reset = old.gates.queued_except(&self.site.gates);
         drop(old);
         self.site.lead_stderr();
         self.move_pid_file();
         self.place_control();
         self.counts.reloads += 1;
         self.tell_counts();
-        let took_ms = pending.since.elapsed().as_millis() as u64;
-        let report = json!({ "generation": pending.generation, "took_ms": took_ms });
+        let mut report: Value = serde_json::from_str(report).unwrap_or_default();
+        if report.is_null() {
+            report = json!({});
+        }
+        report["connections"]["reset"] = reset.into();
+        report["generation"] = pending.generation.into();
+        report["took_ms"] = (pending.since.elapsed().as_millis() as u64).into();
+        self.log
+            .event(Level::Notice, format_args!("{}", sentence(&report)));
         self.tell_all(&pending.tickets, &Ok(report));
         self.reload_if_asked();
     }
@@ -184,4 +193,37 @@ impl Master {
             }
         }
     }
+}
+
+/// The report as a line of the log.
+fn sentence(report: &Value) -> String {
+    let changes = |name: &str| {
+        let of = |count: &str| report[name][count].as_u64().unwrap_or_default();
+        let (now, added, removed) = (of("now"), of("added"), of("removed"));
+        format!("{name} {now} (+{added} -{removed} ~{})", of("changed"))
+    };
+    let zones = |count: &str| {
+        let zones = report["zones"].as_object();
+        let counts = zones.into_iter().flat_map(|zones| zones.values());
+        counts.filter_map(|zone| zone[count].as_u64()).sum::<u64>()
+    };
+    let (lanes, connections) = (&report["lanes"], &report["connections"]);
+    format!(
+        "reloaded: generation {} in {}ms; {}, {}, {}, lanes {} (before {}), zones {} kept {} new \
+         {} dropped; connections {} kept, {} moved, {} closed, {} reset",
+        report["generation"],
+        report["took_ms"],
+        changes("servers"),
+        changes("locations"),
+        changes("listens"),
+        lanes["now"],
+        lanes["before"],
+        zones("kept"),
+        zones("new"),
+        zones("dropped"),
+        connections["kept"],
+        connections["moved"],
+        connections["closed"],
+        connections["reset"],
+    )
 }

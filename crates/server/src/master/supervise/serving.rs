@@ -158,7 +158,9 @@ impl Master {
             return;
         };
         match channel::receive_reply(self.children[index].channel()) {
-            Ok(Some(Reply::Ready { generation })) => self.ready(index, generation),
+            Ok(Some(Reply::Ready { generation, report })) => {
+                self.ready(index, generation, &report);
+            }
             Ok(Some(Reply::Refused { message, .. })) => self.refused(index, &message),
             Ok(Some(Reply::Released { generation })) => {
                 let message = format_args!("worker generation {generation} exited with code 0");
@@ -191,7 +193,7 @@ impl Master {
         }
     }
 
-    pub(super) fn ready(&mut self, index: usize, generation: u64) {
+    pub(super) fn ready(&mut self, index: usize, generation: u64, report: &str) {
         let child = &mut self.children[index];
         if child.state == State::Starting {
             child.state = State::Serving;
@@ -209,7 +211,7 @@ impl Master {
             .as_ref()
             .is_some_and(|pending| pending.generation == generation)
         {
-            self.commit();
+            self.commit(report);
         }
     }
 

@@ -1,0 +1,147 @@
+//! What a reload has changed: the shape of one configuration beside that of the next.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use serde_json::{Map, Value, json};
+use turnpike_conf::View;
+use turnpike_http::plan::Plan;
+
+use super::environment::Zones;
+use crate::configuration::Configuration;
+
+/// Things by their names, each with a digest of what was written about it.
+type Digests = BTreeMap<String, u64>;
+
+/// A configuration as far as a report tells of it.
+#[derive(Default)]
+pub(super) struct Shape {
+    servers: Digests,
+    locations: Digests,
+    listens: Digests,
+    /// By owner: `upstream`, `limit_req`, ...
+    zones: BTreeMap<String, BTreeSet<String>>,
+    lanes: usize,
+}
+
+impl Shape {
+    /// Of a configuration and what was made of it.
+    pub(super) fn of(configuration: &Configuration, plan: &Plan, zones: &Zones) -> Shape {
+        let mut shape = Shape {
+            lanes: configuration.settings.process.lanes,
+            ..Shape::default()
+        };
+        for http in configuration.root().children("http") {
+            for server in http.children("server") {
+                shape.add_server(server);
+            }
+        }
+        for listen in &plan.listens {
+            shape.listens.insert(listen.address.to_string(), 0);
+        }
+        for key in zones.keys() {
+            let owner = key.split([':', ' ', '/']).next().unwrap_or_default();
+            let owned = shape.zones.entry(owner.to_owned()).or_default();
+            owned.insert(key.clone());
+        }
+        shape
+    }
+
+    fn add_server(&mut self, server: View<'_>) {
+        let words = |name: &str| -> Vec<String> {
+            let entries = server.own_all(name);
+            let words = entries.flat_map(|entry| &entry.arguments);
+            words.map(|word| word.text.clone()).collect()
+        };
+        let name = format!(
+            "{} {}",
+            words("server_name").join(" "),
+            words("listen").join(" ")
+        );
+        let name = free_name(&self.servers, name);
+        self.add_locations(server, &name);
+        self.servers.insert(name, digest(server));
+    }
+
+    fn add_locations(&mut self, view: View<'_>, path: &str) {
+        for location in view.children("location") {
+            let words = location.arguments().iter().map(|word| word.text.as_str());
+            let words: Vec<&str> = words.collect();
+            let name = format!("{path} > {}", words.join(" "));
+            let name = free_name(&self.locations, name);
+            self.add_locations(location, &name);
+            self.locations.insert(name, digest(location));
+        }
+    }
+
+    /// What is different in `next`.
+    pub(super) fn changes(&self, next: &Shape) -> Value {
+        let mut zones = Map::new();
+        let none = BTreeSet::new();
+        let owners: BTreeSet<&String> = self.zones.keys().chain(next.zones.keys()).collect();
+        for owner in owners {
+            let old = self.zones.get(owner).unwrap_or(&none);
+            let new = next.zones.get(owner).unwrap_or(&none);
+            let counts = json!({
+                "kept": new.intersection(old).count(),
+                "new": new.difference(old).count(),
+                "dropped": old.difference(new).count(),
+            });
+            zones.insert(owner.clone(), counts);
+        }
+        json!({
+            "servers": difference(&self.servers, &next.servers),
+            "locations": difference(&self.locations, &next.locations),
+            "listens": difference(&self.listens, &next.listens),
+            "lanes": { "before": self.lanes, "now": next.lanes },
+            "zones": zones,
+        })
+    }
+}
+
+fn difference(old: &Digests, new: &Digests) -> Value {
+    let added = new.keys().filter(|name| !old.contains_key(*name)).count();
+    let removed = old.keys().filter(|name| !new.contains_key(*name)).count();
+    let is_changed =
+        |(name, digest): &(&String, &u64)| old.get(*name).is_some_and(|old| old != *digest);
+    json!({
+        "now": new.len(),
+        "added": added,
+        "removed": removed,
+        "changed": new.iter().filter(is_changed).count(),
+    })
+}
+
+/// A second block of the same name is another one.
+fn free_name(taken: &Digests, name: String) -> String {
+    let mut free = name.clone();
+    let mut number = 1;
+    while taken.contains_key(&free) {
+        number += 1;
+        free = format!("{name} #{number}");
+    }
+    free
+}
+
+/// Of everything that stands in a block and in those inside it.
+fn digest(view: View<'_>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    write(view, &mut hasher);
+    hasher.finish()
+}
+
+fn write(view: View<'_>, hasher: &mut DefaultHasher) {
+    for entry in view.entries() {
+        entry.row.name.hash(hasher);
+        for word in &entry.arguments {
+            word.text.hash(hasher);
+        }
+        if let Some(inner) = view.child(entry) {
+            write(inner, hasher);
+        }
+        0xff_u8.hash(hasher);
+    }
+    for line in view.data() {
+        format!("{:?}", line.arguments).hash(hasher);
+    }
+}
