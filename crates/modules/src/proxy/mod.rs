@@ -26,6 +26,7 @@ mod rewrites;
 mod rows;
 pub mod seam;
 mod settings;
+mod store;
 mod target;
 #[cfg(test)]
 mod tests;

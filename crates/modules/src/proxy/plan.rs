@@ -13,8 +13,9 @@ use super::names::Names;
 use super::response::Ignored;
 use super::rewrites::{Rewrites, read_rewrites};
 use super::rows::ROWS;
-use super::seam::{Keepers, Presenter};
+use super::seam::{Keeper, Keepers, Presenter};
 use super::settings::{Bind, Buffers, Destination, Fields, Passing, Request, Timeouts};
+use super::store::Store;
 use super::target::{PassUrl, UrlError};
 use super::tls::Tls;
 use super::variables;
@@ -101,7 +102,7 @@ impl Family for Proxy {
             send_buffer_bytes: u32::try_from(view.size("proxy_socket_sndbuf")).unwrap_or(0),
             receive_buffer_bytes: u32::try_from(view.size("proxy_socket_rcvbuf")).unwrap_or(0),
             location: draft.index.0,
-            keeper: builder.store::<Keepers>().take(draft.index),
+            keeper: keeper(view, builder, draft)?,
         };
         let passing = Arc::new(passing);
         if let Some(keeper) = &passing.keeper {
@@ -111,6 +112,18 @@ impl Family for Proxy {
         draft.content = Some(Arc::new(ProxyPass(passing)));
         draft.auto_redirect = view.own("proxy_pass").is_some();
         Ok(())
+    }
+}
+
+/// A cache, where the location has one; else `proxy_store`.
+fn keeper(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    draft: &LocationDraft,
+) -> Result<Option<Arc<dyn Keeper>>, ConfError> {
+    match builder.store::<Keepers>().take(draft.index) {
+        Some(keeper) => Ok(Some(keeper)),
+        None => Store::read(view, builder),
     }
 }
 

@@ -397,6 +397,22 @@ pub(super) const ROWS: &[Row] = &[
         ..PLAIN
     },
     Row {
+        name: "proxy_store",
+        syntax: "on | off | string",
+        default: "off",
+        summary: "Keeps responses as files: under the names that `root` or `alias` give them \
+            (`on`), or under this one.",
+        ..PLAIN
+    },
+    Row {
+        name: "proxy_store_access",
+        arguments: Arguments::between(1, 3),
+        syntax: "users:permissions ...",
+        default: "user:rw",
+        summary: "Who may read and write stored files: `user`, `group` or `all`, with `r` or `rw`.",
+        ..PLAIN
+    },
+    Row {
         name: "proxy_temp_file_write_size",
         summary: "Bytes that are written to a temporary file at one time.",
         ..SIZE

@@ -1,0 +1,213 @@
+//! `proxy_store`: responses are kept as plain files, under the names of the location's own files.
+//!
+//! Nothing is ever answered from them here: that is what `root` and `error_page` are for.
+
+use std::fs::{DirBuilder, FileTimes};
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+
+use turnpike_conf::{ConfError, View, bytes_of};
+use turnpike_http::exchange::Exchange;
+use turnpike_http::plan::Builder;
+use turnpike_http::temporary::{Removal, TemporaryFile, TemporaryFolder};
+use turnpike_http::variables::Template;
+use turnpike_lane::log::{Errno, Level};
+
+use super::seam::{HeadWish, Keeper, Keeping, Lookup};
+
+/// Mode of stored files unless `proxy_store_access` says otherwise.
+const MODE: u32 = 0o600;
+
+/// A location's `proxy_store`.
+pub(super) struct Store {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    /// The file's name; `None`: that of the location's files.
+    name: Option<Template>,
+    mode: u32,
+    folder: TemporaryFolder,
+}
+
+/// A response that is being stored.
+struct Storing {
+    shared: Arc<Shared>,
+    path: PathBuf,
+    file: Option<TemporaryFile>,
+    /// Unix seconds.
+    modified: Option<i64>,
+    /// Bytes that must come, where that is known.
+    length: Option<u64>,
+    failure: Option<io::Error>,
+}
+
+impl Store {
+    /// Reads the directives in force; `None` where nothing is stored.
+    ///
+    /// # Errors
+    /// nginx's words for access that is none.
+    pub(super) fn read(
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+    ) -> Result<Option<Arc<dyn Keeper>>, ConfError> {
+        let Some(entry) = view.nearest("proxy_store") else {
+            return Ok(None);
+        };
+        let name = match entry.argument(0) {
+            "off" => return Ok(None),
+            "on" => None,
+            text => Some(builder.template(view, entry, &bytes_of(text))?),
+        };
+        let prefix = builder.environment.prefix();
+        let folder = TemporaryFolder::read(view, "proxy_temp_path", "proxy_temp", prefix)?;
+        let shared = Shared {
+            name,
+            mode: mode(view)?,
+            folder,
+        };
+        Ok(Some(Arc::new(Store {
+            shared: Arc::new(shared),
+        })))
+    }
+}
+
+/// `proxy_store_access`.
+fn mode(view: View<'_>) -> Result<u32, ConfError> {
+    let Some(entry) = view.nearest("proxy_store_access") else {
+        return Ok(MODE);
+    };
+    let (mut mode, mut user) = (0, 0o6);
+    for word in &entry.arguments {
+        let parsed = word.text.split_once(':').and_then(|(who, rights)| {
+            let shift = match who {
+                "user" => 6,
+                "group" => 3,
+                "all" => 0,
+                _ => return None,
+            };
+            let rights = match rights {
+                "r" => 0o4,
+                "rw" => 0o6,
+                _ => return None,
+            };
+            Some((shift, rights))
+        });
+        let Some((shift, rights)) = parsed else {
+            let message = format!("invalid value \"{}\"", word.text);
+            return Err(view.error(entry.span, message));
+        };
+        if shift == 6 {
+            user = 0;
+        }
+        mode |= rights << shift;
+    }
+    Ok(mode | user << 6)
+}
+
+impl Keeper for Store {
+    fn look_up(&self, exchange: &mut Exchange) -> Lookup {
+        let mut path = Vec::new();
+        match &self.shared.name {
+            Some(template) => template.evaluate(exchange, &mut path),
+            None => exchange.file_path(&mut path),
+        }
+        if path.is_empty() || path.contains(&0) || path.ends_with(b"/") {
+            return Lookup::Pass;
+        }
+        Lookup::Keep(Box::new(Storing {
+            shared: Arc::clone(&self.shared),
+            path: std::ffi::OsString::from_vec(path).into(),
+            file: None,
+            modified: None,
+            length: None,
+            failure: None,
+        }))
+    }
+}
+
+impl Keeping for Storing {
+    fn replaces_conditions(&self) -> bool {
+        false
+    }
+
+    fn head(&mut self, exchange: &mut Exchange) -> HeadWish {
+        let head = exchange.head.method == turnpike_wire::h1::Method::Head;
+        if exchange.response.status != 200 || head {
+            return HeadWish::Pass;
+        }
+        self.modified = exchange.response.last_modified;
+        self.length = exchange.response.content_length;
+        match self.shared.folder.create(Removal::AtEnd) {
+            Ok(file) => {
+                self.file = Some(file);
+                HeadWish::Keep
+            }
+            Err((path, error)) => {
+                let (path, errno) = (path.display(), Errno(&error));
+                exchange.log(
+                    Level::Crit,
+                    format_args!("open() \"{path}\" failed {errno}"),
+                );
+                HeadWish::Pass
+            }
+        }
+    }
+
+    fn piece(&mut self, bytes: &[u8]) {
+        if self.failure.is_some() {
+            return;
+        }
+        if let Some(file) = &mut self.file {
+            self.failure = file.append(bytes).err();
+        }
+    }
+
+    fn whole(&mut self, exchange: &mut Exchange) {
+        let Some(file) = self.file.take() else {
+            return;
+        };
+        let short = self
+            .length
+            .is_some_and(|length| length != file.size_bytes());
+        let stored = match self.failure.take() {
+            Some(error) => Err(error),
+            None if short => return,
+            None => self.keep(file),
+        };
+        if let Err(error) = stored {
+            let (path, errno) = (self.path.display(), Errno(&error));
+            exchange.log(
+                Level::Crit,
+                format_args!("\"{path}\" could not be stored {errno}"),
+            );
+        }
+    }
+}
+
+impl Storing {
+    fn keep(&self, file: TemporaryFile) -> io::Result<()> {
+        if let Some(seconds) = self
+            .modified
+            .and_then(|seconds| u64::try_from(seconds).ok())
+        {
+            let modified = UNIX_EPOCH + Duration::from_secs(seconds);
+            let times = FileTimes::new().set_modified(modified);
+            file.file().set_times(times)?;
+        }
+        if let Some(folder) = self.path.parent() {
+            make_folders(folder, self.shared.mode)?;
+        }
+        file.keep_as(&self.path, self.shared.mode)
+    }
+}
+
+/// Who may read a file may look into its folder.
+fn make_folders(folder: &Path, mode: u32) -> io::Result<()> {
+    let mode = mode | (mode & 0o444) >> 2;
+    DirBuilder::new().recursive(true).mode(mode).create(folder)
+}

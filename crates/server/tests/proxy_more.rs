@@ -1,0 +1,292 @@
+//! What proxies change on the way: cookies, redirects, fields; tunnels, trailers and files.
+
+#![allow(clippy::unwrap_used)]
+
+use std::os::unix::fs::PermissionsExt;
+
+use turnpike_testkit::{Origin, Server, Step, check};
+
+fn server(origin: &Origin, locations: &str) -> Server {
+    let locations = locations.replace("%ORIGIN%", &format!("127.0.0.1:{}", origin.port()));
+    let configuration = format!(
+        "error_log %FOLDER%/error.log info;
+        events {{ }}
+        http {{
+            log_format up '$status $upstream_http_x_a $upstream_cookie_c $upstream_trailer_x_t.';
+            access_log %FOLDER%/access.log up;
+            server {{
+                listen 127.0.0.1:%PORT%;
+                server_tokens off;
+                {locations}
+            }}
+        }}"
+    );
+    Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&configuration)
+        .start()
+}
+
+fn answers(response: &str) -> Origin {
+    Origin::start(vec![vec![Step::ReadHead, Step::send(response)]])
+}
+
+/// Directives, a field of the response, and what the client gets of it; empty: nothing.
+const FIELDS: &[(&str, &str, &str)] = &[
+    ("", "Location: http://other/a", "Location: http://other/a"),
+    (
+        "proxy_redirect http://u/ /v/;",
+        "Location: http://u/w",
+        "Location: http://localhost:%PORT%/v/w",
+    ),
+    (
+        "proxy_redirect ~^http://u(.*) http://v$1;",
+        "Location: http://u/w",
+        "Location: http://v/w",
+    ),
+    (
+        "proxy_redirect http://u/ /v/;",
+        "Refresh: 5; url=http://u/w",
+        "Refresh: 5; url=/v/w",
+    ),
+    ("proxy_hide_header X-B;", "X-B: c", ""),
+    ("", "Server: origin", "Server: nginx"),
+    (
+        "proxy_pass_header Server;",
+        "Server: origin",
+        "Server: origin",
+    ),
+    ("", "X-Accel-Expires: 5", ""),
+    (
+        "proxy_cookie_domain a.org b.org;",
+        "Set-Cookie: c=d; domain=a.org",
+        "Set-Cookie: c=d; domain=b.org",
+    ),
+    (
+        "proxy_cookie_path /a/ /b/;",
+        "Set-Cookie: c=d; Path=/a/x",
+        "Set-Cookie: c=d; Path=/b/x",
+    ),
+    (
+        "proxy_cookie_flags c secure samesite=lax;",
+        "Set-Cookie: c=d",
+        "Set-Cookie: c=d; Secure; SameSite=Lax",
+    ),
+    (
+        "proxy_cookie_flags ~. nosecure;",
+        "Set-Cookie: c=d; Secure; x",
+        "Set-Cookie: c=d; x",
+    ),
+];
+
+#[test]
+fn fields_are_rewritten() {
+    for (directives, field, expected) in FIELDS {
+        let origin = answers(&format!(
+            "HTTP/1.1 200 OK\r\n{field}\r\nContent-Length: 0\r\n\r\n"
+        ));
+        let locations = format!("location / {{ proxy_pass http://%ORIGIN%; {directives} }}");
+        let server = server(&origin, &locations);
+        let head = server.get("/").head;
+        let name = format!("{}:", field.split(':').next().unwrap());
+        let lines: Vec<&str> = head
+            .lines()
+            .filter(|line| line.starts_with(&name))
+            .collect();
+        let expected = expected.replace("%PORT%", &server.port().to_string());
+        assert_eq!(lines.join("\n"), expected, "{directives} {field}");
+    }
+}
+
+#[test]
+fn the_usual_redirect_leads_back_here() {
+    // The origin's port is known only once it listens: it is asked to redirect to what it was
+    // asked as.
+    let script = |location: &str| vec![Step::ReadHead, Step::send(location)];
+    let origin = Origin::start(vec![script("")]);
+    let port = origin.port();
+    drop(origin);
+    let response = format!(
+        "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:{port}/b/c\r\nContent-Length: 0\r\n\r\n"
+    );
+    let listener = std::net::TcpListener::bind(("127.0.0.1", port));
+    let Ok(listener) = listener else { return };
+    let serving = std::thread::spawn(move || {
+        use std::io::{Read, Write};
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut request = [0; 1024];
+        let _ = stream.read(&mut request).unwrap();
+        stream.write_all(response.as_bytes()).unwrap();
+    });
+    let configuration = format!(
+        "events {{ }} http {{ server {{ listen 127.0.0.1:%PORT%;
+         location /a/ {{ proxy_pass http://127.0.0.1:{port}/b/; }} }} }}"
+    );
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&configuration)
+        .start();
+    let mut peer = server.connect();
+    let response = peer.round("GET /a/ HTTP/1.1\r\nHost: x\r\n\r\n");
+    let expected = format!("http://x:{}/a/c", server.port());
+    assert_eq!(response.header("Location"), Some(expected.as_str()));
+    serving.join().unwrap();
+}
+
+#[test]
+fn requests_are_made_as_told() {
+    let origin = answers("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    let server = server(
+        &origin,
+        "location / {
+            proxy_pass http://%ORIGIN%;
+            proxy_method PUT;
+            proxy_set_body \"b=$arg_b\";
+            proxy_set_header Host $host:$proxy_port;
+            proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+            proxy_set_header X-None $arg_none;
+            proxy_set_header Cookie \"\";
+        }",
+    );
+    check(
+        &server,
+        &[(
+            "made",
+            "GET /?b=c HTTP/1.1\nHost: here\nCookie: a\nX-Own: d\nX-Forwarded-For: e\n\
+             Connection: close\n\n",
+            "HTTP/1.1 200 OK\n*\n(closed)",
+        )],
+    );
+    let came = String::from_utf8(origin.received()[0].clone()).unwrap();
+    let expected = format!(
+        "PUT /?b=c HTTP/1.1\nHost: here:{}\nX-Forwarded-For: e, 127.0.0.1\nContent-Length: 3\n\
+         X-Own: d\n\n",
+        origin.port()
+    );
+    assert_eq!(came.replace("\r\n", "\n"), expected);
+}
+
+#[test]
+fn a_tunnel_carries_bytes_both_ways() {
+    let origin = Origin::start(vec![vec![
+        Step::ReadHead,
+        Step::send(
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\nConnection: upgrade\r\n\r\nhello",
+        ),
+        Step::ReadBytes(4),
+        Step::send("pong"),
+        Step::ReadToEnd,
+    ]]);
+    let server = server(
+        &origin,
+        "location / {
+            proxy_pass http://%ORIGIN%;
+            proxy_set_header Upgrade $http_upgrade;
+            proxy_set_header Connection upgrade;
+        }",
+    );
+    let mut peer = server.connect();
+    peer.send("GET / HTTP/1.1\r\nHost: x\r\nUpgrade: echo\r\nConnection: upgrade\r\n\r\n");
+    let mut came = Vec::new();
+    while !came.ends_with(b"hello") {
+        let mut byte = [0];
+        std::io::Read::read_exact(&mut peer.stream(), &mut byte).unwrap();
+        came.push(byte[0]);
+    }
+    let head = String::from_utf8_lossy(&came).into_owned();
+    assert!(
+        head.starts_with("HTTP/1.1 101 Switching Protocols\r\n"),
+        "{head}"
+    );
+    assert!(head.contains("Upgrade: echo\r\n"), "{head}");
+    assert!(head.contains("Connection: upgrade\r\n"), "{head}");
+    peer.send("ping");
+    let mut pong = [0; 4];
+    std::io::Read::read_exact(&mut peer.stream(), &mut pong).unwrap();
+    assert_eq!(&pong, b"pong");
+    peer.finish();
+    assert!(peer.is_closed());
+    server.wait_for_log("access.log", "101 ");
+}
+
+#[test]
+fn trailers_are_passed_on_where_that_is_wanted() {
+    let response = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-A: b\r\nSet-Cookie: c=d\r\n\
+                    \r\n1\r\nx\r\n0\r\nX-T: y\r\n\r\n";
+    for (directives, end) in [("", "0\n\n"), ("proxy_pass_trailers on;", "0\nX-T: y\n\n")] {
+        let origin = answers(response);
+        let location = format!("location / {{ proxy_pass http://%ORIGIN%; {directives} }}");
+        let server = server(&origin, &location);
+        let expected = format!("HTTP/1.1 200 OK\n*\n\n1\nx\n{end}\n(closed)");
+        let request = "GET / HTTP/1.1\nHost: x\nConnection: close\n\n";
+        check(&server, &[(directives, request, &expected)]);
+        server.wait_for_log("access.log", "200 b d y.");
+    }
+}
+
+#[test]
+fn responses_are_stored_as_files() {
+    let origin = answers(
+        "HTTP/1.1 200 OK\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n\
+         Content-Length: 5\r\n\r\nhello",
+    );
+    let server = server(
+        &origin,
+        "location / {
+            root %FOLDER%/stored;
+            proxy_pass http://%ORIGIN%;
+            proxy_store on;
+            proxy_store_access user:rw all:r;
+        }",
+    );
+    let folder = server.folder().join("stored");
+    std::fs::create_dir(&folder).unwrap();
+    // The serving process is another user's where the test is root's.
+    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o777)).unwrap();
+    assert_eq!(server.get("/a/b.txt").text(), "hello");
+    let path = server.folder().join("stored/a/b.txt");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "hello");
+    let modified = std::fs::metadata(&path).unwrap().modified().unwrap();
+    let seconds = modified
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap()
+        .as_secs();
+    assert_eq!(seconds, 784_111_777);
+}
+
+#[test]
+fn an_accelerated_redirect_is_followed() {
+    let origin = answers(
+        "HTTP/1.1 200 OK\r\nX-Accel-Redirect: /inside/a?b\r\nContent-Type: text/own\r\n\
+         Content-Length: 0\r\n\r\n",
+    );
+    let server = server(
+        &origin,
+        "location / { proxy_pass http://%ORIGIN%; }
+         location /inside/ { internal; return 200 $uri$is_args$args; }",
+    );
+    let response = server.get("/x");
+    assert_eq!(response.text(), "/inside/a?b");
+    assert_eq!(server.get("/inside/a").status, 404);
+}
+
+#[test]
+fn a_large_response_waits_in_a_file_for_a_slow_client() {
+    let body = "0123456789".repeat(1 << 20);
+    let response = format!(
+        "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let origin = Origin::start(vec![vec![
+        Step::ReadHead,
+        Step::send(response),
+        Step::ReadToEnd,
+    ]]);
+    let server = server(&origin, "location / { proxy_pass http://%ORIGIN%; }");
+    let mut peer = server.connect();
+    peer.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    server.wait_for_log(
+        "error.log",
+        "an upstream response is buffered to a temporary file",
+    );
+    let response = peer.response();
+    assert!(response.body == body.as_bytes());
+}
