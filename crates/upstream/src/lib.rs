@@ -13,6 +13,7 @@ mod address;
 mod balance;
 mod connection;
 mod group;
+mod health;
 mod keeper;
 mod pool;
 mod resolve;
@@ -25,6 +26,7 @@ pub use group::{
     FailReason, Group, GroupSettings, GroupStates, Mode, NoPeer, Peer, PeerSettings, PeerState,
     Picked, Selection, Tries,
 };
+pub use health::{Answer, Check, CheckTls, Judge, Usual};
 pub use keeper::{Keeper, Work};
 pub use pool::{KeepAlive, Pool};
 pub use resolve::{

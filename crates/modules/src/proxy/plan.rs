@@ -5,6 +5,7 @@ use std::sync::Arc;
 use turnpike_conf::{ConfError, Context, Entry, Row, View, bytes_of};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_http::variables::{Template, VariableRow};
+use turnpike_upstream::CheckTls;
 use turnpike_wire::h1::Version;
 
 use super::conditions::NextConditions;
@@ -19,7 +20,7 @@ use super::store::Store;
 use super::target::{PassUrl, UrlError};
 use super::tls::Tls;
 use super::variables;
-use crate::upstream;
+use crate::upstream::{self, Checked};
 
 /// Fields of a client's request that are not passed on as they are.
 const REPLACED: &[&[u8]] = &[
@@ -104,6 +105,7 @@ impl Family for Proxy {
             location: draft.index.0,
             keeper: keeper(view, builder, draft)?,
         };
+        check_health(view, builder, &passing)?;
         let passing = Arc::new(passing);
         if let Some(keeper) = &passing.keeper {
             let presenter: Arc<dyn Presenter> = passing.clone();
@@ -139,6 +141,33 @@ fn pass_in_force(view: View<'_>) -> Option<(View<'_>, &Entry)> {
             _ => return None,
         }
     }
+}
+
+/// Has the servers checked where the location says so.
+fn check_health(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    passing: &Passing,
+) -> Result<(), ConfError> {
+    let Some(entry) = view.own("health_check") else {
+        return Ok(());
+    };
+    let Destination::Fixed { url, upstream, .. } = &passing.destination else {
+        let message = "\"health_check\" requires \"proxy_pass\" without variables";
+        return Err(view.error(entry.span, message));
+    };
+    let tls = passing.tls.as_ref().map(|tls| CheckTls {
+        connector: Arc::clone(&tls.connector),
+        name: tls.name_without_request(&url.host),
+    });
+    let checked = Checked {
+        upstream,
+        host: &url.host,
+        tls,
+        connect_timeout_ms: passing.timeouts.connect_ms,
+        read_timeout_ms: passing.timeouts.read_ms,
+    };
+    upstream::check(view, builder, &checked)
 }
 
 fn destination(

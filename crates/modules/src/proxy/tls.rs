@@ -62,18 +62,27 @@ impl Tls {
     /// The name that the server must have: `proxy_ssl_name`, else the host of `proxy_pass`; without
     /// a port.
     pub(super) fn name(&self, exchange: &Exchange) -> String {
-        let name = match &self.name {
+        without_port(match &self.name {
             Some(template) => template.value(exchange),
             None => exchange.upstream.host.clone(),
-        };
-        let name = String::from_utf8_lossy(&name).into_owned();
-        if let Some(rest) = name.strip_prefix('[') {
-            return rest.split(']').next().unwrap_or_default().to_owned();
-        }
-        match name.split_once(':') {
-            Some((host, _)) => host.to_owned(),
-            None => name,
-        }
+        })
+    }
+
+    /// The same where no request is there: of `proxy_ssl_name` only what needs none.
+    pub(super) fn name_without_request(&self, host: &[u8]) -> String {
+        let name = self.name.as_ref().and_then(Template::constant);
+        without_port(name.unwrap_or(host).to_vec())
+    }
+}
+
+fn without_port(name: Vec<u8>) -> String {
+    let name = String::from_utf8_lossy(&name).into_owned();
+    if let Some(rest) = name.strip_prefix('[') {
+        return rest.split(']').next().unwrap_or_default().to_owned();
+    }
+    match name.split_once(':') {
+        Some((host, _)) => host.to_owned(),
+        None => name,
     }
 }
 

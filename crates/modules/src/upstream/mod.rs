@@ -7,6 +7,7 @@
 
 mod balancing;
 mod handler;
+mod health;
 mod plan;
 mod resolver;
 mod rows;
@@ -22,6 +23,7 @@ use turnpike_conf::{ConfError, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 
 pub use handler::{Directory, Upstream};
+pub use health::{Checked, check};
 pub use plan::{directory, find};
 pub use resolver::{Names, names};
 pub use url::{Target, Url};
@@ -40,6 +42,7 @@ impl Family for Upstreams {
 
     fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
         resolver::check(view, builder)?;
+        health::conditions(view, builder);
         plan::groups(view, builder)
     }
 
@@ -49,6 +52,12 @@ impl Family for Upstreams {
         builder: &mut Builder<'_>,
         _draft: &mut LocationDraft,
     ) -> Result<(), ConfError> {
+        if let Some(entry) = view.own("health_check")
+            && view.own("proxy_pass").is_none()
+        {
+            let message = "\"health_check\" directive requires \"proxy_pass\"";
+            return Err(view.error(entry.span, message));
+        }
         resolver::check(view, builder)
     }
 }

@@ -189,6 +189,7 @@ fn assemble(
     let sources = lines.collect();
     let pool = pool(builder, settings.keep_alive);
     let group = Group::new(name, settings, sources, states);
+    builder.store::<Works>().add_group(&group);
     Upstream::new(group, pool)
 }
 

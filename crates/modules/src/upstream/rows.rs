@@ -163,4 +163,26 @@ pub(super) const ROWS: &[Row] = &[
         summary: "How long a name may take to be looked up.",
         ..PLAIN
     },
+    Row {
+        name: "health_check",
+        contexts: &[Context::Location],
+        arguments: Arguments::at_least(0),
+        syntax: "[interval=time] [jitter=time] [fails=number] [passes=number] [uri=uri] \
+            [match=name] [port=number] [mandatory [persistent]]",
+        summary: "Asks every server of the group that the location passes requests to now and \
+            then; servers whose answers are not good take no requests. A `mandatory` check must \
+            pass before a server takes its first one.",
+        ..PLAIN
+    },
+    Row {
+        name: "match",
+        contexts: &[Context::Http],
+        value: Value::Entries,
+        repeat: Repeat::Many,
+        syntax: "name { ... }",
+        summary: "Conditions of a good answer to `health_check`: `status 200 301-303`, \
+            `status ! 500`, `header Name`, `header ! Name`, `header Name = value`, `!=`, `~`, \
+            `!~`, `body ~ regex`, `body !~ regex`. All must hold.",
+        ..PLAIN
+    },
 ];

@@ -2,20 +2,26 @@
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use turnpike_conf::{ConfError, View};
 use turnpike_http::lane::LaneState;
 use turnpike_http::plan::Builder;
 use turnpike_lane::log::{ErrorLog, Level};
-use turnpike_upstream::{Keeper, Work};
+use turnpike_upstream::{Group, Keeper, Work};
 
 /// Numbers the configurations that were read, so that the newest takes the keeper over.
 static ORDER: AtomicU64 = AtomicU64::new(1);
 
 /// What was collected while the plan is built.
 #[derive(Clone, Default)]
-pub(super) struct Works(Arc<Mutex<Vec<Arc<dyn Work>>>>);
+pub(super) struct Works(Arc<Mutex<Collected>>);
+
+#[derive(Default)]
+struct Collected {
+    works: Vec<Arc<dyn Work>>,
+    groups: Vec<Arc<Group>>,
+}
 
 /// A lane has taken the plan up.
 struct TakenUp;
@@ -25,10 +31,15 @@ impl LaneState for TakenUp {}
 impl Works {
     /// Adds work.
     pub(super) fn add(&self, work: Arc<dyn Work>) {
-        self.list().push(work);
+        self.collected().works.push(work);
     }
 
-    fn list(&self) -> std::sync::MutexGuard<'_, Vec<Arc<dyn Work>>> {
+    /// Adds a group of the plan.
+    pub(super) fn add_group(&self, group: &Arc<Group>) {
+        self.collected().groups.push(Arc::clone(group));
+    }
+
+    fn collected(&self) -> MutexGuard<'_, Collected> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -49,8 +60,12 @@ pub(super) fn begin_with_lanes(builder: &mut Builder<'_>, log: ErrorLog) {
     let keeper: Arc<Keeper> = keeper.downcast().unwrap_or_default();
     let order = ORDER.fetch_add(1, Ordering::Relaxed);
     builder.lane_state(move || {
-        let works = works.list().clone();
-        if let Err(error) = keeper.take_up(order, &works) {
+        let collected = works.collected();
+        collected
+            .groups
+            .iter()
+            .for_each(|group| group.keep_checks());
+        if let Err(error) = keeper.take_up(order, &collected.works) {
             let line = format_args!("cannot start the thread that looks after upstreams ({error})");
             log.event(Level::Alert, line);
         }

@@ -57,10 +57,10 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    fn new(picked: &Picked, options: &ConnectOptions<'_>) -> Key {
+    fn new(address: &Address, options: &ConnectOptions<'_>) -> Key {
         let tls = options.tls.as_ref();
         Key {
-            peer: picked.address().clone(),
+            peer: address.clone(),
             bind: options.bind.copied(),
             location: options.location,
             tls: tls.map(|tls| (Arc::clone(tls.connector), tls.name.into())),
@@ -177,8 +177,17 @@ impl Connection {
         options: &ConnectOptions<'_>,
         now_ms: u64,
     ) -> Result<Connection, ConnectError> {
-        let key = Key::new(picked, options);
-        let (socket, under_way) = begin(picked.address(), options)?;
+        Self::open_to(picked.address(), options, now_ms).await
+    }
+
+    /// Connects to an address, whosever it is.
+    pub(crate) async fn open_to(
+        address: &Address,
+        options: &ConnectOptions<'_>,
+        now_ms: u64,
+    ) -> Result<Connection, ConnectError> {
+        let key = Key::new(address, options);
+        let (socket, under_way) = begin(address, options)?;
         let socket = readiness::register(socket, INTEREST).map_err(ConnectError::Socket)?;
         let mut connection = Connection {
             socket,

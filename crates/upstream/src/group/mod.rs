@@ -5,6 +5,7 @@ mod states;
 mod times;
 mod tries;
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use peer::{FailReason, Mode, Peer, PeerSettings, PeerState};
@@ -14,6 +15,9 @@ pub use tries::{NoPeer, Picked, Selection, Tries};
 
 use crate::balance::{Balancer, Ring};
 use crate::pool::KeepAlive;
+
+/// Active checks that one group may have: what each of them found is a bit of a peer.
+const CHECKS_MAX: u32 = 64;
 
 /// What a group's configuration says.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +35,8 @@ pub struct Group {
     members: Mutex<Members>,
     /// The peers again, by the line of the configuration that they come from.
     sources: Mutex<Vec<Vec<Arc<Peer>>>>,
+    /// How many active checks it has.
+    checks: AtomicU32,
     /// Kept with the group, so that the next configuration finds them.
     states: Arc<GroupStates>,
 }
@@ -60,6 +66,7 @@ impl Group {
             settings,
             members: Mutex::default(),
             sources: Mutex::new(sources),
+            checks: AtomicU32::new(0),
             states,
         };
         group.refresh();
@@ -100,9 +107,18 @@ impl Group {
         self.refresh();
     }
 
-    /// Whether a line has no peers.
-    pub(crate) fn is_without(&self, source: usize) -> bool {
-        self.sources().get(source).is_none_or(Vec::is_empty)
+    /// The number of another active check; `None` when there are too many.
+    pub fn add_check(&self) -> Option<u32> {
+        let number = self.checks.fetch_add(1, Ordering::Relaxed);
+        (number < CHECKS_MAX).then_some(number)
+    }
+
+    /// Forgets what checks found that the group does not have any more.
+    pub fn keep_checks(&self) {
+        let count = self.checks.load(Ordering::Relaxed);
+        for peer in self.peers() {
+            peer.state().keep_checks(count);
+        }
     }
 
     /// Takes a peer out, wherever it comes from. A name that is looked up may bring it back.

@@ -1,7 +1,7 @@
 //! One peer: what was configured, and how it is.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use md5::{Digest, Md5};
 
@@ -118,8 +118,10 @@ pub struct PeerState {
     pub(crate) mode: AtomicU8,
     /// Set by command: 0 as configured.
     pub(crate) weight: AtomicU32,
-    /// Whether active checks find it well, or there are none.
-    pub(crate) healthy: AtomicBool,
+    /// Active checks that find it ill, a bit each.
+    ill: AtomicU64,
+    /// Active checks that once found it well.
+    checked: AtomicU64,
     /// How long it takes.
     pub(crate) times: Times,
     /// Requests ever.
@@ -199,7 +201,7 @@ impl Peer {
             && state.fails.load(Ordering::Relaxed) >= settings.max_fails
             && now_ms.saturating_sub(state.checked_ms.load(Ordering::Relaxed))
                 <= settings.fail_timeout_ms;
-        !failed && self.has_room() && state.healthy.load(Ordering::Relaxed)
+        !failed && self.has_room() && state.is_healthy()
     }
 
     /// Whether it may be asked now.
@@ -330,7 +332,8 @@ impl PeerState {
             recovered_ms: AtomicU64::new(0),
             mode: AtomicU8::new(0),
             weight: AtomicU32::new(0),
-            healthy: AtomicBool::new(true),
+            ill: AtomicU64::new(0),
+            checked: AtomicU64::new(0),
             times: Times::default(),
             requests: AtomicU64::new(0),
             failures: AtomicU64::new(0),
@@ -354,7 +357,44 @@ impl PeerState {
 
     /// Whether active checks find it well, or there are none.
     pub fn is_healthy(&self) -> bool {
-        self.healthy.load(Ordering::Relaxed)
+        self.ill.load(Ordering::Relaxed) == 0
+    }
+
+    /// Whether a check finds it ill.
+    pub(crate) fn is_ill(&self, check: u32) -> bool {
+        self.ill.load(Ordering::Relaxed) & bit(check) != 0
+    }
+
+    pub(crate) fn set_ill(&self, check: u32, ill: bool) {
+        match ill {
+            true => self.ill.fetch_or(bit(check), Ordering::Relaxed),
+            false => self.ill.fetch_and(!bit(check), Ordering::Relaxed),
+        };
+    }
+
+    /// Whether a check has found it well before.
+    pub(crate) fn was_checked(&self, check: u32) -> bool {
+        self.checked.load(Ordering::Relaxed) & bit(check) != 0
+    }
+
+    pub(crate) fn checked_well(&self, check: u32) {
+        self.checked.fetch_or(bit(check), Ordering::Relaxed);
+    }
+
+    /// Forgets what checks found that there are no more: only so many are left.
+    pub(crate) fn keep_checks(&self, count: u32) {
+        let kept = match count {
+            64.. => u64::MAX,
+            count => (1 << count) - 1,
+        };
+        self.ill.fetch_and(kept, Ordering::Relaxed);
+        self.checked.fetch_and(kept, Ordering::Relaxed);
+    }
+
+    /// It is back: its failures are forgotten, and its weight grows up again.
+    pub(crate) fn recover(&self, now_ms: u64) {
+        self.fails.store(0, Ordering::Relaxed);
+        self.recovered(now_ms);
     }
 
     pub(crate) fn recovered(&self, now_ms: u64) {
@@ -369,4 +409,8 @@ impl PeerState {
             _ => None,
         }
     }
+}
+
+fn bit(check: u32) -> u64 {
+    1_u64.checked_shl(check).unwrap_or(0)
 }

@@ -36,10 +36,9 @@ impl GroupStates {
         self.found().get(key).cloned().unwrap_or_default()
     }
 
-    /// Remembers what was found; whether that is something else than before.
-    pub(crate) fn remember(&self, key: &str, found: &[Found]) -> bool {
-        let before = self.found().insert(key.to_owned(), found.to_vec());
-        before.unwrap_or_default() != found
+    /// Remembers what was found.
+    pub(crate) fn remember(&self, key: &str, found: &[Found]) {
+        self.found().insert(key.to_owned(), found.to_vec());
     }
 
     fn found(&self) -> MutexGuard<'_, HashMap<String, Vec<Found>>> {

@@ -47,9 +47,17 @@ impl ResolvedServer {
         self.peers(states, &found)
     }
 
+    /// What addresses are remembered by. The port is not: another one is no other host.
     fn key(&self) -> String {
         let service = self.service.as_deref().unwrap_or_default();
-        format!("{} {} {service}", self.host, self.port)
+        format!("{} {service}", self.host)
+    }
+
+    fn address(&self, found: &Found) -> Address {
+        match (&self.service, &found.address) {
+            (None, Address::Inet(address)) => Address::Inet((address.ip(), self.port).into()),
+            (_, address) => address.clone(),
+        }
     }
 
     fn peers(&self, states: &GroupStates, found: &[Found]) -> Vec<Arc<Peer>> {
@@ -60,11 +68,12 @@ impl ResolvedServer {
                 settings.weight = weight.max(1);
             }
             settings.backup |= found.backup;
-            let name = found.address.to_string();
+            let address = self.address(found);
+            let name = address.to_string();
             let nth = peers.iter().filter(|peer| peer.name() == name).count();
             let state = states.state(&name, nth, settings.weight);
             let server = found.server.as_deref().unwrap_or(&self.server);
-            let peer = Peer::new(server, found.address.clone(), settings, state);
+            let peer = Peer::new(server, address, settings, state);
             peers.push(Arc::new(peer));
         }
         peers
@@ -90,8 +99,9 @@ pub struct Resolving {
 impl Work for Resolving {
     fn run(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ()>>> {
         Box::pin(async move {
+            let mut before = None;
             loop {
-                let Some(pause_ms) = self.look_up().await else {
+                let Some(pause_ms) = self.look_up(&mut before).await else {
                     return;
                 };
                 tokio::time::sleep(Duration::from_millis(pause_ms.max(PAUSE_MS_MIN))).await;
@@ -102,7 +112,7 @@ impl Work for Resolving {
 
 impl Resolving {
     /// Looks up once; how long the answer holds, `None` when nobody wants it any more.
-    async fn look_up(&self) -> Option<u64> {
+    async fn look_up(&self, before: &mut Option<Vec<Found>>) -> Option<u64> {
         let found = self.find().await;
         let group = self.group.upgrade()?;
         let (found, pause_ms) = match found {
@@ -118,10 +128,11 @@ impl Resolving {
                 (Vec::new(), 0)
             }
         };
-        let states = group.states();
-        if states.remember(&self.server.key(), &found) || group.is_without(self.source) {
-            let peers = self.server.peers(states, &found);
-            group.replace(self.source, peers);
+        if before.as_ref() != Some(&found) {
+            let states = group.states();
+            states.remember(&self.server.key(), &found);
+            group.replace(self.source, self.server.peers(states, &found));
+            *before = Some(found);
         }
         Some(pause_ms)
     }

@@ -1,0 +1,287 @@
+//! `health_check` and `match`: active checks of the group that a location passes requests to.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use turnpike_conf::{ConfError, Directive, Entry, View, bytes_of, value};
+use turnpike_http::plan::Builder;
+use turnpike_http::regex::Regex;
+use turnpike_upstream::{Answer, Check, CheckTls, Judge, Usual};
+
+use super::handler::Upstream;
+use super::works::{self, Works};
+
+/// Conditions by name.
+#[derive(Default)]
+struct Matches(HashMap<String, Arc<Conditions>>);
+
+/// A `match` block: every condition must hold.
+#[derive(Default)]
+struct Conditions {
+    statuses: Vec<Statuses>,
+    fields: Vec<Field>,
+    bodies: Vec<Body>,
+}
+
+/// `status`: one of these, or none of them.
+struct Statuses {
+    not: bool,
+    ranges: Vec<(u16, u16)>,
+}
+
+/// `header`.
+struct Field {
+    name: Vec<u8>,
+    wish: Wish,
+}
+
+enum Wish {
+    Present,
+    Absent,
+    Is(Vec<u8>),
+    IsNot(Vec<u8>),
+    Like(Regex),
+    Unlike(Regex),
+}
+
+/// `body`.
+struct Body {
+    not: bool,
+    regex: Regex,
+}
+
+impl Judge for Conditions {
+    fn judge(&self, answer: &Answer<'_>) -> Result<(), &'static str> {
+        let status = answer.status;
+        let of = |wanted: &Statuses| {
+            let mut ranges = wanted.ranges.iter();
+            ranges.any(|(first, last)| (*first..=*last).contains(&status)) != wanted.not
+        };
+        if !self.statuses.iter().all(of) {
+            return Err("checking status code");
+        }
+        if !self.fields.iter().all(|field| field.holds(answer)) {
+            return Err("checking header");
+        }
+        let says = |body: &Body| body.regex.is_match(answer.body) != body.not;
+        match self.bodies.iter().all(says) {
+            true => Ok(()),
+            false => Err("checking body"),
+        }
+    }
+}
+
+impl Field {
+    fn holds(&self, answer: &Answer<'_>) -> bool {
+        let same = |name: &[u8]| name.eq_ignore_ascii_case(&self.name);
+        let found = answer.fields.iter().find(|(name, _)| same(name));
+        let value = found.map(|(_, value)| *value);
+        match (&self.wish, value) {
+            (Wish::Present, value) => value.is_some(),
+            (Wish::Absent, value) => value.is_none(),
+            (Wish::Is(wanted), value) => value == Some(wanted.as_slice()),
+            (Wish::IsNot(wanted), value) => value != Some(wanted.as_slice()),
+            (Wish::Like(regex), value) => value.is_some_and(|value| regex.is_match(value)),
+            (Wish::Unlike(regex), value) => !value.is_some_and(|value| regex.is_match(value)),
+        }
+    }
+}
+
+/// Reads the `match` blocks of the http level.
+pub(super) fn conditions(view: View<'_>, builder: &mut Builder<'_>) {
+    for block in view.children("match") {
+        let name = block.argument(0).to_owned();
+        let mut conditions = Conditions::default();
+        for line in block.data() {
+            if let Err(message) = conditions.add(line) {
+                builder.report(view.error(line.span, message));
+            }
+        }
+        let matches = &mut builder.store::<Matches>().0;
+        if matches.insert(name.clone(), Arc::new(conditions)).is_some() {
+            let message = format!("duplicate match \"{name}\"");
+            builder.report(view.error(block.span(), message));
+        }
+    }
+}
+
+impl Conditions {
+    fn add(&mut self, line: &Directive) -> Result<(), String> {
+        let words: Vec<&str> = line
+            .arguments
+            .iter()
+            .map(|word| word.text.as_str())
+            .collect();
+        match (line.name.text.as_str(), words.as_slice()) {
+            ("status", ["!", ranges @ ..]) => self.add_statuses(true, ranges),
+            ("status", ranges) => self.add_statuses(false, ranges),
+            ("header", ["!", name]) => self.add_field(name, Wish::Absent),
+            ("header", [name]) => self.add_field(name, Wish::Present),
+            ("header", [name, operator, wanted]) => {
+                let wish = match *operator {
+                    "=" => Wish::Is(bytes_of(wanted)),
+                    "!=" => Wish::IsNot(bytes_of(wanted)),
+                    "~" => Wish::Like(Regex::new(wanted, false)?),
+                    "!~" => Wish::Unlike(Regex::new(wanted, false)?),
+                    other => return Err(format!("invalid operator \"{other}\" in \"header\"")),
+                };
+                self.add_field(name, wish)
+            }
+            ("body", [operator @ ("~" | "!~"), pattern]) => {
+                let regex = Regex::new(pattern, false)?;
+                let not = *operator == "!~";
+                self.bodies.push(Body { not, regex });
+                Ok(())
+            }
+            (name @ ("header" | "body"), _) => Err(format!("invalid parameters of \"{name}\"")),
+            ("require", _) => Err("\"require\" directive is not supported yet".to_owned()),
+            (name, _) => Err(format!("unknown directive \"{name}\"")),
+        }
+    }
+
+    fn add_statuses(&mut self, not: bool, ranges: &[&str]) -> Result<(), String> {
+        let mut read = Vec::new();
+        for range in ranges {
+            let invalid = || format!("invalid status \"{range}\"");
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            let code = |text: &str| {
+                let code = value::number(text).and_then(|code| u16::try_from(code).ok());
+                let code = code.filter(|code| (100..=599).contains(code));
+                code.ok_or_else(invalid)
+            };
+            let (first, last) = (code(first)?, code(last)?);
+            if first > last {
+                return Err(invalid());
+            }
+            read.push((first, last));
+        }
+        if read.is_empty() {
+            return Err("invalid parameters of \"status\"".to_owned());
+        }
+        self.statuses.push(Statuses { not, ranges: read });
+        Ok(())
+    }
+
+    fn add_field(&mut self, name: &str, wish: Wish) -> Result<(), String> {
+        let name = bytes_of(name);
+        self.fields.push(Field { name, wish });
+        Ok(())
+    }
+}
+
+/// What a proxying family says of the location whose group is checked.
+pub struct Checked<'a> {
+    /// The group.
+    pub upstream: &'a Upstream,
+    /// `Host` of the questions.
+    pub host: &'a [u8],
+    /// TLS, where the group speaks it.
+    pub tls: Option<CheckTls>,
+    /// How long a connection may take, in milliseconds.
+    pub connect_timeout_ms: u64,
+    /// How long a peer may be silent, in milliseconds.
+    pub read_timeout_ms: u64,
+}
+
+/// Has the group checked where the location says so.
+///
+/// # Errors
+/// nginx's, of parameters.
+pub fn check(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    checked: &Checked<'_>,
+) -> Result<(), ConfError> {
+    let Some(entry) = view.own("health_check") else {
+        return Ok(());
+    };
+    let log = works::log(view, builder)?;
+    let place = |message: String| view.error(entry.span, message);
+    let mut check = Check {
+        group: Arc::downgrade(checked.upstream.group()),
+        number: 0,
+        interval_ms: 5000,
+        jitter_ms: 0,
+        fails: 1,
+        passes: 1,
+        request: Vec::new(),
+        port: None,
+        mandatory: false,
+        persistent: false,
+        tls: checked.tls.clone(),
+        connect_timeout_ms: checked.connect_timeout_ms,
+        read_timeout_ms: checked.read_timeout_ms,
+        name: String::new(),
+        judge: Arc::new(Usual),
+        log,
+    };
+    let uri = parameters(entry, &mut check, builder).map_err(place)?;
+    if check.persistent && !check.mandatory {
+        let message = "\"persistent\" parameter requires \"mandatory\"".to_owned();
+        return Err(place(message));
+    }
+    check.request = [
+        b"GET ".as_slice(),
+        &uri,
+        b" HTTP/1.1\r\nHost: ",
+        checked.host,
+        b"\r\nConnection: close\r\n\r\n",
+    ]
+    .concat();
+    let number = checked.upstream.group().add_check();
+    check.number = number.ok_or_else(|| place("too many health checks".to_owned()))?;
+    builder.store::<Works>().add(Arc::new(check));
+    Ok(())
+}
+
+/// Reads the parameters; the path that is asked for.
+fn parameters(
+    entry: &Entry,
+    check: &mut Check,
+    builder: &mut Builder<'_>,
+) -> Result<Vec<u8>, String> {
+    let mut uri = b"/".to_vec();
+    for word in &entry.arguments {
+        let text = word.text.as_str();
+        let invalid = || format!("invalid parameter \"{text}\"");
+        let (name, given) = match text.split_once('=') {
+            Some((name, given)) => (name, Some(given)),
+            None => (text, None),
+        };
+        let count = |given: &str| {
+            let count = value::number(given).and_then(|count| u32::try_from(count).ok());
+            count.filter(|count| *count > 0).ok_or_else(invalid)
+        };
+        match (name, given) {
+            ("interval", Some(given)) => {
+                let interval_ms = value::milliseconds(given).filter(|time_ms| *time_ms > 0);
+                check.interval_ms = interval_ms.ok_or_else(invalid)?;
+            }
+            ("jitter", Some(given)) => {
+                check.jitter_ms = value::milliseconds(given).ok_or_else(invalid)?;
+            }
+            ("fails", Some(given)) => check.fails = count(given)?,
+            ("passes", Some(given)) => check.passes = count(given)?,
+            ("uri", Some(given)) if given.starts_with('/') && !given.contains(' ') => {
+                uri = bytes_of(given);
+            }
+            ("port", Some(given)) => {
+                let port = count(given)?;
+                check.port = Some(u16::try_from(port).map_err(|_| invalid())?);
+            }
+            ("match", Some(given)) => {
+                let found = builder.store::<Matches>().0.get(given).cloned();
+                let unknown = || format!("unknown match \"{given}\"");
+                check.judge = found.ok_or_else(unknown)?;
+                check.name = given.to_owned();
+            }
+            ("mandatory", None) => check.mandatory = true,
+            ("persistent", None) => check.persistent = true,
+            _ => return Err(invalid()),
+        }
+    }
+    Ok(uri)
+}
+
+#[cfg(test)]
+mod tests;

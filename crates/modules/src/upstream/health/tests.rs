@@ -1,0 +1,81 @@
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+
+use turnpike_conf::{MemoryLoader, parse};
+use turnpike_upstream::{Answer, Judge};
+
+use super::Conditions;
+
+fn read(text: &str) -> Result<Conditions, String> {
+    let loader: MemoryLoader = [(Path::new("/c").to_path_buf(), text.as_bytes().to_vec())]
+        .into_iter()
+        .collect();
+    let tree = parse(&loader, Path::new("/c"), None).map_err(|errors| errors.to_string())?;
+    let mut conditions = Conditions::default();
+    for line in &tree.directives {
+        conditions.add(line)?;
+    }
+    Ok(conditions)
+}
+
+#[test]
+fn conditions_hold_or_do_not() {
+    let answer = Answer {
+        status: 301,
+        fields: vec![(b"Content-Type", b"text/html"), (b"X-Load", b"7")],
+        body: b"Welcome to the server",
+    };
+    let cases = [
+        ("", None),
+        ("status 301;", None),
+        ("status 200-299 301;", None),
+        ("status 200;", Some("checking status code")),
+        ("status ! 500;", None),
+        ("status ! 300-399;", Some("checking status code")),
+        ("header content-type;", None),
+        ("header ! X-Load;", Some("checking header")),
+        ("header ! X-Other;", None),
+        ("header Content-Type = text/html;", None),
+        ("header Content-Type = text;", Some("checking header")),
+        ("header Content-Type != text/html;", Some("checking header")),
+        ("header X-Other != 7;", None),
+        ("header X-Load ~ ^[0-7]$;", None),
+        ("header X-Load !~ 7;", Some("checking header")),
+        ("header X-Other ~ .;", Some("checking header")),
+        ("body ~ \"Welcome to\";", None),
+        ("body !~ server;", Some("checking body")),
+        ("body ~ welcome;", Some("checking body")),
+        (
+            "status 301; header X-Load; body ~ nothing;",
+            Some("checking body"),
+        ),
+    ];
+    for (text, expected) in cases {
+        let judged = read(text).unwrap().judge(&answer);
+        assert_eq!(judged.err(), expected, "{text}");
+    }
+}
+
+#[test]
+fn conditions_that_say_nothing_are_refused() {
+    let cases = [
+        ("status;", "invalid parameters of \"status\""),
+        ("status 99;", "invalid status \"99\""),
+        ("status 300-200;", "invalid status \"300-200\""),
+        ("header;", "invalid parameters of \"header\""),
+        ("header A < 7;", "invalid operator \"<\" in \"header\""),
+        ("body = x;", "invalid parameters of \"body\""),
+        ("require $a;", "\"require\" directive is not supported yet"),
+        ("color red;", "unknown directive \"color\""),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(read(text).err().unwrap(), expected, "{text}");
+    }
+    assert!(
+        read("body ~ (;")
+            .err()
+            .unwrap()
+            .contains("pcre2_compile() failed")
+    );
+}

@@ -1,0 +1,206 @@
+//! Active checks: every peer of a group is asked something now and then, and takes no requests
+//! while its answers are not good.
+//!
+//! What was found belongs to the peer, so it holds for all lanes and stays over a reload. Several
+//! checks may watch one group: a peer is well when all of them find it so.
+
+mod probe;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use turnpike_lane::log::{ErrorLog, Level};
+use turnpike_lane::sys::process::monotonic_ns;
+
+pub use probe::{Answer, CheckTls};
+
+use crate::address::Address;
+use crate::group::{Group, Peer};
+use crate::keeper::Work;
+
+/// Says whether an answer is good.
+pub trait Judge: Send + Sync {
+    /// What is wrong with it, as the log has it behind `while`.
+    ///
+    /// # Errors
+    /// When it is not good.
+    fn judge(&self, answer: &Answer<'_>) -> Result<(), &'static str>;
+}
+
+/// The usual conditions: a status of 2xx or 3xx.
+pub struct Usual;
+
+impl Judge for Usual {
+    fn judge(&self, answer: &Answer<'_>) -> Result<(), &'static str> {
+        match answer.status {
+            200..=399 => Ok(()),
+            _ => Err("checking status code"),
+        }
+    }
+}
+
+/// An active check of a group.
+pub struct Check {
+    /// The group.
+    pub group: Weak<Group>,
+    /// Which check of the group it is, see [`Group::add_check`].
+    pub number: u32,
+    /// Between two questions to one peer, in milliseconds.
+    pub interval_ms: u64,
+    /// By how much more, at random, in milliseconds.
+    pub jitter_ms: u64,
+    /// Failures in a row that make a peer ill.
+    pub fails: u32,
+    /// Good answers in a row that make it well.
+    pub passes: u32,
+    /// What is sent.
+    pub request: Vec<u8>,
+    /// The port, where it is another than the peer's.
+    pub port: Option<u16>,
+    /// Whether a peer takes no requests before its first good answer.
+    pub mandatory: bool,
+    /// Whether a peer that was well before a reload need not be checked first all the same.
+    pub persistent: bool,
+    /// TLS to the peer.
+    pub tls: Option<CheckTls>,
+    /// How long a connection may take, in milliseconds.
+    pub connect_timeout_ms: u64,
+    /// How long the peer may be silent, in milliseconds.
+    pub read_timeout_ms: u64,
+    /// Name of the conditions, for the log; empty for the usual ones.
+    pub name: String,
+    /// The conditions.
+    pub judge: Arc<dyn Judge>,
+    /// Where changes are written.
+    pub log: ErrorLog,
+}
+
+/// What a check knows of a peer.
+#[derive(Default)]
+struct Record {
+    passes: u32,
+    fails: u32,
+}
+
+impl Work for Check {
+    fn run(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ()>>> {
+        Box::pin(async move {
+            let mut records = HashMap::new();
+            let mut first = true;
+            while let Some(group) = self.group.upgrade() {
+                self.round(&group, &mut records, first).await;
+                drop(group);
+                first = false;
+                tokio::time::sleep(Duration::from_millis(self.pause_ms())).await;
+            }
+        })
+    }
+}
+
+impl Check {
+    /// Asks every peer of the group once, all at the same time.
+    async fn round(
+        self: &Arc<Self>,
+        group: &Group,
+        records: &mut HashMap<u64, Record>,
+        first: bool,
+    ) {
+        let peers = group.peers();
+        records.retain(|id, _| peers.iter().any(|peer| peer.state().id() == *id));
+        let mut asked = JoinSet::new();
+        for peer in peers {
+            let id = peer.state().id();
+            if !records.contains_key(&id) {
+                self.meet(&peer, first);
+            }
+            records.entry(id).or_default();
+            let check = Arc::clone(self);
+            asked.spawn_local(async move {
+                let found = probe::ask(&check, &check.address(&peer)).await;
+                (peer, found)
+            });
+        }
+        while let Some(answer) = asked.join_next().await {
+            // A question that panicked has found nothing out.
+            let Ok((peer, found)) = answer else { continue };
+            let record = records.entry(peer.state().id()).or_default();
+            self.note(group, &peer, record, found);
+        }
+    }
+
+    /// A peer is seen for the first time.
+    fn meet(&self, peer: &Peer, first: bool) {
+        let known = first && self.persistent && peer.state().was_checked(self.number);
+        if self.mandatory && !known {
+            peer.state().set_ill(self.number, true);
+        }
+    }
+
+    /// Takes up what one question found.
+    fn note(
+        &self,
+        group: &Group,
+        peer: &Peer,
+        record: &mut Record,
+        found: Result<(), &'static str>,
+    ) {
+        let state = peer.state();
+        let was_ill = state.is_ill(self.number);
+        let is_ill = match found {
+            Ok(()) => {
+                record.fails = 0;
+                record.passes = record.passes.saturating_add(1);
+                was_ill && record.passes < self.passes
+            }
+            Err(_) => {
+                record.passes = 0;
+                record.fails = record.fails.saturating_add(1);
+                was_ill || record.fails >= self.fails
+            }
+        };
+        if let Ok(()) = found {
+            state.checked_well(self.number);
+        }
+        if is_ill == was_ill {
+            return;
+        }
+        state.set_ill(self.number, is_ill);
+        let (check, name, group) = (&self.name, peer.name(), group.name());
+        let of = format_args!("health check \"{check}\" of peer {name} in upstream \"{group}\"");
+        match found {
+            Ok(()) => {
+                state.recover(monotonic_ns() / 1_000_000);
+                let line = format_args!("peer is healthy, {of}");
+                self.log.event(Level::Notice, line);
+            }
+            Err(why) => {
+                let line = format_args!("peer is unhealthy while {why}, {of}");
+                self.log.event(Level::Warn, line);
+            }
+        }
+    }
+
+    fn address(&self, peer: &Peer) -> Address {
+        match (peer.address(), self.port) {
+            (Address::Inet(address), Some(port)) => {
+                Address::Inet(SocketAddr::new(address.ip(), port))
+            }
+            (address, _) => address.clone(),
+        }
+    }
+
+    fn pause_ms(&self) -> u64 {
+        let more_ms = match self.jitter_ms {
+            0 => 0,
+            jitter_ms => RandomState::new().hash_one(0) % (jitter_ms + 1),
+        };
+        self.interval_ms + more_ms
+    }
+}

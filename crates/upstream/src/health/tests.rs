@@ -1,0 +1,174 @@
+#![allow(clippy::unwrap_used)]
+
+use std::collections::HashMap;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::{Arc, Weak};
+
+use tokio::runtime::Builder;
+use tokio::task::LocalSet;
+use turnpike_lane::log::ErrorLog;
+use turnpike_testkit::{Origin, Step};
+
+use super::{Check, Usual};
+use crate::Address;
+use crate::group::{Group, GroupSettings, GroupStates, Peer, PeerSettings, PeerState, Selection};
+
+/// How long a test waits for what must come.
+const PATIENCE_MS: u64 = 60_000;
+
+fn group(port: u16) -> Arc<Group> {
+    let address = Address::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    let peer = Peer::new("peer", address, PeerSettings::default(), PeerState::new(1));
+    let states = Arc::new(GroupStates::default());
+    Group::new(
+        "group",
+        GroupSettings::default(),
+        vec![vec![Arc::new(peer)]],
+        states,
+    )
+}
+
+fn check() -> Check {
+    Check {
+        group: Weak::new(),
+        number: 0,
+        interval_ms: 1,
+        jitter_ms: 0,
+        fails: 1,
+        passes: 1,
+        request: b"GET / HTTP/1.1\r\nHost: a\r\n\r\n".to_vec(),
+        port: None,
+        mandatory: false,
+        persistent: false,
+        tls: None,
+        connect_timeout_ms: PATIENCE_MS,
+        read_timeout_ms: PATIENCE_MS,
+        name: String::new(),
+        judge: Arc::new(Usual),
+        log: ErrorLog::none(),
+    }
+}
+
+fn answers(texts: &[&str]) -> Origin {
+    let script = |text: &&str| vec![Step::ReadHead, Step::send(text)];
+    Origin::start(texts.iter().map(script).collect())
+}
+
+/// Whether the peer is well after each of so many rounds.
+fn rounds(check: Check, group: &Arc<Group>, count: usize) -> Vec<bool> {
+    let check = Arc::new(check);
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    LocalSet::new().block_on(&runtime, async {
+        let (mut records, mut well) = (HashMap::new(), Vec::new());
+        for round in 0..count {
+            check.round(group, &mut records, round == 0).await;
+            let is_well = group.peers()[0].state().is_healthy();
+            assert_eq!(group.begin(&Selection::default()).next(1).is_ok(), is_well);
+            well.push(is_well);
+        }
+        well
+    })
+}
+
+const GOOD: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+const BAD: &str = "HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n";
+
+#[test]
+fn so_many_in_a_row_change_a_peer() {
+    let cases: [(u32, u32, &[&str], &[bool]); 3] = [
+        (1, 1, &[GOOD, BAD, GOOD], &[true, false, true]),
+        (
+            2,
+            2,
+            &[BAD, GOOD, BAD, BAD, GOOD, BAD, GOOD, GOOD],
+            &[true, true, true, false, false, false, false, true],
+        ),
+        (1, 3, &[BAD, GOOD, GOOD, GOOD], &[false, false, false, true]),
+    ];
+    for (fails, passes, texts, expected) in cases {
+        let origin = answers(texts);
+        let check = Check {
+            fails,
+            passes,
+            ..check()
+        };
+        let found = rounds(check, &group(origin.port()), expected.len());
+        assert_eq!(found, expected, "{fails} {passes} {texts:?}");
+    }
+}
+
+#[test]
+fn answers_are_judged() {
+    let cases = [
+        (GOOD, true),
+        ("HTTP/1.0 302 Moved\r\n\r\nuntil the end", true),
+        (
+            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 None\r\n\r\n",
+            true,
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+            true,
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n",
+            false,
+        ),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok", false),
+        ("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", false),
+        ("garbage\r\n\r\n", false),
+        ("", false),
+    ];
+    for (text, expected) in cases {
+        let origin = answers(&[text]);
+        let found = rounds(check(), &group(origin.port()), 1);
+        assert_eq!(found, [expected], "{text:?}");
+    }
+    let closed = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = closed.local_addr().unwrap().port();
+    drop(closed);
+    assert_eq!(rounds(check(), &group(port), 1), [false]);
+    let silent = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let impatient = Check {
+        read_timeout_ms: 1,
+        ..check()
+    };
+    let port = silent.local_addr().unwrap().port();
+    assert_eq!(rounds(impatient, &group(port), 1), [false]);
+}
+
+#[test]
+fn mandatory_checks_come_first() {
+    let origin = answers(&[GOOD]);
+    let group = group(origin.port());
+    let patient = || Check {
+        mandatory: true,
+        passes: 2,
+        ..check()
+    };
+    assert_eq!(rounds(patient(), &group, 2), [false, true]);
+    // After a reload a peer is checked again, unless what was found persists.
+    assert_eq!(rounds(patient(), &group, 2), [false, true]);
+    let persistent = Check {
+        persistent: true,
+        ..patient()
+    };
+    assert_eq!(rounds(persistent, &group, 1), [true]);
+}
+
+#[test]
+fn a_peer_is_well_when_all_checks_say_so() {
+    let (good, bad) = (answers(&[GOOD]), answers(&[BAD]));
+    let group = group(good.port());
+    let elsewhere = Check {
+        number: 1,
+        port: Some(bad.port()),
+        ..check()
+    };
+    assert_eq!(rounds(elsewhere, &group, 1), [false]);
+    assert_eq!(rounds(check(), &group, 1), [false]);
+    // A configuration without the second check lets the peer be.
+    assert_eq!(group.add_check(), Some(0));
+    group.keep_checks();
+    assert!(group.peers()[0].state().is_healthy());
+}
