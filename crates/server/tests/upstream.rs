@@ -1,10 +1,11 @@
-//! Groups of servers: what is refused in their configuration, and with which words.
+//! Groups of servers: what is refused in their configuration, checks, and commands.
 
 #![allow(clippy::unwrap_used)]
 
 mod support;
 
 use support::{Folder, stderr, turnpike};
+use turnpike_testkit::{Origin, Server, Step, wait_for};
 
 /// What stands in `http { }`, and nginx's complaint.
 const REFUSED: &[(&str, &str)] = &[
@@ -84,6 +85,19 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     ("upstream u { server 127.0.0.1 route=; }", "route is empty"),
     (
+        "server { location / { health_check; } }",
+        "\"health_check\" directive requires \"proxy_pass\"",
+    ),
+    (
+        "server { location / { proxy_pass http://127.0.0.1; health_check match=m; } }",
+        "unknown match \"m\"",
+    ),
+    (
+        "server { location / { proxy_pass http://127.0.0.1; health_check type=grpc; } }",
+        "invalid parameter \"type=grpc\"",
+    ),
+    ("match m { status 1; }", "invalid status \"1\""),
+    (
         "upstream u { server 127.0.0.1; sticky cookie a color; }",
         "unknown parameter \"color\"",
     ),
@@ -110,4 +124,83 @@ fn mistakes_are_refused_in_nginx_s_words() {
         );
         assert!(shown.starts_with(&expected), "{http}: {shown}");
     }
+}
+
+fn answers(response: &str) -> Origin {
+    Origin::start(vec![vec![Step::ReadHead, Step::send(response)]])
+}
+
+/// A server in front of two origins, with this in its location.
+fn in_front_of(origins: [&Origin; 2], location: &str) -> Server {
+    let [one, two] = origins.map(Origin::port);
+    let configuration = format!(
+        "error_log %FOLDER%/error.log notice;
+        events {{ }}
+        http {{
+            upstream u {{ server 127.0.0.1:{one}; server 127.0.0.1:{two}; keepalive 0; }}
+            match good {{ status 200; body ~ fine; }}
+            server {{
+                listen 127.0.0.1:%PORT%;
+                location / {{ proxy_pass http://u; {location} }}
+            }}
+        }}"
+    );
+    Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&configuration)
+        .start()
+}
+
+const FINE: &str = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfine";
+const POOR: &str = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npoor";
+
+#[test]
+fn a_server_that_fails_its_check_takes_no_requests() {
+    let origins = [answers(FINE), answers(POOR)];
+    let [fine, poor] = &origins;
+    let check = "health_check interval=10ms jitter=5ms uri=/health match=good;";
+    let server = in_front_of([fine, poor], check);
+    let line = format!(
+        "peer is unhealthy while checking body, health check \"good\" of peer 127.0.0.1:{} in \
+         upstream \"u\"",
+        poor.port()
+    );
+    server.wait_for_log("error.log", &line);
+    for _ in 0..10 {
+        assert_eq!(server.get("/").text(), "fine");
+    }
+    let asked = String::from_utf8(poor.received()[0].clone()).unwrap();
+    assert!(
+        asked.starts_with("GET /health HTTP/1.1\r\nHost: u\r\n"),
+        "{asked}"
+    );
+}
+
+#[test]
+fn servers_are_commanded_while_the_server_runs() {
+    let origins = [answers(FINE), answers(POOR)];
+    let [fine, poor] = &origins;
+    let server = in_front_of([fine, poor], "");
+    let peer = format!("127.0.0.1:{}", poor.port());
+    // Beside the pid file.
+    let socket = server.folder().join("pid.control");
+    assert!(wait_for(|| socket.exists().then_some(())).is_some());
+    let command = |words: &[&str]| {
+        let words = [words, &["--socket", socket.to_str().unwrap()]].concat();
+        let output = turnpike(&words);
+        assert!(output.status.success(), "{words:?}: {}", stderr(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let taken = || {
+        let text = |_| server.get("/").text();
+        let all: Vec<String> = (0..10).map(text).collect();
+        all.iter().filter(|text| *text == "poor").count()
+    };
+    assert_eq!(taken(), 5);
+    command(&["upstream", "drain", "u", &peer]);
+    assert!(command(&["upstream", "list"]).contains("draining"));
+    assert_eq!(taken(), 0);
+    command(&["upstream", "up", "u", &peer]);
+    assert_eq!(taken(), 5);
+    command(&["upstream", "weight", "u", &peer, "4"]);
+    assert_eq!(taken(), 8);
 }

@@ -6,6 +6,7 @@
 //! sent is theirs.
 
 mod balancing;
+mod commands;
 mod handler;
 mod health;
 mod plan;
@@ -20,6 +21,8 @@ mod url;
 mod works;
 
 use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::control::CommandRow;
+use turnpike_http::metrics;
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 
 pub use handler::{Directory, Upstream};
@@ -40,10 +43,20 @@ impl Family for Upstreams {
         rows::ROWS
     }
 
+    fn commands(&self) -> &'static [CommandRow] {
+        commands::ROWS
+    }
+
+    fn metrics(&self) -> &'static [metrics::Row] {
+        commands::METRICS
+    }
+
     fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
         resolver::check(view, builder)?;
         health::conditions(view, builder);
-        plan::groups(view, builder)
+        plan::groups(view, builder)?;
+        commands::offer(builder);
+        Ok(())
     }
 
     fn location(

@@ -34,8 +34,8 @@ pub(super) const ROWS: &[Row] = &[
             [service=name]",
         summary: "Adds a server to the group: an address with an optional port, a name with \
             several addresses, or `unix:` and a path. With `resolve` the name is looked up again \
-            whenever its addresses may have changed, with `service` by its SRV records. State of a server is shared by all lanes and \
-            stays over a reload.",
+            whenever its addresses may have changed, with `service` by its SRV records. State of \
+            a server is shared by all lanes and stays over a reload.",
         ..PLAIN
     },
     Row {

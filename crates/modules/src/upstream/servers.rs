@@ -24,6 +24,42 @@ pub(super) struct Server {
     pub(super) resolved: Option<ResolvedServer>,
 }
 
+/// The servers of a command: an address and parameters, as in the configuration.
+///
+/// # Errors
+/// nginx's message, and what cannot be done so.
+pub(super) fn commanded(
+    name: &str,
+    words: &[&str],
+    states: &GroupStates,
+    there: &[Arc<Peer>],
+) -> Result<Vec<Arc<Peer>>, String> {
+    let mut parameters = Parameters::default();
+    for word in words {
+        parameter(word, &mut parameters)?;
+    }
+    if parameters.resolve || parameters.service.is_some() {
+        return Err("\"resolve\" is for the configuration only".to_owned());
+    }
+    let place = |what: &str| format!("{what} in upstream \"{name}\"");
+    let addresses = Url::parse(name).map_err(place)?.addresses(DEFAULT_PORT);
+    let server = Server {
+        name: name.to_owned(),
+        addresses: addresses.map_err(place)?,
+        settings: parameters.settings,
+        resolved: None,
+    };
+    let mut written: Vec<Address> = there.iter().map(|peer| peer.address().clone()).collect();
+    if server
+        .addresses
+        .iter()
+        .any(|address| written.contains(address))
+    {
+        return Err(format!("\"{name}\" is there already"));
+    }
+    Ok(server.peers(states, &mut written))
+}
+
 /// What the parameters of a line say.
 #[derive(Default)]
 struct Parameters {

@@ -34,6 +34,11 @@ impl Works {
         self.collected().works.push(work);
     }
 
+    /// The groups of the plan.
+    pub(super) fn groups(&self) -> Vec<Arc<Group>> {
+        self.collected().groups.clone()
+    }
+
     /// Adds a group of the plan.
     pub(super) fn add_group(&self, group: &Arc<Group>) {
         self.collected().groups.push(Arc::clone(group));

@@ -35,6 +35,8 @@ pub struct Group {
     members: Mutex<Members>,
     /// The peers again, by the line of the configuration that they come from.
     sources: Mutex<Vec<Vec<Arc<Peer>>>>,
+    /// How many lines the configuration has; what was added since stands behind them.
+    lines: usize,
     /// How many active checks it has.
     checks: AtomicU32,
     /// Kept with the group, so that the next configuration finds them.
@@ -65,6 +67,7 @@ impl Group {
             name: name.to_owned(),
             settings,
             members: Mutex::default(),
+            lines: sources.len(),
             sources: Mutex::new(sources),
             checks: AtomicU32::new(0),
             states,
@@ -96,14 +99,11 @@ impl Group {
     }
 
     /// Puts other peers in the place of those of one line. Requests under way go on with what they
-    /// have. A line that there is not yet is added.
+    /// have.
     pub fn replace(&self, source: usize, peers: Vec<Arc<Peer>>) {
-        let mut sources = self.sources();
-        while sources.len() <= source {
-            sources.push(Vec::new());
+        if let Some(line) = self.sources().get_mut(source) {
+            *line = peers;
         }
-        sources[source] = peers;
-        drop(sources);
         self.refresh();
     }
 
@@ -119,6 +119,17 @@ impl Group {
         for peer in self.peers() {
             peer.state().keep_checks(count);
         }
+    }
+
+    /// Adds peers beside those of the configuration.
+    pub fn add(&self, mut peers: Vec<Arc<Peer>>) {
+        let mut sources = self.sources();
+        while sources.len() <= self.lines {
+            sources.push(Vec::new());
+        }
+        sources[self.lines].append(&mut peers);
+        drop(sources);
+        self.refresh();
     }
 
     /// Takes a peer out, wherever it comes from. A name that is looked up may bring it back.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use md5::{Digest, Md5};
+use turnpike_lane::sys::process::monotonic_ns;
 
 use super::times::Times;
 use crate::address::Address;
@@ -41,6 +42,17 @@ impl Default for PeerSettings {
             backup: false,
             mode: Mode::Up,
             route: None,
+        }
+    }
+}
+
+impl Mode {
+    /// The word for it in lists.
+    pub fn text(self) -> &'static str {
+        match self {
+            Mode::Up => "up",
+            Mode::Down => "down",
+            Mode::Draining => "draining",
         }
     }
 }
@@ -184,6 +196,35 @@ impl Peer {
     /// Whether it takes requests: as commanded, else as configured.
     pub fn mode(&self) -> Mode {
         self.state.mode_override().unwrap_or(self.settings.mode)
+    }
+
+    /// Says whether it takes requests, whatever is configured; `None` as configured.
+    pub fn command_mode(&self, mode: Option<Mode>) {
+        let was_up = self.mode() == Mode::Up;
+        let number = match mode {
+            None => 0,
+            Some(Mode::Up) => 1,
+            Some(Mode::Down) => 2,
+            Some(Mode::Draining) => 3,
+        };
+        self.state.mode.store(number, Ordering::Relaxed);
+        if !was_up && self.mode() == Mode::Up {
+            self.state.recover(monotonic_ns() / 1_000_000);
+        }
+    }
+
+    /// Gives it another weight; 0 is that of the configuration. The group must be told
+    /// ([`crate::Group::refresh`]).
+    pub fn command_weight(&self, weight: u32) {
+        self.state.weight.store(weight, Ordering::Relaxed);
+        let effective = self.weight();
+        let state = &self.state.effective_weight;
+        state.store(effective, Ordering::Relaxed);
+    }
+
+    /// Whether requests may be sent to it at the moment.
+    pub fn is_taking(&self) -> bool {
+        self.is_available(monotonic_ns() / 1_000_000)
     }
 
     /// Its weight: as commanded, else as configured.
@@ -348,6 +389,26 @@ impl PeerState {
     /// Requests at the moment.
     pub fn active(&self) -> u32 {
         self.active.load(Ordering::Relaxed)
+    }
+
+    /// Requests ever.
+    pub fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    /// Failures ever.
+    pub fn failures(&self) -> u64 {
+        self.failures.load(Ordering::Relaxed)
+    }
+
+    /// Average time until a response's head, in milliseconds; 0 before the first.
+    pub fn header_ms(&self) -> u64 {
+        self.times.header_ms()
+    }
+
+    /// Average time until a response's end, in milliseconds; 0 before the first.
+    pub fn response_ms(&self) -> u64 {
+        self.times.response_ms()
     }
 
     /// Failures that count at the moment.

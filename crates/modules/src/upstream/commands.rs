@@ -1,0 +1,358 @@
+//! What is asked and told of groups while the server runs: verbs of the control socket, metrics.
+//!
+//! A mode or weight that was commanded holds until it is commanded otherwise or the process ends;
+//! a reload does not change it. Servers that were added last until the next reload. Nothing is
+//! written to a file: what shall outlive the process belongs into the configuration.
+
+use std::sync::Arc;
+
+use turnpike_http::control::{
+    Arguments, Command, CommandError, CommandRow, Value, json, number, required_text, text,
+};
+use turnpike_http::metrics::{self, Reader, Samples};
+use turnpike_http::plan::Builder;
+use turnpike_lane::counters::Kind;
+use turnpike_upstream::{Group, Mode, Peer};
+
+use super::servers;
+use super::works::Works;
+
+/// What a verb does.
+#[derive(Clone, Copy)]
+enum Verb {
+    List,
+    Mode(Mode),
+    Weight,
+    Add,
+    Remove,
+}
+
+const fn row(name: &'static str, arguments: &'static str, summary: &'static str) -> CommandRow {
+    CommandRow {
+        name,
+        arguments,
+        summary,
+    }
+}
+
+/// The verbs, in the order of [`VERBS`].
+pub(super) const ROWS: &[CommandRow] = &[
+    row(
+        "upstream.list",
+        "[upstream=NAME]",
+        "Shows the groups and how their servers are.",
+    ),
+    row(
+        "upstream.drain",
+        "upstream=NAME peer=ADDRESS",
+        "A server takes no new requests but those that are bound to it.",
+    ),
+    row(
+        "upstream.down",
+        "upstream=NAME peer=ADDRESS",
+        "A server takes no new requests at all.",
+    ),
+    row(
+        "upstream.up",
+        "upstream=NAME peer=ADDRESS",
+        "A server takes requests again; its failures are forgotten.",
+    ),
+    row(
+        "upstream.weight",
+        "upstream=NAME peer=ADDRESS weight=NUMBER",
+        "Gives a server another weight; 0 is that of the configuration.",
+    ),
+    row(
+        "upstream.add",
+        "upstream=NAME peer=ADDRESS [parameters=TEXT]",
+        "Adds a server until the next reload, with parameters as in the configuration.",
+    ),
+    row(
+        "upstream.remove",
+        "upstream=NAME peer=ADDRESS",
+        "Takes a server out until the next reload.",
+    ),
+];
+
+const VERBS: [Verb; 7] = [
+    Verb::List,
+    Verb::Mode(Mode::Draining),
+    Verb::Mode(Mode::Down),
+    Verb::Mode(Mode::Up),
+    Verb::Weight,
+    Verb::Add,
+    Verb::Remove,
+];
+
+const fn metric(
+    name: &'static str,
+    kind: Kind,
+    unit: &'static str,
+    help: &'static str,
+) -> metrics::Row {
+    metrics::Row {
+        name,
+        kind,
+        unit,
+        labels: &["upstream", "peer"],
+        help,
+    }
+}
+
+/// The metrics.
+pub(super) const METRICS: &[metrics::Row] = &[
+    metric(
+        "upstream_requests",
+        Kind::Counter,
+        "requests",
+        "Tries of requests at a server.",
+    ),
+    metric(
+        "upstream_failures",
+        Kind::Counter,
+        "requests",
+        "Tries that a server failed.",
+    ),
+    metric(
+        "upstream_active",
+        Kind::Gauge,
+        "requests",
+        "Requests that a server has at the moment.",
+    ),
+    metric(
+        "upstream_available",
+        Kind::Gauge,
+        "servers",
+        "Whether a server may be asked at the moment: 1 or 0.",
+    ),
+];
+
+/// Offers the verbs and the metrics of the plan's groups.
+pub(super) fn offer(builder: &mut Builder<'_>) {
+    let works = builder.store::<Works>().clone();
+    for (row, verb) in ROWS.iter().zip(VERBS) {
+        let works = works.clone();
+        builder.command(row, Arc::new(Manage { works, verb }));
+    }
+    builder.metrics(Arc::new(Counts(works)));
+}
+
+/// Carries a verb out.
+struct Manage {
+    works: Works,
+    verb: Verb,
+}
+
+impl Command for Manage {
+    fn run(&self, arguments: &Arguments) -> Result<Value, CommandError> {
+        let groups = self.works.groups();
+        if let Verb::List = self.verb {
+            let wanted = text(arguments, "upstream")?;
+            let listed = match wanted {
+                None => groups.iter().map(describe).collect(),
+                Some(name) => vec![describe(find(&groups, name)?)],
+            };
+            return Ok(json!({ "upstreams": Value::Array(listed) }));
+        }
+        let group = find(&groups, required_text(arguments, "upstream")?)?;
+        let name = required_text(arguments, "peer")?;
+        if let Verb::Add = self.verb {
+            let words = text(arguments, "parameters")?.unwrap_or_default();
+            let words: Vec<&str> = words.split_ascii_whitespace().collect();
+            let peers = servers::commanded(name, &words, group.states(), &group.peers());
+            group.add(peers.map_err(CommandError::Invalid)?);
+            return Ok(describe(group));
+        }
+        let peers = group.peers();
+        let mut named = peers
+            .iter()
+            .filter(|peer| peer.name() == name || peer.server() == name)
+            .peekable();
+        if named.peek().is_none() {
+            let message = format!("upstream \"{}\" has no peer \"{name}\"", group.name());
+            return Err(CommandError::NotFound(message));
+        }
+        let weight = number(arguments, "weight")?;
+        for peer in named {
+            self.change(group, peer, weight)?;
+        }
+        group.refresh();
+        Ok(describe(group))
+    }
+}
+
+impl Manage {
+    fn change(&self, group: &Group, peer: &Peer, weight: Option<u64>) -> Result<(), CommandError> {
+        match self.verb {
+            Verb::Mode(mode) => peer.command_mode(Some(mode)),
+            Verb::Weight => {
+                let weight = weight.and_then(|weight| u32::try_from(weight).ok());
+                let missing = || CommandError::Invalid("\"weight\" must be given".to_owned());
+                peer.command_weight(weight.ok_or_else(missing)?);
+            }
+            Verb::Remove => {
+                group.remove(peer.state().id());
+            }
+            Verb::List | Verb::Add => {}
+        }
+        Ok(())
+    }
+}
+
+fn find<'a>(groups: &'a [Arc<Group>], name: &str) -> Result<&'a Arc<Group>, CommandError> {
+    let found = groups.iter().find(|group| group.name() == name);
+    found.ok_or_else(|| CommandError::NotFound(format!("there is no upstream \"{name}\"")))
+}
+
+fn describe(group: &Arc<Group>) -> Value {
+    let peers: Vec<Value> = group
+        .peers()
+        .iter()
+        .map(|peer| describe_peer(peer))
+        .collect();
+    json!({ "name": group.name(), "peers": peers })
+}
+
+fn describe_peer(peer: &Peer) -> Value {
+    let state = peer.state();
+    json!({
+        "address": peer.name(),
+        "server": peer.server(),
+        "mode": peer.mode().text(),
+        "available": peer.is_taking(),
+        "healthy": state.is_healthy(),
+        "backup": peer.settings().backup,
+        "weight": peer.weight(),
+        "max_conns": peer.settings().max_conns,
+        "active": state.active(),
+        "requests": state.requests(),
+        "fails": state.fails(),
+        "failures": state.failures(),
+        "header_ms": state.header_ms(),
+        "response_ms": state.response_ms(),
+    })
+}
+
+/// Reads the metrics.
+struct Counts(Works);
+
+impl Reader for Counts {
+    fn read(&self, samples: &mut Samples) {
+        let [requests, failures, active, available] = METRICS else {
+            return;
+        };
+        for group in self.0.groups() {
+            for peer in group.peers() {
+                let (labels, state) = ([group.name(), peer.name()], peer.state());
+                samples.number(requests, &labels, state.requests());
+                samples.number(failures, &labels, state.failures());
+                samples.number(active, &labels, u64::from(state.active()));
+                samples.number(available, &labels, u64::from(peer.is_taking()));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use turnpike_http::control::{Command, Value, json};
+    use turnpike_upstream::{Group, GroupSettings, GroupStates};
+
+    use super::{Manage, ROWS, VERBS};
+    use crate::upstream::servers;
+    use crate::upstream::works::Works;
+
+    /// What a verb answers: `address mode weight` of each server, or the error.
+    fn told(works: &Works, verb: &str, arguments: Value) -> Result<Vec<String>, String> {
+        let at = ROWS.iter().position(|row| row.name == verb).unwrap();
+        let manage = Manage {
+            works: works.clone(),
+            verb: VERBS[at],
+        };
+        let Value::Object(arguments) = arguments else {
+            panic!("no object");
+        };
+        let answer = manage.run(&arguments).map_err(|error| error.to_string())?;
+        let group = match answer.get("upstreams") {
+            Some(list) => list[0].clone(),
+            None => answer,
+        };
+        let line = |peer: &Value| {
+            let (address, mode) = (peer["address"].as_str(), peer["mode"].as_str());
+            format!("{} {} {}", address.unwrap(), mode.unwrap(), peer["weight"])
+        };
+        Ok(group["peers"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(line)
+            .collect())
+    }
+
+    #[test]
+    fn servers_are_told_what_to_do() {
+        let works = Works::default();
+        let states = std::sync::Arc::new(GroupStates::default());
+        let sources = ["127.0.0.1:1", "127.0.0.1:2"]
+            .map(|name| servers::commanded(name, &[], &states, &[]).unwrap());
+        let settings = GroupSettings::default();
+        let group = Group::new("u", settings, sources.into(), states);
+        works.add_group(&group);
+        let one = json!({ "upstream": "u", "peer": "127.0.0.1:1" });
+        let list = || told(&works, "upstream.list", json!({})).unwrap();
+        assert_eq!(list(), ["127.0.0.1:1 up 1", "127.0.0.1:2 up 1"]);
+        for (verb, first) in [
+            ("upstream.drain", "127.0.0.1:1 draining 1"),
+            ("upstream.down", "127.0.0.1:1 down 1"),
+            ("upstream.up", "127.0.0.1:1 up 1"),
+        ] {
+            let after = told(&works, verb, one.clone()).unwrap();
+            assert_eq!(after, [first, "127.0.0.1:2 up 1"]);
+        }
+        let weight = |weight: Value| {
+            let peer = "127.0.0.1:2";
+            json!({ "upstream": "u", "peer": peer, "weight": weight })
+        };
+        told(&works, "upstream.weight", weight(json!("5"))).unwrap();
+        assert_eq!(list()[1], "127.0.0.1:2 up 5");
+        told(&works, "upstream.weight", weight(json!(0))).unwrap();
+        assert_eq!(list()[1], "127.0.0.1:2 up 1");
+        let three = json!({ "upstream": "u", "peer": "127.0.0.1:3", "parameters": "weight=2" });
+        told(&works, "upstream.add", three.clone()).unwrap();
+        assert_eq!(list()[2], "127.0.0.1:3 up 2");
+        told(&works, "upstream.remove", one.clone()).unwrap();
+        assert_eq!(list(), ["127.0.0.1:2 up 1", "127.0.0.1:3 up 2"]);
+        let cases = [
+            ("upstream.add", three, "\"127.0.0.1:3\" is there already"),
+            (
+                "upstream.up",
+                one,
+                "upstream \"u\" has no peer \"127.0.0.1:1\"",
+            ),
+            (
+                "upstream.list",
+                json!({ "upstream": "v" }),
+                "there is no upstream \"v\"",
+            ),
+            (
+                "upstream.down",
+                json!({ "upstream": "u" }),
+                "\"peer\" must be given",
+            ),
+            (
+                "upstream.weight",
+                weight(json!(null)),
+                "\"weight\" must be given",
+            ),
+        ];
+        for (verb, arguments, expected) in cases {
+            assert_eq!(
+                told(&works, verb, arguments),
+                Err(expected.to_owned()),
+                "{verb}"
+            );
+        }
+    }
+}
