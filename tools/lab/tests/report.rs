@@ -129,7 +129,11 @@ fn is_seen(folder: &Folder, report: &str, rule: &str, window: (&str, &str), dark
     let page = styled(folder, report, rule);
     let (picture, console) = look(folder, &page, window, dark);
     assert_eq!(console, "");
-    let page = styled(folder, report, &format!("{rule}{shown} *{{visibility:hidden}}"));
+    let page = styled(
+        folder,
+        report,
+        &format!("{rule}{shown} *{{visibility:hidden}}"),
+    );
     let (blank, _) = look(folder, &page, window, dark);
     assert!(picture != blank, "nothing is seen in {window} with {rule}");
 }

@@ -41,7 +41,19 @@ pub fn names() -> Vec<(&'static str, &'static str)> {
             names.push((subject, "See its verbs by giving none."));
         }
     }
+    for row in family_verbs() {
+        let (_, verb) = subject_of(row);
+        if names.iter().all(|(name, _)| *name != verb) && alone(verb).is_some() {
+            names.push((verb, row.summary));
+        }
+    }
     names
+}
+
+/// The only family's verb of that name: it needs no subject before it.
+fn alone(verb: &str) -> Option<&'static CommandRow> {
+    let mut rows = family_verbs().filter(|row| subject_of(row).1 == verb);
+    rows.next().filter(|_| rows.next().is_none())
 }
 
 /// Runs the subcommand that the first argument names. `None`: it names none.
@@ -149,8 +161,12 @@ fn request(words: &[String]) -> Result<(String, Arguments), String> {
     let found = family_verbs()
         .filter(of_subject)
         .find(|row| subject_of(row).1 == second);
+    let is_subject = family_verbs().any(|row| of_subject(&row));
     match found {
         Some(row) => Ok((row.name.to_owned(), arguments(row, &words[2..])?)),
+        None if !is_subject && let Some(row) = alone(first) => {
+            Ok((row.name.to_owned(), arguments(row, &words[1..])?))
+        }
         None => {
             let line = |row: &CommandRow| {
                 let verb = subject_of(row).1;
@@ -236,6 +252,24 @@ mod tests {
             let got = got.as_deref().map_err(String::as_str);
             assert_eq!(got, *expected, "{words:?}");
         }
+    }
+
+    #[test]
+    fn verbs_of_families_are_found_with_their_subject_or_alone() {
+        let ask = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            let asked = request(&words);
+            asked.map(|(verb, members)| format!("{verb} {}", Value::Object(members)))
+        };
+        let whole = ask(&["cache", "purge", "key=/a"]);
+        assert_eq!(whole.as_deref(), Ok("cache.purge {\"key\":\"/a\"}"));
+        assert_eq!(ask(&["purge", "key=/a"]), whole);
+        assert_eq!(ask(&["status"]).as_deref(), Ok("status {}"));
+        let known = ask(&["cache"]).err().unwrap_or_default();
+        assert!(
+            known.contains("\"cache\" can be followed by:\n  cache purge"),
+            "{known}"
+        );
     }
 
     #[test]
