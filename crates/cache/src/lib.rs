@@ -16,6 +16,7 @@ pub mod freshness;
 pub mod head;
 pub mod purge;
 pub mod stored;
+pub mod tally;
 pub mod validation;
 pub mod vary;
 pub mod why;

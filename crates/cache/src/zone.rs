@@ -22,6 +22,7 @@ use crate::freshness::Timing;
 use crate::head::Head;
 use crate::purge::{Manner, Purges, Target};
 use crate::stored::{Resource, StoredBody, StoredFile, Variant};
+use crate::tally::{Tallies, Tally, Use};
 use crate::validation::{self, HeadVerdict};
 use crate::vary::{RequestField, Selection};
 use crate::why::WhyNotStored;
@@ -74,6 +75,7 @@ pub struct Zone {
     flights: Arc<Flights>,
     uses: Cache<u64, Arc<AtomicU32>>,
     evicted: Arc<AtomicU64>,
+    tallies: Tallies,
 }
 
 type Index = Cache<Arc<[u8]>, Arc<Resource>, Weigh, quick_cache::DefaultHashBuilder, Evict>;
@@ -159,6 +161,7 @@ impl Zone {
             flights: Arc::default(),
             uses: Cache::new(COUNTED_MAX),
             evicted,
+            tallies: Tallies::new(),
         }
     }
 
@@ -499,6 +502,21 @@ impl Zone {
             filled_ppm: (u128::from(self.index.weight()) * 1_000_000 / u128::from(FULL)) as u64,
             evicted: self.evicted.load(Ordering::Relaxed),
         }
+    }
+
+    /// Where a lane counts what it does with the zone.
+    pub fn tally(&self, lane: usize) -> &Tally {
+        self.tallies.of(lane)
+    }
+
+    /// Requests answered so, by all lanes.
+    pub fn uses(&self, one: Use) -> u64 {
+        self.tallies.uses(one)
+    }
+
+    /// Responses not stored for this reason, by all lanes.
+    pub fn not_stored(&self, why: WhyNotStored) -> u64 {
+        self.tallies.not_stored(why)
     }
 
     fn commit(&self, key: &[u8]) -> MutexGuard<'_, ()> {

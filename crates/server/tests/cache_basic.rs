@@ -327,3 +327,24 @@ fn a_client_that_goes_away_leaves_the_response_to_the_others() {
 fn origin_has_been_asked(origin: &Counting) {
     wait_until("a request", || origin.requests() > 0);
 }
+
+#[test]
+fn what_the_cache_does_is_counted() {
+    let origin = Counting::start(&response(FRESH, "x"));
+    let server = server(&origin, MEMORY, "");
+    for _ in 0..3 {
+        ask(&server, "GET /a", "");
+    }
+    origin.answer_with(&response("Cache-Control: no-store\r\n", "x"));
+    ask(&server, "GET /b", "");
+    let answer = command(&server, r#"{"id":1,"verb":"metrics"}"#);
+    let text = answer.to_string().replace("\\\"", "\"");
+    for line in [
+        r#"cache_answers_total{zone="Z",status="HIT"} 2"#,
+        r#"cache_answers_total{zone="Z",status="MISS"} 2"#,
+        r#"cache_not_stored_total{zone="Z",reason="no-store"} 1"#,
+        r#"cache_keys{zone="Z"} 1"#,
+    ] {
+        assert!(text.contains(line), "{line} in\n{answer}");
+    }
+}

@@ -27,12 +27,12 @@ pub(super) const INTERCEPTED: &[u8] = b":intercepted";
 struct Sent {
     status: u16,
     reason: Vec<u8>,
-    fields: Fields,
+    given: Fields,
     content_type: Vec<u8>,
     last_modified: Option<i64>,
     etag: Vec<u8>,
     /// The fields as they came.
-    upstream: Fields,
+    fields: Fields,
 }
 
 /// Why what is stored could not be given.
@@ -132,7 +132,7 @@ fn put_head(
 fn put_sent(response: &mut Response, sent: &Sent) {
     response.status = sent.status;
     copy(&mut response.reason, &sent.reason);
-    response.fields.copy(&sent.fields);
+    response.fields.copy(&sent.given);
     copy(&mut response.content_type, &sent.content_type);
     response.last_modified = sent.last_modified;
     copy(&mut response.etag, &sent.etag);
@@ -145,29 +145,29 @@ fn copy(to: &mut Vec<u8>, from: &[u8]) {
 
 impl Sent {
     fn of(response: &Response, variant: &Variant) -> Self {
-        let mut upstream = Fields::default();
+        let mut fields = Fields::default();
         for (name, value) in variant.head.iter() {
-            upstream.add(name, value);
+            fields.add(name, value);
         }
-        let mut fields = response.fields.clone();
-        fields.remove(b"Age");
+        let mut given = response.fields.clone();
+        given.remove(b"Age");
         // Ranges are cut out here.
-        fields.remove(b"Accept-Ranges");
+        given.remove(b"Accept-Ranges");
         Self {
             status: response.status,
             reason: response.reason.clone(),
-            fields,
+            given,
             content_type: response.content_type.clone(),
             last_modified: response.last_modified,
             etag: response.etag.clone(),
-            upstream,
+            fields,
         }
     }
 }
 
 impl StoredFields for Sent {
     fn fields(&self) -> &Fields {
-        &self.upstream
+        &self.fields
     }
 }
 

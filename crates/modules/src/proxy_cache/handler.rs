@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use turnpike_cache::control::CacheControl;
 use turnpike_cache::flight::{Asked, Turn};
 use turnpike_cache::stored::Variant;
+use turnpike_cache::tally::Use;
 use turnpike_cache::validation;
 use turnpike_cache::why::WhyNotStored;
 use turnpike_cache::zone::Zone;
@@ -16,6 +17,7 @@ use turnpike_lane::log::Level;
 use turnpike_wire::h1::{Known, Method};
 
 use super::answer::{self, INTERCEPTED, Unanswered};
+use super::counts;
 use super::keeping::{Changing, Storing};
 use super::plan::{Settings, ZoneChoice};
 use super::purge;
@@ -68,11 +70,9 @@ impl Cache {
         if purges {
             return Lookup::Answer(purge::by_request(exchange, &zone, key));
         }
-        exchange.upstream.cache.status = "MISS";
         exchange.upstream.cache.stored = None;
         if !settings.bypass.is_empty() && any_holds(exchange, &settings.bypass) {
-            exchange.upstream.cache.status = "BYPASS";
-            return self.fetch(exchange, &zone, key, None, None);
+            return self.fetch(exchange, &zone, key, Use::Bypass, None, None);
         }
         let now_ms = exchange.lane.clock.unix_ms();
         let field = |name: &[u8], out: &mut Vec<u8>| request_field(exchange, name, out);
@@ -83,7 +83,7 @@ impl Cache {
         };
         match found {
             Some(variant) if self.is_usable(&variant, wish.as_ref(), now_ms) => {
-                self.hit(exchange, &zone, key, &variant, "HIT")
+                self.hit(exchange, &zone, key, &variant, Use::Hit)
             }
             // Asked for by whom no stale one will do.
             _ if wish.as_ref().is_some_and(|wish| wish.only_if_cached) => {
@@ -105,7 +105,7 @@ impl Cache {
             return Lookup::Pass;
         };
         self.write_key(exchange, key);
-        exchange.upstream.cache.not_stored = WhyNotStored::Method.text();
+        counts::not_stored(exchange, &zone, WhyNotStored::Method);
         Lookup::Keep(Box::new(Changing {
             zone: zone.into_owned(),
             key: key.as_slice().into(),
@@ -161,15 +161,18 @@ impl Cache {
         zone: &Arc<Zone>,
         key: &[u8],
         variant: &Arc<Variant>,
-        status: &'static str,
+        one: Use,
     ) -> Lookup {
-        exchange.upstream.cache.status = status;
         if variant.head.value(INTERCEPTED).is_some() {
+            counts::used(exchange, zone, one);
             return Lookup::Answer(Verdict::Status(variant.head.status));
         }
         let presenter = self.presenter.get();
         match answer::give(exchange, self.settings.owner, presenter, variant) {
-            Ok(()) => Lookup::Answer(Verdict::Respond),
+            Ok(()) => {
+                counts::used(exchange, zone, one);
+                Lookup::Answer(Verdict::Respond)
+            }
             Err(Unanswered::Unchecked(opened)) => {
                 let question = self.question(zone, key);
                 let variant = variant.clone();
@@ -181,7 +184,6 @@ impl Cache {
             }
             Err(Unanswered::Gone) => {
                 zone.discard(key, variant);
-                exchange.upstream.cache.status = "MISS";
                 self.miss(exchange, zone, key)
             }
         }
@@ -220,15 +222,15 @@ impl Cache {
                         why: None,
                     });
                     if exchange.repeat_aside(guard) {
-                        return self.hit(exchange, zone, key, &variant, "STALE");
+                        return self.hit(exchange, zone, key, &variant, Use::Stale);
                     }
-                    return self.fetch(exchange, zone, key, Some(variant), None);
+                    return self.fetch(exchange, zone, key, Use::Expired, Some(variant), None);
                 }
-                self.fetch(exchange, zone, key, Some(variant), Some(turn))
+                self.fetch(exchange, zone, key, Use::Expired, Some(variant), Some(turn))
             }
             Asked::Theirs(_) if exchange.aside => Lookup::Answer(Verdict::Close),
             Asked::Theirs(_) if does_meanwhile => {
-                self.hit(exchange, zone, key, &variant, "UPDATING")
+                self.hit(exchange, zone, key, &variant, Use::Updating)
             }
             Asked::Theirs(flight) if settings.lock && gave_up.is_none() => {
                 Lookup::Wait(Box::new(Waiter {
@@ -236,10 +238,7 @@ impl Cache {
                     flight,
                 }))
             }
-            Asked::Theirs(_) => {
-                exchange.upstream.cache.not_stored = gave_up.map_or("", WhyNotStored::text);
-                self.fetch(exchange, zone, key, Some(variant), None)
-            }
+            Asked::Theirs(_) => self.fetch(exchange, zone, key, Use::Expired, Some(variant), None),
         }
     }
 
@@ -247,18 +246,22 @@ impl Cache {
     fn miss(&self, exchange: &mut Exchange, zone: &Arc<Zone>, key: &[u8]) -> Lookup {
         let settings = &*self.settings;
         if settings.uses_min > 1 && zone.count_use(key) < settings.uses_min {
-            exchange.upstream.cache.not_stored = WhyNotStored::MinUses.text();
+            counts::used(exchange, zone, Use::Miss);
+            counts::not_stored(exchange, zone, WhyNotStored::MinUses);
             return Lookup::Pass;
         }
         if !settings.lock {
-            return self.fetch(exchange, zone, key, None, None);
+            return self.fetch(exchange, zone, key, Use::Miss, None, None);
         }
         let turn = match Waited::take(exchange) {
             Some(Waited {
                 turn: Some(turn), ..
             }) => turn,
             Some(Waited { why, .. }) => {
-                exchange.upstream.cache.not_stored = why.map_or("", WhyNotStored::text);
+                counts::used(exchange, zone, Use::Miss);
+                if let Some(why) = why {
+                    counts::not_stored(exchange, zone, why);
+                }
                 return Lookup::Pass;
             }
             None => {
@@ -274,7 +277,7 @@ impl Cache {
                 }
             }
         };
-        self.fetch(exchange, zone, key, None, Some(turn))
+        self.fetch(exchange, zone, key, Use::Miss, None, Some(turn))
     }
 
     /// A server is asked.
@@ -283,18 +286,20 @@ impl Cache {
         exchange: &mut Exchange,
         zone: &Arc<Zone>,
         key: &[u8],
+        one: Use,
         stale: Option<Arc<Variant>>,
         turn: Option<Turn>,
     ) -> Lookup {
-        if stale.is_some() {
-            exchange.upstream.cache.status = "EXPIRED";
-        }
+        exchange.upstream.cache.status = one.text();
         if is_far_range(exchange, self.settings.range_offset_max) {
-            exchange.upstream.cache.not_stored = WhyNotStored::RangeOffset.text();
+            counts::used(exchange, zone, one);
+            counts::not_stored(exchange, zone, WhyNotStored::RangeOffset);
             return Lookup::Pass;
         }
         let question = self.question(zone, key);
-        Lookup::Keep(Box::new(Storing::begin(exchange, question, stale, turn)))
+        Lookup::Keep(Box::new(Storing::begin(
+            exchange, question, one, stale, turn,
+        )))
     }
 
     fn question(&self, zone: &Arc<Zone>, key: &[u8]) -> Question {

@@ -8,6 +8,7 @@ use turnpike_cache::freshness::{Asked, Staleness, judge, remove_withheld};
 use turnpike_cache::head::Head;
 use turnpike_cache::purge::{Manner, Target};
 use turnpike_cache::stored::{StoredBody, Variant};
+use turnpike_cache::tally::Use;
 use turnpike_cache::validation;
 use turnpike_cache::vary::Selection;
 use turnpike_cache::why::WhyNotStored;
@@ -19,6 +20,7 @@ use turnpike_wire::date;
 use turnpike_wire::h1::{self, Known, Method};
 
 use super::answer::{self, INTERCEPTED, REASON, Unanswered};
+use super::counts;
 use super::handler::{Question, any_holds, request_field};
 use crate::proxy::Failure;
 use crate::proxy::seam::{HeadWish, Keeping};
@@ -35,6 +37,8 @@ pub(super) struct Storing {
     turn: Option<Turn>,
     began: u64,
     sent_ms: u64,
+    /// How the request counts if a server answers it.
+    one: Use,
     /// Whether HEAD is asked as GET.
     converted: bool,
     taking: Option<Taking>,
@@ -58,6 +62,7 @@ impl Storing {
     pub(super) fn begin(
         exchange: &mut Exchange,
         question: Question,
+        one: Use,
         stale: Option<Arc<Variant>>,
         turn: Option<Turn>,
     ) -> Self {
@@ -76,6 +81,7 @@ impl Storing {
             sent_ms: exchange.lane.clock.unix_ms(),
             converted: is_head && question.settings.convert_head,
             question,
+            one,
             stale,
             turn,
             taking: None,
@@ -171,27 +177,24 @@ impl Storing {
             };
             question.zone.freshen(stale, entry)
         });
-        exchange.upstream.cache.not_stored = renewed.as_ref().err().map_or("", |why| why.text());
+        if let Err(why) = &renewed {
+            counts::not_stored(exchange, &question.zone, *why);
+        }
         let landing = match &renewed {
             Ok(_) => Landing::Stored,
             Err(_) => Landing::NotStored,
         };
         let variant = renewed.unwrap_or_else(|_| stale.clone());
-        let verdict = self.give(exchange, &variant, "REVALIDATED");
+        let verdict = self.give(exchange, &variant, Use::Revalidated);
         self.land(landing);
         HeadWish::Replace(verdict)
     }
 
     /// Answers with what is stored.
-    fn give(
-        &self,
-        exchange: &mut Exchange,
-        variant: &Arc<Variant>,
-        status: &'static str,
-    ) -> Verdict {
+    fn give(&self, exchange: &mut Exchange, variant: &Arc<Variant>, one: Use) -> Verdict {
         let question = &self.question;
         let presenter = question.presenter.as_ref();
-        exchange.upstream.cache.status = status;
+        counts::used(exchange, &question.zone, one);
         exchange.response.clear();
         let owner = question.settings.owner;
         let given = match answer::give(exchange, owner, presenter, variant) {
@@ -251,7 +254,7 @@ impl Keeping for Storing {
     fn head(&mut self, exchange: &mut Exchange) -> HeadWish {
         let status = exchange.upstream.head.status;
         if let Some(stale) = self.stale_for(exchange, Failure::Status(status)) {
-            return HeadWish::Replace(self.give(exchange, &stale, "STALE"));
+            return HeadWish::Replace(self.give(exchange, &stale, Use::Stale));
         }
         if status == 304
             && let Some(stale) = self.stale.clone()
@@ -259,6 +262,7 @@ impl Keeping for Storing {
         {
             return self.renew(exchange, &stale);
         }
+        counts::used(exchange, &self.question.zone, self.one);
         match self.take(exchange) {
             Ok(taking) => {
                 self.taking = Some(taking);
@@ -272,7 +276,7 @@ impl Keeping for Storing {
                 HeadWish::Keep
             }
             Err(why) => {
-                exchange.upstream.cache.not_stored = why.text();
+                counts::not_stored(exchange, &self.question.zone, why);
                 self.land(Landing::NotStored);
                 HeadWish::Pass
             }
@@ -281,6 +285,7 @@ impl Keeping for Storing {
 
     fn intercepted(&mut self, exchange: &mut Exchange) {
         let status = exchange.upstream.head.status;
+        counts::used(exchange, &self.question.zone, self.one);
         exchange.response.content_length = Some(0);
         match self.take(exchange) {
             Ok(mut taking) => {
@@ -291,7 +296,7 @@ impl Keeping for Storing {
                 self.whole(exchange);
             }
             Err(why) => {
-                exchange.upstream.cache.not_stored = why.text();
+                counts::not_stored(exchange, &self.question.zone, why);
                 self.land(Landing::NotStored);
             }
         }
@@ -345,16 +350,23 @@ impl Keeping for Storing {
                 if why == WhyNotStored::WriteFailed {
                     log_write_failure(exchange, zone, cause.as_ref());
                 }
-                exchange.upstream.cache.not_stored = why.text();
+                counts::not_stored(exchange, zone, why);
                 self.land(Landing::NotStored);
             }
         }
     }
 
+    fn broken(&mut self, exchange: &mut Exchange) {
+        if self.taking.take().is_some() {
+            counts::not_stored(exchange, &self.question.zone, WhyNotStored::Truncated);
+        }
+    }
+
     fn failed(&mut self, exchange: &mut Exchange, failure: Failure) -> Option<Verdict> {
         if let Some(stale) = self.stale_for(exchange, failure) {
-            return Some(self.give(exchange, &stale, "STALE"));
+            return Some(self.give(exchange, &stale, Use::Stale));
         }
+        counts::used(exchange, &self.question.zone, self.one);
         // Who must be asked and cannot be is a gateway that does not answer (RFC 9111 section
         // 5.2.2.2).
         let must_ask = |stale: &Arc<Variant>| stale.timing().staleness == Staleness::Never;

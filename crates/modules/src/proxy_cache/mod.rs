@@ -10,6 +10,7 @@
 //! server is asked is the proxy's.
 
 mod answer;
+mod counts;
 mod handler;
 mod keeping;
 mod plan;
@@ -20,6 +21,8 @@ mod tests;
 mod variables;
 mod waiting;
 mod zones;
+
+use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Row, View};
 use turnpike_http::control::CommandRow;
@@ -46,9 +49,15 @@ impl Family for ProxyCache {
         purge::COMMANDS
     }
 
+    fn metrics(&self) -> &'static [turnpike_lane::counters::Row] {
+        counts::METRICS
+    }
+
     fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
         zones::declare(view, builder)?;
         purge::offer(builder);
+        let zones = builder.store::<zones::Zones>().clone();
+        builder.metrics(Arc::new(counts::Counts(zones)));
         Ok(())
     }
 

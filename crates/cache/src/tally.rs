@@ -1,0 +1,108 @@
+//! What a zone is used for, counted: each lane in a slot of its own, so that none waits for
+//! another.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::why::WhyNotStored;
+
+/// Slots. Lanes beyond share them, which costs time and no count.
+const SLOTS: usize = 64;
+
+/// How a request was answered: nginx's `$upstream_cache_status`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// By what is stored.
+    Hit,
+    /// By a server: nothing was stored.
+    Miss,
+    /// By a server: what is stored was not looked at.
+    Bypass,
+    /// By a server: what was stored is stale.
+    Expired,
+    /// By what is stored, stale as it is.
+    Stale,
+    /// The same, while another request asks for a new one.
+    Updating,
+    /// By what is stored, once a server had said that it holds.
+    Revalidated,
+}
+
+impl Use {
+    /// All of them.
+    pub const ALL: [Use; 7] = [
+        Use::Hit,
+        Use::Miss,
+        Use::Bypass,
+        Use::Expired,
+        Use::Stale,
+        Use::Updating,
+        Use::Revalidated,
+    ];
+
+    /// The word that logs and metrics have.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Use::Hit => "HIT",
+            Use::Miss => "MISS",
+            Use::Bypass => "BYPASS",
+            Use::Expired => "EXPIRED",
+            Use::Stale => "STALE",
+            Use::Updating => "UPDATING",
+            Use::Revalidated => "REVALIDATED",
+        }
+    }
+}
+
+/// A zone's counts.
+pub(crate) struct Tallies {
+    slots: Box<[Tally]>,
+}
+
+/// The counts of one lane, on cache lines of its own.
+#[repr(align(128))]
+pub struct Tally {
+    uses: [AtomicU64; Use::ALL.len()],
+    not_stored: [AtomicU64; WhyNotStored::ALL.len()],
+}
+
+impl Tallies {
+    pub(crate) fn new() -> Self {
+        let slot = |_| Tally {
+            uses: [const { AtomicU64::new(0) }; Use::ALL.len()],
+            not_stored: [const { AtomicU64::new(0) }; WhyNotStored::ALL.len()],
+        };
+        Self {
+            slots: (0..SLOTS).map(slot).collect(),
+        }
+    }
+
+    pub(crate) fn of(&self, lane: usize) -> &Tally {
+        &self.slots[lane % SLOTS]
+    }
+
+    pub(crate) fn uses(&self, one: Use) -> u64 {
+        let slots = self.slots.iter();
+        slots
+            .map(|slot| slot.uses[one as usize].load(Ordering::Relaxed))
+            .sum()
+    }
+
+    pub(crate) fn not_stored(&self, why: WhyNotStored) -> u64 {
+        let slots = self.slots.iter();
+        slots
+            .map(|slot| slot.not_stored[why as usize].load(Ordering::Relaxed))
+            .sum()
+    }
+}
+
+impl Tally {
+    /// Counts an answer.
+    pub fn used(&self, one: Use) {
+        self.uses[one as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a response that was not stored.
+    pub fn not_stored(&self, why: WhyNotStored) {
+        self.not_stored[why as usize].fetch_add(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,87 @@
+//! What happens is noted with the exchange, for variables, and counted in the zone, for metrics.
+
+use std::sync::Arc;
+
+use turnpike_cache::tally::Use;
+use turnpike_cache::why::WhyNotStored;
+use turnpike_cache::zone::Zone;
+use turnpike_http::exchange::Exchange;
+use turnpike_http::metrics::{Reader, Samples};
+use turnpike_lane::counters::{Kind, Row};
+
+use super::zones::Zones;
+
+/// The metrics.
+pub(super) const METRICS: &[Row] = &[
+    Row {
+        name: "cache_answers",
+        kind: Kind::Counter,
+        unit: "requests",
+        labels: &["zone", "status"],
+        help: "Requests answered, by what the cache had to do with it ($upstream_cache_status).",
+    },
+    Row {
+        name: "cache_not_stored",
+        kind: Kind::Counter,
+        unit: "responses",
+        labels: &["zone", "reason"],
+        help: "Responses of servers that were not stored, by reason.",
+    },
+    Row {
+        name: "cache_keys",
+        kind: Kind::Gauge,
+        unit: "keys",
+        labels: &["zone"],
+        help: "Keys in the zone.",
+    },
+    Row {
+        name: "cache_filled",
+        kind: Kind::Gauge,
+        unit: "millionths",
+        labels: &["zone"],
+        help: "How much of the zone is taken, by bytes or by keys, whichever is more.",
+    },
+    Row {
+        name: "cache_evicted",
+        kind: Kind::Counter,
+        unit: "keys",
+        labels: &["zone"],
+        help: "Keys that had to go for others.",
+    },
+];
+
+/// Reads the zones of a plan.
+pub(super) struct Counts(pub(super) Zones);
+
+impl Reader for Counts {
+    fn read(&self, samples: &mut Samples) {
+        for zone in self.0.0.values() {
+            let name = zone.name();
+            for one in Use::ALL {
+                samples.number(&METRICS[0], &[name, one.text()], zone.uses(one));
+            }
+            for why in WhyNotStored::ALL {
+                let count = zone.not_stored(*why);
+                if count > 0 {
+                    samples.number(&METRICS[1], &[name, why.text()], count);
+                }
+            }
+            let contents = zone.contents();
+            samples.number(&METRICS[2], &[name], contents.keys);
+            samples.number(&METRICS[3], &[name], contents.filled_ppm);
+            samples.number(&METRICS[4], &[name], contents.evicted);
+        }
+    }
+}
+
+/// Notes how the request is answered.
+pub(super) fn used(exchange: &mut Exchange, zone: &Zone, one: Use) {
+    exchange.upstream.cache.status = one.text();
+    zone.tally(exchange.lane.index).used(one);
+}
+
+/// Notes why the response is not stored.
+pub(super) fn not_stored(exchange: &mut Exchange, zone: &Arc<Zone>, why: WhyNotStored) {
+    exchange.upstream.cache.not_stored = why.text();
+    zone.tally(exchange.lane.index).not_stored(why);
+}
