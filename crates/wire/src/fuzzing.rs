@@ -3,6 +3,7 @@
 //! Each body takes any input, must not panic, and holds two ways of reading the same bytes
 //! against each other. The committed corpora also run as a plain test.
 
+use crate::dns::{self, AnswerError, Question};
 use crate::h1::{
     BodyDecoder, BodyState, ChunkError, Framing, HeadError, HeadRules, HeadStep, InvalidFields,
     Known, LAST_CHUNK, Method, RequestHead, ResponseError, ResponseHead, Version, parse_request,
@@ -121,6 +122,30 @@ pub fn proxy_protocol(data: &[u8]) {
         let again = again.map(|both| (both.source.ip(), both.destination.ip()));
         let again = again.map(|(from, to)| (from.to_canonical(), to.to_canonical()));
         assert_eq!(again, canonical);
+    }
+}
+
+/// A DNS answer read whole and cut short: what a part says is what the whole says.
+pub fn dns_answer(data: &[u8]) {
+    const NAME: &str = "example.net";
+    let id = u16::from_be_bytes(*data.first_chunk().unwrap_or(&[0, 0]));
+    for question in [Question::A, Question::Aaaa, Question::Srv] {
+        let Ok(answer) = dns::parse_answer(data, id, NAME, question) else {
+            continue;
+        };
+        let alias = answer.alias.as_deref().unwrap_or_default();
+        assert!(alias.len() <= 2 * dns::NAME_BYTES_MAX * 2);
+        assert!(answer.addresses.is_empty() || answer.services.is_empty());
+        for end in 0..data.len() {
+            if let Ok(part) = dns::parse_answer(&data[..end], id, NAME, question) {
+                assert_eq!(part, answer);
+            }
+        }
+        let mut asked = Vec::new();
+        if dns::write_question(id, alias, question, &mut asked).is_ok() {
+            let unrelated = dns::parse_answer(&asked, id, alias, question);
+            assert_eq!(unrelated, Err(AnswerError::Unrelated)); // a question is no answer
+        }
     }
 }
 

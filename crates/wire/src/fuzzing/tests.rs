@@ -12,6 +12,7 @@ const TARGETS: &[Target] = &[
     ("h1_request", h1_request),
     ("h1_response", h1_response),
     ("h1_chunked", h1_chunked),
+    ("dns_answer", dns_answer),
 ];
 
 #[test]
