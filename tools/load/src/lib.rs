@@ -33,6 +33,7 @@ mod watch;
 mod worker;
 
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
@@ -162,7 +163,27 @@ fn write_files(
         hdr::write(path, &tagged, outcome.started, outcome.measured)
             .map_err(|error| format!("--hdr: {error}"))?;
     }
+    if let Some(path) = &options.failures {
+        std::fs::write(path, failure_lines(outcome))
+            .map_err(|error| format!("--failures: {error}"))?;
+    }
     Ok(())
+}
+
+/// A line for each request that failed: when it began and ended, in microseconds since 1970, and
+/// the kind of its error.
+fn failure_lines(outcome: &Outcome) -> String {
+    let started = outcome
+        .clock_started
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default();
+    let unix_us = |ns: u64| (started + std::time::Duration::from_nanos(ns)).as_micros();
+    let mut lines = String::new();
+    for failure in &outcome.tally.failures {
+        let (begun, ended) = (unix_us(failure.begun_ns), unix_us(failure.ended_ns));
+        let _ = writeln!(lines, "{begun}\t{ended}\t{}", failure.kind.name());
+    }
+    lines
 }
 
 fn write_json(report: &json::Report, file: Option<&Path>) -> std::io::Result<()> {

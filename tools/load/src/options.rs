@@ -151,6 +151,9 @@ pub(crate) struct Options {
     /// Write the histograms as an HdrHistogram log
     #[arg(long, value_name = "FILE")]
     pub(crate) hdr: Option<PathBuf>,
+    /// Write each failed request: when it began and ended (microseconds since 1970), and how
+    #[arg(long, value_name = "FILE")]
+    pub(crate) failures: Option<PathBuf>,
     /// Show rate, percentiles, errors and connections while the test runs
     #[arg(long)]
     pub(crate) live: bool,

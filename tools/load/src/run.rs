@@ -49,6 +49,8 @@ pub(crate) struct Outcome {
     /// From the end of the warm-up to the end of the test, or to the last answer if that is later.
     pub(crate) measured: Duration,
     pub(crate) started: SystemTime,
+    /// When the nanoseconds of the figures began to count.
+    pub(crate) clock_started: SystemTime,
     pub(crate) interrupted: bool,
     pub(crate) machine: Machine,
     pub(crate) before: Snapshot,
@@ -114,6 +116,9 @@ pub(crate) fn run(plan: &Plan, watch: &mut dyn Watch) -> Result<Outcome, RunErro
             .map(ScopedJoinHandle::join)
             .collect::<Vec<_>>()
     });
+    let clock_started = start.clock.get().map_or(started, |clock| {
+        SystemTime::now() - Duration::from_nanos(clock.now_ns())
+    });
     let after = Snapshot::take();
     let mut tally = Tally::default();
     let mut threads = Vec::new();
@@ -135,6 +140,7 @@ pub(crate) fn run(plan: &Plan, watch: &mut dyn Watch) -> Result<Outcome, RunErro
         threads,
         measured,
         started,
+        clock_started,
         interrupted: watched.interrupted,
         machine,
         before,

@@ -189,6 +189,19 @@ impl Errors {
 /// Statuses are counted one by one up to this one.
 const STATUS_MAX: usize = 600;
 
+/// Failures that a thread keeps one by one; those beyond are only counted.
+const FAILURES_KEPT_MAX: usize = 100_000;
+
+/// One request that went wrong, or several that were sent together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) kind: ErrorKind,
+    /// When it was (meant to be) begun, in nanoseconds since the run began.
+    pub(crate) begun_ns: u64,
+    /// When it was seen to fail.
+    pub(crate) ended_ns: u64,
+}
+
 /// Everything one thread counted.
 #[derive(Clone)]
 pub(crate) struct Tally {
@@ -219,6 +232,8 @@ pub(crate) struct Tally {
     pub(crate) last_answer_ns: u64,
     /// Errors by kind.
     pub(crate) errors: Errors,
+    /// The errors of requests one by one.
+    pub(crate) failures: Vec<Failure>,
     /// Answers by status.
     pub(crate) statuses: Vec<u64>,
     /// Nanoseconds from the (intended) start of a request to its last byte.
@@ -253,6 +268,7 @@ impl Default for Tally {
             awake_ns: 0,
             last_answer_ns: 0,
             errors: Errors::default(),
+            failures: Vec::new(),
             statuses: vec![0; STATUS_MAX],
             latency: Histogram::default(),
             connect: Histogram::default(),
@@ -273,6 +289,14 @@ impl Tally {
         }
     }
 
+    /// Counts an error of a request.
+    pub(crate) fn fail(&mut self, failure: Failure) {
+        self.errors.count(failure.kind);
+        if self.failures.len() < FAILURES_KEPT_MAX {
+            self.failures.push(failure);
+        }
+    }
+
     /// Adds another thread's figures.
     pub(crate) fn merge(&mut self, other: &Tally) {
         self.issued += other.issued;
@@ -288,6 +312,7 @@ impl Tally {
         self.awake_ns += other.awake_ns;
         self.last_answer_ns = self.last_answer_ns.max(other.last_answer_ns);
         self.errors.merge(&other.errors);
+        self.failures.extend_from_slice(&other.failures);
         for (mine, theirs) in self.statuses.iter_mut().zip(&other.statuses) {
             *mine += theirs;
         }

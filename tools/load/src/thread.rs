@@ -8,7 +8,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags};
 use crate::http1::{Answer, Http1};
 use crate::mix::Random;
 use crate::plan::{Pacing, Plan};
-use crate::tally::{ErrorKind, Tally};
+use crate::tally::{ErrorKind, Failure, Tally};
 use crate::tls::{TlsSession, TlsThread};
 
 /// The receive buffer, shared by all connections of a thread: small answers come whole in one
@@ -184,15 +184,20 @@ impl<'p> Thread<'p> {
             tally.last_byte.record(now_ns.saturating_sub(sent_ns));
         }
         tally.count_status(answer.status);
+        let mut fail = |kind| {
+            tally.fail(Failure {
+                kind,
+                begun_ns: intended_ns,
+                ended_ns: now_ns,
+            });
+        };
         match self.plan.expect_status {
-            Some(expected) if expected != answer.status => {
-                tally.errors.count(ErrorKind::UnexpectedStatus);
-            }
-            None if answer.status > 399 => tally.errors.count(ErrorKind::BadStatus),
+            Some(expected) if expected != answer.status => fail(ErrorKind::UnexpectedStatus),
+            None if answer.status > 399 => fail(ErrorKind::BadStatus),
             _ => {}
         }
         if !answer.body_matches {
-            tally.errors.count(ErrorKind::UnexpectedBody);
+            fail(ErrorKind::UnexpectedBody);
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::histogram::Histogram;
 use crate::plan::{Pacing, Plan};
 use crate::schedule::Schedule;
 use crate::sys;
-use crate::tally::{ErrorKind, Errors, Tally};
+use crate::tally::{ErrorKind, Errors, Failure, Tally};
 use crate::thread::{Clock, Thread};
 
 /// Events taken from one wait: enough that the wait is shared by many answers, few enough that
@@ -250,7 +250,11 @@ impl<'p> Worker<'p> {
             return;
         };
         if slot.intended_ns >= self.thread.measure_from_ns {
-            self.thread.tally.errors.count(kind);
+            self.thread.tally.fail(Failure {
+                kind,
+                begun_ns: slot.intended_ns,
+                ended_ns: self.thread.clock.now_ns(),
+            });
         }
         self.thread.tally.failed += u64::from(slot.pending);
         slot.pending = 0;
@@ -484,7 +488,11 @@ impl<'p> Worker<'p> {
             let tally = &mut self.thread.tally;
             tally.abandoned += u64::from(slot.pending);
             if timed_out {
-                tally.errors.count(ErrorKind::Timeout);
+                tally.fail(Failure {
+                    kind: ErrorKind::Timeout,
+                    begun_ns: slot.intended_ns,
+                    ended_ns: now_ns,
+                });
             }
         }
         if self.quota > 0 && timed_out {
