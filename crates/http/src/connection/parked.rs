@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use turnpike_lane::log::Level;
 use turnpike_lane::lot::Lot;
-use turnpike_lane::sys::socket_option;
+use turnpike_lane::sys::{socket, socket_option};
 
 use super::awaited::Awaited;
 use super::serve::{RECEIVE_BYTES, receive};
@@ -135,7 +135,9 @@ impl Connections {
         if self.is_draining()
             && let Some(grace_ms) = waits_for.grace_ms()
         {
-            deadline_ms = earlier(deadline_ms, now_ms + grace_ms);
+            // The turn may be a long one, and all of the time is to be given.
+            lot.clock.update();
+            deadline_ms = earlier(deadline_ms, lot.clock.now_ms() + grace_ms);
         }
         let parked = Parked {
             connection,
@@ -390,6 +392,12 @@ impl Connections {
             lot.wheel.insert(token, deadline_ms);
             return;
         }
+        let idle = !matches!(parked.waits_for, Await::Rest(_));
+        if idle && has_input(&parked.connection) {
+            // Its request came in this very turn, or while the lane was held up.
+            self.parked_ready(lot, token, false);
+            return;
+        }
         let Some(parked) = self.remove_parked(token) else {
             return;
         };
@@ -461,6 +469,8 @@ impl Connections {
     /// Gives everything that has sent nothing of a request the time of a drain: a request may be
     /// on its way, and closing its connection would lose it.
     pub(super) fn hurry_waiting(&mut self, lot: &mut Lot) {
+        // The turn may be a long one, and all of the time is to be given.
+        lot.clock.update();
         let now_ms = lot.clock.now_ms();
         for (token, seat) in self.seats.iter_mut() {
             let Some(parked) = seat.parked_mut() else {
@@ -549,6 +559,12 @@ fn earlier(deadline_ms: u64, other_ms: u64) -> u64 {
         0 => other_ms,
         _ => deadline_ms.min(other_ms),
     }
+}
+
+/// Whether something that was sent is not read yet.
+fn has_input(connection: &Connection) -> bool {
+    let mut byte = [0];
+    socket::peek(connection.socket.as_fd(), &mut byte).is_ok_and(|count| count > 0)
 }
 
 /// Whether the head is worth parsing again: a line may have ended, or be too long. A client that
