@@ -188,6 +188,29 @@ fn the_whole_dance_in_one_command() {
 }
 
 #[test]
+fn steering_goes_on_when_the_old_program_is_gone() {
+    let daemon = Daemon::start(" reuseport=steer");
+    let steered = "find their lane by the steering program";
+    if !daemon.log().contains(steered) {
+        return; // this machine does not permit it
+    }
+    for _ in 0..2 {
+        daemon.upgrade(&[]).unwrap();
+        let line = format!(
+            "#{}: connections to 127.0.0.1:{}",
+            daemon.master(),
+            daemon.port
+        );
+        wait_for("the new master to steer", || {
+            let log = daemon.log();
+            let mut lines = log.lines();
+            lines.any(|text| text.contains(&line) && text.contains(steered))
+        });
+        ask(&mut connect(daemon.port), false);
+    }
+}
+
+#[test]
 fn a_binary_that_fails_at_its_start_is_backed_out() {
     let daemon = Daemon::start(" reuseport");
     let load = Load::start(daemon.port);

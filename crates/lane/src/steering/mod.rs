@@ -85,6 +85,9 @@ pub enum Reason {
     NotSupported,
     /// The kernel has no memory for it.
     NoMemory,
+    /// The gates are still known to a program of another process, that of a binary that is being
+    /// replaced: to be tried again when it is gone.
+    OtherProgram,
     /// More lanes than [`STEERED_LANES_MAX`].
     TooManyLanes,
     /// There is nothing to steer.
@@ -109,6 +112,9 @@ impl fmt::Display for Reason {
                 "the kernel does not permit the steering program (CAP_BPF, CAP_NET_ADMIN)"
             }
             Reason::NotSupported => "the kernel does not support the steering program",
+            Reason::OtherProgram => {
+                "the steering program of another process has these sockets still"
+            }
             Reason::NoMemory => "the kernel has no memory for the steering program",
             Reason::TooManyLanes => "there are more lanes than the steering program looks at",
             Reason::NoGates => "there are no gates to steer to",

@@ -129,7 +129,11 @@ impl Program {
     pub(super) fn set_gate(&self, lane: usize, gate: &Gate) -> Result<(), Reason> {
         use std::os::fd::AsRawFd;
         let descriptor = gate.as_fd().as_raw_fd() as u64;
-        update(&self.maps.gates, lane, &descriptor.to_ne_bytes())
+        match update(&self.maps.gates, lane, &descriptor.to_ne_bytes()) {
+            // The kernel's EBUSY has no kind of its own.
+            Err(Reason::NotSupported) => Err(Reason::OtherProgram),
+            other => other,
+        }
     }
 }
 

@@ -14,6 +14,7 @@ mod run;
 mod signals;
 mod site;
 mod supervise;
+mod systemd;
 pub(crate) mod title;
 
 use std::io::{self, Write as _};

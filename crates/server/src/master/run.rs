@@ -11,6 +11,7 @@ use super::gates::{GateSet, NotOpened};
 use super::inherit;
 use super::site::{Failure, Site};
 use super::supervise::Master;
+use super::systemd;
 use crate::paths::Paths;
 use crate::version::{NGINX_VERSION, TURNPIKE_VERSION};
 use crate::{embedded, say};
@@ -20,10 +21,10 @@ pub(super) fn run(paths: &Paths, globals: Option<&str>, log: &ErrorLog) -> ExitC
     let descriptors = process::limit(Resource::OpenFiles).ok();
     raise_descriptor_limit(descriptors);
     let inherited = inherit::take(log);
-    let none = GateSet::default();
+    let passed = GateSet::inherited(systemd::sockets(log));
     let gates = inherited
         .as_ref()
-        .map_or(&none, |inherited| &inherited.gates);
+        .map_or(&passed, |inherited| &inherited.gates);
     let site = match Site::open(paths, globals, &LogSet::new(), gates, log) {
         Ok(site) => site,
         Err(Failure::Gate(NotOpened { in_use: true })) if paths.embedded => {

@@ -93,6 +93,19 @@ impl Site {
         self.gates.grip(opening);
     }
 
+    /// Puts the steering program in charge where another master's was before: see
+    /// [`GateSet::steer_again`].
+    pub(super) fn steer_again(&mut self) -> (bool, bool) {
+        let process = &self.configuration.settings.process;
+        let opening = Opening {
+            lanes: process.lanes,
+            homes: &process.homes(),
+            log: &self.log,
+            is_patient: false,
+        };
+        self.gates.steer_again(opening)
+    }
+
     /// What a serving process needs to serve it.
     ///
     /// # Errors

@@ -248,6 +248,29 @@ impl GateSet {
         fresh
     }
 
+    /// Puts the steering program in charge where it could not be: the kernel lets a socket be known
+    /// to one program's array at a time, and that of a master before this one may have been there.
+    /// Returns whether lanes must be told, and whether it is still to be tried.
+    pub(super) fn steer_again(&mut self, opening: Opening<'_>) -> (bool, bool) {
+        let (mut changed, mut wanting) = (false, false);
+        for group in &mut self.groups {
+            let is_steered = |group: &Group| {
+                group
+                    .chooser
+                    .as_ref()
+                    .is_none_or(|chooser| chooser.is_program())
+            };
+            if is_steered(group) || !matches!(self.board, Some(Ok(_))) {
+                continue;
+            }
+            let before = group.clone();
+            group.chooser = steer::choose(group, Some(&before), &mut self.board, opening);
+            changed |= is_steered(group);
+            wanting |= !is_steered(group);
+        }
+        (changed, wanting)
+    }
+
     fn group_of(&self, address: &ListenAddress) -> Option<&Group> {
         let mut groups = self.groups.iter();
         groups.find(|group| &group.listen.address == address)

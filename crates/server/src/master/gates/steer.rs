@@ -23,6 +23,12 @@ pub(super) struct Chooser {
     steering: Steering,
 }
 
+impl Chooser {
+    pub(super) fn is_program(&self) -> bool {
+        self.steering.level() == steering::Level::Program
+    }
+}
+
 /// Has the kernel choose among the active sockets of `group` as its mode wants it, going on from
 /// how `old`, the sockets of the same address before, are steered. `None`: by nothing of ours.
 pub(super) fn choose(

@@ -32,6 +32,7 @@ use super::inherit::Inherited;
 use super::pid_file::PidFile;
 use super::signals::{self, Request};
 use super::site::Site;
+use super::systemd::{Manager, State as Told};
 use crate::channel::{self, End};
 use crate::control::socket::{ControlSocket, Ticket};
 use crate::paths::Paths;
@@ -41,6 +42,10 @@ use upgrade::Successor;
 
 /// How long a serving process may take to end at TERM before it is killed.
 const STOP_WAIT: Duration = Duration::from_secs(1);
+/// Between two attempts to steer sockets that another master still steers: it drains for seconds.
+const STEER_PAUSE: Duration = Duration::from_secs(1);
+/// Attempts once that master is gone: the kernel frees what it had a moment later.
+const STEER_TRIES_MAX: u32 = 10;
 /// Events taken at once: signals and at most a few children.
 const EVENTS_MAX: usize = 16;
 
@@ -99,6 +104,10 @@ pub(super) struct Master {
     launcher: Option<Launcher>,
     daemonized: bool,
     master_process: bool,
+    manager: Manager,
+    /// When to try again to steer sockets that a master before had steered.
+    steer_at: Option<Instant>,
+    steer_tries: u32,
     signals: SignalQueue,
     epoll: Epoll,
 }
@@ -121,7 +130,8 @@ impl Master {
         if settings.daemon || !paths.embedded {
             process::set_thread_name(c"turnpike-master")?;
         }
-        let is_daemon = launcher.is_some() || inherited.is_some();
+        let is_inherited = inherited.is_some();
+        let is_daemon = launcher.is_some() || is_inherited;
         let link_token = SIGNALS_TOKEN + 1;
         let predecessor = inherited.map(|inherited| {
             let link = inherited.link.map(|link| (link, link_token));
@@ -153,6 +163,9 @@ impl Master {
             daemonized: is_daemon,
             launcher,
             master_process,
+            manager: Manager::from_environment(),
+            steer_at: is_inherited.then(|| Instant::now() + STEER_PAUSE),
+            steer_tries: 0,
             signals,
             epoll,
         };
@@ -194,6 +207,8 @@ impl Master {
         };
         let timers = kill_at.into_iter().chain(self.restart_at);
         let timers = timers.chain(self.next_upgrade_deadline());
+        let timers = timers.chain(self.manager.next_sign());
+        let timers = timers.chain(self.steer_at);
         let next = timers.chain(self.next_control_deadline()).min();
         let Some(next) = next else {
             return -1;
@@ -206,6 +221,10 @@ impl Master {
         let now = Instant::now();
         self.run_control_timers(now);
         self.run_upgrade_timer(now);
+        self.manager.give_sign(now);
+        if self.steer_at.is_some_and(|at| at <= now) {
+            self.steer_again(now);
+        }
         if self.restart_at.is_some_and(|at| at <= now) {
             self.restart_at = None;
             self.restart();
@@ -303,6 +322,7 @@ impl Master {
     }
 
     fn begin_end(&mut self, end: End) {
+        self.manager.tell(Told::Stopping);
         self.pending = None;
         self.restart_at = None;
         self.end_children(end);

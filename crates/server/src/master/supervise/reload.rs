@@ -15,6 +15,7 @@ use crate::control::socket::Ticket;
 use crate::master::child::State;
 use crate::master::pid_file::PidFile;
 use crate::master::site::{Failure, Site};
+use crate::master::systemd::State as Told;
 
 impl Master {
     pub(super) fn reload(&mut self) {
@@ -29,6 +30,7 @@ impl Master {
             return;
         }
         self.log.event(Level::Notice, format_args!("reconfiguring"));
+        self.manager.tell(Told::Reloading);
         let since = Instant::now();
         let globals = self.globals.clone();
         let said = Arc::new(Kept::default());
@@ -61,6 +63,7 @@ impl Master {
     }
 
     fn reload_failed(&mut self, tickets: &[Ticket], why: &str) {
+        self.manager.tell(Told::Ready);
         self.counts.reloads_failed += 1;
         self.tell_counts();
         self.tell_all(tickets, &Err(Refusal::failed(why)));
@@ -151,6 +154,7 @@ impl Master {
         self.site.lead_stderr();
         self.move_pid_file();
         self.place_control();
+        self.manager.tell(Told::Ready);
         self.counts.reloads += 1;
         self.tell_counts();
         let mut report: Value = serde_json::from_str(report).unwrap_or_default();

@@ -12,6 +12,7 @@ use super::{Master, Phase, STOP_WAIT};
 use crate::channel::{self, End, Reply};
 use crate::master::child::{Child, Server, State};
 use crate::master::pid_file::PidFile;
+use crate::master::systemd::State as Told;
 use crate::settings::ProcessSettings;
 use crate::{embedded, say};
 
@@ -19,8 +20,11 @@ use crate::{embedded, say};
 const LIFE_SHORT: Duration = Duration::from_millis(300);
 /// How many such deaths in a row are answered at once: more is a loop, not an accident.
 const RESTARTS_AT_ONCE: u32 = 5;
-/// The pause before each restart in a loop.
+/// The pause before the first restart in a loop; doubled from one to the next, so that a machine is
+/// not kept busy with starting what cannot live.
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
+/// The longest such pause: whoever mends the cause need not wait longer.
+const RESTART_PAUSE_MAX: Duration = Duration::from_secs(30);
 
 impl Master {
     /// Starts a server for the configuration in force.
@@ -146,10 +150,17 @@ impl Master {
             true => self.short_lives + 1,
             false => 0,
         };
-        if self.short_lives > RESTARTS_AT_ONCE {
-            self.restart_at = Some(Instant::now() + RESTART_PAUSE);
-        } else {
-            self.restart();
+        match restart_pause(self.short_lives) {
+            None => self.restart(),
+            Some(pause) => {
+                let (lives, pause_s) = (self.short_lives, pause.as_secs());
+                let message = format_args!(
+                    "serving processes died {lives} times in a row at their start, the next is \
+                     started in {pause_s} s; connections wait meanwhile"
+                );
+                self.log.event(Level::Alert, message);
+                self.restart_at = Some(Instant::now() + pause);
+            }
         }
     }
 
@@ -272,6 +283,7 @@ impl Master {
         if let Some(launcher) = self.launcher.take() {
             launcher.release();
         }
+        self.manager.tell(Told::Ready);
         self.reload_if_asked();
     }
 
@@ -298,5 +310,29 @@ impl Master {
                 .unlink_except(&Default::default(), &self.log);
         }
         self.exit = Some(self.exit_code());
+    }
+}
+
+/// How long to wait before the next start, after so many short lives in a row; `None`: not at all.
+fn restart_pause(short_lives: u32) -> Option<Duration> {
+    let in_loop = short_lives.checked_sub(RESTARTS_AT_ONCE + 1)?;
+    let factor = 2_u32.saturating_pow(in_loop);
+    Some(RESTART_PAUSE.saturating_mul(factor).min(RESTART_PAUSE_MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loop_of_deaths_is_slowed_down() {
+        let pause_s = |lives| restart_pause(lives).map(|pause| pause.as_secs());
+        for lives in 0..=RESTARTS_AT_ONCE {
+            assert_eq!(pause_s(lives), None);
+        }
+        let pauses: Vec<_> = (6..13).map(pause_s).collect();
+        let expected = [1, 2, 4, 8, 16, 30, 30].map(Some);
+        assert_eq!(pauses, expected);
+        assert_eq!(pause_s(u32::MAX), Some(30));
     }
 }

@@ -10,6 +10,7 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use serde_json::{Value, json};
 use turnpike_http::control::Arguments;
@@ -21,9 +22,10 @@ use turnpike_lane::sys::process;
 use super::control::Purpose;
 use super::link::Link;
 use super::upgrade::words;
-use super::{Master, Phase};
+use super::{Master, Phase, STEER_PAUSE, STEER_TRIES_MAX};
 use crate::channel::{self, Bundle, Seat};
 use crate::control::{Failure, Request};
+use crate::master::child::{Child, State};
 
 /// Numbers of sockets for checks begin here, where those of gates never come.
 const CHECK_GATES_FROM: u64 = 1 << 32;
@@ -87,6 +89,26 @@ impl Master {
         self.predecessor
             .as_ref()
             .is_some_and(|predecessor| predecessor.process == parent)
+    }
+
+    /// Puts our steering program in charge once the one of the master before is gone.
+    pub(super) fn steer_again(&mut self, now: Instant) {
+        self.steer_at = None;
+        if self.is_ending() {
+            return;
+        }
+        let mut wanting = true;
+        if !self.has_predecessor() && self.pending.is_none() {
+            self.steer_tries += 1;
+            let changed;
+            (changed, wanting) = self.site.steer_again();
+            let serving = |child: &Child| child.state == State::Serving;
+            if let Some(index) = self.children.iter().position(serving).filter(|_| changed) {
+                self.hand_again(index);
+            }
+        }
+        wanting &= self.steer_tries < STEER_TRIES_MAX;
+        self.steer_at = wanting.then(|| now + STEER_PAUSE);
     }
 
     fn trial(&mut self) -> Option<&mut Trial> {
