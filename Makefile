@@ -40,9 +40,10 @@ deny: ## Licences and sources of every dependency
 unit: ## Unit and integration tests
 	$(CARGO) test --workspace --locked
 
-foreign: ## wrk and ab against the published configurations, and through reloads
+foreign: ## wrk and ab against the published configurations, reloads, and a minute of torture
 	$(XTASK) studies --debug --seconds 2
 	$(XTASK) reload-torture --debug --reloads 20 --without-nginx
+	$(XTASK) torture --debug --seconds 60
 
 docs: ## Generated documentation is current
 	$(XTASK) docs --check

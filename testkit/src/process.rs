@@ -55,17 +55,36 @@ pub fn threads(pid: u32) -> Vec<(u32, String)> {
     tasks.flatten().filter_map(thread).collect()
 }
 
+/// Which moment a thread is stopped in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// Whatever it does.
+    Any,
+    /// When it has just begun to work on something, as if it looped then. It is waited for.
+    Awake,
+}
+
 /// Stops one thread of another process, as a debugger does, while `meanwhile` says so; the others
-/// run on. `meanwhile` is asked every few milliseconds, and told whether the thread is stopped.
+/// run on. `meanwhile` is asked every few milliseconds once the thread is stopped.
 ///
 /// # Errors
 /// The kernel does not permit it, or there is no such thread.
-pub fn hold_thread(thread: u32, mut meanwhile: impl FnMut() -> bool) -> nix::Result<()> {
+pub fn hold_thread(
+    thread: u32,
+    moment: Moment,
+    mut meanwhile: impl FnMut() -> bool,
+) -> nix::Result<()> {
+    let number = thread;
     let thread = Pid::from_raw(i32::try_from(thread).map_err(|_| nix::Error::ESRCH)?);
     ptrace::seize(thread, ptrace::Options::empty())?;
-    ptrace::interrupt(thread)?;
     let look = |flags| waitpid(thread, Some(WaitPidFlag::__WALL | flags));
+    ptrace::interrupt(thread)?;
     look(WaitPidFlag::empty())?;
+    // From one system call to the next, until it is in one that work consists of.
+    while moment == Moment::Awake && waits_for_events(number) {
+        ptrace::syscall(thread, None)?;
+        look(WaitPidFlag::empty())?;
+    }
     while meanwhile() {
         std::thread::sleep(HOLD_LOOK);
         // A thread that is killed meanwhile must be let go, or its process is never quite gone.
@@ -81,4 +100,16 @@ pub fn hold_thread(thread: u32, mut meanwhile: impl FnMut() -> bool) -> nix::Res
     // Should it have been killed just now, this lets go of it.
     let _ = look(WaitPidFlag::WNOHANG);
     Ok(())
+}
+
+/// Whether a stopped thread was in epoll_wait(2) or one of its like.
+fn waits_for_events(thread: u32) -> bool {
+    let text = std::fs::read_to_string(format!("/proc/{thread}/syscall")).unwrap_or_default();
+    let number = text.split_ascii_whitespace().next().unwrap_or_default();
+    let calls = [
+        nix::libc::SYS_epoll_wait,
+        nix::libc::SYS_epoll_pwait,
+        nix::libc::SYS_epoll_pwait2,
+    ];
+    calls.iter().any(|call| call.to_string() == number)
 }

@@ -13,8 +13,10 @@ mod machine;
 mod options;
 mod reload_torture;
 mod setup;
+mod stall;
 mod studies;
 mod tidy;
+mod torture;
 mod workspace;
 
 use std::process::ExitCode;
@@ -84,6 +86,19 @@ const CHORES: &[Chore] = &[
         arguments: "[--kills N] [--server PATH | --debug] [--without-nginx]",
         summary: "kill the serving process under load, nginx beside",
         run: crash_test::run,
+    },
+    Chore {
+        name: "stall",
+        arguments: "[--rate N] [--seconds N] [--server PATH | --debug] [--write]",
+        summary: "stop one of two lanes for two seconds under a fixed rate, nginx beside",
+        run: stall::run,
+    },
+    Chore {
+        name: "torture",
+        arguments: "[--minutes N | --seconds N] [--seed N] [--acts A,B] [--server PATH | --debug] \
+                    [--beside nginx] [--write]",
+        summary: "reload, resize, upgrade, stall and kill under load; account for every request",
+        run: torture::run,
     },
 ];
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use nix::libc::SIGHUP;
 use support::{Server, configuration, wait_for};
-use turnpike_testkit::process;
+use turnpike_testkit::process::{self, Moment};
 
 /// Nobody waits longer for an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -161,7 +161,7 @@ fn with_lane_1_held(serving: i32, work: impl FnOnce()) {
     let (is_held, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let holder = scope.spawn(|| {
-            process::hold_thread(*thread, || {
+            process::hold_thread(*thread, Moment::Any, || {
                 is_held.store(true, SeqCst);
                 !is_over.load(SeqCst)
             })

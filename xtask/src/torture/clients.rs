@@ -1,0 +1,315 @@
+//! Who makes the load: `turnpike load` for requests of one packet, and our own slow clients for
+//! uploads and WebSockets, which tell of each request when it began and how it ended.
+
+use std::io::{BufRead as _, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::ledger::{Account, Failure, now_us};
+
+/// When a client gives a request up: a stalled lane and a busy machine are not a lost request.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// An upload: so many pieces, with a pause before each.
+const PIECES: usize = 10;
+const PIECE_BYTES: usize = 4096;
+const PIECE_PAUSE: Duration = Duration::from_millis(150);
+/// A WebSocket: so many echoes, with a pause before each. It ends then, so that an upgrade, which
+/// waits for open ones, ends too.
+const ECHOES: usize = 12;
+const ECHO_PAUSE: Duration = Duration::from_millis(200);
+/// Half of a CPU: so long busy, so long not.
+const BUSY: Duration = Duration::from_millis(10);
+
+/// A load generator that runs.
+pub(super) struct Load {
+    clients: &'static str,
+    child: Child,
+    report: std::path::PathBuf,
+    failures: std::path::PathBuf,
+}
+
+impl Load {
+    /// Starts `turnpike load` for so long.
+    pub(super) fn start(
+        program: &Path,
+        clients: &'static str,
+        url: &str,
+        options: &[&str],
+        folder: &Path,
+        seconds: u64,
+    ) -> Result<Load, String> {
+        let report = folder.join(format!("{clients}.json"));
+        let failures = folder.join(format!("{clients}.failures"));
+        let mut command = Command::new(program);
+        command
+            .args([
+                "load",
+                "--threads",
+                "1",
+                "--duration",
+                &format!("{seconds}s"),
+            ])
+            .args(["--timeout", &format!("{}s", PATIENCE.as_secs()), "--quiet"])
+            .arg(format!("--json={}", report.display()))
+            .arg("--failures")
+            .arg(&failures)
+            .args(options)
+            .arg(url)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        let child = command.spawn().map_err(|error| error.to_string())?;
+        Ok(Load {
+            clients,
+            child,
+            report,
+            failures,
+        })
+    }
+
+    /// Waits for its end.
+    pub(super) fn account(mut self) -> Result<Account, String> {
+        self.child.wait().map_err(|error| error.to_string())?;
+        let read = |path: &Path| {
+            std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+        };
+        let report: Value =
+            serde_json::from_str(&read(&self.report)?).map_err(|error| error.to_string())?;
+        let count = |name: &str| report["requests"][name].as_u64().unwrap_or(0);
+        let lines = read(&self.failures)?;
+        let failures: Vec<Failure> = lines.lines().filter_map(failure).collect();
+        // An answer that was not the right one is counted with the answers, too.
+        let wrong = failures
+            .iter()
+            .filter(|failure| failure.kind.ends_with("_status") || failure.kind.ends_with("_body"));
+        let wrong = wrong.count() as u64;
+        Ok(Account {
+            clients: self.clients,
+            offered: count("started"),
+            answered: (count("answered") + count("warmup")).saturating_sub(wrong),
+            failures,
+        })
+    }
+}
+
+fn failure(line: &str) -> Option<Failure> {
+    let mut words = line.split('\t');
+    Some(Failure {
+        begun_us: words.next()?.parse().ok()?,
+        ended_us: words.next()?.parse().ok()?,
+        kind: words.next()?.to_owned(),
+    })
+}
+
+/// Uploads until told to stop, one on a connection or several, in small pieces.
+pub(super) fn upload(port: u16, is_over: &AtomicBool) -> Account {
+    repeat("slow uploads", is_over, |account| {
+        let mut stream = connect(port)?;
+        for _ in 0..2 {
+            let begun_us = now_us();
+            account.offered += 1;
+            match upload_once(&mut stream) {
+                Ok(true) => account.answered += 1,
+                Ok(false) => {
+                    account.answered += 1;
+                    return Ok(());
+                }
+                Err(kind) => return Err((begun_us, kind)),
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Opens WebSockets until told to stop. The opening and every echo is a request, which lasts from
+/// the opening on: what breaks it is told by when it breaks.
+pub(super) fn chat(port: u16, is_over: &AtomicBool) -> Account {
+    repeat("websockets", is_over, |account| {
+        let begun_us = now_us();
+        let mut stream = connect(port)?;
+        for echo in 0..=ECHOES {
+            account.offered += 1;
+            let result = match echo {
+                0 => open_socket(&mut stream),
+                _ => echo_once(&mut stream, echo as u8),
+            };
+            match result {
+                Ok(()) => account.answered += 1,
+                Err(kind) => return Err((begun_us, kind)),
+            }
+        }
+        Ok(())
+    })
+}
+
+type Broken = (u64, String);
+
+fn repeat(
+    clients: &'static str,
+    is_over: &AtomicBool,
+    mut session: impl FnMut(&mut Account) -> Result<(), Broken>,
+) -> Account {
+    let mut account = Account {
+        clients,
+        ..Account::default()
+    };
+    while !is_over.load(Ordering::Acquire) {
+        let before = account.offered;
+        if let Err((begun_us, kind)) = session(&mut account) {
+            // A connection that cannot be made was to carry a request.
+            account.offered = account.offered.max(before + 1);
+            account.failures.push(Failure {
+                begun_us,
+                ended_us: now_us(),
+                kind,
+            });
+        }
+    }
+    account
+}
+
+fn connect(port: u16) -> Result<BufReader<TcpStream>, Broken> {
+    let begun_us = now_us();
+    let stream = TcpStream::connect(("127.0.0.1", port)).and_then(|stream| {
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_nodelay(true)?;
+        Ok(BufReader::new(stream))
+    });
+    stream.map_err(|error| (begun_us, format!("connect: {:?}", error.kind())))
+}
+
+/// Whether the connection takes another request.
+fn upload_once(stream: &mut BufReader<TcpStream>) -> Result<bool, String> {
+    let length = PIECES * PIECE_BYTES;
+    let head = format!("POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n");
+    let broken = |step: &str, error: std::io::Error| format!("{step}: {:?}", error.kind());
+    let out = stream.get_mut();
+    out.write_all(head.as_bytes())
+        .map_err(|error| broken("head", error))?;
+    for _ in 0..PIECES {
+        std::thread::sleep(PIECE_PAUSE);
+        out.write_all(&[b'x'; PIECE_BYTES])
+            .map_err(|error| broken("body", error))?;
+    }
+    let head = response_head(stream).map_err(|error| broken("answer", error))?;
+    let mut body = vec![0; head.length];
+    stream
+        .read_exact(&mut body)
+        .map_err(|error| broken("answer", error))?;
+    match head.status.as_str() {
+        "200" if body == length.to_string().as_bytes() => Ok(!head.closes),
+        "200" => Err("another length arrived".to_owned()),
+        status => Err(format!("status {status}")),
+    }
+}
+
+fn open_socket(stream: &mut BufReader<TcpStream>) -> Result<(), String> {
+    let head = "GET /socket HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+                Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+    let sent = stream.get_mut().write_all(head.as_bytes());
+    let answer = sent.and_then(|()| response_head(stream));
+    match answer {
+        Ok(head) if head.status == "101" => Ok(()),
+        Ok(head) => Err(format!("opening: status {}", head.status)),
+        Err(error) => Err(format!("opening: {:?}", error.kind())),
+    }
+}
+
+/// A masked text frame of four bytes goes, an unmasked one comes back (RFC 6455); the far end
+/// returns bytes as they are, so that the mask is still in it.
+fn echo_once(stream: &mut BufReader<TcpStream>, number: u8) -> Result<(), String> {
+    std::thread::sleep(ECHO_PAUSE);
+    let frame = [0x81, 0x84, 1, 2, 3, 4, number, number, number, number];
+    let mut back = [0; 10];
+    let sent = stream.get_mut().write_all(&frame);
+    match sent.and_then(|()| stream.read_exact(&mut back)) {
+        Ok(()) if back == frame => Ok(()),
+        Ok(()) => Err("another echo".to_owned()),
+        Err(error) => Err(format!("echo: {:?}", error.kind())),
+    }
+}
+
+/// What matters of a response's head.
+struct Head {
+    status: String,
+    length: usize,
+    /// The server says that this was the last one.
+    closes: bool,
+}
+
+fn response_head(stream: &mut BufReader<TcpStream>) -> std::io::Result<Head> {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if stream.read_line(&mut head)? == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+    }
+    let head = head.to_ascii_lowercase();
+    let value = |name: &str| head.lines().find_map(|line| line.strip_prefix(name));
+    Ok(Head {
+        status: head.split(' ').nth(1).unwrap_or_default().to_owned(),
+        length: value("content-length: ").map_or(0, |length| length.parse().unwrap_or(0)),
+        closes: value("connection: ") == Some("close"),
+    })
+}
+
+/// Keeps half a CPU busy.
+pub(super) fn burn(is_over: &AtomicBool) {
+    while !is_over.load(Ordering::Acquire) {
+        let begun = Instant::now();
+        while begun.elapsed() < BUSY {
+            std::hint::spin_loop();
+        }
+        std::thread::sleep(BUSY);
+    }
+}
+
+/// The far end of the proxied locations: counts bodies, echoes what is upgraded. It ends with the
+/// process.
+pub(super) fn start_origin() -> std::io::Result<u16> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let port = listener.local_addr()?.port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            std::thread::spawn(move || serve_origin(stream));
+        }
+    });
+    Ok(port)
+}
+
+fn serve_origin(stream: TcpStream) -> Option<()> {
+    let mut stream = BufReader::new(stream);
+    loop {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            if stream.read_line(&mut head).ok()? == 0 {
+                return None;
+            }
+        }
+        let head = head.to_ascii_lowercase();
+        if head.contains("\r\nupgrade: websocket\r\n") {
+            let answer = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\
+                           Upgrade: websocket\r\n\r\n";
+            stream.get_mut().write_all(answer).ok()?;
+            let mut frame = [0; 10];
+            while stream.read_exact(&mut frame).is_ok() {
+                stream.get_mut().write_all(&frame).ok()?;
+            }
+            return None;
+        }
+        let length = head
+            .lines()
+            .find_map(|line| line.strip_prefix("content-length: "))
+            .and_then(|length| length.parse().ok())
+            .unwrap_or(0);
+        std::io::copy(&mut stream.by_ref().take(length), &mut std::io::sink()).ok()?;
+        let body = length.to_string();
+        let size = body.len();
+        let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {size}\r\n\r\n{body}");
+        stream.get_mut().write_all(answer.as_bytes()).ok()?;
+    }
+}

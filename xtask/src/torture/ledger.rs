@@ -1,0 +1,157 @@
+//! What was offered, what became of it, and whose fault it was.
+//!
+//! A kill may cost what was in flight: requests begun before the process was dead, and failed after
+//! it was killed. Everything else that fails is a loss that nobody may cause.
+
+use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// How long a client of a busy machine may take to notice that a kept-alive connection is gone: a
+/// request that it sends meanwhile is lost with the process that held the connection.
+const NOTICE_US: u64 = 1_000_000;
+
+/// Outside losses that are printed one by one.
+const LISTED_MAX: usize = 20;
+
+/// Microseconds since 1970: what all parts of a run agree on.
+pub(super) fn now_us() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_micros() as u64)
+}
+
+/// What was done to the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Act {
+    Reload,
+    LaneCount,
+    Upgrade,
+    Stall,
+    Kill,
+}
+
+impl Act {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Act::Reload => "reload",
+            Act::LaneCount => "lane count",
+            Act::Upgrade => "upgrade",
+            Act::Stall => "stall",
+            Act::Kill => "kill",
+        }
+    }
+}
+
+/// An act that was done, from its beginning until it was over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Deed {
+    pub(super) act: Act,
+    pub(super) from_us: u64,
+    pub(super) until_us: u64,
+}
+
+/// A request that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Failure {
+    pub(super) begun_us: u64,
+    pub(super) ended_us: u64,
+    pub(super) kind: String,
+}
+
+/// What one kind of client has to report.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Account {
+    pub(super) clients: &'static str,
+    pub(super) offered: u64,
+    pub(super) answered: u64,
+    pub(super) failures: Vec<Failure>,
+}
+
+/// Losses of one account, sorted out.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Losses {
+    /// In flight at a kill, by how they broke.
+    pub(super) at_kills: BTreeMap<String, u64>,
+    /// All others, by what was being done to the server meanwhile, and how they broke.
+    pub(super) otherwise: BTreeMap<(String, String), u64>,
+}
+
+impl Failure {
+    /// Whether a kill explains it: the request was in flight, or went to a connection that had been
+    /// kept alive by a process that was dead.
+    fn is_lost_at(&self, deed: &Deed) -> bool {
+        let was_kept = matches!(self.kind.as_str(), "reset_idle" | "closed_idle");
+        let notice_us = if was_kept { NOTICE_US } else { 0 };
+        deed.act == Act::Kill
+            && self.begun_us <= deed.until_us + notice_us
+            && self.ended_us >= deed.from_us
+    }
+}
+
+impl Losses {
+    pub(super) fn at_kills_total(&self) -> u64 {
+        self.at_kills.values().sum()
+    }
+
+    pub(super) fn otherwise_total(&self) -> u64 {
+        self.otherwise.values().sum()
+    }
+}
+
+impl Account {
+    /// Sorts failures by what was done to the server while the requests were under way.
+    pub(super) fn losses(&self, deeds: &[Deed]) -> Losses {
+        let mut losses = Losses::default();
+        for failure in &self.failures {
+            if deeds.iter().any(|deed| failure.is_lost_at(deed)) {
+                *losses.at_kills.entry(failure.kind.clone()).or_default() += 1;
+                continue;
+            }
+            let under_way: Vec<&Deed> = deeds
+                .iter()
+                .filter(|deed| failure.begun_us <= deed.until_us)
+                .filter(|deed| failure.ended_us >= deed.from_us)
+                .collect();
+            let mut acts: Vec<&str> = under_way.iter().map(|deed| deed.act.name()).collect();
+            acts.dedup();
+            let acts = match acts.is_empty() {
+                true => "nothing".to_owned(),
+                false => acts.join(" + "),
+            };
+            let entry = losses.otherwise.entry((acts, failure.kind.clone()));
+            *entry.or_default() += 1;
+        }
+        losses
+    }
+
+    /// Whether every request is accounted for: offered = answered + named losses.
+    pub(super) fn is_balanced(&self) -> bool {
+        self.offered == self.answered + self.failures.len() as u64
+    }
+
+    /// The first failures that no kill explains, for whoever looks for the cause.
+    pub(super) fn list(&self, deeds: &[Deed], started_us: u64) -> Vec<String> {
+        let seconds = |us: u64| us.saturating_sub(started_us) as f64 / 1e6;
+        let is_outside = |failure: &&Failure| !deeds.iter().any(|deed| failure.is_lost_at(deed));
+        let line = |failure: &Failure| {
+            let before = deeds.iter().filter(|deed| deed.from_us <= failure.ended_us);
+            let last: Vec<String> = before
+                .rev()
+                .take(3)
+                .map(|deed| format!("{} at {:.3}", deed.act.name(), seconds(deed.from_us)))
+                .collect();
+            format!(
+                "{}: {} from {:.3} to {:.3} s; before it: {}",
+                self.clients,
+                failure.kind,
+                seconds(failure.begun_us),
+                seconds(failure.ended_us),
+                last.join(", ")
+            )
+        };
+        let outside = self.failures.iter().filter(is_outside);
+        outside.take(LISTED_MAX).map(line).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

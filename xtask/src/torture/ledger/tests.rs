@@ -1,0 +1,71 @@
+//! Losses go to the act that can have caused them.
+
+use super::*;
+
+#[test]
+fn a_kept_connection_may_be_missed_late() {
+    let kill = Deed {
+        act: Act::Kill,
+        from_us: 200,
+        until_us: 210,
+    };
+    let failure = |kind: &str, begun_us| Failure {
+        begun_us,
+        ended_us: begun_us + 5,
+        kind: kind.to_owned(),
+    };
+    assert!(failure("reset_idle", 300).is_lost_at(&kill));
+    assert!(!failure("refused", 300).is_lost_at(&kill));
+    assert!(!failure("reset_idle", 300 + NOTICE_US).is_lost_at(&kill));
+}
+
+#[test]
+fn only_what_was_in_flight_is_lost_at_a_kill() {
+    let deed = |act, from_us, until_us| Deed {
+        act,
+        from_us,
+        until_us,
+    };
+    let deeds = [
+        deed(Act::Reload, 100, 110),
+        deed(Act::Kill, 200, 210),
+        deed(Act::Stall, 300, 500),
+    ];
+    let cases = [
+        // Begun, ended: what it was lost at.
+        ((50, 99), "nothing"),
+        ((50, 100), "reload"),
+        ((190, 200), ""),
+        ((205, 220), ""),
+        ((211, 220), "nothing"),
+        ((120, 199), "nothing"),
+        ((105, 400), ""),
+        ((211, 600), "stall"),
+    ];
+    for ((begun_us, ended_us), expected) in cases {
+        let account = Account {
+            offered: 3,
+            answered: 2,
+            failures: vec![Failure {
+                begun_us,
+                ended_us,
+                kind: "reset".to_owned(),
+            }],
+            ..Account::default()
+        };
+        let losses = account.losses(&deeds);
+        let acts: Vec<&str> = losses
+            .otherwise
+            .keys()
+            .map(|(acts, _)| acts.as_str())
+            .collect();
+        let expected: Vec<&str> = Some(expected)
+            .filter(|act| !act.is_empty())
+            .into_iter()
+            .collect();
+        assert_eq!(acts, expected, "{begun_us} to {ended_us}");
+        assert_eq!(losses.at_kills_total() + losses.otherwise_total(), 1);
+        assert_eq!(account.list(&deeds, 0).len(), expected.len());
+        assert!(account.is_balanced());
+    }
+}

@@ -1,0 +1,318 @@
+//! The torture run: under load of four kinds, with half of every CPU busy with something else, the
+//! server is every second reloaded, resized, upgraded, killed, or one of its lanes is stopped for
+//! two seconds. Every request is accounted for: answered, lost in flight at a kill, or lost
+//! otherwise, which must not be.
+//!
+//! The verdict rests on counts alone, never on time: a slow machine makes a run slow, not wrong.
+//! Acts are rows of [`ACTS`]; one more is one line more.
+
+mod clients;
+mod ledger;
+mod victim;
+
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::contender::{Contender, OBJECT};
+use crate::options::Options;
+use crate::{Outcome, machine, workspace};
+use clients::Load;
+use ledger::{Account, Act, Deed, now_us};
+use victim::Victim;
+
+/// A run of the issue's length, unless told otherwise.
+const MINUTES: u64 = 10;
+/// Between two acts.
+const EVERY: Duration = Duration::from_secs(1);
+/// Load after the last act, in seconds: until every stall is over.
+const AFTERMATH_SECONDS: u64 = 4;
+/// Slow clients of each kind.
+const SLOW_CLIENTS: usize = 8;
+/// Connections of the keep-alive load, and requests that it begins in a second.
+const KEPT_CONNECTIONS: &str = "32";
+const KEPT_RATE: &str = "400";
+/// Connections that the other load opens in a second, one request each.
+const SHORT_RATE: &str = "400";
+
+/// What can be done, by the name that `--acts` takes, and whether nginx can suffer it too.
+const ACTS: &[(&str, Act, bool)] = &[
+    ("reload", Act::Reload, true),
+    ("lanes", Act::LaneCount, true),
+    ("upgrade", Act::Upgrade, false),
+    ("stall", Act::Stall, false),
+    ("kill", Act::Kill, false),
+];
+
+/// What a run found.
+struct Report {
+    name: String,
+    deeds: Vec<Deed>,
+    accounts: Vec<Account>,
+    started_us: u64,
+    log: String,
+}
+
+/// Tortures and accounts.
+pub(crate) fn run(arguments: &[String]) -> Outcome {
+    let valued = [
+        "--minutes",
+        "--seconds",
+        "--seed",
+        "--acts",
+        "--server",
+        "--beside",
+    ];
+    let options = Options::parse(arguments, &valued, &["--debug", "--write"])?;
+    let minutes = options.number("--minutes", MINUTES)?;
+    let seconds = options.number("--seconds", minutes * 60)?;
+    let seed = options.number("--seed", 1_u64)?;
+    machine::raise_file_limit();
+    let mut contenders = vec![Contender::ours(&options)?];
+    let load = contenders[0].program.clone();
+    if options.text("--beside") == Some("nginx") {
+        contenders.push(Contender::nginx()?);
+    }
+    let mut text = format!(
+        "{seconds} s, an act each second (seed {seed}); {SLOW_CLIENTS} clients upload slowly, \
+         {SLOW_CLIENTS} hold WebSockets, `turnpike load` begins {KEPT_RATE} requests/s on \
+         {KEPT_CONNECTIONS} connections and {SHORT_RATE}/s on one each; every CPU is half busy \
+         with something else\n\n"
+    );
+    // Side by side, so that the machine is as busy for both.
+    let reports = std::thread::scope(|scope| {
+        let runs: Vec<_> = contenders
+            .iter()
+            .map(|contender| {
+                let (options, load) = (&options, &load);
+                scope.spawn(move || {
+                    let acts = acts(options, contender)?;
+                    torture(contender, load, &acts, seconds, seed)
+                })
+            })
+            .collect();
+        let reports = runs.into_iter().map(|run| run.join());
+        reports
+            .map(|report| report.map_err(|_| "a run broke off".to_owned())?)
+            .collect::<Result<Vec<Report>, String>>()
+    })?;
+    for report in &reports {
+        describe(report, &mut text);
+    }
+    let verdict = reports.first().map_or(Ok(()), judge);
+    println!("{text}");
+    if options.has("--write") {
+        write(&text)?;
+    }
+    verdict
+}
+
+fn acts(options: &Options, contender: &Contender) -> Result<Vec<Act>, String> {
+    let names: Option<Vec<&str>> = options.text("--acts").map(|text| text.split(',').collect());
+    for name in names.iter().flatten() {
+        if !ACTS.iter().any(|(known, ..)| known == name) {
+            let known: Vec<&str> = ACTS.iter().map(|(known, ..)| *known).collect();
+            return Err(format!(
+                "no act is called \"{name}\"; there are {}",
+                known.join(", ")
+            ));
+        }
+    }
+    let is_nginx = contender.name == "nginx";
+    let acts: Vec<Act> = ACTS
+        .iter()
+        .filter(|(name, ..)| names.as_ref().is_none_or(|names| names.contains(name)))
+        .filter(|(.., nginx_too)| *nginx_too || !is_nginx)
+        .map(|(_, act, _)| *act)
+        .collect();
+    match acts.is_empty() {
+        true => Err("there is no act left to do".to_owned()),
+        false => Ok(acts),
+    }
+}
+
+fn torture(
+    contender: &Contender,
+    load: &std::path::Path,
+    acts: &[Act],
+    seconds: u64,
+    seed: u64,
+) -> Result<Report, String> {
+    let origin = clients::start_origin().map_err(|error| error.to_string())?;
+    let mut victim = Victim::start(contender, origin)?;
+    let port = victim.port();
+    let url = format!("http://127.0.0.1:{port}{OBJECT}");
+    let folder = victim.folder().to_path_buf();
+    let whole = seconds + AFTERMATH_SECONDS;
+    let start =
+        |clients, options: &[&str]| Load::start(load, clients, &url, options, &folder, whole);
+    let started_us = now_us();
+    let loads = [
+        start("one-request", &["--connrate", SHORT_RATE])?,
+        start(
+            "keep-alive",
+            &["--connections", KEPT_CONNECTIONS, "--rate", KEPT_RATE],
+        )?,
+    ];
+    let (is_over, deeds) = (AtomicBool::new(false), Mutex::new(Vec::new()));
+    let done = |deed| {
+        deeds
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(deed)
+    };
+    let (accounts, result) = std::thread::scope(|scope| {
+        let is_over = &is_over;
+        for _ in 0..machine::cpus() {
+            scope.spawn(move || clients::burn(is_over));
+        }
+        let slow: Vec<_> = (0..SLOW_CLIENTS)
+            .flat_map(|_| {
+                [
+                    scope.spawn(move || clients::upload(port, is_over)),
+                    scope.spawn(move || clients::chat(port, is_over)),
+                ]
+            })
+            .collect();
+        let result = do_acts(&mut victim, acts, seconds, seed, scope, &done);
+        let mut accounts: Vec<_> = loads.into_iter().map(Load::account).collect();
+        is_over.store(true, Ordering::Release);
+        let slow = slow.into_iter().filter_map(|client| client.join().ok());
+        accounts.extend(slow.map(Ok));
+        (accounts, result)
+    });
+    result?;
+    let accounts: Result<Vec<Account>, String> = accounts.into_iter().collect();
+    let mut deeds = deeds.into_inner().unwrap_or_else(PoisonError::into_inner);
+    deeds.sort_by_key(|deed| deed.from_us);
+    Ok(Report {
+        name: contender.name.clone(),
+        deeds,
+        accounts: sum(accounts?),
+        started_us,
+        log: victim.log(),
+    })
+}
+
+fn do_acts<'scope>(
+    victim: &mut Victim,
+    acts: &[Act],
+    seconds: u64,
+    seed: u64,
+    scope: &'scope std::thread::Scope<'scope, '_>,
+    done: &'scope (impl Fn(Deed) + Sync),
+) -> Result<(), String> {
+    let started = Instant::now();
+    let end = started + Duration::from_secs(seconds);
+    let mut random = seed | 1;
+    let mut next = started + EVERY;
+    while next < end {
+        std::thread::sleep(next.saturating_duration_since(Instant::now()));
+        // xorshift64: which act comes when is the seed's doing.
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        let act = acts[(random >> 8) as usize % acts.len()];
+        victim.suffer(act, random >> 24, scope, done)?;
+        next = (next + EVERY).max(Instant::now());
+    }
+    std::thread::sleep(end.saturating_duration_since(Instant::now()));
+    Ok(())
+}
+
+/// One account for each kind of client.
+fn sum(accounts: Vec<Account>) -> Vec<Account> {
+    let mut sums: Vec<Account> = Vec::new();
+    for account in accounts {
+        match sums.iter_mut().find(|sum| sum.clients == account.clients) {
+            Some(sum) => {
+                sum.offered += account.offered;
+                sum.answered += account.answered;
+                sum.failures.extend(account.failures);
+            }
+            None => sums.push(account),
+        }
+    }
+    sums
+}
+
+fn describe(report: &Report, text: &mut String) {
+    let count = |act| report.deeds.iter().filter(|deed| deed.act == act).count();
+    let acts: Vec<String> = ACTS
+        .iter()
+        .filter(|(_, act, _)| count(*act) > 0)
+        .map(|(_, act, _)| format!("{} {}", count(*act), act.name()))
+        .collect();
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "**{}**: {}\n", report.name, acts.join(", "));
+    let head = "| clients | offered | answered | lost in flight at kills | lost otherwise |";
+    let _ = writeln!(text, "{head}\n|---|---|---|---|---|");
+    let mut causes = String::new();
+    for account in &report.accounts {
+        let losses = account.losses(&report.deeds);
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} |",
+            account.clients,
+            account.offered,
+            account.answered,
+            losses.at_kills_total(),
+            losses.otherwise_total()
+        );
+        for (kind, count) in &losses.at_kills {
+            let _ = writeln!(causes, "- kill: {count} {} ({kind})", account.clients);
+        }
+        for ((acts, kind), count) in &losses.otherwise {
+            let _ = writeln!(causes, "- {acts}: {count} {} ({kind})", account.clients);
+        }
+    }
+    let _ = writeln!(text, "\n{causes}");
+}
+
+/// Nothing may be lost otherwise, and nothing may be unaccounted for.
+fn judge(report: &Report) -> Outcome {
+    let lists = report
+        .accounts
+        .iter()
+        .flat_map(|account| account.list(&report.deeds, report.started_us));
+    let mut faults: Vec<String> = lists.collect();
+    for account in report
+        .accounts
+        .iter()
+        .filter(|account| !account.is_balanced())
+    {
+        faults.push(format!(
+            "{}: {} offered are not {} answered and {} failed",
+            account.clients,
+            account.offered,
+            account.answered,
+            account.failures.len()
+        ));
+    }
+    for account in report
+        .accounts
+        .iter()
+        .filter(|account| account.answered == 0)
+    {
+        faults.push(format!("{}: none was answered", account.clients));
+    }
+    if faults.is_empty() {
+        return Ok(());
+    }
+    for line in report.log.lines() {
+        eprintln!("{line}");
+    }
+    Err(faults.join("\n"))
+}
+
+/// Keeps the run with the other results.
+fn write(text: &str) -> Outcome {
+    let folder = workspace::root().join(format!("bench/results/{}-torture", machine::slug()));
+    let title = "# Torture: reload, resize, upgrade, stall and kill under load\n\n";
+    let note = "Made by `cargo xtask torture --beside nginx --write`. nginx is only reloaded and \
+                resized.\n\n";
+    std::fs::create_dir_all(&folder)
+        .and_then(|()| std::fs::write(folder.join("README.md"), format!("{title}{note}{text}")))
+        .map_err(|error| format!("{}: {error}", folder.display()))
+}

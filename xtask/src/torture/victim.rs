@@ -1,0 +1,212 @@
+//! The server under torture, and what is done to it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use turnpike_testkit::process::{self, Moment};
+use turnpike_testkit::{Server, Signal, wait_for};
+
+use super::ledger::{Act, Deed, now_us};
+use crate::contender::Contender;
+
+/// How long a lane is stopped.
+const STALL: Duration = Duration::from_secs(2);
+/// Counts of lanes are taken from one to so many.
+const LANES_MAX: u64 = 4;
+/// When a command counts as hung.
+const COMMAND_PATIENCE: Duration = Duration::from_secs(120);
+
+/// A running server.
+pub(super) struct Victim {
+    program: PathBuf,
+    server: Server,
+    is_nginx: bool,
+    origin: u16,
+    lanes: u64,
+    generation: u64,
+}
+
+impl Victim {
+    pub(super) fn start(contender: &Contender, origin: u16) -> Result<Victim, String> {
+        let is_nginx = contender.name == "nginx";
+        let server = contender.start(&configuration(is_nginx, origin, 2, 0))?;
+        Ok(Victim {
+            program: contender.program.clone(),
+            server,
+            is_nginx,
+            origin,
+            lanes: 2,
+            generation: 0,
+        })
+    }
+
+    pub(super) fn port(&self) -> u16 {
+        self.server.port()
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        self.server.folder()
+    }
+
+    pub(super) fn log(&self) -> String {
+        self.server.log("error.log")
+    }
+
+    /// The master: an upgrade makes another one.
+    fn master(&self) -> Option<u32> {
+        self.server.log("pid").trim().parse().ok()
+    }
+
+    fn serving(&self) -> Option<u32> {
+        process::children(self.master()?).first().copied()
+    }
+
+    /// Does an act; `random` chooses where there is a choice. What takes its time, and does not
+    /// hinder the next act, goes on in a thread of `scope`, and is told to `done`.
+    pub(super) fn suffer<'scope>(
+        &mut self,
+        act: Act,
+        random: u64,
+        scope: &'scope std::thread::Scope<'scope, '_>,
+        done: &'scope (impl Fn(Deed) + Sync),
+    ) -> Result<(), String> {
+        let from_us = now_us();
+        let deed = move |until_us| Deed {
+            act,
+            from_us,
+            until_us,
+        };
+        match act {
+            Act::Reload => self.reload(),
+            Act::LaneCount => {
+                self.lanes = (self.lanes + random % (LANES_MAX - 1)) % LANES_MAX + 1;
+                self.reload();
+            }
+            Act::Upgrade => self.upgrade()?,
+            Act::Stall => {
+                let Some(thread) = self.some_lane(random) else {
+                    return Ok(());
+                };
+                scope.spawn(move || {
+                    let begun = Instant::now();
+                    // A lane that is gone needs no stopping.
+                    let _ = process::hold_thread(thread, Moment::Any, || begun.elapsed() < STALL);
+                    done(deed(now_us()));
+                });
+                return Ok(());
+            }
+            Act::Kill => {
+                let Some(pid) = self.serving() else {
+                    return Ok(());
+                };
+                process::signal(pid, Signal::SIGKILL);
+                wait_for(|| (!process::is_alive(pid)).then_some(()));
+            }
+        }
+        done(deed(now_us()));
+        Ok(())
+    }
+
+    fn reload(&mut self) {
+        self.generation += 1;
+        let text = configuration(self.is_nginx, self.origin, self.lanes, self.generation);
+        self.server.write_configuration(&text);
+        if let Some(master) = self.master() {
+            process::signal(master, Signal::SIGHUP);
+        }
+    }
+
+    fn some_lane(&self, random: u64) -> Option<u32> {
+        let threads = process::threads(self.serving()?);
+        let lanes: Vec<u32> = threads
+            .into_iter()
+            .filter(|(_, name)| name.starts_with("lane "))
+            .map(|(thread, _)| thread)
+            .collect();
+        lanes
+            .get((random % lanes.len().max(1) as u64) as usize)
+            .copied()
+    }
+
+    /// Puts the same binary in its own place, by the command that does the whole dance.
+    fn upgrade(&self) -> Result<(), String> {
+        let socket = self.folder().join("pid.control");
+        let mut child = Command::new(&self.program)
+            .arg("upgrade")
+            .arg("--socket")
+            .arg(socket)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| error.to_string())?;
+        let until = Instant::now() + COMMAND_PATIENCE;
+        loop {
+            match child.try_wait() {
+                // That it was refused is fine: a server may have other things to do just then.
+                Ok(Some(_)) => return Ok(()),
+                Ok(None) if Instant::now() < until => {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                Ok(None) => {
+                    let _ = child.kill();
+                    let _ = child.wait();
+                    return Err("turnpike upgrade does not come back".to_owned());
+                }
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+    }
+}
+
+impl Drop for Victim {
+    /// A master that an upgrade has started is nobody's child.
+    fn drop(&mut self) {
+        let Some(master) = self.master().filter(|pid| *pid != self.server.pid()) else {
+            return;
+        };
+        let serving = process::children(master);
+        process::signal(master, Signal::SIGTERM);
+        wait_for(|| (!process::is_alive(master)).then_some(()));
+        for pid in serving {
+            process::signal(pid, Signal::SIGKILL);
+        }
+    }
+}
+
+fn configuration(is_nginx: bool, origin: u16, lanes: u64, generation: u64) -> String {
+    let (main, listen) = match is_nginx {
+        true => ("", "reuseport"),
+        false => ("control %FOLDER%/pid.control;", "reuseport=steer"),
+    };
+    format!(
+        "worker_processes {lanes};
+{main}
+error_log %FOLDER%/error.log notice;
+events {{ worker_connections 4096; }}
+http {{
+    access_log off;
+    keepalive_requests 1000000000;
+    keepalive_timeout 600s;
+    client_header_timeout 600s;
+    client_body_buffer_size 1m;
+    server {{
+        listen 127.0.0.1:%PORT% {listen};
+        root %FOLDER%/html;
+        add_header X-Generation {generation};
+        location /upload {{
+            proxy_pass http://127.0.0.1:{origin};
+        }}
+        location /socket {{
+            proxy_pass http://127.0.0.1:{origin};
+            proxy_http_version 1.1;
+            proxy_set_header Upgrade $http_upgrade;
+            proxy_set_header Connection upgrade;
+            proxy_read_timeout 600s;
+        }}
+    }}
+}}
+"
+    )
+}
