@@ -204,8 +204,8 @@ impl Variant {
             StoredBody::Memory(bytes) => bytes.len() as u64,
             StoredBody::File(_) => 0,
         };
-        // The head stands there twice: as it came, and as it is sent.
-        VARIANT_BYTES + 2 * self.head.size_bytes() + body
+        // The head stands there thrice: as it was stored, and for users as it came and is sent.
+        VARIANT_BYTES + 3 * self.head.size_bytes() + body
     }
 
     fn disk_bytes(&self) -> u64 {

@@ -67,8 +67,6 @@ reasons! {
     TooLarge => "too-large",
     /// The upstream server broke off.
     Truncated => "truncated",
-    /// The client went away and the rest was not fetched.
-    Aborted => "aborted",
     /// The file could not be written: no room, no permission.
     WriteFailed => "write-failed",
     /// A purge came between the question and the answer.

@@ -425,7 +425,7 @@ impl Zone {
         }
     }
 
-    /// Takes up a file that was found in the folder. Whatever is wrong with it, it is removed.
+    /// Takes up a file that was found in the folder. A broken one of ours is removed.
     pub(crate) fn adopt(&self, path: &std::path::Path) {
         let Some(disk) = self.folder() else {
             return;
@@ -437,7 +437,9 @@ impl Zone {
         let found = found
             .filter(|(found, _)| disk.path(&found.key, &found.selection, found.for_head) == path);
         let Some((found, sums)) = found else {
-            let _ = fs::remove_file(path);
+            if disk::is_ours(&file) {
+                let _ = fs::remove_file(path);
+            }
             return;
         };
         let key: Arc<[u8]> = found.key.into();

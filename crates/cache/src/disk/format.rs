@@ -157,6 +157,17 @@ fn parse_header(bytes: &[u8; HEADER_BYTES as usize]) -> Option<(Sums, Timing, bo
     ))
 }
 
+/// Whether a file was written by us, whole or not: one of another program's is none of our
+/// business. An empty one is nobody's.
+pub(crate) fn is_ours(file: &File) -> bool {
+    let mut start = [0; MAGIC.len() - 1];
+    match file.read_at(&mut start, 0) {
+        Ok(0) => true,
+        Ok(_) => start == MAGIC[..MAGIC.len() - 1],
+        Err(_) => false,
+    }
+}
+
 /// Reads everything but the content, which is only measured. `None`: it is no file of ours, or not
 /// whole.
 pub(crate) fn read(file: &File) -> Option<(Description, Sums)> {

@@ -26,7 +26,7 @@ pub use format::HEADER_BYTES;
 pub use keeper::start;
 pub use writer::Writer;
 
-pub(crate) use format::{Description, read, rewrite_description, rewrite_timing, verify};
+pub(crate) use format::{Description, is_ours, read, rewrite_description, rewrite_timing, verify};
 
 use crate::vary::Selection;
 

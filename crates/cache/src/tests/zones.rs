@@ -369,6 +369,28 @@ fn write_at(file: &fs::File, offset: u64) {
 }
 
 #[test]
+fn the_loader_leaves_files_of_other_programs_alone() {
+    let folder = Folder::new();
+    let zone = disk_zone(&folder);
+    store(&zone, "/a", &[], b"a");
+    let Some(StoredBody::File(file)) = find(&zone, "/a").map(|found| found.body.clone()) else {
+        panic!("it is stored in a file");
+    };
+    let own = file.path().to_path_buf();
+    let named = |digit: &str| own.with_file_name(digit.repeat(32));
+    fs::write(named("a"), b"\x05\0\0\0 of another server").unwrap();
+    fs::write(named("b"), b"TPCACHE1 but broken").unwrap();
+    fs::write(named("c"), b"").unwrap();
+    drop(zone);
+    let zone = disk_zone(&folder);
+    disk::start(&zone).unwrap();
+    wait_for("the loader", || {
+        !named("b").exists() && !named("c").exists()
+    });
+    assert!(named("a").exists() && own.exists());
+}
+
+#[test]
 fn a_304_replaces_the_head_in_the_file() {
     let folder = Folder::new();
     let zone = disk_zone(&folder);
