@@ -83,21 +83,6 @@ impl ProcessSettings {
     }
 }
 
-/// The events block.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct EventSettings {
-    /// Most connections of a lane.
-    pub worker_connections: usize,
-    /// Accept all waiting connections at once.
-    pub multi_accept: bool,
-    /// Lanes take turns in listening.
-    pub accept_mutex: bool,
-    /// How long a lane waits for its turn, in milliseconds.
-    pub accept_mutex_delay_ms: u64,
-    /// A gate per lane for every listen.
-    pub reuse_port: bool,
-}
-
 /// Where the control socket is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ControlPath {
@@ -143,8 +128,6 @@ pub struct Settings {
     pub lane_rescue_timeout_ms: Option<u64>,
     /// The main context's error logs, with nginx's default where it adds one.
     pub error_logs: Vec<Spec>,
-    /// The events block.
-    pub events: EventSettings,
     /// What is worth a warning.
     pub warnings: Vec<String>,
 }
@@ -161,7 +144,7 @@ impl Settings {
         reader.check_thread_pools();
         let process = reader.process();
         let error_logs = reader.error_logs(paths);
-        let events = reader.events();
+        reader.check_events();
         let lane_rescue_timeout_ms = reader.lane_rescue_timeout_ms();
         Settings {
             daemon: root.flag("daemon"),
@@ -174,7 +157,6 @@ impl Settings {
             shutdown_timeout_ms: root.try_milliseconds("worker_shutdown_timeout"),
             lane_rescue_timeout_ms,
             error_logs,
-            events,
             warnings: reader.warnings,
         }
     }
@@ -395,7 +377,7 @@ impl<'a> Reader<'a, '_> {
         specs
     }
 
-    fn events(&mut self) -> EventSettings {
+    fn check_events(&mut self) {
         let events = self.root.children("events").next().unwrap_or(self.root);
         if let Some(entry) = events
             .own("use")
@@ -405,13 +387,6 @@ impl<'a> Reader<'a, '_> {
                 entry,
                 format!("invalid event type \"{}\"", entry.argument(0)),
             );
-        }
-        EventSettings {
-            worker_connections: usize::try_from(events.number("worker_connections")).unwrap_or(1),
-            multi_accept: events.flag("multi_accept"),
-            accept_mutex: events.flag("accept_mutex"),
-            accept_mutex_delay_ms: events.milliseconds("accept_mutex_delay"),
-            reuse_port: events.flag("reuse_port"),
         }
     }
 }

@@ -133,19 +133,14 @@ impl HttpService {
         Some(Box::new(pulse))
     }
 
-    fn accept_settings(
-        &self,
-        configuration: &Configuration,
-        plan: &Plan,
-        lane: usize,
-    ) -> AcceptSettings {
-        let events = &configuration.settings.events;
+    fn accept_settings(&self, plan: &Plan, lane: usize) -> AcceptSettings {
+        let events = &plan.events;
         let mutual = plan
             .listens
             .iter()
             .any(|listen| listen.mode == AcceptMode::Mutex);
         AcceptSettings {
-            connections_max: events.worker_connections,
+            connections_max: events.connections_max,
             multi_accept: events.multi_accept,
             mutex_delay_ms: events.accept_mutex_delay_ms,
             mutex: mutual.then(|| self.mutex.clone()),
@@ -169,7 +164,7 @@ impl HttpService {
         let lane_gates = (0..process.lanes).map(|lane| gates_of(lane, plan, seats));
         self.lane_gates = lane_gates.collect();
         for index in 0..process.lanes {
-            let accept = self.accept_settings(&generation.configuration, plan, index);
+            let accept = self.accept_settings(plan, index);
             let cpus = process
                 .affinity
                 .as_ref()
