@@ -102,7 +102,7 @@ impl Builder<'_> {
         self.locations(view, &mut tree, &mut named);
         tree.finish();
         self.servers.push(Server {
-            name: primary_name(view),
+            name: primary_name(view, &self.host_name),
             settings: Self::server_settings(view),
             root,
             tree,
@@ -162,7 +162,7 @@ impl Builder<'_> {
         } else if lower.contains('*') {
             return Err(invalid());
         } else if lower == "$hostname" {
-            names.push(NameMatch::Exact(host_name().into_bytes()));
+            names.push(NameMatch::Exact(self.host_name.clone().into_bytes()));
         } else {
             names.push(NameMatch::Exact(lower.into_bytes()));
         }
@@ -367,7 +367,7 @@ fn nesting(parent: View<'_>, kind: Kind, text: &str) -> Result<(), String> {
 }
 
 /// The first name of a server block, as redirects and `$server_name` use it.
-fn primary_name(view: View<'_>) -> Vec<u8> {
+fn primary_name(view: View<'_>, host_name: &str) -> Vec<u8> {
     let word = view
         .own("server_name")
         .and_then(|entry| entry.arguments.first());
@@ -377,7 +377,7 @@ fn primary_name(view: View<'_>) -> Vec<u8> {
         None => String::new(),
     };
     match text.as_str() {
-        "$hostname" => host_name().into_bytes(),
+        "$hostname" => host_name.as_bytes().to_vec(),
         _ => text.strip_prefix('.').unwrap_or(&text).as_bytes().to_vec(),
     }
 }
@@ -385,11 +385,6 @@ fn primary_name(view: View<'_>) -> Vec<u8> {
 fn wildcard(rest: &str) -> Option<Vec<u8>> {
     let valid = !rest.is_empty() && !rest.contains('*') && !rest.starts_with('.');
     valid.then(|| format!(".{rest}").into_bytes())
-}
-
-fn host_name() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    name.trim().to_ascii_lowercase()
 }
 
 impl Ports {

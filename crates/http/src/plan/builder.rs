@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Entry, Row, View};
 use turnpike_lane::log::{ErrorLog, LogFile};
+use turnpike_lane::sys::process;
 
 use super::locations::LocationTree;
 use super::{Location, LocationIndex, Plan, Server};
@@ -92,6 +93,7 @@ pub struct Builder<'e> {
     commands: Vec<(&'static CommandRow, Arc<dyn Command>)>,
     readers: Vec<Arc<dyn metrics::Reader>>,
     pub(super) errors: Vec<ConfError>,
+    pub(super) host_name: String,
     stores: HashMap<TypeId, Box<dyn Any>>,
 }
 
@@ -145,6 +147,7 @@ impl<'e> Builder<'e> {
             commands: Vec::new(),
             readers: Vec::new(),
             errors: Vec::new(),
+            host_name: process::host_name(),
             stores: HashMap::new(),
         }
     }
@@ -278,6 +281,7 @@ impl<'e> Builder<'e> {
         Ok(Plan {
             generation,
             events,
+            host_name: self.host_name,
             variables: self.variables,
             listens,
             servers: self.servers,

@@ -52,6 +52,8 @@ pub struct Plan {
     pub generation: u64,
     /// `events { }`.
     pub events: EventsSettings,
+    /// The machine's name when the plan was built.
+    pub host_name: String,
     /// Every variable that the configuration names.
     pub variables: VariableTable,
     /// Listening addresses.

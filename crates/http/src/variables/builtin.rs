@@ -385,9 +385,9 @@ fn host(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
     }
 }
 
-fn hostname(_: &Exchange, out: &mut Vec<u8>) -> bool {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    text(out, name.trim().as_bytes())
+fn hostname(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    out.extend_from_slice(exchange.plan.host_name.as_bytes());
+    true
 }
 
 fn cookies(exchange: &Exchange, out: &mut Vec<u8>) -> bool {

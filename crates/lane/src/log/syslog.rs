@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use super::{LINE_BYTES_MAX, Level, clock};
+use crate::sys::process;
 
 /// Longest TAG (RFC 3164, 4.1.3).
 const TAG_BYTES_MAX: usize = 32;
@@ -181,7 +182,7 @@ impl Syslog {
     pub fn new(spec: SyslogSpec) -> Syslog {
         Syslog {
             spec,
-            hostname: hostname(),
+            hostname: process::host_name(),
             socket: Mutex::new(None),
         }
     }
@@ -248,16 +249,5 @@ impl Syslog {
                 Ok(Socket::Unix(socket))
             }
         }
-    }
-}
-
-/// The machine's name in lower case, as nginx writes it.
-fn hostname() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let name = name.trim();
-    if name.is_empty() {
-        "localhost".to_owned()
-    } else {
-        name.to_ascii_lowercase()
     }
 }

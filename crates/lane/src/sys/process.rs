@@ -48,6 +48,16 @@ pub fn current_cpu() -> io::Result<u32> {
     Ok(check(unsafe { libc::sched_getcpu() })? as u32)
 }
 
+/// The machine's name in lower case, as nginx writes it. It may change: whoever needs it to stay
+/// the same keeps what was read.
+pub fn host_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    match name.trim() {
+        "" => "localhost".to_owned(),
+        name => name.to_ascii_lowercase(),
+    }
+}
+
 /// CPUs online, at least 1 (nginx's `worker_processes auto`).
 pub fn cpu_count() -> usize {
     // SAFETY: sysconf takes no pointers.
