@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use turnpike_conf::{
-    Arguments, Context, Entry, MemoryLoader, Merge, Registry, Repeat, Row, Value, View,
+    Arguments, ConfError, Context, Entry, MemoryLoader, Merge, Registry, Repeat, Row, Value, View,
 };
 use turnpike_lane::log::{ErrorLog, LogFile};
 use turnpike_lane::sys::socket::PeerAddress;
@@ -81,6 +81,8 @@ impl Environment for Nowhere {
     fn file(&mut self, path: &Path) -> io::Result<Arc<[u8]>> {
         Ok(std::fs::read(path)?.into())
     }
+
+    fn warn(&mut self, _: ConfError) {}
 
     fn zone(
         &mut self,

@@ -2,6 +2,9 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
+use turnpike_conf::View;
+use turnpike_http::plan::Builder;
+
 /// A range of addresses of one family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cidr {
@@ -44,6 +47,32 @@ impl Cidr {
             (Cidr::V4(network, mask), IpAddr::V4(address)) => address.to_bits() & mask == *network,
             (Cidr::V6(network, mask), IpAddr::V6(address)) => address.to_bits() & mask == *network,
             _ => false,
+        }
+    }
+}
+
+/// Warns of bits behind the network part in the directives of these names that stand in this very
+/// block: whoever wrote them meant another network.
+pub(crate) fn warn_of_low_bits(view: View<'_>, builder: &mut Builder<'_>, names: &[&str]) {
+    for entry in view.entries() {
+        let text = entry.argument(0);
+        let is_ours = names.contains(&entry.row.name);
+        let range = Cidr::parse(text).filter(|_| is_ours);
+        let address = text.split('/').next().unwrap_or_default().parse();
+        let (Some(range), Ok(address)) = (range, address) else {
+            continue;
+        };
+        let is_network = match (range, address) {
+            (Cidr::V4(network, _), IpAddr::V4(address)) => address.to_bits() == network,
+            (Cidr::V6(network, _), IpAddr::V6(address)) => address.to_bits() == network,
+            _ => false,
+        };
+        if !is_network {
+            builder.warn(
+                view,
+                entry,
+                format!("low address bits of {text} are meaningless"),
+            );
         }
     }
 }

@@ -12,6 +12,7 @@ use turnpike_conf::{ConfError, DiskLoader, Errors, Loader, MemoryLoader, Scope, 
 use crate::embedded;
 use crate::families;
 use crate::paths::Paths;
+use crate::plan::Needs;
 use crate::settings::Settings;
 
 /// A checked configuration.
@@ -25,6 +26,8 @@ pub struct Configuration {
     pub tree: Tree,
     /// What of the main context concerns the process.
     pub settings: Settings,
+    /// What is to be opened for it. Empty in the serving process, which is sent what was opened.
+    pub needs: Needs,
     scope: Scope,
     files: Files,
 }
@@ -42,15 +45,20 @@ impl Configuration {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn read(paths: &Paths, globals: Option<&str>) -> Result<Configuration, Errors> {
-        if paths.embedded {
-            let text = (paths.configuration.clone(), embedded::CONFIGURATION);
-            let loader: MemoryLoader = [text].into_iter().collect();
-            return Configuration::load(Box::new(loader), paths, globals);
-        }
-        Configuration::load(Box::new(DiskLoader), paths, globals)
+        let loader: Box<dyn Loader> = match paths.embedded {
+            true => {
+                let text = (paths.configuration.clone(), embedded::CONFIGURATION);
+                Box::new([text].into_iter().collect::<MemoryLoader>())
+            }
+            false => Box::new(DiskLoader),
+        };
+        let mut configuration = Configuration::load(loader, paths, globals)?;
+        configuration.needs = families::serving_plan().needs(&configuration)?;
+        Ok(configuration)
     }
 
-    /// Reads and checks the configuration through a loader.
+    /// Reads the configuration through a loader, and checks it but for what is found wrong when its
+    /// plan is built.
     ///
     /// # Errors
     /// Everything that is wrong with it.
@@ -76,7 +84,8 @@ impl Configuration {
         }
         let globals = globals.map(str::to_owned);
         let paths = paths.clone();
-        let configuration = Configuration {
+        Ok(Configuration {
+            needs: Needs::default(),
             paths,
             globals,
             tree,
@@ -86,9 +95,7 @@ impl Configuration {
                 loader,
                 read: RefCell::default(),
             },
-        };
-        families::serving_plan().check(&configuration)?;
-        Ok(configuration)
+        })
     }
 
     /// The main context.

@@ -40,24 +40,28 @@ pub struct Folder {
     pub named: bool,
 }
 
+/// What is to be opened for a configuration before it can be served.
+#[derive(Clone, Debug, Default)]
+pub struct Needs {
+    /// The sockets, each address once, in an order that depends on the configuration alone:
+    /// [`Seat::listen`] is an index into this list.
+    pub listens: Vec<Listen>,
+    /// The log files beside the main context's error logs, with their full paths.
+    pub log_files: Vec<PathBuf>,
+    /// Folders that belong to the serving process (temporary files).
+    pub folders: Vec<Folder>,
+    /// What is worth a warning, with its place.
+    pub warnings: Vec<String>,
+}
+
 /// What the request families supply.
 pub trait ServingPlan: Sync {
-    /// Checks what the rows could not: builds everything that a configuration stands for, and
-    /// throws it away.
+    /// Checks what the rows could not, by building everything that a configuration stands for and
+    /// throwing it away; tells what it needs.
     ///
     /// # Errors
     /// Everything that is wrong.
-    fn check(&self, configuration: &Configuration) -> Result<(), Errors>;
-
-    /// The sockets to open, each address once, in an order that depends on the configuration
-    /// alone: [`Seat::listen`] is an index into this list.
-    fn listens(&self, configuration: &Configuration) -> Vec<Listen>;
-
-    /// The log files to open beside the main context's error logs, with their full paths.
-    fn log_files(&self, configuration: &Configuration) -> Vec<PathBuf>;
-
-    /// Folders that belong to the serving process (temporary files).
-    fn folders(&self, configuration: &Configuration) -> Vec<Folder>;
+    fn needs(&self, configuration: &Configuration) -> Result<Needs, Errors>;
 
     /// A service that serves nothing yet. Called once in a serving process.
     fn service(&self, reporter: Reporter) -> Box<dyn Service>;

@@ -196,3 +196,22 @@ fn the_reference_names_every_directive() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("### worker_processes\n"), "{text}");
 }
+
+#[test]
+fn warnings_are_told_once_and_fail_nothing() {
+    let folder = Folder::new();
+    let http = "http { allow 10.0.0.1/8; server { listen unix:s; set_real_ip_from 10.0.0.0/8;\n\
+                deny 2001:db8::1/32; location / { } location /a { } } }";
+    folder.write("nginx.conf", &(configuration("") + http));
+    let output = turnpike(&folder.arguments(&["-t"]));
+    let shown = stderr(&output);
+    assert!(output.status.success(), "{shown}");
+    let name = folder.path().join("nginx.conf");
+    for (text, line) in [("10.0.0.1/8", 6), ("2001:db8::1/32", 7)] {
+        let name = name.display();
+        let message =
+            format!("nginx: [warn] low address bits of {text} are meaningless in {name}:{line}\n");
+        assert_eq!(shown.matches(&message).count(), 1, "{shown}");
+    }
+    assert_eq!(shown.matches("[warn] low address").count(), 2, "{shown}");
+}

@@ -70,6 +70,8 @@ pub trait Environment {
     fn log_file(&mut self, path: &Path) -> io::Result<Arc<LogFile>>;
     /// The error log of a level, from the `error_log` directives in force there.
     fn error_log(&mut self, entries: &[&Entry]) -> Result<ErrorLog, String>;
+    /// Takes what is worth a warning, and no error.
+    fn warn(&mut self, warning: ConfError);
     /// The bytes of a file that the configuration names, by its full path: a key or a certificate.
     fn file(&mut self, path: &Path) -> io::Result<Arc<[u8]>>;
     /// State that all lanes share and that lives on over a reload while `key` stays the same.
@@ -197,6 +199,11 @@ impl<'e> Builder<'e> {
     ) -> Result<crate::variables::Template, ConfError> {
         crate::variables::Template::compile(text, &mut self.variables)
             .map_err(|message| view.error(entry.span, message))
+    }
+
+    /// Warns whoever reads the log of what stands at a directive.
+    pub fn warn(&mut self, view: View<'_>, entry: &Entry, message: impl Into<String>) {
+        self.environment.warn(view.error(entry.span, message));
     }
 
     /// Remembers an error and goes on.

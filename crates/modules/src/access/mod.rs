@@ -9,6 +9,8 @@ mod tests;
 use turnpike_conf::{ConfError, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 
+use crate::cidr::warn_of_low_bits;
+
 /// The family.
 pub struct Access;
 
@@ -21,12 +23,18 @@ impl Family for Access {
         rows::ROWS
     }
 
+    fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+        warn_of_low_bits(view, builder, &["allow", "deny"]);
+        Ok(())
+    }
+
     fn location(
         &self,
         view: View<'_>,
-        _builder: &mut Builder<'_>,
+        builder: &mut Builder<'_>,
         draft: &mut LocationDraft,
     ) -> Result<(), ConfError> {
+        warn_of_low_bits(view, builder, &["allow", "deny"]);
         plan::location(view, draft)
     }
 }

@@ -15,6 +15,8 @@ use turnpike_conf::{ConfError, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_http::variables::VariableRow;
 
+use crate::cidr::warn_of_low_bits;
+
 /// The family.
 pub struct RealIp;
 
@@ -31,12 +33,18 @@ impl Family for RealIp {
         handler::VARIABLES
     }
 
+    fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+        warn_of_low_bits(view, builder, &["set_real_ip_from"]);
+        Ok(())
+    }
+
     fn location(
         &self,
         view: View<'_>,
-        _builder: &mut Builder<'_>,
+        builder: &mut Builder<'_>,
         draft: &mut LocationDraft,
     ) -> Result<(), ConfError> {
+        warn_of_low_bits(view, builder, &["set_real_ip_from"]);
         plan::location(view, draft)
     }
 }

@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use turnpike_conf::{Entry, View};
+use turnpike_conf::{ConfError, Entry, View};
 use turnpike_http::plan::Environment;
 use turnpike_lane::log::{ErrorLog, LogFile, LogSet, Spec};
 
@@ -28,6 +28,7 @@ pub(super) struct Site<'a> {
     /// Zones of this one.
     zones: Zones,
     named: Vec<PathBuf>,
+    warnings: Vec<String>,
 }
 
 enum Logs<'a> {
@@ -67,12 +68,13 @@ impl<'a> Site<'a> {
             zones_before,
             zones,
             named: Vec::new(),
+            warnings: Vec::new(),
         }
     }
 
-    /// Log files that the plan asked for.
-    pub(super) fn into_log_files(self) -> Vec<PathBuf> {
-        self.named
+    /// Log files that the plan asked for, and what it warned of.
+    pub(super) fn into_findings(self) -> (Vec<PathBuf>, Vec<String>) {
+        (self.named, self.warnings)
     }
 
     /// The zones that the plan uses take the place of those before.
@@ -124,6 +126,10 @@ impl Environment for Site<'_> {
             Logs::Open { main, .. } if specs.is_empty() => Ok((*main).clone()),
             Logs::Open { files, .. } => Ok(ErrorLog::from_specs(&specs, files)),
         }
+    }
+
+    fn warn(&mut self, warning: ConfError) {
+        self.warnings.push(warning.to_string());
     }
 
     fn file(&mut self, path: &Path) -> io::Result<Arc<[u8]>> {

@@ -9,13 +9,11 @@ mod self_check;
 mod service;
 mod watchdog;
 
-use std::path::PathBuf;
-
 use turnpike_conf::Errors;
 use turnpike_http::plan::Plan;
 
 use crate::configuration::Configuration;
-use crate::plan::{Folder, Listen, Reporter, Service, ServingPlan};
+use crate::plan::{Listen, Needs, Reporter, Service, ServingPlan};
 use environment::{Site, Zones};
 
 /// The HTTP server.
@@ -23,32 +21,17 @@ use environment::{Site, Zones};
 pub struct Http;
 
 impl ServingPlan for Http {
-    fn check(&self, configuration: &Configuration) -> Result<(), Errors> {
-        build(
-            configuration,
-            0,
-            &mut Site::dry(configuration, &mut Zones::default()),
-        )
-        .map(|_| ())
-    }
-
-    fn listens(&self, configuration: &Configuration) -> Vec<Listen> {
-        let mut zones = Zones::default();
-        let plan = build(configuration, 0, &mut Site::dry(configuration, &mut zones));
-        let listens = plan.map(|plan| plan.listens.iter().map(needed).collect());
-        listens.unwrap_or_default()
-    }
-
-    fn log_files(&self, configuration: &Configuration) -> Vec<PathBuf> {
+    fn needs(&self, configuration: &Configuration) -> Result<Needs, Errors> {
         let mut zones = Zones::default();
         let mut site = Site::dry(configuration, &mut zones);
-        // What is wrong was reported by `check`; here only the names matter.
-        let _ = build(configuration, 0, &mut site);
-        site.into_log_files()
-    }
-
-    fn folders(&self, configuration: &Configuration) -> Vec<Folder> {
-        environment::folders(configuration)
+        let plan = build(configuration, 0, &mut site)?;
+        let (log_files, warnings) = site.into_findings();
+        Ok(Needs {
+            listens: plan.listens.iter().map(needed).collect(),
+            log_files,
+            folders: environment::folders(configuration),
+            warnings,
+        })
     }
 
     fn service(&self, reporter: Reporter) -> Box<dyn Service> {

@@ -12,7 +12,6 @@ use super::gates::{GateSet, NotOpened, Opening};
 use crate::channel::{Bundle, Log};
 use crate::configuration::Configuration;
 use crate::error_output;
-use crate::families;
 use crate::paths::Paths;
 
 /// Mode of folders for temporary files: theirs alone who serve.
@@ -48,7 +47,7 @@ impl Site {
         let configuration = read(paths, globals, log).ok_or(Failure::Files)?;
         let logs = open_logs(&configuration, old_logs, log).ok_or(Failure::Files)?;
         make_folders(&configuration, log).ok_or(Failure::Files)?;
-        let listens = families::serving_plan().listens(&configuration);
+        let listens = configuration.needs.listens.clone();
         let process = &configuration.settings.process;
         let opening = Opening {
             lanes: process.lanes,
@@ -167,7 +166,8 @@ impl Site {
 pub(super) fn read(paths: &Paths, globals: Option<&str>, log: &ErrorLog) -> Option<Configuration> {
     match Configuration::read(paths, globals) {
         Ok(configuration) => {
-            for warning in &configuration.settings.warnings {
+            let warnings = configuration.settings.warnings.iter();
+            for warning in warnings.chain(&configuration.needs.warnings) {
                 log.event(Level::Warn, format_args!("{warning}"));
             }
             Some(configuration)
@@ -189,7 +189,7 @@ pub(super) fn open_logs(
 ) -> Option<LogSet> {
     let specs = configuration.settings.error_logs.iter();
     let own = specs.filter_map(|spec| spec.file().map(Path::to_path_buf));
-    let others = families::serving_plan().log_files(configuration);
+    let others = configuration.needs.log_files.iter().cloned();
     let mut logs = LogSet::new();
     let mut complete = true;
     for path in own.chain(others) {
@@ -210,7 +210,7 @@ pub(super) fn open_logs(
 
 fn make_folders(configuration: &Configuration, log: &ErrorLog) -> Option<()> {
     let account = configuration.settings.process.account.as_ref();
-    for folder in families::serving_plan().folders(configuration) {
+    for folder in &configuration.needs.folders {
         let made = make_folder(&folder.path, account.map(|account| account.user));
         if let Err(error) = made
             && folder.named
