@@ -266,8 +266,8 @@ fn find(
     url: &PassUrl,
     found: Option<Vec<Address>>,
 ) -> Result<Arc<Upstream>, Missing> {
-    if let Some(upstream) = directory.named(&url.url.host) {
-        return Ok(Arc::clone(upstream));
+    if let Some(upstream) = directory.find(&url.url, url.default_port()) {
+        return Ok(upstream);
     }
     let port = url.url.port.unwrap_or_else(|| url.default_port());
     let addresses = match (&url.url.target, found) {

@@ -1,7 +1,7 @@
 //! What a request is given: peers of a group, and the lane's connections to them.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use turnpike_http::exchange::Exchange;
 use turnpike_http::lane::{LanePlan, LaneSlot, LaneState};
@@ -10,6 +10,7 @@ use turnpike_upstream::{Address, Group, GroupSettings, GroupStates, Peer, PeerSe
 use turnpike_upstream::{PeerState, Picked, Pool, Selection, Tries};
 
 use super::sticky::Sticky;
+use super::url::Url;
 
 /// A lane's idle connections to a group.
 pub(super) struct LanePool(pub(super) Pool);
@@ -93,20 +94,47 @@ impl Upstream {
 /// Groups for addresses that are made of variables.
 pub struct Directory {
     named: HashMap<String, Arc<Upstream>>,
+    implicit: Implicit,
     pool: LaneSlot<LanePool>,
+}
+
+/// Groups of addresses that the configuration has without variables, by host and port. They are
+/// added while the plan is built, and only read afterwards.
+#[derive(Clone, Default)]
+pub(super) struct Implicit(Arc<RwLock<HashMap<String, Arc<Upstream>>>>);
+
+impl Implicit {
+    pub(super) fn find(&self, name: &str) -> Option<Arc<Upstream>> {
+        let groups = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        groups.get(name).cloned()
+    }
+
+    pub(super) fn add(&self, name: String, upstream: &Arc<Upstream>) {
+        let mut groups = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        groups.insert(name, Arc::clone(upstream));
+    }
 }
 
 impl Directory {
     pub(super) fn new(
         named: HashMap<String, Arc<Upstream>>,
+        implicit: Implicit,
         pool: LaneSlot<LanePool>,
     ) -> Directory {
-        Directory { named, pool }
+        Directory {
+            named,
+            implicit,
+            pool,
+        }
     }
 
-    /// The `upstream` block of that name.
-    pub fn named(&self, name: &str) -> Option<&Arc<Upstream>> {
-        self.named.get(name)
+    /// The group that the configuration has for an address: an `upstream` block of that name, or
+    /// what is written elsewhere without variables.
+    pub fn find(&self, url: &Url, default_port: u16) -> Option<Arc<Upstream>> {
+        match (self.named.get(&url.host), url.port) {
+            (Some(named), None) => Some(Arc::clone(named)),
+            _ => self.implicit.find(&url.identity(default_port)),
+        }
     }
 
     /// A group of these addresses, for one request: nothing is remembered of its peers.

@@ -11,18 +11,18 @@ use turnpike_upstream::Resolving;
 use turnpike_upstream::{Group, GroupSettings, GroupStates, KeepAlive, PeerSettings, Pool};
 
 use super::balancing::Method;
-use super::handler::{Directory, LanePool, Upstream};
+use super::handler::{Directory, Implicit, LanePool, Upstream};
 use super::resolver;
 use super::servers::Server;
 use super::sticky::Sticky;
-use super::url::{Target, Url};
+use super::url::Url;
 use super::works::{self, Works};
 
 /// Groups by the name they are asked for.
 #[derive(Default)]
 struct Store {
     named: HashMap<String, Arc<Upstream>>,
-    implicit: HashMap<String, Arc<Upstream>>,
+    implicit: Implicit,
     directory: Option<Arc<Directory>>,
 }
 
@@ -55,12 +55,10 @@ pub fn find(
             None => Ok(Arc::clone(upstream)),
         };
     }
-    let name = match (&url.target, url.port) {
-        (Target::Unix(_), _) => host.clone(),
-        (_, port) => format!("{host}:{}", port.unwrap_or(default_port)),
-    };
-    if let Some(upstream) = builder.store::<Store>().implicit.get(&name) {
-        return Ok(Arc::clone(upstream));
+    let name = url.identity(default_port);
+    let implicit = builder.store::<Store>().implicit.clone();
+    if let Some(upstream) = implicit.find(&name) {
+        return Ok(upstream);
     }
     let addresses = url
         .addresses(default_port)
@@ -73,8 +71,7 @@ pub fn find(
     };
     let settings = GroupSettings::default();
     let upstream = Arc::new(assemble(builder, host, &name, settings, &[server]));
-    let implicit = &mut builder.store::<Store>().implicit;
-    implicit.insert(name, Arc::clone(&upstream));
+    implicit.add(name, &upstream);
     Ok(upstream)
 }
 
@@ -85,7 +82,11 @@ pub fn directory(builder: &mut Builder<'_>) -> Arc<Directory> {
     }
     let pool = pool(builder, KeepAlive::default());
     let store = builder.store::<Store>();
-    let directory = Arc::new(Directory::new(store.named.clone(), pool));
+    let directory = Arc::new(Directory::new(
+        store.named.clone(),
+        store.implicit.clone(),
+        pool,
+    ));
     store.directory = Some(Arc::clone(&directory));
     directory
 }

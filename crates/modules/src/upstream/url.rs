@@ -77,6 +77,15 @@ impl Url {
         })
     }
 
+    /// Host and port, whether or not a port is written.
+    pub(super) fn identity(&self, default_port: u16) -> String {
+        let host = &self.host;
+        match (&self.target, self.port) {
+            (Target::Unix(_), _) => host.clone(),
+            (_, port) => format!("{host}:{}", port.unwrap_or(default_port)),
+        }
+    }
+
     /// The addresses, those of IPv4 first. Names are looked up by the machine's own means, which
     /// blocks: only while a configuration is read.
     ///
