@@ -139,6 +139,25 @@ pub fn set_dumpable(on: bool) -> io::Result<()> {
     Ok(())
 }
 
+/// Raw and transparent sockets (capabilities(7)).
+pub const CAPABILITY_NET_RAW: u32 = 13;
+
+/// Gives the calling thread this capability, permitted and effective, and no other: capset(2).
+/// `EPERM` when it is not among those permitted now.
+pub fn set_thread_capability(number: u32) -> io::Result<()> {
+    /// `_LINUX_CAPABILITY_VERSION_3`: two words for each set.
+    const VERSION: u32 = 0x2008_0522;
+    let header = [VERSION, 0];
+    let bit = 1_u64.checked_shl(number).unwrap_or(0);
+    let (low, high) = (bit as u32, (bit >> 32) as u32);
+    // Effective, permitted, inheritable; first of the lower half, then of the higher.
+    let data = [low, low, 0, high, high, 0];
+    // SAFETY: version 3 reads two words of the header and six of the data, which is what there is.
+    let result = unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), data.as_ptr()) };
+    check(result as libc::c_int)?;
+    Ok(())
+}
+
 /// Whether permitted capabilities survive the change from root to another user.
 pub fn set_keep_capabilities(on: bool) -> io::Result<()> {
     // SAFETY: PR_SET_KEEPCAPS takes an integer.

@@ -37,7 +37,18 @@ pub(super) fn settle(settings: &ProcessSettings, log: &ErrorLog) -> Result<(), S
         }
     }
     if let Some(account) = &settings.account {
+        // nginx's names for the calls, since logs are searched for them.
+        if settings.transparent
+            && let Err(error) = process::set_keep_capabilities(true)
+        {
+            complain("prctl(PR_SET_KEEPCAPS, 1)", &error);
+        }
         become_account(account)?;
+        if settings.transparent
+            && let Err(error) = process::set_thread_capability(process::CAPABILITY_NET_RAW)
+        {
+            complain("capset()", &error);
+        }
         // A core file is wanted as before; changing users forbids it.
         if let Err(error) = process::set_dumpable(true) {
             complain("prctl(PR_SET_DUMPABLE)", &error);
