@@ -80,6 +80,14 @@ const REFUSED: &[(&str, &str)] = &[
         "invalid parameter \"three\"",
     ),
     (
+        "upstream u { zone z 1; server 127.0.0.1; }",
+        "zone \"z\" is too small",
+    ),
+    (
+        "upstream u { zone z 1x; server 127.0.0.1; }",
+        "invalid zone size \"1x\"",
+    ),
+    (
         "upstream u { keepalive many; server 127.0.0.1; }",
         "invalid value \"many\" in \"keepalive\" directive",
     ),

@@ -572,7 +572,10 @@ impl Attempt {
         let now_ms = exchange.lane.clock.now_ms();
         let disabled = match failure.blame() {
             Some(reason) => picked.failed(reason, now_ms),
-            None => false,
+            None => {
+                picked.passed_over(now_ms);
+                false
+            }
         };
         if disabled {
             exchange.log(

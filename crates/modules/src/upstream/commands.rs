@@ -12,7 +12,7 @@ use turnpike_http::control::{
 use turnpike_http::metrics::{self, Reader, Samples};
 use turnpike_http::plan::Builder;
 use turnpike_lane::counters::Kind;
-use turnpike_upstream::{Group, Mode, Peer};
+use turnpike_upstream::{FailReason, Group, Mode, Peer};
 
 use super::servers;
 use super::works::Works;
@@ -84,47 +84,40 @@ const VERBS: [Verb; 7] = [
     Verb::Remove,
 ];
 
-const fn metric(
-    name: &'static str,
-    kind: Kind,
-    unit: &'static str,
-    help: &'static str,
-) -> metrics::Row {
-    metrics::Row {
-        name,
-        kind,
-        unit,
-        labels: &["upstream", "peer"],
-        help,
-    }
-}
+const PLAIN: metrics::Row = metrics::Row {
+    name: "",
+    kind: Kind::Gauge,
+    unit: "requests",
+    labels: &["upstream", "peer"],
+    help: "",
+};
 
 /// The metrics.
 pub(super) const METRICS: &[metrics::Row] = &[
-    metric(
-        "upstream_requests",
-        Kind::Counter,
-        "requests",
-        "Tries of requests at a server.",
-    ),
-    metric(
-        "upstream_failures",
-        Kind::Counter,
-        "requests",
-        "Tries that a server failed.",
-    ),
-    metric(
-        "upstream_active",
-        Kind::Gauge,
-        "requests",
-        "Requests that a server has at the moment.",
-    ),
-    metric(
-        "upstream_available",
-        Kind::Gauge,
-        "servers",
-        "Whether a server may be asked at the moment: 1 or 0.",
-    ),
+    metrics::Row {
+        name: "upstream_requests",
+        kind: Kind::Counter,
+        help: "Tries of requests at a server.",
+        ..PLAIN
+    },
+    metrics::Row {
+        name: "upstream_failures",
+        kind: Kind::Counter,
+        labels: &["upstream", "peer", "reason"],
+        help: "Tries that a server failed, and checks, by reason.",
+        ..PLAIN
+    },
+    metrics::Row {
+        name: "upstream_active",
+        help: "Requests that a server has at the moment.",
+        ..PLAIN
+    },
+    metrics::Row {
+        name: "upstream_available",
+        unit: "servers",
+        help: "Whether a server may be asked at the moment: 1 or 0.",
+        ..PLAIN
+    },
 ];
 
 /// Offers the verbs and the metrics of the plan's groups.
@@ -245,7 +238,10 @@ impl Reader for Counts {
             for peer in group.peers() {
                 let (labels, state) = ([group.name(), peer.name()], peer.state());
                 samples.number(requests, &labels, state.requests());
-                samples.number(failures, &labels, state.failures());
+                let counts = FailReason::WORDS.iter().zip(state.failures_by_reason());
+                for (reason, count) in counts {
+                    samples.number(failures, &[group.name(), peer.name(), reason], count);
+                }
                 samples.number(active, &labels, u64::from(state.active()));
                 samples.number(available, &labels, u64::from(peer.is_taking()));
             }

@@ -18,6 +18,9 @@ use super::sticky::Sticky;
 use super::url::Url;
 use super::works::{self, Works};
 
+/// Least size of a zone: eight pages, nginx's.
+const ZONE_BYTES_MIN: u64 = 8 * 4096;
+
 /// Groups by the name they are asked for.
 #[derive(Default)]
 struct Store {
@@ -105,6 +108,9 @@ fn group(view: View<'_>, builder: &mut Builder<'_>, log: &ErrorLog) -> Result<()
         return Err(view.error(view.span(), message));
     }
     let place = |entry: &Entry, message| view.error(entry.span, message);
+    if let Some(entry) = view.own("zone") {
+        zone(entry).map_err(|message| place(entry, message))?;
+    }
     let sticky = match view.own("sticky") {
         Some(entry) => Some(Sticky::read(entry, builder).map_err(|text| place(entry, text))?),
         None => None,
@@ -204,6 +210,20 @@ fn states(builder: &mut Builder<'_>, identity: &str) -> Arc<GroupStates> {
     let make = || Arc::new(GroupStates::default()) as Arc<dyn Any + Send + Sync>;
     let states = builder.environment.zone(&key, &make);
     states.downcast().unwrap_or_default()
+}
+
+/// Checks what is said of a zone, though a group needs none: its state is in the process anyway.
+fn zone(entry: &Entry) -> Result<(), String> {
+    let (name, size) = (entry.argument(0), entry.argument(1));
+    if name.is_empty() {
+        return Err(format!("invalid zone name \"{name}\""));
+    }
+    match (entry.arguments.len(), value::size(size)) {
+        (1, _) => Ok(()),
+        (_, None) => Err(format!("invalid zone size \"{size}\"")),
+        (_, Some(bytes)) if bytes < ZONE_BYTES_MIN => Err(format!("zone \"{name}\" is too small")),
+        (_, Some(_)) => Ok(()),
+    }
 }
 
 fn keep_alive(view: View<'_>) -> Result<KeepAlive, ConfError> {

@@ -43,7 +43,7 @@ pub(super) const ROWS: &[Row] = &[
         arguments: Arguments::between(1, 2),
         syntax: "name [size]",
         summary: "Names the memory in which the state of the group is shared. It always is here, \
-            so this is needed only for servers that are resolved at run time.",
+            with or without this.",
         ..PLAIN
     },
     Row {

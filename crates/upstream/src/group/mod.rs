@@ -2,6 +2,8 @@
 
 mod peer;
 mod states;
+#[cfg(test)]
+mod tests;
 mod times;
 mod tries;
 

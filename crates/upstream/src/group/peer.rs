@@ -84,15 +84,29 @@ pub enum FailReason {
 }
 
 impl FailReason {
+    /// The words, in the order of [`FailReason::index`].
+    pub const WORDS: [&'static str; 5] = [
+        "error",
+        "timeout",
+        "invalid_header",
+        "status",
+        "health_check",
+    ];
+
+    /// Its place among the words.
+    pub fn index(self) -> usize {
+        match self {
+            FailReason::Error => 0,
+            FailReason::Timeout => 1,
+            FailReason::InvalidHeader => 2,
+            FailReason::Status(_) => 3,
+            FailReason::HealthCheck => 4,
+        }
+    }
+
     /// The word for it in logs and metrics.
     pub fn text(self) -> &'static str {
-        match self {
-            FailReason::Error => "error",
-            FailReason::Timeout => "timeout",
-            FailReason::InvalidHeader => "invalid_header",
-            FailReason::Status(_) => "status",
-            FailReason::HealthCheck => "health_check",
-        }
+        Self::WORDS[self.index()]
     }
 }
 
@@ -139,7 +153,7 @@ pub struct PeerState {
     /// Requests ever.
     pub(crate) requests: AtomicU64,
     /// Failures ever.
-    pub(crate) failures: AtomicU64,
+    failures: [AtomicU64; FailReason::WORDS.len()],
 }
 
 /// Gives peers their numbers.
@@ -260,7 +274,6 @@ impl Peer {
     pub(crate) fn failed(&self, now_ms: u64) -> bool {
         let (settings, state) = (&self.settings, &*self.state);
         let fails = state.fails.fetch_add(1, Ordering::Relaxed) + 1;
-        state.failures.fetch_add(1, Ordering::Relaxed);
         state.accessed_ms.store(now_ms, Ordering::Relaxed);
         state.checked_ms.store(now_ms, Ordering::Relaxed);
         if settings.max_fails == 0 {
@@ -377,7 +390,7 @@ impl PeerState {
             checked: AtomicU64::new(0),
             times: Times::default(),
             requests: AtomicU64::new(0),
-            failures: AtomicU64::new(0),
+            failures: Default::default(),
         })
     }
 
@@ -398,7 +411,19 @@ impl PeerState {
 
     /// Failures ever.
     pub fn failures(&self) -> u64 {
-        self.failures.load(Ordering::Relaxed)
+        self.failures_by_reason().iter().sum()
+    }
+
+    /// The same by reason, in the order of [`FailReason::WORDS`].
+    pub fn failures_by_reason(&self) -> [u64; FailReason::WORDS.len()] {
+        self.failures
+            .each_ref()
+            .map(|count| count.load(Ordering::Relaxed))
+    }
+
+    /// Counts a failure, whether or not it is held against the peer.
+    pub(crate) fn count_failure(&self, reason: FailReason) {
+        self.failures[reason.index()].fetch_add(1, Ordering::Relaxed);
     }
 
     /// Average time until a response's head, in milliseconds; 0 before the first.

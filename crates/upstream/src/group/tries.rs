@@ -142,7 +142,8 @@ impl Picked {
 
     /// Holds a failure against the peer. `true`: that took it out (`upstream server temporarily
     /// disabled`).
-    pub fn failed(self, _reason: FailReason, now_ms: u64) -> bool {
+    pub fn failed(self, reason: FailReason, now_ms: u64) -> bool {
+        self.peer.state().count_failure(reason);
         if self.single {
             self.peer.state().fails.store(0, Ordering::Relaxed);
             return false;

@@ -22,7 +22,7 @@ use turnpike_lane::sys::process::monotonic_ns;
 pub use probe::{Answer, CheckTls};
 
 use crate::address::Address;
-use crate::group::{Group, Peer};
+use crate::group::{FailReason, Group, Peer};
 use crate::keeper::Work;
 
 /// Says whether an answer is good.
@@ -165,8 +165,9 @@ impl Check {
                 was_ill || record.fails >= self.fails
             }
         };
-        if let Ok(()) = found {
-            state.checked_well(self.number);
+        match found {
+            Ok(()) => state.checked_well(self.number),
+            Err(_) => state.count_failure(FailReason::HealthCheck),
         }
         if is_ill == was_ill {
             return;
