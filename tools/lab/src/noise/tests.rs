@@ -1,13 +1,12 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::matrix::Case;
 
 fn run(figures: &[(&str, f64)]) -> Run {
     Run {
         round: 0,
         position: 0,
-        case: Case { at: Vec::new() },
+        case: crate::matrix::Case { at: Vec::new() },
         marks: Vec::new(),
         figures: figures
             .iter()
@@ -19,9 +18,16 @@ fn run(figures: &[(&str, f64)]) -> Run {
     }
 }
 
+/// Figures, why the driver was the limit, and the marks.
+type Case = (
+    &'static [(&'static str, f64)],
+    Option<&'static str>,
+    &'static [&'static str],
+);
+
 #[test]
 fn runs_are_marked_for_what_is_wrong_with_them() {
-    let cases: &[(&[(&str, f64)], Option<&str>, &[&str])] = &[
+    let cases: &[Case] = &[
         (&[("foreign_share", 0.05), ("steal_share", 0.01)], None, &[]),
         (&[], None, &[]),
         (

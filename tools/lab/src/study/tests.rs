@@ -58,7 +58,8 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "seconds = 1.0",
         "second = 1.0",
-        "unknown field `second`, expected one of `repetitions`, `seconds`, `warmup_s`, `seed`, `topology`, `quick` in t.toml:7",
+        "unknown field `second`, expected one of `repetitions`, `seconds`, `warmup_s`, `seed`, \
+         `topology`, `quick` in t.toml:7",
     ),
     (
         "seconds = 1.0",
