@@ -127,7 +127,7 @@ fn claim_row(claim: &ClaimSummary, varied: &[String]) -> String {
         escape(&place),
         picture::forest(claim),
         escape(&words::ratio(claim)),
-        claim.answer.verdict.text()
+        words::said(claim)
     )
 }
 

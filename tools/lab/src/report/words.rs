@@ -4,7 +4,7 @@ use crate::matrix::{CONTENDER, Dimension, plain};
 use crate::metric::{self, METRICS, Metric};
 use crate::statistics::Verdict;
 use crate::study::Study;
-use crate::study::model::Published;
+use crate::study::model::{Expect, Published};
 use crate::summary::{CaseSummary, ClaimSummary, LawSummary, MetricSummary, Summary, varied};
 
 /// A table without mark-up.
@@ -121,9 +121,17 @@ pub(super) fn plain_ratio(ratio: f64) -> String {
     }
 }
 
+/// The verdict in words.
+pub(super) fn said(claim: &ClaimSummary) -> &'static str {
+    match (claim.expect, claim.answer.verdict) {
+        (Expect::Same, Verdict::NoDifference) => "no difference shown, as claimed",
+        (_, verdict) => verdict.text(),
+    }
+}
+
 /// The verdict, with what the study saw.
 pub(super) fn verdict(claim: &ClaimSummary) -> String {
-    let seen = claim.answer.verdict.text();
+    let seen = said(claim);
     match (claim.published, claim.answer.verdict) {
         (Some(ratio), _) => format!("{seen}; published {}", plain_ratio(ratio)),
         (None, Verdict::NotUsable) => format!("{seen}: {} usable pairs", claim.answer.pairs),

@@ -62,6 +62,14 @@ struct Seen {
     workers: Result<Vec<u64>, String>,
 }
 
+/// A driver at work, its warm-up nearly over.
+struct Begun {
+    driver: Process,
+    /// When measuring begins.
+    from: Instant,
+    workers: Result<Vec<u64>, String>,
+}
+
 impl Bench<'_> {
     /// Runs a case once; also tells how its contender was run.
     ///
@@ -186,15 +194,11 @@ impl Bench<'_> {
 
     fn drive(&self, setting: &Setting<'_>, running: &mut Running) -> Result<Seen, LabError> {
         let order = self.order(setting, self.session.seconds)?;
-        let workers = Workers::start(&running.accepting());
-        let expected = setting
-            .values
-            .get("workers")
-            .and_then(|count| count.parse().ok());
-        let (mut driver, from) = self.warm_up(setting, &order, running)?;
-        // Closing the counters takes a while, and is to be over when measuring begins.
-        let shares = workers.shares(expected);
-        drop(workers);
+        let Begun {
+            mut driver,
+            from,
+            workers,
+        } = self.warm_up(setting, &order, running)?;
         interrupt::wait_until(from + MARGIN)?;
         let watched = Watched {
             server: running.family(),
@@ -223,32 +227,47 @@ impl Bench<'_> {
             told,
             between,
             contentions,
-            workers: shares,
+            workers,
         })
     }
 
-    /// Starts the driver; when its warm-up ends, or with others after a warm-up of its own. A third
-    /// of the warm-up is left when this returns, where the driver drops it itself.
+    /// Starts the driver, and counts connections by worker in the second third of its warm-up: by
+    /// then every worker is there, and closing the counters is over when measuring begins. Tells
+    /// when the warm-up ends. A driver that drops none itself drives once before.
     fn warm_up(
         &self,
         setting: &Setting<'_>,
         order: &Order<'_>,
         running: &mut Running,
-    ) -> Result<(Process, Instant), LabError> {
+    ) -> Result<Begun, LabError> {
         let warmup = Duration::from_secs_f64(self.session.warmup_s);
+        let workers = setting.values.get("workers");
+        let expected = workers.and_then(|count| count.parse().ok());
         if driver::drops_warmup(order.drive) {
             let driver = self.launch(setting, order)?;
             let launched = Instant::now();
+            interrupt::wait_until(launched + warmup / 3)?;
+            let workers = Workers::start(&running.accepting());
             interrupt::wait_until(launched + warmup * 2 / 3)?;
-            return Ok((driver, launched + warmup));
+            return Ok(Begun {
+                driver,
+                from: launched + warmup,
+                workers: workers.shares(expected),
+            });
         }
+        let workers = Workers::start(&running.accepting());
         if !warmup.is_zero() {
             let order = self.order(setting, self.session.warmup_s)?;
             let mut warming = self.launch(setting, &order)?;
             await_end(setting, &mut warming, running, DRIVER_PATIENCE)?;
         }
-        let driver = self.launch(setting, order)?;
-        Ok((driver, Instant::now()))
+        let shares = workers.shares(expected);
+        drop(workers);
+        Ok(Begun {
+            driver: self.launch(setting, order)?,
+            from: Instant::now(),
+            workers: shares,
+        })
     }
 
     /// How the contender was run, without the places of this machine.
