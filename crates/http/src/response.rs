@@ -37,6 +37,9 @@ pub struct Response {
     pub ranges_allowed: bool,
     /// Only the head is sent (HEAD, 204, 304).
     pub head_only: bool,
+    /// Whether `Server` and `Date` are only sent where they are among the fields: an origin's are
+    /// passed on, or their absence.
+    pub unsigned: Unsigned,
     /// Whether conditions of the request are not looked at, since whoever made the response has
     /// done so.
     pub unconditional: bool,
@@ -44,6 +47,15 @@ pub struct Response {
     pub trailers: Fields,
     /// Text that a handler made for this one response; [`Body::Text`] sends it.
     pub text: Vec<u8>,
+}
+
+/// Fields that the server adds to every response, unless an origin's are passed on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unsigned {
+    /// `Server` is not added.
+    pub server: bool,
+    /// `Date` is not added.
+    pub date: bool,
 }
 
 /// What is sent after the head.
@@ -164,6 +176,7 @@ impl Response {
         self.ranges_allowed = false;
         self.head_only = false;
         self.unconditional = false;
+        self.unsigned = Unsigned::default();
         self.trailers.clear();
         self.text.clear();
     }
@@ -172,6 +185,7 @@ impl Response {
     pub fn clear_body(&mut self) {
         self.reason.clear();
         self.unconditional = false;
+        self.unsigned = Unsigned::default();
         self.trailers.clear();
         self.content_type.clear();
         self.content_length = None;

@@ -156,7 +156,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
         "a broken chunk",
         "POST /ok HTTP/1.1\nHost: x\nTransfer-Encoding: chunked\n\nzz\n\
          GET /ok HTTP/1.0\n\n",
-        "HTTP/1.1 200 OK\n*\nConnection: close\n\nok\n(closed)",
+        BAD,
     ),
 ];
 

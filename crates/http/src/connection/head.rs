@@ -76,11 +76,12 @@ fn status_and_server(exchange: &Exchange, out: &mut Vec<u8>) {
         }
         _ => writer::status_line(out, Version::Http11, status, reason_phrase(status)),
     }
-    let fields = &exchange.response.fields;
-    if fields.is_empty() || fields.values(b"Server").next().is_none() {
+    let (fields, unsigned) = (&exchange.response.fields, exchange.response.unsigned);
+    let lacks = |name| fields.is_empty() || fields.values(name).next().is_none();
+    if !unsigned.server && lacks(b"Server") {
         writer::field(out, "Server", name.as_bytes());
     }
-    if fields.is_empty() || fields.values(b"Date").next().is_none() {
+    if !unsigned.date && lacks(b"Date") {
         writer::field(out, "Date", &exchange.lane.clock.http_date());
     }
 }

@@ -242,7 +242,9 @@ impl Connections {
             exchange.log_access();
             return Served::Closed(CloseReason::CutShort);
         }
-        let whole = self.take_body_rest(exchange);
+        let Some(whole) = self.take_body_rest(exchange) else {
+            return self.refuse_body(connection, exchange);
+        };
         let chunked = head::write(exchange);
         exchange.action.set(Action::Sending);
         let mut transfer = Transfer::new(exchange, chunked);
@@ -262,16 +264,26 @@ impl Connections {
         }
     }
 
-    /// Takes what has come of a body that no handler wanted. Returns whether that was all of it.
-    fn take_body_rest(&self, exchange: &mut Exchange) -> bool {
+    /// Takes what has come of a body that no handler wanted. Returns whether that was all of it;
+    /// `None` where it cannot be understood.
+    fn take_body_rest(&self, exchange: &mut Exchange) -> Option<bool> {
         match exchange.take_buffered_body(false) {
-            Ok(Progress::Complete) => true,
-            Ok(Progress::Incomplete) => false,
-            Err(_) => {
-                exchange.keep_alive = false;
-                false
-            }
+            Ok(Progress::Complete) => Some(true),
+            Ok(Progress::Incomplete) => Some(false),
+            Err(_) if exchange.response.status == 400 => Some(false),
+            Err(_) => None,
         }
+    }
+
+    /// Answers with 400 in place of what was to be answered, since the body is malformed.
+    fn refuse_body(&self, connection: &Connection, exchange: &mut Exchange) -> Served {
+        exchange.log(
+            Level::Error,
+            format_args!("client sent invalid chunked body"),
+        );
+        exchange.response.clear();
+        let outcome = exchange.refuse(400);
+        self.follow(connection, exchange, outcome)
     }
 
     /// Hands the exchange to a future of its own.

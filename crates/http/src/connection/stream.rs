@@ -174,12 +174,11 @@ impl Stream {
     ///
     /// `Err` holds the verdict that answers a body which cannot be read.
     pub async fn read_body(&mut self, exchange: &mut Exchange) -> Result<(), Verdict> {
-        if exchange.head.framing == Framing::None {
+        if matches!(exchange.head.framing, Framing::None | Framing::Length(0)) {
             // nginx answers this too, and clients that ask for it wait.
-            return self
-                .send_continue(exchange)
+            self.send_continue(exchange)
                 .await
-                .map_err(|_| Verdict::Close);
+                .map_err(|_| Verdict::Close)?;
         }
         while self.read_body_piece(exchange).await? == Progress::Incomplete {
             exchange.spill_body()?;

@@ -5,7 +5,7 @@ use turnpike_conf::{View, value};
 use turnpike_http::Quoted;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Verdict;
-use turnpike_http::response::Fields;
+use turnpike_http::response::{Fields, Unsigned};
 use turnpike_lane::log::Level;
 use turnpike_wire::date;
 use turnpike_wire::h1::{Field, Known, Method, ResponseHead};
@@ -58,6 +58,10 @@ pub(super) fn take_head(exchange: &mut Exchange, passing: &Passing) {
         _ => head.content_length,
     };
     response.unconditional = true;
+    response.unsigned = Unsigned {
+        server: !passing.hidden.has(Known::Server, b"Server"),
+        date: !passing.hidden.has(Known::Date, b"Date"),
+    };
     response.ranges_allowed = passing.forces_ranges;
     let mut seen = 0;
     for field in &head.fields {
