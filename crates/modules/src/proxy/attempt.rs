@@ -226,7 +226,7 @@ impl Attempt {
         let Ok(picked) = self.tries.next(now_ms) else {
             return Err(self.no_live(exchange));
         };
-        let name = Arc::from(picked.name());
+        let name = Arc::clone(picked.peer().shared_name());
         let after_redirect = std::mem::take(&mut self.after_redirect);
         exchange.upstream.begin_try(name, now_ms, after_redirect);
         self.name_target(exchange, &picked);
@@ -692,7 +692,6 @@ pub(super) fn client_went_away(exchange: &mut Exchange) -> Stop {
 
 /// Writes down how long a try took and what went over its connection.
 pub(super) fn end_try(exchange: &mut Exchange, connection: Option<&Connection>) {
-    exchange.lane.clock.update();
     let now_ms = exchange.lane.clock.now_ms();
     let Some(one) = exchange.upstream.last_try() else {
         return;

@@ -21,7 +21,7 @@ struct Flight {
 }
 
 /// Writes the request; where all of it leaves at once, its answer is awaited.
-pub(super) fn begin(exchange: &mut Exchange, mut attempt: Attempt, link: Link) -> Verdict {
+pub(super) fn begin(exchange: &mut Exchange, mut attempt: Attempt, mut link: Link) -> Verdict {
     attempt.write_request(exchange);
     exchange.action.set(Action::SendingUpstream);
     match attempt.upload.try_send(exchange, &link.connection) {
@@ -34,7 +34,7 @@ pub(super) fn begin(exchange: &mut Exchange, mut attempt: Attempt, link: Link) -
     let guests = exchange.lane.guests.get();
     let awaited = attempt.upload.is_done(exchange)
         && link.connection.is_plain()
-        && guests.is_some_and(|guests| link.connection.guest(guests).is_ok());
+        && guests.is_some_and(|guests| link.connection.become_guest(guests).is_ok());
     if !awaited {
         return wait(attempt, Road::Send(link));
     }
@@ -85,7 +85,7 @@ impl Flight {
 
 impl Awaiting for Flight {
     fn guest(&self) -> &Guest {
-        match self.link.connection.known_guest() {
+        match self.link.connection.guest() {
             Some(guest) => guest,
             None => unreachable!("a flight begins with a guest"),
         }

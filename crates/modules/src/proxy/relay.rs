@@ -99,6 +99,11 @@ pub(super) fn begin(
 ) -> Verdict {
     let framing = exchange.upstream.head.framing;
     let head_bytes = exchange.upstream.head.head_len;
+    let body_bytes = exchange.upstream.input.len().saturating_sub(head_bytes);
+    let at_once = framing == ResponseFraming::Length(body_bytes as u64);
+    if at_once && keeping.is_none() && upload.is_done(exchange) {
+        return whole_at_once(exchange, link, head_bytes);
+    }
     let incoming = exchange.upstream.input.split_off(head_bytes);
     if framing == ResponseFraming::None {
         let clean = incoming.is_empty() && upload.is_done(exchange);
@@ -148,6 +153,21 @@ pub(super) fn begin(
     } else {
         exchange.response.body = Body::Stream(Box::new(relay));
     }
+    Verdict::Respond
+}
+
+/// The usual small response: all of it came with its head, and nobody else wants to see it.
+fn whole_at_once(exchange: &mut Exchange, link: Link, head_bytes: usize) -> Verdict {
+    let (input, text) = (&mut exchange.upstream.input, &mut exchange.response.text);
+    text.clear();
+    text.extend_from_slice(input.get(head_bytes..).unwrap_or_default());
+    let body_bytes = text.len() as u64;
+    input.truncate(head_bytes);
+    if let Some(one) = exchange.upstream.last_try() {
+        one.response_bytes = body_bytes;
+    }
+    finish(exchange, link, true);
+    exchange.response.body = Body::Text;
     Verdict::Respond
 }
 
@@ -453,6 +473,7 @@ impl Relay {
             keeping.broken(exchange);
         }
         if let Some(link) = self.link.take() {
+            exchange.lane.clock.update();
             end_try(exchange, Some(&link.connection));
         }
     }
@@ -516,6 +537,7 @@ impl BodyStream for Relay {
             keeping.broken(exchange);
         }
         if let Some(link) = self.link.take() {
+            exchange.lane.clock.update();
             end_try(exchange, Some(&link.connection));
         }
     }

@@ -124,12 +124,10 @@ fn pass_field(
             response.etag.extend_from_slice(value);
         }
         Known::LastModified => {
-            let parsed = date::parse(value);
-            let usual = parsed.is_some_and(|seconds| date::format(seconds).as_slice() == value);
-            match usual {
-                true => response.last_modified = parsed,
-                // What is no date in the usual form is sent as it is written.
-                false => response.fields.add(name, value),
+            // What is no date in the usual form (RFC 9110 section 5.6.7) is sent as it is written.
+            match date::parse(value).filter(|_| is_usual_date(value)) {
+                Some(seconds) => response.last_modified = Some(seconds),
+                None => response.fields.add(name, value),
             }
         }
         Known::Location => rewrite_redirect(exchange, passing, name, value, 0),
@@ -148,6 +146,11 @@ fn pass_field(
         _ => response.fields.add(name, value),
     }
     *seen |= bit & !1;
+}
+
+/// Whether a value that is a date has the form in which we write dates.
+fn is_usual_date(value: &[u8]) -> bool {
+    value.len() == 29 && value.get(3) == Some(&b',') && value.ends_with(b" GMT")
 }
 
 fn rewrite_redirect(

@@ -12,12 +12,14 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::future::Future;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use turnpike_lane::lot::{Guest, Guests};
+use turnpike_lane::sys::readiness;
 use turnpike_lane::sys::socket::{self, More};
 
 pub(crate) use open::Key;
@@ -27,7 +29,9 @@ use crate::tls::Session;
 
 /// A connection to a peer. Must be used on the lane that opened it.
 pub struct Connection {
-    socket: AsyncFd<OwnedFd>,
+    socket: Rc<OwnedFd>,
+    /// Its registration with the runtime, while something waits for it there.
+    runtime: OnceCell<AsyncFd<Rc<OwnedFd>>>,
     /// Never borrowed across a wait.
     tls: Option<RefCell<Session>>,
     /// Its place in the lane's own event loop, once it was waited for there.
@@ -71,20 +75,22 @@ impl Connection {
         self.tls.is_none()
     }
 
-    /// Its place in the lane's own event loop, where it is waited for without a task.
+    /// Takes its place in the lane's own event loop, where it is waited for without a task. The
+    /// runtime forgets it meanwhile.
     ///
     /// # Errors
     /// What epoll_ctl(2) says when it is watched there for the first time.
-    pub fn guest(&self, guests: &Guests) -> io::Result<&Guest> {
-        if let Some(guest) = self.guest.get() {
-            return Ok(guest);
+    pub fn become_guest(&mut self, guests: &Guests) -> io::Result<()> {
+        if self.guest.get().is_none() {
+            let guest = guests.admit(self.socket.as_fd())?;
+            self.guest.get_or_init(|| guest);
         }
-        let guest = guests.admit(self.as_fd())?;
-        Ok(self.guest.get_or_init(|| guest))
+        drop(self.runtime.take());
+        Ok(())
     }
 
     /// That place, where it has one.
-    pub fn known_guest(&self) -> Option<&Guest> {
+    pub fn guest(&self) -> Option<&Guest> {
         self.guest.get()
     }
 
@@ -126,10 +132,10 @@ impl Connection {
                     tokio::select! {
                         biased;
                         flushed = self.flush(0) => flushed?,
-                        ready = self.socket.readable() => drop(ready?),
+                        ready = self.runtime()?.readable() => drop(ready?),
                     }
                 }
-                let mut ready = self.socket.readable().await?;
+                let mut ready = self.runtime()?.readable().await?;
                 match ready.try_io(|_| self.try_read(buffer, bytes_max)) {
                     Ok(Ok(received)) => {
                         // The socket is empty: waiting for more need not ask it again first. What
@@ -200,7 +206,7 @@ impl Connection {
     /// # Errors
     /// What the runtime says.
     pub async fn readable(&self) -> io::Result<()> {
-        self.socket.readable().await.map(|_| ())
+        self.runtime()?.readable().await.map(|_| ())
     }
 
     /// Ends our side; the peer may still send.
@@ -212,6 +218,15 @@ impl Connection {
             tls.borrow_mut().close(self.as_fd());
         }
         socket::shutdown(self.as_fd(), std::net::Shutdown::Write)
+    }
+
+    /// The registration with the runtime, made when something has to be waited for.
+    fn runtime(&self) -> io::Result<&AsyncFd<Rc<OwnedFd>>> {
+        if let Some(runtime) = self.runtime.get() {
+            return Ok(runtime);
+        }
+        let runtime = readiness::register_shared(Rc::clone(&self.socket), INTEREST)?;
+        Ok(self.runtime.get_or_init(|| runtime))
     }
 
     pub(crate) fn key(&self) -> &Key {
@@ -241,7 +256,9 @@ impl Connection {
             if guest.is_closed() {
                 return false;
             }
-        } else if let Poll::Ready(ready) = self.socket.poll_read_ready(&mut context) {
+        } else if let Some(runtime) = self.runtime.get()
+            && let Poll::Ready(ready) = runtime.poll_read_ready(&mut context)
+        {
             match ready {
                 Ok(ready) if ready.ready().is_read_closed() => return false,
                 // It may be readable since before its last read emptied it.
@@ -272,7 +289,7 @@ impl Connection {
         }
         within(timeout_ms, async {
             loop {
-                let mut ready = self.socket.writable().await?;
+                let mut ready = self.runtime()?.writable().await?;
                 if let Ok(result) = ready.try_io(|_| attempt()) {
                     return result;
                 }
@@ -284,14 +301,14 @@ impl Connection {
 
 impl AsFd for Connection {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.get_ref().as_fd()
+        self.socket.as_fd()
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
         if let Some(tls) = &mut self.tls {
-            tls.get_mut().close(self.socket.get_ref().as_fd());
+            tls.get_mut().close(self.socket.as_fd());
         }
     }
 }

@@ -5,13 +5,14 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use turnpike_lane::log::Errno;
 use turnpike_lane::sys::socket::{self, Family, Kind, More};
-use turnpike_lane::sys::{readiness, socket_option};
+use turnpike_lane::sys::socket_option;
 
-use super::{Connection, INTEREST, within};
+use super::{Connection, within};
 use crate::address::Address;
 use crate::group::Picked;
 use crate::tls::{Handshake, HandshakeError, Session, TlsConnector};
@@ -188,9 +189,9 @@ impl Connection {
     ) -> Result<Connection, ConnectError> {
         let key = Key::new(address, options);
         let (socket, under_way) = begin(address, options)?;
-        let socket = readiness::register(socket, INTEREST).map_err(ConnectError::Socket)?;
         let mut connection = Connection {
-            socket,
+            socket: Rc::new(socket),
+            runtime: OnceCell::new(),
             tls: None,
             guest: OnceCell::new(),
             key,
@@ -232,8 +233,8 @@ impl Connection {
             loop {
                 let mut ready = match session.handshake(self.as_fd()) {
                     Ok(Handshake::Done) => return Ok(Ok(())),
-                    Ok(Handshake::WantsRead) => self.socket.readable().await?,
-                    Ok(Handshake::WantsWrite) => self.socket.writable().await?,
+                    Ok(Handshake::WantsRead) => self.runtime()?.readable().await?,
+                    Ok(Handshake::WantsWrite) => self.runtime()?.writable().await?,
                     Err(error) => return Ok(Err(error)),
                 };
                 // The session has just found the socket to block, or finds it so in its next turn.

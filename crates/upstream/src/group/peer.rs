@@ -112,7 +112,7 @@ impl FailReason {
 
 /// A peer of a group.
 pub struct Peer {
-    name: String,
+    name: Arc<str>,
     server: String,
     sticky_id: String,
     address: Address,
@@ -173,7 +173,7 @@ impl Peer {
             None => hexadecimal(&Md5::digest(name.as_bytes())),
         };
         Peer {
-            name,
+            name: name.into(),
             sticky_id,
             server: server.to_owned(),
             address,
@@ -184,6 +184,11 @@ impl Peer {
 
     /// Its address as text (`$upstream_addr`).
     pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The same, to be kept.
+    pub fn shared_name(&self) -> &Arc<str> {
         &self.name
     }
 
