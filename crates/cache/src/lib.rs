@@ -13,6 +13,9 @@ pub mod control;
 pub mod disk;
 pub mod flight;
 pub mod freshness;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod head;
 pub mod purge;
 pub mod stored;

@@ -23,6 +23,8 @@ use std::sync::atomic::AtomicBool;
 use md5::{Digest, Md5};
 
 pub use format::HEADER_BYTES;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use format::fuzzing;
 pub use keeper::start;
 pub use writer::Writer;
 

@@ -1,0 +1,58 @@
+//! The bodies of the fuzz targets: the shims only pass bytes on.
+
+use crate::disk::fuzzing as file;
+use crate::freshness::{Asked, Rules, judge, remove_withheld};
+use crate::head::Head;
+use crate::vary::Selection;
+
+/// When the response came, in unix milliseconds: in between the dates that a fuzzer can write.
+const RECEIVED_MS: u64 = 1_795_000_000_000;
+
+/// Judges any head: no field may break the arithmetic, and what is stored comes back as it was.
+pub fn freshness(bytes: &[u8]) {
+    let mut head = head_of(bytes);
+    let asked = Asked {
+        sent_ms: RECEIVED_MS - 20,
+        received_ms: RECEIVED_MS,
+        ..Asked::default()
+    };
+    if let Ok(timing) = judge(&asked, &head, &Rules::default()) {
+        for now_ms in [0, RECEIVED_MS, u64::MAX] {
+            let fresh = timing.is_fresh(now_ms);
+            assert!(!fresh || now_ms < timing.fresh_until_ms);
+            assert!(timing.age_s(now_ms) >= timing.initial_age_ms / 1000);
+            let _ = timing.may_serve_while_revalidating(now_ms);
+            let _ = timing.may_serve_if_error(now_ms);
+        }
+    }
+    let nothing = |_: &[u8], _: &mut Vec<u8>| false;
+    if let Ok(selection) = Selection::of(&head, &nothing) {
+        assert!(selection.matches(&nothing));
+    }
+    head.remove_unstorable();
+    remove_withheld(&mut head, &Rules::default());
+    let mut encoded = Vec::new();
+    head.encode(&mut encoded);
+    assert_eq!(Head::decode(&mut encoded.as_slice()), Some(head));
+}
+
+/// Reads any bytes as the two parts of a file that say what is in it.
+pub fn stored_file(bytes: &[u8]) {
+    file::header(bytes);
+    file::description(bytes);
+}
+
+/// Two bytes of status, then lines of fields.
+fn head_of(bytes: &[u8]) -> Head {
+    let (status, lines) = bytes.split_first_chunk::<2>().unwrap_or((&[0; 2], &[]));
+    let mut head = Head::new(u16::from_le_bytes(*status) % 1000);
+    for line in lines.split(|byte| *byte == b'\n') {
+        if let Some(colon) = line.iter().position(|byte| *byte == b':') {
+            head.add(&line[..colon], line[colon + 1..].trim_ascii());
+        }
+    }
+    head
+}
+
+#[cfg(test)]
+mod tests;
