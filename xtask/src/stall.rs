@@ -72,7 +72,8 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     let mut text = format!(
         "{rate} connections/s for {seconds} s, one request each, two lanes on {} CPUs; one stops \
          for {} s, and a CPU is busy meanwhile\n\n\
-         | server | requests | failed | p50 | p99 | p99.9 | longest, ms |\n|---|---|---|---|---|---|---|\n",
+         | server | requests | failed | p50 | p99 | p99.9 | longest, ms |\n\
+         |---|---|---|---|---|---|---|\n",
         machine::cpus(),
         STALL.as_secs()
     );
