@@ -16,6 +16,7 @@ pub mod master;
 pub mod modules;
 pub mod paths;
 pub mod plan;
+pub mod sandbox;
 pub mod serving;
 pub mod settings;
 pub mod subcommands;

@@ -13,6 +13,7 @@ use turnpike_lane::log::{Destination, Level, Spec};
 use turnpike_lane::sys::process;
 
 use crate::paths::Paths;
+use crate::sandbox::Sandbox;
 
 /// The user whom the serving process becomes when the configuration names none, as nginx.
 const USER_DEFAULT: &str = "nobody";
@@ -63,6 +64,8 @@ pub struct ProcessSettings {
     pub working_directory: Option<PathBuf>,
     /// `env`: a name to keep, or a name and its value.
     pub environment: Vec<(String, Option<String>)>,
+    /// What the process gives up.
+    pub sandbox: Sandbox,
 }
 
 impl ProcessSettings {
@@ -237,6 +240,11 @@ impl<'a> Reader<'a, '_> {
             priority: self.priority(),
             working_directory: self.root.try_text("working_directory").map(PathBuf::from),
             environment: self.environment(),
+            sandbox: match self.root.try_choice("sandbox") {
+                Some("on") => Sandbox::On,
+                Some("required") => Sandbox::Required,
+                _ => Sandbox::Off,
+            },
         }
     }
 

@@ -129,6 +129,19 @@ pub(super) const ROWS: &[Row] = &[
         ..once("shutdown_delay", MAIN, ONE, Value::Milliseconds)
     },
     Row {
+        syntax: "on | off | required",
+        default: "off",
+        summary: "Whether the serving process gives up what serving does not need: capabilities, \
+                  new privileges, starting programs, writing outside of its own folders. \
+                  required: the server does not start where the kernel cannot enforce it.",
+        ..once(
+            "sandbox",
+            MAIN,
+            ONE,
+            Value::OneOf(&["on", "off", "required"]),
+        )
+    },
+    Row {
         syntax: "time | off",
         default: "200ms",
         summary: "After which time of silence other lanes accept the connections that wait for a \

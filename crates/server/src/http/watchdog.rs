@@ -114,7 +114,7 @@ impl Watchdog {
 
     /// For how long a lane has slept though connections wait: it was woken, and does not come.
     fn oversleeps(&mut self, ward: &Ward<'_>, lane: usize, round_ns: u64) -> Duration {
-        if waiting(ward, lane) == 0 {
+        if waiting(ward, lane, AcceptMode::has_gate_per_lane) == 0 {
             self.oversleeping.remove(&lane);
             return Duration::ZERO;
         }
@@ -161,7 +161,8 @@ impl Watchdog {
         if before.flatten().is_some_and(|heir| !is_silent(heir)) {
             return;
         }
-        let waiting = waiting(ward, lane);
+        // Of shared gates too: it may have been the one that was told of them.
+        let waiting = waiting(ward, lane, |mode| mode != AcceptMode::Mutex);
         if before.is_none() && waiting == 0 && !held {
             return;
         }
@@ -227,13 +228,12 @@ impl Watchdog {
     }
 }
 
-/// Connections that wait at a lane's gates. Those of shared gates count too: the lane may have been
-/// the one that was told of them.
-fn waiting(ward: &Ward<'_>, lane: usize) -> u32 {
+/// Connections that wait at those of a lane's gates whose modes count.
+fn waiting(ward: &Ward<'_>, lane: usize, counts: impl Fn(AcceptMode) -> bool) -> u32 {
     let gates = ward.gates.get(lane).map_or(&[][..], Vec::as_slice);
     let waiting = gates
         .iter()
-        .filter(|gate| gate.mode != AcceptMode::Mutex)
+        .filter(|gate| counts(gate.mode))
         // A unix socket does not tell; it is shared, and other lanes come to it.
         .filter_map(|gate| socket_option::tcp_info(gate.socket.as_fd()).ok())
         .map(|info| info.accept_queue);

@@ -140,6 +140,7 @@ fn environment(settings: &ProcessSettings) -> HashMap<OsString, OsString> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sandbox::Sandbox;
 
     #[test]
     fn only_named_variables_are_handed_on() {
@@ -157,6 +158,7 @@ mod tests {
                 ("TZ".to_owned(), Some("UTC".to_owned())),
                 ("TURNPIKE_NOT_SET".to_owned(), None),
             ],
+            sandbox: Sandbox::Off,
         };
         let environment = environment(&settings);
         assert_eq!(

@@ -13,6 +13,7 @@ use crate::channel::{Bundle, Log};
 use crate::configuration::Configuration;
 use crate::error_output;
 use crate::paths::Paths;
+use crate::sandbox::Sandbox;
 
 /// Mode of folders for temporary files: theirs alone who serve.
 const FOLDER_MODE: u32 = 0o700;
@@ -64,6 +65,15 @@ impl Site {
             log,
             gates,
         })
+    }
+
+    /// Whether a serving process of this configuration can take `new` up: what it has given up it
+    /// does not get back, nor does a sandbox get another folder.
+    pub(super) fn can_become(&self, new: &Site) -> bool {
+        let settings = |site: &Site| site.configuration.settings.process.clone();
+        let (own, new_settings) = (settings(self), settings(new));
+        let same_folders = self.configuration.needs.folders == new.configuration.needs.folders;
+        own.can_become(&new_settings) && (own.sandbox == Sandbox::Off || same_folders)
     }
 
     /// Stays in force after all, `given_up` being given up. Returns whether the serving process

@@ -277,6 +277,9 @@ impl Serving {
         let log = ErrorLog::from_specs(&settings.error_logs, &logs);
         if !self.has_served && self.signals.is_some() {
             privileges::settle(&settings.process, &log)?;
+            let folders = configuration.needs.folders.iter();
+            let writable: Vec<_> = folders.map(|folder| folder.path.clone()).collect();
+            privileges::confine(&settings.process, &writable, &log)?;
         } else if self.signals.is_some() {
             privileges::limit_again(&settings.process, &log);
         }

@@ -2,11 +2,13 @@
 
 use std::ffi::CString;
 use std::io;
+use std::path::PathBuf;
 
 use nix::unistd::{Gid, Uid, initgroups, setgid, setuid};
 use turnpike_lane::log::{Errno, ErrorLog, Level};
 use turnpike_lane::sys::process::{self, Limit, Resource};
 
+use crate::sandbox::{self, Sandbox};
 use crate::settings::{Account, ProcessSettings};
 
 /// Applies the settings to this process. Must run before any other thread exists, though the
@@ -36,6 +38,9 @@ pub(super) fn settle(settings: &ProcessSettings, log: &ErrorLog) -> Result<(), S
             complain(&format!("setrlimit(RLIMIT_CORE, {bytes})"), &error);
         }
     }
+    if settings.sandbox != Sandbox::Off {
+        sandbox::prepare();
+    }
     if let Some(account) = &settings.account {
         // nginx's names for the calls, since logs are searched for them.
         if settings.transparent
@@ -57,6 +62,37 @@ pub(super) fn settle(settings: &ProcessSettings, log: &ErrorLog) -> Result<(), S
     if let Some(folder) = &settings.working_directory {
         std::env::set_current_dir(folder)
             .map_err(|error| format!("chdir(\"{}\") failed {}", folder.display(), Errno(&error)))?;
+    }
+    Ok(())
+}
+
+/// Enters the sandbox where the settings want one; `writable` are the folders that it serves with.
+///
+/// # Errors
+/// What is missing of a sandbox that is required.
+pub(super) fn confine(
+    settings: &ProcessSettings,
+    writable: &[PathBuf],
+    log: &ErrorLog,
+) -> Result<(), String> {
+    if settings.sandbox == Sandbox::Off {
+        return Ok(());
+    }
+    let missing = sandbox::enter(writable);
+    for (wall, why) in &missing {
+        if settings.sandbox == Sandbox::Required {
+            return Err(format!(
+                "the sandbox is required, and fails at {wall} ({why})"
+            ));
+        }
+        log.event(
+            Level::Warn,
+            format_args!("the serving process is in a sandbox without {wall} ({why})"),
+        );
+    }
+    if missing.is_empty() {
+        let message = format_args!("the serving process is in a sandbox");
+        log.event(Level::Notice, message);
     }
     Ok(())
 }

@@ -74,7 +74,7 @@ impl Master {
     pub(super) fn hand_over(&mut self, site: Site, since: Instant) -> io::Result<()> {
         self.generation += 1;
         let (generation, new) = (self.generation, &site.configuration.settings.process);
-        let same = self.site.configuration.settings.process.can_become(new);
+        let same = self.site.can_become(&site);
         let serving = self
             .children
             .iter()

@@ -1,0 +1,188 @@
+//! Inside the sandbox, what is forbidden fails, and serving goes on.
+//!
+//! Every act is tried in a process of its own: this test program started anew, which enters the
+//! sandbox and tries the one act that its environment names.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::fs;
+use std::io;
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Command;
+
+use std::io::{Read as _, Write as _};
+
+use nix::libc::{SIGHUP, SIGQUIT};
+use support::{Folder, Server, configuration, stderr, turnpike};
+use turnpike_server::sandbox;
+
+const ACT: &str = "SANDBOX_ACT";
+const FOLDER: &str = "SANDBOX_FOLDER";
+
+/// An act, and whether it is permitted.
+type Act = (&'static str, fn(&Path) -> io::Result<()>, bool);
+
+const ACTS: &[Act] = &[
+    ("execute a program", execute, false),
+    (
+        "write a file elsewhere",
+        |folder| fs::write(folder.join("elsewhere/x"), ""),
+        false,
+    ),
+    (
+        "remove a file elsewhere",
+        |folder| fs::remove_file(folder.join("kept")),
+        false,
+    ),
+    ("rename the machine", rename_machine, false),
+    (
+        "change the root",
+        |folder| Ok(nix::unistd::chroot(folder)?),
+        false,
+    ),
+    ("trace", |_| Ok(nix::sys::ptrace::traceme()?), false),
+    ("leave the network", leave_network, false),
+    (
+        "write a file in its folder",
+        |folder| fs::write(folder.join("own/x"), ""),
+        true,
+    ),
+    (
+        "read a file elsewhere",
+        |folder| fs::read(folder.join("kept")).map(|_| ()),
+        true,
+    ),
+    (
+        "start a thread",
+        |_| std::thread::Builder::new().spawn(|| ()).map(|_| ()),
+        true,
+    ),
+    (
+        "listen",
+        |_| TcpListener::bind("127.0.0.1:0").map(|_| ()),
+        true,
+    ),
+];
+
+fn execute(_: &Path) -> io::Result<()> {
+    Command::new("/bin/true").status().map(|_| ())
+}
+
+/// To what it is called already.
+fn rename_machine(_: &Path) -> io::Result<()> {
+    Ok(nix::unistd::sethostname(nix::unistd::gethostname()?)?)
+}
+
+fn leave_network(_: &Path) -> io::Result<()> {
+    Ok(nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET)?)
+}
+
+#[test]
+fn inside() {
+    let Ok(name) = std::env::var(ACT) else {
+        return; // not started by `forbidden_acts_are_refused`
+    };
+    let folder = std::env::var_os(FOLDER).unwrap();
+    let folder = Path::new(&folder);
+    sandbox::prepare();
+    let missing = sandbox::enter(&[folder.join("own")]);
+    let (_, act, _) = ACTS.iter().find(|(known, ..)| *known == name).unwrap();
+    match act(folder) {
+        Ok(()) => println!("RESULT permitted, missing {missing:?}"),
+        Err(error) => println!("RESULT {:?}, missing {missing:?}", error.kind()),
+    }
+}
+
+#[test]
+fn forbidden_acts_are_refused() {
+    for (name, _, is_permitted) in ACTS {
+        let folder = Folder::new();
+        for inner in ["own", "elsewhere"] {
+            fs::create_dir(folder.path().join(inner)).unwrap();
+        }
+        folder.write("kept", "");
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "inside", "--nocapture"])
+            .env(ACT, name)
+            .env(FOLDER, folder.path())
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let start = text.find("RESULT ").expect(&text);
+        let result = text[start + 7..].lines().next().unwrap();
+        let (result, missing) = result.split_once(", missing ").unwrap();
+        // Where this kernel has not all of it, what it has not is named.
+        if missing != "[]" {
+            continue;
+        }
+        let expected = if *is_permitted {
+            "permitted"
+        } else {
+            "PermissionDenied"
+        };
+        assert_eq!(result, expected, "{name}");
+    }
+}
+
+fn status(process: i32, name: &str) -> String {
+    let text = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    line.unwrap_or_default().trim().to_owned()
+}
+
+fn ask(port: u16) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn the_serving_process_is_in_it_and_serves() {
+    let port = turnpike_testkit::ports::reserve().unwrap();
+    let http = format!("http {{ server {{ listen 127.0.0.1:{port}; return 200 ok; }} }}");
+    let text = |lanes: u32| format!("sandbox on; worker_processes {lanes}; {http}");
+    let mut server = Server::start(&text(1));
+    let serving = server.serving()[0];
+    assert!(
+        server.log().contains("the serving process is in a sandbox"),
+        "{}",
+        server.log()
+    );
+    assert_eq!(status(serving, "NoNewPrivs:"), "1");
+    assert_eq!(status(serving, "CapEff:"), "0000000000000000");
+    assert_eq!(status(serving, "Seccomp:"), "2");
+    assert!(ask(port).ends_with("ok"));
+    // Lanes can still be started, and another configuration taken up.
+    server.folder.write("nginx.conf", &configuration(&text(3)));
+    server.signal(SIGHUP);
+    server.wait_for_log("worker generation 2 started");
+    assert_eq!(server.serving(), [serving]);
+    assert!(ask(port).ends_with("ok"));
+    // Without it, another process is needed.
+    server.folder.write("nginx.conf", &configuration(&http));
+    server.signal(SIGHUP);
+    server.wait_for_log(&format!("worker process {serving} exited with code 0"));
+    assert_eq!(status(server.serving()[0], "NoNewPrivs:"), "0");
+    assert!(ask(port).ends_with("ok"));
+    assert_eq!(server.end(SIGQUIT), Some(0));
+}
+
+#[test]
+fn it_is_on_off_or_required() {
+    let folder = Folder::new();
+    for (value, is_right) in [
+        ("on", true),
+        ("off", true),
+        ("required", true),
+        ("maybe", false),
+    ] {
+        folder.write("nginx.conf", &configuration(&format!("sandbox {value};")));
+        let output = turnpike(&folder.arguments(&["-t"]));
+        assert_eq!(output.status.success(), is_right, "{}", stderr(&output));
+    }
+}
