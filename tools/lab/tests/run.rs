@@ -6,6 +6,7 @@
 mod common;
 
 use common::{Folder, lab, run, runs, said, start, study, wait_for};
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -199,6 +200,56 @@ fn a_port_in_use_is_told() {
         "{}",
         said(&output)
     );
+}
+
+/// A small disk, where this process may mount one; removed when dropped.
+struct Disk<'a>(&'a std::path::Path);
+
+impl<'a> Disk<'a> {
+    fn mount(path: &'a std::path::Path, size: &str) -> Option<Disk<'a>> {
+        std::fs::create_dir_all(path).unwrap();
+        let options = format!("size={size}");
+        let flags = MsFlags::empty();
+        mount(
+            Some("none"),
+            path,
+            Some("tmpfs"),
+            flags,
+            Some(options.as_str()),
+        )
+        .ok()?;
+        Some(Disk(path))
+    }
+}
+
+impl Drop for Disk<'_> {
+    fn drop(&mut self) {
+        let _ = umount2(self.0, MntFlags::MNT_DETACH);
+    }
+}
+
+#[test]
+fn a_full_disk_is_told_and_takes_nothing_away() {
+    let folder = Folder::new();
+    let path = folder.0.join("results");
+    // Room for what is written first, and for a few of the two hundred runs.
+    let Some(_disk) = Disk::mount(&path, "64k") else {
+        return;
+    };
+    let output = run(&folder, &study(10300, 100, ""), &[]);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(
+        said(&output).contains("No space left on device"),
+        "{}",
+        said(&output)
+    );
+    assert!(
+        said(&output).contains("runs are kept in"),
+        "{}",
+        said(&output)
+    );
+    assert!(runs(&folder.results().join("raw.csv")) > 0);
+    assert!(folder.result("summary.json").trim_end().ends_with('}'));
 }
 
 #[test]

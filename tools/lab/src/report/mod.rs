@@ -50,8 +50,7 @@ pub(crate) fn write(
         ),
     ];
     for (name, text) in files {
-        let path = folder.join(name);
-        std::fs::write(&path, text).map_err(|error| LabError::file(&path, &error))?;
+        session::replace(&folder.join(name), &text)?;
     }
     Ok(())
 }

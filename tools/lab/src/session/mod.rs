@@ -8,7 +8,7 @@ mod results;
 mod sysctl;
 pub(crate) mod values;
 
-pub(crate) use results::write_summary;
+pub(crate) use results::{replace, write_summary};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -88,19 +88,18 @@ pub(crate) fn run(wish: &Wish) -> Result<PathBuf, LabError> {
     drop(changed);
     drop(topology);
     let runs = record::read(&folder.join(results::RAW))?;
-    report::write(&folder, header, &session.loaded, &runs)?;
-    match result {
-        Ok(()) => Ok(folder),
-        Err(error) => {
-            let planned = session.cases.len() * session.repetitions as usize;
-            eprintln!(
-                "lab: {} of {planned} runs are kept in {}; go on with --resume",
-                runs.len(),
-                folder.display()
-            );
-            Err(error)
-        }
+    let reported = report::write(&folder, header, &session.loaded, &runs);
+    if let Err(error) = result {
+        let planned = session.cases.len() * session.repetitions as usize;
+        eprintln!(
+            "lab: {} of {planned} runs are kept in {}; go on with --resume",
+            runs.len(),
+            folder.display()
+        );
+        // What stopped the run is told, and not what it did to the report.
+        return Err(error);
     }
+    reported.map(|()| folder)
 }
 
 impl Session {

@@ -107,7 +107,20 @@ pub(super) fn write_header(folder: &Path, header: &Header) -> Result<(), LabErro
     let path = folder.join(SUMMARY);
     let text = serde_json::to_string_pretty(&serde_json::json!({ "header": header }))
         .map_err(|error| LabError::step("writing the summary", error))?;
-    std::fs::write(&path, text + "\n").map_err(|error| LabError::file(&path, &error))
+    replace(&path, &(text + "\n"))
+}
+
+/// Writes a file whole or leaves the old one: a full disk takes nothing away.
+///
+/// # Errors
+/// The file's.
+pub(crate) fn replace(path: &Path, text: &str) -> Result<(), LabError> {
+    let fresh = path.with_extension("new");
+    let written = std::fs::write(&fresh, text).and_then(|()| std::fs::rename(&fresh, path));
+    written.map_err(|error| {
+        let _ = std::fs::remove_file(&fresh);
+        LabError::file(path, &error)
+    })
 }
 
 /// Reads a run's header.
@@ -137,5 +150,5 @@ pub(crate) fn write_summary(folder: &Path, summary: &Summary) -> Result<(), LabE
     let path = folder.join(SUMMARY);
     let text = serde_json::to_string_pretty(summary)
         .map_err(|error| LabError::step("writing the summary", error))?;
-    std::fs::write(&path, text + "\n").map_err(|error| LabError::file(&path, &error))
+    replace(&path, &(text + "\n"))
 }
