@@ -445,8 +445,8 @@ impl Attempt {
         }
         exchange.upstream.output = output;
         self.upload = match framing {
-            BodyFraming::Chunked => Upload::of_client(true),
-            BodyFraming::Length(_) if self.unbuffered => Upload::of_client(false),
+            BodyFraming::Chunked => Upload::of_client(exchange, true),
+            BodyFraming::Length(_) if self.unbuffered => Upload::of_client(exchange, false),
             BodyFraming::Length(_) if own_body.is_none() => Upload::of_body(exchange),
             BodyFraming::Length(_) | BodyFraming::None => Upload::of_output(),
         };

@@ -35,7 +35,12 @@ enum Source {
     /// Nothing more, though there would be more.
     Abandoned,
     /// The client, as it comes; in chunks where its length is not known.
-    Client { chunked: bool },
+    Client {
+        chunked: bool,
+        /// Bytes of what was read before, which stand behind the head in the output. They are kept
+        /// until that was sent, since another server may have to be asked instead.
+        early: usize,
+    },
 }
 
 /// Why a request was not sent.
@@ -70,10 +75,13 @@ impl Upload {
     }
 
     /// A request whose body is read while it is sent.
-    pub(super) fn of_client(chunked: bool) -> Self {
+    pub(super) fn of_client(exchange: &mut Exchange, chunked: bool) -> Self {
+        let early = exchange.body.bytes.len();
+        let output = &mut exchange.upstream.output;
+        write_piece(&exchange.body.bytes, chunked, output);
         Self {
             sent: 0,
-            source: Source::Client { chunked },
+            source: Source::Client { chunked, early },
         }
     }
 
@@ -156,13 +164,10 @@ impl Upload {
                     self.source = Source::None;
                 }
             }
-            Source::Client { chunked } => {
+            Source::Client { chunked, early } => {
                 let chunked = *chunked;
-                let progress = match exchange.body.bytes.is_empty() {
-                    true => client.read_body_piece(exchange).await,
-                    // Taken before the server was connected.
-                    false => Ok(Progress::Incomplete),
-                };
+                exchange.body.bytes.drain(..std::mem::take(early));
+                let progress = client.read_body_piece(exchange).await;
                 let progress = progress.map_err(UploadError::Client)?;
                 self.sent = 0;
                 frame(exchange, chunked, progress == Progress::Complete);
@@ -175,18 +180,22 @@ impl Upload {
     }
 }
 
+fn write_piece(piece: &[u8], chunked: bool, output: &mut Vec<u8>) {
+    if chunked && !piece.is_empty() {
+        h1::write_chunk_head(output, piece.len() as u64);
+        output.extend_from_slice(piece);
+        output.extend_from_slice(b"\r\n");
+    } else {
+        output.extend_from_slice(piece);
+    }
+}
+
 /// Moves what was read of the client's body into the output.
 fn frame(exchange: &mut Exchange, chunked: bool, last: bool) {
     let piece = std::mem::take(&mut exchange.body.bytes);
     let output = &mut exchange.upstream.output;
     output.clear();
-    if chunked && !piece.is_empty() {
-        h1::write_chunk_head(output, piece.len() as u64);
-        output.extend_from_slice(&piece);
-        output.extend_from_slice(b"\r\n");
-    } else {
-        output.extend_from_slice(&piece);
-    }
+    write_piece(&piece, chunked, output);
     if chunked && last {
         output.extend_from_slice(h1::LAST_CHUNK);
     }
