@@ -38,10 +38,16 @@ fn errors_are_counted_by_kind() {
             "bad_status",
         ),
     ];
+    let name = format!("turnpike-load-failures-{}", std::process::id());
+    let file = std::env::temp_dir().join(name);
     for (script, kind) in cases {
         let peer = Peer::start(script.clone());
         let start = Instant::now();
-        let line = format!("-t 1 -c 2 -d 300ms -n 6 -T 300ms {}", peer.url());
+        let list = file.display();
+        let line = format!(
+            "-t 1 -c 2 -d 300ms -n 6 -T 300ms --failures {list} {}",
+            peer.url()
+        );
         let (report, status) = load_json(&line);
         assert!(start.elapsed() < PATIENCE, "{script:?}");
         assert_eq!(status, 3, "{script:?}: {report:#}");
@@ -58,7 +64,20 @@ fn errors_are_counted_by_kind() {
             count(kind) + overtaking,
             "{script:?}"
         );
+        let lines = std::fs::read_to_string(&file).unwrap();
+        assert_eq!(
+            lines.lines().count() as u64,
+            count(kind) + overtaking,
+            "{lines}"
+        );
+        for line in lines.lines() {
+            let words: Vec<&str> = line.split('\t').collect();
+            let times_us: Vec<u64> = words[..2].iter().map(|us| us.parse().unwrap()).collect();
+            assert!(times_us[0] <= times_us[1], "{line}");
+            assert!(words[2] == kind || words[2] == "reset_connecting", "{line}");
+        }
     }
+    let _ = std::fs::remove_file(&file);
 }
 
 #[test]
