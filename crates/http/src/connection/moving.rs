@@ -150,7 +150,6 @@ impl Connections {
             .iter()
             .position(|listen| listen.address == moving.address);
         self.lane.counters.active.add();
-        let begun = matches!(moving.waits_for, Await::Rest(_));
         let mut connection = Connection {
             socket: moving.socket,
             client: moving.client,
@@ -158,12 +157,17 @@ impl Connections {
             plan: self.plan.clone(),
             proxy_header: moving.proxy_header.map(Rc::new),
         };
-        // Only where its gate went in a reload after the one that moved it, or the process ends.
-        let Some(place) = place.filter(|_| begun || !self.is_draining()) else {
+        // Only where its gate went in a reload after the one that moved it.
+        let Some(place) = place else {
             self.close(connection, CloseReason::Drained);
             return;
         };
         connection.client.listen = ListenIndex(place as u32);
+        if self.is_draining() {
+            // With the time of a drain.
+            self.park(lot, None, connection, moving.waits_for);
+            return;
+        }
         let parked = Parked {
             connection,
             waits_for: moving.waits_for,

@@ -379,13 +379,9 @@ impl Connections {
         mut connection: Connection,
         exchange: Box<Exchange>,
     ) {
+        // Also while draining: the answer was sent before that began, and has promised to keep the
+        // connection, so that the next request may be on its way. It has the time of a drain.
         let settings = &exchange.location().settings;
-        if self.is_draining() {
-            self.unpark(lot, token);
-            self.recycle(exchange);
-            self.close(connection, CloseReason::Drained);
-            return;
-        }
         if settings.tcp_nodelay && !connection.no_delay {
             connection.no_delay = true;
             if exchange.client.peer.inet().is_some()
