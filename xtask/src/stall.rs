@@ -166,7 +166,9 @@ fn lane(way: &Way, server: &Server) -> Option<u32> {
 }
 
 fn write(text: &str) -> Outcome {
-    let folder = workspace::root().join(format!("bench/results/{}-stall", machine::slug()));
+    let date = machine::first_line("date", &["-u", "+%Y-%m-%d"]);
+    let name = format!("{date}-stall-{}", machine::slug());
+    let folder = workspace::root().join("bench/results").join(name);
     let title =
         "# One of two lanes stops for two seconds\n\nMade by `cargo xtask stall --write`.\n\n";
     std::fs::create_dir_all(&folder)

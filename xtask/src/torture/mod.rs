@@ -308,10 +308,12 @@ fn judge(report: &Report) -> Outcome {
 
 /// Keeps the run with the other results.
 fn write(text: &str) -> Outcome {
-    let folder = workspace::root().join(format!("bench/results/{}-torture", machine::slug()));
+    let date = machine::first_line("date", &["-u", "+%Y-%m-%d"]);
+    let name = format!("{date}-torture-{}", machine::slug());
+    let folder = workspace::root().join("bench/results").join(name);
     let title = "# Torture: reload, resize, upgrade, stall and kill under load\n\n";
-    let note = "Made by `cargo xtask torture --beside nginx --write`. nginx is only reloaded and \
-                resized.\n\n";
+    let note = "Made by `cargo xtask torture --beside nginx --write`. Both ran at the same time; nginx \
+                was only reloaded and resized.\n\n";
     std::fs::create_dir_all(&folder)
         .and_then(|()| std::fs::write(folder.join("README.md"), format!("{title}{note}{text}")))
         .map_err(|error| format!("{}: {error}", folder.display()))
