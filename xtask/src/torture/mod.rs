@@ -312,8 +312,8 @@ fn write(text: &str) -> Outcome {
     let name = format!("{date}-torture-{}", machine::slug());
     let folder = workspace::root().join("bench/results").join(name);
     let title = "# Torture: reload, resize, upgrade, stall and kill under load\n\n";
-    let note = "Made by `cargo xtask torture --beside nginx --write`. Both ran at the same time; nginx \
-                was only reloaded and resized.\n\n";
+    let note = "Made by `cargo xtask torture --beside nginx --write`. Both ran at the same time; \
+                nginx was only reloaded and resized.\n\n";
     std::fs::create_dir_all(&folder)
         .and_then(|()| std::fs::write(folder.join("README.md"), format!("{title}{note}{text}")))
         .map_err(|error| format!("{}: {error}", folder.display()))
