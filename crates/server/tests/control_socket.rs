@@ -15,6 +15,13 @@ use support::{Folder, Server, configuration, stderr, turnpike, wait_for};
 use turnpike_lane::sys::signal;
 
 /// Runs a subcommand against a server, for its answer.
+/// A server whose socket is there: it comes after the pid file, for which others wait.
+fn started(main: &str) -> Server {
+    let server = Server::start(main);
+    wait_for("the socket", || server.folder.has("nginx.control"));
+    server
+}
+
 fn ask(folder: &Folder, words: &[&str]) -> Result<Value, String> {
     let mut arguments = vec![words[0], "--json"];
     arguments.extend(folder.arguments(&words[1..]));
@@ -27,8 +34,7 @@ fn ask(folder: &Folder, words: &[&str]) -> Result<Value, String> {
 
 #[test]
 fn the_socket_is_beside_the_pid_file_and_its_owners_alone() {
-    let mut server = Server::start("");
-    wait_for("the socket", || server.folder.has("nginx.control"));
+    let mut server = started("");
     let path = server.folder.path().join("nginx.control");
     let mode = fs::metadata(&path).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -57,7 +63,7 @@ fn the_socket_is_beside_the_pid_file_and_its_owners_alone() {
 
 #[test]
 fn a_reload_answers_with_its_report_or_with_what_is_wrong() {
-    let server = Server::start("");
+    let server = started("");
     let report = ask(&server.folder, &["reload"]).unwrap();
     assert_eq!(report["generation"], 2);
     server
@@ -99,7 +105,7 @@ fn a_reload_answers_with_its_report_or_with_what_is_wrong() {
 
 #[test]
 fn a_reload_tells_what_it_has_changed() {
-    let server = Server::start("worker_processes 2;");
+    let server = started("worker_processes 2;");
     let (first, second) = (
         turnpike_testkit::ports::reserve().unwrap(),
         turnpike_testkit::ports::reserve().unwrap(),
@@ -164,7 +170,7 @@ fn a_reload_tells_what_it_has_changed() {
 
 #[test]
 fn the_socket_survives_the_serving_process() {
-    let server = Server::start("");
+    let server = started("");
     let path = server.folder.path().join("nginx.control");
     let mut stream = UnixStream::connect(path).unwrap();
     let mut reader = BufReader::new(stream.try_clone().unwrap());
@@ -203,7 +209,7 @@ fn the_socket_survives_the_serving_process() {
 #[test]
 fn gates_and_connections_are_told() {
     let main = "worker_processes 2;";
-    let server = Server::start(main);
+    let server = started(main);
     let http = "http { server { listen 127.0.0.1:%PORT% reuseport; listen unix:./s.sock; \
                 location / { return 200 x; } } }";
     let port = turnpike_testkit::ports::reserve().unwrap().to_string();
@@ -261,7 +267,7 @@ fn a_named_socket_that_cannot_be_had_is_an_error_and_a_default_one_a_warning() {
 
 #[test]
 fn a_drain_by_the_socket_ends_the_server() {
-    let mut server = Server::start("worker_shutdown_timeout 7s;");
+    let mut server = started("worker_shutdown_timeout 7s;");
     let answer = ask(&server.folder, &["drain"]).unwrap();
     assert_eq!(answer["worker_shutdown_timeout_ms"], 7000);
     assert_eq!(server.wait(), Some(0));
