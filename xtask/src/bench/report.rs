@@ -252,36 +252,22 @@ impl Results {
     /// Writes the run's folder and the README's table.
     pub(super) fn write(&self) -> Outcome {
         let date = machine::first_line("date", &["-u", "+%Y-%m-%d"]);
-        let name = format!("{date}-{}", machine::slug());
-        let folder = workspace::root().join("bench/results").join(&name);
-        std::fs::create_dir_all(&folder).map_err(|error| format!("{name}: {error}"))?;
-        let summary = serde_json::to_string_pretty(&self.summary(&date));
-        let summary = summary.map_err(|error| format!("summary: {error}"))?;
         let table = self.markdown();
-        write(&folder.join("README.md"), &self.readme(&date, &table))?;
-        write(&folder.join("raw.csv"), &self.csv())?;
-        write(&folder.join("summary.json"), &(summary + "\n"))?;
-        println!("\nbench: written to bench/results/{name}");
-        let path = workspace::root().join("README.md");
-        let Ok(text) = std::fs::read_to_string(&path) else {
-            return Ok(());
-        };
-        let link = format!("[{name}](bench/results/{name}/README.md)");
-        let table = format!("{table}\nRun of {date}: {link}.\n");
-        match between_markers(&text, &table, MARKERS) {
-            Some(text) => write(&path, &text),
-            None => Err(format!("README.md has no {} and {}", MARKERS.0, MARKERS.1)),
+        Papers {
+            name: format!("{date}-{}", machine::slug()),
+            readme: self.readme(&date, &table),
+            rows: self.csv(),
+            summary: self.summary(&date),
+            markers: MARKERS,
+            table,
+            date,
         }
+        .write()
     }
 
     fn readme(&self, date: &str, table: &str) -> String {
         let mut text = format!("# Benchmark of {date}\n\n{table}\n## Machine\n\n");
-        for (name, value) in self.environment().as_object().into_iter().flatten() {
-            let value = value
-                .as_str()
-                .map_or_else(|| value.to_string(), str::to_owned);
-            let _ = writeln!(text, "- {name}: {value}");
-        }
+        list_environment(&self.environment(), &mut text);
         let _ = write!(
             text,
             "\nClient and server share the machine: absolute figures hold for it alone, ratios \
@@ -405,16 +391,62 @@ fn row(text: &mut String, title: &str, ours: &str, theirs: &str, ratio: f64, goa
     );
 }
 
-pub(super) fn write(path: &Path, text: &str) -> Outcome {
+fn write(path: &Path, text: &str) -> Outcome {
     std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
+/// What a run leaves behind.
+pub(super) struct Papers {
+    /// Of the run's folder.
+    pub(super) name: String,
+    pub(super) date: String,
+    /// Of the folder.
+    pub(super) readme: String,
+    pub(super) rows: String,
+    pub(super) summary: Value,
+    /// Between these lines of the project's README stands the last run's table.
+    pub(super) markers: (&'static str, &'static str),
+    pub(super) table: String,
+}
+
+impl Papers {
+    /// Writes the folder and the table.
+    pub(super) fn write(&self) -> Outcome {
+        let name = &self.name;
+        let folder = workspace::root().join("bench/results").join(name);
+        std::fs::create_dir_all(&folder).map_err(|error| format!("{name}: {error}"))?;
+        let summary = serde_json::to_string_pretty(&self.summary);
+        let summary = summary.map_err(|error| format!("summary: {error}"))?;
+        write(&folder.join("README.md"), &self.readme)?;
+        write(&folder.join("raw.csv"), &self.rows)?;
+        write(&folder.join("summary.json"), &(summary + "\n"))?;
+        println!("\nbench: written to bench/results/{name}");
+        let path = workspace::root().join("README.md");
+        let Ok(text) = std::fs::read_to_string(&path) else {
+            return Ok(());
+        };
+        let link = format!("[{name}](bench/results/{name}/README.md)");
+        let table = format!("{}\nRun of {}: {link}.\n", self.table, self.date);
+        let (begin, end) = self.markers;
+        match between_markers(&text, &table, self.markers) {
+            Some(text) => write(&path, &text),
+            None => Err(format!("README.md has no {begin} and {end}")),
+        }
+    }
+}
+
+/// Lists what a run ran on, a line each.
+pub(super) fn list_environment(environment: &Value, text: &mut String) {
+    for (name, value) in environment.as_object().into_iter().flatten() {
+        let value = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
+        let _ = writeln!(text, "- {name}: {value}");
+    }
+}
+
 /// The text with `table` between the markers; none where they are not there in order.
-pub(super) fn between_markers(
-    text: &str,
-    table: &str,
-    (begin, end): (&str, &str),
-) -> Option<String> {
+fn between_markers(text: &str, table: &str, (begin, end): (&str, &str)) -> Option<String> {
     let start = text.find(begin)? + begin.len();
     let end = start + text[start..].find(end)?;
     Some(format!("{}\n{table}{}", &text[..start], &text[end..]))

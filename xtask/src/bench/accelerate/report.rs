@@ -5,10 +5,8 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use super::{Case, Mode, Plan, Sample};
-use crate::bench::report::{
-    CORE_SHARE_MAX, Spread, between_markers, commit, verdict, write as write_file,
-};
-use crate::{Outcome, machine, workspace};
+use crate::bench::report::{CORE_SHARE_MAX, Papers, Spread, commit, list_environment, verdict};
+use crate::{Outcome, machine};
 
 /// Between these lines the README's table is rewritten.
 const MARKERS: (&str, &str) = ("<!-- accelerate:begin -->", "<!-- accelerate:end -->");
@@ -155,36 +153,22 @@ impl Results {
     /// Writes the run's folder and the README's table.
     pub(super) fn write(&self) -> Outcome {
         let date = machine::first_line("date", &["-u", "+%Y-%m-%d"]);
-        let name = format!("{date}-accelerate-{}", machine::slug());
-        let folder = workspace::root().join("bench/results").join(&name);
-        std::fs::create_dir_all(&folder).map_err(|error| format!("{name}: {error}"))?;
-        let summary = serde_json::to_string_pretty(&self.summary(&date));
-        let summary = summary.map_err(|error| format!("summary: {error}"))?;
         let table = self.markdown();
-        write_file(&folder.join("README.md"), &self.readme(&date, &table))?;
-        write_file(&folder.join("raw.csv"), &self.csv())?;
-        write_file(&folder.join("summary.json"), &(summary + "\n"))?;
-        println!("\nbench: written to bench/results/{name}");
-        let path = workspace::root().join("README.md");
-        let Ok(text) = std::fs::read_to_string(&path) else {
-            return Ok(());
-        };
-        let link = format!("[{name}](bench/results/{name}/README.md)");
-        let table = format!("{table}\nRun of {date}: {link}.\n");
-        match between_markers(&text, &table, MARKERS) {
-            Some(text) => write_file(&path, &text),
-            None => Err(format!("README.md has no {} and {}", MARKERS.0, MARKERS.1)),
+        Papers {
+            name: format!("{date}-accelerate-{}", machine::slug()),
+            readme: self.readme(&date, &table),
+            rows: self.csv(),
+            summary: self.summary(&date),
+            markers: MARKERS,
+            table,
+            date,
         }
+        .write()
     }
 
     fn readme(&self, date: &str, table: &str) -> String {
         let mut text = format!("# Benchmark of the accelerator, {date}\n\n{table}\n## Machine\n\n");
-        for (name, value) in environment().as_object().into_iter().flatten() {
-            let value = value
-                .as_str()
-                .map_or_else(|| value.to_string(), str::to_owned);
-            let _ = writeln!(text, "- {name}: {value}");
-        }
+        list_environment(&environment(), &mut text);
         let _ = writeln!(
             text,
             "\nClient, origin and server share the machine: absolute figures hold for it alone, \
