@@ -224,7 +224,7 @@ pub struct Row {
     pub repeat: Repeat,
     /// How it is inherited.
     pub merge: Merge,
-    /// Its arguments as the reference shows them: `on | off`.
+    /// Its arguments as the reference shows them: `on | off`; without a block's braces.
     pub syntax: &'static str,
     /// The arguments that hold when it is not written, "" for none.
     pub default: &'static str,
@@ -321,6 +321,9 @@ fn row_problems(row: &Row, note: &mut dyn FnMut(String)) {
     }
     if row.syntax.trim().is_empty() && row.arguments != Arguments::none() {
         note("takes arguments, but has no syntax".to_owned());
+    }
+    if row.value.is_block() && row.syntax.contains('{') {
+        note("shows braces, which a block has anyway".to_owned());
     }
     let needs = match row.value {
         Value::Buffers => 2,

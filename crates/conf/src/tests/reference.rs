@@ -49,6 +49,10 @@ fn a_bad_table_is_told_so() {
             ..row("bare", &[Context::Main], ONE, Value::Custom, "")
         },
         row("block", &[Context::Main], NONE, Value::Entries, "x"),
+        Row {
+            syntax: "{ ... }",
+            ..row("braces", &[Context::Main], NONE, Value::Entries, "")
+        },
     ];
     let expected = [
         "bad: twice: has two rows in context http",
@@ -59,6 +63,7 @@ fn a_bad_table_is_told_so() {
         "bad: mute: has no summary that ends with a full stop",
         "bad: bare: takes arguments, but has no syntax",
         "bad: block: is a block, which has no default",
+        "bad: braces: shows braces, which a block has anyway",
     ];
     assert_eq!(
         Registry::new(&[("bad", BAD)], &["mail"]).problems(),

@@ -37,7 +37,6 @@ pub const ROWS: &[Row] = &[
         arguments: Arguments::none(),
         value: Value::Block(Context::Http),
         merge: Merge::Own,
-        syntax: "{ ... }",
         summary: "Holds the configuration of the HTTP server.",
         ..PLAIN
     },
@@ -48,7 +47,6 @@ pub const ROWS: &[Row] = &[
         value: Value::Block(Context::Server),
         repeat: Repeat::Many,
         merge: Merge::Own,
-        syntax: "{ ... }",
         summary: "Holds the configuration of a virtual server, chosen by address and by the name \
             that the client asks for.",
         ..PLAIN
@@ -60,7 +58,7 @@ pub const ROWS: &[Row] = &[
         value: Value::Block(Context::Location),
         repeat: Repeat::Many,
         merge: Merge::Own,
-        syntax: "[= | ~ | ~* | ^~] uri | @name { ... }",
+        syntax: "[= | ~ | ~* | ^~] uri | @name",
         summary: "Holds the configuration for paths: an exact path, a prefix, a regular \
             expression, or a name for internal use.",
         ..PLAIN
@@ -114,7 +112,7 @@ pub const ROWS: &[Row] = &[
         arguments: Arguments::at_least(1),
         value: Value::Block(Context::LimitExcept),
         merge: Merge::Own,
-        syntax: "method ... { ... }",
+        syntax: "method ...",
         summary: "Limits the methods that are not named.",
         ..PLAIN
     },

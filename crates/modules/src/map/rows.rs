@@ -23,7 +23,7 @@ pub(super) const ROWS: &[Row] = &[
         arguments: Arguments::exactly(2),
         value: Value::Entries,
         repeat: Repeat::Many,
-        syntax: "string $variable { ... }",
+        syntax: "string $variable",
         summary: "Makes a variable whose value depends on a text: by name, by host name with \
             wildcards, or by regular expression.",
         ..SIZE

@@ -45,7 +45,7 @@ const FLAG: Row = Row {
 const IF: Row = Row {
     name: "if",
     arguments: Arguments::at_least(1),
-    syntax: "(condition) { ... }",
+    syntax: "(condition)",
     ..STEP
 };
 

@@ -21,7 +21,7 @@ pub(super) const ROWS: &[Row] = &[
         contexts: &[Context::Http],
         value: Value::Block(Context::Upstream),
         repeat: Repeat::Many,
-        syntax: "name { ... }",
+        syntax: "name",
         summary: "Defines a group of servers that requests can be passed to by its name.",
         ..PLAIN
     },
@@ -179,7 +179,7 @@ pub(super) const ROWS: &[Row] = &[
         contexts: &[Context::Http],
         value: Value::Entries,
         repeat: Repeat::Many,
-        syntax: "name { ... }",
+        syntax: "name",
         summary: "Conditions of a good answer to `health_check`: `status 200 301-303`, \
             `status ! 500`, `header Name`, `header ! Name`, `header Name = value`, `!=`, `~`, \
             `!~`, `body ~ regex`, `body !~ regex`. All must hold.",

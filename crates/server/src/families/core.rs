@@ -189,7 +189,6 @@ pub(super) const ROWS: &[Row] = &[
         ..once("error_log", LOGGED, Arguments::at_least(1), Value::Custom)
     },
     Row {
-        syntax: "{ ... }",
         summary: "Settings of connection handling.",
         ..once(
             "events",
