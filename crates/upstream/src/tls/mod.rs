@@ -1,6 +1,8 @@
 //! TLS towards peers: what is configured, once for all connections. With `session`, the only
 //! files that name rustls.
 
+mod der;
+mod pinned;
 mod session;
 #[cfg(test)]
 mod tests;
@@ -9,12 +11,14 @@ mod verify;
 use std::fmt;
 use std::sync::Arc;
 
+use rustls::client::danger::ServerCertVerifier;
 use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
 
+use pinned::KnownOrSigned;
 pub(crate) use session::{Handshake, HandshakeError, Session};
 use verify::AcceptAny;
 
@@ -122,7 +126,10 @@ impl TlsConnector {
             .with_protocol_versions(&versions(settings.versions)?)
             .map_err(|error| TlsError::Library(error.to_string()))?;
         let builder = if settings.verify {
-            builder.with_webpki_verifier(verifier(settings, provider)?)
+            let verifier = verifier(settings, provider)?;
+            builder
+                .dangerous()
+                .with_custom_certificate_verifier(verifier)
         } else {
             let any = Arc::new(AcceptAny::new(provider));
             builder.dangerous().with_custom_certificate_verifier(any)
@@ -173,10 +180,11 @@ fn versions(versions: TlsVersions) -> Result<Vec<&'static SupportedProtocolVersi
 fn verifier(
     settings: &TlsSettings,
     provider: Arc<CryptoProvider>,
-) -> Result<Arc<WebPkiServerVerifier>, TlsError> {
+) -> Result<Arc<dyn ServerCertVerifier>, TlsError> {
+    let trusted = certificates(&settings.trusted).map_err(TlsError::Trusted)?;
     let mut roots = RootCertStore::empty();
-    for certificate in certificates(&settings.trusted).map_err(TlsError::Trusted)? {
-        let added = roots.add(certificate);
+    for certificate in &trusted {
+        let added = roots.add(certificate.clone());
         added.map_err(|error| TlsError::Trusted(error.to_string()))?;
     }
     if roots.is_empty() {
@@ -190,7 +198,12 @@ fn verifier(
         builder = builder.with_crls(lists);
     }
     let built = builder.build();
-    built.map_err(|error| TlsError::Revoked(error.to_string()))
+    let roots = built.map_err(|error| TlsError::Revoked(error.to_string()))?;
+    match settings.revoked.is_empty() {
+        true => Ok(Arc::new(KnownOrSigned::new(roots, trusted))),
+        // Nobody could say of itself that it was revoked.
+        false => Ok(roots),
+    }
 }
 
 fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {

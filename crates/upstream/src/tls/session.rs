@@ -11,6 +11,7 @@ use rustls::{CertificateError, ClientConnection};
 use turnpike_lane::sys::socket::{self, More};
 
 use super::TlsConnector;
+use super::pinned::UnknownSelfSigned;
 
 /// A session.
 pub(crate) struct Session {
@@ -181,6 +182,9 @@ fn verify_error(why: &CertificateError) -> String {
         CertificateError::UnknownRevocationStatus => "3:unable to get certificate CRL",
         CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
             "26:unsuitable certificate purpose"
+        }
+        CertificateError::Other(why) if why.0.is::<UnknownSelfSigned>() => {
+            "18:self-signed certificate"
         }
         other => return format!("1:{other}"),
     };

@@ -1,0 +1,164 @@
+//! As much of X.509 (RFC 5280 section 4.1) as a certificate needs that is trusted by itself: who
+//! issued it, and how long it is good. What is not as the RFC says is no such certificate.
+
+/// A certificate whose issuer is its subject.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SelfSigned {
+    /// Unix seconds.
+    pub(super) not_before_s: u64,
+    /// Unix seconds; it is good for the whole of this one.
+    pub(super) not_after_s: u64,
+}
+
+const SEQUENCE: u8 = 0x30;
+const INTEGER: u8 = 0x02;
+const UTC_TIME: u8 = 0x17;
+const GENERALIZED_TIME: u8 = 0x18;
+/// `[0]`, constructed: the version.
+const VERSION: u8 = 0xa0;
+
+/// Days before 1970 in the calendar of [`days`].
+const EPOCH_DAYS: u64 = 719_468;
+
+/// Reads a certificate; `None` where it is not self-signed, or not one at all.
+pub(super) fn self_signed(certificate: &[u8]) -> Option<SelfSigned> {
+    let (certificate, _) = take(certificate, SEQUENCE)?;
+    let (mut rest, _) = take(certificate, SEQUENCE)?;
+    if rest.first() == Some(&VERSION) {
+        rest = take(rest, VERSION)?.1;
+    }
+    let (_serial, rest) = take(rest, INTEGER)?;
+    let (_algorithm, rest) = take(rest, SEQUENCE)?;
+    let (issuer, rest) = take(rest, SEQUENCE)?;
+    let (validity, rest) = take(rest, SEQUENCE)?;
+    let (subject, _) = take(rest, SEQUENCE)?;
+    let (not_before_s, rest) = time(validity)?;
+    let (not_after_s, _) = time(rest)?;
+    (issuer == subject).then_some(SelfSigned {
+        not_before_s,
+        not_after_s,
+    })
+}
+
+/// What is in the element of this tag, and what follows it.
+fn take(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
+    let (&own, rest) = bytes.split_first()?;
+    let (&first, rest) = rest.split_first()?;
+    if own != tag {
+        return None;
+    }
+    let (length, rest) = match first {
+        0..=0x7f => (usize::from(first), rest),
+        // Longer than four bytes no certificate's length is.
+        0x81..=0x84 => {
+            let (digits, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
+            let length = digits
+                .iter()
+                .fold(0_usize, |sum, digit| sum << 8 | usize::from(*digit));
+            (length, rest)
+        }
+        _ => return None,
+    };
+    rest.split_at_checked(length)
+}
+
+/// A time as unix seconds, and what follows it (RFC 5280 section 4.1.2.5).
+fn time(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let (text, year, rest) = match take(bytes, UTC_TIME) {
+        Some((text, rest)) => {
+            let (year, digits) = number(text, 2)?;
+            let century = if year < 50 { 2000 } else { 1900 };
+            (digits, century + year, rest)
+        }
+        None => {
+            let (text, rest) = take(bytes, GENERALIZED_TIME)?;
+            let (year, digits) = number(text, 4)?;
+            (digits, year, rest)
+        }
+    };
+    let (month, text) = number(text, 2)?;
+    let (day, text) = number(text, 2)?;
+    let (hour, text) = number(text, 2)?;
+    let (minute, text) = number(text, 2)?;
+    let (second, text) = number(text, 2)?;
+    let sound = (1..=12).contains(&month)
+        && (1..=31).contains(&day)
+        && hour < 24
+        && minute < 60
+        && second < 60
+        && text == b"Z";
+    // Certificates from before 1970 have run out as of then.
+    let days = days(year, month, day).saturating_sub(EPOCH_DAYS);
+    sound.then_some((((days * 24 + hour) * 60 + minute) * 60 + second, rest))
+}
+
+/// So many digits as a number, and what follows them.
+fn number(text: &[u8], digits: usize) -> Option<(u64, &[u8])> {
+    let (digits, rest) = text.split_at_checked(digits)?;
+    let number = digits.iter().try_fold(0, |sum, digit| {
+        let is_digit = digit.is_ascii_digit();
+        is_digit.then(|| sum * 10 + u64::from(digit - b'0'))
+    });
+    Some((number?, rest))
+}
+
+/// Days since the first of March of the year 0, by the Gregorian calendar.
+fn days(year: u64, month: u64, day: u64) -> u64 {
+    let (year, month) = match month {
+        1 | 2 => (year.saturating_sub(1), month + 9),
+        _ => (year, month - 3),
+    };
+    year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 1
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::{SelfSigned, self_signed, time};
+
+    #[test]
+    fn times_are_read() {
+        let cases: [(&[u8], Option<u64>); 8] = [
+            (b"\x17\x0d700101000000Z", Some(0)),
+            (b"\x17\x0d000229120000Z", Some(951_825_600)),
+            (b"\x17\x0d491231235959Z", Some(2_524_607_999)),
+            (b"\x18\x0f21260101000001Z", Some(4_922_899_201)),
+            (b"\x17\x0d701301000000Z", None),
+            (b"\x17\x0b7001010000Z", None),
+            (b"\x17\x0d70010100000\xffZ", None),
+            (b"\x17\x7f700101000000Z", None),
+        ];
+        for (bytes, expected) in cases {
+            let read = time(bytes).map(|(seconds, _)| seconds);
+            assert_eq!(read, expected, "{}", bytes.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn only_whole_certificates_that_are_self_signed_are() {
+        let name = b"\x30\x03\x31\x01\x61";
+        let other = b"\x30\x03\x31\x01\x62";
+        let certificate = |subject: &[u8]| {
+            let own = [
+                b"\xa0\x03\x02\x01\x02\x02\x01\x07\x30\x00".as_slice(),
+                name,
+                b"\x30\x1e\x17\x0d700101000000Z\x17\x0d700101000100Z",
+                subject,
+            ]
+            .concat();
+            let inner = [&[0x30, 0x81, own.len() as u8], own.as_slice()].concat();
+            [&[0x30, inner.len() as u8], inner.as_slice()].concat()
+        };
+        let good = certificate(name);
+        let expected = SelfSigned {
+            not_before_s: 0,
+            not_after_s: 60,
+        };
+        assert_eq!(self_signed(&good), Some(expected));
+        assert_eq!(self_signed(&certificate(other)), None);
+        for cut in 0..good.len() {
+            assert_eq!(self_signed(&good[..cut]), None, "{cut}");
+        }
+    }
+}
