@@ -21,6 +21,7 @@ struct Conditions {
     statuses: Vec<Statuses>,
     fields: Vec<Field>,
     bodies: Vec<Body>,
+    required: Vec<Required>,
 }
 
 /// `status`: one of these, or none of them.
@@ -44,6 +45,16 @@ enum Wish {
     Unlike(Regex),
 }
 
+/// A variable of `require`: those that an answer has without a client who asked.
+enum Required {
+    /// `$upstream_status`.
+    Status,
+    /// `$upstream_http_NAME`.
+    Field(Vec<u8>),
+    /// `$upstream_cookie_NAME`.
+    Cookie(Vec<u8>),
+}
+
 /// `body`.
 struct Body {
     not: bool,
@@ -64,11 +75,62 @@ impl Judge for Conditions {
             return Err("checking header");
         }
         let says = |body: &Body| body.regex.is_match(answer.body) != body.not;
-        match self.bodies.iter().all(says) {
+        if !self.bodies.iter().all(says) {
+            return Err("checking body");
+        }
+        match self.required.iter().all(|required| required.holds(answer)) {
             true => Ok(()),
-            false => Err("checking body"),
+            false => Err("checking required variables"),
         }
     }
+}
+
+impl Required {
+    /// The variable of that name; `None` where only a client's request would have it.
+    fn of(name: &str) -> Option<Required> {
+        if name == "upstream_status" {
+            return Some(Required::Status);
+        }
+        let field = name.strip_prefix("upstream_http_").map(bytes_of);
+        let cookie = name.strip_prefix("upstream_cookie_").map(bytes_of);
+        field
+            .map(Required::Field)
+            .or_else(|| cookie.map(Required::Cookie))
+    }
+
+    /// Whether its value is neither empty nor "0".
+    fn holds(&self, answer: &Answer<'_>) -> bool {
+        let says = |value: &[u8]| !value.is_empty() && value != b"0";
+        match self {
+            Required::Status => true,
+            Required::Field(wanted) => {
+                let mut fields = answer.fields.iter();
+                let found = fields.find(|(name, _)| is_named(name, wanted));
+                found.is_some_and(|(_, value)| says(value))
+            }
+            Required::Cookie(wanted) => {
+                let cookies = answer
+                    .fields
+                    .iter()
+                    .filter(|(name, _)| name.eq_ignore_ascii_case(b"Set-Cookie"));
+                let mut values = cookies.filter_map(|(_, text)| {
+                    let pair = text.split(|byte| *byte == b';').next()?;
+                    let at = pair.iter().position(|byte| *byte == b'=')?;
+                    (pair[..at].trim_ascii() == wanted).then(|| pair[at + 1..].trim_ascii())
+                });
+                values.next().is_some_and(says)
+            }
+        }
+    }
+}
+
+/// Whether a field has the name that a variable spells with underscores.
+fn is_named(field: &[u8], variable: &[u8]) -> bool {
+    let spelled = field.iter().map(|byte| match byte {
+        b'-' => b'_',
+        byte => byte.to_ascii_lowercase(),
+    });
+    spelled.eq(variable.iter().copied())
 }
 
 impl Field {
@@ -134,7 +196,8 @@ impl Conditions {
                 Ok(())
             }
             (name @ ("header" | "body"), _) => Err(format!("invalid parameters of \"{name}\"")),
-            ("require", _) => Err("\"require\" directive is not supported yet".to_owned()),
+            ("require", []) => Err("invalid parameters of \"require\"".to_owned()),
+            ("require", names) => names.iter().try_for_each(|name| self.require(name)),
             (name, _) => Err(format!("unknown directive \"{name}\"")),
         }
     }
@@ -159,6 +222,19 @@ impl Conditions {
             return Err("invalid parameters of \"status\"".to_owned());
         }
         self.statuses.push(Statuses { not, ranges: read });
+        Ok(())
+    }
+
+    fn require(&mut self, text: &str) -> Result<(), String> {
+        let invalid = || format!("invalid variable name \"{text}\"");
+        let name = text.strip_prefix('$').ok_or_else(invalid)?;
+        let required = Required::of(name).ok_or_else(|| {
+            format!(
+                "\"require\" knows $upstream_status, $upstream_http_NAME and \
+                 $upstream_cookie_NAME, not \"{text}\": no client has asked"
+            )
+        })?;
+        self.required.push(required);
         Ok(())
     }
 
@@ -213,6 +289,7 @@ pub fn check(
         read_timeout_ms: checked.read_timeout_ms,
         name: String::new(),
         judge: Arc::new(Usual),
+        keepalive_time_ms: 0,
         log,
     };
     let uri = parameters(entry, &mut check, builder).map_err(place)?;
@@ -220,14 +297,12 @@ pub fn check(
         let message = "\"persistent\" parameter requires \"mandatory\"".to_owned();
         return Err(place(message));
     }
-    check.request = [
-        b"GET ".as_slice(),
-        &uri,
-        b" HTTP/1.1\r\nHost: ",
-        checked.host,
-        b"\r\nConnection: close\r\n\r\n",
-    ]
-    .concat();
+    let end: &[u8] = match check.keepalive_time_ms {
+        0 => b"\r\nConnection: close\r\n\r\n",
+        _ => b"\r\n\r\n",
+    };
+    let line = [b"GET ".as_slice(), &uri, b" HTTP/1.1\r\nHost: "];
+    check.request = [&line.concat(), checked.host, end].concat();
     let number = checked.upstream.group().add_check();
     check.number = number.ok_or_else(|| place("too many health checks".to_owned()))?;
     builder.store::<Works>().add(Arc::new(check));
@@ -259,6 +334,9 @@ fn parameters(
             }
             ("jitter", Some(given)) => {
                 check.jitter_ms = value::milliseconds(given).ok_or_else(invalid)?;
+            }
+            ("keepalive_time", Some(given)) => {
+                check.keepalive_time_ms = value::milliseconds(given).ok_or_else(invalid)?;
             }
             ("fails", Some(given)) => check.fails = count(given)?,
             ("passes", Some(given)) => check.passes = count(given)?,

@@ -168,9 +168,10 @@ pub(super) const ROWS: &[Row] = &[
         contexts: &[Context::Location],
         arguments: Arguments::at_least(0),
         syntax: "[interval=time] [jitter=time] [fails=number] [passes=number] [uri=uri] \
-            [match=name] [port=number] [mandatory [persistent]]",
+            [match=name] [port=number] [mandatory [persistent]] [keepalive_time=time]",
         summary: "Asks every server of the group that the location passes requests to now and \
-            then; servers whose answers are not good take no requests. A `mandatory` check must \
+            then; servers whose answers are not good take no requests. With `keepalive_time` a \
+            connection asks again until it is that old. A `mandatory` check must \
             pass before a server takes its first one.",
         ..PLAIN
     },
@@ -182,7 +183,8 @@ pub(super) const ROWS: &[Row] = &[
         syntax: "name",
         summary: "Conditions of a good answer to `health_check`: `status 200 301-303`, \
             `status ! 500`, `header Name`, `header ! Name`, `header Name = value`, `!=`, `~`, \
-            `!~`, `body ~ regex`, `body !~ regex`. All must hold.",
+            `!~`, `body ~ regex`, `body !~ regex`, `require $variable ...` (neither empty nor \"0\"; \
+            `$upstream_status`, `$upstream_http_...` or `$upstream_cookie_...`). All must hold.",
         ..PLAIN
     },
 ];

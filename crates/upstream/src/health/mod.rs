@@ -22,6 +22,7 @@ use turnpike_lane::sys::process::monotonic_ns;
 pub use probe::{Answer, CheckTls};
 
 use crate::address::Address;
+use crate::connection::Connection;
 use crate::group::{FailReason, Group, Peer};
 use crate::keeper::Work;
 
@@ -78,6 +79,9 @@ pub struct Check {
     pub name: String,
     /// The conditions.
     pub judge: Arc<dyn Judge>,
+    /// How old a connection may be that asks once more, in milliseconds; 0 asks each time on a
+    /// new one.
+    pub keepalive_time_ms: u64,
     /// Where changes are written.
     pub log: ErrorLog,
 }
@@ -87,6 +91,8 @@ pub struct Check {
 struct Record {
     passes: u32,
     fails: u32,
+    /// Asks the next question.
+    idle: Option<Connection>,
 }
 
 impl Work for Check {
@@ -120,17 +126,21 @@ impl Check {
             if !records.contains_key(&id) {
                 self.meet(&peer, first);
             }
-            records.entry(id).or_default();
+            let idle = records.entry(id).or_default().idle.take();
             let check = Arc::clone(self);
             asked.spawn_local(async move {
-                let found = probe::ask(&check, &check.address(&peer)).await;
-                (peer, found)
+                let mut idle = idle;
+                let found = probe::ask(&check, &check.address(&peer), &mut idle).await;
+                (peer, found, idle)
             });
         }
         while let Some(answer) = asked.join_next().await {
             // A question that panicked has found nothing out.
-            let Ok((peer, found)) = answer else { continue };
+            let Ok((peer, found, idle)) = answer else {
+                continue;
+            };
             let record = records.entry(peer.state().id()).or_default();
+            record.idle = idle;
             self.note(group, &peer, record, found);
         }
     }

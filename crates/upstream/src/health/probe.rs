@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_wire::h1::{
     self, BodyState, HeadRules, HeadStep, Method, ResponseFraming, ResponseHead,
 };
@@ -47,8 +48,25 @@ pub struct Answer<'a> {
     pub body: &'a [u8],
 }
 
-/// Asks, and has the answer judged. The error is what was being done.
-pub(super) async fn ask(check: &Check, address: &Address) -> Result<(), &'static str> {
+/// Asks, on the connection that is idle or on another, and has the answer judged. The error is what
+/// was being done. A connection that may ask again is left in `idle`.
+pub(super) async fn ask(
+    check: &Check,
+    address: &Address,
+    idle: &mut Option<Connection>,
+) -> Result<(), &'static str> {
+    let now_ms = monotonic_ns() / 1_000_000;
+    let young = |one: &Connection| {
+        now_ms.saturating_sub(one.opened_ms()) < check.keepalive_time_ms && one.looks_idle(true)
+    };
+    if let Some(connection) = idle.take().filter(young) {
+        connection.used_again();
+        let asked = ask_on(check, connection, idle).await;
+        // What was closed just now says nothing of the peer.
+        if !matches!(asked, Err((_, Heard::Nothing))) {
+            return asked.map_err(|(action, _)| action);
+        }
+    }
     let options = ConnectOptions {
         timeout_ms: check.connect_timeout_ms,
         tls: check.tls.as_ref().map(|tls| Tls {
@@ -58,35 +76,72 @@ pub(super) async fn ask(check: &Check, address: &Address) -> Result<(), &'static
         }),
         ..ConnectOptions::default()
     };
-    let connection = Connection::open_to(address, &options, 0).await;
+    let connection = Connection::open_to(address, &options, now_ms).await;
     let connection = connection.map_err(|error| error.action())?;
-    let timeout_ms = check.read_timeout_ms;
-    let sent = connection.write_all(&check.request, timeout_ms).await;
-    sent.map_err(|_| "sending request to upstream")?;
-    let mut input = Vec::new();
+    let asked = ask_on(check, connection, idle).await;
+    asked.map_err(|(action, _)| action)
+}
+
+/// Whether a peer that failed had begun to answer.
+enum Heard {
+    Nothing,
+    Something,
+}
+
+async fn ask_on(
+    check: &Check,
+    connection: Connection,
+    idle: &mut Option<Connection>,
+) -> Result<(), (&'static str, Heard)> {
     let mut head = ResponseHead::default();
-    read_head(&connection, &mut input, &mut head, timeout_ms).await?;
-    let wait = Duration::from_millis(timeout_ms);
-    let body = read_body(
-        &connection,
-        input.split_off(head.head_len),
-        &head,
-        timeout_ms,
-    );
-    let body = match timeout_ms {
-        0 => body.await,
-        // A peer that trickles is as bad as one that is silent.
-        _ => tokio::time::timeout(wait, body)
-            .await
-            .unwrap_or(Err("reading upstream")),
-    }?;
+    let mut input = Vec::new();
+    let answered = answer(check, &connection, &mut input, &mut head).await;
+    let (body, ended) = answered.map_err(|action| match connection.bytes_received() {
+        0 => (action, Heard::Nothing),
+        _ => (action, Heard::Something),
+    })?;
     let fields = head.fields.iter();
     let fields = fields.map(|field| (field.name.of(&input), field.value.of(&input)));
-    check.judge.judge(&Answer {
+    let judged = check.judge.judge(&Answer {
         status: head.status,
         fields: fields.collect(),
         body: &body,
-    })
+    });
+    if check.keepalive_time_ms > 0 && ended == Ended::Cleanly && head.keep_alive() {
+        *idle = Some(connection);
+    }
+    judged.map_err(|action| (action, Heard::Something))
+}
+
+/// Sends the question and reads the answer: its body, and how that ended.
+async fn answer(
+    check: &Check,
+    connection: &Connection,
+    input: &mut Vec<u8>,
+    head: &mut ResponseHead,
+) -> Result<(Vec<u8>, Ended), &'static str> {
+    let timeout_ms = check.read_timeout_ms;
+    let sent = connection.write_all(&check.request, timeout_ms).await;
+    sent.map_err(|_| "sending request to upstream")?;
+    read_head(connection, input, head, timeout_ms).await?;
+    let rest = input.split_off(head.head_len);
+    let body = read_body(connection, rest, head, timeout_ms);
+    match timeout_ms {
+        0 => body.await,
+        // A peer that trickles is as bad as one that is silent.
+        _ => tokio::time::timeout(Duration::from_millis(timeout_ms), body)
+            .await
+            .unwrap_or(Err("reading upstream")),
+    }
+}
+
+/// How a body that was read ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    /// With nothing behind it.
+    Cleanly,
+    /// With the connection, too late to look at, or with something behind it.
+    Otherwise,
 }
 
 async fn read_head(
@@ -127,7 +182,7 @@ async fn read_body(
     mut input: Vec<u8>,
     head: &ResponseHead,
     timeout_ms: u64,
-) -> Result<Vec<u8>, &'static str> {
+) -> Result<(Vec<u8>, Ended), &'static str> {
     const READING: &str = "reading upstream";
     let until_close = matches!(head.framing, ResponseFraming::UntilClose);
     let mut decoder = head.framing.decoder();
@@ -139,16 +194,22 @@ async fn read_body(
             input.drain(..event.consumed);
             if event.state == BodyState::Finished || body.len() >= BODY_BYTES_MAX {
                 body.truncate(BODY_BYTES_MAX);
-                return Ok(body);
+                let clean = event.state == BodyState::Finished && input.is_empty();
+                let ended = if clean {
+                    Ended::Cleanly
+                } else {
+                    Ended::Otherwise
+                };
+                return Ok((body, ended));
             }
             if event.consumed == 0 {
                 break;
             }
         }
         match connection.read(&mut input, READ_BYTES, timeout_ms).await {
-            Ok(0) if until_close => return Ok(body),
+            Ok(0) if until_close => return Ok((body, Ended::Otherwise)),
             Err(error) if until_close && error.kind() == io::ErrorKind::UnexpectedEof => {
-                return Ok(body);
+                return Ok((body, Ended::Otherwise));
             }
             Ok(0) | Err(_) => return Err(READING),
             Ok(_) => {}

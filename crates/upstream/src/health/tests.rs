@@ -45,6 +45,7 @@ fn check() -> Check {
         read_timeout_ms: PATIENCE_MS,
         name: String::new(),
         judge: Arc::new(Usual),
+        keepalive_time_ms: 0,
         log: ErrorLog::none(),
     }
 }
@@ -135,6 +136,29 @@ fn answers_are_judged() {
     };
     let port = silent.local_addr().unwrap().port();
     assert_eq!(rounds(impatient, &group(port), 1), [false]);
+}
+
+#[test]
+fn a_connection_asks_again_while_it_may() {
+    let twice = vec![
+        Step::ReadHead,
+        Step::send(GOOD),
+        Step::ReadHead,
+        Step::send(GOOD),
+    ];
+    let once = vec![Step::ReadHead, Step::send(GOOD), Step::ReadToEnd];
+    let kept = Check {
+        keepalive_time_ms: PATIENCE_MS,
+        ..check()
+    };
+    // The second question goes with the first, the third on a connection of its own, since the
+    // other was closed.
+    let origin = Origin::start(vec![twice, once.clone()]);
+    let found = rounds(kept, &group(origin.port()), 3);
+    assert_eq!((found, origin.received().len()), (vec![true; 3], 2));
+    let origin = Origin::start(vec![once]);
+    let found = rounds(check(), &group(origin.port()), 3);
+    assert_eq!((found, origin.received().len()), (vec![true; 3], 3));
 }
 
 #[test]

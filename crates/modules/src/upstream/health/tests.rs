@@ -23,7 +23,12 @@ fn read(text: &str) -> Result<Conditions, String> {
 fn conditions_hold_or_do_not() {
     let answer = Answer {
         status: 301,
-        fields: vec![(b"Content-Type", b"text/html"), (b"X-Load", b"7")],
+        fields: vec![
+            (b"Content-Type", b"text/html"),
+            (b"X-Load", b"7"),
+            (b"X-None", b"0"),
+            (b"Set-Cookie", b"session=x; Path=/"),
+        ],
         body: b"Welcome to the server",
     };
     let cases = [
@@ -46,6 +51,20 @@ fn conditions_hold_or_do_not() {
         ("body ~ \"Welcome to\";", None),
         ("body !~ server;", Some("checking body")),
         ("body ~ welcome;", Some("checking body")),
+        ("require $upstream_status $upstream_http_x_load;", None),
+        (
+            "require $upstream_http_x_none;",
+            Some("checking required variables"),
+        ),
+        (
+            "require $upstream_http_x_load $upstream_http_x_other;",
+            Some("checking required variables"),
+        ),
+        ("require $upstream_cookie_session;", None),
+        (
+            "require $upstream_cookie_other;",
+            Some("checking required variables"),
+        ),
         (
             "status 301; header X-Load; body ~ nothing;",
             Some("checking body"),
@@ -66,7 +85,13 @@ fn conditions_that_say_nothing_are_refused() {
         ("header;", "invalid parameters of \"header\""),
         ("header A < 7;", "invalid operator \"<\" in \"header\""),
         ("body = x;", "invalid parameters of \"body\""),
-        ("require $a;", "\"require\" directive is not supported yet"),
+        ("require;", "invalid parameters of \"require\""),
+        ("require a;", "invalid variable name \"a\""),
+        (
+            "require $arg_a;",
+            "\"require\" knows $upstream_status, $upstream_http_NAME and \
+             $upstream_cookie_NAME, not \"$arg_a\": no client has asked",
+        ),
         ("color red;", "unknown directive \"color\""),
     ];
     for (text, expected) in cases {
