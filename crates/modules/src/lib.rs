@@ -22,6 +22,7 @@ mod limits;
 mod map;
 pub mod metrics;
 pub mod not_modified;
+mod predicates;
 pub mod proxy;
 pub mod proxy_cache;
 pub mod random_index;

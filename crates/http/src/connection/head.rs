@@ -39,7 +39,8 @@ pub(super) fn write(exchange: &mut Exchange) -> bool {
         }
         writer::end(&mut out);
     }
-    exchange.head_bytes_sent = out.len() as u64;
+    // Interim responses were sent before.
+    exchange.head_bytes_sent = exchange.bytes_sent + out.len() as u64;
     exchange.output = out;
     chunked
 }

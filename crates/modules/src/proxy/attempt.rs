@@ -22,7 +22,7 @@ use turnpike_wire::h1::{self, Framing, Method, Version};
 
 use super::conditions::Failure;
 use super::handler::{Ask, Route};
-use super::head::{Progress, asked_method, head_rules, received, take_head};
+use super::head::{Progress, Step, asked_method, received, take_head};
 use super::request::{self, BodyFraming};
 use super::seam::{HeadWish, Keeping};
 use super::settings::Passing;
@@ -62,6 +62,8 @@ pub(super) struct Attempt {
     unbuffered: bool,
     /// Whether something was sent to the server that is asked now.
     pub(super) sent: bool,
+    /// How far its answer's head is.
+    pub(super) progress: Progress,
     tries: Tries,
     started_ms: u64,
     /// Whether an internal redirect lies between this try and the one before.
@@ -115,6 +117,7 @@ pub(super) fn begin(exchange: &mut Exchange, ask: Ask) -> Verdict {
         upload: Upload::of_output(),
         unbuffered: false,
         sent: false,
+        progress: Progress::default(),
         tries,
         started_ms: exchange.lane.clock.now_ms(),
         after_redirect: !exchange.upstream.tries.is_empty(),
@@ -223,6 +226,7 @@ impl Attempt {
         let now_ms = exchange.lane.clock.now_ms();
         exchange.upstream.clear_answer();
         self.sent = false;
+        self.progress = Progress::default();
         let Ok(picked) = self.tries.next(now_ms) else {
             return Err(self.no_live(exchange));
         };
@@ -399,9 +403,14 @@ impl Attempt {
         }
     }
 
+    /// Whether the request is given up when its client goes.
+    pub(super) fn needs_client(&self) -> bool {
+        !self.passing.ignores_client_abort
+    }
+
     /// Ends when the client has gone, where that matters.
     async fn client_gone(&self, client: &Stream) {
-        if self.passing.ignores_client_abort {
+        if !self.needs_client() {
             return std::future::pending().await;
         }
         client.closed_by_client().await;
@@ -472,7 +481,6 @@ impl Attempt {
         head: &mut h1::ResponseHead,
     ) -> Result<(), Stop> {
         let first_bytes = self.passing.buffers.first_bytes;
-        let rules = head_rules(first_bytes);
         let method = asked_method(exchange);
         let timeouts = self.passing.timeouts;
         let connection = &link.connection;
@@ -481,15 +489,31 @@ impl Attempt {
             Ok(sent) => self.sent |= sent > 0,
             Err(error) => return Err(self.not_sent(exchange, link, error)),
         }
-        let mut progress = Progress::default();
+        let passing = Arc::clone(&self.passing);
+        let mut arrived = !input.is_empty();
         loop {
+            if self.progress.hints.wait() {
+                self.progress.hints.send(exchange, client).await;
+            }
+            // Also what came in the turn already, or stands behind hints.
+            if std::mem::take(&mut arrived) {
+                let progress = &mut self.progress;
+                match take_head(exchange, &passing, method, input, head, progress)? {
+                    Step::Whole => return Ok(()),
+                    Step::Hints => {
+                        arrived = true;
+                        continue;
+                    }
+                    Step::Incomplete => {}
+                }
+            }
             let done = self.upload.is_done(exchange);
             if done {
                 exchange.action.set(Action::ReadingUpstreamHead);
             }
             let room = first_bytes.saturating_sub(input.len()).max(1);
             let read_ms = if done { timeouts.read_ms } else { 0 };
-            let watched = !self.passing.ignores_client_abort && body_is_read(exchange);
+            let watched = self.needs_client() && body_is_read(exchange);
             let event = tokio::select! {
                 read = connection.read(input, room, read_ms) => Event::Read(read),
                 step = self.upload.step(exchange, client, connection, timeouts.send_ms),
@@ -506,9 +530,7 @@ impl Attempt {
                 Event::Read(read) => received(exchange, read)?,
             }
             self.sent = true;
-            if take_head(exchange, &rules, method, input, head, &mut progress)? {
-                return Ok(());
-            }
+            arrived = true;
         }
     }
 

@@ -12,7 +12,7 @@ use turnpike_lane::lot::Guest;
 
 use super::attempt::{Attempt, Link, OnRoad, Road, Stop, client_went_away, end_try};
 use super::conditions::Failure;
-use super::head::{Progress, asked_method, head_rules, received, take_head};
+use super::head::{Step, asked_method, received, take_head};
 
 /// A request whose answer is awaited.
 struct Flight {
@@ -47,33 +47,29 @@ fn wait(attempt: Attempt, road: Road) -> Verdict {
 }
 
 impl Flight {
-    /// Reads until the head is whole. `false`: more has to come.
-    fn read(&mut self, exchange: &mut Exchange) -> Result<bool, Stop> {
-        let first_bytes = self.attempt.passing.buffers.first_bytes;
+    /// Reads until the head is whole, or more has to come.
+    fn read(&mut self, exchange: &mut Exchange) -> Result<Step, Stop> {
+        let Attempt {
+            passing, progress, ..
+        } = &mut self.attempt;
+        let first_bytes = passing.buffers.first_bytes;
         let method = asked_method(exchange);
         let mut input = std::mem::take(&mut exchange.upstream.input);
         let mut head = std::mem::take(&mut exchange.upstream.head);
-        let mut progress = Progress::default();
         let read = loop {
             let room = first_bytes.saturating_sub(input.len()).max(1);
             let read = match self.link.connection.try_read(&mut input, room) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    break Ok(Step::Incomplete);
+                }
                 read => read,
             };
             let full = matches!(read, Ok(bytes) if bytes == room);
-            let rules = head_rules(first_bytes);
-            let whole = received(exchange, read).and_then(|()| {
-                take_head(
-                    exchange,
-                    &rules,
-                    method,
-                    &mut input,
-                    &mut head,
-                    &mut progress,
-                )
+            let step = received(exchange, read).and_then(|()| {
+                take_head(exchange, passing, method, &mut input, &mut head, progress)
             });
-            match whole {
-                Ok(false) if full => {}
+            match step {
+                Ok(Step::Incomplete) if full => {}
                 other => break other,
             }
         };
@@ -96,13 +92,17 @@ impl Awaiting for Flight {
     }
 
     fn needs_client(&self) -> bool {
-        !self.attempt.passing.ignores_client_abort
+        self.attempt.needs_client()
     }
 
     fn ready(mut self: Box<Self>, exchange: &mut Exchange) -> Verdict {
         match self.read(exchange) {
-            Ok(false) => return Verdict::Await(self),
-            Ok(true) => {}
+            Ok(Step::Incomplete) => return Verdict::Await(self),
+            Ok(Step::Hints) => {
+                let Self { attempt, link } = *self;
+                return wait(attempt, Road::Send(link));
+            }
+            Ok(Step::Whole) => {}
             Err(stop) => {
                 let Self { attempt, link } = *self;
                 return wait(attempt, link.stopped(stop));

@@ -9,6 +9,8 @@ use turnpike_wire::h1::{self, HeadRules, HeadStep, Method};
 
 use super::attempt::Stop;
 use super::conditions::Failure;
+use super::early_hints::Hints;
+use super::settings::Passing;
 
 /// Interim responses before the final one: none needs more than a few.
 const INTERIM_MAX: usize = 16;
@@ -17,7 +19,7 @@ const INTERIM_MAX: usize = 16;
 const FIELDS_MAX: usize = 1000;
 
 /// Limits of a response's head.
-pub(super) fn head_rules(first_bytes: usize) -> HeadRules {
+fn head_rules(first_bytes: usize) -> HeadRules {
     HeadRules {
         line_bytes_max: first_bytes,
         head_bytes_max: first_bytes,
@@ -42,27 +44,42 @@ pub(super) struct Progress {
     interim: usize,
     /// Bytes looked at.
     scanned: usize,
+    /// What is to be sent before the response.
+    pub(super) hints: Hints,
 }
 
-/// Takes what has come of a head; those of interim responses are passed over. `false`: more is
-/// needed.
+/// What has come of a head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// More is needed.
+    Incomplete,
+    /// Hints, which are to be sent before what has come behind them is looked at.
+    Hints,
+    /// All of it.
+    Whole,
+}
+
+/// Takes what has come of a head; those of interim responses are passed over, but for hints that
+/// the client is to see.
 pub(super) fn take_head(
     exchange: &Exchange,
-    rules: &HeadRules,
+    passing: &Passing,
     method: Method,
     input: &mut Vec<u8>,
     head: &mut h1::ResponseHead,
     progress: &mut Progress,
-) -> Result<bool, Stop> {
+) -> Result<Step, Stop> {
+    let rules = head_rules(passing.buffers.first_bytes);
     loop {
-        match h1::parse_response(input, progress.scanned, rules, method, head) {
+        match h1::parse_response(input, progress.scanned, &rules, method, head) {
             Ok(HeadStep::Incomplete { scanned }) => {
                 progress.scanned = scanned;
-                return Ok(false);
+                return Ok(Step::Incomplete);
             }
             Ok(HeadStep::Complete) if head.is_interim() => {
                 progress.interim += 1;
                 progress.scanned = 0;
+                progress.hints.take(exchange, passing, head, input);
                 input.drain(..head.head_len);
                 if progress.interim > INTERIM_MAX {
                     return Err(invalid(
@@ -70,11 +87,14 @@ pub(super) fn take_head(
                         "upstream sent too many interim responses",
                     ));
                 }
+                if progress.hints.wait() {
+                    return Ok(Step::Hints);
+                }
             }
             Ok(HeadStep::Complete) if head.status == 101 && !wants_upgrade(exchange) => {
                 return Err(invalid(exchange, "upstream sent unexpected status 101"));
             }
-            Ok(HeadStep::Complete) => return Ok(true),
+            Ok(HeadStep::Complete) => return Ok(Step::Whole),
             Err(error) => return Err(invalid(exchange, error.reason())),
         }
     }

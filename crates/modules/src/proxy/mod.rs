@@ -14,6 +14,7 @@
 mod attempt;
 mod conditions;
 mod cookies;
+mod early_hints;
 mod flight;
 mod handler;
 mod head;

@@ -20,6 +20,7 @@ use super::store::Store;
 use super::target::{PassUrl, UrlError};
 use super::tls::Tls;
 use super::variables;
+use crate::predicates;
 use crate::upstream::{self, Checked};
 
 /// Fields of a client's request that are not passed on as they are.
@@ -95,6 +96,7 @@ impl Family for Proxy {
             intercepts_errors: view.flag("proxy_intercept_errors"),
             ignores_client_abort: view.flag("proxy_ignore_client_abort"),
             passes_trailers: view.flag("proxy_pass_trailers"),
+            early_hints: predicates::read(view, "early_hints", builder)?,
             forces_ranges: view.flag("proxy_force_ranges"),
             buffers: buffers(view, builder)?,
             limit_rate: limit_rate(view, builder)?,

@@ -48,6 +48,15 @@ const MANY: Row = Row {
 /// The directives, in the order of the alphabet.
 pub(super) const ROWS: &[Row] = &[
     Row {
+        name: "early_hints",
+        arguments: Arguments::at_least(1),
+        repeat: Repeat::Many,
+        syntax: "string ...",
+        summary: "A request for which one of these is neither empty nor \"0\" gets the 103 (Early \
+            Hints) responses of upstream servers. Old clients may not understand them.",
+        ..PLAIN
+    },
+    Row {
         name: "proxy_bind",
         arguments: Arguments::between(1, 2),
         syntax: "address [transparent] | off",

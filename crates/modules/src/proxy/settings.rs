@@ -42,6 +42,8 @@ pub(super) struct Passing {
     pub(super) intercepts_errors: bool,
     pub(super) ignores_client_abort: bool,
     pub(super) passes_trailers: bool,
+    /// One that holds lets early hints reach the client.
+    pub(super) early_hints: Vec<Template>,
     pub(super) forces_ranges: bool,
     pub(super) buffers: Buffers,
     /// Bytes per second that are read of a response.

@@ -12,7 +12,6 @@ use turnpike_cache::why::WhyNotStored;
 use turnpike_cache::zone::Zone;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Verdict;
-use turnpike_http::variables::Template;
 use turnpike_lane::log::Level;
 use turnpike_wire::h1::{Known, Method};
 
@@ -22,6 +21,7 @@ use super::keeping::{Changing, Storing};
 use super::plan::{Settings, ZoneChoice};
 use super::purge;
 use super::waiting::{Checking, Waited, Waiter};
+use crate::predicates::any_holds;
 use crate::proxy::seam::{Keeper, Lookup, Presenter};
 
 /// The cache of a location.
@@ -310,14 +310,6 @@ impl Cache {
             key: key.into(),
         }
     }
-}
-
-/// Whether one of the values is neither empty nor "0".
-pub(super) fn any_holds(exchange: &Exchange, templates: &[Template]) -> bool {
-    templates.iter().any(|template| {
-        let value = template.value(exchange);
-        !value.is_empty() && value != b"0"
-    })
 }
 
 /// The request's field of that name, its lines joined.

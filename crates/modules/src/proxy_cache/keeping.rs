@@ -21,7 +21,8 @@ use turnpike_wire::h1::{self, Known, Method};
 
 use super::answer::{self, INTERCEPTED, REASON, Unanswered};
 use super::counts;
-use super::handler::{Question, any_holds, request_field};
+use super::handler::{Question, request_field};
+use crate::predicates::any_holds;
 use crate::proxy::Failure;
 use crate::proxy::seam::{HeadWish, Keeping};
 

@@ -13,6 +13,7 @@ use turnpike_wire::h1::Method;
 use super::handler::Cache;
 use super::rows::STALE_WORDS;
 use super::zones::Zones;
+use crate::predicates;
 use crate::proxy::Failure;
 use crate::proxy::seam::Keepers;
 
@@ -123,9 +124,9 @@ pub(super) fn location(
         caches_post: has_word(view, "proxy_cache_methods", "POST"),
         rules: rules(view, valid),
         uses_min: u32::try_from(view.number("proxy_cache_min_uses")).unwrap_or(u32::MAX),
-        bypass: templates(view, "proxy_cache_bypass", builder)?,
-        no_store: templates(view, "proxy_no_cache", builder)?,
-        purge: templates(view, "proxy_cache_purge", builder)?,
+        bypass: predicates::read(view, "proxy_cache_bypass", builder)?,
+        no_store: predicates::read(view, "proxy_no_cache", builder)?,
+        purge: predicates::read(view, "proxy_cache_purge", builder)?,
         stale: StaleUses::read(view),
         background_update: view.flag("proxy_cache_background_update"),
         lock: view.flag("proxy_cache_lock"),
@@ -218,20 +219,6 @@ fn has_word(view: View<'_>, directive: &str, word: &str) -> bool {
     let entries = view.nearest_all(directive);
     let mut words = entries.iter().flat_map(|entry| entry.arguments.iter());
     words.any(|own| own.text.eq_ignore_ascii_case(word))
-}
-
-fn templates(
-    view: View<'_>,
-    name: &str,
-    builder: &mut Builder<'_>,
-) -> Result<Vec<Template>, ConfError> {
-    let mut templates = Vec::new();
-    for entry in view.nearest_all(name) {
-        for word in &entry.arguments {
-            templates.push(builder.template(view, entry, &word.bytes())?);
-        }
-    }
-    Ok(templates)
 }
 
 impl Settings {

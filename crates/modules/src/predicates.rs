@@ -1,0 +1,33 @@
+//! Lists of strings of which one that is neither empty nor "0" makes a condition hold: the way in
+//! which nginx's `proxy_no_cache`, `early_hints` and their like are written.
+
+use turnpike_conf::{ConfError, View};
+use turnpike_http::exchange::Exchange;
+use turnpike_http::plan::Builder;
+use turnpike_http::variables::Template;
+
+/// Reads the strings of the directive in force.
+///
+/// # Errors
+/// What is wrong with a variable in them.
+pub(crate) fn read(
+    view: View<'_>,
+    name: &str,
+    builder: &mut Builder<'_>,
+) -> Result<Vec<Template>, ConfError> {
+    let mut templates = Vec::new();
+    for entry in view.nearest_all(name) {
+        for word in &entry.arguments {
+            templates.push(builder.template(view, entry, &word.bytes())?);
+        }
+    }
+    Ok(templates)
+}
+
+/// Whether one of the values is neither empty nor "0".
+pub(crate) fn any_holds(exchange: &Exchange, templates: &[Template]) -> bool {
+    templates.iter().any(|template| {
+        let value = template.value(exchange);
+        !value.is_empty() && value != b"0"
+    })
+}

@@ -1,0 +1,99 @@
+//! `early_hints`: `103 Early Hints` (RFC 8297) of upstream servers on their way to the client.
+
+use std::os::fd::AsFd;
+
+use turnpike_http::connection::Stream;
+use turnpike_http::exchange::Exchange;
+use turnpike_lane::log::Level;
+use turnpike_lane::sys::socket_option;
+use turnpike_wire::h1::{self, Known, ResponseHead, Version};
+
+use super::settings::Passing;
+use crate::predicates::any_holds;
+
+/// The status of early hints.
+pub(super) const EARLY_HINTS: u16 = 103;
+
+/// Hints that wait to be sent, and how many there were.
+#[derive(Default)]
+pub(super) struct Hints {
+    /// Whole interim responses.
+    text: Vec<u8>,
+    /// Bytes of all hints of this try; no more than the first part of a response may have.
+    seen_bytes: usize,
+}
+
+impl Hints {
+    /// Whether there is something to be sent.
+    pub(super) fn wait(&self) -> bool {
+        !self.text.is_empty()
+    }
+
+    /// Takes the hints of an interim head, where the client is to see them.
+    pub(super) fn take(
+        &mut self,
+        exchange: &Exchange,
+        passing: &Passing,
+        head: &ResponseHead,
+        input: &[u8],
+    ) {
+        let understands = exchange.head.version == Version::Http11 && !exchange.aside;
+        if head.status != EARLY_HINTS || !understands || !any_holds(exchange, &passing.early_hints)
+        {
+            return;
+        }
+        self.seen_bytes += head.head_len;
+        if self.seen_bytes > passing.buffers.first_bytes {
+            exchange.log(
+                Level::Info,
+                format_args!("upstream sent too big early hints"),
+            );
+            return;
+        }
+        let start = self.text.len();
+        self.text.extend_from_slice(b"HTTP/1.1 103 Early Hints\r\n");
+        let fields_start = self.text.len();
+        for field in &head.fields {
+            let name = field.name.of(input);
+            if passing.hidden.has(field.known, name) || is_of_connection(field.known) {
+                continue;
+            }
+            for part in [name, b": ", field.value.of(input), b"\r\n"] {
+                self.text.extend_from_slice(part);
+            }
+        }
+        match self.text.len() > fields_start {
+            true => h1::end(&mut self.text),
+            // Nothing is hinted at.
+            false => self.text.truncate(start),
+        }
+    }
+
+    /// Sends what waits. A client that takes none is found out by the answer.
+    pub(super) async fn send(&mut self, exchange: &mut Exchange, client: &Stream) {
+        let settings = &exchange.location().settings;
+        let timeout_ms = settings.send_timeout_ms;
+        if settings.tcp_nodelay && exchange.client.peer.inet().is_some() {
+            // Else the answer, which follows soon, would wait for these to be acknowledged. A
+            // socket that cannot do this is only slower.
+            let _ = socket_option::set_no_delay(client.as_fd(), true);
+        }
+        let text = std::mem::take(&mut self.text);
+        if client.send_all(&text, timeout_ms).await.is_ok() {
+            exchange.bytes_sent += text.len() as u64;
+        }
+    }
+}
+
+/// Fields that say nothing of the response itself.
+fn is_of_connection(known: Known) -> bool {
+    matches!(
+        known,
+        Known::ContentLength
+            | Known::Connection
+            | Known::KeepAlive
+            | Known::TransferEncoding
+            | Known::Upgrade
+            | Known::Trailer
+    )
+}
