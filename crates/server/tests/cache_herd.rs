@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use support::{Counting, DISK, MEMORY, command, response, server, status};
+use support::{Counting, DISK, MEMORY, command, response, server, status, wait_until};
 use turnpike_testkit::{Peer, Server};
 
 /// Clients of a herd.
@@ -79,6 +79,33 @@ fn a_fetch_that_fails_is_taken_over() {
         assert_eq!(peer.response().status, 200);
     }
     assert_eq!(origin.requests(), 2);
+}
+
+#[test]
+fn a_fetch_goes_on_for_the_others_when_its_client_leaves() {
+    for zone in [MEMORY, DISK] {
+        let origin = Counting::start(&response("Cache-Control: max-age=600\r\n", "x"));
+        let lock = "proxy_cache_lock on; proxy_cache_lock_timeout 60s; proxy_cache_lock_age 60s;";
+        let server = server(&origin, zone, lock);
+        // On a connection that is made, then on one that is kept.
+        for (round, path) in ["/a", "/b"].iter().enumerate() {
+            origin.delay(Duration::from_millis(500));
+            let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+            let mut first = server.connect();
+            first.send(&request);
+            wait_until("a request", || origin.requests() > round);
+            let mut others: Vec<Peer> = (0..10).map(|_| server.connect()).collect();
+            for peer in &mut others {
+                peer.send(&request);
+            }
+            drop(first);
+            for peer in &mut others {
+                let got = peer.response();
+                assert_eq!((got.status, status(&got)), (200, "HIT"), "{zone} {path}");
+            }
+            assert_eq!(origin.requests(), round + 1, "{zone} {path}");
+        }
+    }
 }
 
 /// An origin within the server: what it serves is a file, replaced while it runs.

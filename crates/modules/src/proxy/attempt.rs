@@ -403,9 +403,11 @@ impl Attempt {
         }
     }
 
-    /// Whether the request is given up when its client goes.
+    /// Whether the request is given up when its client goes: not where others are to get the
+    /// answer too.
     pub(super) fn needs_client(&self) -> bool {
-        !self.passing.ignores_client_abort
+        let outlives = |keeping: &dyn Keeping| keeping.outlives_client();
+        !self.passing.ignores_client_abort && !self.keeping.as_deref().is_some_and(outlives)
     }
 
     /// Ends when the client has gone, where that matters.

@@ -69,6 +69,12 @@ pub trait Keeping {
     /// holds.
     fn fields(&self, _exchange: &Exchange, _out: &mut Vec<u8>) {}
 
+    /// Whether servers are asked to the end though the client has gone, since others want to have
+    /// what is kept.
+    fn outlives_client(&self) -> bool {
+        true
+    }
+
     /// A response's head is here: `exchange.upstream.head` and `.input`, and what will be sent of
     /// it in `exchange.response`. Called only for final responses that no other server shall be
     /// asked for.

@@ -387,6 +387,10 @@ impl Keeping for Changing {
         false
     }
 
+    fn outlives_client(&self) -> bool {
+        false
+    }
+
     fn head(&mut self, exchange: &mut Exchange) -> HeadWish {
         let status = exchange.upstream.head.status;
         if validation::invalidates(exchange.method_name(), status) {
