@@ -6,7 +6,7 @@
 //! comes is told to the resident of that token. Nothing is lost where nobody waits: who uses a
 //! guest reads first and waits only when nothing is there.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::rc::Rc;
@@ -25,6 +25,8 @@ pub struct Guests {
 struct Shared {
     epoll: Rc<Epoll>,
     places: RefCell<Slab<Place>>,
+    /// Turns of the lot so far.
+    turns: Rc<Cell<u64>>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -33,6 +35,8 @@ struct Place {
     waiter: Option<u32>,
     /// Whether the other end has sent its last.
     closed: bool,
+    /// The turn in which the place was taken.
+    since: u64,
 }
 
 /// A socket's place among the guests; given up when dropped. The socket must be closed with it.
@@ -42,11 +46,12 @@ pub struct Guest {
 }
 
 impl Guests {
-    pub(super) fn new(epoll: Rc<Epoll>) -> Self {
+    pub(super) fn new(epoll: Rc<Epoll>, turns: Rc<Cell<u64>>) -> Self {
         Self {
             shared: Rc::new(Shared {
                 epoll,
                 places: RefCell::default(),
+                turns,
             }),
         }
     }
@@ -56,7 +61,11 @@ impl Guests {
     /// # Errors
     /// What epoll_ctl(2) says.
     pub fn admit(&self, socket: BorrowedFd<'_>) -> io::Result<Guest> {
-        let place = self.shared.places.borrow_mut().insert(Place::default());
+        let since = self.shared.turns.get();
+        let place = self.shared.places.borrow_mut().insert(Place {
+            since,
+            ..Place::default()
+        });
         let guest = Guest {
             shared: self.shared.clone(),
             place,
@@ -68,10 +77,14 @@ impl Guests {
         Ok(guest)
     }
 
-    /// Takes down an event; says who waited for it.
+    /// Takes down an event; says who waited for it. Nobody did where it is of the socket that had
+    /// the place until this turn.
     pub(super) fn event(&self, place: usize, closed: bool) -> Option<u32> {
         let mut places = self.shared.places.borrow_mut();
         let place = places.get_mut(place)?;
+        if place.since == self.shared.turns.get() {
+            return None;
+        }
         place.closed |= closed;
         place.waiter
     }

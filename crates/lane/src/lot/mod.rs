@@ -24,6 +24,7 @@ mod mailbox;
 mod run;
 mod wheel;
 
+use std::cell::Cell;
 use std::future::Future;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -99,6 +100,10 @@ pub struct Lot {
     events: EventBuffer,
     due: Vec<u32>,
     next_tick_ms: u64,
+    /// Turns so far; the guests know it too.
+    turns: Rc<Cell<u64>>,
+    /// By token: the turn in which it was given to a socket.
+    watched_in: Vec<u64>,
 }
 
 impl Lot {
@@ -109,8 +114,9 @@ impl Lot {
     pub fn new(clock: Rc<Clock>, mailbox: BorrowedFd<'_>) -> io::Result<Self> {
         let epoll = Rc::new(Epoll::new()?);
         epoll.add(mailbox, Interest::READ, TOKEN_MAILBOX)?;
+        let turns = Rc::new(Cell::new(1));
         Ok(Self {
-            guests: Guests::new(Rc::clone(&epoll)),
+            guests: Guests::new(Rc::clone(&epoll), Rc::clone(&turns)),
             epoll,
             wheel: Wheel::new(clock.now_ms()),
             next_tick_ms: clock.now_ms(),
@@ -119,6 +125,8 @@ impl Lot {
             drives: Vec::new(),
             events: EventBuffer::with_capacity(EVENTS_PER_TURN_MAX),
             due: Vec::new(),
+            turns,
+            watched_in: Vec::new(),
         })
     }
 
@@ -133,6 +141,11 @@ impl Lot {
     /// # Errors
     /// What epoll_ctl(2) says.
     pub fn watch(&mut self, socket: BorrowedFd<'_>, token: u32) -> io::Result<()> {
+        let index = token as usize;
+        if self.watched_in.len() <= index {
+            self.watched_in.resize(index + 1, 0);
+        }
+        self.watched_in[index] = self.turns.get();
         let interest = Interest::READ | Interest::PEER_CLOSED | Interest::EDGE;
         self.epoll.add(socket, interest, u64::from(token))
     }
@@ -160,6 +173,7 @@ impl Lot {
             self.gates.asleep(residents.connections());
         }
         let waited = self.epoll.wait(&mut events, timeout_ms);
+        self.turns.set(self.turns.get() + 1);
         self.clock.update();
         self.gates
             .awake(self.clock.now_ns(), residents.connections());
@@ -177,6 +191,7 @@ impl Lot {
                     token if token >= TOKEN_GATE => {
                         self.accept(residents, (token - TOKEN_GATE) as usize);
                     }
+                    token if self.is_stale(token as usize) => {}
                     token => {
                         let closed = event.is_peer_closed() || event.is_hang_up();
                         residents.ready(self, token as u32, closed || event.is_error());
@@ -187,6 +202,13 @@ impl Lot {
         self.events = events;
         self.after_events(residents);
         waited
+    }
+
+    /// Whether an event of this turn is of the socket that had the token before: what is watched
+    /// since the wait has had no event yet. A closing taken for that of another connection would
+    /// end that one.
+    fn is_stale(&self, index: usize) -> bool {
+        self.watched_in.get(index) == Some(&self.turns.get())
     }
 
     fn after_events<R: Residents>(&mut self, residents: &mut R) {
@@ -221,3 +243,6 @@ impl AsFd for Lot {
         self.epoll.as_fd()
     }
 }
+
+#[cfg(test)]
+mod tests;
