@@ -146,7 +146,9 @@ impl Connections {
         // Steering chooses this lane no more from here on.
         lot.set_heartbeat(None);
         // First, so that what is still queued is served as the last of its connections.
-        self.ending = Ending::Draining;
+        self.ending = Ending::Draining {
+            since_ms: lot.clock.now_ms(),
+        };
         self.lane.ending.set(true);
         self.drain_gates(lot, |_| false);
         self.hurry_waiting(lot);

@@ -114,6 +114,8 @@ pub struct Connections {
     awaited: usize,
     hand: Rc<Hand>,
     ending: Ending,
+    /// When the lane's time was last looked at, in its monotonic milliseconds.
+    ticked_ms: u64,
     round: Round,
 }
 
@@ -132,7 +134,10 @@ enum Ending {
     /// It finishes what it is at; other lanes take what waits.
     Leaving(Heirs),
     /// It finishes what was begun.
-    Draining,
+    Draining {
+        /// In the lane's monotonic milliseconds.
+        since_ms: u64,
+    },
     /// It ends now.
     Now,
 }
@@ -157,13 +162,14 @@ impl Connections {
             awaited: 0,
             hand,
             ending: Ending::No,
+            ticked_ms: 0,
             round: Round::default(),
         }
     }
 
     /// Whether the process ends, so that no connection is kept.
     fn is_draining(&self) -> bool {
-        matches!(self.ending, Ending::Draining | Ending::Now)
+        matches!(self.ending, Ending::Draining { .. } | Ending::Now)
     }
 
     /// Does it with the present plan and those before it that are still held.
@@ -355,6 +361,7 @@ impl Residents for Connections {
 
     fn tick(&mut self, lot: &mut Lot) {
         let now_ms = lot.clock.now_ms();
+        self.ticked_ms = now_ms;
         self.every_plan(|plan| plan.tick(now_ms));
     }
 
@@ -395,8 +402,9 @@ impl Residents for Connections {
         match &self.ending {
             Ending::No => false,
             // Another lane may just be handing something over.
-            Ending::Leaving(_) => self.connections() == 0 && self.mailbox.close_if_empty(),
-            Ending::Draining => self.connections() == 0,
+            Ending::Leaving(_) | Ending::Draining { .. } => {
+                self.connections() == 0 && self.mailbox.close_if_empty()
+            }
             Ending::Now => true,
         }
     }
@@ -437,3 +445,6 @@ fn log_send_error(exchange: &Exchange, error: &io::Error) {
         _ => exchange.log(Level::Alert, format_args!("send() failed ({error})")),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -28,6 +28,14 @@ const FIRST_GRACE_MS: u64 = 3_000;
 /// in steady use has asked by then, and was told that it is closed.
 const IDLE_GRACE_MS: u64 = 1_000;
 
+/// A lane whose time was not looked at for so long was held up, in milliseconds: three times the
+/// pause between two looks.
+const HELD_UP_MS: u64 = 300;
+
+/// How long a drain gives time anew to clients that a lane was held up for, in milliseconds: a
+/// machine that is that busy all the time does not get better by waiting.
+const HELD_UP_GRACE_MS_MAX: u64 = 30_000;
+
 /// Bytes of a head that are collected without a look at them while no line ends; nginx's smallest
 /// usual limit on a line, past which the answer may be 414 or 400.
 const UNPARSED_BYTES_MAX: usize = 1024;
@@ -398,6 +406,9 @@ impl Connections {
             self.parked_ready(lot, token, false);
             return;
         }
+        if self.wait_again(lot, token) {
+            return;
+        }
         let Some(parked) = self.remove_parked(token) else {
             return;
         };
@@ -416,6 +427,29 @@ impl Connections {
             Await::Idle { .. } => CloseReason::IdleTimeout,
         };
         self.close(connection, reason);
+    }
+
+    /// Gives the time of a drain anew where this lane was held up in it: most likely by something
+    /// that held the client up too, so that its request is still to come.
+    fn wait_again(&mut self, lot: &mut Lot, token: u32) -> bool {
+        let Ending::Draining { since_ms } = self.ending else {
+            return false;
+        };
+        let now_ms = lot.clock.now_ms();
+        let was_held_up = now_ms.saturating_sub(self.ticked_ms) > HELD_UP_MS;
+        if !was_held_up || now_ms.saturating_sub(since_ms) > HELD_UP_GRACE_MS_MAX {
+            return false;
+        }
+        let seat = self.seats.get_mut(token as usize);
+        let Some(parked) = seat.and_then(Seat::parked_mut) else {
+            return false;
+        };
+        let Some(grace_ms) = parked.waits_for.grace_ms() else {
+            return false;
+        };
+        parked.deadline_ms = now_ms + grace_ms;
+        lot.wheel.insert(token, parked.deadline_ms);
+        true
     }
 
     /// A head that did not come whole in time: logged as 408, closed without an answer, as nginx

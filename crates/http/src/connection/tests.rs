@@ -1,0 +1,141 @@
+//! Lanes that end while connections are on their way to them.
+
+#![allow(clippy::unwrap_used)]
+
+use std::io::{Read as _, Write as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::sync_channel;
+
+use turnpike_lane::lot::AcceptSettings;
+
+use super::*;
+use crate::counters::AllCounters;
+use crate::plan::Plan;
+use crate::testing;
+
+/// A lane without a thread: the test takes its turns.
+struct Lane {
+    lot: Lot,
+    connections: Connections,
+    mailbox: Arc<Mailbox<Command>>,
+}
+
+fn plan() -> Arc<Plan> {
+    Arc::new(testing::plan("server { listen 127.0.0.1:80; }").unwrap())
+}
+
+impl Lane {
+    fn new() -> Lane {
+        let shared = LaneShared::new(0, Arc::new(AllCounters::default()));
+        let mailbox = Arc::new(Mailbox::new().unwrap());
+        let lot = Lot::new(shared.clock.clone(), mailbox.as_fd()).unwrap();
+        let connections = Connections::new(shared, LanePlan::new(plan()), mailbox.clone());
+        let mut lane = Lane {
+            lot,
+            connections,
+            mailbox,
+        };
+        let (done, _) = sync_channel(1);
+        let apply = Apply {
+            plan: plan(),
+            gates: Vec::new(),
+            accept: AcceptSettings::default(),
+            heartbeat: None,
+            cpus: None,
+            done,
+        };
+        lane.connections.apply(&mut lane.lot, apply);
+        lane
+    }
+
+    /// A client whose connection this lane has accepted and that has sent nothing yet.
+    fn client(&mut self) -> UnixStream {
+        let (client, ours) = UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        self.connections
+            .accepted(&mut self.lot, 0, ours.into(), PeerAddress::Unix);
+        client
+    }
+
+    fn tell(&mut self, command: Command) {
+        assert!(self.mailbox.send(command));
+        self.turn();
+    }
+
+    fn leave(&mut self, heir: &Lane) {
+        let (done, _) = sync_channel(1);
+        self.tell(Command::Leave(Box::new(Leave {
+            plan: plan(),
+            heirs: vec![heir.mailbox.clone()],
+            done,
+        })));
+    }
+
+    fn turn(&mut self) {
+        self.lot.turn(&mut self.connections, 0).unwrap();
+    }
+
+    /// Whether the client's request is answered by this lane.
+    fn answers(&mut self, client: &mut UnixStream) -> bool {
+        let request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+        client.write_all(request).unwrap();
+        self.turn();
+        let mut answer = [0; 9];
+        client.set_nonblocking(true).unwrap();
+        client.read_exact(&mut answer).is_ok() && answer == *b"HTTP/1.1 "
+    }
+}
+
+#[test]
+fn a_draining_lane_ends_only_when_nothing_is_on_its_way_to_it() {
+    let (mut leaving, mut draining) = (Lane::new(), Lane::new());
+    let mut client = leaving.client();
+    draining.tell(Command::Quit);
+    leaving.leave(&draining);
+    assert_eq!(leaving.connections.connections(), 0);
+    assert!(!draining.connections.finished(), "a letter is unread");
+    draining.turn();
+    assert!(draining.answers(&mut client));
+    draining.turn();
+    assert!(draining.connections.finished());
+}
+
+#[test]
+fn a_connection_stays_where_it_is_when_its_heir_has_ended() {
+    let (mut leaving, mut draining) = (Lane::new(), Lane::new());
+    let mut client = leaving.client();
+    draining.tell(Command::Quit);
+    assert!(draining.connections.finished());
+    leaving.leave(&draining);
+    assert_eq!(leaving.connections.connections(), 1);
+    assert!(leaving.answers(&mut client));
+}
+
+#[test]
+fn a_drain_does_not_count_the_time_in_which_its_lane_was_held_up() {
+    let mut lane = Lane::new();
+    let _client = lane.client();
+    lane.tell(Command::Quit);
+    let come_due = |lane: &mut Lane| {
+        let (_, seat) = lane.connections.seats.iter_mut().next().unwrap();
+        let Seat::Parked(parked) = seat else {
+            panic!("it is not parked");
+        };
+        parked.deadline_ms = 1;
+        lane.connections.due(&mut lane.lot, 0);
+        lane.connections.connections()
+    };
+    lane.connections.ticked_ms = 0;
+    assert_eq!(come_due(&mut lane), 1);
+    // Not for ever: it began when the machine was started.
+    let begun = std::mem::replace(
+        &mut lane.connections.ending,
+        Ending::Draining { since_ms: 0 },
+    );
+    assert_eq!(come_due(&mut lane), 0);
+    lane.connections.ending = begun;
+    let _client = lane.client();
+    lane.connections.ticked_ms = lane.lot.clock.now_ms();
+    assert_eq!(come_due(&mut lane), 0);
+}
