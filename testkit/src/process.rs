@@ -10,14 +10,29 @@ use nix::unistd::Pid;
 /// Between two looks at a thread that is held.
 const HOLD_LOOK: Duration = Duration::from_millis(5);
 
+/// What ptrace(2) tells of, as nix leaves it: numbers.
+const EVENT_FORK: i32 = nix::libc::PTRACE_EVENT_FORK;
+const EVENT_VFORK: i32 = nix::libc::PTRACE_EVENT_VFORK;
+const EVENT_EXEC: i32 = nix::libc::PTRACE_EVENT_EXEC;
+
 /// Sends a signal; false where there is no such process (any more) or it is not ours.
 pub fn signal(pid: u32, signal: Signal) -> bool {
     i32::try_from(pid).is_ok_and(|pid| kill(Pid::from_raw(pid), signal).is_ok())
 }
 
+/// Whether a process is stopped, by a signal or a debugger.
+pub fn is_stopped(pid: u32) -> bool {
+    state(pid).is_some_and(|state| matches!(state, 'T' | 't'))
+}
+
 /// Whether there is such a process, a zombie left out.
 pub fn is_alive(pid: u32) -> bool {
     state(pid).is_some_and(|state| state != 'Z')
+}
+
+/// Whether there is nothing left of a process: each of its threads has ended, and its parent knows.
+pub fn is_gone(pid: u32) -> bool {
+    state(pid).is_none()
 }
 
 /// The direct children of every thread of a process, in the order in which they were started.
@@ -100,6 +115,51 @@ pub fn hold_thread(
     // Should it have been killed just now, this lets go of it.
     let _ = look(WaitPidFlag::WNOHANG);
     Ok(())
+}
+
+/// Lets a process go on that has stopped itself, until it starts another program as its child.
+/// That one is stopped before its first instruction and stays so; its number comes back.
+///
+/// # Errors
+/// The kernel does not permit it, or the process ends before.
+pub fn stop_first_child(pid: u32) -> nix::Result<u32> {
+    let parent = Pid::from_raw(i32::try_from(pid).map_err(|_| nix::Error::ESRCH)?);
+    let look = |process: Pid| waitpid(process, Some(WaitPidFlag::__WALL));
+    let starts = ptrace::Options::PTRACE_O_TRACEFORK
+        | ptrace::Options::PTRACE_O_TRACEVFORK
+        | ptrace::Options::PTRACE_O_TRACEEXEC;
+    ptrace::seize(parent, starts)?;
+    kill(parent, Signal::SIGCONT)?;
+    let child = loop {
+        match look(parent)? {
+            WaitStatus::PtraceEvent(_, _, EVENT_FORK | EVENT_VFORK) => {
+                break Pid::from_raw(ptrace::getevent(parent)? as i32);
+            }
+            WaitStatus::Stopped(_, signal) => ptrace::cont(parent, signal)?,
+            WaitStatus::PtraceEvent(..) => ptrace::cont(parent, None)?,
+            _ => return Err(nix::Error::ECHILD),
+        }
+    };
+    ptrace::cont(parent, None)?;
+    loop {
+        match look(child)? {
+            WaitStatus::PtraceEvent(_, _, EVENT_EXEC) => break,
+            WaitStatus::Stopped(_, signal) => ptrace::cont(child, signal)?,
+            WaitStatus::PtraceEvent(..) => ptrace::cont(child, None)?,
+            _ => return Err(nix::Error::ECHILD),
+        }
+    }
+    // It is pending when the child is let go of, so that nothing is done before it.
+    kill(child, Signal::SIGSTOP)?;
+    ptrace::detach(child, None)?;
+    // The parent is let go of too; what it is being told just then, it is told.
+    ptrace::interrupt(parent)?;
+    let told = match look(parent)? {
+        WaitStatus::Stopped(_, signal) => Some(signal),
+        _ => None,
+    };
+    ptrace::detach(parent, told)?;
+    u32::try_from(child.as_raw()).map_err(|_| nix::Error::ESRCH)
 }
 
 /// Whether a stopped thread was in epoll_wait(2) or one of its like.

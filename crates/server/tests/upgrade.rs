@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::cell::Cell;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -18,6 +19,7 @@ use nix::libc::{SIGHUP, SIGKILL, SIGQUIT, SIGTERM, SIGUSR2, SIGWINCH};
 use serde_json::Value;
 use support::{Folder, children, is_running, stderr, turnpike, wait_for};
 use turnpike_lane::sys::signal;
+use turnpike_testkit::process;
 
 /// Far beyond any stall of the machine: reached only where an answer never comes.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -59,7 +61,7 @@ impl Daemon {
     /// A script in the place of the program.
     fn script(&self, text: &str) -> String {
         let path = self.folder.path().join("binary");
-        fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+        fs::write(&path, format!("#!/bin/bash\n{text}\n")).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         format!("binary={}", path.display())
     }
@@ -288,6 +290,81 @@ fn a_binary_that_starts_and_does_not_serve_is_backed_out() {
     let log = daemon.log();
     assert!(log.contains("upgrade failed: "), "{log}");
     daemon.upgrade(&[]).unwrap();
+}
+
+#[test]
+fn a_binary_whose_serving_process_stands_still_is_backed_out() {
+    let daemon = Daemon::start(" reuseport");
+    let load = Load::start(daemon.port);
+    let old = daemon.master();
+    let program = env!("CARGO_BIN_EXE_turnpike");
+    let binary = daemon.script(&format!("kill -STOP $$\nexec {program} \"$@\""));
+    let (error, stopped) = thread::scope(|scope| {
+        let upgrade = scope.spawn(|| daemon.upgrade(&[&binary, "timeout_s=15"]).unwrap_err());
+        let new = Cell::new(0);
+        wait_for("the new binary", || {
+            let mut others = children(old)
+                .into_iter()
+                .filter_map(|pid| pid.try_into().ok());
+            new.set(others.find(|pid| process::is_stopped(*pid)).unwrap_or(0));
+            new.get() != 0
+        });
+        let stopped = process::stop_first_child(new.get()).expect("to be allowed to trace");
+        (upgrade.join().unwrap(), stopped)
+    });
+    let message = "the new binary does not serve in time; backed out";
+    assert!(error.contains(message), "{error}");
+    wait_for("the new one to end", || daemon.master() == old);
+    wait_for("its serving process to end", || !process::is_alive(stopped));
+    load.go_on();
+    load.stop();
+    daemon.upgrade(&[]).unwrap();
+}
+
+#[test]
+fn a_binary_that_takes_the_sockets_and_never_serves_is_backed_out() {
+    // What it says to the master before it, of the words that it should.
+    let say = |word: &str| format!("echo {word} >&$TURNPIKE_UPGRADE\n");
+    let hear = "read -r word <&$TURNPIKE_UPGRADE\n";
+    let rest = "exec sleep 1000";
+    let cases = [
+        (
+            [say("ready"), hear.to_owned(), rest.to_owned()].concat(),
+            "in time",
+        ),
+        (
+            [&say("ready"), hear, &say("accepting"), hear, rest].concat(),
+            "in time",
+        ),
+        (
+            [
+                &say("ready"),
+                hear,
+                &say("accepting"),
+                hear,
+                &say("failed of_itself"),
+                rest,
+            ]
+            .concat(),
+            "of_itself",
+        ),
+        ([&say("nonsense"), rest].concat(), "nonsense"),
+    ];
+    for (script, why) in cases {
+        let daemon = Daemon::start(" reuseport");
+        let load = Load::start(daemon.port);
+        let old = daemon.master();
+        let binary = daemon.script(&script);
+        let error = daemon.upgrade(&[&binary, "timeout_s=2"]).unwrap_err();
+        assert!(
+            error.contains(why) && error.contains("; backed out"),
+            "{error}"
+        );
+        wait_for("the new one to end", || daemon.master() == old);
+        load.go_on();
+        load.stop();
+        daemon.upgrade(&[]).unwrap();
+    }
 }
 
 #[test]
