@@ -98,10 +98,14 @@ impl Load {
 
 fn failure(line: &str) -> Option<Failure> {
     let mut words = line.split('\t');
+    let (begun_us, ended_us) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    let kind = words.next()?.to_owned();
     Some(Failure {
-        begun_us: words.next()?.parse().ok()?,
-        ended_us: words.next()?.parse().ok()?,
-        kind: words.next()?.to_owned(),
+        begun_us,
+        ended_us,
+        was_kept: matches!(kind.as_str(), "reset_idle" | "closed_idle"),
+        kind,
+        port: None,
     })
 }
 
@@ -109,7 +113,7 @@ fn failure(line: &str) -> Option<Failure> {
 pub(super) fn upload(port: u16, is_over: &AtomicBool) -> Account {
     repeat("slow uploads", is_over, |account| {
         let mut stream = connect(port)?;
-        for _ in 0..2 {
+        for number in 0..2 {
             let begun_us = now_us();
             account.offered += 1;
             match upload_once(&mut stream) {
@@ -118,7 +122,7 @@ pub(super) fn upload(port: u16, is_over: &AtomicBool) -> Account {
                     account.answered += 1;
                     return Ok(());
                 }
-                Err(kind) => return Err((begun_us, kind)),
+                Err(kind) => return Err(broken(begun_us, kind, Some(&stream), number > 0)),
             }
         }
         Ok(())
@@ -139,19 +143,33 @@ pub(super) fn chat(port: u16, is_over: &AtomicBool) -> Account {
             };
             match result {
                 Ok(()) => account.answered += 1,
-                Err(kind) => return Err((begun_us, kind)),
+                Err(kind) => return Err(broken(begun_us, kind, Some(&stream), false)),
             }
         }
         Ok(())
     })
 }
 
-type Broken = (u64, String);
+fn broken(
+    begun_us: u64,
+    kind: String,
+    stream: Option<&BufReader<TcpStream>>,
+    was_kept: bool,
+) -> Failure {
+    let address = stream.and_then(|stream| stream.get_ref().local_addr().ok());
+    Failure {
+        begun_us,
+        ended_us: now_us(),
+        kind,
+        was_kept,
+        port: address.map(|address| address.port()),
+    }
+}
 
 fn repeat(
     clients: &'static str,
     is_over: &AtomicBool,
-    mut session: impl FnMut(&mut Account) -> Result<(), Broken>,
+    mut session: impl FnMut(&mut Account) -> Result<(), Failure>,
 ) -> Account {
     let mut account = Account {
         clients,
@@ -159,47 +177,46 @@ fn repeat(
     };
     while !is_over.load(Ordering::Acquire) {
         let before = account.offered;
-        if let Err((begun_us, kind)) = session(&mut account) {
+        if let Err(failure) = session(&mut account) {
             // A connection that cannot be made was to carry a request.
             account.offered = account.offered.max(before + 1);
-            account.failures.push(Failure {
-                begun_us,
-                ended_us: now_us(),
-                kind,
-            });
+            account.failures.push(failure);
         }
     }
     account
 }
 
-fn connect(port: u16) -> Result<BufReader<TcpStream>, Broken> {
+fn connect(port: u16) -> Result<BufReader<TcpStream>, Failure> {
     let begun_us = now_us();
     let stream = TcpStream::connect(("127.0.0.1", port)).and_then(|stream| {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_nodelay(true)?;
         Ok(BufReader::new(stream))
     });
-    stream.map_err(|error| (begun_us, format!("connect: {:?}", error.kind())))
+    stream.map_err(|error| {
+        let kind = format!("connect: {:?}", error.kind());
+        broken(begun_us, kind, None, false)
+    })
 }
 
 /// Whether the connection takes another request.
 fn upload_once(stream: &mut BufReader<TcpStream>) -> Result<bool, String> {
     let length = PIECES * PIECE_BYTES;
     let head = format!("POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n");
-    let broken = |step: &str, error: std::io::Error| format!("{step}: {:?}", error.kind());
+    let at = |step: &str, error: std::io::Error| format!("{step}: {:?}", error.kind());
     let out = stream.get_mut();
     out.write_all(head.as_bytes())
-        .map_err(|error| broken("head", error))?;
+        .map_err(|error| at("head", error))?;
     for _ in 0..PIECES {
         std::thread::sleep(PIECE_PAUSE);
         out.write_all(&[b'x'; PIECE_BYTES])
-            .map_err(|error| broken("body", error))?;
+            .map_err(|error| at("body", error))?;
     }
-    let head = response_head(stream).map_err(|error| broken("answer", error))?;
+    let head = response_head(stream).map_err(|error| at("answer", error))?;
     let mut body = vec![0; head.length];
     stream
         .read_exact(&mut body)
-        .map_err(|error| broken("answer", error))?;
+        .map_err(|error| at("answer", error))?;
     match head.status.as_str() {
         "200" if body == length.to_string().as_bytes() => Ok(!head.closes),
         "200" => Err("another length arrived".to_owned()),

@@ -50,11 +50,15 @@ pub(super) struct Deed {
 }
 
 /// A request that failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Failure {
     pub(super) begun_us: u64,
     pub(super) ended_us: u64,
     pub(super) kind: String,
+    /// The connection had carried another request before.
+    pub(super) was_kept: bool,
+    /// The client's, by which the server's log can be searched.
+    pub(super) port: Option<u16>,
 }
 
 /// What one kind of client has to report.
@@ -79,8 +83,7 @@ impl Failure {
     /// Whether a kill explains it: the request was in flight, or went to a connection that had been
     /// kept alive by a process that was dead.
     fn is_lost_at(&self, deed: &Deed) -> bool {
-        let was_kept = matches!(self.kind.as_str(), "reset_idle" | "closed_idle");
-        let notice_us = if was_kept { NOTICE_US } else { 0 };
+        let notice_us = if self.was_kept { NOTICE_US } else { 0 };
         deed.act == Act::Kill
             && self.begun_us <= deed.until_us + notice_us
             && self.ended_us >= deed.from_us
@@ -139,10 +142,12 @@ impl Account {
                 .take(3)
                 .map(|deed| format!("{} at {:.3}", deed.act.name(), seconds(deed.from_us)))
                 .collect();
+            let port = failure.port.map(|port| format!(" of port {port}"));
             format!(
-                "{}: {} from {:.3} to {:.3} s; before it: {}",
+                "{}: {}{} from {:.3} to {:.3} s; before it: {}",
                 self.clients,
                 failure.kind,
+                port.unwrap_or_default(),
                 seconds(failure.begun_us),
                 seconds(failure.ended_us),
                 last.join(", ")

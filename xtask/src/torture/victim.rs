@@ -101,7 +101,9 @@ impl Victim {
                     return Ok(());
                 };
                 process::signal(pid, Signal::SIGKILL);
-                wait_for(|| (!process::is_alive(pid)).then_some(()));
+                // Its threads may hold connections for longer than its first one lives; the last
+                // of them is gone when its master has collected it.
+                wait_for(|| process::is_gone(pid).then_some(()));
             }
         }
         done(deed(now_us()));

@@ -9,14 +9,15 @@ fn a_kept_connection_may_be_missed_late() {
         from_us: 200,
         until_us: 210,
     };
-    let failure = |kind: &str, begun_us| Failure {
+    let failure = |was_kept, begun_us| Failure {
         begun_us,
         ended_us: begun_us + 5,
-        kind: kind.to_owned(),
+        was_kept,
+        ..Failure::default()
     };
-    assert!(failure("reset_idle", 300).is_lost_at(&kill));
-    assert!(!failure("refused", 300).is_lost_at(&kill));
-    assert!(!failure("reset_idle", 300 + NOTICE_US).is_lost_at(&kill));
+    assert!(failure(true, 300).is_lost_at(&kill));
+    assert!(!failure(false, 300).is_lost_at(&kill));
+    assert!(!failure(true, 300 + NOTICE_US).is_lost_at(&kill));
 }
 
 #[test]
@@ -50,6 +51,7 @@ fn only_what_was_in_flight_is_lost_at_a_kill() {
                 begun_us,
                 ended_us,
                 kind: "reset".to_owned(),
+                ..Failure::default()
             }],
             ..Account::default()
         };
