@@ -18,6 +18,7 @@ pub mod phase;
 pub mod plan;
 pub mod regex;
 pub mod response;
+mod segments;
 pub mod settings;
 mod special;
 pub mod temporary;

@@ -11,6 +11,7 @@ use turnpike_lane::sys::socket::{self, More};
 
 use crate::exchange::Exchange;
 use crate::response::{Body, Parts};
+use crate::segments::{self, Segment};
 
 /// Byte segments that go into one system call: head, part heads, small contents.
 const GATHER_MAX: usize = 8;
@@ -49,13 +50,6 @@ pub(super) enum Sent {
     Slice,
     /// The next piece of a stream has to be made.
     WantsPiece,
-}
-
-enum Segment<'a> {
-    Bytes(&'a [u8]),
-    File { offset: u64, length: u64 },
-    Piece,
-    End,
 }
 
 impl Transfer {
@@ -268,46 +262,9 @@ pub(super) fn inline_small_file(exchange: &mut Exchange) -> bool {
 /// The segment of that number: 0 is the output (the head, or a framed piece), the body follows.
 fn segment(exchange: &Exchange, number: usize) -> Segment<'_> {
     let response = &exchange.response;
-    let Some(index) = number.checked_sub(1) else {
-        return Segment::Bytes(&exchange.output);
-    };
-    if response.head_only {
-        return Segment::End;
-    }
-    let only = |bytes| {
-        if index == 0 {
-            Segment::Bytes(bytes)
-        } else {
-            Segment::End
-        }
-    };
-    match &response.body {
-        Body::Empty | Body::Tunnel(_) => Segment::End,
-        Body::Text => only(response.text.as_slice()),
-        Body::Static(bytes) => only(bytes),
-        Body::Shared(bytes) => only(bytes),
-        Body::Stream(_) => Segment::Piece,
-        Body::File(body) => match &body.parts {
-            Parts::One { offset, length } if index == 0 => {
-                slice(body.file.content(), *offset, *length)
-            }
-            Parts::One { .. } => Segment::End,
-            Parts::Many { parts, end } => match parts.get(index / 2) {
-                Some((head, _, _)) if index % 2 == 0 => Segment::Bytes(head),
-                Some((_, offset, length)) => slice(body.file.content(), *offset, *length),
-                None if index == parts.len() * 2 => Segment::Bytes(end),
-                None => Segment::End,
-            },
-        },
-    }
-}
-
-fn slice(content: Option<&[u8]>, offset: u64, length: u64) -> Segment<'_> {
-    match content {
-        Some(content) => {
-            let range = offset as usize..(offset + length) as usize;
-            Segment::Bytes(content.get(range).unwrap_or_default())
-        }
-        None => Segment::File { offset, length },
+    match number.checked_sub(1) {
+        None => Segment::Bytes(&exchange.output),
+        Some(_) if response.head_only => Segment::End,
+        Some(number) => segments::of_body(&response.body, &response.text, number),
     }
 }
