@@ -223,6 +223,33 @@ fn trailers_are_passed_on_where_that_is_wanted() {
 }
 
 #[test]
+fn cookies_of_servers_are_read_by_the_rule_of_nginx() {
+    for (cookies, expected) in [
+        ("Set-Cookie: c=d; Path=/", "d"),
+        ("Set-Cookie: C = d  e ;x", "d  e "),
+        (
+            "Set-Cookie: c=one,c=two\r\nSet-Cookie: c=three",
+            "one,c=two",
+        ),
+        ("Set-Cookie: b=a\r\nset-cookie: c==f", "=f"),
+        ("Set-Cookie: c\t=d", ""),
+        ("Set-Cookie: =c=d\r\nSet-Cookie: cc=e", ""),
+        ("Set-Cookie: c=;d", ""),
+    ] {
+        let origin = answers(&format!(
+            "HTTP/1.1 200 OK\r\n{cookies}\r\nContent-Length: 0\r\n\r\n"
+        ));
+        let location = "location / {
+            proxy_pass http://%ORIGIN%;
+            add_header X-Cookie <$upstream_cookie_c>;
+        }";
+        let response = server(&origin, location).get("/");
+        let expected = format!("<{expected}>");
+        assert_eq!(response.header("X-Cookie"), Some(&*expected), "{cookies}");
+    }
+}
+
+#[test]
 fn responses_are_stored_as_files() {
     let origin = answers(
         "HTTP/1.1 200 OK\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n\

@@ -7,6 +7,7 @@ use turnpike_wire::h1::{Framing, Known};
 
 use super::{VariableRow, proxy, upstream};
 use crate::exchange::Exchange;
+use crate::response::Fields;
 
 /// The core's variables.
 pub const BUILTIN: &[VariableRow] = &[
@@ -655,10 +656,11 @@ fn joined(exchange: &Exchange, name: &[u8], separator: &[u8], out: &mut Vec<u8>)
     found
 }
 
-/// `$sent_http_NAME`.
-pub(super) fn response_field(exchange: &Exchange, name: &[u8], out: &mut Vec<u8>) -> bool {
+/// `$sent_http_NAME`, `$sent_trailer_NAME`, `$upstream_trailer_NAME`: values of the fields of that
+/// name.
+pub(super) fn values(fields: &Fields, name: &[u8], out: &mut Vec<u8>) -> bool {
     let mut found = false;
-    for (own, value) in exchange.response.fields.iter() {
+    for (own, value) in fields.iter() {
         if same_name(own, name) {
             if found {
                 out.extend_from_slice(b", ");

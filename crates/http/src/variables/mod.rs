@@ -61,6 +61,8 @@ enum Source {
     RequestField(Box<[u8]>),
     /// `$sent_http_NAME`.
     ResponseField(Box<[u8]>),
+    /// `$sent_trailer_NAME`.
+    ResponseTrailer(Box<[u8]>),
     /// `$arg_NAME`.
     Argument(Box<[u8]>),
     /// `$cookie_NAME`.
@@ -234,13 +236,14 @@ impl Exchange {
             Source::Undefined | Source::Stored => false,
             Source::Builtin(row) => (row.get)(self, out),
             Source::RequestField(name) => builtin::request_field(self, name, out),
-            Source::ResponseField(name) => builtin::response_field(self, name, out),
+            Source::ResponseField(name) => builtin::values(&self.response.fields, name, out),
+            Source::ResponseTrailer(name) => builtin::values(&self.response.trailers, name, out),
             Source::Argument(name) => builtin::argument(self, name, out),
             Source::Cookie(name) => builtin::cookie(self, name, out),
             Source::Volatile(evaluate) => self.compute(variable, &**evaluate, out),
             Source::ProxyAddition(name) => proxy::addition(self, name, out),
             Source::UpstreamField(name) => upstream::field(self, name, out),
-            Source::UpstreamTrailer(name) => upstream::trailer(self, name, out),
+            Source::UpstreamTrailer(name) => builtin::values(&self.upstream.trailers, name, out),
             Source::UpstreamCookie(name) => upstream::cookie(self, name, out),
             Source::Computed(evaluate) => {
                 let mut value = Vec::new();
@@ -337,6 +340,9 @@ fn prefixed(name: &str) -> Option<Source> {
     }
     if let Some(rest) = name.strip_prefix("sent_http_") {
         return Some(Source::ResponseField(boxed(rest)));
+    }
+    if let Some(rest) = name.strip_prefix("sent_trailer_") {
+        return Some(Source::ResponseTrailer(boxed(rest)));
     }
     if let Some(rest) = name.strip_prefix("arg_") {
         return Some(Source::Argument(boxed(rest)));

@@ -73,43 +73,44 @@ pub(super) fn field(exchange: &Exchange, name: &[u8], out: &mut Vec<u8>) -> bool
     found
 }
 
-/// `$upstream_trailer_NAME`.
-pub(super) fn trailer(exchange: &Exchange, name: &[u8], out: &mut Vec<u8>) -> bool {
-    let mut found = false;
-    for (own, value) in exchange.upstream.trailers.iter() {
-        if same_name(own, name) {
-            if found {
-                out.extend_from_slice(b", ");
-            }
-            found = true;
-            out.extend_from_slice(value);
-        }
-    }
-    found
-}
-
-/// `$upstream_cookie_NAME`: of the last `Set-Cookie` that sets it.
+/// `$upstream_cookie_NAME`: of the first `Set-Cookie` that sets it. Cookies are read by nginx's
+/// rule: only spaces stand around the equals sign, and the name begins the value.
 pub(super) fn cookie(exchange: &Exchange, name: &[u8], out: &mut Vec<u8>) -> bool {
     let upstream = &exchange.upstream;
-    let value = upstream.head.fields.iter().rev().find_map(|field| {
-        if !field
-            .name
-            .of(&upstream.input)
-            .eq_ignore_ascii_case(b"Set-Cookie")
-        {
-            return None;
+    let value = match &upstream.cache.stored {
+        Some(stored) => {
+            let mut fields = stored.fields().iter();
+            fields.find_map(|(own, value)| cookie_value(own, value, name))
         }
-        let pair = field.value.of(&upstream.input);
-        let end = memchr::memchr(b';', pair).unwrap_or(pair.len());
-        let pair = &pair[..end];
-        let equals = memchr::memchr(b'=', pair)?;
-        let own = pair[..equals].trim_ascii();
-        own.eq_ignore_ascii_case(name)
-            .then(|| pair[equals + 1..].trim_ascii())
-    });
+        None => upstream.head.fields.iter().find_map(|field| {
+            let (own, value) = (field.name, field.value);
+            cookie_value(own.of(&upstream.input), value.of(&upstream.input), name)
+        }),
+    };
     let Some(value) = value else { return false };
     out.extend_from_slice(value);
     true
+}
+
+/// The value that a `Set-Cookie` field gives the cookie of that name.
+fn cookie_value<'a>(own: &[u8], value: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    if !own.eq_ignore_ascii_case(b"Set-Cookie") {
+        return None;
+    }
+    let (begin, rest) = value.split_at_checked(name.len())?;
+    if !begin.eq_ignore_ascii_case(name) {
+        return None;
+    }
+    let rest = without_spaces(without_spaces(rest).strip_prefix(b"=")?);
+    let end = memchr::memchr(b';', rest).unwrap_or(rest.len());
+    Some(&rest[..end])
+}
+
+fn without_spaces(mut text: &[u8]) -> &[u8] {
+    while let [b' ', rest @ ..] = text {
+        text = rest;
+    }
+    text
 }
 
 fn list(exchange: &Exchange, out: &mut Vec<u8>, one: impl Fn(&Try, &mut Vec<u8>)) -> bool {
