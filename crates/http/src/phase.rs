@@ -162,6 +162,8 @@ pub enum FilterPlace {
     Transform,
     /// Ranges of the final body.
     Range,
+    /// What follows the final body.
+    Trailers,
 }
 
 /// Writes down an exchange after it has ended.

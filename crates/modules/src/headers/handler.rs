@@ -28,7 +28,7 @@ impl Filter for Added {
 }
 
 /// Statuses of responses that carry what was asked for; the others need `always`.
-fn is_safe(status: u16) -> bool {
+pub(super) fn is_safe(status: u16) -> bool {
     matches!(
         status,
         200 | 201 | 204 | 206 | 301 | 302 | 303 | 304 | 307 | 308

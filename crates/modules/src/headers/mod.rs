@@ -1,4 +1,4 @@
-//! `add_header` and `expires`: fields that the configuration adds to responses.
+//! `add_header`, `add_trailer` and `expires`: fields that the configuration adds to responses.
 //!
 //! The family only adds to a response that is made; it must not decide what is answered.
 
@@ -7,12 +7,15 @@ mod plan;
 mod rows;
 #[cfg(test)]
 mod tests;
+mod trailers;
 
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Row, View};
 use turnpike_http::phase::FilterPlace;
 use turnpike_http::plan::{Builder, Family, LocationDraft};
+
+use trailers::AddTrailers;
 
 /// The family.
 pub(crate) struct Headers;
@@ -35,6 +38,11 @@ impl Family for Headers {
         let added = plan::Added::read(view, builder)?;
         if !added.is_empty() {
             draft.add_filter(FilterPlace::Headers, Arc::new(added));
+        }
+        let trailers = plan::Trailers::read(view, builder)?;
+        if !trailers.fields.is_empty() {
+            let filter = AddTrailers(Arc::new(trailers));
+            draft.add_filter(FilterPlace::Trailers, Arc::new(filter));
         }
         Ok(())
     }

@@ -13,7 +13,12 @@ pub(super) struct Added {
     pub(super) fields: Vec<Arc<Field>>,
 }
 
-/// One `add_header`.
+/// Everything that a location adds behind a body.
+pub(super) struct Trailers {
+    pub(super) fields: Vec<Arc<Field>>,
+}
+
+/// One `add_header` or `add_trailer`.
 pub(super) struct Field {
     pub(super) name: Box<[u8]>,
     pub(super) kind: Kind,
@@ -56,12 +61,7 @@ struct Compiled(HashMap<*const Entry, Arc<Field>>);
 
 impl Added {
     pub(super) fn read(view: View<'_>, builder: &mut Builder<'_>) -> Result<Self, ConfError> {
-        let mut entries = Vec::new();
-        collect(view, &mut entries);
-        let fields = entries
-            .into_iter()
-            .map(|entry| field(view, entry, builder))
-            .collect::<Result<_, _>>()?;
+        let fields = fields(view, "add_header", "add_header_inherit", builder)?;
         let expires = expires(view, builder)?;
         Ok(Self { expires, fields })
     }
@@ -71,11 +71,31 @@ impl Added {
     }
 }
 
-/// The `add_header` directives in force: `add_header_inherit` says which outer ones are.
-fn collect<'a>(view: View<'a>, entries: &mut Vec<&'a Entry>) {
-    entries.extend(view.own_all("add_header"));
-    let own = view.own("add_header").is_some();
-    let inherits = match view.choice("add_header_inherit") {
+impl Trailers {
+    pub(super) fn read(view: View<'_>, builder: &mut Builder<'_>) -> Result<Self, ConfError> {
+        let fields = fields(view, "add_trailer", "add_trailer_inherit", builder)?;
+        Ok(Self { fields })
+    }
+}
+
+/// The fields of the directives in force.
+fn fields(
+    view: View<'_>,
+    name: &str,
+    inherit: &str,
+    builder: &mut Builder<'_>,
+) -> Result<Vec<Arc<Field>>, ConfError> {
+    let mut entries = Vec::new();
+    collect(view, name, inherit, &mut entries);
+    let fields = entries.into_iter();
+    fields.map(|entry| field(view, entry, builder)).collect()
+}
+
+/// The directives in force: the one named `inherit` says which outer ones are.
+fn collect<'a>(view: View<'a>, name: &str, inherit: &str, entries: &mut Vec<&'a Entry>) {
+    entries.extend(view.own_all(name));
+    let own = view.own(name).is_some();
+    let inherits = match view.choice(inherit) {
         "off" => false,
         "merge" => true,
         _ => !own,
@@ -84,7 +104,7 @@ fn collect<'a>(view: View<'a>, entries: &mut Vec<&'a Entry>) {
         && inherits
         && parent.context() != Context::Main
     {
-        collect(parent, entries);
+        collect(parent, name, inherit, entries);
     }
 }
 

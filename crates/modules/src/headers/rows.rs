@@ -49,4 +49,23 @@ pub(super) const ROWS: &[Row] = &[
             or beside those that are given (`merge`).",
         ..PLAIN
     },
+    Row {
+        name: "add_trailer",
+        arguments: Arguments::between(2, 3),
+        repeat: Repeat::Many,
+        syntax: "name value [always]",
+        summary: "Adds a field behind the body of responses that are no errors, or (`always`) of \
+            all. HTTP/1.1 only, and the body is sent in chunks then. Those of outer levels hold \
+            only where none is given.",
+        ..PLAIN
+    },
+    Row {
+        name: "add_trailer_inherit",
+        value: Value::OneOf(&["on", "off", "merge"]),
+        syntax: "on | off | merge",
+        default: "on",
+        summary: "Whether trailers of outer levels hold where none is given (`on`), never \
+            (`off`), or beside those that are given (`merge`).",
+        ..PLAIN
+    },
 ];
