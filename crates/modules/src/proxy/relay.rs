@@ -77,9 +77,9 @@ struct Spill {
 }
 
 /// `proxy_limit_rate`.
-struct Limit {
-    bytes_per_second: u64,
-    started_ms: u64,
+pub(super) struct Limit {
+    pub(super) bytes_per_second: u64,
+    pub(super) started_ms: u64,
 }
 
 /// Throws a response's body away.
@@ -366,13 +366,10 @@ impl Relay {
     /// Reads once. Nothing is lost where it is dropped before its end.
     async fn receive(&mut self, exchange: &mut Exchange, client: Option<&Stream>) {
         exchange.action.set(Action::ReadingUpstream);
-        let room = self.room().max(ROOM_BYTES_MIN);
+        let mut room = self.room().max(ROOM_BYTES_MIN);
         let timeouts = self.passing.timeouts;
-        let limit = self.limit.as_ref();
-        let pause_ms = limit.map_or(0, |limit| limit.pause_ms(exchange));
-        if pause_ms > 0 {
-            tokio::time::sleep(Duration::from_millis(pause_ms)).await;
-            exchange.lane.clock.update();
+        if let Some(limit) = &self.limit {
+            room = room.min(limit.wait(exchange).await);
         }
         // What is kept is read to its end, for others.
         let heeded = !self.passing.ignores_client_abort && self.keeping.is_none();
@@ -544,20 +541,39 @@ impl BodyStream for Relay {
 }
 
 impl Limit {
-    /// How long to wait until another byte may be read, in milliseconds.
-    fn pause_ms(&self, exchange: &mut Exchange) -> u64 {
-        let read_bytes = exchange
-            .upstream
-            .last_try()
-            .map_or(0, |one| one.response_bytes);
-        let elapsed_ms = exchange.lane.clock.now_ms().saturating_sub(self.started_ms);
+    /// Waits until something may be read, and says how many bytes that is.
+    async fn wait(&self, exchange: &mut Exchange) -> usize {
+        loop {
+            let read_bytes = exchange
+                .upstream
+                .last_try()
+                .map_or(0, |one| one.response_bytes);
+            let elapsed_ms = exchange.lane.clock.now_ms().saturating_sub(self.started_ms);
+            match self.allowed(elapsed_ms).saturating_sub(read_bytes) {
+                0 => {
+                    let pause_ms = self.pause_ms(read_bytes, elapsed_ms);
+                    tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+                    exchange.lane.clock.update();
+                }
+                bytes => return usize::try_from(bytes).unwrap_or(usize::MAX),
+            }
+        }
+    }
+
+    /// Bytes that may have been read so long after the start: one second's worth at once, as in
+    /// nginx.
+    pub(super) fn allowed(&self, elapsed_ms: u64) -> u64 {
+        let bytes = u128::from(self.bytes_per_second) * (u128::from(elapsed_ms) + 1000) / 1000;
+        u64::try_from(bytes).unwrap_or(u64::MAX)
+    }
+
+    /// How long to wait until more than so many bytes may have been read, in milliseconds.
+    pub(super) fn pause_ms(&self, read_bytes: u64, elapsed_ms: u64) -> u64 {
         let due_ms = u128::from(read_bytes) * 1000 / u128::from(self.bytes_per_second);
         let due_ms = u64::try_from(due_ms).unwrap_or(u64::MAX);
-        // One second's worth at once, as nginx does it.
-        match due_ms.saturating_sub(elapsed_ms + 1000) {
-            0 => 0,
-            pause_ms => pause_ms.max(RATE_PAUSE_MS_MIN),
-        }
+        due_ms
+            .saturating_sub(elapsed_ms.saturating_add(1000))
+            .max(RATE_PAUSE_MS_MIN)
     }
 }
 

@@ -4,6 +4,7 @@ use turnpike_wire::h1::{Known, Method};
 
 use super::conditions::{Failure, NextConditions};
 use super::names::Names;
+use super::relay::Limit;
 use super::target::{PassUrl, UrlError};
 
 /// A URL, and its scheme, host, port and path.
@@ -99,4 +100,18 @@ fn names_are_known_in_any_case() {
     names.remove(b"Server");
     assert!(!names.has(Known::Other, b"X-Own"));
     assert!(!names.has(Known::Server, b"Server"));
+}
+
+#[test]
+fn a_limited_response_is_read_a_second_at_once_then_by_time() {
+    let limit = Limit {
+        bytes_per_second: 1000,
+        started_ms: 0,
+    };
+    for (elapsed_ms, allowed) in [(0, 1000), (500, 1500), (1000, 2000)] {
+        assert_eq!(limit.allowed(elapsed_ms), allowed, "after {elapsed_ms} ms");
+    }
+    for (read_bytes, elapsed_ms, pause_ms) in [(1000, 0, 50), (2000, 0, 1000), (2000, 900, 100)] {
+        assert_eq!(limit.pause_ms(read_bytes, elapsed_ms), pause_ms);
+    }
 }
