@@ -293,7 +293,7 @@ impl Exchange {
         };
         let has = |text: &[u8]| memchr::memmem::find(agent, text).is_some();
         let post = self.head.method == Method::Post;
-        (settings.keepalive_disable_msie6 && post && is_msie6(agent))
+        (settings.keepalive_disable_msie6 && post && is_old_msie(agent))
             || (settings.keepalive_disable_safari
                 && has(b"Mac OS X")
                 && has(b"Safari/")
@@ -379,8 +379,9 @@ impl Exchange {
     }
 }
 
-/// MSIE up to 6, which nginx does not keep connections with after POST.
-fn is_msie6(agent: &[u8]) -> bool {
+/// MSIE up to 6 (but for 6 with SV1), as nginx tells it by the User-Agent field: a browser that
+/// keeps connections badly and cannot read gzip.
+pub fn is_old_msie(agent: &[u8]) -> bool {
     let Some(at) = memchr::memmem::find(agent, b"MSIE ") else {
         return false;
     };

@@ -182,6 +182,8 @@ pub struct Exchange {
     pub limit_req_status: &'static str,
     /// What the limit of concurrency decided (`$limit_conn_status`); empty when it was not asked.
     pub limit_conn_status: &'static str,
+    /// Bytes that compression took of the response, and what it made of them (`$gzip_ratio`).
+    pub compressed_bytes: (u64, u64),
     /// Things that are dropped when the exchange ends, once it was logged.
     pub guards: Vec<Box<dyn Any>>,
     /// Where the connection comes from, once [`Client::peer`] was replaced by whom it is for.
@@ -240,6 +242,7 @@ impl Exchange {
             action: Cell::new(Action::WaitingForRequest),
             limit_req_status: "",
             limit_conn_status: "",
+            compressed_bytes: (0, 0),
             guards: Vec::new(),
             connection_peer: None,
             proxy_header: None,
@@ -285,6 +288,7 @@ impl Exchange {
         self.action.set(Action::WaitingForRequest);
         self.limit_req_status = "";
         self.limit_conn_status = "";
+        self.compressed_bytes = (0, 0);
         self.guards.clear();
         if let Some(peer) = self.connection_peer.take() {
             self.client.peer = peer;

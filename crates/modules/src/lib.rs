@@ -13,6 +13,7 @@ pub mod empty_gif;
 pub mod files;
 pub mod folder;
 mod geo;
+pub mod gzip;
 mod headers;
 mod hostnames;
 pub mod index;
@@ -62,6 +63,7 @@ pub const FAMILIES: &[&dyn Family] = &[
     &status::Status,
     &stub_status::StubStatus,
     &not_modified::NotModified,
+    &gzip::Gzip,
     &range::Ranges,
     &try_files::TryFiles,
     &empty_gif::EmptyGif,

@@ -1,9 +1,11 @@
 //! What a lane keeps for its access logs: room for a line, buffers of lines, open files.
 
 use std::cell::{Cell, RefCell};
-use std::io;
+use std::io::{self, Write};
 use std::sync::Arc;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use turnpike_http::counters::HttpCounters;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::lane::LaneState;
@@ -16,7 +18,7 @@ use super::files::FileCache;
 const COMPLAINT_PAUSE_MS: u64 = 60_000;
 
 /// A log's buffer, as its directive asks for it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BufferSpec {
     /// Its place among the buffers of the plan.
     pub(super) index: usize,
@@ -24,6 +26,20 @@ pub(super) struct BufferSpec {
     pub(super) bytes_max: usize,
     /// Longest time that a line stays in it.
     pub(super) flush_ms: Option<u64>,
+    /// How hard it is compressed before it is written, from 1 to 9.
+    pub(super) gzip_level: Option<u32>,
+}
+
+impl BufferSpec {
+    /// Writes lines to the file, as one member of a gzip file where they are compressed.
+    fn write(&self, file: &LogFile, lines: &[u8]) -> io::Result<()> {
+        let Some(level) = self.gzip_level else {
+            return file.try_write(lines);
+        };
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::new(level));
+        encoder.write_all(lines)?;
+        file.try_write(&encoder.finish()?)
+    }
 }
 
 /// A lane's state.
@@ -77,7 +93,7 @@ impl AccessLogLane {
             buffer.flush(&self.complained_ms, now_ms);
         }
         if line.len() > spec.bytes_max {
-            if let Err(error) = file.try_write(line) {
+            if let Err(error) = spec.write(file, line) {
                 self.lost(exchange, file, &error);
             }
             return;
@@ -123,7 +139,7 @@ impl Buffer {
         if self.bytes.is_empty() {
             return;
         }
-        if let Err(error) = self.file.try_write(&self.bytes) {
+        if let Err(error) = self.spec.write(&self.file, &self.bytes) {
             let lost = &self.counters.log_lines_lost;
             lost.set(lost.value().wrapping_add(self.lines));
             if may_complain(complained_ms, now_ms) {

@@ -22,6 +22,10 @@ const PATH_DEFAULT: &str = "logs/access.log";
 /// (`buffer=4096m`) must not take the machine's memory.
 const BUFFER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
+/// Level and buffer of logs that are compressed, where none is given; nginx's.
+const GZIP_LEVEL: u32 = 1;
+const GZIP_BUFFER_BYTES: usize = 64 * 1024;
+
 /// What the family remembers while a plan is built.
 #[derive(Default)]
 struct Store {
@@ -149,6 +153,7 @@ fn log(
 struct Parameters {
     buffer_bytes: Option<usize>,
     flush_ms: Option<u64>,
+    gzip_level: Option<u32>,
     condition: Option<Template>,
 }
 
@@ -167,11 +172,13 @@ fn read(entry: &Entry, builder: &mut Builder<'_>) -> Result<Arc<Log>, String> {
         .map(|(_, format)| Arc::clone(format))
         .ok_or_else(|| format!("unknown log format \"{name}\""))?;
     let parameters = parameters(entry.arguments.get(2..).unwrap_or_default(), builder)?;
-    if parameters.flush_ms.is_some() && parameters.buffer_bytes.is_none() {
+    let gzip_bytes = parameters.gzip_level.map(|_| GZIP_BUFFER_BYTES);
+    let buffer_bytes = parameters.buffer_bytes.or(gzip_bytes);
+    if parameters.flush_ms.is_some() && buffer_bytes.is_none() {
         return Err(format!("no buffer is defined for access_log \"{text}\""));
     }
-    if let Some(bytes_max) = parameters.buffer_bytes {
-        buffered(&mut output, text, bytes_max, parameters.flush_ms, builder)?;
+    if let Some(bytes_max) = buffer_bytes {
+        buffered(&mut output, text, bytes_max, &parameters, builder)?;
     }
     Ok(Arc::new(Log {
         output,
@@ -222,10 +229,12 @@ fn parameters(words: &[Word], builder: &mut Builder<'_>) -> Result<Parameters, S
             let time_ms = value::milliseconds(time).filter(|time_ms| *time_ms > 0);
             let invalid = || format!("invalid flush time \"{time}\"");
             parameters.flush_ms = Some(time_ms.ok_or_else(invalid)?);
-        } else if text == "gzip" || text.starts_with("gzip=") {
-            return Err(format!(
-                "the \"{text}\" parameter of \"access_log\" is not supported yet"
-            ));
+        } else if text == "gzip" {
+            parameters.gzip_level = Some(GZIP_LEVEL);
+        } else if let Some(level) = text.strip_prefix("gzip=") {
+            let level = value::number(level).filter(|level| (1..=9).contains(level));
+            let level = level.ok_or_else(|| "invalid compression level".to_owned())?;
+            parameters.gzip_level = Some(level as u32);
         } else if text.starts_with("if=") {
             let condition = &word.bytes()[3..];
             let condition = Template::compile(condition, &mut builder.variables)?;
@@ -242,7 +251,7 @@ fn buffered(
     output: &mut Output,
     text: &str,
     bytes_max: usize,
-    flush_ms: Option<u64>,
+    parameters: &Parameters,
     builder: &mut Builder<'_>,
 ) -> Result<(), String> {
     let (file, buffer) = match output {
@@ -254,10 +263,15 @@ fn buffered(
     let spec = BufferSpec {
         index: buffers.len(),
         bytes_max,
-        flush_ms,
+        flush_ms: parameters.flush_ms,
+        gzip_level: parameters.gzip_level,
     };
     let known = *buffers.entry(file.path().to_path_buf()).or_insert(spec);
-    if known.bytes_max != bytes_max || known.flush_ms != flush_ms {
+    if (BufferSpec {
+        index: known.index,
+        ..spec
+    }) != known
+    {
         return Err(format!(
             "access_log \"{text}\" already defined with conflicting parameters"
         ));

@@ -17,7 +17,7 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Custom,
         repeat: Repeat::Many,
         merge: Merge::Nearest,
-        syntax: "path [format [buffer=size] [flush=time] [if=condition]] | \
+        syntax: "path [format [buffer=size] [gzip[=level]] [flush=time] [if=condition]] | \
             syslog:server=address[,parameter=value] [format [if=condition]] | off",
         default: "logs/access.log combined",
         summary: "Writes a line about each request to a file or a syslog server. Several may be \

@@ -37,7 +37,8 @@ impl Handler for StaticFile {
     }
 }
 
-fn answer(exchange: &mut Exchange, path: &[u8], file: FileHandle) -> Verdict {
+/// Answers with an open file, and says what it is by the request's path.
+pub(crate) fn answer(exchange: &mut Exchange, path: &[u8], file: FileHandle) -> Verdict {
     let metadata = *file.metadata();
     if metadata.is_directory() {
         return to_folder(exchange);

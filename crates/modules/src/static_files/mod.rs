@@ -7,4 +7,5 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use handler::answer;
 pub use plan::StaticFiles;

@@ -1,0 +1,159 @@
+//! Which responses are compressed or expanded, and what their heads say then.
+
+use std::sync::Arc;
+
+use turnpike_http::exchange::Exchange;
+use turnpike_http::lane::LaneSlot;
+use turnpike_http::phase::{Filter, Handler, Verdict};
+use turnpike_http::response::{Body, Response};
+use turnpike_lane::log::Level;
+use turnpike_wire::h1::Method;
+
+use super::accept::Acceptance;
+use super::compress::Compressed;
+use super::expand::Expanded;
+use super::plan::{Compressing, Spare};
+use crate::files::{self, Files};
+use crate::static_files;
+
+/// `gzip`.
+pub(super) struct GzipFilter {
+    pub(super) acceptance: Arc<Acceptance>,
+    pub(super) compression: Arc<Compressing>,
+    pub(super) spare: LaneSlot<Spare>,
+}
+
+impl Filter for GzipFilter {
+    fn filter(&self, exchange: &mut Exchange) -> Option<u16> {
+        let response = &exchange.response;
+        let length = response.content_length;
+        let concerned = matches!(response.status, 200 | 403 | 404)
+            && coding(response).is_none()
+            && length.is_none_or(|length| length >= self.compression.length_min)
+            && self.compression.is_for(&response.content_type);
+        if !concerned {
+            return None;
+        }
+        self.acceptance.add_vary(exchange);
+        if !self.acceptance.accepts(exchange) {
+            return None;
+        }
+        exchange.response.fields.add(b"Content-Encoding", b"gzip");
+        let compression = Arc::clone(&self.compression);
+        let spare = self.spare;
+        recode(&mut exchange.response, |body| {
+            Body::Stream(Box::new(Compressed::new(body, compression, spare)))
+        });
+        None
+    }
+}
+
+/// `gunzip`.
+pub(super) struct GunzipFilter {
+    pub(super) acceptance: Arc<Acceptance>,
+    /// Most bytes in one piece.
+    pub(super) piece_bytes: usize,
+}
+
+impl Filter for GunzipFilter {
+    fn filter(&self, exchange: &mut Exchange) -> Option<u16> {
+        let coding = coding(&exchange.response);
+        if !coding.is_some_and(|coding| coding.eq_ignore_ascii_case(b"gzip")) {
+            return None;
+        }
+        self.acceptance.add_vary(exchange);
+        if self.acceptance.accepts(exchange) {
+            return None;
+        }
+        exchange.response.fields.remove(b"Content-Encoding");
+        recode(&mut exchange.response, |body| {
+            Body::Stream(Box::new(Expanded::new(body, self.piece_bytes)))
+        });
+        None
+    }
+}
+
+/// The coding that the response has already.
+fn coding(response: &Response) -> Option<&[u8]> {
+    let mut values = response.fields.values(b"Content-Encoding");
+    values.find(|value| !value.is_empty())
+}
+
+/// Makes the response another coding of the same: its length is not known, parts of it are not
+/// offered, and its ETag says that bytes differ (RFC 9110 section 8.8.1).
+fn recode(
+    response: &mut Response,
+    stream: impl FnOnce(Box<dyn turnpike_http::response::BodyStream>) -> Body,
+) {
+    response.content_length = None;
+    response.ranges_allowed = false;
+    response.fields.remove(b"Accept-Ranges");
+    weaken(&mut response.etag);
+    if !response.head_only {
+        let body = response.take_stream();
+        response.body = stream(body);
+    } else if !matches!(response.body, Body::Stream(_)) {
+        response.body = Body::Empty;
+    }
+}
+
+/// What is no entity tag is dropped, as nginx does it.
+pub(super) fn weaken(etag: &mut Vec<u8>) {
+    match etag.first() {
+        Some(b'"') => {
+            etag.splice(..0, *b"W/");
+        }
+        _ if etag.starts_with(b"W/") => {}
+        _ => etag.clear(),
+    }
+}
+
+/// `gzip_static`.
+pub(super) struct GzipStatic {
+    pub(super) files: Files,
+    pub(super) acceptance: Arc<Acceptance>,
+    /// Whatever the client accepts.
+    pub(super) always: bool,
+}
+
+impl Handler for GzipStatic {
+    fn handle(&self, exchange: &mut Exchange) -> Verdict {
+        let fits = matches!(exchange.head.method, Method::Get | Method::Head)
+            && exchange.path.last() != Some(&b'/');
+        let accepts = self.always || self.acceptance.accepts(exchange);
+        // Where the file is there for others, its sender has to say so.
+        if !fits || (!accepts && !self.acceptance.vary) {
+            return Verdict::Declined;
+        }
+        files::with_file_path(exchange, |exchange, path| {
+            path.extend_from_slice(b".gz");
+            self.answer(exchange, path, accepts)
+        })
+    }
+}
+
+impl GzipStatic {
+    fn answer(&self, exchange: &mut Exchange, path: &[u8], accepts: bool) -> Verdict {
+        let file = match self.files.open(exchange, path) {
+            Ok(file) => file,
+            Err(error) if files::is_absence(error.errno) => return Verdict::Declined,
+            Err(error) => {
+                let refused = error.errno == libc::EACCES || files::is_refused_link(error.errno);
+                let level = if refused { Level::Error } else { Level::Crit };
+                files::log_failure(exchange, level, path, error);
+                return Verdict::Declined;
+            }
+        };
+        if !self.always {
+            self.acceptance.add_vary(exchange);
+        }
+        if !accepts || file.metadata().is_directory() {
+            return Verdict::Declined;
+        }
+        let verdict = static_files::answer(exchange, path, file);
+        if matches!(verdict, Verdict::Respond) {
+            exchange.response.fields.add(b"Content-Encoding", b"gzip");
+        }
+        verdict
+    }
+}

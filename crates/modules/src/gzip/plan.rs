@@ -1,0 +1,255 @@
+//! What the directives of this family mean for a location.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use flate2::{Compress, Compression};
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::exchange::Exchange;
+use turnpike_http::lane::{LaneSlot, LaneState};
+use turnpike_http::phase::{FilterPlace, Phase};
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+use turnpike_http::regex::Regex;
+use turnpike_http::variables::VariableRow;
+
+use super::accept::{Acceptance, Proxied};
+use super::handler::{GunzipFilter, GzipFilter, GzipStatic};
+use super::rows;
+use crate::files::Files;
+
+/// Compressors that a lane keeps for use again: each has a quarter of a megabyte, and setting a
+/// new one up costs as much as a small response.
+const SPARE_MAX: usize = 4;
+
+/// The family.
+pub struct Gzip;
+
+impl Family for Gzip {
+    fn name(&self) -> &'static str {
+        "gzip"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        rows::ROWS
+    }
+
+    fn variables(&self) -> &'static [VariableRow] {
+        VARIABLES
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        let compression = Compressing::read(view)?;
+        let acceptance = Arc::new(acceptance(view)?);
+        if view.flag("gunzip") {
+            let (count, size) = view.buffers("gunzip_buffers");
+            let filter = GunzipFilter {
+                acceptance: Arc::clone(&acceptance),
+                piece_bytes: piece_bytes(count, size),
+            };
+            draft.add_filter(FilterPlace::Transform, Arc::new(filter));
+        }
+        if view.flag("gzip") {
+            let spare = compression.spare(builder);
+            let filter = GzipFilter {
+                acceptance: Arc::clone(&acceptance),
+                compression: Arc::new(compression),
+                spare,
+            };
+            draft.add_filter(FilterPlace::Transform, Arc::new(filter));
+        }
+        let always = view.choice("gzip_static") == "always";
+        if always || view.choice("gzip_static") == "on" {
+            let handler = GzipStatic {
+                files: Files::of(view, builder, draft),
+                acceptance,
+                always,
+            };
+            draft.add_handler(Phase::Content, Arc::new(handler));
+        }
+        Ok(())
+    }
+}
+
+/// How responses are compressed, and which.
+pub(super) struct Compressing {
+    /// `None`: all.
+    pub(super) types: Option<Vec<Box<[u8]>>>,
+    pub(super) length_min: u64,
+    /// Most bytes in one piece.
+    pub(super) piece_bytes: usize,
+    level: u32,
+    window_bits: u8,
+}
+
+impl Compressing {
+    fn read(view: View<'_>) -> Result<Self, ConfError> {
+        let level = match view.number("gzip_comp_level") {
+            level @ 1..=9 => level as u32,
+            _ => {
+                let span = view.nearest("gzip_comp_level");
+                let span = span.map_or_else(|| view.end(), |entry| entry.span);
+                return Err(view.error(span, "value must be between 1 and 9"));
+            }
+        };
+        let (count, size) = view.buffers("gzip_buffers");
+        Ok(Self {
+            types: types(view),
+            length_min: view.size("gzip_min_length"),
+            piece_bytes: piece_bytes(count, size),
+            level,
+            window_bits: window_bits(view)?,
+        })
+    }
+
+    /// A new compressor.
+    pub(super) fn compressor(&self) -> Compress {
+        // zlib-rs's first level is for speed alone: zlib's first, which users know, is nearer to
+        // its second.
+        let level = Compression::new(self.level.max(2));
+        Compress::new_gzip(level, self.window_bits)
+    }
+
+    /// Whether responses of that type are compressed.
+    pub(super) fn is_for(&self, content_type: &[u8]) -> bool {
+        let Some(types) = &self.types else {
+            return true;
+        };
+        let end = memchr::memchr(b';', content_type).unwrap_or(content_type.len());
+        let kind = content_type[..end].trim_ascii_end();
+        types.iter().any(|own| own.eq_ignore_ascii_case(kind))
+    }
+
+    fn spare(&self, builder: &mut Builder<'_>) -> LaneSlot<Spare> {
+        let key = (self.level, self.window_bits);
+        if let Some(slot) = builder.store::<Slots>().0.get(&key) {
+            return *slot;
+        }
+        let slot = builder.lane_state(Spare::default);
+        builder.store::<Slots>().0.insert(key, slot);
+        slot
+    }
+}
+
+/// A lane's compressors of one kind.
+#[derive(Default)]
+pub(super) struct Spare(RefCell<Vec<Compress>>);
+
+impl LaneState for Spare {}
+
+impl Spare {
+    pub(super) fn take(&self) -> Option<Compress> {
+        self.0.borrow_mut().pop()
+    }
+
+    pub(super) fn put(&self, mut compress: Compress) {
+        let mut spare = self.0.borrow_mut();
+        if spare.len() < SPARE_MAX {
+            compress.reset();
+            spare.push(compress);
+        }
+    }
+}
+
+/// Slots made so far, by level and window.
+#[derive(Default)]
+struct Slots(HashMap<(u32, u8), LaneSlot<Spare>>);
+
+fn piece_bytes(count: u64, size: u64) -> usize {
+    usize::try_from(count.saturating_mul(size)).unwrap_or(usize::MAX)
+}
+
+fn acceptance(view: View<'_>) -> Result<Acceptance, ConfError> {
+    let mut disabled = Vec::new();
+    let mut disabled_msie6 = false;
+    for entry in view.nearest_all("gzip_disable") {
+        for word in &entry.arguments {
+            if word.text == "msie6" {
+                disabled_msie6 = true;
+                continue;
+            }
+            let regex =
+                Regex::new(&word.text, true).map_err(|message| view.error(entry.span, message))?;
+            disabled.push(regex);
+        }
+    }
+    Ok(Acceptance {
+        vary: view.flag("gzip_vary"),
+        http10: view.choice("gzip_http_version") == "1.0",
+        proxied: proxied(view),
+        disabled,
+        disabled_msie6,
+    })
+}
+
+fn proxied(view: View<'_>) -> Proxied {
+    let entry = view.nearest("gzip_proxied");
+    let has = |name: &str| {
+        let words = entry.iter().flat_map(|entry| &entry.arguments);
+        words
+            .into_iter()
+            .any(|word| word.text.eq_ignore_ascii_case(name))
+    };
+    Proxied {
+        off: entry.is_none() || has("off"),
+        expired: has("expired"),
+        no_cache: has("no-cache"),
+        no_store: has("no-store"),
+        private: has("private"),
+        no_last_modified: has("no_last_modified"),
+        no_etag: has("no_etag"),
+        auth: has("auth"),
+        any: has("any"),
+    }
+}
+
+fn types(view: View<'_>) -> Option<Vec<Box<[u8]>>> {
+    let mut types: Vec<Box<[u8]>> = vec![(*b"text/html").into()];
+    let entry = view.nearest("gzip_types");
+    for word in entry.iter().flat_map(|entry| &entry.arguments) {
+        if word.text == "*" {
+            return None;
+        }
+        types.push(word.bytes().to_ascii_lowercase().into());
+    }
+    Some(types)
+}
+
+fn window_bits(view: View<'_>) -> Result<u8, ConfError> {
+    let bytes = view.size("gzip_window");
+    if bytes.is_power_of_two() && (512..=32 * 1024).contains(&bytes) {
+        return Ok(bytes.trailing_zeros() as u8);
+    }
+    let span = view.nearest("gzip_window");
+    let span = span.map_or_else(|| view.end(), |entry| entry.span);
+    Err(view.error(
+        span,
+        "\"gzip_window\" directive must be 512, 1k, 2k, 4k, 8k, 16k, or 32k",
+    ))
+}
+
+const VARIABLES: &[VariableRow] = &[VariableRow {
+    name: "gzip_ratio",
+    get: ratio,
+    set: None,
+    summary: "How many times smaller `gzip` has made the response.",
+}];
+
+fn ratio(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    let (taken, given) = exchange.compressed_bytes;
+    if given == 0 {
+        return false;
+    }
+    let hundredths = (u128::from(taken) * 1000 / u128::from(given) + 5) / 10;
+    // Writing to a vector cannot fail.
+    let _ = std::io::Write::write_fmt(
+        out,
+        format_args!("{}.{:02}", hundredths / 100, hundredths % 100),
+    );
+    true
+}
