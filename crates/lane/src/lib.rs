@@ -17,6 +17,7 @@ pub mod lot;
 pub mod steering;
 #[allow(unsafe_code)]
 pub mod sys;
+pub mod timeout;
 
 /// Calls for memory since the process started; none where they are not counted.
 pub fn allocations() -> Option<u64> {

@@ -1,12 +1,10 @@
 //! A driven connection's socket: reads and writes that wait, each with its time-out.
 
 use std::cell::OnceCell;
-use std::future::Future;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -14,6 +12,7 @@ use tokio::io::unix::AsyncFd;
 use turnpike_lane::log::Level;
 use turnpike_lane::sys::readiness;
 use turnpike_lane::sys::socket::{self, More};
+use turnpike_lane::timeout::within;
 use turnpike_wire::h1::Framing;
 
 use super::transfer::{Sent, Transfer};
@@ -297,16 +296,5 @@ impl Stream {
 impl AsFd for Stream {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
-    }
-}
-
-/// Bounds a wait; 0 waits for ever, as nginx's time-outs do.
-async fn within<T>(timeout_ms: u64, wait: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-    if timeout_ms == 0 {
-        return wait.await;
-    }
-    match tokio::time::timeout(Duration::from_millis(timeout_ms), wait).await {
-        Ok(result) => result,
-        Err(_) => Err(io::ErrorKind::TimedOut.into()),
     }
 }

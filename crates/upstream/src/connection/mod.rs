@@ -9,18 +9,17 @@ mod open;
 mod tests;
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::future::Future;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use turnpike_lane::lot::{Guest, Guests};
 use turnpike_lane::sys::readiness;
 use turnpike_lane::sys::socket::{self, More};
+use turnpike_lane::timeout::within;
 
 pub(crate) use open::Key;
 pub use open::{ConnectError, ConnectOptions, Tls};
@@ -315,14 +314,3 @@ impl Drop for Connection {
 
 /// What a socket is watched for while it lives.
 const INTEREST: Interest = Interest::READABLE.add(Interest::WRITABLE);
-
-/// Bounds a wait; 0 waits for ever.
-async fn within<T>(timeout_ms: u64, wait: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-    if timeout_ms == 0 {
-        return wait.await;
-    }
-    match tokio::time::timeout(Duration::from_millis(timeout_ms), wait).await {
-        Ok(result) => result,
-        Err(_) => Err(io::ErrorKind::TimedOut.into()),
-    }
-}
