@@ -11,7 +11,7 @@ use super::parked::Seat;
 use super::{Connection, Connections};
 use crate::counters::CloseReason;
 use crate::exchange::Exchange;
-use crate::phase::Awaiting;
+use crate::phase::{Awaiting, Verdict};
 
 /// A connection with the request whose answer is awaited.
 pub(super) struct Awaited {
@@ -66,19 +66,7 @@ impl Connections {
 
     /// The guest has something for the connection of that token.
     pub(super) fn answer_ready(&mut self, lot: &mut Lot, token: u32) {
-        let Some(awaited) = self.take_awaited(token) else {
-            return;
-        };
-        let Awaited {
-            connection,
-            mut exchange,
-            awaiting,
-            unread,
-            ..
-        } = *awaited;
-        let verdict = awaiting.ready(&mut exchange);
-        let outcome = exchange.resume(verdict);
-        self.go_on(lot, token, connection, exchange, outcome, unread);
+        self.resume_awaited(lot, token, |awaiting, exchange| awaiting.ready(exchange));
     }
 
     /// The client sends, or closes, while its answer is awaited.
@@ -119,6 +107,18 @@ impl Connections {
             lot.wheel.insert(token, deadline_ms);
             return;
         }
+        self.resume_awaited(lot, token, |awaiting, exchange| {
+            awaiting.timed_out(exchange)
+        });
+    }
+
+    /// Serves the request on, by what `happened` makes of it.
+    fn resume_awaited(
+        &mut self,
+        lot: &mut Lot,
+        token: u32,
+        happened: impl FnOnce(Box<dyn Awaiting>, &mut Exchange) -> Verdict,
+    ) {
         let Some(awaited) = self.take_awaited(token) else {
             return;
         };
@@ -129,7 +129,7 @@ impl Connections {
             unread,
             ..
         } = *awaited;
-        let verdict = awaiting.timed_out(&mut exchange);
+        let verdict = happened(awaiting, &mut exchange);
         let outcome = exchange.resume(verdict);
         self.go_on(lot, token, connection, exchange, outcome, unread);
     }
