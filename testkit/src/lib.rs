@@ -22,6 +22,7 @@
 //! ```
 
 pub mod clients;
+pub mod corpus;
 mod exchange;
 mod folder;
 mod origin;

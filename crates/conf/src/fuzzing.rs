@@ -8,6 +8,9 @@ use crate::source::MemoryLoader;
 use crate::text::{bytes_of, text_of};
 use crate::tree::{Directive, Tree, Word};
 
+#[cfg(test)]
+mod tests;
+
 /// Parses any bytes as a main file that may include itself, and checks what must always hold.
 pub fn parse(bytes: &[u8]) {
     let main = Path::new("/conf/main");
