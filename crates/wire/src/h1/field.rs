@@ -39,6 +39,21 @@ pub(crate) enum Line {
     Empty,
 }
 
+/// The first line of a known name; `seen` holds the bits of all known names among the lines.
+pub(super) fn find(fields: &[Field], seen: u64, known: Known) -> Option<&Field> {
+    if seen & known.bit() == 0 {
+        return None;
+    }
+    fields.iter().find(|field| field.known == known)
+}
+
+/// The first line of that name, in any case.
+pub(super) fn find_name<'a>(fields: &'a [Field], buffer: &[u8], name: &[u8]) -> Option<&'a Field> {
+    fields
+        .iter()
+        .find(|field| field.name.of(buffer).eq_ignore_ascii_case(name))
+}
+
 /// Tells the names and values of a trailer section (RFC 9110 section 6.5); ends at the first line
 /// that is none.
 pub fn trailer_fields(section: &[u8], mut take: impl FnMut(&[u8], &[u8])) {

@@ -95,6 +95,19 @@ pub struct Connection {
     pub upgrade: bool,
 }
 
+impl Connection {
+    /// Whether the connection outlives the message (RFC 9112 section 9.3).
+    pub(super) fn lives_on(self, version: Version) -> bool {
+        match self {
+            Connection { close: true, .. } => false,
+            Connection {
+                keep_alive: true, ..
+            } => true,
+            _ => version == Version::Http11,
+        }
+    }
+}
+
 /// A request head as spans of the caller's buffer; to be reused from request to request.
 #[derive(Clone, Debug, Default)]
 pub struct RequestHead {
@@ -167,30 +180,19 @@ impl RequestHead {
     /// The first line of a known name.
     #[must_use]
     pub fn find(&self, known: Known) -> Option<&Field> {
-        if self.seen & known.bit() == 0 {
-            return None;
-        }
-        self.fields.iter().find(|field| field.known == known)
+        field::find(&self.fields, self.seen, known)
     }
 
     /// The first line whose name equals `name` in any case; `buffer` is the one parsed.
     #[must_use]
     pub fn find_name(&self, buffer: &[u8], name: &[u8]) -> Option<&Field> {
-        self.fields
-            .iter()
-            .find(|field| field.name.of(buffer).eq_ignore_ascii_case(name))
+        field::find_name(&self.fields, buffer, name)
     }
 
     /// Whether the client lets the connection live on after the response (RFC 9112 section 9.3).
     #[must_use]
     pub fn keep_alive(&self) -> bool {
-        match self.connection {
-            Connection { close: true, .. } => false,
-            Connection {
-                keep_alive: true, ..
-            } => true,
-            _ => self.version == Version::Http11,
-        }
+        self.connection.lives_on(self.version)
     }
 
     /// What a refused head was refused for: the header line up to the offending byte, or the

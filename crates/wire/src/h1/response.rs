@@ -129,18 +129,13 @@ impl ResponseHead {
     /// The first line of a known name.
     #[must_use]
     pub fn find(&self, known: Known) -> Option<&Field> {
-        if self.seen & known.bit() == 0 {
-            return None;
-        }
-        self.fields.iter().find(|field| field.known == known)
+        field::find(&self.fields, self.seen, known)
     }
 
     /// The first line whose name equals `name` in any case; `buffer` is the one parsed.
     #[must_use]
     pub fn find_name(&self, buffer: &[u8], name: &[u8]) -> Option<&Field> {
-        self.fields
-            .iter()
-            .find(|field| field.name.of(buffer).eq_ignore_ascii_case(name))
+        field::find_name(&self.fields, buffer, name)
     }
 
     /// Whether this is an interim response, after which another head follows (RFC 9110 section
@@ -156,13 +151,7 @@ impl ResponseHead {
         if self.framing == ResponseFraming::UntilClose || self.status == 101 {
             return false;
         }
-        match self.connection {
-            Connection { close: true, .. } => false,
-            Connection {
-                keep_alive: true, ..
-            } => true,
-            _ => self.version == Version::Http11,
-        }
+        self.connection.lives_on(self.version)
     }
 }
 
