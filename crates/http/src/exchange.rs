@@ -19,7 +19,7 @@ use crate::body::RequestBody;
 use crate::connection::ProxyHeader;
 use crate::counters::CloseReason;
 use crate::lane::{LanePlan, LaneShared};
-use crate::phase::Phase;
+use crate::phase::{Phase, Verdict};
 use crate::plan::{Listen, ListenIndex, Location, LocationIndex, Server, ServerIndex};
 use crate::regex::Captures;
 use crate::response::Response;
@@ -431,12 +431,13 @@ impl Exchange {
     }
 
     /// Says that the client closed the connection before it was answered: 499.
-    pub(crate) fn client_went_away(&mut self) {
+    pub fn client_went_away(&mut self) -> Verdict {
         self.client_closed_request();
         self.log(
             Level::Info,
             format_args!("client prematurely closed connection"),
         );
+        Verdict::Close
     }
 
     /// Takes the request as one whose client did not wait for the answer: 499 in logs.

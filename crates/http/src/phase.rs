@@ -84,13 +84,29 @@ pub trait Handler: Send + Sync {
 }
 
 /// Work that a handler could not do at once.
+pub trait Work {
+    /// Does the work. The client's stream is at hand, for reading the request body.
+    fn run(self, exchange: &mut Exchange, client: &mut Stream) -> impl Future<Output = Verdict>;
+}
+
+/// Any [`Work`], as a verdict carries it.
 pub trait Waiting {
-    /// Does the work. The connection's stream is at hand, for reading the request body.
+    /// Does the work.
     fn run<'a>(
         self: Box<Self>,
         exchange: &'a mut Exchange,
-        stream: &'a mut Stream,
+        client: &'a mut Stream,
     ) -> LocalFuture<'a, Verdict>;
+}
+
+impl<W: Work + 'static> Waiting for W {
+    fn run<'a>(
+        self: Box<Self>,
+        exchange: &'a mut Exchange,
+        client: &'a mut Stream,
+    ) -> LocalFuture<'a, Verdict> {
+        Box::pin(Work::run(*self, exchange, client))
+    }
 }
 
 /// An answer that a guest of the lane (an upstream server) brings: waited for without a task.
@@ -121,24 +137,15 @@ pub struct Delay {
     pub verdict: Verdict,
 }
 
-impl Waiting for Delay {
-    fn run<'a>(
-        self: Box<Self>,
-        exchange: &'a mut Exchange,
-        stream: &'a mut Stream,
-    ) -> LocalFuture<'a, Verdict> {
-        Box::pin(async move {
-            tokio::select! {
-                () = tokio::time::sleep(Duration::from_millis(self.delay_ms)) => {
-                    exchange.lane.clock.update();
-                    self.verdict
-                }
-                () = stream.closed_by_client() => {
-                    exchange.client_went_away();
-                    Verdict::Close
-                }
-            }
-        })
+impl Work for Delay {
+    async fn run(self, exchange: &mut Exchange, client: &mut Stream) -> Verdict {
+        let pause = tokio::time::sleep(Duration::from_millis(self.delay_ms));
+        let waited = client.while_there(pause).await;
+        exchange.lane.clock.update();
+        match waited {
+            Some(()) => self.verdict,
+            None => exchange.client_went_away(),
+        }
     }
 }
 

@@ -75,6 +75,14 @@ impl Stream {
         }
     }
 
+    /// Waits for `work` while the client stays; `None`: it went.
+    pub async fn while_there<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            done = work => Some(done),
+            () = self.closed_by_client() => None,
+        }
+    }
+
     /// Sends all of `bytes`: for what does not belong to the response, such as an interim one or
     /// what a tunnel carries.
     ///

@@ -14,8 +14,7 @@ use std::sync::Arc;
 use turnpike_http::body;
 use turnpike_http::connection::Stream;
 use turnpike_http::exchange::{Action, Exchange};
-use turnpike_http::phase::{Verdict, Waiting};
-use turnpike_http::response::LocalFuture;
+use turnpike_http::phase::{Verdict, Work};
 use turnpike_lane::log::{Errno, Level};
 use turnpike_upstream::{ConnectError, ConnectOptions, Connection, Picked, Tls, Tries};
 use turnpike_wire::h1::{self, Framing, Method, Version};
@@ -88,14 +87,9 @@ pub(super) struct OnRoad {
     pub(super) road: Road,
 }
 
-impl Waiting for OnRoad {
-    fn run<'a>(
-        self: Box<Self>,
-        exchange: &'a mut Exchange,
-        client: &'a mut Stream,
-    ) -> LocalFuture<'a, Verdict> {
-        let Self { attempt, road } = *self;
-        Box::pin(attempt.travel(exchange, client, road))
+impl Work for OnRoad {
+    async fn run(self, exchange: &mut Exchange, client: &mut Stream) -> Verdict {
+        self.attempt.travel(exchange, client, self.road).await
     }
 }
 

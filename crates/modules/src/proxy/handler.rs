@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use turnpike_http::connection::Stream;
 use turnpike_http::exchange::Exchange;
-use turnpike_http::phase::{Handler, Verdict, Waiting};
-use turnpike_http::response::LocalFuture;
+use turnpike_http::phase::{Handler, Verdict, Waiting, Work};
 use turnpike_lane::log::Level;
 use turnpike_upstream::Address;
 
@@ -113,36 +112,24 @@ struct LookUp {
     port: u16,
 }
 
-impl Waiting for LookUp {
-    fn run<'a>(
-        self: Box<Self>,
-        exchange: &'a mut Exchange,
-        client: &'a mut Stream,
-    ) -> LocalFuture<'a, Verdict> {
-        Box::pin(async move {
-            let found = tokio::select! {
-                found = self.names.addresses(&self.name, self.port) => found,
-                () = client.closed_by_client() => {
-                    exchange.client_closed_request();
-                    return Verdict::Close;
-                }
-            };
-            exchange.lane.clock.update();
-            match found {
-                Ok(addresses) => match self.handler.go(exchange, Some(addresses)) {
-                    Verdict::Wait(next) => next.run(exchange, client).await,
-                    verdict => verdict,
-                },
-                Err(error) => {
-                    let name = &self.name;
-                    exchange.log(
-                        Level::Error,
-                        format_args!("{name} could not be resolved {error}"),
-                    );
-                    Verdict::Status(502)
-                }
+impl Work for LookUp {
+    async fn run(self, exchange: &mut Exchange, client: &mut Stream) -> Verdict {
+        let name = &self.name;
+        let found = client
+            .while_there(self.names.addresses(name, self.port))
+            .await;
+        exchange.lane.clock.update();
+        match found {
+            Some(Ok(addresses)) => self.handler.go(exchange, Some(addresses)),
+            Some(Err(error)) => {
+                exchange.log(
+                    Level::Error,
+                    format_args!("{name} could not be resolved {error}"),
+                );
+                Verdict::Status(502)
             }
-        })
+            None => exchange.client_went_away(),
+        }
     }
 }
 
@@ -296,44 +283,34 @@ struct AskLater {
     waiting: Box<dyn Waiting>,
 }
 
-impl Waiting for AskLater {
-    fn run<'a>(
-        self: Box<Self>,
-        exchange: &'a mut Exchange,
-        client: &'a mut Stream,
-    ) -> LocalFuture<'a, Verdict> {
-        Box::pin(async move {
-            let mut waiting = self.waiting;
-            let mut waits = 0;
-            let keeping = loop {
-                waits += 1;
-                match waiting.run(exchange, client).await {
-                    Verdict::Declined => {}
-                    verdict => return verdict,
-                }
-                let Some(keeper) = &self.passing.keeper else {
-                    break None;
-                };
-                match keeper.look_up(exchange) {
-                    Lookup::Answer(verdict) => {
-                        exchange.upstream.target.clear();
-                        return verdict;
-                    }
-                    Lookup::Wait(again) if waits < WAITS_MAX => waiting = again,
-                    Lookup::Pass | Lookup::Wait(_) => break None,
-                    Lookup::Keep(keeping) => break Some(keeping),
-                }
-            };
-            let ask = Ask {
-                passing: self.passing,
-                route: self.route,
-                keeping,
-            };
-            match attempt::begin(exchange, ask) {
-                Verdict::Wait(next) => next.run(exchange, client).await,
-                Verdict::Await(next) => next.into_waiting().run(exchange, client).await,
-                verdict => verdict,
+impl Work for AskLater {
+    async fn run(self, exchange: &mut Exchange, client: &mut Stream) -> Verdict {
+        let mut waiting = self.waiting;
+        let mut waits = 0;
+        let keeping = loop {
+            waits += 1;
+            match waiting.run(exchange, client).await {
+                Verdict::Declined => {}
+                verdict => return verdict,
             }
-        })
+            let Some(keeper) = &self.passing.keeper else {
+                break None;
+            };
+            match keeper.look_up(exchange) {
+                Lookup::Answer(verdict) => {
+                    exchange.upstream.target.clear();
+                    return verdict;
+                }
+                Lookup::Wait(again) if waits < WAITS_MAX => waiting = again,
+                Lookup::Pass | Lookup::Wait(_) => break None,
+                Lookup::Keep(keeping) => break Some(keeping),
+            }
+        };
+        let ask = Ask {
+            passing: self.passing,
+            route: self.route,
+            keeping,
+        };
+        attempt::begin(exchange, ask)
     }
 }

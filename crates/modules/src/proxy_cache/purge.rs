@@ -8,9 +8,8 @@ use turnpike_cache::zone::{Place, Purged, Zone};
 use turnpike_http::connection::Stream;
 use turnpike_http::control::{self, Arguments, Command, CommandError, CommandRow, Value, json};
 use turnpike_http::exchange::Exchange;
-use turnpike_http::phase::{Verdict, Waiting};
+use turnpike_http::phase::{Verdict, Work};
 use turnpike_http::plan::Builder;
-use turnpike_http::response::LocalFuture;
 
 use super::handler::request_field;
 use super::zones::Zones;
@@ -156,25 +155,19 @@ struct Purging {
     now_ms: u64,
 }
 
-impl Waiting for Purging {
-    fn run<'a>(
-        self: Box<Self>,
-        _exchange: &'a mut Exchange,
-        _stream: &'a mut Stream,
-    ) -> LocalFuture<'a, Verdict> {
-        Box::pin(async move {
-            let purge = move || {
-                let mut sum = Purged::default();
-                for target in &self.targets {
-                    sum.keys += self.zone.purge(target, self.manner, self.now_ms).keys;
-                }
-                sum
-            };
-            match tokio::task::spawn_blocking(purge).await {
-                Ok(purged) => verdict(purged),
-                Err(_) => Verdict::Status(500),
+impl Work for Purging {
+    async fn run(self, _: &mut Exchange, _: &mut Stream) -> Verdict {
+        let purge = move || {
+            let mut sum = Purged::default();
+            for target in &self.targets {
+                sum.keys += self.zone.purge(target, self.manner, self.now_ms).keys;
             }
-        })
+            sum
+        };
+        match tokio::task::spawn_blocking(purge).await {
+            Ok(purged) => verdict(purged),
+            Err(_) => Verdict::Status(500),
+        }
     }
 }
 

@@ -8,8 +8,7 @@ use turnpike_cache::stored::{StoredBody, Variant};
 use turnpike_cache::why::WhyNotStored;
 use turnpike_http::connection::Stream;
 use turnpike_http::exchange::Exchange;
-use turnpike_http::phase::{Verdict, Waiting};
-use turnpike_http::response::LocalFuture;
+use turnpike_http::phase::{Verdict, Work};
 use turnpike_lane::files::OpenFile;
 use turnpike_lane::log::Level;
 use turnpike_wire::h1::Method;
@@ -41,35 +40,22 @@ pub(super) struct Waiter {
     pub(super) flight: Arc<Flight>,
 }
 
-impl Waiting for Waiter {
-    fn run<'a>(
-        self: Box<Self>,
-        exchange: &'a mut Exchange,
-        stream: &'a mut Stream,
-    ) -> LocalFuture<'a, Verdict> {
-        Box::pin(async move {
-            let limit = Duration::from_millis(self.question.settings.lock_timeout_ms);
-            let waited = tokio::select! {
-                waited = self.wait(exchange) => waited,
-                () = tokio::time::sleep(limit) => Some(Waited {
-                    turn: None,
-                    why: Some(WhyNotStored::LockTimeout),
-                }),
-                () = stream.closed_by_client() => {
-                    exchange.client_closed_request();
-                    exchange.log(
-                        Level::Info,
-                        format_args!("client prematurely closed connection"),
-                    );
-                    return Verdict::Close;
-                }
-            };
-            exchange.lane.clock.update();
-            if let Some(waited) = waited {
-                exchange.guards.push(Box::new(waited));
-            }
-            Verdict::Declined
-        })
+impl Work for Waiter {
+    async fn run(self, exchange: &mut Exchange, client: &mut Stream) -> Verdict {
+        let limit = Duration::from_millis(self.question.settings.lock_timeout_ms);
+        let wait = tokio::time::timeout(limit, self.wait(exchange));
+        let waited = client.while_there(wait).await;
+        exchange.lane.clock.update();
+        match waited {
+            Some(Ok(None)) => {}
+            Some(Ok(Some(waited))) => exchange.guards.push(Box::new(waited)),
+            Some(Err(_)) => exchange.guards.push(Box::new(Waited {
+                turn: None,
+                why: Some(WhyNotStored::LockTimeout),
+            })),
+            None => return exchange.client_went_away(),
+        }
+        Verdict::Declined
     }
 }
 
@@ -126,33 +112,27 @@ pub(super) struct Checking {
     pub(super) opened: OpenFile,
 }
 
-impl Waiting for Checking {
-    fn run<'a>(
-        self: Box<Self>,
-        exchange: &'a mut Exchange,
-        _stream: &'a mut Stream,
-    ) -> LocalFuture<'a, Verdict> {
-        Box::pin(async move {
-            let variant = self.variant.clone();
-            let descriptor = self.opened.descriptor();
-            let file = descriptor.and_then(|one| one.try_clone_to_owned().ok());
-            let checked = tokio::task::spawn_blocking(move || match (&variant.body, file) {
-                (StoredBody::File(stored), Some(file)) => stored.check(&file.into()),
-                _ => false,
-            });
-            if !checked.await.unwrap_or(false) {
-                if let StoredBody::File(stored) = &self.variant.body {
-                    let path = stored.path().display();
-                    exchange.log(
-                        Level::Crit,
-                        format_args!("cache file \"{path}\" is broken and is thrown away"),
-                    );
-                }
-                let question = &self.question;
-                question.zone.discard(&question.key, &self.variant);
+impl Work for Checking {
+    async fn run(self, exchange: &mut Exchange, _: &mut Stream) -> Verdict {
+        let variant = self.variant.clone();
+        let descriptor = self.opened.descriptor();
+        let file = descriptor.and_then(|one| one.try_clone_to_owned().ok());
+        let checked = tokio::task::spawn_blocking(move || match (&variant.body, file) {
+            (StoredBody::File(stored), Some(file)) => stored.check(&file.into()),
+            _ => false,
+        });
+        if !checked.await.unwrap_or(false) {
+            if let StoredBody::File(stored) = &self.variant.body {
+                let path = stored.path().display();
+                exchange.log(
+                    Level::Crit,
+                    format_args!("cache file \"{path}\" is broken and is thrown away"),
+                );
             }
-            exchange.lane.clock.update();
-            Verdict::Declined
-        })
+            let question = &self.question;
+            question.zone.discard(&question.key, &self.variant);
+        }
+        exchange.lane.clock.update();
+        Verdict::Declined
     }
 }
