@@ -161,6 +161,7 @@ impl Group {
             backup,
             ring,
         };
+        self.states.forget_unused();
     }
 
     /// Begins the tries of one request.

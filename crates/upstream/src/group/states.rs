@@ -19,18 +19,23 @@ impl GroupStates {
     /// The state of the peer of that name; `nth` tells those of the same name apart (an address
     /// may be written twice).
     pub fn state(&self, name: &str, nth: usize, weight: u32) -> Arc<PeerState> {
-        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
-        // States of peers that no configuration and no request uses any more.
-        states.retain(|own, states| own == name || states.iter().any(is_used));
+        let mut states = self.states();
         let own = states.entry(name.to_owned()).or_default();
         while own.len() <= nth {
             own.push(PeerState::new(weight));
         }
         Arc::clone(&own[nth])
     }
-}
 
-impl GroupStates {
+    /// Forgets the states of peers that no configuration and no request has any more.
+    pub(crate) fn forget_unused(&self) {
+        self.states().retain(|_, states| states.iter().any(is_used));
+    }
+
+    fn states(&self) -> MutexGuard<'_, HashMap<String, Vec<Arc<PeerState>>>> {
+        self.states.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// What was found last under a key.
     pub(crate) fn remembered(&self, key: &str) -> Vec<Found> {
         self.found().get(key).cloned().unwrap_or_default()
