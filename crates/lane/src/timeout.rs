@@ -4,7 +4,18 @@ use std::future::Future;
 use std::io;
 use std::time::Duration;
 
-/// Bounds a wait by `timeout_ms`; 0 waits for ever, as nginx's time-outs do.
+/// Bounds a wait by `timeout_ms`; 0 waits for ever, as nginx's time-outs do. `None`: it was given
+/// up.
+pub async fn bounded<T>(timeout_ms: u64, wait: impl Future<Output = T>) -> Option<T> {
+    match timeout_ms {
+        0 => Some(wait.await),
+        _ => tokio::time::timeout(Duration::from_millis(timeout_ms), wait)
+            .await
+            .ok(),
+    }
+}
+
+/// The same for what fails anyway.
 ///
 /// # Errors
 /// What the wait says; `TimedOut` after `timeout_ms`.
@@ -12,11 +23,6 @@ pub async fn within<T>(
     timeout_ms: u64,
     wait: impl Future<Output = io::Result<T>>,
 ) -> io::Result<T> {
-    if timeout_ms == 0 {
-        return wait.await;
-    }
-    match tokio::time::timeout(Duration::from_millis(timeout_ms), wait).await {
-        Ok(result) => result,
-        Err(_) => Err(io::ErrorKind::TimedOut.into()),
-    }
+    let waited = bounded(timeout_ms, wait).await;
+    waited.unwrap_or_else(|| Err(io::ErrorKind::TimedOut.into()))
 }

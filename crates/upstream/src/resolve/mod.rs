@@ -13,10 +13,10 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::watch;
 use turnpike_lane::sys::process::monotonic_ns;
+use turnpike_lane::timeout::bounded;
 use turnpike_wire::dns::{Question, Service};
 
 pub(crate) use source::Found;
@@ -254,8 +254,8 @@ impl Resolver {
                     return outcome;
                 }
             };
-            let told = bounded(timeout_ms, asked.wait_for(Option::is_some)).await?;
-            if let Ok(told) = told
+            let told = bounded(timeout_ms, asked.wait_for(Option::is_some)).await;
+            if let Ok(told) = told.ok_or(ResolveError::TimedOut)?
                 && let Some(outcome) = &*told
             {
                 return outcome.clone();
@@ -321,7 +321,8 @@ struct Asking<'a> {
 impl Asking<'_> {
     async fn ask(self, timeout_ms: u64) -> Outcome {
         let (name, question) = self.key;
-        let known = bounded(timeout_ms, self.follow(name, *question)).await??;
+        let known = bounded(timeout_ms, self.follow(name, *question)).await;
+        let known = known.ok_or(ResolveError::TimedOut)??;
         let known = Arc::new(known);
         let entry = Entry::Known(Arc::clone(&known));
         self.resolver.names().insert(self.key.clone(), entry);
@@ -361,13 +362,4 @@ impl Drop for Asking<'_> {
             names.remove(self.key);
         }
     }
-}
-
-/// Bounds a wait; 0 waits for ever.
-async fn bounded<T>(timeout_ms: u64, wait: impl Future<Output = T>) -> Result<T, ResolveError> {
-    if timeout_ms == 0 {
-        return Ok(wait.await);
-    }
-    let waited = tokio::time::timeout(Duration::from_millis(timeout_ms), wait).await;
-    waited.map_err(|_| ResolveError::TimedOut)
 }
