@@ -15,7 +15,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use turnpike_lane::log::{ErrorLog, Level};
 use turnpike_lane::sys::process::monotonic_ns;
 
@@ -91,58 +91,88 @@ pub struct Check {
 struct Record {
     passes: u32,
     fails: u32,
+    /// What it was asked last.
+    question: Option<AbortHandle>,
     /// Asks the next question.
     idle: Option<Connection>,
+}
+
+impl Record {
+    fn is_asked(&self) -> bool {
+        let question = self.question.as_ref();
+        question.is_some_and(|question| !question.is_finished())
+    }
+}
+
+/// What a question found: the error is what was being done when it failed.
+type Found = Result<(), &'static str>;
+
+/// A check at work.
+#[derive(Default)]
+struct Watching {
+    /// By the numbers of the peers.
+    records: HashMap<u64, Record>,
+    /// One for each peer at most, so that a peer that hangs holds up nobody's but its own.
+    questions: JoinSet<(Arc<Peer>, Found, Option<Connection>)>,
 }
 
 impl Work for Check {
     fn run(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ()>>> {
         Box::pin(async move {
-            let mut records = HashMap::new();
+            let mut watching = Watching::default();
             let mut first = true;
             while let Some(group) = self.group.upgrade() {
-                self.round(&group, &mut records, first).await;
+                self.ask(&group, &mut watching, first);
                 drop(group);
                 first = false;
-                tokio::time::sleep(Duration::from_millis(self.pause_ms())).await;
+                let pause = Duration::from_millis(self.pause_ms());
+                let _ = tokio::time::timeout(pause, async {
+                    while self.hear(&mut watching).await {}
+                    std::future::pending::<()>().await;
+                })
+                .await;
             }
         })
     }
 }
 
 impl Check {
-    /// Asks every peer of the group once, all at the same time.
-    async fn round(
-        self: &Arc<Self>,
-        group: &Group,
-        records: &mut HashMap<u64, Record>,
-        first: bool,
-    ) {
+    /// Asks every peer of the group that does not owe an answer, all at the same time.
+    fn ask(self: &Arc<Self>, group: &Group, watching: &mut Watching, first: bool) {
+        let Watching { records, questions } = watching;
         let peers = group.peers();
         records.retain(|id, _| peers.iter().any(|peer| peer.state().id() == *id));
-        let mut asked = JoinSet::new();
         for peer in peers {
             let id = peer.state().id();
             if !records.contains_key(&id) {
                 self.meet(&peer, first);
             }
-            let idle = records.entry(id).or_default().idle.take();
+            let record = records.entry(id).or_default();
+            if record.is_asked() {
+                continue;
+            }
+            let mut idle = record.idle.take();
             let check = Arc::clone(self);
-            asked.spawn_local(async move {
-                let mut idle = idle;
+            record.question = Some(questions.spawn_local(async move {
                 let found = probe::ask(&check, &check.address(&peer), &mut idle).await;
                 (peer, found, idle)
-            });
+            }));
         }
-        while let Some(answer) = asked.join_next().await {
-            // A question that panicked has found nothing out.
-            let Ok((peer, found, idle)) = answer else {
-                continue;
-            };
-            let record = records.entry(peer.state().id()).or_default();
+    }
+
+    /// Waits for an answer and takes it up. `false`: nobody is asked.
+    async fn hear(&self, watching: &mut Watching) -> bool {
+        let Some(answer) = watching.questions.join_next().await else {
+            return false;
+        };
+        // A question that panicked has found nothing out.
+        if let Ok((peer, found, idle)) = answer
+            && let Some(record) = watching.records.get_mut(&peer.state().id())
+        {
             record.idle = idle;
-            self.note(group, &peer, record, found);
+            self.note(&peer, record, found);
         }
+        true
     }
 
     /// A peer is seen for the first time.
@@ -154,13 +184,7 @@ impl Check {
     }
 
     /// Takes up what one question found.
-    fn note(
-        &self,
-        group: &Group,
-        peer: &Peer,
-        record: &mut Record,
-        found: Result<(), &'static str>,
-    ) {
+    fn note(&self, peer: &Peer, record: &mut Record, found: Found) {
         let state = peer.state();
         let was_ill = state.is_ill(self.number);
         let is_ill = match found {
@@ -183,7 +207,9 @@ impl Check {
             return;
         }
         state.set_ill(self.number, is_ill);
-        let (check, name, group) = (&self.name, peer.name(), group.name());
+        let group = self.group.upgrade();
+        let group = group.as_ref().map_or("", |group| group.name());
+        let (check, name) = (&self.name, peer.name());
         let of = format_args!("health check \"{check}\" of peer {name} in upstream \"{group}\"");
         match found {
             Ok(()) => {

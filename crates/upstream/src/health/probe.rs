@@ -2,9 +2,9 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use turnpike_lane::sys::process::monotonic_ns;
+use turnpike_lane::timeout::bounded;
 use turnpike_wire::h1::{
     self, BodyState, HeadRules, HeadStep, Method, ResponseFraming, ResponseHead,
 };
@@ -28,6 +28,10 @@ const READ_BYTES: usize = 16 * 1024;
 
 /// Interim responses before the answer.
 const INTERIM_MAX: usize = 16;
+
+/// What was being done, in the words of nginx's log.
+const READING_HEAD: &str = "reading response header from upstream";
+const READING_BODY: &str = "reading upstream";
 
 /// TLS for a check.
 #[derive(Clone, Debug)]
@@ -123,16 +127,13 @@ async fn answer(
     let timeout_ms = check.read_timeout_ms;
     let sent = connection.write_all(&check.request, timeout_ms).await;
     sent.map_err(|_| "sending request to upstream")?;
-    read_head(connection, input, head, timeout_ms).await?;
+    // All of a head, and all of a body, in that time: a peer that trickles is as bad as one that
+    // is silent.
+    let read = bounded(timeout_ms, read_head(connection, input, head));
+    read.await.unwrap_or(Err(READING_HEAD))?;
     let rest = input.split_off(head.head_len);
-    let body = read_body(connection, rest, head, timeout_ms);
-    match timeout_ms {
-        0 => body.await,
-        // A peer that trickles is as bad as one that is silent.
-        _ => tokio::time::timeout(Duration::from_millis(timeout_ms), body)
-            .await
-            .unwrap_or(Err("reading upstream")),
-    }
+    let read = bounded(timeout_ms, read_body(connection, rest, head));
+    read.await.unwrap_or(Err(READING_BODY))
 }
 
 /// How a body that was read ended.
@@ -148,9 +149,7 @@ async fn read_head(
     connection: &Connection,
     input: &mut Vec<u8>,
     head: &mut ResponseHead,
-    timeout_ms: u64,
 ) -> Result<(), &'static str> {
-    const READING: &str = "reading response header from upstream";
     let rules = HeadRules {
         line_bytes_max: HEAD_BYTES_MAX,
         head_bytes_max: HEAD_BYTES_MAX,
@@ -167,11 +166,11 @@ async fn read_head(
             }
             Ok(HeadStep::Complete) => return Ok(()),
             Ok(HeadStep::Incomplete { scanned: seen }) => scanned = seen,
-            Err(_) => return Err(READING),
+            Err(_) => return Err(READING_HEAD),
         }
-        let read = connection.read(input, READ_BYTES, timeout_ms).await;
-        if read.map_err(|_| READING)? == 0 {
-            return Err(READING);
+        let read = connection.read(input, READ_BYTES, 0).await;
+        if read.map_err(|_| READING_HEAD)? == 0 {
+            return Err(READING_HEAD);
         }
     }
 }
@@ -181,15 +180,13 @@ async fn read_body(
     connection: &Connection,
     mut input: Vec<u8>,
     head: &ResponseHead,
-    timeout_ms: u64,
 ) -> Result<(Vec<u8>, Ended), &'static str> {
-    const READING: &str = "reading upstream";
     let until_close = matches!(head.framing, ResponseFraming::UntilClose);
     let mut decoder = head.framing.decoder();
     let mut body = Vec::new();
     loop {
         loop {
-            let event = decoder.feed(&input).map_err(|_| READING)?;
+            let event = decoder.feed(&input).map_err(|_| READING_BODY)?;
             body.extend_from_slice(event.data.of(&input));
             input.drain(..event.consumed);
             if event.state == BodyState::Finished || body.len() >= BODY_BYTES_MAX {
@@ -206,12 +203,12 @@ async fn read_body(
                 break;
             }
         }
-        match connection.read(&mut input, READ_BYTES, timeout_ms).await {
+        match connection.read(&mut input, READ_BYTES, 0).await {
             Ok(0) if until_close => return Ok((body, Ended::Otherwise)),
             Err(error) if until_close && error.kind() == io::ErrorKind::UnexpectedEof => {
                 return Ok((body, Ended::Otherwise));
             }
-            Ok(0) | Err(_) => return Err(READING),
+            Ok(0) | Err(_) => return Err(READING_BODY),
             Ok(_) => {}
         }
     }

@@ -1,31 +1,35 @@
 #![allow(clippy::unwrap_used)]
 
-use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use tokio::runtime::Builder;
 use tokio::task::LocalSet;
 use turnpike_lane::log::ErrorLog;
 use turnpike_testkit::{Origin, Step};
 
-use super::{Check, Usual};
+use super::{Check, Usual, Watching};
 use crate::Address;
 use crate::group::{Group, GroupSettings, GroupStates, Peer, PeerSettings, PeerState, Selection};
+use crate::keeper::Work as _;
 
 /// How long a test waits for what must come.
 const PATIENCE_MS: u64 = 60_000;
 
 fn group(port: u16) -> Arc<Group> {
-    let address = Address::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
-    let peer = Peer::new("peer", address, PeerSettings::default(), PeerState::new(1));
+    group_of(&[port])
+}
+
+fn group_of(ports: &[u16]) -> Arc<Group> {
+    let peer = |port: &u16| {
+        let address = Address::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, *port)));
+        let settings = PeerSettings::default();
+        Arc::new(Peer::new("peer", address, settings, PeerState::new(1)))
+    };
     let states = Arc::new(GroupStates::default());
-    Group::new(
-        "group",
-        GroupSettings::default(),
-        vec![vec![Arc::new(peer)]],
-        states,
-    )
+    let peers = ports.iter().map(peer).collect();
+    Group::new("group", GroupSettings::default(), vec![peers], states)
 }
 
 fn check() -> Check {
@@ -60,9 +64,10 @@ fn rounds(check: Check, group: &Arc<Group>, count: usize) -> Vec<bool> {
     let check = Arc::new(check);
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     LocalSet::new().block_on(&runtime, async {
-        let (mut records, mut well) = (HashMap::new(), Vec::new());
+        let (mut watching, mut well) = (Watching::default(), Vec::new());
         for round in 0..count {
-            check.round(group, &mut records, round == 0).await;
+            check.ask(group, &mut watching, round == 0);
+            while check.hear(&mut watching).await {}
             let is_well = group.peers()[0].state().is_healthy();
             assert_eq!(group.begin(&Selection::default()).next(1).is_ok(), is_well);
             well.push(is_well);
@@ -159,6 +164,34 @@ fn a_connection_asks_again_while_it_may() {
     let origin = Origin::start(vec![once]);
     let found = rounds(check(), &group(origin.port()), 3);
     assert_eq!((found, origin.received().len()), (vec![true; 3], 3));
+}
+
+#[test]
+fn a_peer_that_hangs_holds_up_no_other() {
+    let hanging = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let origin = answers(&[GOOD, GOOD, BAD]);
+    let group = group_of(&[hanging.local_addr().unwrap().port(), origin.port()]);
+    // Without a limit the first peer's question never ends.
+    let check = Arc::new(Check {
+        group: Arc::downgrade(&group),
+        read_timeout_ms: 0,
+        ..check()
+    });
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    LocalSet::new().block_on(&runtime, async {
+        let mut works = tokio::task::spawn_local(check.run());
+        let ill = async {
+            while group.peers()[1].state().is_healthy() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let limit = tokio::time::timeout(Duration::from_millis(PATIENCE_MS), ill);
+        tokio::select! {
+            ill = limit => ill.unwrap(),
+            ended = &mut works => panic!("{ended:?}"),
+        }
+        works.abort();
+    });
 }
 
 #[test]
