@@ -4,30 +4,42 @@ use std::fs;
 use std::path::Path;
 use std::sync::Weak;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, SystemTime};
 
 use super::keeper::Breath;
+use super::writer::is_abandoned;
 use super::{LEVELS_MAX, is_stored_name};
 use crate::zone::Zone;
 
-/// A file in the making that is older than this was left behind by a process that is no more.
-const ABANDONED: Duration = Duration::from_secs(3600);
-
 /// Takes up every file of the zone's folder, with pauses. Ends early where the zone is gone.
 pub(super) fn load(zone: &Weak<Zone>) {
-    let Some((folder, levels, pace)) = zone.upgrade().and_then(|zone| {
+    let settings = zone.upgrade().and_then(|zone| {
         let settings = &zone.folder()?.settings;
-        let levels = settings.levels.len().min(LEVELS_MAX);
-        Some((settings.folder.clone(), levels, settings.loader))
-    }) else {
+        Some(settings.clone())
+    });
+    let Some(settings) = settings else {
         return;
     };
-    let mut breath = Breath::new(pace);
-    if walk(zone, &folder, levels, &mut breath)
+    if let Some(folder) = &settings.temporary_folder {
+        remove_abandoned(folder);
+    }
+    let levels = settings.levels.len().min(LEVELS_MAX);
+    let mut breath = Breath::new(settings.loader);
+    if walk(zone, &settings.folder, levels, &mut breath)
         && let Some(zone) = zone.upgrade()
         && let Some(disk) = zone.folder()
     {
         disk.loaded.store(true, Ordering::Release);
+    }
+}
+
+/// Removes what processes that are no more have left in the folder of files in the making.
+fn remove_abandoned(folder: &Path) {
+    // One that cannot be read holds nothing for us.
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if is_abandoned(&path) {
+            let _ = fs::remove_file(&path);
+        }
     }
 }
 
@@ -58,15 +70,4 @@ fn walk(zone: &Weak<Zone>, folder: &Path, levels: usize, breath: &mut Breath) ->
         breath.one_more();
     }
     true
-}
-
-fn is_abandoned(path: &Path) -> bool {
-    let is_part = path
-        .extension()
-        .is_some_and(|extension| extension == "part");
-    let modified = fs::metadata(path).and_then(|metadata| metadata.modified());
-    let age = modified
-        .ok()
-        .and_then(|at| SystemTime::now().duration_since(at).ok());
-    is_part && age.is_some_and(|age| age > ABANDONED)
 }

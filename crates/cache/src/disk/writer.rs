@@ -1,15 +1,33 @@
 //! Writing a file while its content comes.
 
+use std::collections::hash_map::RandomState;
 use std::fs::{self, File, OpenOptions};
+use std::hash::BuildHasher;
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
 
 use super::format::{self, Sums};
 use super::{Description, Disk, HEADER_BYTES, Identity};
 
-/// Numbers of temporary files, so that two never have the same name.
+/// What the ends of names of unfinished files are.
+const UNFINISHED: &str = ".part";
+
+/// A file in the making that cannot be said to be nobody's, and is older than this, is one that a
+/// process which is no more has left behind.
+const ABANDONED: Duration = Duration::from_secs(3600);
+
+/// How names of this process's files in the making begin: its number, and what tells it from an
+/// earlier process of that number, as containers have them.
+static PROCESS: LazyLock<String> = LazyLock::new(|| {
+    let random = RandomState::new().hash_one(0) as u32;
+    format!("{}.{random:08x}.", std::process::id())
+});
+
+/// Numbers of files in the making, so that two never have the same name.
 static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
 /// A file in the making; it vanishes with the writer unless it is finished.
@@ -28,7 +46,7 @@ impl Writer {
     /// The system's: no room, no permission, no folder.
     pub fn begin(disk: &Disk, path: &Path) -> io::Result<Self> {
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{}.{number:010}.part", std::process::id());
+        let name = format!("{}{number}{UNFINISHED}", *PROCESS);
         let temporary = match &disk.settings.temporary_folder {
             Some(folder) => folder.join(name),
             None => {
@@ -106,7 +124,10 @@ impl Writer {
     /// so that it still appears there whole.
     fn copy(&mut self, path: &Path) -> io::Result<()> {
         let mut beside = path.as_os_str().to_owned();
-        beside.push(format!(".{}.part", NUMBERS.fetch_add(1, Ordering::Relaxed)));
+        beside.push(format!(
+            ".{}{UNFINISHED}",
+            NUMBERS.fetch_add(1, Ordering::Relaxed)
+        ));
         let beside = PathBuf::from(beside);
         let placed = fs::copy(&self.temporary, &beside)
             .and_then(|_| OpenOptions::new().read(true).write(true).open(&beside))
@@ -123,6 +144,33 @@ impl Writer {
             }
         }
     }
+}
+
+/// Whether a file is one in the making that nobody will finish.
+pub(super) fn is_abandoned(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let Some(name) = name.filter(|name| name.ends_with(UNFINISHED)) else {
+        return false;
+    };
+    if name.starts_with(&**PROCESS) {
+        return false;
+    }
+    let process = name.split('.').next().and_then(|word| word.parse().ok());
+    if process.is_some_and(|process: u32| !is_another_alive(process)) {
+        return true;
+    }
+    let modified = fs::metadata(path).and_then(|metadata| metadata.modified());
+    let age = modified
+        .ok()
+        .and_then(|at| SystemTime::now().duration_since(at).ok());
+    age.is_some_and(|age| age > ABANDONED)
+}
+
+/// Whether there is such a process beside this one, as far as can be seen.
+fn is_another_alive(process: u32) -> bool {
+    let processes = Path::new("/proc");
+    process != std::process::id()
+        && (processes.join(process.to_string()).exists() || !processes.join("self").exists())
 }
 
 impl Drop for Writer {

@@ -83,6 +83,10 @@ impl Drop for Folder {
 }
 
 fn disk_zone(folder: &Folder) -> Arc<Zone> {
+    disk_zone_with(folder, None)
+}
+
+fn disk_zone_with(folder: &Folder, temporary: Option<&Folder>) -> Arc<Zone> {
     let pace = Pace {
         files: 100,
         threshold_ms: 200,
@@ -91,7 +95,7 @@ fn disk_zone(folder: &Folder) -> Arc<Zone> {
     let settings = DiskSettings {
         folder: folder.0.clone(),
         levels: vec![1, 2],
-        temporary_folder: None,
+        temporary_folder: temporary.map(|temporary| temporary.0.clone()),
         bytes_max: u64::MAX,
         free_bytes_min: 0,
         inactive_s: 600,
@@ -388,6 +392,39 @@ fn the_loader_leaves_files_of_other_programs_alone() {
         !named("b").exists() && !named("c").exists()
     });
     assert!(named("a").exists() && own.exists());
+}
+
+#[test]
+fn the_loader_removes_what_a_process_that_is_no_more_was_writing() {
+    // Above any number that Linux gives (PID_MAX_LIMIT).
+    let gone = 1 << 23;
+    let own = std::process::id();
+    let files = [
+        (format!("{gone}.0000abcd.1.part"), false),
+        // A container's process has the number of the one before.
+        (format!("{own}.not this one.1.part"), false),
+        ("1.0000abcd.1.part".to_owned(), true),
+        (format!("{}.1.part", "a".repeat(32)), true),
+        (format!("{gone}.txt"), true),
+    ];
+    let (folder, temporary) = (Folder::new(), Folder::new());
+    for (name, _) in &files {
+        fs::write(folder.0.join(name), b"half").unwrap();
+        fs::write(temporary.0.join(name), b"half").unwrap();
+    }
+    let zone = disk_zone_with(&folder, Some(&temporary));
+    let writer = zone.writer(&entry(&zone, "/being-written", &[])).unwrap();
+    disk::start(&zone).unwrap();
+    let disk = zone.folder().unwrap();
+    wait_for("the loader", || disk.loaded.load(Ordering::Acquire));
+    for (name, stays) in &files {
+        assert_eq!(folder.0.join(name).exists(), *stays, "{name}");
+        assert_eq!(temporary.0.join(name).exists(), *stays, "{name}");
+    }
+    let count = |folder: &Folder| fs::read_dir(&folder.0).unwrap().count();
+    assert_eq!((count(&folder), count(&temporary)), (3, 4));
+    drop(writer);
+    assert_eq!(count(&temporary), 3);
 }
 
 #[test]
