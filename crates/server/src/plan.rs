@@ -15,7 +15,7 @@ use turnpike_lane::gate::{AcceptMode, ListenAddress, ListenOptions};
 use turnpike_lane::log::{ErrorLog, LogSet};
 use turnpike_lane::sys::descriptor::Waker;
 
-use crate::channel::{Extra, Seat};
+use crate::channel::{Extra, MasterCounts, Seat};
 use crate::configuration::Configuration;
 use crate::control::{Failure, Request};
 
@@ -107,7 +107,7 @@ pub trait Service {
     }
 
     /// What only the master knows, for the metrics.
-    fn counts(&mut self, reloads: u64, reloads_failed: u64, restarts: u64);
+    fn counts(&mut self, counts: MasterCounts);
 
     /// Writes buffered log lines: the files behind them are about to be replaced.
     fn flush_logs(&mut self);

@@ -9,7 +9,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 
-use nix::libc::{SIGKILL, SIGQUIT};
+use nix::libc::{SIGABRT, SIGKILL, SIGQUIT};
 use serde_json::Value;
 use support::{Folder, Server, configuration, stderr, turnpike, wait_for};
 use turnpike_lane::sys::signal;
@@ -271,4 +271,38 @@ fn a_drain_by_the_socket_ends_the_server() {
     let answer = ask(&server.folder, &["drain"]).unwrap();
     assert_eq!(answer["worker_shutdown_timeout_ms"], 7000);
     assert_eq!(server.wait(), Some(0));
+}
+
+#[test]
+fn core_files_are_counted() {
+    let main = "worker_rlimit_core 200m; working_directory ./;";
+    let server = started("");
+    let main = main.replace("./", &format!("{}/", server.folder.name()));
+    let http = "http { server { listen unix:%/s.sock; location / { metrics; } } }";
+    let http = http.replace('%', &server.folder.name());
+    let text = configuration(&main) + &http;
+    server.folder.write("nginx.conf", &text);
+    // Limits of a process are those that it was started with.
+    let first = server.serving();
+    ask(&server.folder, &["reload"]).unwrap();
+    wait_for("a process with that limit", || {
+        server.serving().len() == 1 && server.serving() != first
+    });
+    let old = server.serving()[0];
+    signal::send(old, SIGABRT).unwrap();
+    server.wait_for_log(&format!("worker process {old} exited on signal 6"));
+    wait_for("another serving process", || {
+        ask(&server.folder, &["status"]).is_ok_and(|status| status["serving"].is_object())
+    });
+    // Whether there is one is the system's business: what the log says is counted.
+    let cores = server
+        .log()
+        .matches("exited on signal 6 (core dumped)")
+        .count();
+    let status = ask(&server.folder, &["status"]).unwrap();
+    assert_eq!(status["serving_cores"], cores, "{status}");
+    let metrics = ask(&server.folder, &["metrics"]).unwrap();
+    let line = format!("\nturnpike_serving_cores_total {cores}\n");
+    let text = metrics["text"].as_str().unwrap();
+    assert!(text.contains(&line), "{text}");
 }

@@ -31,6 +31,8 @@ pub struct ProcessCounts {
     pub reloads_failed: u64,
     /// Serving processes that took the place of one that had died.
     pub restarts: u64,
+    /// Serving processes of which the kernel has written a core file.
+    pub cores: u64,
 }
 
 const fn row(
@@ -69,6 +71,13 @@ static RESTARTS: Row = row(
     "processes",
     &[],
     "Serving processes that took the place of one that had died.",
+);
+static CORES: Row = row(
+    "serving_cores",
+    Kind::Counter,
+    "processes",
+    &[],
+    "Serving processes of which the kernel has written a core file.",
 );
 static LANES: Row = row(
     "lanes",
@@ -122,10 +131,11 @@ static QUEUE_MAX: Row = row(
 );
 
 /// The rows beside [`COUNTERS`].
-pub static OWN_ROWS: [&Row; 10] = [
+pub static OWN_ROWS: [&Row; 11] = [
     &GENERATION,
     &RELOADS,
     &RESTARTS,
+    &CORES,
     &LANES,
     &STATUSES,
     &CLOSED,
@@ -152,6 +162,7 @@ impl AllCounters {
         samples.number(&RELOADS, &["done"], process.reloads);
         samples.number(&RELOADS, &["failed"], process.reloads_failed);
         samples.number(&RESTARTS, &[], process.restarts);
+        samples.number(&CORES, &[], process.cores);
     }
 
     fn read_gates(&self, samples: &mut Samples) {

@@ -243,8 +243,13 @@ pub fn redirect(stream: Stream, target: BorrowedFd<'_>) -> io::Result<()> {
 pub enum Ending {
     /// It returned this status.
     Status(i32),
-    /// This signal ended it.
-    Signal(i32),
+    /// A signal ended it.
+    Signal {
+        /// Which.
+        number: i32,
+        /// Whether the kernel has written a core file.
+        has_core: bool,
+    },
 }
 
 /// Collects one child that has ended, without waiting; `None` when none has, or there are none.
@@ -257,7 +262,11 @@ pub fn reap_child() -> io::Result<Option<(i32, Ending)>> {
         Err(error) if error.raw_os_error() == Some(libc::ECHILD) => Ok(None),
         Err(error) => Err(error),
         Ok(child) if libc::WIFSIGNALED(status) => {
-            Ok(Some((child, Ending::Signal(libc::WTERMSIG(status)))))
+            let ending = Ending::Signal {
+                number: libc::WTERMSIG(status),
+                has_core: libc::WCOREDUMP(status),
+            };
+            Ok(Some((child, ending)))
         }
         Ok(child) => Ok(Some((child, Ending::Status(libc::WEXITSTATUS(status))))),
     }

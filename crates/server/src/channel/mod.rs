@@ -59,14 +59,7 @@ pub enum Order {
         request: Vec<u8>,
     },
     /// What the master has counted.
-    Counts {
-        /// Configurations that were put in force after the first.
-        reloads: u64,
-        /// Those that were not.
-        reloads_failed: u64,
-        /// Serving processes that took the place of one that had died.
-        restarts: u64,
-    },
+    Counts(MasterCounts),
     /// Finish what is running, then end.
     Quit {
         /// Whether clients and balancers are told for a while before nothing is accepted any
@@ -145,10 +138,30 @@ pub fn send_reopen(channel: BorrowedFd<'_>, logs: &[Log]) -> io::Result<()> {
 ///
 /// # Errors
 /// As [`send_apply`].
-pub fn send_counts(channel: BorrowedFd<'_>, counts: [u64; 3]) -> io::Result<()> {
+pub fn send_counts(channel: BorrowedFd<'_>, counts: MasterCounts) -> io::Result<()> {
+    let MasterCounts {
+        reloads,
+        reloads_failed,
+        restarts,
+        cores,
+    } = counts;
+    let counts = [reloads, reloads_failed, restarts, cores];
     let encoder = Encoder::new(COUNTS);
     let encoder = counts.into_iter().fold(encoder, Encoder::with_number);
     descriptor::send_parcel(channel, &encoder.bytes, &[])
+}
+
+/// What the master counts.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct MasterCounts {
+    /// Configurations that were put in force after the first.
+    pub reloads: u64,
+    /// Those that were not.
+    pub reloads_failed: u64,
+    /// Serving processes that took the place of one that had died.
+    pub restarts: u64,
+    /// Serving processes of which the kernel has written a core file.
+    pub cores: u64,
 }
 
 /// How a serving process is to end.
@@ -256,11 +269,12 @@ fn decode_order(bytes: &[u8], descriptors: Vec<OwnedFd>) -> Result<Order, Malfor
             number: decoder.number()?,
             request: decoder.bytes()?.to_vec(),
         },
-        COUNTS => Order::Counts {
+        COUNTS => Order::Counts(MasterCounts {
             reloads: decoder.number()?,
             reloads_failed: decoder.number()?,
             restarts: decoder.number()?,
-        },
+            cores: decoder.number()?,
+        }),
         QUIT => Order::Quit { announced: false },
         DRAIN => Order::Quit { announced: true },
         STOP => Order::Stop,

@@ -87,7 +87,13 @@ fn orders_and_replies_come_back_as_sent() {
     for end in [End::Replaced, End::Drained, End::Stopped] {
         send_end(master.as_fd(), end).unwrap();
     }
-    send_counts(master.as_fd(), [1, 2, 3]).unwrap();
+    let counts = MasterCounts {
+        reloads: 1,
+        reloads_failed: 2,
+        restarts: 3,
+        cores: 4,
+    };
+    send_counts(master.as_fd(), counts).unwrap();
     let log = Log {
         path: PathBuf::from("/a"),
         descriptor: null(),
@@ -105,11 +111,7 @@ fn orders_and_replies_come_back_as_sent() {
     ));
     assert!(matches!(
         receive_order(serving.as_fd()).unwrap(),
-        Some(Order::Counts {
-            reloads: 1,
-            reloads_failed: 2,
-            restarts: 3,
-        })
+        Some(Order::Counts(read)) if read == counts
     ));
     let Some(Order::Reopen(logs)) = receive_order(serving.as_fd()).unwrap() else {
         panic!("not a reopen");

@@ -208,12 +208,8 @@ impl Serving {
                 self.ask(number, &request);
                 Ok(())
             }
-            Some(Order::Counts {
-                reloads,
-                reloads_failed,
-                restarts,
-            }) => {
-                self.service.counts(reloads, reloads_failed, restarts);
+            Some(Order::Counts(counts)) => {
+                self.service.counts(counts);
                 Ok(())
             }
             Some(Order::Quit { announced }) => {

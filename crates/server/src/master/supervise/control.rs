@@ -23,17 +23,6 @@ const ANSWER_WAIT: Duration = Duration::from_secs(30);
 /// How long a directive family's verb may take: a purge of a large cache on slow disks.
 const FAMILY_ANSWER_WAIT: Duration = Duration::from_secs(600);
 
-/// What the master counts.
-#[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Counts {
-    /// Configurations that were put in force after the first.
-    pub(super) reloads: u64,
-    /// Those that were not.
-    pub(super) reloads_failed: u64,
-    /// Serving processes that took the place of one that had died.
-    pub(super) restarts: u64,
-}
-
 /// Requests that the serving process has in hand.
 #[derive(Default, Debug)]
 pub(super) struct Asked {
@@ -180,14 +169,9 @@ impl Master {
 
     /// Lets the serving processes show what the master counts.
     pub(super) fn tell_counts(&self) {
-        let Counts {
-            reloads,
-            reloads_failed,
-            restarts,
-        } = self.counts;
         for child in &self.children {
             // A child that cannot be told is gone, and its end will be noticed.
-            let _ = channel::send_counts(child.channel(), [reloads, reloads_failed, restarts]);
+            let _ = channel::send_counts(child.channel(), self.counts);
         }
     }
 
@@ -288,6 +272,7 @@ impl Master {
             "reloads": self.counts.reloads,
             "reloads_failed": self.counts.reloads_failed,
             "serving_restarts": self.counts.restarts,
+            "serving_cores": self.counts.cores,
             "serving": serving,
         })
     }

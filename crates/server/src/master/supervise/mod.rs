@@ -33,10 +33,10 @@ use super::pid_file::PidFile;
 use super::signals::{self, Request};
 use super::site::Site;
 use super::systemd::{Manager, State as Told};
-use crate::channel::{self, End};
+use crate::channel::{self, End, MasterCounts};
 use crate::control::socket::{ControlSocket, Ticket};
 use crate::paths::Paths;
-use control::{Asked, Counts};
+use control::Asked;
 use succeed::Predecessor;
 use upgrade::Successor;
 
@@ -86,7 +86,7 @@ pub(super) struct Master {
     control: ControlSocket,
     asked: Asked,
     started: SystemTime,
-    counts: Counts,
+    counts: MasterCounts,
     children: Vec<Child>,
     generation: u64,
     token: u64,
@@ -148,7 +148,7 @@ impl Master {
             control: ControlSocket::default(),
             asked: Asked::default(),
             started: SystemTime::now(),
-            counts: Counts::default(),
+            counts: MasterCounts::default(),
             children: Vec::new(),
             generation: 0,
             token: link_token,

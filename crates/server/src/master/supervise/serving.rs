@@ -88,6 +88,10 @@ impl Master {
             let is_it =
                 |child: &Child| matches!(child.server, Server::Process(own) if own == process);
             if let Some(index) = self.children.iter().position(is_it) {
+                if let Ending::Signal { has_core: true, .. } = ending {
+                    self.counts.cores += 1;
+                    self.tell_counts();
+                }
                 self.drain_replies(index);
                 let child = self.children.remove(index);
                 self.child_gone(&child);
@@ -97,8 +101,10 @@ impl Master {
 
     pub(super) fn log_ending(&self, process: i32, ending: Ending) {
         match ending {
-            Ending::Signal(number) => {
-                let message = format_args!("worker process {process} exited on signal {number}");
+            Ending::Signal { number, has_core } => {
+                let core = if has_core { " (core dumped)" } else { "" };
+                let message =
+                    format_args!("worker process {process} exited on signal {number}{core}");
                 self.log.event(Level::Alert, message);
             }
             Ending::Status(code) => {

@@ -414,7 +414,7 @@ impl Master {
             return false;
         }
         let how = match ending {
-            Ending::Signal(number) => format!("on signal {number}"),
+            Ending::Signal { number, .. } => format!("on signal {number}"),
             Ending::Status(code) => format!("with code {code}"),
         };
         let message = format_args!("new binary process {process} exited {how}");
