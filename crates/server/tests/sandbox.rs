@@ -43,6 +43,11 @@ const ACTS: &[Act] = &[
         |folder| Ok(nix::unistd::chroot(folder)?),
         false,
     ),
+    (
+        "give a file away",
+        |folder| std::os::unix::fs::chown(folder.join("own"), Some(1), Some(1)),
+        false,
+    ),
     ("trace", |_| Ok(nix::sys::ptrace::traceme()?), false),
     ("leave the network", leave_network, false),
     (
