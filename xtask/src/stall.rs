@@ -2,14 +2,23 @@
 //! wait? Ours with steering and rescue, ours by the plain hash, and nginx by the plain hash.
 //!
 //! The lane is stopped as a debugger stops it, in the middle of its work and not while it waits for
-//! events, and something else keeps a CPU busy meanwhile: what a loop in a handler would do. The
+//! events, and a thread of ours keeps its CPU busy meanwhile: what a loop in a handler would do.
+//!
+//! It is the server that is measured, so the generator must not wait for a CPU itself: it has a
+//! thread on each, before all others (SCHED_FIFO, where the kernel permits it), at a rate of which
+//! one lane serves many times as much. Both lanes get connections, since steering likes the lane on
+//! the CPU that a packet comes from. How late the generator was all the same is in the table;
+//! latency counts from the moment at which a connection was due, so that this is part of it. The
 //! figures inform; nothing is asserted of times.
 
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use nix::sched::{sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
 use serde_json::Value;
 use turnpike_testkit::Server;
 use turnpike_testkit::process::{self, Moment};
@@ -18,13 +27,20 @@ use crate::contender::{Contender, OBJECT};
 use crate::options::Options;
 use crate::{Outcome, machine, workspace};
 
-/// Connections begun in a second, one request each.
+/// Connections begun in a second, one request each: a twentieth of what one CPU does with the
+/// generator on it.
 const RATE: u32 = 500;
 /// Length of a run in seconds.
 const SECONDS: u64 = 20;
 /// When the lane is stopped, and for how long.
 const STALL_AFTER: Duration = Duration::from_secs(5);
 const STALL: Duration = Duration::from_secs(2);
+/// How long the loop goes on between two looks at the stopped thread, which take a CPU's rest of 5
+/// milliseconds.
+const SPIN: Duration = Duration::from_millis(95);
+
+/// What our log says when the steering program is in charge.
+const STEERED: &str = "by the steering program";
 
 /// A way to share connections between two lanes.
 struct Way {
@@ -68,30 +84,41 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     let rate = options.number("--rate", RATE)?;
     let seconds = options.number("--seconds", SECONDS)?;
     machine::raise_file_limit();
+    let first = before_all_others();
     let (ours, nginx) = (Contender::ours(&options)?, Contender::nginx()?);
     let mut text = format!(
         "{rate} connections/s for {seconds} s, one request each, two lanes on {} CPUs; one stops \
-         for {} s, and a CPU is busy meanwhile\n\n\
-         | server | requests | failed | p50 | p99 | p99.9 | longest, ms |\n\
-         |---|---|---|---|---|---|---|\n",
+         for {} s, in which its CPU is busy. The generator has a thread on each CPU{}. Latency in \
+         ms, from the moment at which a connection was due; \"late\" is the generator's part of it.\
+         \n\n\
+         | server | requests | failed | p50 | p99 | p99.9 | longest | late, p99 | late, p99.9 |\n\
+         |---|---|---|---|---|---|---|---|---|\n",
         machine::cpus(),
-        STALL.as_secs()
+        STALL.as_secs(),
+        match first.is_empty() {
+            true => ", at ordinary priority: the kernel permits no other",
+            false => ", at real-time priority",
+        }
     );
     for way in WAYS {
         let contender = if way.is_nginx { &nginx } else { &ours };
-        let report = stall(way, contender, &ours, rate, seconds)?;
-        let ms = |name: &str| report["latency_us"][name].as_f64().unwrap_or(0.0) / 1000.0;
+        let load = load_command(&ours, first, rate, seconds);
+        let report = stall(way, contender, load)?;
+        let ms = |figure: &Value| figure.as_f64().unwrap_or(0.0) / 1000.0;
+        let (latency, late) = (&report["latency_us"], &report["parts_us"]["late_start"]);
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {:.2} | {:.2} | {:.2} | {:.2} |",
+            "| {} | {} | {} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} |",
             way.name,
             report["requests"]["answered"],
             report["errors_total"],
-            ms("p50"),
-            ms("p99"),
-            ms("p999"),
-            ms("max")
+            ms(&latency["p50"]),
+            ms(&latency["p99"]),
+            ms(&latency["p999"]),
+            ms(&latency["max"]),
+            ms(&late["p99"]),
+            ms(&late["p999"]),
         );
     }
     println!("{text}");
@@ -102,56 +129,82 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
 }
 
 /// The report of the load.
-fn stall(
-    way: &Way,
-    contender: &Contender,
-    load: &Contender,
-    rate: u32,
-    seconds: u64,
-) -> Result<Value, String> {
+fn stall(way: &Way, contender: &Contender, mut load: Command) -> Result<Value, String> {
     let server = contender.start(&format!(
-        "worker_processes 2; worker_cpu_affinity auto; {} events {{ worker_connections 4096; }}
+        "worker_processes 2; worker_cpu_affinity auto; error_log %FOLDER%/error.log notice;
+         {} events {{ worker_connections 4096; }}
          http {{ access_log off; server {{ listen 127.0.0.1:%PORT% {}; root %FOLDER%/html; }} }}",
         way.main, way.listen
     ))?;
+    if way.listen.contains("steer") && !server.log("error.log").contains(STEERED) {
+        return Err("the kernel does not permit the steering program".to_owned());
+    }
     let lane = lane(way, &server).ok_or("there is no lane to stop")?;
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let is_over = &is_over;
         let holder = scope.spawn(move || {
             std::thread::sleep(STALL_AFTER);
-            let begun = Instant::now();
-            let held = process::hold_thread(lane, Moment::Awake, || {
-                // In place of the loop that the stopped lane is thought to be in.
-                let now = Instant::now();
-                while now.elapsed() < Duration::from_millis(20) {
-                    std::hint::spin_loop();
-                }
-                begun.elapsed() < STALL && !is_over.load(Ordering::Acquire)
-            });
-            held.map_err(|error| format!("the lane cannot be stopped: {error}"))
+            hold(lane, is_over)
         });
-        let output = Command::new(&load.program)
-            .args([
-                "load",
-                "--quiet",
-                "--threads",
-                "1",
-                "--timeout",
-                "30s",
-                "--json",
-            ])
-            .args(["--duration", &format!("{seconds}s")])
-            .args(["--connrate", &rate.to_string()])
-            .arg(format!("http://127.0.0.1:{}{OBJECT}", server.port()))
-            .output()
-            .map_err(|error| error.to_string());
+        let output = load.arg(format!("http://127.0.0.1:{}{OBJECT}", server.port()));
+        let output = output.output().map_err(|error| error.to_string());
         is_over.store(true, Ordering::Release);
         holder
             .join()
             .map_err(|_| "the holder panicked".to_owned())??;
         serde_json::from_slice(&output?.stdout).map_err(|error| error.to_string())
     })
+}
+
+/// Stops the lane for the time of the stall, and does in its place what it is thought to do.
+fn hold(lane: u32, is_over: &AtomicBool) -> Outcome {
+    go_where(lane)?;
+    let mut begun = None;
+    let held = process::hold_thread(lane, Moment::Awake, || {
+        let begun = *begun.get_or_insert_with(Instant::now);
+        let now = Instant::now();
+        while now.elapsed() < SPIN {
+            std::hint::spin_loop();
+        }
+        begun.elapsed() < STALL && !is_over.load(Ordering::Acquire)
+    });
+    held.map_err(|error| format!("the lane cannot be stopped: {error}"))?;
+    match begun {
+        Some(_) => Ok(()),
+        None => Err("the lane had nothing to do".to_owned()),
+    }
+}
+
+/// Ties this thread to the CPUs of another one.
+fn go_where(thread: u32) -> Outcome {
+    let number = i32::try_from(thread).map_err(|error| error.to_string())?;
+    let cpus = sched_getaffinity(Pid::from_raw(number));
+    let tied = cpus.and_then(|cpus| sched_setaffinity(Pid::from_raw(0), &cpus));
+    tied.map_err(|error| format!("the lane's CPU: {error}"))
+}
+
+fn load_command(ours: &Contender, first: &[&str], rate: u32, seconds: u64) -> Command {
+    let program = ours.program.as_os_str();
+    let words = first.iter().map(OsStr::new).chain([program]);
+    let words: Vec<&OsStr> = words.collect();
+    let mut load = Command::new(words[0]);
+    load.args(&words[1..])
+        .args(["load", "--quiet", "--timeout", "30s", "--json", "--bindcpu"])
+        .args(["--threads", &machine::cpus().to_string()])
+        .args(["--duration", &format!("{seconds}s")])
+        .args(["--connrate", &rate.to_string()]);
+    load
+}
+
+/// What to write in front of a command that shall wait for no other process.
+fn before_all_others() -> &'static [&'static str] {
+    let chrt: &[&str] = &["chrt", "--fifo", "1"];
+    let tried = Command::new(chrt[0]).args(&chrt[1..]).arg("true").output();
+    match tried.is_ok_and(|output| output.status.success()) {
+        true => chrt,
+        false => &[],
+    }
 }
 
 /// The thread of the second lane, or the second worker.

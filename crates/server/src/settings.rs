@@ -24,9 +24,10 @@ const CONTROL_EXTENSION: &str = "control";
 /// More lanes than any machine has CPUs: a bound for what a typing error can start (nginx's own).
 const LANES_MAX: usize = 1024;
 
-/// Silence of a lane that is worth a look. Its clients have waited as long by then, and a lane that
-/// merely waits for a CPU seldom waits longer.
-const LANE_RESCUE_TIMEOUT_MS: u64 = 200;
+/// Silence of a lane after which others accept for it: a lane whose CPU somebody else has for a few
+/// time slices comes round sooner, and clients hardly notice so much. A false alarm costs some
+/// system calls of lanes that work; the log is told later.
+const LANE_RESCUE_TIMEOUT_MS: u64 = 50;
 /// Less is the time of ordinary work.
 const LANE_RESCUE_TIMEOUT_MS_MIN: u64 = 20;
 

@@ -67,6 +67,10 @@ fn ask(stream: &mut BufReader<TcpStream>, slowly: bool) {
         std::thread::sleep(Duration::from_millis(2));
     }
     stream.get_mut().write_all(rest).unwrap();
+    read_answer(stream);
+}
+
+fn read_answer(stream: &mut BufReader<TcpStream>) {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
         assert_ne!(stream.read_line(&mut head).unwrap(), 0, "closed: {head:?}");
@@ -153,20 +157,27 @@ fn a_connection_outlives_its_lane_and_the_lane_its_last_request() {
     }
 }
 
-/// Stops lane 1 while `work` runs.
-fn with_lane_1_held(serving: i32, work: impl FnOnce()) {
+/// Stops a lane while `work` runs; until then does `disturb` again and again.
+fn with_lane_held(
+    serving: i32,
+    lane: &str,
+    moment: Moment,
+    mut disturb: impl FnMut(),
+    work: impl FnOnce(),
+) {
     let serving = u32::try_from(serving).unwrap();
     let threads = process::threads(serving);
-    let (thread, _) = threads.iter().find(|(_, name)| name == "lane 1").unwrap();
+    let (thread, _) = threads.iter().find(|(_, name)| name == lane).unwrap();
     let (is_held, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let holder = scope.spawn(|| {
-            process::hold_thread(*thread, Moment::Any, || {
+            process::hold_thread(*thread, moment, || {
                 is_held.store(true, SeqCst);
                 !is_over.load(SeqCst)
             })
         });
         wait_for("the lane to be held", || {
+            disturb();
             is_held.load(SeqCst) || holder.is_finished()
         });
         work();
@@ -182,22 +193,29 @@ fn connections_that_wait_for_a_silent_lane_are_served_by_another() {
         let text = main_text(2, "", port, option);
         let server = Server::start(&format!("lane_rescue_timeout 50ms; {text}"));
         ask(&mut connect(port), false);
-        with_lane_1_held(server.serving()[0], || {
-            // The hash gives half of them to the lane that is held.
-            let mut waiting: Vec<_> = (0..64).map(|_| connect(port)).collect();
-            waiting.iter_mut().for_each(|stream| ask(stream, false));
-            server.wait_for_log("lane 0 accepts them");
-            server.wait_for_log("lane 1 is ");
-            let mut more: Vec<_> = (0..64).map(|_| connect(port)).collect();
-            more.iter_mut().for_each(|stream| ask(stream, false));
-            // A configuration is taken up without it, and it is looked after still.
-            let text = main_text(3, "", port, option);
-            let text = format!("lane_rescue_timeout 50ms; {text}");
-            server.folder.write("nginx.conf", &configuration(&text));
-            server.signal(SIGHUP);
-            let mut more: Vec<_> = (0..64).map(|_| connect(port)).collect();
-            more.iter_mut().for_each(|stream| ask(stream, false));
-        });
+        let serving = server.serving()[0];
+        with_lane_held(
+            serving,
+            "lane 1",
+            Moment::Any,
+            || {},
+            || {
+                // The hash gives half of them to the lane that is held.
+                let mut waiting: Vec<_> = (0..64).map(|_| connect(port)).collect();
+                waiting.iter_mut().for_each(|stream| ask(stream, false));
+                server.wait_for_log("lane 0 accepts them");
+                server.wait_for_log("lane 1 is ");
+                let mut more: Vec<_> = (0..64).map(|_| connect(port)).collect();
+                more.iter_mut().for_each(|stream| ask(stream, false));
+                // A configuration is taken up without it, and it is looked after still.
+                let text = main_text(3, "", port, option);
+                let text = format!("lane_rescue_timeout 50ms; {text}");
+                server.folder.write("nginx.conf", &configuration(&text));
+                server.signal(SIGHUP);
+                let mut more: Vec<_> = (0..64).map(|_| connect(port)).collect();
+                more.iter_mut().for_each(|stream| ask(stream, false));
+            },
+        );
         server.wait_for_log("lane 1 works again");
         server.wait_for_log("worker generation 2 started");
         wait_for("the third lane", || {
@@ -205,5 +223,39 @@ fn connections_that_wait_for_a_silent_lane_are_served_by_another() {
         });
         let mut more: Vec<_> = (0..64).map(|_| connect(port)).collect();
         more.iter_mut().for_each(|stream| ask(stream, false));
+    }
+}
+
+#[test]
+fn when_no_lane_works_another_one_is_started() {
+    for option in ["", "reuseport"] {
+        let port = free_port();
+        let text = main_text(1, "", port, option);
+        let server = Server::start(&format!("lane_rescue_timeout 20ms; {text}"));
+        let mut stuck = Vec::new();
+        let disturb = || {
+            let mut stream = connect(port);
+            let request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+            stream.get_mut().write_all(request).unwrap();
+            stuck.push(stream);
+        };
+        let serving = server.serving()[0];
+        with_lane_held(serving, "lane 0", Moment::Awake, disturb, || {
+            let mut waiting: Vec<_> = (0..64).map(|_| connect(port)).collect();
+            waiting.iter_mut().for_each(|stream| ask(stream, false));
+            server.wait_for_log("no lane works; lane 1 accepts connections until another does");
+            // A configuration is taken up by the one that works.
+            let answer = main_text(1, "", port, option).replace("\"ok\"", "\"OK\"");
+            let text = format!("lane_rescue_timeout 20ms; {answer}");
+            server.folder.write("nginx.conf", &configuration(&text));
+            server.signal(SIGHUP);
+            server.wait_for_log("worker generation 2 started");
+            waiting.iter_mut().for_each(|stream| ask(stream, false));
+        });
+        server.wait_for_log("lane 0 works again, and lane 1 leaves");
+        stuck.iter_mut().for_each(read_answer);
+        wait_for("one lane to be left", || lanes_of(serving) == ["lane 0"]);
+        ask(&mut connect(port), false);
+        assert_eq!(server.serving(), [serving]);
     }
 }

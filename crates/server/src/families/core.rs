@@ -143,9 +143,9 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         syntax: "time | off",
-        default: "200ms",
+        default: "50ms",
         summary: "After which time of silence other lanes accept the connections that wait for a \
-                  lane, until it works again. What it was doing is logged.",
+                  lane, until it works again. What it was doing is logged when it lasts for 200ms.",
         ..once("lane_rescue_timeout", MAIN, ONE, Value::Custom)
     },
     Row {

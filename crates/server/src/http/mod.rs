@@ -5,6 +5,7 @@ mod ask;
 mod changes;
 mod environment;
 mod lanes;
+mod relief;
 mod self_check;
 mod service;
 mod watchdog;

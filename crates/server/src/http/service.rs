@@ -23,7 +23,7 @@ use super::changes::Shape;
 use super::environment::{Site, Zones};
 use super::lanes::{Lane, Start};
 use super::watchdog::{Ward, Watchdog};
-use crate::channel::Seat;
+use crate::channel::{MasterCounts, Seat};
 use crate::configuration::Configuration;
 use crate::control::Request;
 use crate::master::gates::steer::BOARD_NAME;
@@ -40,10 +40,12 @@ const APPLY_LOOK: Duration = Duration::from_millis(50);
 pub(super) struct HttpService {
     pub(super) reporter: Reporter,
     pub(super) counters: Arc<AllCounters>,
-    running: Arc<AtomicUsize>,
+    pub(super) running: Arc<AtomicUsize>,
     pub(super) lanes: Vec<Lane>,
     /// Lanes that a configuration had no place for, and that are not at their end yet.
-    leaving: Vec<Lane>,
+    pub(super) leaving: Vec<Lane>,
+    /// A lane more, while none of the others works.
+    pub(super) relief: Option<Lane>,
     /// What it was made of, for the next reload's report.
     shape: Shape,
     /// What is in force.
@@ -60,7 +62,7 @@ pub(super) struct HttpService {
     /// steered.
     board: Option<Arc<LaneBoard>>,
     is_steered: bool,
-    watchdog: Watchdog,
+    pub(super) watchdog: Watchdog,
     /// The gates of each lane under the plan in force.
     lane_gates: Vec<Vec<LotGate>>,
 }
@@ -74,6 +76,7 @@ impl HttpService {
             running: Arc::default(),
             lanes: Vec::new(),
             leaving: Vec::new(),
+            relief: None,
             shape: Shape::default(),
             plan: None,
             seats: Vec::new(),
@@ -133,7 +136,7 @@ impl HttpService {
         Some(Box::new(pulse))
     }
 
-    fn accept_settings(&self, plan: &Plan, lane: usize) -> AcceptSettings {
+    pub(super) fn accept_settings(&self, plan: &Plan, lane: usize) -> AcceptSettings {
         let events = &plan.events;
         let mutual = plan
             .listens
@@ -276,7 +279,7 @@ impl HttpService {
         report
     }
 
-    fn ward(&self) -> Option<Ward<'_>> {
+    pub(super) fn ward(&self) -> Option<Ward<'_>> {
         Some(Ward {
             lanes: &self.lanes,
             gates: &self.lane_gates,
@@ -287,7 +290,8 @@ impl HttpService {
     }
 
     fn all_lanes(&self) -> impl Iterator<Item = &Lane> {
-        self.lanes.iter().chain(&self.leaving)
+        let regular = self.lanes.iter().chain(&self.leaving);
+        regular.chain(&self.relief)
     }
 }
 
@@ -317,7 +321,9 @@ impl Service for HttpService {
         let applied = self.place(&generation, &plan, &seats);
         let (told, ready) =
             applied.map_err(|error| format!("a lane cannot be started ({error})"))?;
-        (self.plan, self.seats) = (Some(plan), seats);
+        self.seats = seats;
+        self.tell_relief(&plan);
+        self.plan = Some(plan);
         self.show_gates();
         let report = self.report(&generation.configuration, before);
         if ready < told {
@@ -338,14 +344,16 @@ impl Service for HttpService {
         let mut watchdog = std::mem::take(&mut self.watchdog);
         let next = self.ward().and_then(|ward| watchdog.look(&ward));
         self.watchdog = watchdog;
+        self.relieve();
         next
     }
 
-    fn counts(&mut self, reloads: u64, reloads_failed: u64, restarts: u64) {
+    fn counts(&mut self, counts: MasterCounts) {
         self.counters.set_process(|process| {
-            process.reloads = reloads;
-            process.reloads_failed = reloads_failed;
-            process.restarts = restarts;
+            process.reloads = counts.reloads;
+            process.reloads_failed = counts.reloads_failed;
+            process.restarts = counts.restarts;
+            process.cores = counts.cores;
         });
     }
 
@@ -381,7 +389,8 @@ impl Service for HttpService {
         for lane in self.all_lanes() {
             lane.send(Command::Terminate);
         }
-        for lane in self.lanes.drain(..).chain(self.leaving.drain(..)) {
+        let regular = self.lanes.drain(..).chain(self.leaving.drain(..));
+        for lane in regular.chain(self.relief.take()) {
             lane.join();
         }
     }
@@ -396,13 +405,25 @@ fn gates_of(
     let mine = seats
         .iter()
         .filter(|(_, owner, _)| owner.is_none_or(|owner| owner == lane));
-    mine.filter_map(|(listen, _, socket)| {
-        let mode = plan.listens.get(*listen)?.mode;
-        Some(LotGate {
-            number: u32::try_from(*listen).ok()?,
-            socket: socket.clone(),
-            mode,
-        })
+    mine.filter_map(|seat| gate_of(plan, seat)).collect()
+}
+
+/// The gates of all lanes.
+pub(super) fn gates_of_all(
+    plan: &Plan,
+    seats: &[(usize, Option<usize>, Arc<OwnedFd>)],
+) -> Vec<LotGate> {
+    let gates = seats.iter();
+    gates.filter_map(|seat| gate_of(plan, seat)).collect()
+}
+
+fn gate_of(
+    plan: &Plan,
+    (listen, _, socket): &(usize, Option<usize>, Arc<OwnedFd>),
+) -> Option<LotGate> {
+    Some(LotGate {
+        number: u32::try_from(*listen).ok()?,
+        socket: socket.clone(),
+        mode: plan.listens.get(*listen)?.mode,
     })
-    .collect()
 }

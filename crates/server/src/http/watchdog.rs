@@ -26,10 +26,22 @@ use turnpike_lane::sys::socket_option;
 
 use super::lanes::Lane;
 
-/// Looks in the time that a lane may be silent: it is noticed at most a quarter late.
+/// Most looks in the time that a lane may be silent. A look comes when the first lane can have been
+/// silent for so long, which is once in that time while all work; should it come sooner, a lane is
+/// noticed at most a quarter late.
 const LOOKS_PER_TIMEOUT: u32 = 4;
-/// Between two looks while every lane sleeps and has no connection: an idle machine shall sleep.
+/// Between two looks while every lane sleeps, has no connection, and had nothing to do for as long:
+/// an idle machine shall sleep.
 const IDLE_LOOK: Duration = Duration::from_millis(250);
+/// Silence that is written about, with what the lane was doing. Others accept sooner, since that
+/// costs next to nothing; a lane that waits for a CPU may be silent for as long as they wait.
+const TOLD_AFTER: Duration = Duration::from_millis(200);
+
+/// Silence of all lanes after which another one is started: long enough that whoever holds them up
+/// for a moment, as a disk or a busy machine, has let one of them go.
+const RELIEF_AFTER: Duration = Duration::from_secs(1);
+/// A look that comes so much too late says that the machine stood still, and not the lanes.
+const LATE_LOOK: Duration = Duration::from_millis(100);
 
 /// What there is to look after.
 pub(super) struct Ward<'a> {
@@ -49,6 +61,12 @@ pub(super) struct Watchdog {
     rescues: BTreeMap<usize, Rescue>,
     /// Lanes that sleep though connections wait: their last round, and since when it is seen.
     oversleeping: BTreeMap<usize, (u64, Instant)>,
+    /// Those that were silent at the last look.
+    silent: Vec<usize>,
+    /// Since when none works.
+    outage: Option<Instant>,
+    /// When the next look is due.
+    due: Option<Instant>,
 }
 
 struct Rescue {
@@ -57,6 +75,10 @@ struct Rescue {
     round_ns: u64,
     /// The lane that watches the silent one's gates, while one is told to.
     heir: Option<usize>,
+    /// Connections that waited when it began.
+    waited: u32,
+    /// Whether the log knows.
+    is_told: bool,
 }
 
 /// A lane that has not come round in time.
@@ -75,6 +97,7 @@ impl Watchdog {
             .values_mut()
             .for_each(|rescue| rescue.heir = None);
         self.oversleeping.clear();
+        self.due = None;
     }
 
     /// Looks once, and says when to look again.
@@ -84,11 +107,75 @@ impl Watchdog {
         self.end_rescues(ward, &silent);
         for one in &silent {
             self.care_for(ward, one, &silent);
+            self.tell(ward, one, timeout);
         }
-        let idle = (0..ward.lanes.len())
-            .all(|lane| ward.board.beat(lane) == Beat::Asleep && ward.board.load(lane) == 0);
-        let wait = timeout / LOOKS_PER_TIMEOUT;
-        Some(if idle { wait.max(IDLE_LOOK) } else { wait })
+        let wait = self.until_next_look(ward, timeout);
+        self.note_outage(ward, &silent, wait);
+        Some(wait)
+    }
+
+    /// Since when none works, as far as this thread came to look in time meanwhile.
+    fn note_outage(&mut self, ward: &Ward<'_>, silent: &[Silent], wait: Duration) {
+        let now = Instant::now();
+        let is_late = self.due.is_some_and(|due| now > due + LATE_LOOK);
+        self.due = Some(now + wait);
+        self.silent = silent.iter().map(|one| one.lane).collect();
+        self.outage = match silent.len() == ward.lanes.len() {
+            true => self.outage.filter(|_| !is_late).or(Some(now)),
+            false => None,
+        };
+    }
+
+    /// Whether a lane was silent at the last look.
+    pub(super) fn is_silent(&self, lane: usize) -> bool {
+        self.silent.contains(&lane)
+    }
+
+    /// Whether no lane works though somebody may wait, and has not for long.
+    pub(super) fn wants_relief(&self, ward: &Ward<'_>) -> bool {
+        let outage = self
+            .outage
+            .is_some_and(|since| since.elapsed() >= RELIEF_AFTER);
+        outage && (0..ward.lanes.len()).any(|lane| may_wait(ward, lane))
+    }
+
+    /// Has the log know that another lane was started since no other works.
+    pub(super) fn relieved(&self, number: usize) {
+        self.note(
+            Level::Alert,
+            format_args!("no lane works; lane {number} accepts connections until another does"),
+        );
+    }
+
+    /// Counts a lane that needs help, and has the log know what it does.
+    pub(super) fn report(&self, number: usize, lane: &Lane, counters: &AllCounters) {
+        count_rescue(number, counters);
+        if let (Some(log), Some(facts)) = (&self.log, lane.facts()) {
+            report::begin(number, facts, log);
+        }
+    }
+
+    /// Where it writes.
+    pub(super) fn log(&self) -> Option<&ErrorLog> {
+        self.log.as_ref()
+    }
+
+    fn until_next_look(&self, ward: &Ward<'_>, timeout: Duration) -> Duration {
+        let now_ns = monotonic_ns();
+        let age = |since_ns| Duration::from_nanos(now_ns.saturating_sub(since_ns));
+        let mut is_idle = self.rescues.is_empty();
+        let mut wait = timeout;
+        for lane in 0..ward.lanes.len() {
+            let is_asleep = ward.board.beat(lane) == Beat::Asleep && ward.board.load(lane) == 0;
+            is_idle &= is_asleep && age(ward.board.last_round_ns(lane)) >= IDLE_LOOK;
+            if let Beat::Awake { since_ns } = ward.board.beat(lane) {
+                wait = wait.min(timeout.saturating_sub(age(since_ns)));
+            }
+        }
+        match is_idle {
+            true => timeout.max(IDLE_LOOK),
+            false => wait.max(timeout / LOOKS_PER_TIMEOUT),
+        }
     }
 
     fn silent_lanes(&mut self, ward: &Ward<'_>, timeout: Duration) -> Vec<Silent> {
@@ -135,9 +222,10 @@ impl Watchdog {
             .filter(|lane| silent.iter().all(|one| one.lane != *lane))
             .collect();
         for lane in back {
-            let Some(Rescue { since, heir, .. }) = self.rescues.remove(&lane) else {
+            let Some(rescue) = self.rescues.remove(&lane) else {
                 continue;
             };
+            let Rescue { since, heir, .. } = rescue;
             if let Some(heir) = heir {
                 self.tell_heir(ward, heir);
             }
@@ -145,8 +233,12 @@ impl Watchdog {
                 continue;
             }
             let after_ms = since.elapsed().as_millis();
+            let level = match rescue.is_told {
+                true => Level::Notice,
+                false => Level::Info,
+            };
             self.note(
-                Level::Notice,
+                level,
                 format_args!("lane {lane} works again, {after_ms} ms after it was rescued"),
             );
         }
@@ -169,7 +261,8 @@ impl Watchdog {
         let heir = (0..ward.lanes.len())
             .filter(|other| !is_silent(*other))
             .min_by_key(|other| ward.board.load(*other));
-        // When all are silent the machine is: one of them will be the first to work again.
+        // When all are silent, mostly the machine is, and one of them will be the first to work
+        // again. See `wants_relief`.
         let Some(heir) = heir else {
             return;
         };
@@ -177,6 +270,8 @@ impl Watchdog {
             since: Instant::now(),
             round_ns: ward.board.last_round_ns(lane),
             heir: None,
+            waited: waiting,
+            is_told: false,
         });
         rescue.heir = Some(heir);
         if ward.board.beat(lane) == Beat::Asleep {
@@ -184,19 +279,29 @@ impl Watchdog {
             ward.board.mark_gone(lane);
         }
         self.tell_heir(ward, heir);
-        if before.is_some() {
+        if before.is_none() {
+            count_rescue(lane, ward.counters);
+        }
+    }
+
+    /// Has the log know of a rescue that lasts.
+    fn tell(&mut self, ward: &Ward<'_>, one: &Silent, timeout: Duration) {
+        let lane = one.lane;
+        let is_long = one.silence >= timeout.max(TOLD_AFTER);
+        let rescue = self.rescues.get_mut(&lane);
+        let Some(rescue) = rescue.filter(|rescue| is_long && !rescue.is_told) else {
             return;
-        }
-        let counters = ward.counters.numbered();
-        if let Some((_, counters)) = counters.iter().rfind(|(number, _)| *number == lane) {
-            counters.rescues.add();
-        }
-        let silence_ms = one.silence.as_millis();
+        };
+        let Some(heir) = rescue.heir else {
+            return;
+        };
+        rescue.is_told = true;
+        let (waited, silence_ms) = (rescue.waited, one.silence.as_millis());
         self.note(
             Level::Warn,
             format_args!(
-                "lane {lane} has been silent for {silence_ms} ms while {waiting} connections \
-                 wait for it; lane {heir} accepts them"
+                "lane {lane} has been silent for {silence_ms} ms while {waited} connections \
+                 waited for it; lane {heir} accepts them"
             ),
         );
         if let (Some(log), Some(facts)) = (&self.log, ward.lanes[lane].facts()) {
@@ -226,6 +331,22 @@ impl Watchdog {
             log.event(level, message);
         }
     }
+}
+
+fn count_rescue(lane: usize, counters: &AllCounters) {
+    let lanes = counters.numbered();
+    if let Some((_, counters)) = lanes.iter().rfind(|(number, _)| *number == lane) {
+        counters.rescues.add();
+    }
+}
+
+/// Whether connections wait at a lane's gates, or one of them does not tell.
+fn may_wait(ward: &Ward<'_>, lane: usize) -> bool {
+    let mut gates = ward.gates.get(lane).into_iter().flatten();
+    gates.any(|gate| {
+        let info = socket_option::tcp_info(gate.socket.as_fd());
+        info.map_or(true, |info| info.accept_queue > 0)
+    })
 }
 
 /// Connections that wait at those of a lane's gates whose modes count.

@@ -32,7 +32,7 @@ pub fn stderr(output: &Output) -> String {
 }
 
 /// Waits until the condition holds.
-pub fn wait_for(what: &str, condition: impl Fn() -> bool) {
+pub fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {
         assert!(start.elapsed() < PATIENCE, "waited in vain for {what}");

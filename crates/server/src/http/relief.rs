@@ -1,0 +1,106 @@
+//! The relief: one lane more, for as long as none of the others works.
+//!
+//! Where at least one lane works, it accepts for those that do not (`watchdog`). With one lane, or
+//! with a fault that meets them all, there is nobody who could: then a lane is started that takes
+//! every gate, and leaves as a lane leaves that a reload has no place for.
+
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+
+use turnpike_http::connection::{Apply, Command, Leave};
+use turnpike_http::plan::Plan;
+use turnpike_lane::log::{ErrorLog, Level};
+
+use super::lanes::{Lane, Start};
+use super::service::{HttpService, gates_of_all};
+
+impl HttpService {
+    /// Starts the relief where it is wanted, and lets it leave when another lane works.
+    pub(super) fn relieve(&mut self) {
+        let Some(log) = self.watchdog.log().cloned() else {
+            return;
+        };
+        let is_wanted = match self.ward() {
+            Some(ward) => self.watchdog.wants_relief(&ward),
+            None => false,
+        };
+        let works = |lane: &usize| !self.watchdog.is_silent(*lane);
+        if is_wanted && self.relief.is_none() {
+            self.start_relief(&log);
+        } else if self.relief.is_some()
+            && let Some(lane) = (0..self.lanes.len()).find(works)
+        {
+            self.end_relief(lane, &log);
+        }
+    }
+
+    /// Has the relief serve by a configuration that has just come.
+    pub(super) fn tell_relief(&self, plan: &Arc<Plan>) {
+        if let Some(relief) = &self.relief {
+            let apply = self.relief_apply(plan);
+            relief.send(Command::Apply(Box::new(apply)));
+        }
+    }
+
+    fn start_relief(&mut self, log: &ErrorLog) {
+        let Some(plan) = self.plan.clone() else {
+            return;
+        };
+        let start = Start {
+            counters: self.counters.clone(),
+            running: self.running.clone(),
+            reporter: self.reporter.clone(),
+            error_log: log.clone(),
+        };
+        let number = self.lanes.len();
+        match Lane::start(number, None, start, self.relief_apply(&plan)) {
+            Ok(lane) => {
+                self.relief = Some(lane);
+                self.watchdog.relieved(number);
+                for (number, lane) in self.lanes.iter().enumerate() {
+                    self.watchdog.report(number, lane, &self.counters);
+                }
+            }
+            // It is tried again at the next look.
+            Err(error) => log.event(
+                Level::Alert,
+                format_args!("no lane works, and none can be started ({error})"),
+            ),
+        }
+    }
+
+    fn end_relief(&mut self, working: usize, log: &ErrorLog) {
+        let (Some(relief), Some(plan)) = (self.relief.take(), self.plan.clone()) else {
+            return;
+        };
+        let number = self.lanes.len();
+        log.event(
+            Level::Notice,
+            format_args!("lane {working} works again, and lane {number} leaves"),
+        );
+        let heirs = self.lanes.iter().enumerate();
+        let heirs = heirs.filter(|(lane, _)| !self.watchdog.is_silent(*lane));
+        // Nobody waits for it to have left.
+        let (done, _) = sync_channel(1);
+        relief.send(Command::Leave(Box::new(Leave {
+            plan,
+            heirs: heirs.map(|(_, lane)| lane.mailbox()).collect(),
+            done,
+        })));
+        self.leaving.push(relief);
+    }
+
+    /// All gates, whoever's they are.
+    fn relief_apply(&self, plan: &Arc<Plan>) -> Apply {
+        // Nobody waits for it to take them up.
+        let (done, _) = sync_channel(1);
+        Apply {
+            plan: plan.clone(),
+            gates: gates_of_all(plan, &self.seats),
+            accept: self.accept_settings(plan, self.lanes.len()),
+            heartbeat: None,
+            cpus: None,
+            done,
+        }
+    }
+}
