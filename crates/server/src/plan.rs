@@ -35,9 +35,19 @@ pub struct Listen {
 pub struct Folder {
     /// Its whole path.
     pub path: PathBuf,
-    /// Whether the configuration names it: then it must be there once the server is up. The others
-    /// are only made where that can be done.
-    pub named: bool,
+    /// Whose it is.
+    pub kind: FolderKind,
+}
+
+/// Whose a folder is that the serving process writes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FolderKind {
+    /// Ours, at its default place: made where that can be done.
+    Default,
+    /// Ours, where the configuration says: it must be there once the server is up.
+    Named,
+    /// The operator's, with logs or stored responses whose names the request decides: never made.
+    Foreign,
 }
 
 /// What is to be opened for a configuration before it can be served.
@@ -48,7 +58,7 @@ pub struct Needs {
     pub listens: Vec<Listen>,
     /// The log files beside the main context's error logs, with their full paths.
     pub log_files: Vec<PathBuf>,
-    /// Folders that belong to the serving process (temporary files).
+    /// Folders that the serving process writes to.
     pub folders: Vec<Folder>,
     /// What is worth a warning, with its place.
     pub warnings: Vec<String>,
@@ -62,6 +72,12 @@ pub trait ServingPlan: Sync {
     /// # Errors
     /// Everything that is wrong.
     fn needs(&self, configuration: &Configuration) -> Result<Needs, Errors>;
+
+    /// The folders of [`Needs::folders`], which the serving process asks for too: it is not told.
+    ///
+    /// # Errors
+    /// A sandbox is asked for, and what is written has no folder that could be told before.
+    fn folders(&self, configuration: &Configuration) -> Result<Vec<Folder>, Errors>;
 
     /// A service that serves nothing yet. Called once in a serving process.
     fn service(&self, reporter: Reporter) -> Box<dyn Service>;

@@ -10,13 +10,14 @@ mod support;
 use std::fs;
 use std::io;
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
 use std::io::{Read as _, Write as _};
 
 use nix::libc::{SIGHUP, SIGQUIT};
-use support::{Folder, Server, configuration, stderr, turnpike};
+use support::{Folder, Server, configuration, stderr, turnpike, wait_for};
 use turnpike_server::sandbox;
 
 const ACT: &str = "SANDBOX_ACT";
@@ -175,6 +176,69 @@ fn the_serving_process_is_in_it_and_serves() {
     assert_eq!(status(server.serving()[0], "NoNewPrivs:"), "0");
     assert!(ask(port).ends_with("ok"));
     assert_eq!(server.end(SIGQUIT), Some(0));
+}
+
+#[test]
+fn it_writes_where_the_configuration_has_it_write() {
+    let folder = Folder::new();
+    let name = folder.name();
+    let own = |inner: &str| format!("{name}/{inner}");
+    // Where root runs the tests, somebody else serves.
+    let mode = fs::Permissions::from_mode;
+    fs::set_permissions(folder.path(), mode(0o755)).unwrap();
+    for inner in ["log", "stored"] {
+        let inner = folder.path().join(inner);
+        fs::create_dir(&inner).unwrap();
+        fs::set_permissions(inner, mode(0o777)).unwrap();
+    }
+    let port = turnpike_testkit::ports::reserve().unwrap();
+    let server = Server::start(&format!(
+        "sandbox on; http {{ server {{ listen 127.0.0.1:{port}; root {name};
+        access_log {log}/$request_method.log; client_body_temp_path {body};
+        location /upload {{ client_body_in_file_only on; proxy_pass http://127.0.0.1:{port}/; }}
+        location /store {{ root {stored}; proxy_store on; proxy_temp_path {temp};
+            proxy_pass http://127.0.0.1:{port}/; }}
+        location / {{ return 200 ok; }} }} }}",
+        log = own("log"),
+        body = own("body"),
+        stored = own("stored"),
+        temp = own("temp"),
+    ));
+    let ask = |head: &str| {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.ends_with("ok"), "{answer}{}", server.log());
+        assert!(!server.log().contains("[crit]"), "{}", server.log());
+    };
+    ask("POST /upload HTTP/1.0\r\nContent-Length: 4\r\n\r\nbody");
+    ask("GET /store HTTP/1.0\r\n\r\n");
+    wait_for("the stored response", || folder.has("stored/store"));
+    wait_for("the logs", || {
+        folder.has("log/POST.log") && folder.has("log/GET.log")
+    });
+    let bodies = fs::read_dir(folder.path().join("body")).unwrap();
+    assert_eq!(bodies.count(), 1);
+    assert!(!server.log().contains("[crit]"), "{}", server.log());
+}
+
+#[test]
+fn a_name_without_a_folder_is_refused() {
+    let folder = Folder::new();
+    for (sandbox, path, is_right) in [
+        ("on", "$host.log", false),
+        ("required", "/$host/a.log", false),
+        ("off", "$host.log", true),
+        ("on", "logs/$host.log", true),
+    ] {
+        let http = format!("sandbox {sandbox}; http {{ server {{ access_log {path}; }} }}");
+        folder.write("nginx.conf", &configuration(&http));
+        let output = turnpike(&folder.arguments(&["-t"]));
+        let said = stderr(&output);
+        assert_eq!(output.status.success(), is_right, "{said}");
+        assert_eq!(said.contains("cannot be written in a sandbox"), !is_right);
+    }
 }
 
 #[test]

@@ -7,12 +7,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Entry, View};
+use turnpike_conf::{ConfError, Entry};
 use turnpike_http::plan::Environment;
 use turnpike_lane::log::{ErrorLog, LogFile, LogSet, Spec};
 
 use crate::configuration::Configuration;
-use crate::plan::Folder;
 
 /// State that all lanes share, by the key that says what it is. A zone that the next configuration
 /// does not name is let go with the last plan that uses it.
@@ -147,45 +146,5 @@ impl Environment for Site<'_> {
         let zone = self.zones_before.get(key).cloned().unwrap_or_else(make);
         self.zones.insert(key.to_owned(), zone.clone());
         zone
-    }
-}
-
-/// Directives that name a folder for temporary files, and the folder below the prefix that is used
-/// where they are not given.
-const TEMPORARY: &[(&str, &str)] = &[
-    ("client_body_temp_path", "client_body_temp"),
-    ("proxy_temp_path", "proxy_temp"),
-];
-
-/// Folders for temporary files and for caches.
-pub(super) fn folders(configuration: &Configuration) -> Vec<Folder> {
-    let mut folders = Vec::new();
-    let Some(http) = configuration.root().children("http").next() else {
-        return folders;
-    };
-    named_folders(configuration, http, &mut folders);
-    for (directive, folder) in TEMPORARY {
-        if http.own(directive).is_none() {
-            folders.push(Folder {
-                path: configuration.under_prefix(folder),
-                named: false,
-            });
-        }
-    }
-    folders
-}
-
-fn named_folders(configuration: &Configuration, view: View<'_>, folders: &mut Vec<Folder>) {
-    for entry in view.entries() {
-        let words = &entry.arguments;
-        let is_cache = entry.row.name == "proxy_cache_path"
-            && !words.iter().skip(1).any(|word| word.text == "memory");
-        if is_cache || TEMPORARY.iter().any(|(name, _)| *name == entry.row.name) {
-            let path = configuration.under_prefix(entry.argument(0));
-            folders.push(Folder { path, named: true });
-        }
-        if let Some(inner) = view.child(entry) {
-            named_folders(configuration, inner, folders);
-        }
     }
 }

@@ -4,6 +4,7 @@
 mod ask;
 mod changes;
 mod environment;
+mod folders;
 mod lanes;
 mod relief;
 mod self_check;
@@ -14,7 +15,7 @@ use turnpike_conf::Errors;
 use turnpike_http::plan::Plan;
 
 use crate::configuration::Configuration;
-use crate::plan::{Listen, Needs, Reporter, Service, ServingPlan};
+use crate::plan::{Folder, Listen, Needs, Reporter, Service, ServingPlan};
 use environment::{Site, Zones};
 
 /// The HTTP server.
@@ -30,9 +31,13 @@ impl ServingPlan for Http {
         Ok(Needs {
             listens: plan.listens.iter().map(needed).collect(),
             log_files,
-            folders: environment::folders(configuration),
+            folders: self.folders(configuration)?,
             warnings,
         })
+    }
+
+    fn folders(&self, configuration: &Configuration) -> Result<Vec<Folder>, Errors> {
+        folders::of(configuration)
     }
 
     fn service(&self, reporter: Reporter) -> Box<dyn Service> {

@@ -13,6 +13,7 @@ use crate::channel::{Bundle, Log};
 use crate::configuration::Configuration;
 use crate::error_output;
 use crate::paths::Paths;
+use crate::plan::FolderKind;
 use crate::sandbox::Sandbox;
 
 /// Mode of folders for temporary files: theirs alone who serve.
@@ -220,10 +221,11 @@ pub(super) fn open_logs(
 
 fn make_folders(configuration: &Configuration, log: &ErrorLog) -> Option<()> {
     let account = configuration.settings.process.account.as_ref();
-    for folder in &configuration.needs.folders {
+    let folders = configuration.needs.folders.iter();
+    for folder in folders.filter(|folder| folder.kind != FolderKind::Foreign) {
         let made = make_folder(&folder.path, account.map(|account| account.user));
         if let Err(error) = made
-            && folder.named
+            && folder.kind == FolderKind::Named
         {
             let path = folder.path.display();
             let message = format_args!("mkdir() \"{path}\" failed {}", Errno(&error));

@@ -273,8 +273,9 @@ impl Serving {
         let log = ErrorLog::from_specs(&settings.error_logs, &logs);
         if !self.has_served && self.signals.is_some() {
             privileges::settle(&settings.process, &log)?;
-            let folders = configuration.needs.folders.iter();
-            let writable: Vec<_> = folders.map(|folder| folder.path.clone()).collect();
+            let folders = families::serving_plan().folders(&configuration);
+            let folders = folders.map_err(|errors| errors.to_string())?;
+            let writable: Vec<_> = folders.into_iter().map(|folder| folder.path).collect();
             privileges::confine(&settings.process, &writable, &log)?;
         } else if self.signals.is_some() {
             privileges::limit_again(&settings.process, &log);
