@@ -410,6 +410,14 @@ impl Residents for Connections {
     }
 }
 
+impl Drop for Connections {
+    /// The lane ends: what is buffered for its plans, lines of logs, is written. The plans
+    /// themselves may live on in exchanges that were kept for use again.
+    fn drop(&mut self) {
+        self.every_plan(LanePlan::flush);
+    }
+}
+
 impl Exchange {
     /// Lets the location's loggers write the exchange down; called once, at its end.
     fn log_access(&mut self) {
