@@ -5,7 +5,7 @@
 use std::io::{Read, Write};
 
 use flate2::Compression;
-use flate2::read::{GzDecoder, MultiGzDecoder};
+use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use turnpike_testkit::{Origin, Server, Step, check, clients};
 
@@ -463,36 +463,6 @@ fn wrong_settings_are_refused_in_the_words_of_nginx() {
         let said = started.err().unwrap().to_string();
         assert!(said.contains(message), "{directive}: {said}");
     }
-}
-
-#[test]
-fn access_logs_are_compressed_where_asked_for() {
-    let configuration = "
-        events { }
-        http {
-            log_format path '$uri';
-            server {
-                listen 127.0.0.1:%PORT%;
-                access_log %FOLDER%/packed.log path gzip=9 flush=10ms;
-                return 200 text;
-            }
-        }";
-    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
-        .configuration(configuration)
-        .start();
-    for target in ["/a", "/b", "/c"] {
-        assert_eq!(server.get(target).text(), "text");
-    }
-    let path = server.folder().join("packed.log");
-    let lines = turnpike_testkit::wait_for(|| {
-        let mut lines = String::new();
-        let packed = std::fs::read(&path).ok()?;
-        MultiGzDecoder::new(&packed[..])
-            .read_to_string(&mut lines)
-            .ok()?;
-        (lines.lines().count() == 3).then_some(lines)
-    });
-    assert_eq!(lines.as_deref(), Some("/a\n/b\n/c\n"));
 }
 
 #[test]

@@ -167,21 +167,19 @@ impl FileCache {
         line: &[u8],
         now_ms: u64,
     ) -> io::Result<()> {
-        if !self.entries.contains_key(path) {
-            self.make_room(rules.files_max);
-            self.entries
-                .insert(path.into(), Entry::new(rules.inactive_ms, now_ms));
-        }
-        let Some(entry) = self.entries.get_mut(path) else {
-            return Ok(());
-        };
-        entry.uses = entry.uses.saturating_add(1);
-        entry.used_ms = now_ms;
-        if let Some(file) = entry.current(path, rules, now_ms) {
+        if let Some(entry) = self.entries.get_mut(path)
+            && let Some(file) = entry.used(path, rules, now_ms)
+        {
             return write(file, line);
         }
+        // What cannot be opened takes no other's place.
         let file = open(exchange, path)?;
         let written = write(&file, line);
+        if !self.entries.contains_key(path) {
+            self.make_room(rules.files_max);
+        }
+        let entry = self.entries.entry(path.into());
+        let entry = entry.or_insert_with(|| Entry::new(rules.inactive_ms, now_ms));
         if entry.uses >= rules.uses_min {
             let identity = file::metadata(file.as_fd());
             entry.identity = identity.map_or((0, 0), |found| (found.device, found.inode));
@@ -208,15 +206,18 @@ impl Entry {
         Entry {
             file: None,
             identity: (0, 0),
-            uses: 0,
+            uses: 1,
             used_ms: now_ms,
             checked_ms: now_ms,
             inactive_ms,
         }
     }
 
-    /// The open file, unless its time is over and another one stands in its place.
-    fn current(&mut self, path: &[u8], rules: &CacheRules, now_ms: u64) -> Option<&OwnedFd> {
+    /// It is used once more. Gives the open file, unless its time is over and another one stands
+    /// in its place.
+    fn used(&mut self, path: &[u8], rules: &CacheRules, now_ms: u64) -> Option<&OwnedFd> {
+        self.uses = self.uses.saturating_add(1);
+        self.used_ms = now_ms;
         if now_ms.saturating_sub(self.checked_ms) >= rules.valid_ms && self.file.is_some() {
             self.checked_ms = now_ms;
             let same = file::metadata_of(path, Links::Follow)

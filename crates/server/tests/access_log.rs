@@ -1,0 +1,95 @@
+//! Access logs as files: what is buffered, compressed and kept open is written all the same.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs::Permissions;
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+
+use flate2::read::MultiGzDecoder;
+use nix::sys::signal::Signal;
+use turnpike_testkit::{Server, wait_for};
+
+fn server(locations: &str) -> Server {
+    let configuration = format!(
+        "events {{ }}
+        http {{
+            log_format path '$uri';
+            access_log off;
+            server {{ listen 127.0.0.1:%PORT%; root %FOLDER%; {locations} }}
+        }}"
+    );
+    Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&configuration)
+        .start()
+}
+
+#[test]
+fn buffered_lines_are_written_when_the_server_ends() {
+    for signal in [Signal::SIGQUIT, Signal::SIGTERM] {
+        let mut server = server(
+            "location / {
+                access_log %FOLDER%/b.log path buffer=16k if=$arg_a;
+                access_log %FOLDER%/b.log path buffer=16k if=$arg_b;
+                return 200 text;
+            }",
+        );
+        for target in ["/a?a=1", "/none", "/b?b=1"] {
+            assert_eq!(server.get(target).text(), "text");
+        }
+        assert_eq!(server.log("b.log"), "");
+        server.signal(signal);
+        server.wait();
+        assert_eq!(server.log("b.log"), "/a\n/b\n", "{signal}");
+    }
+}
+
+#[test]
+fn access_logs_are_compressed_where_asked_for() {
+    let server = server("access_log %FOLDER%/packed.log path gzip=9 flush=10ms; return 200 text;");
+    for target in ["/a", "/b", "/c"] {
+        assert_eq!(server.get(target).text(), "text");
+    }
+    let path = server.folder().join("packed.log");
+    let lines = wait_for(|| {
+        let mut lines = String::new();
+        let packed = std::fs::read(&path).ok()?;
+        MultiGzDecoder::new(&packed[..])
+            .read_to_string(&mut lines)
+            .ok()?;
+        (lines.lines().count() == 3).then_some(lines)
+    });
+    assert_eq!(lines.as_deref(), Some("/a\n/b\n/c\n"));
+}
+
+#[test]
+fn files_kept_open_are_written_to_after_they_were_moved() {
+    let server = server(
+        "location / {
+            open_log_file_cache max=2 inactive=60s valid=60s min_uses=2;
+            access_log %FOLDER%/logs/$arg_to path;
+            return 200 text;
+        }",
+    );
+    let folder = server.folder().to_path_buf();
+    std::fs::create_dir(folder.join("logs")).unwrap();
+    // The serving process is another user's where the test is root's.
+    std::fs::set_permissions(folder.join("logs"), Permissions::from_mode(0o777)).unwrap();
+    let get = |path: &str, log: &str| {
+        assert_eq!(server.get(&format!("{path}?to={log}")).text(), "text");
+    };
+    for path in ["/1", "/2"] {
+        get(path, "often");
+    }
+    get("/1", "once");
+    server.wait_for_log("logs/once", "/1\n");
+    std::fs::rename(folder.join("logs"), folder.join("moved")).unwrap();
+    // Neither these, which cannot be opened, take the place of what is kept open.
+    for log in ["other", "another", "once"] {
+        get("/3", log);
+    }
+    get("/3", "often");
+    server.wait_for_log("moved/often", "/3\n");
+    assert_eq!(server.log("moved/often"), "/1\n/2\n/3\n");
+    assert_eq!(server.log("moved/once"), "/1\n");
+}
