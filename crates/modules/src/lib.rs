@@ -32,6 +32,7 @@ pub mod realip;
 mod referer;
 mod rewrite;
 pub mod secure_link;
+mod shards;
 mod split_clients;
 pub mod static_files;
 pub mod status;

@@ -53,6 +53,25 @@ fn held_buckets_stay_and_are_counted_later() {
 }
 
 #[test]
+fn long_keys_take_the_room_that_they_need() {
+    let zone = RateZone::new(32 * 1024);
+    for number in 0..1000_u32 {
+        let key = [&[b'k'; 8000][..], &number.to_be_bytes()].concat();
+        let got = zone.ask(&key, 1000, 0, u64::from(number), true);
+        assert_eq!(got, Answer::Within(0));
+        assert!(zone.len() <= 4);
+    }
+    for number in 0..200_u32 {
+        zone.ask(&number.to_be_bytes(), 1000, 0, 2000, true);
+    }
+    assert_eq!(zone.len(), 200);
+    assert_eq!(
+        zone.ask(&[b'k'; 40_000], 1000, 0, 2000, true),
+        Answer::NoRoom
+    );
+}
+
+#[test]
 fn a_full_zone_drops_the_oldest() {
     let zone = RateZone::new(3 * 128);
     for number in 0..100_u32 {

@@ -4,20 +4,18 @@
 //! request adds one. Zones are parted into shards by the key's hash, so that lanes seldom meet.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use slab::Slab;
 
-/// Bytes of a zone that one key is counted with: what nginx takes on 64-bit machines, so that
-/// sizes in configurations keep their meaning.
-const ENTRY_BYTES: u64 = 128;
+use crate::shards::Shards;
 
-/// Shards of a zone that is large enough to be parted.
-const SHARDS: usize = 16;
+/// Bytes of a zone that a key is counted with at least: what nginx takes on 64-bit machines, so
+/// that sizes in configurations keep their meaning.
+const ENTRY_BYTES_MIN: usize = 128;
 
-/// Entries below which a zone stays whole: parts of a small zone would fill up unevenly.
-const PARTED_ENTRIES_MIN: u64 = 4096;
+/// What of them is not the key.
+const NODE_BYTES: usize = 64;
 
 /// Age from which on an empty bucket may be dropped, in milliseconds; nginx's.
 const EMPTY_AGE_MS: i64 = 60_000;
@@ -27,8 +25,7 @@ const NONE: usize = usize::MAX;
 
 /// Buckets by key.
 pub(super) struct RateZone {
-    hasher: RandomState,
-    shards: Vec<Mutex<Shard>>,
+    shards: Shards<Shard>,
 }
 
 /// What came of asking a bucket.
@@ -47,7 +44,8 @@ struct Shard {
     entries: Slab<Bucket>,
     newest: usize,
     oldest: usize,
-    entries_max: usize,
+    bytes: usize,
+    bytes_max: usize,
 }
 
 struct Bucket {
@@ -63,21 +61,12 @@ struct Bucket {
 impl RateZone {
     /// A zone of that size.
     pub(super) fn new(size_bytes: u64) -> RateZone {
-        let entries = (size_bytes / ENTRY_BYTES).max(1);
-        let count = if entries < PARTED_ENTRIES_MIN {
-            1
-        } else {
-            SHARDS
-        };
-        let entries_max = usize::try_from(entries)
-            .unwrap_or(usize::MAX)
-            .div_ceil(count);
-        RateZone {
-            hasher: RandomState::new(),
-            shards: (0..count)
-                .map(|_| Mutex::new(Shard::new(entries_max)))
-                .collect(),
-        }
+        let entries = size_bytes / ENTRY_BYTES_MIN as u64;
+        let size_bytes = usize::try_from(size_bytes).unwrap_or(usize::MAX);
+        let shards = Shards::new(entries, |count| {
+            Shard::new((size_bytes / count).max(ENTRY_BYTES_MIN))
+        });
+        RateZone { shards }
     }
 
     /// Asks whether one more request is within `burst` (in thousandths) at `rate` (thousandths a
@@ -92,7 +81,7 @@ impl RateZone {
         is_last: bool,
     ) -> Answer {
         let now_ms = now_ms as i64;
-        let mut shard = self.shard(key);
+        let mut shard = self.shards.of(key);
         let Some(&slot) = shard.index.get(key) else {
             return shard.begin(key, rate, now_ms, is_last);
         };
@@ -114,7 +103,7 @@ impl RateZone {
     /// Counts a request in a bucket that is held; gives the excess.
     pub(super) fn account(&self, key: &[u8], rate: i64, now_ms: u64) -> i64 {
         let now_ms = now_ms as i64;
-        let mut shard = self.shard(key);
+        let mut shard = self.shards.of(key);
         let Some(&slot) = shard.index.get(key) else {
             return 0;
         };
@@ -127,7 +116,7 @@ impl RateZone {
 
     /// Lets go of a bucket that is held, without counting.
     pub(super) fn release(&self, key: &[u8]) {
-        let mut shard = self.shard(key);
+        let mut shard = self.shards.of(key);
         if let Some(&slot) = shard.index.get(key) {
             let bucket = &mut shard.entries[slot];
             bucket.holds = bucket.holds.saturating_sub(1);
@@ -137,21 +126,14 @@ impl RateZone {
     /// Keys in the zone.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        let lengths = self.shards.iter().map(|shard| lock(shard).entries.len());
-        lengths.sum()
-    }
-
-    fn shard(&self, key: &[u8]) -> MutexGuard<'_, Shard> {
-        let index = match self.shards.len() {
-            1 => 0,
-            count => self.hasher.hash_one(key) as usize % count,
-        };
-        lock(&self.shards[index])
+        self.shards.all().map(|shard| shard.entries.len()).sum()
     }
 }
 
-fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
-    shard.lock().unwrap_or_else(PoisonError::into_inner)
+/// Bytes that a key takes in its zone: nginx's, which gets memory by powers of two.
+fn entry_bytes(key: &[u8]) -> usize {
+    let bytes = (NODE_BYTES + key.len()).next_power_of_two();
+    bytes.max(ENTRY_BYTES_MIN)
 }
 
 impl Bucket {
@@ -172,25 +154,32 @@ impl Bucket {
 }
 
 impl Shard {
-    fn new(entries_max: usize) -> Shard {
+    fn new(bytes_max: usize) -> Shard {
         Shard {
             index: HashMap::new(),
             entries: Slab::new(),
             newest: NONE,
             oldest: NONE,
-            entries_max,
+            bytes: 0,
+            bytes_max,
         }
     }
 
     /// A new key's first request is not in excess.
     fn begin(&mut self, key: &[u8], rate: i64, now_ms: i64, is_last: bool) -> Answer {
         self.drop_empty(rate, now_ms);
-        if self.entries.len() >= self.entries_max {
+        let bytes = entry_bytes(key);
+        if bytes > self.bytes_max {
+            return Answer::NoRoom;
+        }
+        // A long key takes the place of several short ones: each removal brings the end nearer.
+        while self.bytes + bytes > self.bytes_max {
             match self.entries.get(self.oldest) {
                 Some(bucket) if bucket.holds == 0 => self.remove(self.oldest),
                 _ => return Answer::NoRoom,
             }
         }
+        self.bytes += bytes;
         let key: Arc<[u8]> = key.into();
         let slot = self.entries.insert(Bucket {
             key: Arc::clone(&key),
@@ -224,6 +213,7 @@ impl Shard {
         self.unlink(slot);
         let bucket = self.entries.remove(slot);
         self.index.remove(&bucket.key);
+        self.bytes -= entry_bytes(&bucket.key);
     }
 
     fn unlink(&mut self, slot: usize) {
