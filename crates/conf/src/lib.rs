@@ -35,6 +35,7 @@ pub use parse::{BLOCK_DEPTH_MAX, INCLUDE_DEPTH_MAX, INCLUDES_MAX, parse};
 pub use reference::reference;
 pub use registry::{Arguments, Context, Merge, Registry, Repeat, Row, Value};
 pub use source::{DiskLoader, FILE_BYTES_MAX, Loader, MemoryLoader, Source, Sources};
+pub use suggest::nearest;
 pub use text::{bytes_of, text_of};
 pub use tree::{Directive, FileId, Span, Tree, Word};
 pub use view::View;

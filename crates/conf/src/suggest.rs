@@ -5,10 +5,7 @@ const NAME_BYTES_MAX: usize = 64;
 
 /// The candidate nearest to `name`, when it is near enough to be meant: one change for every
 /// three bytes, at most 3. Of equally near ones the first is taken.
-pub(crate) fn nearest<'a>(
-    name: &str,
-    candidates: impl Iterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     if name.len() > NAME_BYTES_MAX {
         return None;
     }

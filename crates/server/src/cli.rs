@@ -104,6 +104,27 @@ pub fn parse(arguments: &[OsString]) -> Result<Options, String> {
     Ok(options)
 }
 
+/// The first argument that is neither an option nor an option's value.
+pub fn first_word(arguments: &[OsString]) -> Option<&OsStr> {
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        match argument.as_bytes().strip_prefix(b"-") {
+            None => return Some(argument),
+            Some(flags) if wants_next(flags) => {
+                rest.next();
+            }
+            Some(_) => {}
+        }
+    }
+    None
+}
+
+/// Whether the value of the last of these flags is the next argument.
+pub(crate) fn wants_next(flags: &[u8]) -> bool {
+    let taking = flags.iter().position(|flag| value_name(*flag).is_some());
+    taking.is_some_and(|at| at + 1 == flags.len())
+}
+
 /// What the value of a flag is called in messages.
 fn value_name(flag: u8) -> Option<&'static str> {
     match flag {
@@ -266,6 +287,26 @@ mod tests {
                 },
             ),
         ]);
+    }
+
+    #[test]
+    fn words_are_told_from_options_and_their_values() {
+        let cases: &[(&[&str], Option<&str>)] = &[
+            (&[], None),
+            (&["status", "-p", "/srv"], Some("status")),
+            (&["-p", "/srv", "-c", "x", "status"], Some("status")),
+            (&["-p/srv", "-tcx", "status", "more"], Some("status")),
+            (&["-tc", "x"], None),
+            (&["-c"], None),
+        ];
+        for (arguments, expected) in cases {
+            let owned: Vec<OsString> = arguments.iter().map(OsString::from).collect();
+            assert_eq!(
+                first_word(&owned),
+                expected.map(OsStr::new),
+                "{arguments:?}"
+            );
+        }
     }
 
     #[test]

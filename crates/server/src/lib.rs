@@ -38,8 +38,18 @@ pub fn main() -> ExitCode {
         return serving::process_main();
     }
     let arguments: Vec<OsString> = arguments.collect();
-    if let Some(tool) = arguments.first().and_then(subcommands::find) {
+    let first = arguments.first().and_then(|first| first.to_str());
+    if let Some(tool) = first.and_then(subcommands::find) {
         return (tool.run)(&arguments[1..]);
+    }
+    if let ([_], Some("--help" | "help")) = (arguments.as_slice(), first) {
+        // Asked for like this it is what a person wants to page through.
+        let help = Options {
+            help: true,
+            ..Options::default()
+        };
+        print!("{}", version_text(&help));
+        return ExitCode::SUCCESS;
     }
     if let Some(code) = control::command_line::run(&arguments) {
         return code;
@@ -48,6 +58,9 @@ pub fn main() -> ExitCode {
         Ok(options) => options,
         Err(message) => {
             say(&format!("nginx: {message}\n"));
+            if let Some(word) = cli::first_word(&arguments) {
+                say(&subcommands::hint(&word.to_string_lossy()));
+            }
             return ExitCode::FAILURE;
         }
     };

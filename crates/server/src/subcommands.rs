@@ -47,10 +47,10 @@ pub const SUBCOMMANDS: &[Subcommand] = &[
 ];
 
 /// The tool of this name.
-pub fn find(name: &OsString) -> Option<&'static Subcommand> {
+pub fn find(name: &str) -> Option<&'static Subcommand> {
     SUBCOMMANDS
         .iter()
-        .find(|subcommand| name == subcommand.name)
+        .find(|subcommand| subcommand.name == name)
 }
 
 /// The lines of the help that list them.
@@ -62,10 +62,24 @@ pub fn help() -> String {
         "\nSubcommands that ask the running server of -c and -p (see docs/control.md):\n",
     );
     for (name, summary) in command_line::names() {
-        let sentence = summary.split([';', '.', ':']).next().unwrap_or_default();
-        text.push_str(&line(name, &sentence.to_lowercase()));
+        text.push_str(&line(name, &summary));
     }
     text
+}
+
+/// What to say of a first word that is no subcommand, or stands at the wrong place.
+pub fn hint(word: &str) -> String {
+    if find(word).is_some() {
+        return format!("turnpike: \"{word}\" takes no server options before it\n");
+    }
+    let own = command_line::names();
+    let names = SUBCOMMANDS.iter().map(|tool| tool.name);
+    let names = names.chain(own.iter().map(|(name, _)| *name));
+    let meant = match turnpike_conf::nearest(word, names) {
+        Some(meant) => format!("did you mean \"{meant}\"? "),
+        None => String::new(),
+    };
+    format!("turnpike: {meant}turnpike -h lists the subcommands\n")
 }
 
 fn directives(_arguments: &[OsString]) -> ExitCode {

@@ -24,14 +24,38 @@ fn version_texts_are_what_tools_read() {
             .starts_with("configure arguments: --without-"),
         "{text}"
     );
-    assert!(stderr(&turnpike(&["-h"])).contains("Usage: turnpike [-?hvVtTq]"));
+    let help = stderr(&turnpike(&["-h"]));
+    assert!(help.contains("Usage: turnpike [-?hvVtTq]"), "{help}");
+    let paged = turnpike(&["--help"]);
+    assert_eq!(String::from_utf8(paged.stdout).unwrap(), help);
+    let help = stderr(&turnpike(&["cache", "--help"]));
+    assert!(help.contains("\n  cache purge [zone=NAME]"), "{help}");
 }
 
 #[test]
 fn mistakes_on_the_command_line_are_named() {
     let cases: &[(&[&str], &str)] = &[
         (&["-x"], "nginx: invalid option: \"x\"\n"),
-        (&["serve"], "nginx: invalid option: \"serve\"\n"),
+        (
+            &["serve"],
+            "nginx: invalid option: \"serve\"\n\
+             turnpike: turnpike -h lists the subcommands\n",
+        ),
+        (
+            &["statsu"],
+            "nginx: invalid option: \"statsu\"\n\
+             turnpike: did you mean \"status\"? turnpike -h lists the subcommands\n",
+        ),
+        (
+            &["-p", "/srv", "load"],
+            "nginx: invalid option: \"load\"\n\
+             turnpike: \"load\" takes no server options before it\n",
+        ),
+        (
+            &["status"],
+            "turnpike: the built-in configuration has no control socket: say by -p and -c which \
+             server is meant, or by --socket\n",
+        ),
         (&["-s", "halt"], "nginx: invalid option: \"-s halt\"\n"),
         (&["-c"], "nginx: option \"-c\" requires file name\n"),
     ];

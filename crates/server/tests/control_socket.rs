@@ -14,7 +14,6 @@ use serde_json::Value;
 use support::{Folder, Server, configuration, stderr, turnpike, wait_for};
 use turnpike_lane::sys::signal;
 
-/// Runs a subcommand against a server, for its answer.
 /// A server whose socket is there: it comes after the pid file, for which others wait.
 fn started(main: &str) -> Server {
     let server = Server::start(main);
@@ -22,6 +21,7 @@ fn started(main: &str) -> Server {
     server
 }
 
+/// Runs a subcommand against a server, for its answer.
 fn ask(folder: &Folder, words: &[&str]) -> Result<Value, String> {
     let mut arguments = vec![words[0], "--json"];
     arguments.extend(folder.arguments(&words[1..]));
@@ -45,7 +45,7 @@ fn the_socket_is_beside_the_pid_file_and_its_owners_alone() {
         (&status["phase"], &status["generation"]),
         (&"running".into(), &1.into())
     );
-    let output = turnpike(&[&["status"][..], &server.folder.arguments(&[])].concat());
+    let output = turnpike(&server.folder.arguments(&["status"]));
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("phase"), "{text}");
     assert!(

@@ -3,7 +3,7 @@
 //! The socket is found as `-s` finds the pid file: by the configuration that `-c` and `-p` name.
 
 use std::ffi::{OsStr, OsString};
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -30,24 +30,34 @@ struct Line {
     words: Vec<String>,
 }
 
-/// The subjects and verbs that a first argument can be, each with a line for the help: the
-/// server's own verbs, then one for each family that has some.
-pub fn names() -> Vec<(&'static str, &'static str)> {
-    let own = VERBS.iter().map(|verb| (verb.row.name, verb.row.summary));
-    let mut names: Vec<(&str, &str)> = own.collect();
+/// The verbs and subjects that a first word can be, each with a line for the help: the server's
+/// own verbs, then the subjects of the families that have some.
+pub fn names() -> Vec<(&'static str, String)> {
+    let own = VERBS.iter().map(|verb| {
+        let sentence = verb.row.summary.split([';', '.', ':']).next();
+        (verb.row.name, sentence.unwrap_or_default().to_lowercase())
+    });
+    let mut names: Vec<(&str, String)> = own.collect();
     for row in family_verbs() {
         let (subject, _) = subject_of(row);
         if names.iter().all(|(name, _)| *name != subject) {
-            names.push((subject, "See its verbs by giving none."));
-        }
-    }
-    for row in family_verbs() {
-        let (_, verb) = subject_of(row);
-        if names.iter().all(|(name, _)| *name != verb) && alone(verb).is_some() {
-            names.push((verb, row.summary));
+            names.push((subject, verbs_of(subject).join(", ")));
         }
     }
     names
+}
+
+/// What can follow a subject.
+fn verbs_of(subject: &str) -> Vec<&'static str> {
+    family_verbs()
+        .filter(|row| subject_of(row).0 == subject)
+        .map(|row| subject_of(row).1)
+        .collect()
+}
+
+/// Whether a first word is for a running server.
+fn is_known(word: &str) -> bool {
+    names().iter().any(|(name, _)| *name == word) || alone(word).is_some()
 }
 
 /// The only family's verb of that name: it needs no subject before it.
@@ -56,11 +66,16 @@ fn alone(verb: &str) -> Option<&'static CommandRow> {
     rows.next().filter(|_| rows.next().is_none())
 }
 
-/// Runs the subcommand that the first argument names. `None`: it names none.
+/// Runs the subcommand that the first word names, before or behind options that say which server
+/// is meant. `None`: it names none.
 pub fn run(arguments: &[OsString]) -> Option<ExitCode> {
-    let first = arguments.first()?.to_str()?;
-    if !names().iter().any(|(name, _)| *name == first) {
+    let word = cli::first_word(arguments)?.to_str()?;
+    if !is_known(word) {
         return None;
+    }
+    if arguments.iter().any(|one| one == "--help" || one == "-h") {
+        say(&help(word));
+        return Some(ExitCode::SUCCESS);
     }
     let outcome = read(arguments).and_then(|line| carry_out(&line));
     Some(match outcome {
@@ -81,8 +96,15 @@ fn carry_out(line: &Line) -> Result<(), String> {
     };
     let shown = path.display();
     let trouble = |error: &dyn std::fmt::Display| format!("control socket \"{shown}\": {error}");
-    let mut client =
-        Client::connect(&path).map_err(|error| trouble(&turnpike_lane::log::Errno(&error)))?;
+    let mut client = Client::connect(&path).map_err(|error| {
+        let text = trouble(&turnpike_lane::log::Errno(&error));
+        match error.kind() {
+            ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
+                format!("{text}\nno server with this configuration runs here")
+            }
+            _ => text,
+        }
+    })?;
     let answer = match client.ask(&verb, arguments) {
         Ok(answer) => answer,
         Err(super::Trouble::Refused(failure)) => return Err(failure.message),
@@ -123,11 +145,12 @@ fn read(arguments: &[OsString]) -> Result<Line, String> {
             [b'-', b'-', name @ ..] if !name.is_empty() => {
                 line.words.push(long_option(name, &mut rest)?);
             }
-            [b'-', flag] if b"pceg".contains(flag) => {
+            [b'-', flags @ ..] if !flags.is_empty() => {
                 nginx.push(argument.clone());
-                nginx.extend(rest.next().cloned());
+                if cli::wants_next(flags) {
+                    nginx.extend(rest.next().cloned());
+                }
             }
-            [b'-', _, ..] => nginx.push(argument.clone()),
             word => line.words.push(text_of(word)),
         }
     }
@@ -144,9 +167,9 @@ fn long_option<'a>(
     if name.contains('=') {
         return Ok(name);
     }
-    let value = rest
-        .next()
-        .ok_or_else(|| format!("option \"--{name}\" requires a value"))?;
+    let value = rest.next().ok_or_else(|| {
+        format!("no option \"--{name}\", or one that lacks its value: try --help")
+    })?;
     Ok(format!("{name}={}", text_of(OsStr::as_bytes(value))))
 }
 
@@ -168,18 +191,38 @@ fn request(words: &[String]) -> Result<(String, Arguments), String> {
             Ok((row.name.to_owned(), arguments(row, &words[1..])?))
         }
         None => {
-            let line = |row: &CommandRow| {
-                let verb = subject_of(row).1;
-                format!(
-                    "\n  {first} {verb} {}\n      {}",
-                    row.arguments, row.summary
-                )
-            };
-            let known: String = family_verbs().filter(of_subject).map(line).collect();
+            let known: String = family_verbs().filter(of_subject).map(usage).collect();
             Err(format!("\"{first}\" can be followed by:{known}"))
         }
     }
 }
+
+/// How a family's verb is written, and what it does.
+fn usage(row: &CommandRow) -> String {
+    let (subject, verb) = subject_of(row);
+    let words = [subject, verb, row.arguments].join(" ");
+    format!("\n  {}\n      {}", words.trim_end(), row.summary)
+}
+
+/// What `--help` says behind a verb or a subject.
+fn help(word: &str) -> String {
+    let own = VERBS.iter().map(|verb| &verb.row);
+    let all = own.chain(family_verbs());
+    let meant = all.filter(|row| {
+        let (subject, verb) = subject_of(row);
+        subject == word || verb == word
+    });
+    let usages: String = meant.map(usage).collect();
+    format!("Usage: turnpike SUBCOMMAND [ARGUMENT...] [OPTION...]\n{usages}\n\n{OPTIONS_HELP}")
+}
+
+/// The options of all subcommands that ask a running server.
+const OPTIONS_HELP: &str = "\
+Options:
+  -c FILE, -p FOLDER : the configuration and prefix that the server was started with
+  --socket FILE      : its control socket, instead of them
+  --json             : the answer as it came, for programs
+";
 
 /// The part of a family's verb before the dot, and the one behind it.
 fn subject_of(row: &CommandRow) -> (&'static str, &'static str) {
@@ -221,6 +264,11 @@ fn configured_socket(options: &Options) -> Result<PathBuf, String> {
         .map_err(|errors| format!("{errors}\nthe socket can be named by --socket"))?;
     match configuration.settings.control.path() {
         Some(path) => Ok(path.to_path_buf()),
+        None if paths.embedded => Err(
+            "the built-in configuration has no control socket: say by -p and -c which server is \
+             meant, or by --socket"
+                .to_owned(),
+        ),
         None => Err(format!("{} has no control socket", paths.name())),
     }
 }
@@ -265,6 +313,8 @@ mod tests {
         assert_eq!(whole.as_deref(), Ok("cache.purge {\"key\":\"/a\"}"));
         assert_eq!(ask(&["purge", "key=/a"]), whole);
         assert_eq!(ask(&["status"]).as_deref(), Ok("status {}"));
+        assert!(help("purge").contains("\n  cache purge [zone=NAME]"));
+        assert!(help("reload").contains("\n  reload\n      Reads"));
         let known = ask(&["cache"]).err().unwrap_or_default();
         assert!(
             known.contains("\"cache\" can be followed by:\n  cache purge"),
