@@ -42,7 +42,10 @@ pub fn main() -> ExitCode {
     if let Some(tool) = first.and_then(subcommands::find) {
         return (tool.run)(&arguments[1..]);
     }
-    if let ([_], Some("--help" | "help")) = (arguments.as_slice(), first) {
+    if let Some(code) = control::command_line::run(&arguments) {
+        return code;
+    }
+    if first == Some("help") || arguments.iter().any(|argument| argument == "--help") {
         // Asked for like this it is what a person wants to page through.
         let help = Options {
             help: true,
@@ -50,9 +53,6 @@ pub fn main() -> ExitCode {
         };
         print!("{}", version_text(&help));
         return ExitCode::SUCCESS;
-    }
-    if let Some(code) = control::command_line::run(&arguments) {
-        return code;
     }
     let options = match cli::parse(&arguments) {
         Ok(options) => options,

@@ -26,8 +26,10 @@ fn version_texts_are_what_tools_read() {
     );
     let help = stderr(&turnpike(&["-h"]));
     assert!(help.contains("Usage: turnpike [-?hvVtTq]"), "{help}");
-    let paged = turnpike(&["--help"]);
-    assert_eq!(String::from_utf8(paged.stdout).unwrap(), help);
+    for asked in [&["--help"][..], &["help"], &["-p", "/srv", "--help"]] {
+        let paged = turnpike(asked);
+        assert_eq!(String::from_utf8(paged.stdout).unwrap(), help);
+    }
     let help = stderr(&turnpike(&["cache", "--help"]));
     assert!(help.contains("\n  cache purge [zone=NAME]"), "{help}");
 }
@@ -44,6 +46,11 @@ fn mistakes_on_the_command_line_are_named() {
         (
             &["statsu"],
             "nginx: invalid option: \"statsu\"\n\
+             turnpike: did you mean \"status\"? turnpike -h lists the subcommands\n",
+        ),
+        (
+            &["stat"],
+            "nginx: invalid option: \"stat\"\n\
              turnpike: did you mean \"status\"? turnpike -h lists the subcommands\n",
         ),
         (

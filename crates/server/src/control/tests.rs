@@ -85,6 +85,32 @@ fn answers_are_shown_as_tables() {
     let text = text.join("\n");
     assert_eq!(show::table(&answer), text);
     assert_eq!(show::table(&json!({ "gates": [{ "x": 1 }] })), "x\n1\n");
+    let long = "a name of forty columns that fills a line";
+    let (b, c) = ("b".repeat(20), "c".repeat(20));
+    let wide = json!([
+        { "lane": 0, long: 1, "x": b, c.as_str(): 3 },
+        { "lane": 1, long: 2, "x": "y" },
+    ]);
+    let turned = [
+        format!("{:41}  0{:21}1", "lane", ""),
+        format!("{long}  1{:21}2", ""),
+        format!("{c:41}  3"),
+        format!("{:41}  {b}  y\n", "x"),
+    ];
+    assert_eq!(show::table(&wide), turned.join("\n"));
+    let texts = json!([
+        { "says": format!("{long} and {long}"), "verb": "a" },
+        { "says": "little", "verb": "b" },
+    ]);
+    let blocks = [
+        "verb  a",
+        "says  a name of forty columns that fills a line and a name of forty columns that",
+        "      fills a line",
+        "",
+        "verb  b",
+        "says  little\n",
+    ];
+    assert_eq!(show::table(&texts), blocks.join("\n"));
 }
 
 /// A socket in a folder of its own with the loop that serves it.
