@@ -75,7 +75,9 @@ pub fn hint(word: &str) -> String {
     let own = command_line::names();
     let names = SUBCOMMANDS.iter().map(|tool| tool.name);
     let names = names.chain(own.iter().map(|(name, _)| *name));
-    let begun = names.clone().find(|name| name.starts_with(word));
+    let begun = names
+        .clone()
+        .find(|name| !word.is_empty() && name.starts_with(word));
     let meant = match begun.or_else(|| turnpike_conf::nearest(word, names)) {
         Some(meant) => format!("did you mean \"{meant}\"? "),
         None => String::new(),
