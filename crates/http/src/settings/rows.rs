@@ -121,9 +121,8 @@ pub const ROWS: &[Row] = &[
         arguments: Arguments::none(),
         value: Value::Entries,
         repeat: Repeat::Many,
-        syntax: "{ type extension ...; }",
-        summary: "Content types by file extension; `text/html html; image/gif gif; image/jpeg \
-            jpg;` where there is none.",
+        summary: "Content types by file extension: each line has a type, then its extensions. \
+            `text/html html; image/gif gif; image/jpeg jpg;` where there is none.",
         ..PLAIN
     },
     Row {
