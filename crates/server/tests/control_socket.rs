@@ -230,6 +230,16 @@ fn gates_and_connections_are_told() {
         (&0.into(), &511.into())
     );
     assert_eq!(gates[2]["queued"], Value::Null);
+    assert!(gates.iter().all(|gate| gate["spare"] == false));
+    // The socket of a lane that goes is kept, and watched by one that stays.
+    let fewer = text.replace(main, "worker_processes 1;");
+    server.folder.write("nginx.conf", &fewer);
+    ask(&server.folder, &["reload"]).unwrap();
+    let gates = ask(&server.folder, &["gates"]).unwrap();
+    let gates = gates["gates"].as_array().unwrap();
+    let spare: Vec<bool> = gates.iter().map(|gate| gate["spare"] == true).collect();
+    assert_eq!(spare, [false, true, false]);
+    assert_eq!(gates[1]["lane"], 0);
     let client = UnixStream::connect(server.folder.path().join("s.sock")).unwrap();
     let count = |name: &str| ask(&server.folder, &["connections"]).unwrap()["total"][name].clone();
     wait_for("the connection", || count("waiting") == 1);

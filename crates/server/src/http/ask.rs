@@ -150,14 +150,22 @@ impl HttpService {
         let Some(plan) = &self.plan else {
             return json!({ "gates": [] });
         };
-        let gate = |(listen, lane, socket): &(usize, Option<usize>, Arc<OwnedFd>)| {
-            let listen = plan.listens.get(*listen)?;
+        let mut before = vec![0; plan.listens.len()];
+        let gate = |(number, lane, socket): &(usize, Option<usize>, Arc<OwnedFd>)| {
+            let listen = plan.listens.get(*number)?;
+            let wanted = match listen.mode.has_gate_per_lane() {
+                true => self.lanes.len(),
+                false => 1,
+            };
+            let before = before.get_mut(*number)?;
+            *before += 1;
             // A unix socket does not tell.
             let queue = socket_option::tcp_info(socket.as_fd()).ok();
             Some(json!({
                 "address": listen.address.to_string(),
                 "mode": listen.mode.name(),
                 "lane": lane,
+                "spare": *before > wanted,
                 "queued": queue.as_ref().map(|info| info.accept_queue),
                 "queue_max": queue.as_ref().map(|info| info.accept_queue_max),
             }))
