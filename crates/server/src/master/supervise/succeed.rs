@@ -262,12 +262,16 @@ impl Master {
             Level::Emerg,
             format_args!("this binary does not serve: {why}"),
         );
-        if let Some(predecessor) = &mut self.predecessor
-            && let Some(mut trial) = predecessor.trial.take()
-        {
+        let trial = self.predecessor.as_mut().and_then(|p| p.trial.take());
+        let mut has_accepted = false;
+        if let Some(mut trial) = trial {
             trial.link.say(&format!("failed {why}"));
+            has_accepted = matches!(trial.stage, Stage::Opening(_) | Stage::Accepting);
         }
-        self.stop();
+        match has_accepted {
+            true => self.quit(),
+            false => self.stop(),
+        }
         self.failed = true;
     }
 

@@ -47,6 +47,9 @@ const UPGRADE_WAIT_S_MAX: u64 = 3_600;
 const END_WAIT: Duration = Duration::from_secs(1);
 /// How long a master that is backed out may take to end before it is killed.
 const BACK_OUT_WAIT: Duration = Duration::from_secs(5);
+/// The same for one that has accepted, and may still answer what it has: as long as most requests
+/// take, and not so long that one which hangs keeps our names from us.
+const BACK_OUT_DRAIN_WAIT: Duration = Duration::from_secs(30);
 
 /// A master that was started from here.
 #[derive(Debug)]
@@ -332,7 +335,11 @@ impl Master {
             return;
         };
         let stage = std::mem::replace(&mut watch.stage, Stage::BackedOut);
-        watch.until = Instant::now() + BACK_OUT_WAIT;
+        let wait = match stage {
+            Stage::Starting | Stage::BackedOut => BACK_OUT_WAIT,
+            Stage::Opening | Stage::Pausing(_) | Stage::Probing => BACK_OUT_DRAIN_WAIT,
+        };
+        watch.until = Instant::now() + wait;
         let ticket = watch.ticket.take();
         if stage == Stage::BackedOut {
             return;
