@@ -3,12 +3,19 @@
 
 #![allow(clippy::unwrap_used)]
 
-use turnpike_testkit::{Origin, Server, Step};
+use std::io::Read as _;
+use std::net::TcpListener;
+
+use turnpike_testkit::{Origin, Peer, Server, Signal, Step, process, wait_for};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 /// A server in front of an origin; `directives` stand in its location.
 fn server(origin: &Origin, directives: &str) -> Server {
+    server_before(origin.port(), directives)
+}
+
+fn server_before(port: u16, directives: &str) -> Server {
     let configuration = format!(
         "error_log %FOLDER%/error.log info;
         events {{ }}
@@ -17,10 +24,9 @@ fn server(origin: &Origin, directives: &str) -> Server {
             access_log %FOLDER%/access.log up;
             server {{
                 listen 127.0.0.1:%PORT%;
-                location / {{ proxy_pass http://127.0.0.1:{}; {directives} }}
+                location / {{ proxy_pass http://127.0.0.1:{port}; {directives} }}
             }}
-        }}",
-        origin.port()
+        }}"
     );
     Server::builder(env!("CARGO_BIN_EXE_turnpike"))
         .configuration(&configuration)
@@ -113,6 +119,39 @@ fn a_kept_connection_that_breaks_is_replaced() {
     assert_eq!(peer.round(GET).status, 200);
     assert_eq!(peer.round(GET).status, 504);
     assert_eq!(peer.round(GET).status, 200);
+}
+
+/// Receives a request without a body.
+fn read_head(origin: &Peer) {
+    let mut stream = origin.stream();
+    let (mut head, mut byte) = (Vec::new(), [0]);
+    while !head.ends_with(b"\r\n\r\n") {
+        stream.read_exact(&mut byte).unwrap();
+        head.push(byte[0]);
+    }
+}
+
+#[test]
+fn a_head_that_breaks_off_is_noticed_at_once() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = server_before(port, "proxy_read_timeout 1h; proxy_next_upstream off;");
+    let mut client = server.connect();
+    client.send(GET);
+    let mut origin = Peer::over(listener.accept().unwrap().0);
+    read_head(&origin);
+    origin.send(OK);
+    assert_eq!(client.response().status, 200);
+    client.send(GET);
+    read_head(&origin);
+    // Half a head and the connection's end are there before the server looks.
+    let serving = server.serving_pids()[0];
+    process::signal(serving, Signal::SIGSTOP);
+    assert!(wait_for(|| process::is_stopped(serving).then_some(())).is_some());
+    origin.send("HTTP/1.1 200 OK\r\nContent-");
+    drop(origin);
+    process::signal(serving, Signal::SIGCONT);
+    assert_eq!(client.response().status, 502);
 }
 
 #[test]

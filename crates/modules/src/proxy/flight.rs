@@ -64,12 +64,13 @@ impl Flight {
                 }
                 read => read,
             };
-            let full = matches!(read, Ok(bytes) if bytes == room);
             let step = received(exchange, read).and_then(|()| {
                 take_head(exchange, passing, method, &mut input, &mut head, progress)
             });
             match step {
-                Ok(Step::Incomplete) if full => {}
+                // Until nothing is there: the end may have come with this piece, and been told of
+                // together with it.
+                Ok(Step::Incomplete) => {}
                 other => break other,
             }
         };
