@@ -307,7 +307,7 @@ impl Connections {
 
     /// The place of a connection that is driven from now on; the lane's loop goes on watching it.
     /// `None`: it cannot be watched, and is closed.
-    fn seat_driven(
+    pub(super) fn seat_driven(
         &mut self,
         lot: &mut Lot,
         token: Option<u32>,
