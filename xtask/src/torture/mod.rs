@@ -24,8 +24,8 @@ use victim::Victim;
 
 /// A run of the issue's length, unless told otherwise.
 const MINUTES: u64 = 10;
-/// Between two acts.
-const EVERY: Duration = Duration::from_secs(1);
+/// Between two acts, in milliseconds, unless told otherwise: less finds rare losses sooner.
+const EVERY_MS: u64 = 1_000;
 /// Load after the last act, in seconds: until every stall is over.
 const AFTERMATH_SECONDS: u64 = 4;
 /// Slow clients of each kind.
@@ -45,6 +45,14 @@ const ACTS: &[(&str, Act, bool)] = &[
     ("kill", Act::Kill, false),
 ];
 
+/// How long, and which act when.
+#[derive(Clone, Copy)]
+struct Pace {
+    seconds: u64,
+    seed: u64,
+    every: Duration,
+}
+
 /// What a run found.
 struct Report {
     name: String,
@@ -61,6 +69,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         "--seconds",
         "--seed",
         "--acts",
+        "--every-ms",
         "--server",
         "--beside",
     ];
@@ -68,6 +77,12 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     let minutes = options.number("--minutes", MINUTES)?;
     let seconds = options.number("--seconds", minutes * 60)?;
     let seed = options.number("--seed", 1_u64)?;
+    let every_ms = options.number("--every-ms", EVERY_MS)?;
+    let pace = Pace {
+        seconds,
+        seed,
+        every: Duration::from_millis(every_ms.max(1)),
+    };
     machine::raise_file_limit();
     let mut contenders = vec![Contender::ours(&options)?];
     let load = contenders[0].program.clone();
@@ -75,8 +90,8 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         contenders.push(Contender::nginx()?);
     }
     let mut text = format!(
-        "{seconds} s, an act each second (seed {seed}); {SLOW_CLIENTS} clients upload slowly, \
-         {SLOW_CLIENTS} hold WebSockets, `turnpike load` begins {KEPT_RATE} requests/s on \
+        "{seconds} s, an act every {every_ms} ms (seed {seed}); {SLOW_CLIENTS} clients upload \
+         slowly, {SLOW_CLIENTS} hold WebSockets, `turnpike load` begins {KEPT_RATE} requests/s on \
          {KEPT_CONNECTIONS} connections and {SHORT_RATE}/s on one each; every CPU is half busy \
          with something else\n\n"
     );
@@ -88,7 +103,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
                 let (options, load) = (&options, &load);
                 scope.spawn(move || {
                     let acts = acts(options, contender)?;
-                    torture(contender, load, &acts, seconds, seed)
+                    torture(contender, load, &acts, pace)
                 })
             })
             .collect();
@@ -136,15 +151,14 @@ fn torture(
     contender: &Contender,
     load: &std::path::Path,
     acts: &[Act],
-    seconds: u64,
-    seed: u64,
+    pace: Pace,
 ) -> Result<Report, String> {
     let origin = clients::start_origin().map_err(|error| error.to_string())?;
     let mut victim = Victim::start(contender, origin)?;
     let port = victim.port();
     let url = format!("http://127.0.0.1:{port}{OBJECT}");
     let folder = victim.folder().to_path_buf();
-    let whole = seconds + AFTERMATH_SECONDS;
+    let whole = pace.seconds + AFTERMATH_SECONDS;
     let start =
         |clients, options: &[&str]| Load::start(load, clients, &url, options, &folder, whole);
     let started_us = now_us();
@@ -175,7 +189,7 @@ fn torture(
                 ]
             })
             .collect();
-        let result = do_acts(&mut victim, acts, seconds, seed, scope, &done);
+        let result = do_acts(&mut victim, acts, pace, scope, &done);
         let mut accounts: Vec<_> = loads.into_iter().map(Load::account).collect();
         is_over.store(true, Ordering::Release);
         let slow = slow.into_iter().filter_map(|client| client.join().ok());
@@ -198,15 +212,14 @@ fn torture(
 fn do_acts<'scope>(
     victim: &mut Victim,
     acts: &[Act],
-    seconds: u64,
-    seed: u64,
+    pace: Pace,
     scope: &'scope std::thread::Scope<'scope, '_>,
     done: &'scope (impl Fn(Deed) + Sync),
 ) -> Result<(), String> {
     let started = Instant::now();
-    let end = started + Duration::from_secs(seconds);
-    let mut random = seed | 1;
-    let mut next = started + EVERY;
+    let end = started + Duration::from_secs(pace.seconds);
+    let mut random = pace.seed | 1;
+    let mut next = started + pace.every;
     while next < end {
         std::thread::sleep(next.saturating_duration_since(Instant::now()));
         // xorshift64: which act comes when is the seed's doing.
@@ -215,7 +228,7 @@ fn do_acts<'scope>(
         random ^= random << 17;
         let act = acts[(random >> 8) as usize % acts.len()];
         victim.suffer(act, random >> 24, scope, done)?;
-        next = (next + EVERY).max(Instant::now());
+        next = (next + pace.every).max(Instant::now());
     }
     std::thread::sleep(end.saturating_duration_since(Instant::now()));
     Ok(())
