@@ -1,5 +1,5 @@
-//! The folders that lanes write to: those of temporary files and caches, which are the server's own,
-//! and those of files whose names a request decides.
+//! The folders that lanes write to: those of temporary files and caches, which are the server's
+//! own, and those of files whose names a request decides.
 
 use std::path::{Path, PathBuf};
 
