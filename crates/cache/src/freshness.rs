@@ -92,6 +92,11 @@ impl Timing {
         now_ms < self.fresh_until_ms
     }
 
+    /// When it was made, in unix milliseconds, as far as can be told.
+    pub fn made_ms(&self) -> u64 {
+        self.received_ms.saturating_sub(self.initial_age_ms)
+    }
+
     /// Its age in seconds, for the Age field (sections 4.2.3 and 5.1).
     pub fn age_s(&self, now_ms: u64) -> u64 {
         let resident_ms = now_ms.saturating_sub(self.received_ms);
@@ -246,7 +251,7 @@ fn lifetime(
         && let Some(expires) = head.value(b"expires")
     {
         // An unreadable date, "0" above all, lies in the past (section 5.3).
-        let Some(expires) = date::parse(expires) else {
+        let Some(expires) = date::parse(expires).filter(|_| is_in_gmt(expires)) else {
             return Ok(Lifetime::None);
         };
         let date = head.value(b"date").and_then(date::parse);
@@ -265,6 +270,12 @@ fn lifetime(
         )),
         _ => Err(WhyNotStored::NoFreshness),
     }
+}
+
+/// Whether a date is in the zone of HTTP's dates (section 4.2); asctime's form names none.
+fn is_in_gmt(date: &[u8]) -> bool {
+    let zone = date.len().checked_sub(4).and_then(|at| date.get(at..));
+    !date.contains(&b',') || zone.is_some_and(|zone| zone.eq_ignore_ascii_case(b" GMT"))
 }
 
 fn timing(

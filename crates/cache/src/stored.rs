@@ -84,13 +84,20 @@ pub struct StoredFile {
 }
 
 impl Resource {
-    /// The variant that a request selects. A response to HEAD serves HEAD only.
+    /// The variant that a request selects; of several the most recent one (RFC 9111 section 4). A
+    /// response to HEAD serves HEAD only.
     pub fn select(&self, head_request: bool, field: RequestField<'_>) -> Option<&Arc<Variant>> {
         let fits = |variant: &&Arc<Variant>| {
             (!variant.for_head || head_request)
                 && (variant.selection.is_empty() || variant.selection.matches(field))
         };
-        self.variants.iter().find(fits)
+        let mut fitting = self.variants.iter().filter(fits);
+        let first = fitting.next()?;
+        // Nearly always there is one.
+        Some(fitting.fold(first, |best, variant| {
+            let newer = variant.timing().made_ms() > best.timing().made_ms();
+            if newer { variant } else { best }
+        }))
     }
 
     /// Notes that it was asked for.

@@ -7,13 +7,9 @@ use crate::control::CacheControl;
 use crate::freshness::Timing;
 use crate::head::Head;
 
-/// Fields of a 304 that do not replace stored ones: they describe the stored bytes (section 3.2).
-const KEPT_FIELDS: &[&[u8]] = &[
-    b"content-length",
-    b"content-encoding",
-    b"content-type",
-    b"content-range",
-];
+/// Fields of a 304 that do not replace stored ones: they say how the stored bytes are to be read
+/// (section 3.2).
+const KEPT_FIELDS: &[&[u8]] = &[b"content-length", b"content-encoding", b"content-range"];
 
 /// A stored head after a 304: its fields replaced by those of the same name (section 3.2).
 pub fn freshened(stored: &Head, update: &Head) -> Head {

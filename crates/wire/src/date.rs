@@ -140,7 +140,9 @@ impl<'t> Cursor<'t> {
 
     fn month(&mut self) -> Option<i64> {
         let name = self.take(3)?;
-        let index = MONTHS.iter().position(|month| month.as_bytes() == name)?;
+        // Case does not matter to caches (RFC 9111 section 4.2).
+        let mut months = MONTHS.iter();
+        let index = months.position(|month| month.as_bytes().eq_ignore_ascii_case(name))?;
         i64::try_from(index + 1).ok()
     }
 

@@ -127,6 +127,7 @@ fn s3_2_a_304_replaces_fields_but_those_that_describe_the_stored_bytes() {
         200,
         &[
             ("Content-Type", "text/plain"),
+            ("Content-Encoding", "br"),
             ("Content-Length", "5"),
             ("X-A", "old"),
             ("X-A", "older"),
@@ -148,9 +149,10 @@ fn s3_2_a_304_replaces_fields_but_those_that_describe_the_stored_bytes() {
     let expected = Head::of(
         200,
         &[
-            ("Content-Type", "text/plain"),
+            ("Content-Encoding", "br"),
             ("Content-Length", "5"),
             ("X-B", "kept"),
+            ("Content-Type", "text/html"),
             ("x-a", "new"),
             ("X-C", "added"),
         ],
@@ -257,6 +259,32 @@ fn s4_1_vary_with_a_star_never_matches() {
 }
 
 #[test]
+fn s4_2_dates_are_read_in_any_case_and_only_in_gmt() {
+    for value in [
+        "sun, 06 NOV 1994 09:49:37 gmt",
+        "Sunday, 06-Nov-94 09:49:37 GMT",
+        "Sun Nov  6 09:49:37 1994",
+    ] {
+        let fields = [
+            ("Expires", value),
+            ("Date", "SUN, 06 nov 1994 08:49:37 GMT"),
+        ];
+        assert_eq!(fresh_s(&fields), 3600, "{value}");
+    }
+    for value in [
+        "Sun, 06 Nov 1994 09:49:37 EST",
+        "Sun, 06 Nov 1994 09:49:37 +0100",
+        "Sun, 06 Nov 1994 09:49:37",
+    ] {
+        assert_eq!(
+            why(200, &[("Expires", value)]),
+            WhyNotStored::Expired,
+            "{value}"
+        );
+    }
+}
+
+#[test]
 fn s4_2_1_the_first_of_s_maxage_max_age_and_expires_holds() {
     let cases: &[(Fields, u64)] = &[
         (
@@ -272,6 +300,7 @@ fn s4_2_1_the_first_of_s_maxage_max_age_and_expires_holds() {
         ),
         (&[("Expires", IN_AN_HOUR), ("Date", DATE)], 3600),
         (&[("Expires", IN_AN_HOUR)], 3600),
+        (&[("Expires", IN_AN_HOUR), ("Expires", "0")], 3600),
         (&[("Cache-Control", "max-age=5, max-age=50")], 5),
         (
             &[
@@ -301,6 +330,35 @@ fn s4_2_1_what_cannot_be_read_is_stale() {
             "{value}"
         );
     }
+}
+
+#[test]
+fn s4_2_1_where_directives_conflict_the_strictest_holds() {
+    for (value, expected) in [
+        ("max-age=60, no-cache", WhyNotStored::NoCache),
+        ("public, no-store, max-age=60", WhyNotStored::NoStore),
+        ("s-maxage=60, private", WhyNotStored::Private),
+    ] {
+        assert_eq!(why(200, &[("Cache-Control", value)]), expected, "{value}");
+    }
+}
+
+#[test]
+fn s4_2_2_the_configuration_does_not_stand_over_an_explicit_time() {
+    let rules = Rules {
+        valid: vec![(0, 1000)],
+        ..Rules::default()
+    };
+    for (fields, seconds) in [
+        ([("Cache-Control", "max-age=5"), ("Date", DATE)], 5),
+        ([("Expires", IN_AN_HOUR), ("Date", DATE)], 3600),
+    ] {
+        let timing = judge(&asked(), &Head::of(200, &fields), &rules).unwrap();
+        assert_eq!(timing.fresh_until_ms, NOW_MS + seconds * 1000, "{fields:?}");
+    }
+    let expired = Head::of(200, &[("Expires", "0")]);
+    let refused = judge(&asked(), &expired, &rules);
+    assert_eq!(refused, Err(WhyNotStored::Expired));
 }
 
 #[test]
@@ -506,6 +564,17 @@ fn s5_2_1_5_no_store_of_a_request_is_followed() {
 }
 
 #[test]
+fn s5_2_2_1_a_response_is_fresh_for_its_max_age() {
+    let timing = judged(200, &[("Cache-Control", "max-age=10")]).unwrap();
+    assert!(timing.is_fresh(NOW_MS + 9999));
+    assert!(!timing.is_fresh(NOW_MS + 10_000));
+    assert_eq!(
+        why(200, &[("Cache-Control", "max-age=0")]),
+        WhyNotStored::Expired
+    );
+}
+
+#[test]
 fn s5_2_2_2_must_revalidate_is_followed() {
     let timing = judged(200, &[("Cache-Control", "max-age=1, must-revalidate")]).unwrap();
     assert!(timing.is_fresh(NOW_MS));
@@ -547,6 +616,25 @@ fn s5_2_2_4_no_cache_is_not_stored_and_with_fields_they_are_not() {
 }
 
 #[test]
+fn s5_2_2_5_no_store_stands_over_times_and_configuration() {
+    let rules = Rules {
+        valid: vec![(0, 1000)],
+        ..Rules::default()
+    };
+    let head = Head::of(200, &[("Cache-Control", "s-maxage=60, No-Store")]);
+    assert_eq!(judge(&asked(), &head, &rules), Err(WhyNotStored::NoStore));
+}
+
+#[test]
+fn s5_2_2_7_private_is_for_one_user() {
+    for value in ["private", "private, s-maxage=60"] {
+        let head = Head::of(200, &[("Cache-Control", value)]);
+        let refused = judge(&asked(), &head, &Rules::default());
+        assert_eq!(refused, Err(WhyNotStored::Private), "{value}");
+    }
+}
+
+#[test]
 fn s5_2_2_7_private_with_fields_keeps_the_rest() {
     let mut head = Head::of(
         200,
@@ -564,6 +652,18 @@ fn s5_2_2_7_private_with_fields_keeps_the_rest() {
 fn s5_2_2_8_proxy_revalidate_is_followed() {
     let timing = judged(200, &[("Cache-Control", "max-age=1, proxy-revalidate")]).unwrap();
     assert!(!timing.configuration_may_serve_stale());
+}
+
+#[test]
+fn s5_2_2_9_public_is_for_all_but_says_not_how_long() {
+    let authorized = Asked {
+        authorized: true,
+        ..asked()
+    };
+    let head = Head::of(200, &[("Cache-Control", "public"), ("Expires", IN_AN_HOUR)]);
+    assert!(judge(&authorized, &head, &Rules::default()).is_ok());
+    let fields = [("Cache-Control", "public")];
+    assert_eq!(why(200, &fields), WhyNotStored::NoFreshness);
 }
 
 #[test]

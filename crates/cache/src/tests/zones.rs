@@ -136,6 +136,34 @@ fn variants_of_a_key_are_told_apart_and_purged_together() {
     assert_eq!(zone.contents().keys, 0);
 }
 
+/// RFC 9111 section 4.
+#[test]
+fn s4_of_several_that_fit_the_most_recent_is_used() {
+    let zone = Zone::memory("z", MEGABYTE);
+    let named = |value: &'static str| {
+        move |name: &[u8], out: &mut Vec<u8>| {
+            out.extend_from_slice(value.as_bytes());
+            name == b"x-a"
+        }
+    };
+    let store_made = |fields: &[(&str, &str)], made_ms: u64, body: &[u8]| {
+        let mut entry = entry(&zone, "/a", fields);
+        entry.selection = Selection::of(&entry.head, &named("1")).unwrap();
+        entry.timing.initial_age_ms = NOW_MS - made_ms;
+        zone.store_memory(entry, body.into()).unwrap();
+    };
+    let is = |value: &'static str, expected: &[u8]| {
+        let found = zone.find(b"/a", false, &named(value), NOW_MS).unwrap();
+        matches!(&found.body, StoredBody::Memory(body) if **body == *expected)
+    };
+    store_made(&[("Vary", "X-A")], 5000, b"newer");
+    store_made(&[], 4000, b"older, and stored later");
+    assert!(is("1", b"newer"));
+    assert!(is("2", b"older, and stored later"));
+    store_made(&[], 6000, b"newest");
+    assert!(is("1", b"newest"));
+}
+
 #[test]
 fn purges_reach_what_they_mean_and_no_more() {
     let cases: &[(Target, &[&str])] = &[
