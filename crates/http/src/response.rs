@@ -27,6 +27,9 @@ pub struct Response {
     pub content_length: Option<u64>,
     /// Last-Modified as unix seconds.
     pub last_modified: Option<i64>,
+    /// When a response without Last-Modified was made, as unix seconds: conditions may be judged by
+    /// it (RFC 9111 section 4.3.2). It is not sent.
+    pub dated: Option<i64>,
     /// Value of ETag with its quotes; empty sends none.
     pub etag: Vec<u8>,
     /// Value of Location; a path is made absolute when it is sent (`absolute_redirect`).
@@ -170,6 +173,7 @@ impl Response {
         self.content_type.clear();
         self.content_length = None;
         self.last_modified = None;
+        self.dated = None;
         self.etag.clear();
         self.location.clear();
         self.body = Body::Empty;
@@ -190,6 +194,7 @@ impl Response {
         self.content_type.clear();
         self.content_length = None;
         self.last_modified = None;
+        self.dated = None;
         self.etag.clear();
         self.body = Body::Empty;
         self.ranges_allowed = false;

@@ -216,9 +216,9 @@ const CONDITIONS: &[(&str, &str, &str)] = &[
         "HTTP/1.1 304 Not Modified\n*\n(closed)",
     ),
     (
-        "the tag, but another date",
+        "the tag, and another date, which does not count then",
         "GET /a.txt HTTP/1.0\nIf-None-Match: *\nIf-Modified-Since: x\n\n",
-        "HTTP/1.1 200 OK\n*\n(closed)",
+        "HTTP/1.1 304 Not Modified\n*\n(closed)",
     ),
 ];
 

@@ -61,19 +61,19 @@ fn judge(exchange: &Exchange) -> Judgement {
     {
         return Judgement::PreconditionFailed;
     }
-    let since = known(Known::IfModifiedSince);
-    let none_match = known(Known::IfNoneMatch);
-    if since.is_none() && none_match.is_none() {
-        return Judgement::Send;
+    let is_other = match (known(Known::IfNoneMatch), known(Known::IfModifiedSince)) {
+        (None, None) => true,
+        // The date is not looked at then (RFC 9110 section 13.1.3).
+        (Some(list), _) => !matches_tag(list, &response.etag, Comparison::Weak),
+        (None, Some(since)) => {
+            let exact = exchange.location().settings.if_modified_since_exact;
+            is_modified(since, modified.or(response.dated), exact)
+        }
+    };
+    match is_other {
+        true => Judgement::Send,
+        false => Judgement::NotModified,
     }
-    let exact = exchange.location().settings.if_modified_since_exact;
-    if since.is_some_and(|since| is_modified(since, modified, exact)) {
-        return Judgement::Send;
-    }
-    if none_match.is_some_and(|list| !matches_tag(list, &response.etag, Comparison::Weak)) {
-        return Judgement::Send;
-    }
-    Judgement::NotModified
 }
 
 fn is_unmodified(since: &[u8], modified: Option<i64>) -> bool {

@@ -12,6 +12,7 @@ use turnpike_http::upstream::StoredFields;
 use turnpike_http::variables::append_number;
 use turnpike_lane::files::{self, FileHandle, OpenFile, Symlinks};
 use turnpike_lane::sys::file::Metadata;
+use turnpike_wire::date;
 use turnpike_wire::h1::{self, HeadRules, HeadStep, Method};
 
 use crate::proxy::seam::Presenter;
@@ -30,6 +31,7 @@ struct Sent {
     given: Fields,
     content_type: Vec<u8>,
     last_modified: Option<i64>,
+    dated: Option<i64>,
     etag: Vec<u8>,
     /// The fields as they came.
     fields: Fields,
@@ -122,11 +124,20 @@ fn put_head(
         return;
     }
     present(exchange, presenter, variant);
+    if variant.head.value(b"last-modified").is_none() {
+        exchange.response.dated = Some(made_s(variant));
+    }
     let sent = Arc::new(Sent::of(&exchange.response, variant));
     exchange.upstream.cache.stored = Some(sent.clone());
     if !depends_on_request(variant) {
         variant.prepare(owner, sent);
     }
+}
+
+/// When it was made by its own word, else when it came, in unix seconds.
+fn made_s(variant: &Variant) -> i64 {
+    let date = variant.head.value(b"date").and_then(date::parse);
+    date.unwrap_or((variant.timing().received_ms / 1000) as i64)
 }
 
 fn put_sent(response: &mut Response, sent: &Sent) {
@@ -135,6 +146,7 @@ fn put_sent(response: &mut Response, sent: &Sent) {
     response.fields.copy(&sent.given);
     copy(&mut response.content_type, &sent.content_type);
     response.last_modified = sent.last_modified;
+    response.dated = sent.dated;
     copy(&mut response.etag, &sent.etag);
 }
 
@@ -159,6 +171,7 @@ impl Sent {
             given,
             content_type: response.content_type.clone(),
             last_modified: response.last_modified,
+            dated: response.dated,
             etag: response.etag.clone(),
             fields,
         }

@@ -62,7 +62,8 @@ fn wanted(exchange: &Exchange) -> Option<&[u8]> {
     };
     let response = &exchange.response;
     let unchanged = if condition.len() >= 2 && condition.ends_with(b"\"") {
-        condition == response.etag
+        // A weak tag does not say that bytes are the same (RFC 9110 section 13.1.5).
+        condition == response.etag && !condition.starts_with(b"W/")
     } else {
         response.last_modified.is_some() && date::parse(condition) == response.last_modified
     };
