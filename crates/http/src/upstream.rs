@@ -123,6 +123,23 @@ impl Upstream {
         Some(field.value.of(&self.input))
     }
 
+    /// Whether the answer, from a server or from a cache, must not be sent in another coding: it
+    /// says `no-transform` (RFC 9111 section 5.2.2.6).
+    pub fn forbids_transforming(&self) -> bool {
+        const NAME: &[u8] = b"Cache-Control";
+        let says_so = |value: &[u8]| {
+            let mut directives = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+            directives.any(|directive| directive.eq_ignore_ascii_case(b"no-transform"))
+        };
+        match &self.cache.stored {
+            Some(stored) => stored.fields().values(NAME).any(says_so),
+            None => self.head.fields.iter().any(|field| {
+                field.name.of(&self.input).eq_ignore_ascii_case(NAME)
+                    && says_so(field.value.of(&self.input))
+            }),
+        }
+    }
+
     /// Buffers that may have grown with a response.
     pub(crate) fn buffers(&mut self) -> [&mut Vec<u8>; 2] {
         [&mut self.input, &mut self.output]

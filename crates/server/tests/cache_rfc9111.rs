@@ -6,7 +6,7 @@
 #[path = "support/cache.rs"]
 mod support;
 
-use support::{Counting, MEMORY, ask, response, server, status};
+use support::{Counting, DISK, MEMORY, ask, response, server, status};
 use turnpike_testkit::{Origin, Server, Step};
 
 const FRESH: &str = "Cache-Control: max-age=600\r\n";
@@ -33,6 +33,20 @@ fn s3_1_connection_fields_are_not_given_again() {
     ask(&server, "GET /a", "");
     let got = ask(&server, "GET /a", "");
     assert_eq!((status(&got), got.header("X-Kept")), ("HIT", Some("1")));
+}
+
+#[test]
+fn s3_1_trailers_do_not_become_fields_of_the_head() {
+    let text = format!(
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n{FRESH}X-A: 1\r\n\r\n\
+         1\r\nx\r\n0\r\nX-A: 2\r\nX-T: 3\r\n\r\n"
+    );
+    let origin = Counting::start(&text);
+    let server = server(&origin, MEMORY, "proxy_pass_trailers on;");
+    ask(&server, "GET /a", "");
+    let got = ask(&server, "GET /a", "");
+    assert_eq!((status(&got), got.header("X-A")), ("HIT", Some("1")));
+    assert_eq!((got.header("X-T"), got.text().as_str()), (None, "x"));
 }
 
 fn scripted(steps: Vec<Vec<Step>>) -> (Origin, Server) {
@@ -104,6 +118,46 @@ fn s4_an_answer_from_the_cache_tells_its_age() {
 }
 
 #[test]
+fn s4_what_is_stored_answers_its_own_uri_only() {
+    let origin = Counting::start(&response(FRESH, "x"));
+    let server = server(&origin, MEMORY, "");
+    for (target, expected) in [
+        ("/a", "MISS"),
+        ("/a", "HIT"),
+        ("/A", "MISS"),
+        ("/a?", "MISS"),
+        ("/a?b=1", "MISS"),
+        ("/a?b=2", "MISS"),
+        ("/a/", "MISS"),
+        ("/a?b=1", "HIT"),
+    ] {
+        let got = ask(&server, &format!("GET {target}"), "");
+        assert_eq!(status(&got), expected, "{target}");
+    }
+}
+
+#[test]
+fn s4_what_head_has_stored_is_no_answer_to_get() {
+    let origin = Counting::start(&format!(
+        "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n{FRESH}\r\n"
+    ));
+    let directives = "proxy_cache_convert_head off; proxy_cache_key $uri;";
+    let server = server(&origin, MEMORY, directives);
+    for expected in ["MISS", "HIT"] {
+        let got = ask(&server, "HEAD /a", "");
+        assert_eq!(
+            (status(&got), got.header("Content-Length")),
+            (expected, Some("4"))
+        );
+    }
+    origin.answer_with(&response(FRESH, "body"));
+    for expected in ["MISS", "HIT"] {
+        let got = ask(&server, "GET /a", "");
+        assert_eq!((status(&got), got.text().as_str()), (expected, "body"));
+    }
+}
+
+#[test]
 fn s4_unsafe_requests_are_written_through() {
     let origin = Counting::start(&response(FRESH, "x"));
     let server = server(&origin, MEMORY, "");
@@ -161,6 +215,71 @@ fn s4_2_4_stale_responses_are_not_sent_where_that_is_prohibited() {
 }
 
 #[test]
+fn s4_2_4_stale_responses_are_not_sent_where_nobody_has_permitted_it() {
+    let fields = "Cache-Control: max-age=0, stale-if-error=0, stale-while-revalidate=1\r\n\
+                  Age: 100\r\n";
+    let origin = Counting::start(&response(fields, "x"));
+    let server = server(&origin, MEMORY, "");
+    assert_eq!(status(&ask(&server, "GET /a", "")), "MISS");
+    origin.refuse(true);
+    let got = ask(&server, "GET /a", "");
+    assert_eq!((got.status, status(&got)), (502, "EXPIRED"));
+}
+
+#[test]
+fn s4_3_1_stored_validators_are_sent_and_the_clients_are_not() {
+    let date = "Sun, 06 Nov 1994 08:49:37 GMT";
+    let fields = format!("X-Accel-Expires: @1\r\nETag: \"a\"\r\nLast-Modified: {date}\r\n");
+    let origin = Counting::start(&response(&fields, "x"));
+    let server = server(&origin, MEMORY, "proxy_cache_revalidate on;");
+    ask(&server, "GET /a", "");
+    let own = "If-None-Match: \"b\"\r\nIf-Modified-Since: Sun, 06 Nov 1994 08:49:38 GMT\r\n";
+    ask(&server, "GET /a", own);
+    let heads = origin.heads();
+    assert!(!heads[0].contains("If-"), "{}", heads[0]);
+    let lines: Vec<&str> = heads[1]
+        .lines()
+        .filter(|line| line.starts_with("If-"))
+        .collect();
+    let since = format!("If-Modified-Since: {date}");
+    assert_eq!(lines, [since.as_str(), "If-None-Match: \"a\""]);
+}
+
+#[test]
+fn s4_3_2_conditions_for_the_origin_reach_it() {
+    let origin = Counting::start("HTTP/1.1 412 No\r\nContent-Length: 0\r\n\r\n");
+    let server = server(&origin, MEMORY, "");
+    let fields = "If-Match: \"a\"\r\nIf-None-Match: *\r\nContent-Length: 0\r\n";
+    assert_eq!(ask(&server, "PUT /a", fields).status, 412);
+    let head = &origin.heads()[0];
+    assert!(head.contains("\r\nIf-Match: \"a\"\r\n"), "{head}");
+    assert!(head.contains("\r\nIf-None-Match: *\r\n"), "{head}");
+}
+
+#[test]
+fn s4_3_2_without_last_modified_the_date_is_compared_with() {
+    let date = "Date: Sun, 06 Nov 2022 08:49:37 GMT\r\nCache-Control: max-age=999999999\r\n";
+    let origin = Counting::start(&response(date, "x"));
+    let server = server(&origin, MEMORY, "");
+    ask(&server, "GET /a", "");
+    for (since, expected) in [
+        ("Sun, 06 Nov 2022 08:49:36 GMT", 200),
+        ("Sun, 06 Nov 2022 08:49:37 GMT", 304),
+        ("never", 200),
+    ] {
+        // The default is to compare for equality, as nginx does.
+        let got = ask(
+            &server,
+            "GET /a",
+            &format!("If-Modified-Since: {since}\r\n"),
+        );
+        assert_eq!(got.status, expected, "{since}");
+        assert_eq!(got.header("Last-Modified"), None);
+    }
+    assert_eq!(origin.requests(), 1);
+}
+
+#[test]
 fn s4_3_2_conditions_are_judged_by_what_is_stored() {
     let fields = format!("{FRESH}ETag: \"a\"\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n");
     let origin = Counting::start(&response(&fields, "0123456789"));
@@ -172,6 +291,14 @@ fn s4_3_2_conditions_are_judged_by_what_is_stored() {
         ("If-None-Match: \"b\"\r\n", 200),
         ("If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT\r\n", 304),
         ("If-Modified-Since: Sun, 06 Nov 1994 08:49:36 GMT\r\n", 200),
+        (
+            "If-None-Match: \"a\"\r\nIf-Modified-Since: Sun, 06 Nov 1994 08:49:36 GMT\r\n",
+            304,
+        ),
+        (
+            "If-None-Match: \"b\"\r\nIf-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT\r\n",
+            200,
+        ),
         ("If-Match: \"b\"\r\n", 412),
         ("Range: bytes=0-1\r\nIf-Range: \"a\"\r\n", 206),
         ("Range: bytes=0-1\r\nIf-Range: \"b\"\r\n", 200),
@@ -192,6 +319,61 @@ fn s4_3_3_a_full_response_to_a_validation_takes_the_stored_ones_place() {
     for expected in ["EXPIRED", "HIT"] {
         let got = ask(&server, "GET /a", "");
         assert_eq!((status(&got), got.text().as_str()), (expected, "new"));
+    }
+}
+
+#[test]
+fn s4_3_2_a_weak_tag_is_no_condition_for_a_range() {
+    let origin = Counting::start(&response(
+        &format!("{FRESH}ETag: W/\"a\"\r\n"),
+        "0123456789",
+    ));
+    let server = server(&origin, MEMORY, "");
+    ask(&server, "GET /a", "");
+    let fields = "Range: bytes=0-1\r\nIf-Range: W/\"a\"\r\n";
+    assert_eq!(ask(&server, "GET /a", fields).status, 200);
+}
+
+#[test]
+fn s4_3_3_a_5xx_to_a_validation_is_passed_on_unless_stale_ones_are_permitted() {
+    let cases = [
+        ("", 500, "EXPIRED"),
+        ("proxy_cache_use_stale http_500;", 200, "STALE"),
+    ];
+    for (directives, code, expected) in cases {
+        let origin = Counting::start(&response("X-Accel-Expires: @1\r\nETag: \"a\"\r\n", "x"));
+        let directives = format!("proxy_cache_revalidate on; {directives}");
+        let server = server(&origin, MEMORY, &directives);
+        ask(&server, "GET /a", "");
+        origin.answer_with("HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n");
+        let got = ask(&server, "GET /a", "");
+        assert_eq!((got.status, status(&got)), (code, expected), "{directives}");
+    }
+}
+
+#[test]
+fn s4_3_4_a_304_brings_the_stored_head_up_to_date() {
+    let stored = "X-Accel-Expires: @1\r\nETag: \"a\"\r\nX-A: old\r\nContent-Type: text/a\r\n";
+    for zone in [MEMORY, DISK] {
+        let origin = Counting::start(&response(stored, "body"));
+        let server = server(&origin, zone, "proxy_cache_revalidate on;");
+        ask(&server, "GET /a", "");
+        origin.answer_with(&format!(
+            "HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\nX-A: new\r\nContent-Type: text/b\r\n\
+             X-Accel-Expires: 600\r\n{FRESH}\r\n"
+        ));
+        for expected in ["REVALIDATED", "HIT"] {
+            let got = ask(&server, "GET /a", "");
+            assert_eq!(
+                (status(&got), got.text().as_str()),
+                (expected, "body"),
+                "{zone}"
+            );
+            assert_eq!(got.header("X-A"), Some("new"));
+            assert_eq!(got.header("Content-Type"), Some("text/b"));
+            assert_eq!(got.head.matches("X-A").count(), 1, "{}", got.head);
+        }
+        assert_eq!(origin.requests(), 2);
     }
 }
 
@@ -239,6 +421,22 @@ fn s4_4_unsafe_requests_invalidate_unless_they_fail() {
 }
 
 #[test]
+fn s5_2_directives_are_passed_on_in_both_directions() {
+    let control = "max-age=600, x-own=\"a, b\", no-transform";
+    let origin = Counting::start(&response(&format!("Cache-Control: {control}\r\n"), "x"));
+    let server = server(&origin, MEMORY, "");
+    let asked = "Cache-Control: max-stale=5, x-theirs\r\n";
+    for expected in ["MISS", "HIT"] {
+        let got = ask(&server, "GET /a", asked);
+        assert_eq!(
+            (status(&got), got.header("Cache-Control")),
+            (expected, Some(control))
+        );
+    }
+    assert!(origin.heads()[0].contains(asked), "{}", origin.heads()[0]);
+}
+
+#[test]
 fn s5_2_1_7_only_if_cached_asks_nobody() {
     let origin = Counting::start(&response(FRESH, "x"));
     let server = server(&origin, MEMORY, "proxy_cache_honor_request on;");
@@ -249,6 +447,43 @@ fn s5_2_1_7_only_if_cached_asks_nobody() {
     assert_eq!(status(&ask(&server, "GET /a", only)), "HIT");
     let anew = ask(&server, "GET /a", "Cache-Control: no-cache\r\n");
     assert_eq!((status(&anew), origin.requests()), ("EXPIRED", 2));
+}
+
+#[test]
+fn s5_2_2_5_and_s5_2_2_7_what_is_not_for_all_is_given_to_nobody_else() {
+    for (control, why) in [
+        ("no-store", "no-store"),
+        ("private, max-age=600", "private"),
+    ] {
+        let origin = Counting::start(&response(&format!("Cache-Control: {control}\r\n"), "x"));
+        let directives = "proxy_cache_valid any 10m; proxy_cache_lock on;";
+        let server = server(&origin, MEMORY, directives);
+        for asked in 1..=2 {
+            let got = ask(&server, "GET /a", "");
+            assert_eq!((status(&got), got.header("X-Why")), ("MISS", Some(why)));
+            assert_eq!(origin.requests(), asked);
+        }
+    }
+}
+
+#[test]
+fn s5_2_2_6_what_must_not_be_transformed_is_not_compressed() {
+    let directives = "gzip on; gzip_min_length 0; gzip_types text/plain;";
+    for (control, coding) in [
+        ("no-transform, max-age=600", None),
+        ("max-age=600", Some("gzip")),
+    ] {
+        let fields = format!("Cache-Control: {control}\r\nContent-Type: text/plain\r\n");
+        let origin = Counting::start(&response(&fields, "text"));
+        let server = server(&origin, MEMORY, directives);
+        for expected in ["MISS", "HIT"] {
+            let got = ask(&server, "GET /a", "Accept-Encoding: gzip\r\n");
+            assert_eq!(
+                (status(&got), got.header("Content-Encoding")),
+                (expected, coding)
+            );
+        }
+    }
 }
 
 #[test]

@@ -30,7 +30,8 @@ impl Filter for GzipFilter {
         let concerned = matches!(response.status, 200 | 403 | 404)
             && coding(response).is_none()
             && length.is_none_or(|length| length >= self.compression.length_min)
-            && self.compression.is_for(&response.content_type);
+            && self.compression.is_for(&response.content_type)
+            && !exchange.upstream.forbids_transforming();
         if !concerned {
             return None;
         }
@@ -58,7 +59,8 @@ pub(super) struct GunzipFilter {
 impl Filter for GunzipFilter {
     fn filter(&self, exchange: &mut Exchange) -> Option<u16> {
         let coding = coding(&exchange.response);
-        if !coding.is_some_and(|coding| coding.eq_ignore_ascii_case(b"gzip")) {
+        let is_gzip = coding.is_some_and(|coding| coding.eq_ignore_ascii_case(b"gzip"));
+        if !is_gzip || exchange.upstream.forbids_transforming() {
             return None;
         }
         self.acceptance.add_vary(exchange);

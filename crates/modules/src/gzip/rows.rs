@@ -40,7 +40,8 @@ pub(super) const ROWS: &[Row] = &[
         summary: "Compresses responses of the types that `gzip_types` names, for clients that \
             accept it. What is at hand is compressed as a whole; a response that still comes is \
             flushed whenever its server pauses. Ranges are not offered of such responses, and \
-            their ETag becomes a weak one.",
+            their ETag becomes a weak one. What a server \
+            has said must not be transformed (`Cache-Control: no-transform`) is left alone.",
         ..PLAIN
     },
     Row {
