@@ -19,7 +19,7 @@ use turnpike_lane::sys::file::Metadata;
 
 /// Access to the files of one location.
 #[derive(Clone)]
-pub struct Files {
+pub(crate) struct Files {
     cache: Option<(LaneSlot<Cache>, OpenFileCacheSettings)>,
 }
 
@@ -34,7 +34,7 @@ struct Caches(HashMap<*const Entry, LaneSlot<Cache>>);
 
 impl Files {
     /// What the directives in force in a location say.
-    pub fn of(view: View<'_>, builder: &mut Builder<'_>, draft: &LocationDraft) -> Self {
+    pub(crate) fn of(view: View<'_>, builder: &mut Builder<'_>, draft: &LocationDraft) -> Self {
         let settings = draft.settings.open_file_cache.clone();
         let directive = view.nearest("open_file_cache");
         let (Some(settings), Some(directive)) = (settings, directive) else {
@@ -58,7 +58,7 @@ impl Files {
     ///
     /// # Errors
     /// The call that failed, and why.
-    pub fn open(&self, exchange: &Exchange, path: &[u8]) -> Result<FileHandle, FileError> {
+    pub(crate) fn open(&self, exchange: &Exchange, path: &[u8]) -> Result<FileHandle, FileError> {
         let symlinks = symlinks(exchange, path);
         match &self.cache {
             None => files::open(path, symlinks).map(FileHandle::Owned),
@@ -74,7 +74,7 @@ impl Files {
     ///
     /// # Errors
     /// The call that failed, and why.
-    pub fn inspect(&self, exchange: &Exchange, path: &[u8]) -> Result<Metadata, FileError> {
+    pub(crate) fn inspect(&self, exchange: &Exchange, path: &[u8]) -> Result<Metadata, FileError> {
         let symlinks = symlinks(exchange, path);
         match &self.cache {
             None => files::inspect(path, symlinks),
@@ -89,7 +89,7 @@ impl Files {
 
 /// Calls `work` with the file or folder that the request's path stands for, in a buffer that later
 /// requests use again.
-pub fn with_file_path(
+pub(crate) fn with_file_path(
     exchange: &mut Exchange,
     work: impl FnOnce(&mut Exchange, &mut Vec<u8>) -> Verdict,
 ) -> Verdict {
@@ -102,22 +102,22 @@ pub fn with_file_path(
 }
 
 /// Whether an error says that there is no such file.
-pub fn is_absence(errno: i32) -> bool {
+pub(crate) fn is_absence(errno: i32) -> bool {
     matches!(errno, libc::ENOENT | libc::ENOTDIR | libc::ENAMETOOLONG)
 }
 
 /// Whether an error says that a symbolic link was refused.
-pub fn is_refused_link(errno: i32) -> bool {
+pub(crate) fn is_refused_link(errno: i32) -> bool {
     matches!(errno, libc::ELOOP | libc::EMLINK)
 }
 
 /// The system's words for an error number, as nginx writes them.
-pub fn in_words(errno: i32) -> String {
+pub(crate) fn in_words(errno: i32) -> String {
     Errno(&io::Error::from_raw_os_error(errno)).to_string()
 }
 
 /// Writes what failed, on which path, and why.
-pub fn log_failure(exchange: &Exchange, level: Level, path: &[u8], error: FileError) {
+pub(crate) fn log_failure(exchange: &Exchange, level: Level, path: &[u8], error: FileError) {
     let call = error.operation.name();
     let (path, words) = (Quoted(path), in_words(error.errno));
     exchange.log(level, format_args!("{call} \"{path}\" failed {words}"));

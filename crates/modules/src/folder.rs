@@ -15,11 +15,11 @@ use crate::files;
 
 /// Entries read of one folder. A listing of more helps no reader, and the lane serves nobody else
 /// meanwhile.
-pub const ENTRIES_MAX: usize = 100_000;
+pub(crate) const ENTRIES_MAX: usize = 100_000;
 
 /// What an entry of a folder is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EntryKind {
+pub(crate) enum EntryKind {
     /// A regular file, or a link to one.
     File,
     /// A folder, or a link to one.
@@ -29,7 +29,7 @@ pub enum EntryKind {
 }
 
 /// The folder's path without the slash at its end.
-pub fn without_slash(path: &[u8]) -> &[u8] {
+pub(crate) fn without_slash(path: &[u8]) -> &[u8] {
     match path {
         [head @ .., _] if !head.is_empty() => head,
         _ => path,
@@ -40,7 +40,7 @@ pub fn without_slash(path: &[u8]) -> &[u8] {
 ///
 /// # Errors
 /// The status to answer with; the reason is in the log.
-pub fn open(
+pub(crate) fn open(
     exchange: &Exchange,
     path: &[u8],
 ) -> Result<impl Iterator<Item = DirEntry> + use<>, u16> {
@@ -67,7 +67,7 @@ pub fn open(
 ///
 /// # Errors
 /// The status to answer with; the reason is in the log.
-pub fn kind(exchange: &Exchange, entry: &DirEntry) -> Result<EntryKind, u16> {
+pub(crate) fn kind(exchange: &Exchange, entry: &DirEntry) -> Result<EntryKind, u16> {
     match entry.file_type() {
         Ok(kind) if kind.is_file() => return Ok(EntryKind::File),
         Ok(kind) if kind.is_dir() => return Ok(EntryKind::Folder),
@@ -84,7 +84,7 @@ pub fn kind(exchange: &Exchange, entry: &DirEntry) -> Result<EntryKind, u16> {
 ///
 /// # Errors
 /// The kernel's; it is in the log.
-pub fn describe(exchange: &Exchange, entry: &DirEntry) -> io::Result<Metadata> {
+pub(crate) fn describe(exchange: &Exchange, entry: &DirEntry) -> io::Result<Metadata> {
     let path = entry.path();
     let path = path.as_os_str().as_bytes();
     let report = |call: &str, error: io::Error| {
@@ -105,7 +105,7 @@ pub fn describe(exchange: &Exchange, entry: &DirEntry) -> io::Result<Metadata> {
 }
 
 /// The kind that metadata tells.
-pub fn kind_of(metadata: &Metadata) -> EntryKind {
+pub(crate) fn kind_of(metadata: &Metadata) -> EntryKind {
     if metadata.is_directory() {
         EntryKind::Folder
     } else if metadata.is_file() {

@@ -12,7 +12,7 @@ use turnpike_http::plan::{Builder, Family, LocationDraft};
 use crate::cidr::warn_of_low_bits;
 
 /// The family.
-pub struct Access;
+pub(crate) struct Access;
 
 impl Family for Access {
     fn name(&self) -> &'static str {

@@ -19,7 +19,7 @@ use turnpike_conf::{ConfError, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 
 /// The family.
-pub struct AccessLog;
+pub(crate) struct AccessLog;
 
 impl Family for AccessLog {
     fn name(&self) -> &'static str {

@@ -11,7 +11,7 @@ use turnpike_conf::{ConfError, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 
 /// The family.
-pub struct AuthBasic;
+pub(crate) struct AuthBasic;
 
 impl Family for AuthBasic {
     fn name(&self) -> &'static str {

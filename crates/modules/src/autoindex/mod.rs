@@ -10,4 +10,4 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-pub use plan::Autoindex;
+pub(crate) use plan::Autoindex;

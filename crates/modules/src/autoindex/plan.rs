@@ -10,7 +10,7 @@ use super::handler::{Format, Listing};
 use super::rows::ROWS;
 
 /// The family of `autoindex`.
-pub struct Autoindex;
+pub(crate) struct Autoindex;
 
 impl Family for Autoindex {
     fn name(&self) -> &'static str {

@@ -4,4 +4,4 @@ mod handler;
 mod plan;
 mod rows;
 
-pub use plan::EmptyGif;
+pub(crate) use plan::EmptyGif;

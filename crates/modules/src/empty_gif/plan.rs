@@ -9,7 +9,7 @@ use super::handler::Pixel;
 use super::rows::ROWS;
 
 /// The family of `empty_gif`.
-pub struct EmptyGif;
+pub(crate) struct EmptyGif;
 
 impl Family for EmptyGif {
     fn name(&self) -> &'static str {

@@ -13,4 +13,4 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-pub use plan::Gzip;
+pub(crate) use plan::Gzip;

@@ -23,7 +23,7 @@ use crate::files::Files;
 const SPARE_MAX: usize = 4;
 
 /// The family.
-pub struct Gzip;
+pub(crate) struct Gzip;
 
 impl Family for Gzip {
     fn name(&self) -> &'static str {

@@ -7,4 +7,4 @@ mod handler;
 mod plan;
 mod rows;
 
-pub use plan::Index;
+pub(crate) use plan::Index;

@@ -11,7 +11,7 @@ use super::rows::ROWS;
 use crate::files::Files;
 
 /// The family of `index`.
-pub struct Index;
+pub(crate) struct Index;
 
 impl Family for Index {
     fn name(&self) -> &'static str {

@@ -15,7 +15,7 @@ use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_http::variables::VariableRow;
 
 /// The family.
-pub struct LimitConn;
+pub(crate) struct LimitConn;
 
 impl Family for LimitConn {
     fn name(&self) -> &'static str {

@@ -15,7 +15,7 @@ use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_http::variables::VariableRow;
 
 /// The family.
-pub struct LimitReq;
+pub(crate) struct LimitReq;
 
 impl Family for LimitReq {
     fn name(&self) -> &'static str {

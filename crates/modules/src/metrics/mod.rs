@@ -9,7 +9,7 @@ use turnpike_conf::{ConfError, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 
 /// The family.
-pub struct Metrics;
+pub(crate) struct Metrics;
 
 impl Family for Metrics {
     fn name(&self) -> &'static str {

@@ -9,4 +9,4 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
-pub use plan::NotModified;
+pub(crate) use plan::NotModified;

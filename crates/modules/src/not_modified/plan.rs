@@ -9,7 +9,7 @@ use turnpike_http::plan::{Builder, Family, LocationDraft};
 use super::handler::Conditions;
 
 /// Conditional requests. `if_modified_since` and `etag` are the core's directives.
-pub struct NotModified;
+pub(crate) struct NotModified;
 
 impl Family for NotModified {
     fn name(&self) -> &'static str {

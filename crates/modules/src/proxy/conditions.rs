@@ -6,7 +6,7 @@ use turnpike_wire::h1::Method;
 
 /// Why a try did not bring a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub(crate) enum Failure {
     /// No connection, or it broke.
     Error,
     /// A server took too long.
@@ -21,7 +21,7 @@ pub enum Failure {
 
 impl Failure {
     /// The status that the client gets.
-    pub fn status(self) -> u16 {
+    pub(crate) fn status(self) -> u16 {
         match self {
             Self::Error | Self::InvalidHeader | Self::NoLive => 502,
             Self::Timeout => 504,

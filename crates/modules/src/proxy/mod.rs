@@ -25,7 +25,7 @@ mod request;
 mod response;
 mod rewrites;
 mod rows;
-pub mod seam;
+pub(crate) mod seam;
 mod settings;
 mod store;
 mod target;
@@ -36,5 +36,5 @@ mod tunnel;
 mod upload;
 mod variables;
 
-pub use conditions::Failure;
-pub use plan::Proxy;
+pub(crate) use conditions::Failure;
+pub(crate) use plan::Proxy;

@@ -49,7 +49,7 @@ const HIDDEN: &[&[u8]] = &[
 ];
 
 /// The family of `proxy_pass`.
-pub struct Proxy;
+pub(crate) struct Proxy;
 
 impl Family for Proxy {
     fn name(&self) -> &'static str {

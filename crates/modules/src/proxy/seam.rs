@@ -20,7 +20,7 @@ use turnpike_http::plan::LocationIndex;
 use super::conditions::Failure;
 
 /// Who may answer in place of the upstream servers of a location.
-pub trait Keeper: Send + Sync {
+pub(crate) trait Keeper: Send + Sync {
     /// Told once who makes responses of kept heads.
     fn attach(&self, _presenter: Weak<dyn Presenter>) {}
 
@@ -31,14 +31,14 @@ pub trait Keeper: Send + Sync {
 }
 
 /// Makes responses of heads as of one that a server has sent.
-pub trait Presenter: Send + Sync {
+pub(crate) trait Presenter: Send + Sync {
     /// Makes the exchange's response, but for its body, of `exchange.upstream.head` in `.input`:
     /// fields are hidden and rewritten as the location says.
     fn present(&self, exchange: &mut Exchange);
 }
 
 /// What a keeper makes of a request.
-pub enum Lookup {
+pub(crate) enum Lookup {
     /// The answer is in the exchange, or the verdict says what to do.
     Answer(Verdict),
     /// Servers are asked; what they answer is not kept.
@@ -52,7 +52,7 @@ pub enum Lookup {
 }
 
 /// One response that may be kept.
-pub trait Keeping {
+pub(crate) trait Keeping {
     /// The method that servers are asked with, where it is not the client's (`GET` for `HEAD`).
     fn method(&self) -> Option<&'static [u8]> {
         None
@@ -99,7 +99,7 @@ pub trait Keeping {
 }
 
 /// What becomes of a response.
-pub enum HeadWish {
+pub(crate) enum HeadWish {
     /// It is sent, and its body shown to the keeping.
     Keep,
     /// It is sent and not kept.
@@ -110,11 +110,11 @@ pub enum HeadWish {
 
 /// Keepers of locations, put here by the family that has them before this one is asked.
 #[derive(Default)]
-pub struct Keepers(HashMap<u32, Arc<dyn Keeper>>);
+pub(crate) struct Keepers(HashMap<u32, Arc<dyn Keeper>>);
 
 impl Keepers {
     /// Gives a location its keeper.
-    pub fn put(&mut self, location: LocationIndex, keeper: Arc<dyn Keeper>) {
+    pub(crate) fn put(&mut self, location: LocationIndex, keeper: Arc<dyn Keeper>) {
         self.0.insert(location.0, keeper);
     }
 

@@ -30,7 +30,7 @@ use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_http::variables::VariableRow;
 
 /// The family. It must stand before the proxy's, which asks for its keepers.
-pub struct ProxyCache;
+pub(crate) struct ProxyCache;
 
 impl Family for ProxyCache {
     fn name(&self) -> &'static str {

@@ -4,4 +4,4 @@ mod handler;
 mod plan;
 mod rows;
 
-pub use plan::RandomIndex;
+pub(crate) use plan::RandomIndex;

@@ -10,7 +10,7 @@ use super::handler::Draw;
 use super::rows::ROWS;
 
 /// The family of `random_index`.
-pub struct RandomIndex;
+pub(crate) struct RandomIndex;
 
 impl Family for RandomIndex {
     fn name(&self) -> &'static str {

@@ -10,4 +10,4 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
-pub use plan::Ranges;
+pub(crate) use plan::Ranges;

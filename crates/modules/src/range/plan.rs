@@ -9,7 +9,7 @@ use turnpike_http::plan::{Builder, Family, LocationDraft};
 use super::handler::RangeFilter;
 
 /// Ranges. `max_ranges` is the core's directive.
-pub struct Ranges;
+pub(crate) struct Ranges;
 
 impl Family for Ranges {
     fn name(&self) -> &'static str {

@@ -18,7 +18,7 @@ use turnpike_http::variables::VariableRow;
 use crate::cidr::warn_of_low_bits;
 
 /// The family.
-pub struct RealIp;
+pub(crate) struct RealIp;
 
 impl Family for RealIp {
     fn name(&self) -> &'static str {

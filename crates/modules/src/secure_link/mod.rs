@@ -10,7 +10,7 @@ use turnpike_conf::{ConfError, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 
 /// The family.
-pub struct SecureLink;
+pub(crate) struct SecureLink;
 
 impl Family for SecureLink {
     fn name(&self) -> &'static str {

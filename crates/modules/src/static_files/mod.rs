@@ -8,4 +8,4 @@ mod plan;
 mod tests;
 
 pub(crate) use handler::answer;
-pub use plan::StaticFiles;
+pub(crate) use plan::StaticFiles;

@@ -11,7 +11,7 @@ use crate::files::Files;
 
 /// Files: every location has them. Their directives (`root`, `types`, `open_file_cache` ...) are
 /// the core's, since others stand on them too.
-pub struct StaticFiles;
+pub(crate) struct StaticFiles;
 
 impl Family for StaticFiles {
     fn name(&self) -> &'static str {

@@ -10,7 +10,7 @@ use turnpike_http::plan::{Builder, Family, LocationDraft};
 use handler::{Form, Page};
 
 /// The family.
-pub struct Status;
+pub(crate) struct Status;
 
 const ROWS: &[Row] = &[Row {
     name: "status",

@@ -9,7 +9,7 @@ use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_http::variables::VariableRow;
 
 /// The family.
-pub struct StubStatus;
+pub(crate) struct StubStatus;
 
 const ROWS: &[Row] = &[Row {
     name: "stub_status",

@@ -6,4 +6,4 @@ mod handler;
 mod plan;
 mod rows;
 
-pub use plan::TryFiles;
+pub(crate) use plan::TryFiles;

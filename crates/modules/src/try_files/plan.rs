@@ -14,7 +14,7 @@ use crate::files::Files;
 const CODE_MAX: u16 = 999;
 
 /// The family of `try_files`.
-pub struct TryFiles;
+pub(crate) struct TryFiles;
 
 impl Family for TryFiles {
     fn name(&self) -> &'static str {

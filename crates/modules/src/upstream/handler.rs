@@ -22,7 +22,7 @@ impl LaneState for LanePool {
 }
 
 /// A group as a plan has it.
-pub struct Upstream {
+pub(crate) struct Upstream {
     group: Arc<Group>,
     pool: LaneSlot<LanePool>,
     /// The key of `hash`.
@@ -48,12 +48,12 @@ impl Upstream {
     }
 
     /// The group.
-    pub fn group(&self) -> &Arc<Group> {
+    pub(crate) fn group(&self) -> &Arc<Group> {
         &self.group
     }
 
     /// Begins the tries of a request.
-    pub fn begin(&self, exchange: &Exchange) -> Tries {
+    pub(crate) fn begin(&self, exchange: &Exchange) -> Tries {
         let client = exchange.client.peer.inet();
         let key = self.key.as_ref().map(|key| key.value(exchange));
         let sticky = self
@@ -70,7 +70,7 @@ impl Upstream {
 
     /// To be called when the head of a response is in the exchange and will go to the client: it
     /// gets the cookie that binds the client to the peer.
-    pub fn answered(&self, exchange: &mut Exchange, picked: &mut Picked) {
+    pub(crate) fn answered(&self, exchange: &mut Exchange, picked: &mut Picked) {
         picked.header_received(exchange.lane.clock.now_ms());
         if let Some(sticky) = &self.sticky {
             sticky.answered(exchange, picked.peer());
@@ -78,7 +78,13 @@ impl Upstream {
     }
 
     /// To be called in place of [`Picked::succeeded`] when a response was read to its end.
-    pub fn ended(&self, exchange: &Exchange, picked: Picked, header_ms: u64, response_ms: u64) {
+    pub(crate) fn ended(
+        &self,
+        exchange: &Exchange,
+        picked: Picked,
+        header_ms: u64,
+        response_ms: u64,
+    ) {
         if let Some(sticky) = &self.sticky {
             sticky.ended(exchange, picked.peer());
         }
@@ -86,13 +92,13 @@ impl Upstream {
     }
 
     /// The lane's idle connections to the group.
-    pub fn pool<'a>(&self, plan: &'a LanePlan) -> &'a Pool {
+    pub(crate) fn pool<'a>(&self, plan: &'a LanePlan) -> &'a Pool {
         &plan.state(&self.pool).0
     }
 }
 
 /// Groups for addresses that are made of variables.
-pub struct Directory {
+pub(crate) struct Directory {
     named: HashMap<String, Arc<Upstream>>,
     implicit: Implicit,
     pool: LaneSlot<LanePool>,
@@ -130,7 +136,7 @@ impl Directory {
 
     /// The group that the configuration has for an address: an `upstream` block of that name, or
     /// what is written elsewhere without variables.
-    pub fn find(&self, url: &Url, default_port: u16) -> Option<Arc<Upstream>> {
+    pub(crate) fn find(&self, url: &Url, default_port: u16) -> Option<Arc<Upstream>> {
         match (self.named.get(&url.host), url.port) {
             (Some(named), None) => Some(Arc::clone(named)),
             _ => self.implicit.find(&url.identity(default_port)),
@@ -138,7 +144,7 @@ impl Directory {
     }
 
     /// A group of these addresses, for one request: nothing is remembered of its peers.
-    pub fn passing(&self, name: &str, addresses: Vec<Address>) -> Upstream {
+    pub(crate) fn passing(&self, name: &str, addresses: Vec<Address>) -> Upstream {
         let settings = PeerSettings::default();
         let peer = |address: Address| {
             let state = PeerState::new(settings.weight);

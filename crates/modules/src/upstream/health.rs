@@ -246,7 +246,7 @@ impl Conditions {
 }
 
 /// What a proxying family says of the location whose group is checked.
-pub struct Checked<'a> {
+pub(crate) struct Checked<'a> {
     /// The group.
     pub upstream: &'a Upstream,
     /// `Host` of the questions.
@@ -263,7 +263,7 @@ pub struct Checked<'a> {
 ///
 /// # Errors
 /// nginx's, of parameters.
-pub fn check(
+pub(crate) fn check(
     view: View<'_>,
     builder: &mut Builder<'_>,
     checked: &Checked<'_>,

@@ -25,14 +25,14 @@ use turnpike_http::control::CommandRow;
 use turnpike_http::metrics;
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 
-pub use handler::{Directory, Upstream};
-pub use health::{Checked, check};
-pub use plan::{directory, find};
-pub use resolver::{Names, names};
-pub use url::{Target, Url};
+pub(crate) use handler::{Directory, Upstream};
+pub(crate) use health::{Checked, check};
+pub(crate) use plan::{directory, find};
+pub(crate) use resolver::{Names, names};
+pub(crate) use url::{Target, Url};
 
 /// The family.
-pub struct Upstreams;
+pub(crate) struct Upstreams;
 
 impl Family for Upstreams {
     fn name(&self) -> &'static str {

@@ -46,7 +46,7 @@ pub(super) fn groups(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), Co
 ///
 /// # Errors
 /// nginx's message, without its place.
-pub fn find(
+pub(crate) fn find(
     builder: &mut Builder<'_>,
     url: &Url,
     default_port: u16,
@@ -79,7 +79,7 @@ pub fn find(
 }
 
 /// The named groups, for addresses that are known only when a request is served.
-pub fn directory(builder: &mut Builder<'_>) -> Arc<Directory> {
+pub(crate) fn directory(builder: &mut Builder<'_>) -> Arc<Directory> {
     if let Some(directory) = &builder.store::<Store>().directory {
         return Arc::clone(directory);
     }

@@ -18,7 +18,7 @@ const TIMEOUT_MS: u64 = 30_000;
 
 /// The resolver of a level, and how long it is waited for.
 #[derive(Clone)]
-pub struct Names {
+pub(crate) struct Names {
     pub(super) resolver: Arc<Resolver>,
     pub(super) timeout_ms: u64,
 }
@@ -28,7 +28,11 @@ impl Names {
     ///
     /// # Errors
     /// See [`ResolveError`].
-    pub async fn addresses(&self, name: &str, port: u16) -> Result<Vec<Address>, ResolveError> {
+    pub(crate) async fn addresses(
+        &self,
+        name: &str,
+        port: u16,
+    ) -> Result<Vec<Address>, ResolveError> {
         let found = self.resolver.addresses(name, self.timeout_ms).await?;
         let addresses = found.addresses.into_iter();
         let addresses = addresses.map(|address| Address::Inet((address, port).into()));
@@ -40,7 +44,7 @@ impl Names {
 ///
 /// # Errors
 /// nginx's.
-pub fn names(view: View<'_>, builder: &mut Builder<'_>) -> Result<Option<Names>, ConfError> {
+pub(crate) fn names(view: View<'_>, builder: &mut Builder<'_>) -> Result<Option<Names>, ConfError> {
     let Some(entry) = view.nearest("resolver") else {
         return Ok(None);
     };

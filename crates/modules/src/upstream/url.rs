@@ -13,7 +13,7 @@ const ADDRESSES_MAX: usize = 1024;
 
 /// What an address says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub(crate) enum Target {
     /// An address.
     Ip(IpAddr),
     /// A name to be looked up.
@@ -24,7 +24,7 @@ pub enum Target {
 
 /// A server's address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Url {
+pub(crate) struct Url {
     /// Where it is.
     pub target: Target,
     /// The host as written, without the port.
@@ -38,7 +38,7 @@ impl Url {
     ///
     /// # Errors
     /// nginx's word for what is wrong.
-    pub fn parse(text: &str) -> Result<Url, &'static str> {
+    pub(crate) fn parse(text: &str) -> Result<Url, &'static str> {
         if text.len() >= 5 && text.as_bytes()[..5].eq_ignore_ascii_case(b"unix:") {
             let path = bytes_of(&text[5..]);
             if path.is_empty() {
@@ -91,7 +91,7 @@ impl Url {
     ///
     /// # Errors
     /// nginx's word for what is wrong.
-    pub fn addresses(&self, default_port: u16) -> Result<Vec<Address>, &'static str> {
+    pub(crate) fn addresses(&self, default_port: u16) -> Result<Vec<Address>, &'static str> {
         let port = self.port.unwrap_or(default_port);
         match &self.target {
             Target::Unix(path) => Ok(vec![Address::unix(path)]),
