@@ -68,12 +68,6 @@ impl Paths {
         self.prefix.join(path)
     }
 
-    /// The full path of a file that stands beside the configuration (certificates, includes).
-    pub fn beside_configuration(&self, path: impl AsRef<Path>) -> PathBuf {
-        let folder = self.configuration.parent().unwrap_or(Path::new(""));
-        folder.join(path)
-    }
-
     /// Opens a file, making the folder for logs under the prefix first when only that is missing:
     /// in a new prefix everything that is not named stands there.
     ///

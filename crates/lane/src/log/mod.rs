@@ -218,18 +218,6 @@ impl ErrorLog {
         self.deliver(level, line);
     }
 
-    /// As [`ErrorLog::write`], for text that may hold bytes which are not UTF-8.
-    pub fn write_bytes(&self, level: Level, connection: Option<u64>, parts: &[&[u8]]) {
-        if !self.enabled(level) {
-            return;
-        }
-        let mut line = Line::start(level, connection);
-        for part in parts {
-            line.push(part);
-        }
-        self.deliver(level, line);
-    }
-
     /// Writes one line that belongs to no connection.
     pub fn event(&self, level: Level, message: fmt::Arguments<'_>) {
         self.write(level, None, message);

@@ -33,8 +33,6 @@ impl Interest {
     /// Wake one of the waiters, not all of them. Only with [`Epoll::add`], and it cannot be
     /// modified afterwards (Linux 4.5).
     pub const EXCLUSIVE: Interest = Interest(libc::EPOLLEXCLUSIVE as u32);
-    /// Disarm after one report until the next [`Epoll::modify`].
-    pub const ONE_SHOT: Interest = Interest(libc::EPOLLONESHOT as u32);
 }
 
 impl BitOr for Interest {
@@ -57,11 +55,6 @@ impl Event {
     /// A read would not block: bytes, a connection, an end or an error is there.
     pub fn is_readable(&self) -> bool {
         self.has(libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR)
-    }
-
-    /// A write would not block: there is room, or an error to collect.
-    pub fn is_writable(&self) -> bool {
-        self.has(libc::EPOLLOUT | libc::EPOLLHUP | libc::EPOLLERR)
     }
 
     /// The peer will send no more.

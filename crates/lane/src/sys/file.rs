@@ -138,26 +138,6 @@ pub fn read_at(file: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> io::Resu
     })
 }
 
-/// As [`read_at`], into memory that nobody has initialised; the first `count` bytes are, after.
-pub fn read_at_uninit(
-    file: BorrowedFd<'_>,
-    buffer: &mut [MaybeUninit<u8>],
-    offset: u64,
-) -> io::Result<usize> {
-    let offset = position(offset)?;
-    retry(|| {
-        // SAFETY: pointer and length are those of one slice, which the kernel may overwrite.
-        check_size(unsafe {
-            libc::pread64(
-                file.as_raw_fd(),
-                buffer.as_mut_ptr().cast(),
-                buffer.len(),
-                offset,
-            )
-        })
-    })
-}
-
 /// Sends at most `bytes_max` bytes of `file`, from `offset` on, to `socket`, and returns how many
 /// it took. `Ok(0)` means that the file has become shorter. Linux 2.6.33 for any target.
 pub fn send_file(

@@ -42,12 +42,6 @@ pub fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
 
-/// The CPU on which the calling thread runs at this moment.
-pub fn current_cpu() -> io::Result<u32> {
-    // SAFETY: sched_getcpu takes no arguments.
-    Ok(check(unsafe { libc::sched_getcpu() })? as u32)
-}
-
 /// The machine's name in lower case, as nginx writes it. It may change: whoever needs it to stay
 /// the same keeps what was read.
 pub fn host_name() -> String {
@@ -124,14 +118,6 @@ pub fn set_thread_name(name: &CStr) -> io::Result<()> {
     Ok(())
 }
 
-/// Has the kernel send `signal` to this process when the thread that started it ends; 0: nothing.
-/// Changing users clears it, so it is set after.
-pub fn set_parent_death_signal(signal: i32) -> io::Result<()> {
-    // SAFETY: PR_SET_PDEATHSIG takes an integer.
-    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal as libc::c_ulong) })?;
-    Ok(())
-}
-
 /// Whether the process may be dumped and traced; changing users clears it.
 pub fn set_dumpable(on: bool) -> io::Result<()> {
     // SAFETY: PR_SET_DUMPABLE takes an integer.
@@ -196,23 +182,11 @@ pub fn fork() -> io::Result<Side> {
     }
 }
 
-/// Ends the process at once, without running what is registered for its exit: for a forked child.
-pub fn exit_now(status: i32) -> ! {
-    // SAFETY: _exit takes no pointers and does not return.
-    unsafe { libc::_exit(status) }
-}
-
 /// Leaves the terminal: the process becomes the leader of a session of its own.
 pub fn new_session() -> io::Result<()> {
     // SAFETY: setsid takes no arguments.
     check(unsafe { libc::setsid() })?;
     Ok(())
-}
-
-/// Sets which permission bits new files do not get, and returns what it was.
-pub fn set_umask(mask: u32) -> u32 {
-    // SAFETY: umask takes no pointers and cannot fail.
-    unsafe { libc::umask(mask) }
 }
 
 /// A standard stream.

@@ -67,18 +67,6 @@ impl AsFd for SignalQueue {
     }
 }
 
-/// Unblocks every signal in the calling thread: what a started child does first.
-pub fn unblock_all() -> io::Result<()> {
-    let set = empty_set();
-    // SAFETY: the set is initialised and outlives the call; no old set is asked for.
-    let result = unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &set, std::ptr::null_mut()) };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::from_raw_os_error(result))
-    }
-}
-
 /// Makes the process deaf to a signal.
 pub fn ignore(number: i32) -> io::Result<()> {
     // SAFETY: SIG_IGN is not a function that could run.

@@ -189,14 +189,9 @@ pub fn local_unix_path(socket: BorrowedFd<'_>, buffer: &mut [u8; 108]) -> io::Re
 
 /// Receives into `buffer`. `Ok(0)` is the end of the stream; `WouldBlock` when nothing is there.
 pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
-    // SAFETY: initialised bytes are also possibly-initialised bytes, and `receive_uninit` only
+    // SAFETY: initialised bytes are also possibly-initialised bytes, and `receive_with` only
     // writes bytes it got from the kernel.
     let buffer = unsafe { &mut *(buffer as *mut [u8] as *mut [MaybeUninit<u8>]) };
-    receive_with(socket, buffer, 0)
-}
-
-/// Receives into memory that nobody has initialised; the first `count` bytes are, afterwards.
-pub fn receive_uninit(socket: BorrowedFd<'_>, buffer: &mut [MaybeUninit<u8>]) -> io::Result<usize> {
     receive_with(socket, buffer, 0)
 }
 

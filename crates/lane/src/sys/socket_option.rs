@@ -13,11 +13,6 @@ pub fn set_no_delay(socket: BorrowedFd<'_>, on: bool) -> io::Result<()> {
     set(socket, libc::IPPROTO_TCP, libc::TCP_NODELAY, i32::from(on))
 }
 
-/// Holds partial segments back until uncorked, or 200 ms (`TCP_CORK`; nginx's `tcp_nopush`).
-pub fn set_cork(socket: BorrowedFd<'_>, on: bool) -> io::Result<()> {
-    set(socket, libc::IPPROTO_TCP, libc::TCP_CORK, i32::from(on))
-}
-
 /// Makes the next close send a reset and forget unsent bytes (`SO_LINGER` with 0 seconds).
 pub fn set_reset_on_close(socket: BorrowedFd<'_>) -> io::Result<()> {
     set(
@@ -119,25 +114,10 @@ pub fn set_reuse_port(socket: BorrowedFd<'_>, on: bool) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, libc::SO_REUSEPORT, i32::from(on))
 }
 
-/// Whether `SO_REUSEPORT` is set.
-pub fn is_reuse_port(socket: BorrowedFd<'_>) -> io::Result<bool> {
-    Ok(option::<i32>(socket, libc::SOL_SOCKET, libc::SO_REUSEPORT)? != 0)
-}
-
 /// Ties a listening socket to a CPU: among the sockets of one reuseport address, the kernel gives
 /// it the connections whose packets that CPU handles (`SO_INCOMING_CPU`; set: Linux 6.2).
 pub fn set_incoming_cpu(socket: BorrowedFd<'_>, cpu: u32) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, libc::SO_INCOMING_CPU, cpu)
-}
-
-/// The CPU that handled the last packet of this connection (`SO_INCOMING_CPU`).
-pub fn incoming_cpu(socket: BorrowedFd<'_>) -> io::Result<i32> {
-    option(socket, libc::SOL_SOCKET, libc::SO_INCOMING_CPU)
-}
-
-/// Gives a mark to the socket's packets for routing (`SO_MARK`); needs CAP_NET_ADMIN.
-pub fn set_mark(socket: BorrowedFd<'_>, mark: u32) -> io::Result<()> {
-    set(socket, libc::SOL_SOCKET, libc::SO_MARK, mark)
 }
 
 /// Lets a socket be bound to an address that is not the machine's (`IP_TRANSPARENT`, or
@@ -158,22 +138,6 @@ pub fn set_bind_without_port(socket: BorrowedFd<'_>) -> io::Result<()> {
 /// Whether the socket listens (`SO_ACCEPTCONN`).
 pub fn is_listening(socket: BorrowedFd<'_>) -> io::Result<bool> {
     Ok(option::<i32>(socket, libc::SOL_SOCKET, libc::SO_ACCEPTCONN)? != 0)
-}
-
-/// Takes the error that waits in a socket (`SO_ERROR`): the result of a non-blocking connect.
-pub fn take_error(socket: BorrowedFd<'_>) -> io::Result<Option<io::Error>> {
-    match option::<i32>(socket, libc::SOL_SOCKET, libc::SO_ERROR)? {
-        0 => Ok(None),
-        errno => Ok(Some(io::Error::from_raw_os_error(errno))),
-    }
-}
-
-/// Bytes that a receive would return at once (`FIONREAD`).
-pub fn pending_bytes(socket: BorrowedFd<'_>) -> io::Result<usize> {
-    let mut count: libc::c_int = 0;
-    // SAFETY: FIONREAD writes one int, to which the pointer leads.
-    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::FIONREAD, &mut count) })?;
-    Ok(usize::try_from(count).unwrap_or(0))
 }
 
 /// What the kernel knows of a TCP socket (`TCP_INFO`).

@@ -18,5 +18,5 @@ pub(crate) mod socket;
 mod tests;
 
 pub use client::{Client, Trouble};
-pub use protocol::{Failure, LINE_BYTES_MAX, Request, Verb, answer_line, family_verbs};
+pub use protocol::{Failure, LINE_BYTES_MAX, Request, answer_line, family_verbs};
 pub(crate) use protocol::{Home, VERBS, find_verb};

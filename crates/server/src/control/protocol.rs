@@ -19,9 +19,9 @@ pub(crate) enum Home {
 
 /// One of the server's own verbs.
 #[derive(Clone, Copy, Debug)]
-pub struct Verb {
+pub(crate) struct Verb {
     /// Its row, of the same form as those of the families.
-    pub row: CommandRow,
+    pub(crate) row: CommandRow,
     pub(crate) home: Home,
 }
 

@@ -100,16 +100,6 @@ impl ChunkedDecoder {
         self.state == State::Finished
     }
 
-    /// Bytes of data that are still to come of the chunk at hand, as far as is known.
-    #[must_use]
-    pub fn chunk_rest(&self) -> u64 {
-        if self.state == State::Data {
-            self.size
-        } else {
-            0
-        }
-    }
-
     /// Reads on in `input` up to the end of the next range of data, of the body or of the input.
     ///
     /// # Errors
