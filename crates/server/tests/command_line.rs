@@ -95,6 +95,37 @@ fn a_good_configuration_passes() {
 }
 
 #[test]
+fn directives_that_add_up_may_stand_twice() {
+    let folder = Folder::new();
+    let twice = [
+        "add_header A b",
+        "add_trailer A b",
+        "error_page 404 /a",
+        "gzip_disable msie6",
+        "gzip_proxied expired",
+        "gzip_types text/css",
+        "internal",
+        "keepalive_disable safari",
+        "proxy_cache_methods POST",
+        "proxy_cache_use_stale error",
+        "proxy_hide_header A",
+        "proxy_ignore_headers Expires",
+        "proxy_next_upstream error",
+        "proxy_pass_header A",
+        "proxy_set_header A b",
+        "proxy_ssl_protocols TLSv1.3",
+    ];
+    let lines = twice.map(|line| format!("{line}; {line};")).join("\n");
+    let main = format!("http {{ server {{ location /a {{ {lines} }} }} }}");
+    folder.write("nginx.conf", &configuration(&main));
+    let output = turnpike(&folder.arguments(&["-tq"]));
+    assert_eq!(
+        (output.status.code(), stderr(&output)),
+        (Some(0), String::new())
+    );
+}
+
+#[test]
 fn the_built_in_configuration_passes() {
     let folder = Folder::new();
     let output = turnpike(&["-t", "-p", folder.name()]);

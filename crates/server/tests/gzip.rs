@@ -27,6 +27,7 @@ const CONFIGURATION: &str = "
             location /plain/ { alias %FOLDER%/html/; gzip_vary off; }
             location /old/ { alias %FOLDER%/html/; gzip_http_version 1.0; gzip_disable msie6 ^Bad; }
             location /any/ { alias %FOLDER%/html/; gzip_types *; gzip_min_length 1000; }
+            location /two/ { alias %FOLDER%/html/; gzip_types text/css; gzip_types image/png; }
             location /proxies/ {
                 alias %FOLDER%/html/;
                 gzip_proxied no-cache auth;
@@ -126,6 +127,11 @@ const CASES: &[(&str, &str, &[&str])] = &[
     ),
     (
         "/any/dot.png",
+        "Accept-Encoding: gzip",
+        &["Content-Encoding: gzip"],
+    ),
+    (
+        "/two/dot.png",
         "Accept-Encoding: gzip",
         &["Content-Encoding: gzip"],
     ),

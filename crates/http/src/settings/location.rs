@@ -255,8 +255,8 @@ fn satisfy(view: View<'_>) -> Satisfy {
 }
 
 fn words<'a>(view: View<'a>, name: &str) -> impl Iterator<Item = &'a str> {
-    let entry = view.nearest(name);
-    entry
+    let entries = view.nearest_all(name);
+    entries
         .into_iter()
         .flat_map(|entry| &entry.arguments)
         .map(|word| word.text.as_str())

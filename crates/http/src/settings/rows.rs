@@ -255,7 +255,8 @@ pub const ROWS: &[Row] = &[
     Row {
         name: "keepalive_disable",
         arguments: Arguments::at_least(1),
-        value: Value::Custom,
+        value: Value::OneOf(&["none", "msie6", "safari"]),
+        repeat: Repeat::Many,
         syntax: "none | browser ...",
         default: "msie6",
         summary: "Browsers that connections are not kept with.",
@@ -431,6 +432,7 @@ pub const ROWS: &[Row] = &[
         contexts: LOCATION,
         arguments: Arguments::none(),
         value: Value::Custom,
+        repeat: Repeat::Many,
         merge: Merge::Own,
         summary: "Only internal redirects may come to this location.",
         ..PLAIN

@@ -188,15 +188,13 @@ fn acceptance(view: View<'_>) -> Result<Acceptance, ConfError> {
 }
 
 fn proxied(view: View<'_>) -> Proxied {
-    let entry = view.nearest("gzip_proxied");
+    let entries = view.nearest_all("gzip_proxied");
     let has = |name: &str| {
-        let words = entry.iter().flat_map(|entry| &entry.arguments);
-        words
-            .into_iter()
-            .any(|word| word.text.eq_ignore_ascii_case(name))
+        let mut words = entries.iter().flat_map(|entry| &entry.arguments);
+        words.any(|word| word.text.eq_ignore_ascii_case(name))
     };
     Proxied {
-        off: entry.is_none() || has("off"),
+        off: entries.is_empty() || has("off"),
         expired: has("expired"),
         no_cache: has("no-cache"),
         no_store: has("no-store"),
@@ -210,8 +208,8 @@ fn proxied(view: View<'_>) -> Proxied {
 
 fn types(view: View<'_>) -> Option<Vec<Box<[u8]>>> {
     let mut types: Vec<Box<[u8]>> = vec![(*b"text/html").into()];
-    let entry = view.nearest("gzip_types");
-    for word in entry.iter().flat_map(|entry| &entry.arguments) {
+    let entries = view.nearest_all("gzip_types");
+    for word in entries.iter().flat_map(|entry| &entry.arguments) {
         if word.text == "*" {
             return None;
         }

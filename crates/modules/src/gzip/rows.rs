@@ -91,6 +91,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         name: "gzip_proxied",
         arguments: Arguments::at_least(1),
+        repeat: Repeat::Many,
         value: Value::OneOf(PROXIED),
         syntax: "off | expired | no-cache | no-store | private | no_last_modified | no_etag | \
             auth | any ...",
@@ -111,6 +112,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         name: "gzip_types",
         arguments: Arguments::at_least(1),
+        repeat: Repeat::Many,
         value: Value::Custom,
         syntax: "mime-type ...",
         default: "text/html",

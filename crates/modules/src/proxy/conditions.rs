@@ -71,13 +71,14 @@ const STATUSES: &[u16] = &[500, 502, 503, 504, 403, 404, 429];
 pub(super) struct NextConditions(u32);
 
 impl NextConditions {
-    /// Reads the directive in force.
+    /// Reads the directives in force.
     pub(super) fn read(view: View<'_>) -> Self {
-        let Some(entry) = view.nearest("proxy_next_upstream") else {
+        let entries = view.nearest_all("proxy_next_upstream");
+        if entries.is_empty() {
             return Self(ERROR | TIMEOUT);
-        };
-        let words = entry.arguments.iter().map(|word| word.text.as_str());
-        Self::of(words)
+        }
+        let words = entries.iter().flat_map(|entry| &entry.arguments);
+        Self::of(words.map(|word| word.text.as_str()))
     }
 
     /// The conditions that these words name.

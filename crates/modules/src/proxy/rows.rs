@@ -202,6 +202,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         name: "proxy_next_upstream",
         arguments: Arguments::at_least(1),
+        repeat: Repeat::Many,
         value: Value::OneOf(&[
             "error",
             "timeout",
@@ -370,6 +371,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         name: "proxy_ssl_protocols",
         arguments: Arguments::at_least(1),
+        repeat: Repeat::Many,
         value: Value::OneOf(&["SSLv2", "SSLv3", "TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"]),
         syntax: "[SSLv2] [SSLv3] [TLSv1] [TLSv1.1] [TLSv1.2] [TLSv1.3]",
         default: "TLSv1.2 TLSv1.3",

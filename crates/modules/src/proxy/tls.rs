@@ -163,11 +163,12 @@ fn unreadable(view: View<'_>, entry: &Entry, path: &Path, error: &std::io::Error
 
 /// Of the versions that may be named, those before 1.2 are not spoken.
 fn versions(view: View<'_>) -> TlsVersions {
-    let Some(entry) = view.nearest("proxy_ssl_protocols") else {
+    let entries = view.nearest_all("proxy_ssl_protocols");
+    if entries.is_empty() {
         return TlsVersions::default();
-    };
+    }
     let has = |name: &str| {
-        let mut words = entry.arguments.iter();
+        let mut words = entries.iter().flat_map(|entry| &entry.arguments);
         words.any(|word| word.text.eq_ignore_ascii_case(name))
     };
     TlsVersions {
