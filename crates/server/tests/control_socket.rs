@@ -289,7 +289,7 @@ fn core_files_are_counted() {
     let server = started("");
     let main = main.replace("./", &format!("{}/", server.folder.name()));
     let http = "http { server { listen unix:%/s.sock; location / { metrics; } } }";
-    let http = http.replace('%', &server.folder.name());
+    let http = http.replace('%', server.folder.name());
     let text = configuration(&main) + &http;
     server.folder.write("nginx.conf", &text);
     // Limits of a process are those that it was started with.
