@@ -119,7 +119,10 @@ pub(crate) enum TargetError {
 impl std::fmt::Display for TargetError {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            TargetError::Url(url) => write!(formatter, "invalid URL: {url}"),
+            TargetError::Url(url) => write!(
+                formatter,
+                "invalid URL: {url} (it begins with http://, https:// or unix:/)"
+            ),
             TargetError::Resolve(name, error) => {
                 write!(formatter, "unable to connect to {name} {error}")
             }
