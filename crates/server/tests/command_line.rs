@@ -76,6 +76,20 @@ fn mistakes_on_the_command_line_are_named() {
 }
 
 #[test]
+fn a_missing_prefix_is_told_of() {
+    let folder = Folder::new();
+    folder.write("nginx.conf", "error_log logs/a.log; events {}");
+    let prefix = format!("{}/none/", folder.name());
+    let file = format!("{}/nginx.conf", folder.name());
+    for more in [&["-t"][..], &[]] {
+        let output = turnpike(&[&["-p", &prefix, "-c", &file], more].concat());
+        let hint = format!("turnpike: relative paths begin at \"{prefix}\", which is not there");
+        assert_eq!(output.status.code(), Some(1));
+        assert!(stderr(&output).contains(&hint), "{}", stderr(&output));
+    }
+}
+
+#[test]
 fn a_good_configuration_passes() {
     let folder = Folder::new();
     folder.write("nginx.conf", &configuration("worker_processes 2;"));

@@ -92,6 +92,7 @@ fn check(options: &Options, paths: &Paths, globals: Option<&str>, log: &ErrorLog
         site::open_logs(configuration, &LogSet::new(), log)
     });
     let (Some(configuration), Some(_)) = (configuration, opened) else {
+        tell_of_missing_prefix(paths);
         say(&format!("nginx: configuration file {name} test failed\n"));
         return ExitCode::FAILURE;
     };
@@ -108,6 +109,17 @@ fn check(options: &Options, paths: &Paths, globals: Option<&str>, log: &ErrorLog
         }
     }
     ExitCode::SUCCESS
+}
+
+/// The likely reason why a first start fails: nothing is installed where nginx's rules look.
+fn tell_of_missing_prefix(paths: &Paths) {
+    if !paths.embedded && !paths.prefix.exists() {
+        let prefix = paths.prefix.display();
+        say(&format!(
+            "turnpike: relative paths begin at \"{prefix}\", which is not there: -p names another \
+             folder\n"
+        ));
+    }
 }
 
 fn write_out(bytes: &[u8]) -> io::Result<()> {

@@ -31,7 +31,10 @@ pub(super) fn run(paths: &Paths, globals: Option<&str>, log: &ErrorLog) -> ExitC
             say(embedded::PORT_TAKEN);
             return ExitCode::FAILURE;
         }
-        Err(_) => return ExitCode::FAILURE,
+        Err(_) => {
+            super::tell_of_missing_prefix(paths);
+            return ExitCode::FAILURE;
+        }
     };
     greet(&site.log, descriptors);
     let settings = &site.configuration.settings;
