@@ -152,6 +152,9 @@ pub struct Exchange {
     /// Room for a text that a handler makes and throws away again, such as a file's path: taken
     /// out, cleared, used and put back.
     pub scratch: Vec<u8>,
+    /// Room of another kind that a handler keeps for its next request: see
+    /// [`Exchange::take_room`].
+    room: Option<Box<dyn Any>>,
     /// Head and copied body bytes on their way to the socket.
     pub output: Vec<u8>,
     /// Whether the connection is kept after this exchange.
@@ -184,6 +187,8 @@ pub struct Exchange {
     pub limit_conn_status: &'static str,
     /// Bytes that compression took of the response, and what it made of them (`$gzip_ratio`).
     pub compressed_bytes: (u64, u64),
+    /// Whether nothing was done with it since it was cleared.
+    is_clear: bool,
     /// Things that are dropped when the exchange ends, once it was logged.
     pub guards: Vec<Box<dyn Any>>,
     /// Where the connection comes from, once [`Client::peer`] was replaced by whom it is for.
@@ -227,6 +232,7 @@ impl Exchange {
             response: Response::default(),
             upstream: Upstream::default(),
             scratch: Vec::new(),
+            room: None,
             output: Vec::new(),
             keep_alive: false,
             chunked: false,
@@ -243,6 +249,7 @@ impl Exchange {
             limit_req_status: "",
             limit_conn_status: "",
             compressed_bytes: (0, 0),
+            is_clear: true,
             guards: Vec::new(),
             connection_peer: None,
             proxy_header: None,
@@ -254,6 +261,21 @@ impl Exchange {
     /// Makes ready for the next request on the same connection. `input` is left alone, since it
     /// may hold pipelined requests.
     pub fn begin_request(&mut self) {
+        if !std::mem::take(&mut self.is_clear) {
+            self.clear_request();
+        }
+        self.started_ms = self.lane.clock.now_ms();
+    }
+
+    /// Lets go of everything that is of a request, also of what it was read from.
+    pub(crate) fn clear(&mut self) {
+        self.input.clear();
+        self.head_start = 0;
+        self.clear_request();
+        self.is_clear = true;
+    }
+
+    fn clear_request(&mut self) {
         self.head.clear();
         self.head_complete = false;
         self.path.clear();
@@ -281,7 +303,6 @@ impl Exchange {
         self.limit_rate_after = None;
         self.values.get_mut().clear();
         self.captures.get_mut().clear();
-        self.started_ms = self.lane.clock.now_ms();
         self.bytes_sent = 0;
         self.head_bytes_sent = 0;
         self.request_length = 0;
@@ -295,6 +316,40 @@ impl Exchange {
         }
         self.aside = false;
         self.request_id.set(None);
+    }
+
+    /// A box that was kept from an earlier request, or a new one: what waits for an answer need not
+    /// be allocated anew each time.
+    pub fn take_room<T: Any + Default>(&mut self) -> Box<T> {
+        let kept = self.room.take().and_then(|room| room.downcast().ok());
+        kept.unwrap_or_default()
+    }
+
+    /// Keeps a box for a later request; nothing of the present one may be left in it.
+    pub fn keep_room<T: Any>(&mut self, room: Box<T>) {
+        self.room = Some(room);
+    }
+
+    /// Gives buffers of more than `bytes_max` back to the allocator; says how many bytes the others
+    /// hold.
+    pub(crate) fn trim_buffers(&mut self, bytes_max: usize) -> usize {
+        let [upstream_input, upstream_output] = self.upstream.buffers();
+        let mut kept_bytes = 0;
+        for buffer in [
+            upstream_input,
+            upstream_output,
+            &mut self.input,
+            &mut self.output,
+            &mut self.response.text,
+            &mut self.body.bytes,
+            &mut self.scratch,
+        ] {
+            if buffer.capacity() > bytes_max {
+                *buffer = Vec::new();
+            }
+            kept_bytes += buffer.capacity();
+        }
+        kept_bytes
     }
 
     /// Goes back to where a connection is before its request is known: the default server of its

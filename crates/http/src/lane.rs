@@ -18,9 +18,9 @@ use crate::exchange::{Client, Exchange};
 use crate::plan::Plan;
 use crate::response::LocalFuture;
 
-/// Exchanges kept for use again. One serves the fast path; the rest come back from driven
-/// connections, which seldom are many at once.
-const POOL_MAX: usize = 64;
+/// Bytes of memory that exchanges kept for use again may hold together: some hundreds of the usual
+/// ones. One serves the fast path; many are in use at once where many answers are awaited.
+const POOL_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Bytes that a buffer of a pooled exchange may keep; a larger one is given back to the allocator.
 const KEPT_BUFFER_BYTES_MAX: usize = 64 * 1024;
@@ -43,12 +43,39 @@ pub struct LaneShared {
     pub doing: Arc<Doing>,
     /// Whether the lane finishes what was begun: answers say that the connection is closed.
     pub ending: Cell<bool>,
-    // Boxed, since exchanges go in and out as boxes: moving one would copy a kilobyte.
-    #[allow(clippy::vec_box)]
-    pool: RefCell<Vec<Box<Exchange>>>,
+    pool: RefCell<ExchangePool>,
     random: Cell<u64>,
     /// The next connection number, and the end of the block it is from.
     serials: Cell<(u64, u64)>,
+}
+
+/// Exchanges that were used before, those used last at the end.
+#[derive(Default)]
+struct ExchangePool {
+    idle: Vec<IdleExchange>,
+    /// What they hold together.
+    bytes: usize,
+}
+
+struct IdleExchange {
+    exchange: Box<Exchange>,
+    bytes: usize,
+}
+
+impl ExchangePool {
+    fn take(&mut self) -> Option<Box<Exchange>> {
+        let idle = self.idle.pop()?;
+        self.bytes -= idle.bytes;
+        Some(idle.exchange)
+    }
+
+    /// Keeps one, unless there are enough.
+    fn put(&mut self, exchange: Box<Exchange>, bytes: usize) {
+        if self.bytes + bytes <= POOL_BYTES_MAX {
+            self.bytes += bytes;
+            self.idle.push(IdleExchange { exchange, bytes });
+        }
+    }
 }
 
 /// Tasks that no client waits for, until the lane takes them up.
@@ -106,7 +133,7 @@ impl LaneShared {
 
     /// An exchange for a connection: one that was used before, or a new one.
     pub fn exchange(self: &Rc<Self>, plan: &Rc<LanePlan>, client: &Client) -> Box<Exchange> {
-        match self.pool.borrow_mut().pop() {
+        match self.pool.borrow_mut().take() {
             Some(mut exchange) => {
                 if !Rc::ptr_eq(&exchange.plan, plan) {
                     exchange.plan = plan.clone();
@@ -125,29 +152,10 @@ impl LaneShared {
 
     /// Takes an exchange back.
     pub fn recycle(&self, mut exchange: Box<Exchange>) {
-        let mut pool = self.pool.borrow_mut();
-        if pool.len() >= POOL_MAX {
-            return;
-        }
-        exchange.input.clear();
-        exchange.head_start = 0;
-        exchange.begin_request();
-        let exchange_ref = &mut *exchange;
-        let [upstream_input, upstream_output] = exchange_ref.upstream.buffers();
-        for buffer in [
-            upstream_input,
-            upstream_output,
-            &mut exchange_ref.input,
-            &mut exchange_ref.output,
-            &mut exchange_ref.response.text,
-            &mut exchange_ref.body.bytes,
-            &mut exchange_ref.scratch,
-        ] {
-            if buffer.capacity() > KEPT_BUFFER_BYTES_MAX {
-                *buffer = Vec::new();
-            }
-        }
-        pool.push(exchange);
+        exchange.clear();
+        let kept_bytes = exchange.trim_buffers(KEPT_BUFFER_BYTES_MAX);
+        let bytes = size_of::<Exchange>() + kept_bytes;
+        self.pool.borrow_mut().put(exchange, bytes);
     }
 
     /// Runs a task that no client waits for on the lane's runtime, from the end of this turn on.
@@ -159,7 +167,7 @@ impl LaneShared {
 
     /// Lets go of exchanges that hold an old plan.
     pub fn forget_plan(&self) {
-        self.pool.borrow_mut().clear();
+        *self.pool.borrow_mut() = ExchangePool::default();
     }
 
     /// The number of a new connection, unique in the process.
@@ -244,3 +252,6 @@ impl Deref for LanePlan {
         &self.plan
     }
 }
+
+#[cfg(test)]
+mod tests;

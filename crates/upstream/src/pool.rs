@@ -47,7 +47,7 @@ pub struct Pool {
 }
 
 struct Idle {
-    connection: Connection,
+    connection: Box<Connection>,
     since_ms: u64,
     looked_ms: u64,
 }
@@ -76,7 +76,7 @@ impl Pool {
         options: &ConnectOptions<'_>,
         now_ms: u64,
         surely: bool,
-    ) -> Option<Connection> {
+    ) -> Option<Box<Connection>> {
         let local = self.settings.local;
         let mut idle = self.idle.borrow_mut();
         loop {
@@ -94,7 +94,7 @@ impl Pool {
 
     /// Keeps a connection whose request is over and whose response was read to its end; or closes
     /// it, where it is too old or was used enough.
-    pub fn put(&self, connection: Connection, now_ms: u64) {
+    pub fn put(&self, connection: Box<Connection>, now_ms: u64) {
         let settings = &self.settings;
         let keep = settings.connections_max > 0
             && connection.requests() < settings.requests_max

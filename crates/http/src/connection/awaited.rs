@@ -55,13 +55,13 @@ impl Connections {
         awaiting.guest().awaited_by(token);
         self.awaited += 1;
         self.count_writing(0);
-        self.seats[token as usize] = Seat::Awaiting(Box::new(Awaited {
+        self.seats[token as usize] = Seat::Awaiting(Awaited {
             connection,
             exchange,
             awaiting,
             deadline_ms,
             unread: false,
-        }));
+        });
     }
 
     /// The guest has something for the connection of that token.
@@ -86,7 +86,7 @@ impl Connections {
             mut exchange,
             awaiting,
             ..
-        } = *awaited;
+        } = awaited;
         awaiting.abandoned(&mut exchange);
         exchange.log_access();
         self.unpark(lot, Some(token));
@@ -128,13 +128,13 @@ impl Connections {
             awaiting,
             unread,
             ..
-        } = *awaited;
+        } = awaited;
         let verdict = happened(awaiting, &mut exchange);
         let outcome = exchange.resume(verdict);
         self.go_on(lot, token, connection, exchange, outcome, unread);
     }
 
-    fn take_awaited(&mut self, token: u32) -> Option<Box<Awaited>> {
+    fn take_awaited(&mut self, token: u32) -> Option<Awaited> {
         let seat = self.seats.get_mut(token as usize)?;
         match std::mem::replace(seat, Seat::InTurn) {
             Seat::Awaiting(awaited) => {

@@ -49,7 +49,7 @@ pub(super) enum Seat {
     /// A future has it.
     Driven(Rc<Watch>),
     /// A guest of the lane brings its answer.
-    Awaiting(Box<Awaited>),
+    Awaiting(Awaited),
 }
 
 impl Seat {

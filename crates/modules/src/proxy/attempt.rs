@@ -31,7 +31,7 @@ use crate::upstream::Upstream;
 
 /// A connection to a server that answers the present request.
 pub(super) struct Link {
-    pub(super) connection: Connection,
+    pub(super) connection: Box<Connection>,
     pub(super) picked: Picked,
     pub(super) upstream: Arc<Upstream>,
 }
@@ -78,7 +78,7 @@ pub(super) enum Road {
     /// It is sent so far.
     Send(Link),
     /// It was stopped with this server.
-    Stopped(Option<Connection>, Picked, Stop),
+    Stopped(Option<Box<Connection>>, Picked, Stop),
 }
 
 /// A request that waits.
@@ -235,13 +235,13 @@ impl Attempt {
     fn stopped(
         &mut self,
         exchange: &mut Exchange,
-        connection: Option<Connection>,
+        connection: Option<Box<Connection>>,
         picked: Picked,
         stop: Stop,
     ) -> Result<Picked, Verdict> {
         let failure = match stop {
             Stop::Verdict(verdict) => {
-                end_try(exchange, connection.as_ref());
+                end_try(exchange, connection.as_deref());
                 return Err(verdict);
             }
             Stop::Failed(failure) => failure,
@@ -432,8 +432,7 @@ impl Attempt {
     }
 
     pub(super) fn write_request(&mut self, exchange: &mut Exchange) {
-        let passing = Arc::clone(&self.passing);
-        let passing = &passing;
+        let passing = &self.passing;
         let mut output = std::mem::take(&mut exchange.upstream.output);
         let mut target = std::mem::take(&mut exchange.scratch);
         output.clear();
@@ -565,7 +564,7 @@ impl Attempt {
     fn failed(
         &mut self,
         exchange: &mut Exchange,
-        connection: Option<Connection>,
+        connection: Option<Box<Connection>>,
         picked: Picked,
         failure: Failure,
     ) {
@@ -578,7 +577,7 @@ impl Attempt {
         if let Some(one) = exchange.upstream.last_try() {
             one.status = failure.status();
         }
-        end_try(exchange, connection.as_ref());
+        end_try(exchange, connection.as_deref());
         // A kept connection that its server had closed meanwhile says nothing about the server.
         let stale = connection
             .as_ref()

@@ -14,8 +14,11 @@ use super::attempt::{Attempt, Link, OnRoad, Road, Stop, client_went_away, end_tr
 use super::conditions::Failure;
 use super::head::{Step, asked_method, received, take_head};
 
-/// A request whose answer is awaited.
-struct Flight {
+/// A request whose answer is awaited. Its exchange keeps the box for its next request.
+#[derive(Default)]
+struct Flight(Option<Aboard>);
+
+struct Aboard {
     attempt: Attempt,
     link: Link,
 }
@@ -39,7 +42,7 @@ pub(super) fn begin(exchange: &mut Exchange, mut attempt: Attempt, mut link: Lin
         return wait(attempt, Road::Send(link));
     }
     exchange.action.set(Action::ReadingUpstreamHead);
-    Verdict::Await(Box::new(Flight { attempt, link }))
+    Aboard { attempt, link }.await_answer(exchange)
 }
 
 fn wait(attempt: Attempt, road: Road) -> Verdict {
@@ -47,6 +50,39 @@ fn wait(attempt: Attempt, road: Road) -> Verdict {
 }
 
 impl Flight {
+    fn aboard(&self) -> &Aboard {
+        match &self.0 {
+            Some(aboard) => aboard,
+            None => unreachable!("a flight is empty only while its exchange keeps it"),
+        }
+    }
+
+    fn take(&mut self) -> Aboard {
+        match self.0.take() {
+            Some(aboard) => aboard,
+            None => unreachable!("a flight lands once"),
+        }
+    }
+
+    fn land(mut self: Box<Self>, exchange: &mut Exchange) -> Aboard {
+        let aboard = self.take();
+        exchange.keep_room(self);
+        aboard
+    }
+}
+
+impl Aboard {
+    fn await_answer(self, exchange: &mut Exchange) -> Verdict {
+        let mut flight: Box<Flight> = exchange.take_room();
+        flight.0 = Some(self);
+        Verdict::Await(flight)
+    }
+
+    /// Goes on as a future.
+    fn stopped(self, stop: Stop) -> Verdict {
+        wait(self.attempt, self.link.stopped(stop))
+    }
+
     /// Reads until the head is whole, or more has to come.
     fn read(&mut self, exchange: &mut Exchange) -> Result<Step, Stop> {
         let Attempt {
@@ -82,52 +118,46 @@ impl Flight {
 
 impl Awaiting for Flight {
     fn guest(&self) -> &Guest {
-        match self.link.connection.guest() {
+        match self.aboard().link.connection.guest() {
             Some(guest) => guest,
             None => unreachable!("a flight begins with a guest"),
         }
     }
 
     fn timeout_ms(&self) -> u64 {
-        self.attempt.passing.timeouts.read_ms
+        self.aboard().attempt.passing.timeouts.read_ms
     }
 
     fn needs_client(&self) -> bool {
-        self.attempt.needs_client()
+        self.aboard().attempt.needs_client()
     }
 
-    fn ready(mut self: Box<Self>, exchange: &mut Exchange) -> Verdict {
-        match self.read(exchange) {
-            Ok(Step::Incomplete) => return Verdict::Await(self),
-            Ok(Step::Hints) => {
-                let Self { attempt, link } = *self;
-                return wait(attempt, Road::Send(link));
-            }
+    fn ready(self: Box<Self>, exchange: &mut Exchange) -> Verdict {
+        let mut aboard = self.land(exchange);
+        match aboard.read(exchange) {
+            Ok(Step::Incomplete) => return aboard.await_answer(exchange),
+            Ok(Step::Hints) => return wait(aboard.attempt, Road::Send(aboard.link)),
             Ok(Step::Whole) => {}
-            Err(stop) => {
-                let Self { attempt, link } = *self;
-                return wait(attempt, link.stopped(stop));
-            }
+            Err(stop) => return aboard.stopped(stop),
         }
-        let Self { attempt, link } = *self;
-        match attempt.judge(exchange) {
-            None => attempt.answered(exchange, link),
-            Some(failure) => wait(attempt, link.stopped(Stop::Failed(failure))),
+        match aboard.attempt.judge(exchange) {
+            None => aboard.attempt.answered(exchange, aboard.link),
+            Some(failure) => aboard.stopped(Stop::Failed(failure)),
         }
     }
 
-    fn timed_out(self: Box<Self>, _exchange: &mut Exchange) -> Verdict {
-        let Self { attempt, link } = *self;
-        wait(attempt, link.stopped(Stop::Failed(Failure::Timeout)))
+    fn timed_out(self: Box<Self>, exchange: &mut Exchange) -> Verdict {
+        let aboard = self.land(exchange);
+        aboard.stopped(Stop::Failed(Failure::Timeout))
     }
 
     fn abandoned(self: Box<Self>, exchange: &mut Exchange) {
         client_went_away(exchange);
-        end_try(exchange, Some(&self.link.connection));
+        end_try(exchange, Some(&self.aboard().link.connection));
     }
 
-    fn into_waiting(self: Box<Self>) -> Box<dyn Waiting> {
-        let Self { attempt, link } = *self;
+    fn into_waiting(mut self: Box<Self>) -> Box<dyn Waiting> {
+        let Aboard { attempt, link } = self.take();
         let road = Road::Send(link);
         Box::new(OnRoad { attempt, road })
     }

@@ -169,7 +169,8 @@ impl fmt::Display for ConnectError {
 impl std::error::Error for ConnectError {}
 
 impl Connection {
-    /// Connects to a peer; must be called on the lane's runtime.
+    /// Connects to a peer; must be called on the lane's runtime. Boxed, since connections go from
+    /// hand to hand and into pools.
     ///
     /// # Errors
     /// See [`ConnectError`].
@@ -177,8 +178,9 @@ impl Connection {
         picked: &Picked,
         options: &ConnectOptions<'_>,
         now_ms: u64,
-    ) -> Result<Connection, ConnectError> {
-        Self::open_to(picked.address(), options, now_ms).await
+    ) -> Result<Box<Connection>, ConnectError> {
+        let opened = Self::open_to(picked.address(), options, now_ms).await;
+        opened.map(Box::new)
     }
 
     /// Connects to an address, whosever it is.

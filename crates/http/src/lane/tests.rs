@@ -1,0 +1,30 @@
+//! The pool of exchanges holds no more than it may.
+
+#![allow(clippy::unwrap_used)]
+
+use super::POOL_BYTES_MAX;
+use crate::testing;
+
+#[test]
+fn exchanges_are_kept_up_to_a_number_of_bytes() {
+    let plan = testing::plan_with(&[], "server { listen 127.0.0.1:1; }").unwrap();
+    let exchange = testing::exchange(plan, b"");
+    let (lane, plan, client) = (&exchange.lane, &exchange.plan, &exchange.client);
+    const BUFFER_BYTES: usize = 32 * 1024;
+    let many = POOL_BYTES_MAX / BUFFER_BYTES + 1;
+    let mut all: Vec<_> = (0..many).map(|_| lane.exchange(plan, client)).collect();
+    for exchange in &mut all {
+        exchange.input.reserve_exact(BUFFER_BYTES);
+        exchange.guards.push(Box::new(()));
+    }
+    for exchange in all {
+        lane.recycle(exchange);
+    }
+    let kept = lane.pool.borrow().idle.len();
+    assert!(kept < many && kept > many / 2, "{kept} of {many}");
+    assert!(lane.pool.borrow().bytes <= POOL_BYTES_MAX);
+    // What comes back is clear, and its room is still there.
+    let again = lane.exchange(plan, client);
+    assert!(again.input.is_empty() && again.guards.is_empty());
+    assert!(again.input.capacity() >= BUFFER_BYTES);
+}
