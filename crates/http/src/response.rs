@@ -214,25 +214,45 @@ impl Response {
     }
 }
 
-/// Header fields in one flat buffer, in the order they are sent.
+/// Header fields in the order they are sent: in one flat buffer, as they stand on the wire.
 #[derive(Default, Clone)]
 pub struct Fields {
-    bytes: Vec<u8>,
+    /// Lines, one behind the other.
+    lines: Vec<u8>,
     entries: Vec<Entry>,
 }
 
+/// Lengths of one line's name and value.
 #[derive(Clone, Copy)]
 struct Entry {
-    name: (u32, u32),
-    value: (u32, u32),
+    name: u32,
+    value: u32,
+}
+
+/// Between name and value.
+const COLON: &[u8; 2] = b": ";
+
+/// Behind the value.
+const LINE_END: &[u8; 2] = b"\r\n";
+
+impl Entry {
+    fn line_bytes(self) -> usize {
+        self.name as usize + COLON.len() + self.value as usize + LINE_END.len()
+    }
 }
 
 impl Fields {
     /// Adds a field; an existing one of that name stays.
     pub fn add(&mut self, name: &[u8], value: &[u8]) {
-        let name = self.store(name);
-        let value = self.store(value);
-        self.entries.push(Entry { name, value });
+        let entry = Entry {
+            name: name.len() as u32,
+            value: value.len() as u32,
+        };
+        self.lines.reserve(entry.line_bytes());
+        for part in [name, COLON, value, LINE_END] {
+            self.lines.extend_from_slice(part);
+        }
+        self.entries.push(entry);
     }
 
     /// Sets a field: others of that name go.
@@ -243,15 +263,25 @@ impl Fields {
 
     /// Removes every field of that name.
     pub fn remove(&mut self, name: &[u8]) {
-        let bytes = &self.bytes;
-        self.entries
-            .retain(|entry| !slice(bytes, entry.name).eq_ignore_ascii_case(name));
+        let lines = &mut self.lines;
+        let mut start = 0;
+        self.entries.retain(|entry| {
+            let end = start + entry.line_bytes();
+            let own = lines.get(start..start + entry.name as usize);
+            let stays = !own.is_some_and(|own| own.eq_ignore_ascii_case(name));
+            if stays {
+                start = end;
+            } else {
+                lines.drain(start..end);
+            }
+            stays
+        });
     }
 
     /// Makes these fields those of `other`; the room is kept.
     pub fn copy(&mut self, other: &Fields) {
-        self.bytes.clear();
-        self.bytes.extend_from_slice(&other.bytes);
+        self.lines.clear();
+        self.lines.extend_from_slice(&other.lines);
         self.entries.clear();
         self.entries.extend_from_slice(&other.entries);
     }
@@ -265,12 +295,23 @@ impl Fields {
 
     /// Names and values in order.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        self.entries.iter().map(|entry| {
-            (
-                slice(&self.bytes, entry.name),
-                slice(&self.bytes, entry.value),
-            )
+        let mut rest = self.lines.as_slice();
+        self.entries.iter().map(move |entry| {
+            let (line, after) = rest
+                .split_at_checked(entry.line_bytes())
+                .unwrap_or_default();
+            rest = after;
+            let (name, value) = line
+                .split_at_checked(entry.name as usize)
+                .unwrap_or_default();
+            let value = value.get(COLON.len()..).unwrap_or_default();
+            (name, value.get(..entry.value as usize).unwrap_or_default())
         })
+    }
+
+    /// All lines as they are sent.
+    pub fn lines(&self) -> &[u8] {
+        &self.lines
     }
 
     /// Whether there is none.
@@ -280,17 +321,10 @@ impl Fields {
 
     /// Drops all; the room is kept.
     pub fn clear(&mut self) {
-        self.bytes.clear();
+        self.lines.clear();
         self.entries.clear();
     }
-
-    fn store(&mut self, text: &[u8]) -> (u32, u32) {
-        let start = self.bytes.len() as u32;
-        self.bytes.extend_from_slice(text);
-        (start, self.bytes.len() as u32)
-    }
 }
 
-fn slice(bytes: &[u8], (start, end): (u32, u32)) -> &[u8] {
-    bytes.get(start as usize..end as usize).unwrap_or_default()
-}
+#[cfg(test)]
+mod tests;

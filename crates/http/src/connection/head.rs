@@ -32,11 +32,7 @@ pub(super) fn write(exchange: &mut Exchange) -> bool {
         if !response.etag.is_empty() {
             writer::field(&mut out, "ETag", &response.etag);
         }
-        for (name, value) in response.fields.iter() {
-            for part in [name, b": ", value, b"\r\n"] {
-                out.extend_from_slice(part);
-            }
-        }
+        out.extend_from_slice(response.fields.lines());
         writer::end(&mut out);
     }
     // Interim responses were sent before.

@@ -209,8 +209,13 @@ fn client_fields(
         {
             continue;
         }
-        for part in [name, b": ", field.value.of(bytes), b"\r\n"] {
-            out.extend_from_slice(part);
+        match field.plain_line(bytes) {
+            Some(line) => out.extend_from_slice(line),
+            None => {
+                for part in [name, b": ", field.value.of(bytes), b"\r\n"] {
+                    out.extend_from_slice(part);
+                }
+            }
         }
     }
 }

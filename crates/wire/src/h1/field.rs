@@ -18,6 +18,18 @@ pub struct Field {
     pub underscore: bool,
 }
 
+impl Field {
+    /// The whole line as it stands in `buffer`, where it is written as we write lines: a colon and
+    /// one space between name and value, and its end right behind.
+    #[must_use]
+    pub fn plain_line(self, buffer: &[u8]) -> Option<&[u8]> {
+        let between = Span::new(self.name.end(), self.value.start()).of(buffer);
+        let behind = Span::new(self.value.end(), self.value.end() + 2).of(buffer);
+        let line = Span::new(self.name.start(), self.value.end() + 2).of(buffer);
+        (between == b": " && behind == b"\r\n").then_some(line)
+    }
+}
+
 /// Why a line cannot be parsed further.
 pub(crate) enum Stop {
     /// The input ends before the line does.
