@@ -222,15 +222,18 @@ pub fn peek(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
 pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], more: More) -> io::Result<usize> {
     let flags = send_flags(more);
     retry(|| {
-        // SAFETY: pointer and length are those of one slice.
+        // SAFETY: pointer and length are those of one slice; there is no address.
         check_size(unsafe {
-            libc::send(
+            libc::syscall(
+                libc::SYS_sendto,
                 socket.as_raw_fd(),
-                bytes.as_ptr().cast(),
+                bytes.as_ptr(),
                 bytes.len(),
                 flags,
+                NO_ADDRESS,
+                NO_LENGTH,
             )
-        })
+        } as isize)
     })
 }
 
@@ -265,21 +268,33 @@ pub fn shutdown(socket: BorrowedFd<'_>, direction: Shutdown) -> io::Result<()> {
     Ok(())
 }
 
+/// What sendto(2) and recvfrom(2) are given in place of an address. They are called by number: the
+/// C library's own functions are points of cancellation, and announce each call with two locked
+/// instructions where the process has several threads.
+const NO_ADDRESS: *const libc::sockaddr = std::ptr::null();
+
+/// As long as no address is.
+const NO_LENGTH: *const libc::socklen_t = std::ptr::null();
+
 fn receive_with(
     socket: BorrowedFd<'_>,
     buffer: &mut [MaybeUninit<u8>],
     flags: libc::c_int,
 ) -> io::Result<usize> {
     retry(|| {
-        // SAFETY: pointer and length are those of one slice, which the kernel may overwrite.
+        // SAFETY: pointer and length are those of one slice, which the kernel may overwrite; no
+        // address is asked for.
         check_size(unsafe {
-            libc::recv(
+            libc::syscall(
+                libc::SYS_recvfrom,
                 socket.as_raw_fd(),
-                buffer.as_mut_ptr().cast(),
+                buffer.as_mut_ptr(),
                 buffer.len(),
                 flags,
+                NO_ADDRESS,
+                NO_LENGTH,
             )
-        })
+        } as isize)
     })
 }
 
