@@ -1,7 +1,7 @@
 //! The request's body: what came with the head, what was read, what is still to come.
 
 use turnpike_lane::log::{Errno, Level};
-use turnpike_wire::h1::{BodyDecoder, BodyState, ChunkError};
+use turnpike_wire::h1::{BodyDecoder, BodyState, ChunkError, Framing};
 
 use crate::exchange::Exchange;
 use crate::log::Quoted;
@@ -100,6 +100,10 @@ impl Exchange {
             return Ok(Progress::Complete);
         }
         let framing = self.head.framing;
+        if framing == Framing::None {
+            self.body.finished = true;
+            return Ok(Progress::Complete);
+        }
         let body_bytes_max = self.location().settings.client_max_body_bytes;
         let body = &mut self.body;
         let decoder = body

@@ -26,14 +26,13 @@ pub(super) fn read(exchange: &mut Exchange) -> Head {
     exchange.server = listen.default_server;
     let server = plan.server(listen.default_server);
     exchange.location = server.root;
-    let mut head = std::mem::take(&mut exchange.head);
+    let bytes = exchange.input.get(exchange.head_start..);
     let parsed = h1::parse_request(
-        exchange.head_bytes(),
+        bytes.unwrap_or_default(),
         0,
         &server.settings.head_rules,
-        &mut head,
+        &mut exchange.head,
     );
-    exchange.head = head;
     match parsed {
         Ok(HeadStep::Complete) => {
             exchange.head_complete = true;

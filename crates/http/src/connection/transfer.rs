@@ -83,9 +83,12 @@ impl Transfer {
         socket: BorrowedFd<'_>,
         budget: u64,
     ) -> io::Result<Sent> {
+        if self.copied {
+            return self.send_output(exchange, socket, budget);
+        }
         let mut left = budget;
         loop {
-            let sent = match self.current(exchange) {
+            let sent = match segment(exchange, self.segment) {
                 Segment::End => return Ok(Sent::All),
                 Segment::Piece if self.ended => return Ok(Sent::All),
                 Segment::Piece => return Ok(Sent::WantsPiece),
@@ -118,18 +121,42 @@ impl Transfer {
         }
     }
 
+    /// Sends a response that stands whole in the output.
+    fn send_output(
+        &mut self,
+        exchange: &mut Exchange,
+        socket: BorrowedFd<'_>,
+        budget: u64,
+    ) -> io::Result<Sent> {
+        let more = if self.closing { More::Yes } else { More::No };
+        let mut left = usize::try_from(budget).unwrap_or(usize::MAX);
+        loop {
+            let rest = exchange.output.get(self.at as usize..).unwrap_or_default();
+            if rest.is_empty() {
+                return Ok(Sent::All);
+            }
+            if left == 0 {
+                return Ok(Sent::Slice);
+            }
+            match socket::send(socket, &rest[..rest.len().min(left)], more) {
+                Ok(sent) => {
+                    self.at += sent as u64;
+                    exchange.bytes_sent += sent as u64;
+                    left -= sent;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Ok(Sent::Blocked);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
     /// The connection is closed right behind the last byte: the kernel is told to wait for that, so
     /// that the end of the data and the FIN leave in one segment. It saves a segment and its
     /// acknowledgement for every short connection.
     pub(super) fn closes(&mut self) {
         self.closing = true;
-    }
-
-    fn current<'e>(&self, exchange: &'e Exchange) -> Segment<'e> {
-        match self.copied && self.segment > 0 {
-            true => Segment::End,
-            false => segment(exchange, self.segment),
-        }
     }
 
     /// A piece was put into the exchange's output: it is sent next.
@@ -145,7 +172,7 @@ impl Transfer {
 
     fn advance(&mut self, exchange: &Exchange, mut bytes: u64) {
         while bytes > 0 {
-            let length = match self.current(exchange) {
+            let length = match segment(exchange, self.segment) {
                 Segment::Bytes(segment) => segment.len() as u64,
                 Segment::File { length, .. } => length,
                 Segment::Piece | Segment::End => return,
@@ -165,8 +192,7 @@ impl Transfer {
         let mut count = 0;
         let mut total = 0;
         let mut more = if self.closing { More::Yes } else { More::No };
-        let most = if self.copied { 1 } else { GATHER_MAX };
-        while count < most && total < left {
+        while count < GATHER_MAX && total < left {
             match segment(exchange, self.segment + count) {
                 Segment::Bytes(bytes) => {
                     let from = if count == 0 { self.at as usize } else { 0 };

@@ -153,6 +153,8 @@ pub struct RequestHead {
     pub host_port: u16,
     /// Whether the host holds upper-case letters.
     pub host_upper: bool,
+    /// Whether parsing has begun since it was cleared.
+    begun: bool,
     seen: u64,
     resume: usize,
     line_start: usize,
@@ -223,9 +225,10 @@ pub fn parse_request(
     rules: &HeadRules,
     head: &mut RequestHead,
 ) -> Result<HeadStep, HeadError> {
-    if scanned == 0 || head.resume > buffer.len() {
+    if head.begun && (scanned == 0 || head.resume > buffer.len()) {
         head.clear();
     }
+    head.begun = true;
     let more = HeadStep::Incomplete {
         scanned: buffer.len(),
     };

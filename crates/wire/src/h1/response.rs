@@ -109,6 +109,8 @@ pub struct ResponseHead {
     pub content_length: Option<u64>,
     /// What `Connection` says.
     pub connection: Connection,
+    /// Whether parsing has begun since it was cleared.
+    begun: bool,
     seen: u64,
     resume: usize,
     line_done: bool,
@@ -169,9 +171,10 @@ pub fn parse_response(
     method: Method,
     head: &mut ResponseHead,
 ) -> Result<HeadStep, ResponseError> {
-    if scanned == 0 || head.resume > buffer.len() {
+    if head.begun && (scanned == 0 || head.resume > buffer.len()) {
         head.clear();
     }
+    head.begun = true;
     let more = HeadStep::Incomplete {
         scanned: buffer.len(),
     };
