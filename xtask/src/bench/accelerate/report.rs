@@ -174,7 +174,9 @@ impl Results {
             "\nClient, origin and server share the machine: absolute figures hold for it alone, \
              ratios carry over. A core's time is all that it was busy (/proc/stat), the kernel's \
              part for its connections included; the processes' time is what their threads ran \
-             (schedstat). The proxied cases keep their connections to the origin.\n"
+             (schedstat). The proxied cases keep their connections to the origin, \
+             which answers from its configuration, not from a file: so the server's core is the \
+             one that is full.\n"
         );
         for case in &self.cases {
             let Ok(configuration) = case.configuration(self.plan.server_cpu, 9090) else {

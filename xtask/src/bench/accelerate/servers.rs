@@ -4,7 +4,7 @@ use std::process::{Child, Command, Stdio};
 
 use turnpike_testkit::{Folder, Server, ports, process, wait_for};
 
-use crate::contender::{self, Contender, OBJECT};
+use crate::contender::{self, Contender, OBJECT, OBJECT_BYTES};
 use crate::machine;
 
 /// What stands in front.
@@ -94,19 +94,38 @@ impl Case {
 }
 
 /// The server behind: nginx with the study's configuration, on the client's core.
+///
+/// It answers with the file's bytes and fields, but from its configuration. With a file it takes so
+/// much of the client's core that the server under measurement waits for the two of them: it then
+/// pays for being woken, the more often the less it has to do, and whatever is saved in it is not
+/// seen.
 pub(super) struct Origin {
     server: Server,
 }
 
 impl Origin {
     pub(super) fn start(nginx: &Contender, cpu: usize) -> Result<Origin, String> {
-        let server = nginx.start(&contender::pinned(cpu)?)?;
+        let text = contender::pinned(cpu)?;
+        let text = text.replace("root %FOLDER%/html;", &origin_answer());
+        let server = nginx.start(&text)?;
         Ok(Origin { server })
     }
 
     fn port(&self) -> u16 {
         self.server.port()
     }
+}
+
+/// Directives that answer as a file of the study would be answered.
+fn origin_answer() -> String {
+    let body = "x".repeat(OBJECT_BYTES);
+    format!(
+        "default_type text/html; \
+         add_header Last-Modified \"Sun, 22 Nov 2026 00:00:00 GMT\"; \
+         add_header ETag '\"6a0f2c80-258\"'; \
+         add_header Accept-Ranges bytes; \
+         return 200 {body};"
+    )
 }
 
 /// A started case.
