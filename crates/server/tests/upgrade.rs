@@ -32,11 +32,15 @@ struct Daemon {
 
 impl Daemon {
     fn start(listen: &str) -> Daemon {
+        Self::start_with(listen, "")
+    }
+
+    fn start_with(listen: &str, events: &str) -> Daemon {
         let folder = Folder::new();
         let port = turnpike_testkit::ports::reserve().unwrap();
         let text = format!(
             "daemon on; pid nginx.pid; error_log error.log notice; worker_processes 2;\n\
-             events {{ }} http {{ server {{ listen 127.0.0.1:{port}{listen};\n\
+             events {{ {events} }} http {{ server {{ listen 127.0.0.1:{port}{listen};\n\
              listen unix:{}/s.sock; location / {{ return 200 served; }} }} }}\n",
             folder.name()
         );
@@ -161,13 +165,18 @@ fn ask(stream: &mut TcpStream, keep: bool) -> bool {
 
 #[test]
 fn the_whole_dance_in_one_command() {
-    for listen in ["", " reuseport", " reuseport=steer"] {
-        let daemon = Daemon::start(listen);
+    for (listen, events) in [
+        ("", ""),
+        ("", "accept_mutex on;"),
+        (" reuseport", ""),
+        (" reuseport=steer", ""),
+    ] {
+        let daemon = Daemon::start_with(listen, events);
         let load = Load::start(daemon.port);
         for _ in 0..3 {
             let old = daemon.master();
             let report = daemon.upgrade(&[]).unwrap_or_else(|error| {
-                panic!("{listen}: {error}{}", daemon.log());
+                panic!("{listen} {events}: {error}{}", daemon.log());
             });
             assert_eq!(report["old_pid"], old);
             assert_eq!(report["new_pid"], daemon.master());

@@ -419,11 +419,16 @@ pub(super) fn gates_of_all(
 
 fn gate_of(
     plan: &Plan,
-    (listen, _, socket): &(usize, Option<usize>, Arc<OwnedFd>),
+    (listen, owner, socket): &(usize, Option<usize>, Arc<OwnedFd>),
 ) -> Option<LotGate> {
+    let mut mode = plan.listens.get(*listen)?.mode;
+    if owner.is_some() && !mode.has_gate_per_lane() {
+        // Through it an upgrade asks this very lane, which is not to wait for the mutex.
+        mode = AcceptMode::Reuseport;
+    }
     Some(LotGate {
         number: u32::try_from(*listen).ok()?,
         socket: socket.clone(),
-        mode: plan.listens.get(*listen)?.mode,
+        mode,
     })
 }
