@@ -47,6 +47,8 @@ pub(super) struct Deed {
     pub(super) act: Act,
     pub(super) from_us: u64,
     pub(super) until_us: u64,
+    /// Whether it came to something: a server with other things to do refuses an upgrade.
+    pub(super) is_done: bool,
 }
 
 /// A request that failed.

@@ -250,12 +250,26 @@ fn sum(accounts: Vec<Account>) -> Vec<Account> {
     sums
 }
 
+/// How often an act was tried, and how often it came to something.
+fn count(report: &Report, act: Act) -> (usize, usize) {
+    let deeds = report.deeds.iter().filter(|deed| deed.act == act);
+    let done = deeds.clone().filter(|deed| deed.is_done);
+    (deeds.count(), done.count())
+}
+
+fn told(report: &Report, act: Act) -> Option<String> {
+    let name = act.name();
+    match count(report, act) {
+        (0, _) => None,
+        (tried, done) if tried == done => Some(format!("{tried} {name}")),
+        (tried, done) => Some(format!("{tried} {name} ({done} done)")),
+    }
+}
+
 fn describe(report: &Report, text: &mut String) {
-    let count = |act| report.deeds.iter().filter(|deed| deed.act == act).count();
     let acts: Vec<String> = ACTS
         .iter()
-        .filter(|(_, act, _)| count(*act) > 0)
-        .map(|(_, act, _)| format!("{} {}", count(*act), act.name()))
+        .filter_map(|(_, act, _)| told(report, *act))
         .collect();
     // Writing to a string cannot fail.
     let _ = writeln!(text, "**{}**: {}\n", report.name, acts.join(", "));
@@ -290,6 +304,11 @@ fn judge(report: &Report) -> Outcome {
         .iter()
         .flat_map(|account| account.list(&report.deeds, report.started_us));
     let mut faults: Vec<String> = lists.collect();
+    for (_, act, _) in ACTS {
+        if let (1.., 0) = count(report, *act) {
+            faults.push(format!("{}: none came to anything", act.name()));
+        }
+    }
     for account in report
         .accounts
         .iter()

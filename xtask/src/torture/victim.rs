@@ -76,14 +76,16 @@ impl Victim {
             act,
             from_us,
             until_us,
+            is_done: true,
         };
+        let mut is_done = true;
         match act {
             Act::Reload => self.reload(),
             Act::LaneCount => {
                 self.lanes = (self.lanes + random % (LANES_MAX - 1)) % LANES_MAX + 1;
                 self.reload();
             }
-            Act::Upgrade => self.upgrade()?,
+            Act::Upgrade => is_done = self.upgrade()?,
             Act::Stall => {
                 let Some(thread) = self.some_lane(random) else {
                     return Ok(());
@@ -106,7 +108,10 @@ impl Victim {
                 wait_for(|| process::is_gone(pid).then_some(()));
             }
         }
-        done(deed(now_us()));
+        done(Deed {
+            is_done,
+            ..deed(now_us())
+        });
         Ok(())
     }
 
@@ -131,8 +136,9 @@ impl Victim {
             .copied()
     }
 
-    /// Puts the same binary in its own place, by the command that does the whole dance.
-    fn upgrade(&self) -> Result<(), String> {
+    /// Puts the same binary in its own place, by the command that does the whole dance. `false`: it
+    /// was refused.
+    fn upgrade(&self) -> Result<bool, String> {
         let socket = self.folder().join("pid.control");
         let mut child = Command::new(&self.program)
             .arg("upgrade")
@@ -146,8 +152,7 @@ impl Victim {
         let until = Instant::now() + COMMAND_PATIENCE;
         loop {
             match child.try_wait() {
-                // That it was refused is fine: a server may have other things to do just then.
-                Ok(Some(_)) => return Ok(()),
+                Ok(Some(status)) => return Ok(status.success()),
                 Ok(None) if Instant::now() < until => {
                     std::thread::sleep(Duration::from_millis(10));
                 }

@@ -8,6 +8,7 @@ fn a_kept_connection_may_be_missed_late() {
         act: Act::Kill,
         from_us: 200,
         until_us: 210,
+        is_done: true,
     };
     let failure = |was_kept, begun_us| Failure {
         begun_us,
@@ -26,6 +27,7 @@ fn only_what_was_in_flight_is_lost_at_a_kill() {
         act,
         from_us,
         until_us,
+        is_done: true,
     };
     let deeds = [
         deed(Act::Reload, 100, 110),
