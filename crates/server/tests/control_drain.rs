@@ -20,6 +20,7 @@ http {
     server {
         listen 127.0.0.1:%PORT%;
         location / { return 200 served; }
+        location /slow { limit_rate 1; return 200 slowly; }
     }
 }";
 
@@ -78,12 +79,21 @@ fn answers_close_while_connections_are_still_accepted() {
     assert!(answer(&mut kept).contains("Connection: keep-alive"));
     server.signal(Signal::SIGQUIT);
     server.wait_for_log("error.log", "accepting connections for 3600000ms more");
-    for _ in 0..3 {
+    let ask_anew = || {
         let mut fresh = connect(&server);
         ask(&mut fresh);
-        assert!(answer(&mut fresh).contains("Connection: close"));
-        assert_eq!(fresh.read(&mut [0]).unwrap(), 0);
+        let is_last = answer(&mut fresh).contains("Connection: close");
+        if is_last {
+            assert_eq!(fresh.read(&mut [0]).unwrap(), 0);
+        }
+        is_last
+    };
+    // The lane hears of it a moment later.
+    let end = std::time::Instant::now() + DEADLINE;
+    while !ask_anew() {
+        assert!(std::time::Instant::now() < end);
     }
+    assert!(ask_anew() && ask_anew());
     ask(&mut kept);
     assert!(answer(&mut kept).contains("Connection: close"));
     assert_eq!(kept.read(&mut [0]).unwrap(), 0);
@@ -132,4 +142,38 @@ fn who_says_nothing_more_is_closed_and_not_reset() {
     assert_eq!(idle.read(&mut [0]).unwrap(), 0);
     assert_eq!(silent.read(&mut [0]).unwrap(), 0);
     assert!(server.wait().success());
+}
+
+#[test]
+fn whoever_comes_during_the_drain_is_refused_and_not_reset() {
+    for main in ["", "shutdown_delay 1ms;"] {
+        let mut server = server(&format!("worker_processes 2; {main}"));
+        let mut slow = connect(&server);
+        slow.write_all(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n")
+            .unwrap();
+        // It is being answered when the drain begins.
+        assert_eq!(slow.read(&mut [0]).unwrap(), 1);
+        server.signal(Signal::SIGQUIT);
+        server.wait_for_log("error.log", "gracefully shutting down");
+        let end = std::time::Instant::now() + DEADLINE;
+        loop {
+            match TcpStream::connect(("127.0.0.1", server.port())) {
+                Err(error) => {
+                    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionRefused);
+                    break;
+                }
+                // The last that could be accepted: it is served, or closed in order.
+                Ok(mut late) => {
+                    late.set_read_timeout(Some(DEADLINE)).unwrap();
+                    ask(&mut late);
+                    late.read_to_end(&mut Vec::new()).unwrap();
+                }
+            }
+            assert!(std::time::Instant::now() < end);
+        }
+        let mut rest = String::new();
+        slow.read_to_string(&mut rest).unwrap();
+        assert!(rest.ends_with("slowly"), "{rest}");
+        assert!(server.wait().success());
+    }
 }

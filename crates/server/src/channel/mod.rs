@@ -14,7 +14,7 @@
 //!    ── Ask{number, request} ──────────────►   a verb of the control socket
 //!    ◄─ Answer{number, outcome} ────────────
 //!    ── Counts ────────────────────────────►   what only the master knows, for metrics
-//!    ── Quit | Stop ───────────────────────►   drains, or ends
+//!    ── Announce | Quit | Stop ────────────►   says that it will end, drains, ends
 //! ```
 
 mod bundle;
@@ -60,12 +60,10 @@ pub enum Order {
     },
     /// What the master has counted.
     Counts(MasterCounts),
-    /// Finish what is running, then end.
-    Quit {
-        /// Whether clients and balancers are told for a while before nothing is accepted any
-        /// more (`shutdown_delay`): nobody else will serve these gates.
-        announced: bool,
-    },
+    /// Tell clients and balancers that this ends soon; go on with everything (`shutdown_delay`).
+    Announce,
+    /// Accept what waits, finish what is running, then end.
+    Quit,
     /// End at once.
     Stop,
 }
@@ -110,7 +108,7 @@ const REFUSED: u8 = 6;
 const RELEASED: u8 = 7;
 const ASK: u8 = 8;
 const ANSWER: u8 = 9;
-const DRAIN: u8 = 10;
+const ANNOUNCE: u8 = 10;
 const COUNTS: u8 = 11;
 
 /// Sends a bundle. Its descriptors are only borrowed: the master keeps its own.
@@ -167,9 +165,9 @@ pub struct MasterCounts {
 /// How a serving process is to end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
-    /// Another process serves from now on: what is running is finished.
-    Replaced,
-    /// The server ends: clients are told, then what is running is finished.
+    /// It is to end soon: clients are told.
+    Announced,
+    /// What is running is finished.
     Drained,
     /// At once.
     Stopped,
@@ -181,8 +179,8 @@ pub enum End {
 /// As [`send_apply`].
 pub fn send_end(channel: BorrowedFd<'_>, end: End) -> io::Result<()> {
     let kind = match end {
-        End::Replaced => QUIT,
-        End::Drained => DRAIN,
+        End::Announced => ANNOUNCE,
+        End::Drained => QUIT,
         End::Stopped => STOP,
     };
     descriptor::send_parcel(channel, &[kind], &[])
@@ -275,8 +273,8 @@ fn decode_order(bytes: &[u8], descriptors: Vec<OwnedFd>) -> Result<Order, Malfor
             restarts: decoder.number()?,
             cores: decoder.number()?,
         }),
-        QUIT => Order::Quit { announced: false },
-        DRAIN => Order::Quit { announced: true },
+        ANNOUNCE => Order::Announce,
+        QUIT => Order::Quit,
         STOP => Order::Stop,
         _ => return Err(Malformed),
     };

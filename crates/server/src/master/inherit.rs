@@ -18,6 +18,7 @@ use turnpike_lane::sys::descriptor;
 use turnpike_lane::sys::process;
 
 use super::gates::GateSet;
+use super::systemd;
 use super::title;
 
 /// nginx's: descriptors of listening sockets, each followed by a semicolon.
@@ -61,7 +62,7 @@ pub(super) fn take(log: &ErrorLog) -> Option<Inherited> {
     let link = env::var(LINK_VARIABLE).ok();
     let link = link.and_then(|number| adopt(&number).ok());
     Some(Inherited {
-        gates: GateSet::inherited(gates),
+        gates: GateSet::inherited(gates, systemd::has_sockets()),
         parent: process::parent_process(),
         link: link.map(UnixStream::from),
     })

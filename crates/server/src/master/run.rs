@@ -21,7 +21,7 @@ pub(super) fn run(paths: &Paths, globals: Option<&str>, log: &ErrorLog) -> ExitC
     let descriptors = process::limit(Resource::OpenFiles).ok();
     raise_descriptor_limit(descriptors);
     let inherited = inherit::take(log);
-    let passed = GateSet::inherited(systemd::sockets(log));
+    let passed = GateSet::inherited(systemd::sockets(log), true);
     let gates = inherited
         .as_ref()
         .map_or(&passed, |inherited| &inherited.gates);

@@ -116,6 +116,15 @@ impl Site {
         self.gates.steer_again(opening)
     }
 
+    /// Lets go of all sockets, for good. The serving process has copies of its own, and serves
+    /// what waits there.
+    pub(super) fn let_gates_go(&mut self) {
+        let none = GateSet::default();
+        self.gates.deafen_except(&none);
+        self.gates.unlink_except(&none, &self.log);
+        self.gates = none;
+    }
+
     /// What a serving process needs to serve it.
     ///
     /// # Errors

@@ -51,6 +51,11 @@ pub(super) fn sockets(log: &ErrorLog) -> Vec<Gate> {
     gates
 }
 
+/// Whether this process, or one whose place it has taken, was given sockets by systemd.
+pub(super) fn has_sockets() -> bool {
+    env::var_os("LISTEN_FDS").is_some()
+}
+
 /// What systemd is told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum State {

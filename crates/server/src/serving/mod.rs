@@ -92,14 +92,14 @@ fn take_channel() -> io::Result<OwnedFd> {
 }
 
 /// ```text
-///  Serving ──Quit──► Announced ──delay──► Draining ──Drained, deadline──► Ended
-///     ├──Quit, nobody to tell; master gone───┘                              ▲
-///     └──Stop, first bundle refused─────────────────────────────────────────┘
+///  Serving ──Announce──► Announced ──Quit──► Draining ──Drained, deadline──► Ended
+///     ├──Quit, master gone────────────────────┘                              ▲
+///     └──Stop, first bundle refused──────────────────────────────────────────┘
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     Serving,
-    Announced { until: Instant },
+    Announced,
     Draining { until: Option<Instant> },
     Ended { well: bool },
 }
@@ -113,7 +113,6 @@ struct Serving {
     logs: LogSet,
     log: ErrorLog,
     shutdown_timeout: Option<Duration>,
-    shutdown_delay: Option<Duration>,
     has_served: bool,
     /// When the service looks after its lanes next.
     look_at: Option<Instant>,
@@ -138,7 +137,6 @@ impl Serving {
             logs: LogSet::new(),
             log: ErrorLog::console(),
             shutdown_timeout: None,
-            shutdown_delay: None,
             has_served: false,
             look_at: None,
             phase: Phase::Serving,
@@ -152,8 +150,7 @@ impl Serving {
             match self.phase {
                 Phase::Ended { well } => return Ok(well),
                 Phase::Draining { until: Some(until) } if until <= Instant::now() => self.stop(),
-                Phase::Announced { until } if until <= Instant::now() => self.quit(),
-                Phase::Serving | Phase::Announced { .. } | Phase::Draining { .. } => {
+                Phase::Serving | Phase::Announced | Phase::Draining { .. } => {
                     self.epoll.wait(&mut events, self.timeout_ms())?;
                     let tokens: Vec<u64> = events.iter().map(|event| event.token).collect();
                     for token in tokens {
@@ -167,9 +164,8 @@ impl Serving {
 
     fn timeout_ms(&self) -> i32 {
         let until = match self.phase {
-            Phase::Announced { until } => Some(until),
             Phase::Draining { until } => until,
-            Phase::Serving | Phase::Ended { .. } => None,
+            Phase::Serving | Phase::Announced | Phase::Ended { .. } => None,
         };
         let Some(next) = until.into_iter().chain(self.look_at).min() else {
             return -1;
@@ -212,11 +208,12 @@ impl Serving {
                 self.service.counts(counts);
                 Ok(())
             }
-            Some(Order::Quit { announced }) => {
-                match self.shutdown_delay.filter(|_| announced) {
-                    Some(delay) => self.announce(delay),
-                    None => self.quit(),
-                }
+            Some(Order::Announce) => {
+                self.announce();
+                Ok(())
+            }
+            Some(Order::Quit) => {
+                self.quit();
                 Ok(())
             }
             Some(Order::Stop) => {
@@ -284,8 +281,6 @@ impl Serving {
             error_output::lead_to_log(&configuration, &logs, &log);
         }
         let shutdown_timeout = settings.shutdown_timeout_ms.map(Duration::from_millis);
-        let shutdown_delay = settings.shutdown_delay_ms.map(Duration::from_millis);
-        let shutdown_delay = shutdown_delay.filter(|delay| !delay.is_zero());
         let report = self.service.apply(Generation {
             number: bundle.generation,
             configuration,
@@ -295,7 +290,7 @@ impl Serving {
             extras: bundle.extras,
         })?;
         (self.logs, self.log) = (logs, log);
-        (self.shutdown_timeout, self.shutdown_delay) = (shutdown_timeout, shutdown_delay);
+        self.shutdown_timeout = shutdown_timeout;
         Ok(report)
     }
 
@@ -379,24 +374,16 @@ impl Serving {
     }
 
     fn is_serving(&self) -> bool {
-        matches!(self.phase, Phase::Serving | Phase::Announced { .. })
+        matches!(self.phase, Phase::Serving | Phase::Announced)
     }
 
     /// Answers close their connections from now on; connections are still accepted, until whoever
     /// sends them here has noticed.
-    fn announce(&mut self, delay: Duration) {
-        if self.phase != Phase::Serving {
-            return;
+    fn announce(&mut self) {
+        if self.phase == Phase::Serving {
+            self.phase = Phase::Announced;
+            self.service.announce_quit();
         }
-        let delay_ms = delay.as_millis();
-        self.log.event(
-            Level::Notice,
-            format_args!("accepting connections for {delay_ms}ms more, to be shut down then"),
-        );
-        self.phase = Phase::Announced {
-            until: Instant::now() + delay,
-        };
-        self.service.announce_quit();
     }
 
     fn quit(&mut self) {

@@ -36,6 +36,8 @@ use steer::{Board, Chooser};
 struct Held {
     id: u64,
     gate: Gate,
+    /// systemd has it too, and goes on with it when this server is gone.
+    is_lent: bool,
 }
 
 /// All sockets of one address: one, or one for each lane in the order of lanes, then the spare
@@ -110,13 +112,15 @@ impl GateSet {
     }
 
     /// Sockets that another master has opened, in its order: that of lanes at each address.
-    pub(super) fn inherited(gates: Vec<Gate>) -> GateSet {
+    /// `is_lent`: they are systemd's.
+    pub(super) fn inherited(gates: Vec<Gate>, is_lent: bool) -> GateSet {
         let mut set = GateSet::default();
         for gate in gates {
             set.next_id += 1;
             let held = Arc::new(Held {
                 id: set.next_id,
                 gate,
+                is_lent,
             });
             let address = held.gate.address().clone();
             let known = set.groups.iter_mut();
@@ -211,7 +215,8 @@ impl GateSet {
     pub(super) fn deafen_except(&self, kept: &GateSet) {
         for group in &self.groups {
             if kept.group_of(&group.listen.address).is_none() {
-                for held in &group.gates {
+                // One that is lent is not closed by our letting go of it.
+                for held in group.gates.iter().filter(|held| !held.is_lent) {
                     // Without it a connection of the last instant may be reset.
                     let _ = socket_option::set_deaf(held.gate.as_fd());
                 }
@@ -344,6 +349,7 @@ impl GateSet {
             gates.push(Arc::new(Held {
                 id: self.next_id,
                 gate,
+                is_lent: false,
             }));
         }
         for failure in &ignored {

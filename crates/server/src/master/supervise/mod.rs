@@ -94,6 +94,8 @@ pub(super) struct Master {
     exit: Option<ExitCode>,
     short_lives: u32,
     restart_at: Option<Instant>,
+    /// When nothing is accepted any more, of a server that ends.
+    drain_at: Option<Instant>,
     pid_file: Option<PidFile>,
     /// A binary that was started to take this one's place.
     successor: Option<Successor>,
@@ -156,6 +158,7 @@ impl Master {
             exit: None,
             short_lives: 0,
             restart_at: None,
+            drain_at: None,
             pid_file: None,
             successor: None,
             predecessor: predecessor.transpose()?,
@@ -206,6 +209,7 @@ impl Master {
             _ => None,
         };
         let timers = kill_at.into_iter().chain(self.restart_at);
+        let timers = timers.chain(self.drain_at);
         let timers = timers.chain(self.next_upgrade_deadline());
         let timers = timers.chain(self.manager.next_sign());
         let timers = timers.chain(self.steer_at);
@@ -228,6 +232,9 @@ impl Master {
         if self.restart_at.is_some_and(|at| at <= now) {
             self.restart_at = None;
             self.restart();
+        }
+        if self.drain_at.is_some_and(|at| at <= now) {
+            self.drain();
         }
         if let Phase::Stopping { kill_at } = self.phase
             && kill_at <= now
@@ -291,7 +298,7 @@ impl Master {
             Request::Reload if self.is_ending() => {}
             Request::Reload => self.reload(),
             Request::Reopen => self.reopen(),
-            Request::Drain if self.daemonized => self.end_children(End::Replaced),
+            Request::Drain if self.daemonized => self.end_children(End::Drained),
             Request::Drain => {}
             Request::Upgrade if self.has_other_master() => {
                 let message = "the changing binary signal is ignored: you should shutdown or \
@@ -310,7 +317,8 @@ impl Master {
         self.phase = Phase::Stopping {
             kill_at: Instant::now() + STOP_WAIT,
         };
-        self.begin_end(End::Stopped);
+        self.begin_end();
+        self.end_children(End::Stopped);
     }
 
     fn quit(&mut self) {
@@ -318,27 +326,55 @@ impl Master {
             return;
         }
         self.phase = Phase::Quitting;
-        self.begin_end(End::Drained);
-    }
-
-    fn begin_end(&mut self, end: End) {
-        self.manager.tell(Told::Stopping);
-        self.pending = None;
-        self.restart_at = None;
-        self.end_children(end);
-        if self.children.is_empty() {
-            self.finish();
+        self.begin_end();
+        let delay_ms = self.site.configuration.settings.shutdown_delay_ms;
+        let delay_ms = delay_ms.filter(|delay_ms| *delay_ms > 0);
+        // Where another master has the same sockets, whoever connects is served.
+        match delay_ms.filter(|_| !self.has_other_master()) {
+            Some(delay_ms) => {
+                let message = format_args!(
+                    "accepting connections for {delay_ms}ms more, to be shut down then"
+                );
+                self.log.event(Level::Notice, message);
+                self.end_children(End::Announced);
+                self.drain_at = Some(Instant::now() + Duration::from_millis(delay_ms));
+            }
+            None => self.drain(),
         }
     }
 
+    /// Lets go of all sockets, and has what is running finished. Whoever comes now is refused,
+    /// instead of waiting at a socket that nobody accepts from, to be reset at the end.
+    fn drain(&mut self) {
+        self.drain_at = None;
+        if !self.has_other_master() {
+            self.site.let_gates_go();
+        }
+        self.end_children(End::Drained);
+    }
+
+    fn begin_end(&mut self) {
+        self.manager.tell(Told::Stopping);
+        self.pending = None;
+        self.restart_at = None;
+        self.drain_at = None;
+        self.steer_at = None;
+    }
+
+    /// Tells the serving processes to end; without any, this process does.
     fn end_children(&mut self, end: End) {
         for child in &mut self.children {
             if child.state == State::Leaving && end != End::Stopped {
                 continue;
             }
-            child.state = State::Leaving;
+            if end != End::Announced {
+                child.state = State::Leaving;
+            }
             // A child that cannot be told is gone, or is killed when its time is up.
             let _ = channel::send_end(child.channel(), end);
+        }
+        if self.is_ending() && self.children.is_empty() {
+            self.finish();
         }
     }
 

@@ -144,7 +144,7 @@ impl Master {
             if child.token != pending.token && child.state != State::Leaving {
                 child.state = State::Leaving;
                 // A child that cannot be told is gone, and its end will be noticed.
-                let _ = channel::send_end(child.channel(), End::Replaced);
+                let _ = channel::send_end(child.channel(), End::Drained);
             }
         }
         old.gates.unlink_except(&self.site.gates, &self.log);

@@ -439,7 +439,8 @@ impl Master {
     fn leave(&mut self) {
         if !self.is_ending() {
             self.phase = Phase::Quitting;
-            self.begin_end(End::Replaced);
+            self.begin_end();
+            self.end_children(End::Drained);
         }
     }
 }
