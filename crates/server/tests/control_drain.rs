@@ -20,7 +20,7 @@ http {
     server {
         listen 127.0.0.1:%PORT%;
         location / { return 200 served; }
-        location /slow { limit_rate 1; return 200 slowly; }
+        location /slow { limit_rate 30; return 200 slowly; }
     }
 }";
 
