@@ -225,6 +225,22 @@ impl Steering {
         }
     }
 
+    /// Puts the program in charge once more, after another process had the kernel choose among
+    /// these gates in its own way. Only the program can be: see [`Steering::adjust`].
+    pub fn renew(
+        &self,
+        gates: &[Gate],
+        lanes: usize,
+        homes: &[CpuSet],
+        rules: SteerRules,
+    ) -> Result<(), Reason> {
+        self.adjust(gates, lanes, homes, rules)?;
+        match (&self.program, gates.first()) {
+            (Some(program), Some(first)) => program.take_charge(first),
+            _ => Err(Reason::NoGates),
+        }
+    }
+
     /// Gives lane number `lane` another gate of the same address. Nothing to do below
     /// [`Level::Program`].
     pub fn set_gate(&self, lane: usize, gate: &Gate) -> Result<(), Reason> {

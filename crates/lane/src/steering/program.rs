@@ -3,7 +3,7 @@
 //! For the master, which has the privilege; a serving process only writes to the board. The object
 //! is compiled beforehand and committed, so that building needs no clang.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use libbpf_rs::{
@@ -61,6 +61,8 @@ impl AsFd for KernelBoard {
 #[derive(Debug)]
 pub(super) struct Program {
     maps: Maps,
+    /// The program itself, for putting it in charge again.
+    code: OwnedFd,
     /// How many gates it knows. The kernel takes a socket into one such array once.
     gate_count: AtomicUsize,
     /// Whether connections that wait at a gate move to another one when it is closed.
@@ -91,18 +93,26 @@ impl Program {
             Err(Reason::NotSupported) => (load(board, home_count, false)?, false),
             Err(reason) => return Err(reason),
         };
+        let Some(steer) = object.progs().next() else {
+            return Err(Reason::NotSupported);
+        };
+        let code = steer.as_fd().try_clone_to_owned();
         let program = Program {
             maps: Maps::of(&object)?,
+            code: code.map_err(|error| errno_reason(error.raw_os_error()))?,
             gate_count: AtomicUsize::new(0),
             migrates,
         };
         program.adjust(gates, lanes, homes, rules)?;
-        let Some(steer) = object.progs().next() else {
-            return Err(Reason::NotSupported);
-        };
-        reuseport::attach_program(first.as_fd(), steer.as_fd())
-            .map_err(|error| errno_reason(error.raw_os_error()))?;
+        program.take_charge(first)?;
         Ok(program)
+    }
+
+    /// Has the kernel ask it for the gates of which `gate` is one: somebody else may have had it
+    /// choose in another way meanwhile.
+    pub(super) fn take_charge(&self, gate: &Gate) -> Result<(), Reason> {
+        reuseport::attach_program(gate.as_fd(), self.code.as_fd())
+            .map_err(|error| errno_reason(error.raw_os_error()))
     }
 
     /// Tells it the gates there are now, of which the first `lanes` get connections, and the CPUs

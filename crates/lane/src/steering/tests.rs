@@ -313,6 +313,20 @@ fn what_waits_at_a_gate_moves_when_it_is_closed() {
 }
 
 #[test]
+fn the_program_takes_charge_again() {
+    let Some(mut stage) = Stage::new(2, &[], PATIENT) else {
+        return;
+    };
+    stage.pulses[1].awake(monotonic_ns(), 0);
+    // As another process that does not know it leaves things.
+    let gates: Vec<Gate> = stage.gates.iter_mut().filter_map(Option::take).collect();
+    prefer_first(&gates, 1);
+    stage.steering.renew(&gates, 2, &[], PATIENT).unwrap();
+    stage.gates = gates.into_iter().map(Some).collect();
+    assert_eq!(stage.round(40), [0, 40]);
+}
+
+#[test]
 fn a_lane_that_ends_says_so() {
     let board = LaneBoard::private().unwrap();
     let pulse = board.pulse(3).unwrap();

@@ -52,6 +52,10 @@ impl Program {
         match self.never {}
     }
 
+    pub(super) fn take_charge(&self, _gate: &Gate) -> Result<(), Reason> {
+        match self.never {}
+    }
+
     pub(super) fn set_gate(&self, _lane: usize, _gate: &Gate) -> Result<(), Reason> {
         match self.never {}
     }

@@ -165,6 +165,9 @@ impl GateSet {
     /// own.
     pub(super) fn grip(&mut self, opening: Opening<'_>) {
         for group in &mut self.groups {
+            if steer::renew(group, opening) {
+                continue;
+            }
             // As if nothing was known of it.
             let before = Group {
                 active: 0,

@@ -71,6 +71,24 @@ pub(super) fn choose(
     Some(Arc::new(Chooser { steering }))
 }
 
+/// Puts the program of `group` in charge again after another master's choice; `false`: it has none,
+/// or it cannot be.
+pub(super) fn renew(group: &Group, opening: Opening<'_>) -> bool {
+    let Some(chooser) = group.chooser.as_ref().filter(|own| own.is_program()) else {
+        return false;
+    };
+    let copies: io::Result<Vec<Gate>> = group.gates.iter().map(|held| copy(&held.gate)).collect();
+    let homes = &opening.homes[..opening.homes.len().min(group.active)];
+    let renewed = copies.map(|copies| {
+        let rules = SteerRules::default();
+        chooser
+            .steering
+            .renew(&copies, group.active, homes, rules)
+            .is_ok()
+    });
+    renewed.unwrap_or(false)
+}
+
 /// The board's descriptor, for the lanes to map.
 pub(super) fn board_copy(board: &Board) -> io::Result<Option<OwnedFd>> {
     match board {
@@ -86,8 +104,11 @@ fn copy(gate: &Gate) -> io::Result<Gate> {
 /// Each step down is said once, when it is taken.
 fn say(steering: &Steering, address: &ListenAddress, log: &ErrorLog) {
     let level = steering.level();
+    // While a binary is changed the program is the other one's; it is ours when that one is gone.
+    let is_for_now = steering.reasons().contains(&Reason::OtherProgram);
     let severity = match level {
         steering::Level::Program => Level::Notice,
+        _ if is_for_now => Level::Notice,
         _ => Level::Warn,
     };
     for reason in steering.reasons() {
