@@ -185,6 +185,11 @@ fn the_socket_survives_the_serving_process() {
         say("{\"id\":\"a\",\"verb\":\"lanes\"}\n")["result"]["lanes"][0]["lane"],
         0
     );
+    let state = &say("{\"verb\":\"lanes\"}\n")["result"]["lanes"][0]["state"];
+    assert!(
+        ["works", "waits"].map(Value::from).contains(state),
+        "{state}"
+    );
     signal::send(old, SIGKILL).unwrap();
     wait_for("another serving process", || {
         !server.serving().contains(&old) && server.serving().len() == 1

@@ -11,7 +11,7 @@ use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use nix::libc::{SIGHUP, SIGTERM};
+use nix::libc::{SIGCONT, SIGHUP, SIGSTOP, SIGTERM};
 use support::{Folder, configuration, wait_for};
 use turnpike_lane::sys::signal;
 
@@ -30,6 +30,12 @@ fn start(folder: &Folder, socket: TcpListener) -> Child {
         .stdin(Stdio::from(OwnedFd::from(socket)))
         .spawn()
         .unwrap()
+}
+
+/// The serving process.
+fn serving_of(master: i32) -> i32 {
+    let children = turnpike_testkit::process::children(u32::try_from(master).unwrap());
+    i32::try_from(children[0]).unwrap()
 }
 
 #[test]
@@ -65,6 +71,18 @@ fn sockets_are_taken_and_states_told() {
         log.contains("using the socket of systemd at 127.0.0.1:"),
         "{log}"
     );
+    heard("WATCHDOG=1");
+    // A master that lives is not enough.
+    let serving = serving_of(number);
+    signal::send(serving, SIGSTOP).unwrap();
+    wait_for("the master to notice", || {
+        let log = folder.read("error.log");
+        log.contains("systemd is told no more that the server lives")
+    });
+    signal::send(serving, SIGCONT).unwrap();
+    manager.set_nonblocking(true).unwrap();
+    while manager.recv(&mut [0; 4096]).is_ok() {}
+    manager.set_nonblocking(false).unwrap();
     heard("WATCHDOG=1");
     signal::send(number, SIGHUP).unwrap();
     assert!(heard("RELOADING=1").contains("MONOTONIC_USEC="));

@@ -19,4 +19,4 @@ mod tests;
 
 pub use client::{Client, Trouble};
 pub use protocol::{Failure, LINE_BYTES_MAX, Request, answer_line, family_verbs};
-pub(crate) use protocol::{Home, VERBS, find_verb};
+pub(crate) use protocol::{Home, LIFE_VERB, VERBS, find_verb};

@@ -41,6 +41,9 @@ const fn verb(
     }
 }
 
+/// What the master asks the serving process for systemd's sake; no verb of the socket.
+pub(crate) const LIFE_VERB: &str = "life";
+
 /// The server's own verbs; those of the families have a dot in their names.
 pub(crate) const VERBS: &[Verb] = &[
     verb(

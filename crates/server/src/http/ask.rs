@@ -15,7 +15,7 @@ use turnpike_lane::sys::socket_option;
 
 use super::self_check::SelfCheck;
 use super::service::HttpService;
-use crate::control::{Failure, Request};
+use crate::control::{Failure, LIFE_VERB, Request};
 use crate::plan::Reporter;
 
 /// Commands of families that run at a time. Each has a thread; more are refused, not queued, since
@@ -38,6 +38,7 @@ impl HttpService {
             "gates" => Ok(self.gate_list()),
             "metrics" => Ok(self.metrics()),
             "connections" => Ok(self.connection_counts()),
+            LIFE_VERB => self.life(),
             _ => match self.command(&verb) {
                 Some(command) => {
                     let reporter = self.reporter.clone();
@@ -79,10 +80,21 @@ impl HttpService {
         })
     }
 
+    /// Whether some lane comes round: this thread does, or it would not answer.
+    fn life(&self) -> Result<Value, Failure> {
+        match self.is_stuck() {
+            true => Err(Failure::failed(
+                "no lane works, nor the one started for them",
+            )),
+            false => Ok(json!({})),
+        }
+    }
+
     fn lane_list(&self) -> Value {
         let lane = |(number, counters): &(usize, Arc<HttpCounters>)| {
             let mut members = Map::new();
             members.insert("lane".to_owned(), (*number).into());
+            members.insert("state".to_owned(), self.lane_state(*number).into());
             for entry in COUNTERS {
                 let value = (entry.counter)(counters).value();
                 members.insert(entry.row.name.to_owned(), value.into());

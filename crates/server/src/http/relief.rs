@@ -6,13 +6,19 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
+use std::time::Duration;
 
 use turnpike_http::connection::{Apply, Command, Leave};
 use turnpike_http::plan::Plan;
 use turnpike_lane::log::{ErrorLog, Level};
+use turnpike_lane::steering::Beat;
+use turnpike_lane::sys::process::monotonic_ns;
 
 use super::lanes::{Lane, Start};
 use super::service::{HttpService, gates_of_all};
+
+/// Silence of the relief that says of the whole process that it hangs.
+const STUCK_AFTER: Duration = Duration::from_secs(10);
 
 impl HttpService {
     /// Starts the relief where it is wanted, and lets it leave when another lane works.
@@ -90,6 +96,35 @@ impl HttpService {
         self.leaving.push(relief);
     }
 
+    /// Whether none of the lanes works, and the relief has not for long either.
+    pub(super) fn is_stuck(&self) -> bool {
+        let (Some(board), Some(_)) = (&self.board, &self.relief) else {
+            return false;
+        };
+        match board.beat(self.lanes.len()) {
+            Beat::Awake { since_ns } => {
+                let age_ns = monotonic_ns().saturating_sub(since_ns);
+                Duration::from_nanos(age_ns) >= STUCK_AFTER
+            }
+            Beat::Asleep | Beat::Gone => false,
+        }
+    }
+
+    /// What a lane does at this moment, in a word.
+    pub(super) fn lane_state(&self, number: usize) -> &'static str {
+        if number > self.lanes.len() || (number == self.lanes.len() && self.relief.is_none()) {
+            return "ended";
+        }
+        if self.watchdog.is_silent(number) {
+            return "silent";
+        }
+        match self.board.as_ref().map(|board| board.beat(number)) {
+            Some(Beat::Awake { .. }) => "works",
+            Some(Beat::Asleep) => "waits",
+            Some(Beat::Gone) | None => "unknown",
+        }
+    }
+
     /// All gates, whoever's they are.
     fn relief_apply(&self, plan: &Arc<Plan>) -> Apply {
         // Nobody waits for it to take them up.
@@ -98,7 +133,7 @@ impl HttpService {
             plan: plan.clone(),
             gates: gates_of_all(plan, &self.seats),
             accept: self.accept_settings(plan, self.lanes.len()),
-            heartbeat: None,
+            heartbeat: self.pulse(self.lanes.len()),
             cpus: None,
             done,
         }

@@ -60,7 +60,7 @@ pub(super) struct HttpService {
     mutex: Arc<AcceptMutex>,
     /// Where lanes tell how they are: the watchdog, and the steering program once an address is
     /// steered.
-    board: Option<Arc<LaneBoard>>,
+    pub(super) board: Option<Arc<LaneBoard>>,
     is_steered: bool,
     pub(super) watchdog: Watchdog,
     /// The gates of each lane under the plan in force.
@@ -132,6 +132,10 @@ impl HttpService {
         if lane < self.lanes.len() && !fresh_board {
             return None;
         }
+        self.pulse(lane)
+    }
+
+    pub(super) fn pulse(&self, lane: usize) -> Option<Box<dyn Pulse>> {
         let pulse = self.board.as_ref()?.pulse(lane)?;
         Some(Box::new(pulse))
     }

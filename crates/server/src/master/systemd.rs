@@ -113,14 +113,19 @@ impl Manager {
         self.watchdog.map(|(_, due)| due)
     }
 
-    /// Gives a sign of life when it is due.
-    pub(super) fn give_sign(&mut self, now: Instant) {
-        if let Some((every, due)) = &mut self.watchdog
-            && *due <= now
-        {
-            *due = now + *every;
-            self.send("WATCHDOG=1");
+    /// Whether a sign of life is due; said once for each. Returns the time that systemd waits.
+    pub(super) fn take_due_sign(&mut self, now: Instant) -> Option<Duration> {
+        let (every, due) = self.watchdog.as_mut()?;
+        if *due > now {
+            return None;
         }
+        *due = now + *every;
+        Some(*every * SIGNS_PER_TIMEOUT)
+    }
+
+    /// Gives a sign of life.
+    pub(super) fn give_sign(&self) {
+        self.send("WATCHDOG=1");
     }
 
     fn send(&self, text: &str) {

@@ -7,13 +7,14 @@ use std::path::Path;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use serde_json::{Value, json};
+use turnpike_http::control::Arguments;
 use turnpike_lane::log::{Errno, Level};
 use turnpike_lane::sys::epoll::Event;
 
 use super::{Master, Phase};
 use crate::channel;
 use crate::control::socket::Ticket;
-use crate::control::{Failure, Home, Request, VERBS, family_verbs, find_verb};
+use crate::control::{Failure, Home, LIFE_VERB, Request, VERBS, family_verbs, find_verb};
 use crate::master::child::State;
 use crate::settings::ControlPath;
 use crate::version::{NGINX_VERSION, TURNPIKE_VERSION};
@@ -22,12 +23,16 @@ use crate::version::{NGINX_VERSION, TURNPIKE_VERSION};
 const ANSWER_WAIT: Duration = Duration::from_secs(30);
 /// How long a directive family's verb may take: a purge of a large cache on slow disks.
 const FAMILY_ANSWER_WAIT: Duration = Duration::from_secs(600);
+/// The code of a failure for want of a serving process.
+const GONE: &str = "gone";
 
 /// Requests that the serving process has in hand.
 #[derive(Default, Debug)]
 pub(super) struct Asked {
     questions: HashMap<u64, Question>,
     last: u64,
+    /// Systemd was not told that the server lives, and the log knows it.
+    is_life_doubted: bool,
 }
 
 #[derive(Debug)]
@@ -46,6 +51,8 @@ pub(super) enum Purpose {
     Status(Ticket),
     /// It says whether the serving process serves.
     SelfCheck,
+    /// It says whether systemd may be told that the server lives.
+    Life,
 }
 
 /// The socket's life.
@@ -202,9 +209,9 @@ impl Master {
             self.conclude(what, Err(gone()));
             return;
         };
-        let wait = match find_verb(&request.verb) {
-            Some(_) => ANSWER_WAIT,
-            None => FAMILY_ANSWER_WAIT,
+        let wait = match (&what, find_verb(&request.verb)) {
+            (Purpose::Life, _) | (_, Some(_)) => ANSWER_WAIT,
+            (_, None) => FAMILY_ANSWER_WAIT,
         };
         let question = Question {
             child: child.token,
@@ -213,6 +220,43 @@ impl Master {
         };
         self.asked.last = number;
         self.asked.questions.insert(number, question);
+    }
+
+    /// Asks the serving process for a sign of life, to be passed on to systemd, which waits so
+    /// long. A master that lives is of no use to a client.
+    pub(super) fn look_for_life(&mut self, wait: Duration) {
+        let mut questions = self.asked.questions.values();
+        if questions.any(|question| matches!(question.what, Purpose::Life)) {
+            return;
+        }
+        let request = Request {
+            id: Value::Null,
+            verb: LIFE_VERB.to_owned(),
+            arguments: Arguments::new(),
+        };
+        self.pass_on(&request, Purpose::Life);
+        let mut questions = self.asked.questions.values_mut();
+        if let Some(own) = questions.find(|question| matches!(question.what, Purpose::Life)) {
+            own.until = own.until.min(Instant::now() + wait);
+        }
+    }
+
+    fn told_of_life(&mut self, outcome: Result<Value, Failure>) {
+        let failure = match outcome {
+            // Another one is about to be started.
+            Err(failure) if failure.code != GONE => failure,
+            Ok(_) | Err(_) => {
+                self.asked.is_life_doubted = false;
+                self.manager.give_sign();
+                return;
+            }
+        };
+        if !std::mem::replace(&mut self.asked.is_life_doubted, true) {
+            self.log.event(
+                Level::Alert,
+                format_args!("{failure}; systemd is told no more that the server lives"),
+            );
+        }
     }
 
     /// The serving process has answered.
@@ -242,6 +286,7 @@ impl Master {
         match what {
             Purpose::Pass(ticket) => self.tell(&ticket, outcome),
             Purpose::SelfCheck => self.self_checked(outcome),
+            Purpose::Life => self.told_of_life(outcome),
             Purpose::Status(ticket) => {
                 let status = self.status(outcome.ok());
                 self.tell(&ticket, Ok(status));
@@ -279,7 +324,7 @@ impl Master {
 }
 
 fn gone() -> Failure {
-    Failure::new("gone", "there is no serving process to ask")
+    Failure::new(GONE, "there is no serving process to ask")
 }
 
 fn verb_list() -> Value {

@@ -225,7 +225,9 @@ impl Master {
         let now = Instant::now();
         self.run_control_timers(now);
         self.run_upgrade_timer(now);
-        self.manager.give_sign(now);
+        if let Some(wait) = self.manager.take_due_sign(now) {
+            self.look_for_life(wait);
+        }
         if self.steer_at.is_some_and(|at| at <= now) {
             self.steer_again(now);
         }
