@@ -232,6 +232,22 @@ pub struct Row {
     pub summary: &'static str,
 }
 
+impl Row {
+    /// What a row is unless it says otherwise: one argument, given once at any level of http, and
+    /// inherited from the nearest.
+    pub const PLAIN: Row = Row {
+        name: "",
+        contexts: &[Context::Http, Context::Server, Context::Location],
+        arguments: Arguments::exactly(1),
+        value: Value::Custom,
+        repeat: Repeat::Once,
+        merge: Merge::Nearest,
+        syntax: "",
+        default: "",
+        summary: "",
+    };
+}
+
 /// Every row there is, by family, and the names that are known but not supported yet.
 #[derive(Clone, Debug)]
 pub struct Registry {

@@ -8,7 +8,6 @@ const SERVER: &[Context] = &[Context::Server];
 const LOCATION: &[Context] = &[Context::Location];
 const SERVER_LOCATION: &[Context] = &[Context::Server, Context::Location];
 const HTTP_SERVER: &[Context] = &[Context::Http, Context::Server];
-const HTTP_SERVER_LOCATION: &[Context] = &[Context::Http, Context::Server, Context::Location];
 const HTTP_SERVER_LOCATION_IF: &[Context] = &[
     Context::Http,
     Context::Server,
@@ -16,17 +15,10 @@ const HTTP_SERVER_LOCATION_IF: &[Context] = &[
     Context::IfInLocation,
 ];
 
-/// What a row is unless it says otherwise: given once, inherited from the nearest level.
+/// What a row is here unless it says otherwise.
 const PLAIN: Row = Row {
-    name: "",
-    contexts: HTTP_SERVER_LOCATION,
-    arguments: Arguments::exactly(1),
     value: Value::Text,
-    repeat: Repeat::Once,
-    merge: Merge::Nearest,
-    syntax: "",
-    default: "",
-    summary: "",
+    ..Row::PLAIN
 };
 
 /// The core's directives, in the order of the reference.

@@ -1,22 +1,17 @@
 //! Rows of the access rules.
 
-use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
+use turnpike_conf::{Context, Repeat, Row};
 
 const PLAIN: Row = Row {
-    name: "",
     contexts: &[
         Context::Http,
         Context::Server,
         Context::Location,
         Context::LimitExcept,
     ],
-    arguments: Arguments::exactly(1),
-    value: Value::Custom,
     repeat: Repeat::Many,
-    merge: Merge::Nearest,
     syntax: "address | CIDR | unix: | all",
-    default: "",
-    summary: "",
+    ..Row::PLAIN
 };
 
 /// The directives.

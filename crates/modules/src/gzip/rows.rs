@@ -1,17 +1,11 @@
 //! Rows of this family.
 
-use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
+use turnpike_conf::{Arguments, Context, Repeat, Row, Value};
 
 const PLAIN: Row = Row {
-    name: "",
-    contexts: &[Context::Http, Context::Server, Context::Location],
-    arguments: Arguments::exactly(1),
     value: Value::Flag,
-    repeat: Repeat::Once,
-    merge: Merge::Nearest,
     syntax: "on | off",
-    default: "",
-    summary: "",
+    ..Row::PLAIN
 };
 
 /// What `gzip_proxied` may say, in nginx's words.

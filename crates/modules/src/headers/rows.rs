@@ -1,6 +1,6 @@
 //! Rows of the headers family.
 
-use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
+use turnpike_conf::{Arguments, Context, Repeat, Row, Value};
 
 const EVERYWHERE: &[Context] = &[
     Context::Http,
@@ -10,15 +10,8 @@ const EVERYWHERE: &[Context] = &[
 ];
 
 const PLAIN: Row = Row {
-    name: "",
     contexts: EVERYWHERE,
-    arguments: Arguments::exactly(1),
-    value: Value::Custom,
-    repeat: Repeat::Once,
-    merge: Merge::Nearest,
-    syntax: "",
-    default: "",
-    summary: "",
+    ..Row::PLAIN
 };
 
 /// The family's directives.

@@ -2,17 +2,7 @@
 
 use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
 
-const PLAIN: Row = Row {
-    name: "",
-    contexts: &[Context::Http, Context::Server, Context::Location],
-    arguments: Arguments::exactly(1),
-    value: Value::Custom,
-    repeat: Repeat::Once,
-    merge: Merge::Nearest,
-    syntax: "",
-    default: "",
-    summary: "",
-};
+const PLAIN: Row = Row::PLAIN;
 
 /// The directives.
 pub(super) const ROWS: &[Row] = &[

@@ -5,15 +5,11 @@ use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
 const HTTP: &[Context] = &[Context::Http];
 
 const SIZE: Row = Row {
-    name: "",
     contexts: HTTP,
-    arguments: Arguments::exactly(1),
     value: Value::Number,
-    repeat: Repeat::Once,
     merge: Merge::Own,
     syntax: "size",
-    default: "",
-    summary: "",
+    ..Row::PLAIN
 };
 
 /// The family's directives.

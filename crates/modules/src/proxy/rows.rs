@@ -3,17 +3,7 @@
 use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
 
 /// What a row is unless it says otherwise: given once, inherited from the nearest level.
-const PLAIN: Row = Row {
-    name: "",
-    contexts: &[Context::Http, Context::Server, Context::Location],
-    arguments: Arguments::exactly(1),
-    value: Value::Custom,
-    repeat: Repeat::Once,
-    merge: Merge::Nearest,
-    syntax: "",
-    default: "",
-    summary: "",
-};
+const PLAIN: Row = Row::PLAIN;
 
 const FLAG_OFF: Row = Row {
     value: Value::Flag,

@@ -1,17 +1,12 @@
 //! Rows of the referer family.
 
-use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
+use turnpike_conf::{Arguments, Context, Repeat, Row, Value};
 
 const PLAIN: Row = Row {
-    name: "",
     contexts: &[Context::Server, Context::Location],
-    arguments: Arguments::exactly(1),
     value: Value::Number,
-    repeat: Repeat::Once,
-    merge: Merge::Nearest,
     syntax: "size",
-    default: "",
-    summary: "",
+    ..Row::PLAIN
 };
 
 /// The family's directives.

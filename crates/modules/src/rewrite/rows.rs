@@ -20,15 +20,11 @@ const EVERYWHERE: &[Context] = &[
 
 /// A step of a program: written as often as wanted, and never inherited.
 const STEP: Row = Row {
-    name: "",
     contexts: PROGRAM,
     arguments: Arguments::none(),
-    value: Value::Custom,
     repeat: Repeat::Many,
     merge: Merge::Own,
-    syntax: "",
-    default: "",
-    summary: "",
+    ..Row::PLAIN
 };
 
 /// A flag of the program's surroundings.

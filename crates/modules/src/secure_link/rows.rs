@@ -1,17 +1,10 @@
 //! Rows of signed links.
 
-use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
+use turnpike_conf::{Context, Row, Value};
 
 const PLAIN: Row = Row {
-    name: "",
-    contexts: &[Context::Http, Context::Server, Context::Location],
-    arguments: Arguments::exactly(1),
     value: Value::Text,
-    repeat: Repeat::Once,
-    merge: Merge::Nearest,
-    syntax: "",
-    default: "",
-    summary: "",
+    ..Row::PLAIN
 };
 
 /// The directives.

@@ -3,15 +3,9 @@
 use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
 
 const PLAIN: Row = Row {
-    name: "",
     contexts: &[Context::Upstream],
-    arguments: Arguments::exactly(1),
-    value: Value::Custom,
-    repeat: Repeat::Once,
     merge: Merge::Own,
-    syntax: "",
-    default: "",
-    summary: "",
+    ..Row::PLAIN
 };
 
 /// The directives.
