@@ -318,6 +318,7 @@ impl Residents for Connections {
     fn due(&mut self, lot: &mut Lot, token: u32) {
         let closed = AssertUnwindSafe(|| self.parked_due(lot, token));
         if catch_unwind(closed).is_err() {
+            self.unpark(lot, Some(token));
             self.panicked();
         }
     }

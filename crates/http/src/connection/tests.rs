@@ -7,10 +7,11 @@ use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::sync_channel;
 
-use turnpike_lane::lot::AcceptSettings;
+use turnpike_lane::lot::{AcceptSettings, Guest};
 
 use super::*;
 use crate::counters::AllCounters;
+use crate::phase::{Awaiting, Verdict, Waiting};
 use crate::plan::Plan;
 use crate::testing;
 
@@ -135,6 +136,68 @@ fn an_answer_that_promised_to_keep_the_connection_is_held_to_it() {
     assert!(lane.answers(&mut client));
     lane.turn();
     assert!(lane.connections.finished());
+}
+
+/// An answer that fails us whatever happens.
+struct Panicking(Guest);
+
+impl Awaiting for Panicking {
+    fn guest(&self) -> &Guest {
+        &self.0
+    }
+    fn timeout_ms(&self) -> u64 {
+        1
+    }
+    fn needs_client(&self) -> bool {
+        true
+    }
+    fn ready(self: Box<Self>, _: &mut Exchange) -> Verdict {
+        panic!("on purpose")
+    }
+    fn timed_out(self: Box<Self>, _: &mut Exchange) -> Verdict {
+        panic!("on purpose")
+    }
+    fn abandoned(self: Box<Self>, _: &mut Exchange) {}
+    fn into_waiting(self: Box<Self>) -> Box<dyn Waiting> {
+        panic!("on purpose")
+    }
+}
+
+#[test]
+fn a_panic_costs_its_connection_and_no_place() {
+    type Event = fn(&mut Lane);
+    let events: [Event; 2] = [
+        |lane| lane.connections.guest_ready(&mut lane.lot, 0),
+        |lane| {
+            let begun_ms = lane.lot.clock.now_ms();
+            while lane.lot.clock.now_ms() <= begun_ms + 1 {
+                lane.lot.clock.update();
+            }
+            lane.connections.due(&mut lane.lot, 0);
+        },
+    ];
+    for happens in events {
+        let mut lane = Lane::new();
+        let _client = lane.client();
+        let (_server, ours) = UnixStream::pair().unwrap();
+        let guest = lane.lot.guests().admit(ours.as_fd()).unwrap();
+        let connection = lane.connections.seats[0].take_parked().unwrap().connection;
+        let exchange = lane.connections.exchange(&connection);
+        let Lane {
+            lot, connections, ..
+        } = &mut lane;
+        connections.await_answer(
+            lot,
+            Some(0),
+            connection,
+            exchange,
+            Box::new(Panicking(guest)),
+        );
+        assert_eq!(lane.connections.connections(), 1);
+        happens(&mut lane);
+        assert_eq!(lane.connections.connections(), 0);
+        assert_eq!(lane.connections.lane.counters.panics.value(), 1);
+    }
 }
 
 #[test]
