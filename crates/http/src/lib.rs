@@ -17,6 +17,7 @@ pub mod metrics;
 pub mod phase;
 pub mod plan;
 pub mod regex;
+mod relocate;
 pub mod response;
 mod segments;
 pub mod settings;

@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use turnpike_conf::{ConfError, Entry, View};
 
+use crate::relocate::relocate;
+
 /// Names tried before it is given up: those of another process, or of one before us.
 const NAMES_MAX: usize = 10_000;
 
@@ -192,18 +194,11 @@ impl TemporaryFile {
     /// Gives the file its final name and mode.
     ///
     /// # Errors
-    /// What the file system says, such as that the two places are on different file systems.
+    /// What the file system says; then nothing has changed at that name.
     pub fn keep_as(mut self, path: &Path, mode: u32) -> io::Result<()> {
         let permissions = std::fs::Permissions::from_mode(mode);
         self.file.set_permissions(permissions)?;
-        match std::fs::rename(&self.path, path) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
-                std::fs::copy(&self.path, path)?;
-                std::fs::remove_file(&self.path)?;
-            }
-            Err(error) => return Err(error),
-        }
+        relocate(&self.path, path)?;
         self.removal = Removal::Never;
         Ok(())
     }
