@@ -35,7 +35,7 @@ struct Chore {
 const CHORES: &[Chore] = &[
     Chore {
         name: "setup",
-        arguments: "[build] [test]",
+        arguments: "[build] [test] [bench]",
         summary: "install the Debian packages of the named sets",
         run: setup::run,
     },

@@ -64,11 +64,6 @@ const SETS: &[Set] = &[
             package("iproute2", "ip"),
         ],
     },
-    Set {
-        name: "bench",
-        purpose: "to measure its cache beside varnish",
-        packages: &[package("varnish", "varnishd")],
-    },
 ];
 
 /// While this file answers 101, Debian's maintainer scripts start no service.
