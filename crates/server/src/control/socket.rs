@@ -151,8 +151,7 @@ impl ControlSocket {
         };
         client.in_hand = client.in_hand.saturating_sub(1);
         client.say(&ticket.id, outcome);
-        let lives = client.output.len() <= OUTPUT_BYTES_MAX;
-        self.settle(ticket.client, lives, epoll);
+        self.settle(ticket.client, true, epoll);
     }
 
     /// Sends what can be sent before the end.
@@ -201,7 +200,8 @@ impl ControlSocket {
             return;
         };
         let is_done = client.has_ended && client.in_hand == 0 && client.output.is_empty();
-        if !lives || is_done {
+        let is_deaf = client.output.len() > OUTPUT_BYTES_MAX;
+        if !lives || is_done || is_deaf {
             // Closing it takes it out of the event queue.
             self.clients.remove(&token);
             return;

@@ -243,3 +243,20 @@ fn who_asks_too_much_is_refused() {
     let text = writer.join().unwrap();
     assert!(text.is_empty() || String::from_utf8_lossy(&text).contains("too long"));
 }
+
+#[test]
+fn who_reads_no_answers_is_closed() {
+    /// Each line has an answer of a hundred bytes: far more of them than are kept.
+    const LINES: &[u8] = &[b'x', b'\n'];
+    const ROUNDS: usize = 500;
+    let mut bench = Bench::new("deaf");
+    let mut client = bench.connect();
+    let writer = std::thread::spawn(move || {
+        let lines = LINES.repeat(4096);
+        (0..ROUNDS).any(|_| client.write_all(&lines).is_err())
+    });
+    while !writer.is_finished() {
+        bench.turn();
+    }
+    assert!(writer.join().unwrap(), "it was never closed");
+}
