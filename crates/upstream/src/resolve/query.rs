@@ -16,9 +16,9 @@ use turnpike_wire::dns::{self, Answer, AnswerError, Question};
 
 use super::{FORMAT, ResolveError, Resolver};
 
-/// How long one server is waited for before the next is asked. A lost packet costs this much; a
-/// slow server answers well within it.
-const RESEND_MS: u64 = 2000;
+/// How long one server is waited for before the next is asked, and answers of the first come too
+/// late. A lost packet costs this much; a server that asks others itself may take two seconds.
+const RESEND_MS: u64 = 3000;
 
 /// Pause after a server that cannot be reached at all, in milliseconds: it may be starting.
 const PAUSE_MS: u64 = 200;
