@@ -23,6 +23,8 @@ pub struct Response {
     pub fields: Fields,
     /// Value of Content-Type; empty sends none.
     pub content_type: Vec<u8>,
+    /// What an origin wants the text to be converted to (`X-Accel-Charset`).
+    pub charset_wish: CharsetWish,
     /// Body length in bytes when it is known before the body is sent.
     pub content_length: Option<u64>,
     /// Last-Modified as unix seconds.
@@ -50,6 +52,18 @@ pub struct Response {
     pub trailers: Fields,
     /// Text that a handler made for this one response; [`Body::Text`] sends it.
     pub text: Vec<u8>,
+}
+
+/// A character set that a text is to be converted to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum CharsetWish {
+    /// None is wanted.
+    #[default]
+    No,
+    /// Content-Type names it already, and did not say before what the text is in.
+    Named,
+    /// This one, in place of the one that Content-Type names.
+    Instead(Vec<u8>),
 }
 
 /// Fields that the server adds to every response, unless an origin's are passed on.
@@ -171,6 +185,7 @@ impl Response {
         self.reason.clear();
         self.fields.clear();
         self.content_type.clear();
+        self.charset_wish = CharsetWish::No;
         self.content_length = None;
         self.last_modified = None;
         self.dated = None;
@@ -192,6 +207,7 @@ impl Response {
         self.unsigned = Unsigned::default();
         self.trailers.clear();
         self.content_type.clear();
+        self.charset_wish = CharsetWish::No;
         self.content_length = None;
         self.last_modified = None;
         self.dated = None;

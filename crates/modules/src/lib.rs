@@ -8,6 +8,7 @@ mod access;
 mod access_log;
 mod auth_basic;
 mod autoindex;
+mod charset;
 mod cidr;
 mod empty_gif;
 mod files;
@@ -38,6 +39,7 @@ mod static_files;
 mod status;
 mod stub_status;
 mod try_files;
+mod types;
 mod upstream;
 mod zone;
 
@@ -64,6 +66,7 @@ pub const FAMILIES: &[&dyn Family] = &[
     &status::Status,
     &stub_status::StubStatus,
     &not_modified::NotModified,
+    &charset::Charset,
     &gzip::Gzip,
     &range::Ranges,
     &try_files::TryFiles,

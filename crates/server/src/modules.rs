@@ -41,7 +41,7 @@ pub const MODULES: &[Module] = &[
     without("http", true),
     without("http-cache", true),
     without("pcre", true),
-    without("http_charset_module", false),
+    without("http_charset_module", true),
     without("http_gzip_module", true),
     without("http_ssi_module", false),
     without("http_userid_module", false),

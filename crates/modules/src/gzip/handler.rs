@@ -30,7 +30,7 @@ impl Filter for GzipFilter {
         let concerned = matches!(response.status, 200 | 403 | 404)
             && coding(response).is_none()
             && length.is_none_or(|length| length >= self.compression.length_min)
-            && self.compression.is_for(&response.content_type)
+            && self.compression.types.has(&response.content_type)
             && !exchange.upstream.forbids_transforming();
         if !concerned {
             return None;

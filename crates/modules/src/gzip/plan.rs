@@ -17,6 +17,7 @@ use super::accept::{Acceptance, Proxied};
 use super::handler::{GunzipFilter, GzipFilter, GzipStatic};
 use super::rows;
 use crate::files::Files;
+use crate::types::Types;
 
 /// Compressors that a lane keeps for use again: each has a quarter of a megabyte, and setting a
 /// new one up costs as much as a small response.
@@ -78,8 +79,7 @@ impl Family for Gzip {
 
 /// How responses are compressed, and which.
 pub(super) struct Compressing {
-    /// `None`: all.
-    pub(super) types: Option<Vec<Box<[u8]>>>,
+    pub(super) types: Types,
     pub(super) length_min: u64,
     /// Most bytes in one piece.
     pub(super) piece_bytes: usize,
@@ -99,7 +99,7 @@ impl Compressing {
         };
         let (count, size) = view.buffers("gzip_buffers");
         Ok(Self {
-            types: types(view),
+            types: Types::read(view, "gzip_types", &["text/html"]),
             length_min: view.size("gzip_min_length"),
             piece_bytes: piece_bytes(count, size),
             level,
@@ -113,16 +113,6 @@ impl Compressing {
         // its second.
         let level = Compression::new(self.level.max(2));
         Compress::new_gzip(level, self.window_bits)
-    }
-
-    /// Whether responses of that type are compressed.
-    pub(super) fn is_for(&self, content_type: &[u8]) -> bool {
-        let Some(types) = &self.types else {
-            return true;
-        };
-        let end = memchr::memchr(b';', content_type).unwrap_or(content_type.len());
-        let kind = content_type[..end].trim_ascii_end();
-        types.iter().any(|own| own.eq_ignore_ascii_case(kind))
     }
 
     fn spare(&self, builder: &mut Builder<'_>) -> LaneSlot<Spare> {
@@ -204,18 +194,6 @@ fn proxied(view: View<'_>) -> Proxied {
         auth: has("auth"),
         any: has("any"),
     }
-}
-
-fn types(view: View<'_>) -> Option<Vec<Box<[u8]>>> {
-    let mut types: Vec<Box<[u8]>> = vec![(*b"text/html").into()];
-    let entries = view.nearest_all("gzip_types");
-    for word in entries.iter().flat_map(|entry| &entry.arguments) {
-        if word.text == "*" {
-            return None;
-        }
-        types.push(word.bytes().to_ascii_lowercase().into());
-    }
-    Some(types)
 }
 
 fn window_bits(view: View<'_>) -> Result<u8, ConfError> {

@@ -5,7 +5,7 @@ use turnpike_conf::{View, value};
 use turnpike_http::Quoted;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Verdict;
-use turnpike_http::response::{Fields, Unsigned};
+use turnpike_http::response::{CharsetWish, Fields, Unsigned};
 use turnpike_lane::log::Level;
 use turnpike_wire::date;
 use turnpike_wire::h1::{Field, Known, Method, ResponseHead};
@@ -204,10 +204,15 @@ fn charset(exchange: &mut Exchange, passing: &Passing, head: &ResponseHead, inpu
     let Some(field) = field.filter(|_| !passing.ignored.charset) else {
         return;
     };
-    let kind = &mut exchange.response.content_type;
-    if kind.starts_with(b"text/") && memchr::memmem::find(kind, b"charset=").is_none() {
+    let value = field.value.of(input);
+    let response = &mut exchange.response;
+    let kind = &mut response.content_type;
+    if memchr::memmem::find(kind, b"charset=").is_some() {
+        response.charset_wish = CharsetWish::Instead(value.to_vec());
+    } else if kind.starts_with(b"text/") {
         kind.extend_from_slice(b"; charset=");
-        kind.extend_from_slice(field.value.of(input));
+        kind.extend_from_slice(value);
+        response.charset_wish = CharsetWish::Named;
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use turnpike_cache::disk::Identity;
 use turnpike_cache::stored::{StoredBody, StoredFile, Variant};
 use turnpike_http::exchange::Exchange;
-use turnpike_http::response::{Body, Fields, FileBody, Parts, Response};
+use turnpike_http::response::{Body, CharsetWish, Fields, FileBody, Parts, Response};
 use turnpike_http::upstream::StoredFields;
 use turnpike_http::variables::append_number;
 use turnpike_lane::files::{self, FileHandle, OpenFile, Symlinks};
@@ -30,6 +30,7 @@ struct Sent {
     reason: Vec<u8>,
     given: Fields,
     content_type: Vec<u8>,
+    charset_wish: CharsetWish,
     last_modified: Option<i64>,
     dated: Option<i64>,
     etag: Vec<u8>,
@@ -145,6 +146,7 @@ fn put_sent(response: &mut Response, sent: &Sent) {
     copy(&mut response.reason, &sent.reason);
     response.fields.copy(&sent.given);
     copy(&mut response.content_type, &sent.content_type);
+    response.charset_wish.clone_from(&sent.charset_wish);
     response.last_modified = sent.last_modified;
     response.dated = sent.dated;
     copy(&mut response.etag, &sent.etag);
@@ -170,6 +172,7 @@ impl Sent {
             reason: response.reason.clone(),
             given,
             content_type: response.content_type.clone(),
+            charset_wish: response.charset_wish.clone(),
             last_modified: response.last_modified,
             dated: response.dated,
             etag: response.etag.clone(),
