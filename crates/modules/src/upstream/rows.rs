@@ -177,8 +177,9 @@ pub(super) const ROWS: &[Row] = &[
         syntax: "name",
         summary: "Conditions of a good answer to `health_check`: `status 200 301-303`, \
             `status ! 500`, `header Name`, `header ! Name`, `header Name = value`, `!=`, `~`, \
-            `!~`, `body ~ regex`, `body !~ regex`, `require $variable ...` (neither empty nor \"0\"; \
-            `$upstream_status`, `$upstream_http_...` or `$upstream_cookie_...`). All must hold.",
+            `!~`, `body ~ regex`, `body !~ regex`, `require $variable ...` (neither empty nor \
+            \"0\"; `$upstream_status`, `$upstream_http_...` or `$upstream_cookie_...`). All must \
+            hold.",
         ..PLAIN
     },
 ];
