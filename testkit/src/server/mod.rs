@@ -273,7 +273,14 @@ impl Server {
             self.ports.entry(name).or_insert(port);
         }
         text.clone_into(&mut self.configuration);
-        self.write("turnpike.conf", fill(text, self.folder.path(), &self.ports));
+        // Whole at once: a server that was told before may just be reading it.
+        let folder = self.folder.path();
+        self.write("turnpike.conf.new", fill(text, folder, &self.ports));
+        std::fs::rename(
+            folder.join("turnpike.conf.new"),
+            folder.join("turnpike.conf"),
+        )
+        .expect("a file in the test's folder");
     }
 
     /// Writes a file into the test's folder.

@@ -12,8 +12,9 @@ use serde_json::Value;
 
 use super::ledger::{Account, Failure, now_us};
 
-/// When a client gives a request up: a stalled lane and a busy machine are not a lost request.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// When a client gives a request up: a stalled lane and a machine that is busy with much else are
+/// not a lost request.
+const PATIENCE: Duration = Duration::from_secs(300);
 /// An upload: so many pieces, with a pause before each.
 const PIECES: usize = 10;
 const PIECE_BYTES: usize = 4096;
