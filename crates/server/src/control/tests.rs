@@ -247,7 +247,7 @@ fn who_asks_too_much_is_refused() {
 #[test]
 fn who_reads_no_answers_is_closed() {
     /// Each line has an answer of a hundred bytes: far more of them than are kept.
-    const LINES: &[u8] = &[b'x', b'\n'];
+    const LINES: &[u8] = b"x\n";
     const ROUNDS: usize = 500;
     let mut bench = Bench::new("deaf");
     let mut client = bench.connect();
