@@ -152,7 +152,11 @@ impl BodyStream for AtHand {
         _client: &'a Stream,
         out: &'a mut Vec<u8>,
     ) -> LocalFuture<'a, Result<bool, BodyFailed>> {
-        Box::pin(std::future::ready(self.piece(exchange, out)))
+        Box::pin(async move {
+            // It never waits for anything: others have their turn between two pieces.
+            tokio::task::yield_now().await;
+            self.piece(exchange, out)
+        })
     }
 
     fn ready(

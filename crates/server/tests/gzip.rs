@@ -295,6 +295,15 @@ fn foreign_clients_read_what_was_compressed() {
 }
 
 #[test]
+fn what_becomes_next_to_nothing_comes_whole() {
+    let server = server("");
+    let zeros = "0".repeat(20 << 20);
+    server.write("html/zeros.html", &zeros);
+    let url = format!("http://127.0.0.1:{}/zeros.html", server.port());
+    assert!(clients::curl(&["-sS", "--compressed", &url]) == zeros);
+}
+
+#[test]
 fn a_connection_goes_on_behind_a_compressed_response() {
     let server = server("");
     let mut peer = server.connect();

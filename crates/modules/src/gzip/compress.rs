@@ -11,6 +11,10 @@ use turnpike_lane::log::Level;
 
 use super::plan::{Compressing, Spare};
 
+/// Bytes of a body that are compressed in one turn: at the highest level they take some
+/// milliseconds, however little comes of them.
+const TURN_BYTES_MAX: usize = 128 * 1024;
+
 /// Room that is made in the output at once, in bytes.
 const ROOM_BYTES: usize = 4 * 1024;
 
@@ -49,11 +53,11 @@ impl Compressed {
         exchange: &mut Exchange,
         out: &mut Vec<u8>,
     ) -> Option<Result<bool, BodyFailed>> {
-        let mut any = false;
-        while out.len() < self.compression.piece_bytes {
+        let mut taken = None;
+        while out.len() < self.compression.piece_bytes && taken < Some(TURN_BYTES_MAX) {
             self.piece.clear();
             let more = match self.body.ready(exchange, &mut self.piece) {
-                None if !any => return None,
+                None if taken.is_none() => return None,
                 None => {
                     let flushed = self.feed(exchange, FlushCompress::Sync, out);
                     return Some(flushed.map(|()| true));
@@ -61,7 +65,7 @@ impl Compressed {
                 Some(Err(failed)) => return Some(Err(failed)),
                 Some(Ok(more)) => more,
             };
-            any = true;
+            taken = Some(taken.unwrap_or(0) + self.piece.len());
             if let Err(failed) = self.feed(exchange, flush_of(more), out) {
                 return Some(Err(failed));
             }
