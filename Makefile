@@ -44,6 +44,7 @@ foreign: ## wrk and ab against the published configurations, reloads, and a minu
 	$(XTASK) studies --debug --seconds 2
 	$(XTASK) reload-torture --debug --reloads 20 --without-nginx
 	$(XTASK) torture --debug --seconds 60
+	$(XTASK) upstream-torture --debug --seconds 15
 
 docs: ## Generated documentation is current
 	$(XTASK) docs --check

@@ -100,6 +100,12 @@ const CHORES: &[Chore] = &[
         summary: "reload, resize, upgrade, stall and kill under load; account for every request",
         run: torture::run,
     },
+    Chore {
+        name: "upstream-torture",
+        arguments: "[--seconds N] [--server PATH | --debug]",
+        summary: "kill and restart upstream servers under load; no request may fail",
+        run: torture::upstreams::run,
+    },
 ];
 
 fn main() -> ExitCode {

@@ -8,6 +8,7 @@
 
 mod clients;
 mod ledger;
+pub(crate) mod upstreams;
 mod victim;
 
 use std::fmt::Write as _;
