@@ -45,6 +45,7 @@ const SETS: &[Set] = &[
             package("wrk", "wrk"),
             package("apache2-utils", "ab"),
             package("curl", "curl"),
+            package("openssl", "openssl"), // makes the certificates of tests
             package("strace", "strace"),
             package("procps", "ps"),
             package("netcat-openbsd", "nc"),

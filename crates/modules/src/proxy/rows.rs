@@ -386,7 +386,8 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "proxy_ssl_verify",
-        summary: "Refuses servers whose certificate is not good.",
+        summary: "Refuses servers whose certificate is not good: signed by a trusted one (or \
+            trusted itself), and for the server's name, which must be among its subjectAltNames.",
         ..FLAG_OFF
     },
     Row {
