@@ -109,7 +109,8 @@ impl fmt::Display for Reason {
         formatter.write_str(match self {
             Reason::NotBuilt => "this build has no steering program (feature \"ebpf\")",
             Reason::NotPermitted => {
-                "the kernel does not permit the steering program (CAP_BPF, CAP_NET_ADMIN)"
+                "the kernel does not permit the steering program (CAP_BPF, CAP_PERFMON, \
+                 CAP_NET_ADMIN)"
             }
             Reason::NotSupported => "the kernel does not support the steering program",
             Reason::OtherProgram => {

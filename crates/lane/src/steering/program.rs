@@ -35,8 +35,14 @@ pub struct KernelBoard {
 }
 
 impl KernelBoard {
-    /// Makes one; needs CAP_BPF (or CAP_SYS_ADMIN before Linux 5.8).
+    /// Makes one; needs CAP_BPF and CAP_PERFMON (or CAP_SYS_ADMIN, as before Linux 5.8).
+    ///
+    /// Without CAP_PERFMON the kernel would look at every way a CPU may take by mistake, find them
+    /// too many after a second, and refuse the program only then.
     pub fn create() -> Result<KernelBoard, Reason> {
+        if !process::capabilities().is_none_or(may_load) {
+            return Err(Reason::NotPermitted);
+        }
         quiet();
         let options = libbpf_sys::bpf_map_create_opts {
             sz: size_of::<libbpf_sys::bpf_map_create_opts>() as _,
@@ -217,6 +223,13 @@ fn prepare(
     Ok(())
 }
 
+/// Whether these capabilities do for the program.
+fn may_load(capabilities: u64) -> bool {
+    let has = |number: u32| capabilities & (1 << number) != 0;
+    has(process::CAPABILITY_SYS_ADMIN)
+        || (has(process::CAPABILITY_BPF) && has(process::CAPABILITY_PERFMON))
+}
+
 /// The lanes of one CPU.
 #[derive(Clone, Copy, Debug, Default)]
 struct Home {
@@ -278,5 +291,26 @@ fn errno_reason(errno: Option<i32>) -> Reason {
         Some(libc::EPERM | libc::EACCES) => Reason::NotPermitted,
         Some(libc::ENOMEM) => Reason::NoMemory,
         _ => Reason::NotSupported,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_program_needs_is_known_before_the_kernel_is_asked() {
+        let cases = [
+            (u64::MAX, true),
+            (1 << 21, true),
+            (1 << 39 | 1 << 38, true),
+            (1 << 39, false),
+            (1 << 38, false),
+            (0, false),
+        ];
+        for (capabilities, expected) in cases {
+            assert_eq!(may_load(capabilities), expected, "{capabilities:#x}");
+        }
+        assert!(process::capabilities().is_some());
     }
 }

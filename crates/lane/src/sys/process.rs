@@ -125,6 +125,12 @@ pub fn set_dumpable(on: bool) -> io::Result<()> {
     Ok(())
 }
 
+/// Nearly everything (capabilities(7)).
+pub const CAPABILITY_SYS_ADMIN: u32 = 21;
+/// BPF programs that may do arithmetic on pointers, among other things (Linux 5.8).
+pub const CAPABILITY_PERFMON: u32 = 38;
+/// BPF programs and maps (Linux 5.8).
+pub const CAPABILITY_BPF: u32 = 39;
 /// Raw and transparent sockets (capabilities(7)).
 pub const CAPABILITY_NET_RAW: u32 = 13;
 
@@ -142,6 +148,14 @@ pub fn set_thread_capability(number: u32) -> io::Result<()> {
     let result = unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), data.as_ptr()) };
     check(result as libc::c_int)?;
     Ok(())
+}
+
+/// The capabilities that this process may use, a bit each; `None` where `/proc` does not tell.
+pub fn capabilities() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let mut lines = status.lines();
+    let text = lines.find_map(|line| line.strip_prefix("CapEff:"))?;
+    u64::from_str_radix(text.trim(), 16).ok()
 }
 
 /// Whether permitted capabilities survive the change from root to another user.
