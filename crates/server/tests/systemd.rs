@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use nix::libc::{SIGCONT, SIGHUP, SIGSTOP, SIGTERM};
-use support::{Folder, configuration, wait_for};
+use support::{Folder, configuration, turnpike, wait_for};
 use turnpike_lane::sys::signal;
 
 /// Nobody waits longer for a message.
@@ -36,6 +36,47 @@ fn start(folder: &Folder, socket: TcpListener) -> Child {
 fn serving_of(master: i32) -> i32 {
     let children = turnpike_testkit::process::children(u32::try_from(master).unwrap());
     i32::try_from(children[0]).unwrap()
+}
+
+fn upgrade(folder: &Folder, binary: &str) -> bool {
+    let mut words = vec!["upgrade", "--binary", binary];
+    words.extend(folder.arguments(&[]));
+    turnpike(&words).status.success()
+}
+
+/// Changes the binary, in vain and for real: the unit goes on with one main process or the other,
+/// and never stops. Returns the new one.
+fn upgraded(folder: &Folder, old: i32, manager: &UnixDatagram) -> i32 {
+    let mut said = Vec::new();
+    let mut main_process = |expected: &dyn Fn(i32) -> bool| {
+        let mut buffer = [0; 4096];
+        loop {
+            let length = manager.recv(&mut buffer).unwrap();
+            let text = String::from_utf8_lossy(&buffer[..length]).into_owned();
+            let number = text.split_once("MAINPID=").map(|(_, rest)| rest.to_owned());
+            said.push(text);
+            let number = number.and_then(|text| text.trim().parse().ok());
+            if let Some(number) = number.filter(|number| expected(*number)) {
+                return number;
+            }
+        }
+    };
+    assert!(!upgrade(folder, "/bin/false"));
+    main_process(&|number| number == old);
+    assert!(upgrade(folder, env!("CARGO_BIN_EXE_turnpike")));
+    let new = main_process(&|number| number != old);
+    wait_for("the old master to end", || {
+        !turnpike_testkit::process::is_alive(u32::try_from(old).unwrap())
+    });
+    manager.set_nonblocking(true).unwrap();
+    let mut buffer = [0; 4096];
+    while let Ok(length) = manager.recv(&mut buffer) {
+        said.push(String::from_utf8_lossy(&buffer[..length]).into_owned());
+    }
+    manager.set_nonblocking(false).unwrap();
+    let stops = said.iter().filter(|text| text.starts_with("STOPPING"));
+    assert_eq!(stops.count(), 0, "{said:?}");
+    new
 }
 
 #[test]
@@ -87,12 +128,14 @@ fn sockets_are_taken_and_states_told() {
     signal::send(number, SIGHUP).unwrap();
     assert!(heard("RELOADING=1").contains("MONOTONIC_USEC="));
     heard("READY=1");
+    let number = upgraded(&folder, number, &manager);
     folder.write("nginx.conf", "nonsense;");
     signal::send(number, SIGHUP).unwrap();
     heard("RELOADING=1");
     heard("READY=1");
     signal::send(number, SIGTERM).unwrap();
     heard("STOPPING=1");
+    // The first master ended in favour of the other.
     assert!(master.wait().unwrap().success());
     wait_for("the pid file to go", || !folder.has("nginx.pid"));
 }

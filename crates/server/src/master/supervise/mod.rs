@@ -356,7 +356,10 @@ impl Master {
     }
 
     fn begin_end(&mut self) {
-        self.manager.tell(Told::Stopping);
+        // Another master goes on as the service's main process, and has said so.
+        if !self.has_other_master() {
+            self.manager.tell(Told::Stopping);
+        }
         self.pending = None;
         self.restart_at = None;
         self.drain_at = None;

@@ -36,6 +36,7 @@ use crate::control::Failure;
 use crate::control::socket::Ticket;
 use crate::master::child::State;
 use crate::master::inherit;
+use crate::master::systemd::State as Told;
 
 /// What the pid file and the control socket are called while another master has their names.
 const OLD_EXTENSION: &str = ".oldbin";
@@ -356,6 +357,8 @@ impl Master {
     /// Accepts again, with the kernel choosing as our configuration wants it.
     fn resume(&mut self, was_paused: bool) {
         self.site.grip();
+        // The successor may have said that it is the main process.
+        self.manager.tell(Told::Ready);
         let mut children = self.children.iter();
         match children.position(|child| child.state == State::Serving) {
             Some(index) if was_paused => self.hand_again(index),
