@@ -35,7 +35,7 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Entries,
         repeat: Repeat::Many,
         merge: Merge::Own,
-        syntax: "charset1 charset2 { ... }",
+        syntax: "charset1 charset2",
         summary: "How one character set is converted to another and back: lines of a byte of the \
             first and its counterpart in the second, both hexadecimal. `utf-8` can only be the \
             second, with one to three bytes. What is not in the map becomes a question mark, or \
