@@ -22,7 +22,7 @@ fn dates_in_all_three_forms() {
         ("Sun, 06 Nov 1994 24:00:00 GMT", None),
         ("Sun, 06 Nov 1994 08:60:00 GMT", None),
         ("Sun, 06 Nov 1994 08:49:60 GMT", None),
-        ("Sun, 06 nov 1994 08:49:37 GMT", None),
+        ("sun, 06 nOV 1994 08:49:37 gmt", Some(784_111_777)),
         ("Sun, 06-Nov-1994 08:49:37 GMT", None),
         ("Sun, 6 Nov 1994 08:49:37 GMT", None),
         ("", None),
