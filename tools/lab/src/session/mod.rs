@@ -231,7 +231,10 @@ impl Session {
                 }
                 interrupt::check()?;
                 progress.begin(&case.label(), round);
-                let (run, contender) = bench.run(case, round, position as u32)?;
+                // What Ctrl-C cuts short fails in words of its own, which are not the cause.
+                let (run, contender) = bench
+                    .run(case, round, position as u32)
+                    .or_else(|error| interrupt::check().and(Err(error)))?;
                 record::append(&raw, &run.line())?;
                 keep(header, contender, folder)?;
                 progress.end();
