@@ -5,7 +5,7 @@ use std::sync::Arc;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::lane::LaneSlot;
 use turnpike_http::phase::{Filter, Handler, Verdict};
-use turnpike_http::response::{Body, Response};
+use turnpike_http::response::{Body, BodyStream, Response};
 use turnpike_lane::log::Level;
 use turnpike_wire::h1::Method;
 
@@ -83,10 +83,7 @@ fn coding(response: &Response) -> Option<&[u8]> {
 
 /// Makes the response another coding of the same: its length is not known, parts of it are not
 /// offered, and its ETag says that bytes differ (RFC 9110 section 8.8.1).
-fn recode(
-    response: &mut Response,
-    stream: impl FnOnce(Box<dyn turnpike_http::response::BodyStream>) -> Body,
-) {
+fn recode(response: &mut Response, stream: impl FnOnce(Box<dyn BodyStream>) -> Body) {
     response.content_length = None;
     response.ranges_allowed = false;
     response.fields.remove(b"Accept-Ranges");
