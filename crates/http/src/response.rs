@@ -200,6 +200,13 @@ impl Response {
         self.text.clear();
     }
 
+    /// Sets another status than the response came with: the reason behind it is the usual one then,
+    /// not that of the old one.
+    pub fn replace_status(&mut self, status: u16) {
+        self.status = status;
+        self.reason.clear();
+    }
+
     /// Drops what describes a body: for answers that replace the one made before (errors, 304).
     pub fn clear_body(&mut self) {
         self.reason.clear();

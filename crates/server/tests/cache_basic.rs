@@ -30,9 +30,11 @@ fn a_response_is_fetched_once_and_given_again() {
             assert_eq!(got.head.matches("Accept-Ranges").count(), 1);
         }
         let part = ask(&server, "GET /a", "Range: bytes=2-4\r\n");
-        assert_eq!((part.status, part.text().as_str()), (206, "234"));
+        assert!(part.head.starts_with("HTTP/1.1 206 Partial Content\r\n"));
+        assert_eq!(part.text(), "234");
         let unchanged = ask(&server, "GET /a", "If-None-Match: \"a\"\r\n");
-        assert_eq!((unchanged.status, status(&unchanged)), (304, "HIT"));
+        assert!(unchanged.head.starts_with("HTTP/1.1 304 Not Modified\r\n"));
+        assert_eq!(status(&unchanged), "HIT");
         let head = ask(&server, "HEAD /a", "");
         assert_eq!(head.header("Content-Length"), Some("10"));
         assert_eq!((status(&head), origin.requests()), ("HIT", 1));

@@ -30,7 +30,7 @@ impl Filter for Conditions {
             }
             Judgement::NotModified => {
                 let response = &mut exchange.response;
-                response.status = 304;
+                response.replace_status(304);
                 response.content_type.clear();
                 response.content_length = None;
                 response.ranges_allowed = false;

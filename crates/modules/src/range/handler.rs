@@ -75,7 +75,7 @@ fn one(exchange: &mut Exchange, range: ByteRange, length: u64) {
     value.clear();
     value.extend_from_slice(b"bytes ");
     append_range(value, range, length);
-    response.status = 206;
+    response.replace_status(206);
     response.content_length = Some(range.end - range.start);
     response.fields.set(b"Content-Range", value);
     body::cut(response, range);
@@ -88,7 +88,7 @@ fn several(response: &mut Response, ranges: &[ByteRange], length: u64, boundary:
         .map(|range| part_head(response, *range, length, boundary))
         .collect();
     let end = [b"\r\n--", boundary, b"--\r\n"].concat();
-    response.status = 206;
+    response.replace_status(206);
     response.fields.remove(b"Content-Range");
     response.content_type.clear();
     let kind = &mut response.content_type;
