@@ -104,6 +104,11 @@ const REFUSED: &[(&str, &str)] = &[
         "server { location / { proxy_pass http://127.0.0.1; health_check type=grpc; } }",
         "invalid parameter \"type=grpc\"",
     ),
+    (
+        "server { location / { proxy_pass http://127.0.0.1; proxy_store on; proxy_cache z; } }
+         proxy_cache_path z keys_zone=z:1m memory;",
+        "\"proxy_store\" directive is incompatible with \"proxy_cache\"",
+    ),
     ("match m { status 1; }", "invalid status \"1\""),
     (
         "upstream u { server 127.0.0.1; sticky cookie a color; }",

@@ -119,16 +119,40 @@ impl Family for Proxy {
     }
 }
 
-/// A cache, where the location has one; else `proxy_store`.
+/// A cache or `proxy_store`, whichever is written nearer to the location.
 fn keeper(
     view: View<'_>,
     builder: &mut Builder<'_>,
     draft: &LocationDraft,
 ) -> Result<Option<Arc<dyn Keeper>>, ConfError> {
-    match builder.store::<Keepers>().take(draft.index) {
+    let cache = builder.store::<Keepers>().take(draft.index);
+    if store_is_nearer(view)?
+        && let Some(store) = Store::read(view, builder)?
+    {
+        return Ok(Some(store));
+    }
+    match cache {
         Some(keeper) => Ok(Some(keeper)),
         None => Store::read(view, builder),
     }
+}
+
+/// Whether `proxy_store` is written nearer to the location than `proxy_cache`: a response is not
+/// kept twice.
+fn store_is_nearer(view: View<'_>) -> Result<bool, ConfError> {
+    let mut level = Some(view);
+    while let Some(one) = level {
+        let given = |name| one.own(name).filter(|entry| entry.argument(0) != "off");
+        match (given("proxy_store"), given("proxy_cache")) {
+            (None, None) => level = one.parent(),
+            (Some(entry), Some(_)) => {
+                let message = "\"proxy_store\" directive is incompatible with \"proxy_cache\"";
+                return Err(view.error(entry.span, message));
+            }
+            (store, _) => return Ok(store.is_some()),
+        }
+    }
+    Ok(false)
 }
 
 /// The `proxy_pass` of this location; blocks inside of it (`if`, `limit_except`) share it.
