@@ -8,6 +8,7 @@ mod support;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use support::{Counting, DISK, ask, response, server, status, wait_until};
 use turnpike_testkit::{Folder, Server};
@@ -160,6 +161,50 @@ fn a_disk_that_takes_no_more_costs_no_response() {
     for expected in ["MISS", "HIT"] {
         assert_eq!(status(&ask(&server, "GET /small", "")), expected);
     }
+}
+
+/// Whether a disk of our own can be mounted where nobody else sees it: not by every user. The test
+/// above stands for this one then.
+fn may_mount(folder: &Path) -> bool {
+    let mount = ["-m", "mount", "-t", "tmpfs", "none"];
+    let tried = Command::new("unshare").args(mount).arg(folder).output();
+    tried.is_ok_and(|output| output.status.success())
+}
+
+#[test]
+fn a_disk_that_is_full_costs_no_response() {
+    let folder = Folder::create().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let disk = folder.path().join("disk");
+    fs::create_dir(&disk).unwrap();
+    if !may_mount(&disk) {
+        return;
+    }
+    let body = "x".repeat(100_000);
+    let origin = Counting::start(&response(FRESH, &body));
+    let script = folder.path().join("with-a-disk");
+    let (binary, disk) = (env!("CARGO_BIN_EXE_turnpike"), disk.display());
+    let inner = format!("mount -t tmpfs -o size=1m,mode=777 none {disk} && exec {binary} \"$@\"");
+    let text = format!("#!/bin/sh\nexec unshare -m sh -c '{inner}' sh \"$@\"\n");
+    fs::write(&script, text).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let configuration = configuration(&origin, &folder, "");
+    let server = Server::builder(&script)
+        .configuration(&configuration.replace("/cache levels", "/disk/cache levels"))
+        .start();
+    let ask_all = || {
+        let mut hits = 0;
+        for number in 0..20 {
+            let got = ask(&server, &format!("GET /{number}"), "");
+            assert!(got.status == 200 && got.body == body.as_bytes(), "{number}");
+            hits += usize::from(status(&got) == "HIT");
+        }
+        hits
+    };
+    assert_eq!(ask_all(), 0);
+    server.wait_for_log("error.log", "(28: No space left on device)");
+    // What was stored before stays good.
+    assert!((1..20).contains(&ask_all()));
 }
 
 #[test]
