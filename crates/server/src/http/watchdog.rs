@@ -168,9 +168,13 @@ impl Watchdog {
         for lane in 0..ward.lanes.len() {
             let is_asleep = ward.board.beat(lane) == Beat::Asleep && ward.board.load(lane) == 0;
             is_idle &= is_asleep && age(ward.board.last_round_ns(lane)) >= IDLE_LOOK;
-            if let Beat::Awake { since_ns } = ward.board.beat(lane) {
-                wait = wait.min(timeout.saturating_sub(age(since_ns)));
-            }
+            let until_silent = match ward.board.beat(lane) {
+                Beat::Awake { since_ns } => Some(timeout.saturating_sub(age(since_ns))),
+                // Who has slept for longer is looked at in turn: nothing says that he should be up.
+                Beat::Asleep => timeout.checked_sub(age(ward.board.last_round_ns(lane))),
+                Beat::Gone => None,
+            };
+            wait = until_silent.map_or(wait, |until_silent| wait.min(until_silent));
         }
         match is_idle {
             true => timeout.max(IDLE_LOOK),
@@ -188,7 +192,9 @@ impl Watchdog {
                 Some(rescue) if rescue.round_ns == round_ns => true,
                 _ => match ward.board.beat(lane) {
                     Beat::Gone => false,
-                    Beat::Awake { .. } => silence >= timeout,
+                    // Whoever came round a moment ago works: the kernel need not be asked.
+                    _ if silence < timeout => false,
+                    Beat::Awake { .. } => true,
                     Beat::Asleep => self.oversleeps(ward, lane, round_ns) >= timeout,
                 },
             };
