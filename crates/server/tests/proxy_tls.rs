@@ -19,6 +19,7 @@ const ORIGIN: &str = r#"
         ssl_protocols TLSv1.2 TLSv1.3;
         server {
             listen 127.0.0.1:%PORT% ssl;
+            listen 127.0.0.1:%PORT_INTRODUCED% ssl proxy_protocol;
             ssl_certificate %KEYS%/%OWN%.pem;
             ssl_certificate_key %KEYS%/%OWN%.key;
             ssl_client_certificate %KEYS%/ca.pem;
@@ -27,6 +28,7 @@ const ORIGIN: &str = r#"
                 set $session "name=$ssl_server_name resumed=$ssl_session_reused";
                 set $client "client=$ssl_client_verify,$ssl_client_s_dn";
                 set $rest "request=$connection_requests protocol=$ssl_protocol";
+                set $rest "$rest introduced=$proxy_protocol_addr";
                 return 200 "$session $client $rest";
             }
             location /behind/ { client_max_body_size 0; %MORE% }
@@ -223,6 +225,21 @@ fn the_origin_sees_what_it_is_to_see() {
         server.get("/?name=given.test");
         let told = server.get("/?name=given.test").text();
         assert!(told.contains(expected), "{directives}: {told}");
+    }
+}
+
+#[test]
+fn a_client_is_introduced_before_the_handshake() {
+    let keys = keys();
+    let origin = origin(&keys, "signed");
+    let port = origin.port_named("INTRODUCED");
+    for version in ["on", "v2"] {
+        let server = server(&keys, &[port], &format!("proxy_protocol {version};"));
+        for _ in 0..2 {
+            let told = server.get("/").text();
+            assert!(told.contains("request=1 "), "{version}: {told}");
+            assert!(told.contains("introduced=127.0.0.1"), "{version}: {told}");
+        }
     }
 }
 

@@ -22,6 +22,7 @@ use turnpike_wire::h1::{self, Framing, Method, Version};
 use super::conditions::Failure;
 use super::handler::{Ask, Route};
 use super::head::{Progress, Step, asked_method, received, take_head};
+use super::introduction::Introduction;
 use super::request::{self, BodyFraming};
 use super::seam::{HeadWish, Keeping};
 use super::settings::Passing;
@@ -309,12 +310,12 @@ impl Attempt {
     /// A kept connection to the server, where there is one; gives the server back where not.
     fn idle_link(&self, exchange: &mut Exchange, picked: Picked) -> Result<Link, Picked> {
         let passing = &self.passing;
-        if passing.tls.is_some() {
+        if passing.tls.is_some() || passing.introduction != Introduction::No {
             return Err(picked);
         }
         let upstream = self.route.upstream(passing);
         let bind = passing.bind.address(exchange);
-        let options = self.options(bind.as_ref(), None);
+        let options = self.options(bind.as_ref(), None, &[]);
         let now_ms = exchange.lane.clock.now_ms();
         let surely = !is_repeatable(exchange);
         let plan = Rc::clone(&exchange.plan);
@@ -335,6 +336,7 @@ impl Attempt {
         &self,
         bind: Option<&'a (SocketAddr, bool)>,
         tls: Option<Tls<'a>>,
+        introduction: &'a [u8],
     ) -> ConnectOptions<'a> {
         let passing = &self.passing;
         ConnectOptions {
@@ -344,6 +346,7 @@ impl Attempt {
             send_buffer_bytes: passing.send_buffer_bytes,
             receive_buffer_bytes: passing.receive_buffer_bytes,
             timeout_ms: passing.timeouts.connect_ms,
+            introduction,
             tls,
             location: passing.location,
         }
@@ -367,7 +370,8 @@ impl Attempt {
             name,
             timeout_ms: passing.timeouts.connect_ms,
         });
-        let options = self.options(bind.as_ref(), tls);
+        let introduction = passing.introduction.of(exchange);
+        let options = self.options(bind.as_ref(), tls, &introduction);
         let now_ms = exchange.lane.clock.now_ms();
         let pool = upstream.pool(&exchange.plan);
         let kept = pool.take(&picked, &options, now_ms, !is_repeatable(exchange));

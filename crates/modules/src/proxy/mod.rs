@@ -18,6 +18,7 @@ mod early_hints;
 mod flight;
 mod handler;
 mod head;
+mod introduction;
 mod names;
 mod plan;
 mod relay;

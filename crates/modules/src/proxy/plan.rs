@@ -10,6 +10,7 @@ use turnpike_wire::h1::Version;
 
 use super::conditions::NextConditions;
 use super::handler::ProxyPass;
+use super::introduction::Introduction;
 use super::names::Names;
 use super::response::Ignored;
 use super::rewrites::{Rewrites, read_rewrites};
@@ -101,6 +102,7 @@ impl Family for Proxy {
             buffers: buffers(view, builder)?,
             limit_rate: limit_rate(view, builder)?,
             bind: Bind::read(view, builder)?,
+            introduction: Introduction::read(view),
             socket_keepalive: view.flag("proxy_socket_keepalive"),
             send_buffer_bytes: u32::try_from(view.size("proxy_socket_sndbuf")).unwrap_or(0),
             receive_buffer_bytes: u32::try_from(view.size("proxy_socket_rcvbuf")).unwrap_or(0),
@@ -190,6 +192,7 @@ fn check_health(
         upstream,
         host: &url.host,
         tls,
+        introduction: passing.introduction.header(None),
         connect_timeout_ms: passing.timeouts.connect_ms,
         read_timeout_ms: passing.timeouts.read_ms,
     };

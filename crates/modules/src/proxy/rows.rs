@@ -266,6 +266,15 @@ pub(super) const ROWS: &[Row] = &[
         ..FLAG_OFF
     },
     Row {
+        name: "proxy_protocol",
+        value: Value::OneOf(&["on", "v2", "off"]),
+        syntax: "on | v2 | off",
+        default: "off",
+        summary: "Begins each connection to an upstream server with the client's address, by \
+            version 1 (`on`) or 2 of the PROXY protocol. Such a connection is not kept.",
+        ..PLAIN
+    },
+    Row {
         name: "proxy_read_timeout",
         summary: "How long an upstream server may pause within its response.",
         ..TIME

@@ -13,6 +13,7 @@ use turnpike_wire::h1::Version;
 
 use super::conditions::NextConditions;
 use super::cookies::CookieFlags;
+use super::introduction::Introduction;
 use super::names::Names;
 use super::response::Ignored;
 use super::rewrites::Rewrites;
@@ -51,6 +52,7 @@ pub(super) struct Passing {
     /// Where servers may have to be spoken to by TLS.
     pub(super) tls: Option<Tls>,
     pub(super) bind: Bind,
+    pub(super) introduction: Introduction,
     pub(super) socket_keepalive: bool,
     /// 0 leaves it to the kernel.
     pub(super) send_buffer_bytes: u32,

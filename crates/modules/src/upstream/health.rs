@@ -253,6 +253,8 @@ pub(crate) struct Checked<'a> {
     pub host: &'a [u8],
     /// TLS, where the group speaks it.
     pub tls: Option<CheckTls>,
+    /// What connections begin with.
+    pub introduction: Vec<u8>,
     /// How long a connection may take, in milliseconds.
     pub connect_timeout_ms: u64,
     /// How long a peer may be silent, in milliseconds.
@@ -280,6 +282,7 @@ pub(crate) fn check(
         jitter_ms: 0,
         fails: 1,
         passes: 1,
+        introduction: checked.introduction.clone(),
         request: Vec::new(),
         port: None,
         mandatory: false,

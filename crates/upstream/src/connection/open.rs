@@ -32,6 +32,9 @@ pub struct ConnectOptions<'a> {
     pub receive_buffer_bytes: u32,
     /// How long connecting may take, in milliseconds; 0 is without limit.
     pub timeout_ms: u64,
+    /// What is sent first, before TLS begins: who the client is. A connection that was introduced
+    /// so is nobody else's. Must fit into a new socket.
+    pub introduction: &'a [u8],
     /// TLS, where the peer speaks it.
     pub tls: Option<Tls<'a>>,
     /// Which location asks: groups that keep connections by location compare it.
@@ -54,6 +57,7 @@ pub(crate) struct Key {
     pub(crate) peer: Address,
     bind: Option<SocketAddr>,
     location: u32,
+    introduced: bool,
     tls: Option<(Arc<TlsConnector>, Box<str>)>,
 }
 
@@ -64,8 +68,14 @@ impl Key {
             peer: address.clone(),
             bind: options.bind.copied(),
             location: options.location,
+            introduced: !options.introduction.is_empty(),
             tls: tls.map(|tls| (Arc::clone(tls.connector), tls.name.into())),
         }
+    }
+
+    /// Whether a connection of this key is one client's alone.
+    pub(crate) fn is_introduced(&self) -> bool {
+        self.introduced
     }
 
     /// Whether a connection of this key is what is wanted; `local` sets locations apart.
@@ -82,7 +92,9 @@ impl Key {
             }
             _ => false,
         };
-        same_tls
+        !self.introduced
+            && options.introduction.is_empty()
+            && same_tls
             && self.peer == *picked.address()
             && self.bind.as_ref() == options.bind
             && (!local || self.location == options.location)
@@ -209,6 +221,7 @@ impl Connection {
                 _ => ConnectError::Connect(error),
             })?;
         }
+        connection.introduce(options.introduction)?;
         if let Some(tls) = &options.tls {
             let session = connection.handshake(tls).await?;
             connection.tls = Some(RefCell::new(session));
@@ -221,6 +234,18 @@ impl Connection {
         // Sending nothing asks in one call: not yet, there, or why not.
         let ask = || socket::send(self.as_fd(), &[], More::No).map(|_| ());
         self.when_writable(timeout_ms, ask).await
+    }
+
+    /// Sends what comes before all else.
+    fn introduce(&self, introduction: &[u8]) -> Result<(), ConnectError> {
+        if introduction.is_empty() {
+            return Ok(());
+        }
+        match socket::send(self.as_fd(), introduction, More::No) {
+            Ok(sent) if sent == introduction.len() => Ok(()),
+            Ok(_) => Err(ConnectError::Connect(io::ErrorKind::WriteZero.into())),
+            Err(error) => Err(ConnectError::Connect(error)),
+        }
     }
 
     async fn handshake(&self, tls: &Tls<'_>) -> Result<Session, ConnectError> {

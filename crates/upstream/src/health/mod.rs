@@ -61,6 +61,8 @@ pub struct Check {
     pub fails: u32,
     /// Good answers in a row that make it well.
     pub passes: u32,
+    /// What a connection begins with, before TLS.
+    pub introduction: Vec<u8>,
     /// What is sent.
     pub request: Vec<u8>,
     /// The port, where it is another than the peer's.
