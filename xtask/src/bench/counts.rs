@@ -161,7 +161,7 @@ fn requests(server: &Server, mode: Mode, count: u64) -> Result<(), String> {
     }
 }
 
-/// strace, counting on every thread of a process.
+/// strace, counting on the threads that serve.
 struct Tracer {
     child: Child,
     report: std::path::PathBuf,
@@ -171,16 +171,17 @@ impl Tracer {
     fn attach(server: &Server) -> Result<Tracer, String> {
         let pid = serving_pid(server)?;
         let report = server.folder().join("strace.txt");
+        let threads = serving_threads(pid);
         let child = Command::new("strace")
-            .args(["-f", "-c", "-U", "calls,errors,name", "-o"])
+            .args(["-c", "-U", "calls,errors,name", "-o"])
             .arg(&report)
-            .args(["-p", &pid.to_string()])
+            .args(threads.iter().flat_map(|thread| ["-p", thread.as_str()]))
             .stdin(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .map_err(|error| format!("strace: {error}; please run: cargo xtask setup test"))?;
         let tracer = Tracer { child, report };
-        match wait_for(|| is_traced(pid).then_some(())) {
+        match wait_for(|| is_traced(pid, &threads).then_some(())) {
             Some(()) => Ok(tracer),
             None => Err("strace may not trace the serving process".to_owned()),
         }
@@ -229,14 +230,32 @@ fn counts(table: &str) -> BTreeMap<String, u64> {
     counts
 }
 
-/// Whether every thread of a process has a tracer.
-fn is_traced(pid: u32) -> bool {
-    let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
-        return false;
-    };
-    tasks.flatten().all(|task| {
-        let status = std::fs::read_to_string(task.path().join("status")).unwrap_or_default();
-        let tracer = status
+/// The threads of a process that serve: its lanes, or its only one. What looks after lanes does so
+/// by the clock, however many transactions there are.
+fn serving_threads(pid: u32) -> Vec<String> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task"));
+    let lanes: Vec<String> = tasks
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|task| {
+            let name = std::fs::read_to_string(task.path().join("comm"));
+            name.is_ok_and(|name| name.starts_with("lane "))
+        })
+        .filter_map(|task| task.file_name().into_string().ok())
+        .collect();
+    match lanes.is_empty() {
+        true => vec![pid.to_string()],
+        false => lanes,
+    }
+}
+
+/// Whether each of these threads has a tracer.
+fn is_traced(pid: u32, threads: &[String]) -> bool {
+    threads.iter().all(|thread| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/status"));
+        let tracer = status.as_deref().unwrap_or_default();
+        let tracer = tracer
             .lines()
             .find_map(|line| line.strip_prefix("TracerPid:"));
         tracer.is_some_and(|pid| pid.trim() != "0")
