@@ -50,6 +50,10 @@ fn s3_1_trailers_do_not_become_fields_of_the_head() {
 }
 
 fn scripted(steps: Vec<Vec<Step>>) -> (Origin, Server) {
+    scripted_with(steps, "")
+}
+
+fn scripted_with(steps: Vec<Vec<Step>>, directives: &str) -> (Origin, Server) {
     let origin = Origin::start(steps);
     let text = format!(
         "events {{ }}
@@ -62,6 +66,7 @@ fn scripted(steps: Vec<Vec<Step>>) -> (Origin, Server) {
                     proxy_pass http://127.0.0.1:{};
                     proxy_cache Z;
                     add_header X-Cache $upstream_cache_status;
+                    {directives}
                 }}
             }}
         }}",
@@ -383,9 +388,53 @@ fn s4_3_4_a_304_for_something_else_renews_nothing() {
     let server = server(&origin, MEMORY, "proxy_cache_revalidate on;");
     ask(&server, "GET /a", "");
     origin.answer_with("HTTP/1.1 304 Not Modified\r\nETag: \"b\"\r\n\r\n");
+    // It sends that also when it is asked without conditions.
     assert_eq!(ask(&server, "GET /a", "").status, 502);
+    assert_eq!(origin.requests(), 3);
     origin.answer_with(&response(FRESH, "new"));
     assert_eq!(status(&ask(&server, "GET /a", "")), "MISS");
+}
+
+/// Fields of the stored response, and of the 304 that is not about it.
+const MISMATCHES: &[(&str, &str)] = &[
+    ("ETag: \"a\"\r\n", "ETag: \"b\"\r\n"),
+    ("ETag: \"a-gzip\"\r\n", "ETag: \"a\"\r\n"),
+    (
+        "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n",
+        "ETag: \"a\"\r\n",
+    ),
+    (
+        "ETag: \"a\"\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n",
+        "Last-Modified: Sun, 06 Nov 1994 08:49:38 GMT\r\n",
+    ),
+];
+
+#[test]
+fn s4_3_3_a_304_for_something_else_is_asked_again_without_conditions() {
+    // The second answer comes on the connection of the first, and on another.
+    for ending in ["", "Connection: close\r\n"] {
+        for (stored, renewed) in MISMATCHES {
+            let not_modified = format!("HTTP/1.1 304 Not Modified\r\n{renewed}{ending}\r\n");
+            let old = response(&format!("X-Accel-Expires: @1\r\n{stored}{ending}"), "old");
+            let new = response(&format!("{FRESH}{renewed}"), "new");
+            let steps = [old, not_modified, new].map(|text| [Step::ReadHead, Step::send(text)]);
+            let scripts = match ending {
+                "" => vec![steps.concat()],
+                _ => steps.iter().map(|steps| steps.to_vec()).collect(),
+            };
+            let (origin, server) = scripted_with(scripts, "proxy_cache_revalidate on;");
+            ask(&server, "GET /a", "");
+            for expected in ["EXPIRED", "HIT"] {
+                let got = ask(&server, "GET /a", "");
+                let found = (got.status, status(&got), got.text());
+                assert_eq!(found, (200, expected, "new".to_owned()), "{renewed}");
+            }
+            let asked = String::from_utf8(origin.received().concat()).unwrap();
+            let conditional = asked.split("\r\n\r\n").map(|head| head.contains("\r\nIf-"));
+            let conditional: Vec<bool> = conditional.collect();
+            assert_eq!(conditional, [false, true, false, false], "{asked}");
+        }
+    }
 }
 
 #[test]

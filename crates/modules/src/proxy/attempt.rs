@@ -102,10 +102,7 @@ pub(super) fn begin(exchange: &mut Exchange, ask: Ask) -> Verdict {
         route,
         keeping,
     } = ask;
-    let mut tries = route.upstream(&passing).begin(exchange);
-    if passing.next_tries_max > 0 {
-        tries.limit(passing.next_tries_max);
-    }
+    let tries = begin_tries(exchange, &passing, &route);
     let mut attempt = Attempt {
         route,
         keeping,
@@ -137,6 +134,14 @@ pub(super) fn begin(exchange: &mut Exchange, ask: Ask) -> Verdict {
             Verdict::Wait(Box::new(OnRoad { attempt, road }))
         }
     }
+}
+
+fn begin_tries(exchange: &mut Exchange, passing: &Passing, route: &Route) -> Tries {
+    let mut tries = route.upstream(passing).begin(exchange);
+    if passing.next_tries_max > 0 {
+        tries.limit(passing.next_tries_max);
+    }
+    tries
 }
 
 /// Whether the body is passed on as it comes.
@@ -606,6 +611,24 @@ impl Attempt {
         }
     }
 
+    /// Begins anew, since the answer was to another question than the one that is asked now.
+    fn ask_again(mut self, exchange: &mut Exchange, link: Link) -> Verdict {
+        relay::discard(exchange, link);
+        exchange.response.clear();
+        if self.unbuffered {
+            // The body has gone with the first question.
+            return self.give_up(exchange, Failure::InvalidHeader);
+        }
+        self.tries = begin_tries(exchange, &self.passing, &self.route);
+        match self.pick(exchange) {
+            Ok(picked) => Verdict::Wait(Box::new(OnRoad {
+                attempt: self,
+                road: Road::Connect(picked),
+            })),
+            Err(verdict) => verdict,
+        }
+    }
+
     fn give_up(&mut self, exchange: &mut Exchange, failure: Failure) -> Verdict {
         let kept = self.keeping.take();
         if let Some(mut keeping) = kept
@@ -647,6 +670,10 @@ impl Attempt {
                 HeadWish::Replace(verdict) => {
                     relay::discard(exchange, link);
                     return verdict;
+                }
+                HeadWish::AskAgain => {
+                    self.keeping = Some(keeping);
+                    return self.ask_again(exchange, link);
                 }
             },
         };

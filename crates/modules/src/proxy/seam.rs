@@ -106,6 +106,9 @@ pub(crate) enum HeadWish {
     Pass,
     /// It is thrown away: the exchange holds another (`304` renewed what is kept).
     Replace(Verdict),
+    /// It is thrown away, and servers are asked anew: what they were asked before led nowhere. A
+    /// keeping wishes this once.
+    AskAgain,
 }
 
 /// Keepers of locations, put here by the family that has them before this one is asked.

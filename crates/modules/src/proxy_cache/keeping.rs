@@ -35,6 +35,8 @@ pub(super) struct Storing {
     question: Question,
     /// What is stored already, and stale.
     stale: Option<Arc<Variant>>,
+    /// Whether an answer was about something else than is stored, so that conditions are of no use.
+    mismatched: bool,
     turn: Option<Turn>,
     began: u64,
     sent_ms: u64,
@@ -84,6 +86,7 @@ impl Storing {
             question,
             one,
             stale,
+            mismatched: false,
             turn,
             taking: None,
         }
@@ -157,12 +160,7 @@ impl Storing {
         let question = &self.question;
         let update = upstream_head(exchange);
         if !validation::is_about(&stale.head, &update) {
-            question.zone.discard(&question.key, stale);
-            exchange.log(
-                Level::Error,
-                format_args!("upstream sent \"304\" for something else than is stored"),
-            );
-            return HeadWish::Replace(Verdict::Status(502));
+            return self.ask_again(exchange);
         }
         let head = validation::freshened(&stale.head, &update);
         let asked = self.asked(exchange);
@@ -189,6 +187,38 @@ impl Storing {
         let verdict = self.give(exchange, &variant, Use::Revalidated);
         self.land(landing);
         HeadWish::Replace(verdict)
+    }
+
+    /// A 304 about something else than is stored, as servers of a farm send it that do not tag
+    /// alike: only the whole response helps.
+    fn ask_again(&mut self, exchange: &mut Exchange) -> HeadWish {
+        exchange.log(
+            Level::Info,
+            format_args!(
+                "upstream sent \"304\" for something else than is stored, it is asked again \
+                 without conditions"
+            ),
+        );
+        let note = &mut exchange.upstream.cache;
+        note.modified = None;
+        note.etag.clear();
+        self.mismatched = true;
+        self.sent_ms = exchange.lane.clock.unix_ms();
+        HeadWish::AskAgain
+    }
+
+    /// The answer to what was asked without conditions, since what is stored is something else.
+    fn without_conditions(&self, exchange: &Exchange, stale: &Arc<Variant>) -> Option<HeadWish> {
+        let question = &self.question;
+        question.zone.discard(&question.key, stale);
+        if exchange.upstream.head.status != 304 {
+            return None;
+        }
+        exchange.log(
+            Level::Error,
+            format_args!("upstream sent \"304\" though it was asked without conditions"),
+        );
+        Some(HeadWish::Replace(Verdict::Status(502)))
     }
 
     /// Answers with what is stored.
@@ -241,7 +271,7 @@ impl Keeping for Storing {
 
     fn fields(&self, _exchange: &Exchange, out: &mut Vec<u8>) {
         let Some(stale) = &self.stale else { return };
-        if !is_conditional(&self.question, stale) {
+        if self.mismatched || !is_conditional(&self.question, stale) {
             return;
         }
         if let Some(modified) = stale.head.value(b"last-modified") {
@@ -257,7 +287,13 @@ impl Keeping for Storing {
         if let Some(stale) = self.stale_for(exchange, Failure::Status(status)) {
             return HeadWish::Replace(self.give(exchange, &stale, Use::Stale));
         }
-        if status == 304
+        if self.mismatched
+            && let Some(stale) = &self.stale
+        {
+            if let Some(wish) = self.without_conditions(exchange, stale) {
+                return wish;
+            }
+        } else if status == 304
             && let Some(stale) = self.stale.clone()
             && is_conditional(&self.question, &stale)
         {
