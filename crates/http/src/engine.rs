@@ -7,6 +7,7 @@ use turnpike_wire::target::{self, Escape};
 use crate::exchange::{Action, Exchange};
 use crate::phase::{Awaiting, Delay, Phase, Verdict, Waiting};
 use crate::plan::{Found, LocationIndex};
+use crate::response::Body;
 use crate::settings::Satisfy;
 
 /// What the connection does next.
@@ -182,7 +183,9 @@ impl Exchange {
             self.response.status = self.error_status;
             self.response.reason.clear();
         }
-        if self.response.status == 204 {
+        // What an origin says of a 204 without a body is metadata (RFC 9110 section 15.3.5); what a
+        // handler made for a body that is not sent means nothing.
+        if self.response.status == 204 && !matches!(self.response.body, Body::Empty) {
             self.response.clear_body();
         }
         self.response.head_only =

@@ -77,6 +77,13 @@ const FRAMINGS: &[(&str, &str, &str)] = &[
         "HTTP/1.1 204 No Content\n*\n\n",
     ),
     (
+        "no content with metadata",
+        "HTTP/1.1 204 No Content\r\nContent-Type: text/x\r\nContent-Length: 0\r\n\
+         Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\nETag: \"a\"\r\n\r\n",
+        "HTTP/1.1 204 No Content\nServer: nginx\nDate: *\nContent-Type: text/x\n\
+         Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\nConnection: keep-alive\nETag: \"a\"\n\n",
+    ),
+    (
         "an empty body",
         "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
         "HTTP/1.1 200 OK\n*\nContent-Length: 0\n*\n\n",
