@@ -2,6 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
 use turnpike_testkit::{Origin, Server, Step, check};
 
 /// A server in front of an origin; `locations` is put into its server block.
@@ -12,6 +16,7 @@ fn server(origin: &Origin, locations: &str) -> Server {
         http {{
             log_format up '$status|$upstream_addr|$upstream_status|$upstream_response_length';
             access_log %FOLDER%/access.log up;
+            proxy_cache_path %FOLDER%/cache keys_zone=Z:1m;
             server {{
                 listen 127.0.0.1:%PORT%;
                 server_tokens off;
@@ -102,6 +107,120 @@ fn bodies_end_as_they_should() {
         let origin = answers(response);
         let server = server(&origin, "location / { proxy_pass http://%ORIGIN%; }");
         check(&server, &[(name, "GET / HTTP/1.1\nHost: x\n\n", expected)]);
+    }
+}
+
+/// What is a megabyte when it is expanded.
+static ZEROS: [u8; 1 << 20] = [0; 1 << 20];
+
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn zlib(text: &[u8]) -> Vec<u8> {
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn deflate(text: &[u8]) -> Vec<u8> {
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// A response with these transfer codings, in pieces of a few bytes where the last is `chunked`.
+fn coded(codings: &str, body: &[u8]) -> Vec<u8> {
+    let fields = "Content-Type: text/x\r\nCache-Control: max-age=600\r\nConnection: close\r\n";
+    let head = format!("HTTP/1.1 200 OK\r\n{fields}Transfer-Encoding: {codings}\r\n\r\n");
+    let mut bytes = head.into_bytes();
+    if !codings.to_ascii_lowercase().ends_with("chunked") {
+        bytes.extend_from_slice(body);
+        return bytes;
+    }
+    for piece in body.chunks(7) {
+        bytes.extend_from_slice(format!("{:x}\r\n", piece.len()).as_bytes());
+        bytes.extend_from_slice(piece);
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes.extend_from_slice(b"0\r\n\r\n");
+    bytes
+}
+
+#[test]
+fn transfer_codings_are_taken_off() {
+    let members = [gzip(b"first"), gzip(b"second")].concat();
+    let cases: &[(&str, Vec<u8>, &[u8])] = &[
+        ("gzip, chunked", gzip(b"text"), b"text"),
+        ("X-GZIP , Chunked", gzip(b"text"), b"text"),
+        ("gzip\r\nTransfer-Encoding: chunked", gzip(b"text"), b"text"),
+        ("gzip, chunked", members, b"firstsecond"),
+        ("gzip, chunked", gzip(&ZEROS), &ZEROS),
+        ("gzip, chunked", Vec::new(), b""),
+        ("deflate, chunked", zlib(b"text"), b"text"),
+        ("deflate, chunked", deflate(b"text"), b"text"),
+        ("gzip", gzip(b"text"), b"text"),
+    ];
+    let caches = [
+        "",
+        "proxy_cache Z; add_header X-Cache $upstream_cache_status;",
+    ];
+    for (codings, body, expected) in cases {
+        for cache in caches {
+            let origin =
+                Origin::start(vec![vec![Step::ReadHead, Step::send(coded(codings, body))]]);
+            let location = format!("location / {{ proxy_pass http://%ORIGIN%; {cache} }}");
+            let server = server(&origin, &location);
+            for round in 0..2 {
+                let response = server.get("/");
+                assert_eq!(response.status, 200, "{codings}");
+                assert!(response.body == *expected, "{codings} {}", response.text());
+                let framing = response.header("Transfer-Encoding");
+                assert!(framing.is_none_or(|text| text == "chunked"), "{codings}");
+                let hit = response.header("X-Cache") == Some("HIT");
+                assert_eq!(hit, round == 1 && !cache.is_empty(), "{codings}");
+            }
+        }
+    }
+}
+
+#[test]
+fn transfer_codings_that_cannot_be_taken_off_are_no_answer() {
+    let text = gzip(b"text");
+    let cut = &text[..text.len() - 1];
+    let foreign = [zlib(b"text"), b"x".to_vec()].concat();
+    // Where the head was sent before it was noticed, the body has no end.
+    let cases: &[(&str, &[u8], &str)] = &[
+        ("br, chunked", &text, "HTTP/1.1 502 Bad Gateway\n*"),
+        ("gzip, gzip, chunked", &text, "HTTP/1.1 502 Bad Gateway\n*"),
+        ("chunked, gzip", &text, "HTTP/1.1 502 Bad Gateway\n*"),
+        (
+            "gzip, chunked",
+            b"no gzip",
+            "HTTP/1.1 200 OK\n*\n\n(closed)",
+        ),
+        (
+            "gzip, chunked",
+            cut,
+            "HTTP/1.1 200 OK\n*\n\n4\ntext\n\n(closed)",
+        ),
+        ("gzip", cut, "HTTP/1.1 200 OK\n*\n\n4\ntext\n\n(closed)"),
+        (
+            "deflate, chunked",
+            &foreign,
+            "HTTP/1.1 200 OK\n*\n\n4\ntext\n\n(closed)",
+        ),
+    ];
+    for (codings, body, expected) in cases {
+        let origin = Origin::start(vec![vec![Step::ReadHead, Step::send(coded(codings, body))]]);
+        let server = server(&origin, "location / { proxy_pass http://%ORIGIN%; }");
+        check(
+            &server,
+            &[(codings, "GET / HTTP/1.1\nHost: x\n\n", expected)],
+        );
+        server.wait_for_log("error.log", "Transfer-Encoding");
     }
 }
 

@@ -12,6 +12,7 @@
 //! on raw but bodies. Who the servers are, and connections to them, is the upstream family's.
 
 mod attempt;
+mod coding;
 mod conditions;
 mod cookies;
 mod early_hints;

@@ -22,6 +22,7 @@ use turnpike_lane::log::{Errno, Level};
 use turnpike_wire::h1::{self, BodyDecoder, BodyState, ResponseFraming};
 
 use super::attempt::{Link, end_try};
+use super::coding::{self, Expander};
 use super::response;
 use super::seam::Keeping;
 use super::settings::Passing;
@@ -53,6 +54,8 @@ struct Relay {
     link: Option<Link>,
     upload: Upload,
     decoder: BodyDecoder,
+    /// Where the server has compressed the body for its way here.
+    expander: Option<Expander>,
     framing: ResponseFraming,
     /// Received and not decoded.
     incoming: Vec<u8>,
@@ -133,6 +136,7 @@ pub(super) fn begin(
         link: Some(link),
         upload,
         decoder,
+        expander: exchange.upstream.head.coding.map(Expander::new),
         framing,
         incoming,
         late: Vec::new(),
@@ -211,12 +215,25 @@ impl Relay {
                 }
             };
             let data = event.data.of(input);
-            if let Some(keeping) = &mut self.keeping
-                && !data.is_empty()
-            {
-                keeping.piece(data);
+            let start = self.late.len();
+            let expanded = match &mut self.expander {
+                Some(expander) => expander.expand(data, &mut self.late),
+                None => {
+                    self.late.extend_from_slice(data);
+                    Ok(())
+                }
+            };
+            if expanded.is_err() {
+                let message = "upstream sent what is not in its \"Transfer-Encoding\"";
+                self.broken(exchange, Level::Error, message);
+                break;
             }
-            self.late.extend_from_slice(data);
+            let fresh = self.late.get(start..).unwrap_or_default();
+            if let Some(keeping) = &mut self.keeping
+                && !fresh.is_empty()
+            {
+                keeping.piece(fresh);
+            }
             if let Some(one) = exchange.upstream.last_try() {
                 one.response_bytes += data.len() as u64;
             }
@@ -367,6 +384,9 @@ impl Relay {
     async fn receive(&mut self, exchange: &mut Exchange, client: Option<&Stream>) {
         exchange.action.set(Action::ReadingUpstream);
         let mut room = self.room().max(ROOM_BYTES_MIN);
+        if self.expander.is_some() {
+            room = room.min(coding::READ_BYTES_MAX);
+        }
         let timeouts = self.passing.timeouts;
         if let Some(limit) = &self.limit {
             room = room.min(limit.wait(exchange).await);
@@ -425,6 +445,12 @@ impl Relay {
     }
 
     fn whole(&mut self, exchange: &mut Exchange, surplus: bool) {
+        let coded = self.expander.as_ref();
+        if coded.is_some_and(|expander| !expander.is_whole()) {
+            let message = "upstream ended its body before its \"Transfer-Encoding\" does";
+            self.broken(exchange, Level::Error, message);
+            return;
+        }
         self.state = State::Whole;
         if surplus {
             exchange.action.set(Action::ReadingUpstream);

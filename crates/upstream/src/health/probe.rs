@@ -165,6 +165,8 @@ async fn read_head(
                 (scanned, interim) = (0, interim + 1);
                 continue;
             }
+            // A coding that nobody asked for: what is compared with would be compressed.
+            Ok(HeadStep::Complete) if head.coding.is_some() => return Err(READING_HEAD),
             Ok(HeadStep::Complete) => return Ok(()),
             Ok(HeadStep::Incomplete { scanned: seen }) => scanned = seen,
             Err(_) => return Err(READING_HEAD),

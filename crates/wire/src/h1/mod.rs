@@ -25,7 +25,7 @@ pub use request::{
     Connection, Framing, HeadRules, HeadStep, InvalidFields, RequestHead, parse_request,
 };
 pub use request_line::{TargetForm, Version};
-pub use response::{ResponseError, ResponseFraming, ResponseHead, parse_response};
+pub use response::{ResponseError, ResponseFraming, ResponseHead, TransferCoding, parse_response};
 pub use writer::{
     LAST_CHUNK, end, field, number_field, reason_phrase, request_line, status_line,
     write_chunk_head,

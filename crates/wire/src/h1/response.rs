@@ -32,7 +32,8 @@ pub enum ResponseError {
     InvalidContentLength,
     /// A second `Transfer-Encoding`.
     DuplicateTransferEncoding,
-    /// A `Transfer-Encoding` other than exactly `chunked`.
+    /// A `Transfer-Encoding` with a coding that is not known, with more than one before `chunked`,
+    /// or with one behind it.
     UnknownTransferEncoding,
     /// `Content-Length` and `Transfer-Encoding` in one head.
     LengthAndTransferEncoding,
@@ -60,6 +61,16 @@ impl ResponseError {
             }
         }
     }
+}
+
+/// How a response's body was compressed for its way (RFC 9112 section 7.2). `chunked`, which tells
+/// the end only, is none of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransferCoding {
+    /// `gzip` or `x-gzip`
+    Gzip,
+    /// `deflate`
+    Deflate,
 }
 
 /// How the end of a response's body is told (RFC 9112 section 6.3).
@@ -105,6 +116,10 @@ pub struct ResponseHead {
     pub head_len: usize,
     /// How the end of the body is told.
     pub framing: ResponseFraming,
+    /// What the body is to be expanded from, once its framing is taken off. Of several codings one
+    /// upon another there is no use, and each multiplies what a few bytes can expand to: they are
+    /// refused.
+    pub coding: Option<TransferCoding>,
     /// `Content-Length` as given, also where there is no body, as for `HEAD`.
     pub content_length: Option<u64>,
     /// What `Connection` says.
@@ -365,20 +380,45 @@ fn take_field(
             let length = parse_length(value).ok_or(ResponseError::InvalidContentLength)?;
             head.content_length = Some(length);
         }
-        Known::TransferEncoding if again => {
+        Known::TransferEncoding if again && head.chunked => {
             return Err(ResponseError::DuplicateTransferEncoding);
         }
-        Known::TransferEncoding if !value.eq_ignore_ascii_case(b"chunked") => {
-            return Err(ResponseError::UnknownTransferEncoding);
-        }
-        Known::TransferEncoding => head.chunked = true,
+        Known::TransferEncoding => take_codings(value, head)?,
         _ => {}
     }
     Ok(())
 }
 
+/// Takes the codings of one line, in the order in which they were applied (RFC 9112 section 6.1).
+fn take_codings(value: &[u8], head: &mut ResponseHead) -> Result<(), ResponseError> {
+    let unknown = Err(ResponseError::UnknownTransferEncoding);
+    let names = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+    let mut count = 0;
+    for name in names.filter(|name| !name.is_empty()) {
+        count += 1;
+        let is = |text: &[u8]| name.eq_ignore_ascii_case(text);
+        if head.chunked {
+            return unknown;
+        }
+        if is(b"chunked") {
+            head.chunked = true;
+            continue;
+        }
+        let coding = match () {
+            () if is(b"gzip") || is(b"x-gzip") => TransferCoding::Gzip,
+            () if is(b"deflate") => TransferCoding::Deflate,
+            () => return unknown,
+        };
+        if head.coding.replace(coding).is_some() {
+            return unknown;
+        }
+    }
+    if count == 0 { unknown } else { Ok(()) }
+}
+
 fn framing(head: &ResponseHead, method: Method) -> Result<ResponseFraming, ResponseError> {
-    if head.chunked && head.content_length.is_some() {
+    let encoded = head.chunked || head.coding.is_some();
+    if encoded && head.content_length.is_some() {
         return Err(ResponseError::LengthAndTransferEncoding);
     }
     let tunnel = method == Method::Connect && (200..300).contains(&head.status);

@@ -109,12 +109,6 @@ fn the_end_of_the_body_is_told_in_one_way() {
         (
             get,
             200,
-            "Transfer-Encoding: gzip, chunked\r\n",
-            Err(UnknownTransferEncoding),
-        ),
-        (
-            get,
-            200,
             "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
             Err(DuplicateTransferEncoding),
         ),
@@ -265,5 +259,51 @@ fn compare(text: &[u8]) {
             theirs.value.trim_ascii(),
             "{shown:?}"
         );
+    }
+}
+
+#[test]
+fn transfer_codings_are_read_in_their_order() {
+    use ResponseError::{
+        DuplicateTransferEncoding, LengthAndTransferEncoding, UnknownTransferEncoding,
+    };
+    use ResponseFraming::{Chunked, UntilClose};
+    use TransferCoding::{Deflate, Gzip};
+    type Expected = Result<(ResponseFraming, Option<TransferCoding>), ResponseError>;
+    let table: &[(&[&str], Expected)] = &[
+        (&["chunked"], Ok((Chunked, None))),
+        (&["gzip, chunked"], Ok((Chunked, Some(Gzip)))),
+        (&["X-GZip ,\tChunked"], Ok((Chunked, Some(Gzip)))),
+        (&[", deflate,,chunked,"], Ok((Chunked, Some(Deflate)))),
+        (&["gzip", "chunked"], Ok((Chunked, Some(Gzip)))),
+        (&["gzip"], Ok((UntilClose, Some(Gzip)))),
+        (&["chunked, gzip"], Err(UnknownTransferEncoding)),
+        (&["chunked, chunked"], Err(UnknownTransferEncoding)),
+        (&["chunked", "chunked"], Err(DuplicateTransferEncoding)),
+        (&["chunked", "gzip"], Err(DuplicateTransferEncoding)),
+        (&["gzip, gzip, chunked"], Err(UnknownTransferEncoding)),
+        (
+            &["gzip", "deflate", "chunked"],
+            Err(UnknownTransferEncoding),
+        ),
+        (&["compress, chunked"], Err(UnknownTransferEncoding)),
+        (&["br, chunked"], Err(UnknownTransferEncoding)),
+        (&["identity"], Err(UnknownTransferEncoding)),
+        (&["gzip;q=1, chunked"], Err(UnknownTransferEncoding)),
+        (&["gzip chunked"], Err(UnknownTransferEncoding)),
+        (&[""], Err(UnknownTransferEncoding)),
+        (&[","], Err(UnknownTransferEncoding)),
+        (
+            &["gzip\r\nContent-Length: 5"],
+            Err(LengthAndTransferEncoding),
+        ),
+    ];
+    for (values, expected) in table {
+        let line = |value: &&str| format!("Transfer-Encoding: {value}\r\n");
+        let fields: String = values.iter().map(line).collect();
+        let text = format!("HTTP/1.1 200 OK\r\n{fields}\r\n");
+        let (result, head) = parse(&text, Method::Get);
+        let found = result.map(|_| (head.framing, head.coding));
+        assert_eq!(found, *expected, "{values:?}");
     }
 }
