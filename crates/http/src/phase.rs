@@ -115,13 +115,13 @@ impl<W: Work + 'static> Waiting for W {
 pub trait Awaiting {
     /// Who brings it.
     fn guest(&self) -> &Guest;
-    /// How long it may take to bring something, in milliseconds; 0 is without limit.
-    fn timeout_ms(&self) -> u64;
+    /// When it must have brought all, in the lane's monotonic milliseconds; 0: never.
+    fn deadline_ms(&self) -> u64;
     /// Whether it is given up when the client goes.
     fn needs_client(&self) -> bool;
     /// Something has come: [`Verdict::Await`] again where that was not all.
     fn ready(self: Box<Self>, exchange: &mut Exchange) -> Verdict;
-    /// Nothing has come in time.
+    /// Not all has come in time.
     fn timed_out(self: Box<Self>, exchange: &mut Exchange) -> Verdict;
     /// The client has gone: says so in the log.
     fn abandoned(self: Box<Self>, exchange: &mut Exchange);

@@ -91,7 +91,7 @@ const BROKEN_HEADS: &[(&str, &str)] = &[
         "upstream sent invalid \"Content-Length\" header",
     ),
     (
-        "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: br\r\n\r\n",
         "upstream sent unknown \"Transfer-Encoding\"",
     ),
     (
@@ -142,6 +142,38 @@ fn a_server_that_says_nothing_is_504() {
          upstream",
     );
     server.wait_for_log("access.log", "504 504 0.");
+}
+
+/// A head that comes piece by piece, the next long before the time of a read is over.
+fn trickle() -> Vec<Step> {
+    let mut steps = vec![Step::send("HTTP/1.1 200 OK\r\n")];
+    for number in 0..50 {
+        steps.push(Step::DelayMs(50));
+        steps.push(Step::send(format!("X-{number}: x\r\n")));
+    }
+    steps.push(Step::send("Content-Length: 2\r\n\r\nok"));
+    steps
+}
+
+#[test]
+fn a_head_has_one_deadline_for_all_its_pieces() {
+    let first = [vec![Step::ReadHead], trickle()].concat();
+    let second = [script(OK), vec![Step::ReadHead], trickle()].concat();
+    // On a new connection, and on a kept one.
+    for (script, answers) in [(first, [504, 502]), (second, [200, 504])] {
+        let origin = Origin::start(vec![script, vec![Step::ReadHead]]);
+        let directives = "proxy_read_timeout 300ms; proxy_next_upstream off;";
+        let server = server(&[origin.port()], directives);
+        for status in answers {
+            assert_eq!(server.get("/").status, status);
+        }
+        server.wait_for_log("access.log", "504 504 ");
+        server.wait_for_log(
+            "error.log",
+            "upstream timed out (110: Connection timed out) while reading response header from \
+             upstream",
+        );
+    }
 }
 
 /// Responses that break off, what the client gets of them, and what the log says.

@@ -45,10 +45,7 @@ impl Connections {
                 }
             },
         };
-        let deadline_ms = match awaiting.timeout_ms() {
-            0 => 0,
-            timeout_ms => lot.clock.now_ms() + timeout_ms,
-        };
+        let deadline_ms = awaiting.deadline_ms();
         if deadline_ms > 0 {
             lot.wheel.insert_if_earlier(token, deadline_ms);
         }

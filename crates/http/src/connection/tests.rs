@@ -145,7 +145,7 @@ impl Awaiting for Panicking {
     fn guest(&self) -> &Guest {
         &self.0
     }
-    fn timeout_ms(&self) -> u64 {
+    fn deadline_ms(&self) -> u64 {
         1
     }
     fn needs_client(&self) -> bool {

@@ -64,6 +64,9 @@ pub(super) struct Attempt {
     pub(super) sent: bool,
     /// How far its answer's head is.
     pub(super) progress: Progress,
+    /// When that must be whole, in the lane's monotonic milliseconds; 0: never, or not all of the
+    /// request is sent.
+    pub(super) head_deadline_ms: u64,
     tries: Tries,
     started_ms: u64,
     /// Whether an internal redirect lies between this try and the one before.
@@ -110,6 +113,7 @@ pub(super) fn begin(exchange: &mut Exchange, ask: Ask) -> Verdict {
         unbuffered: false,
         sent: false,
         progress: Progress::default(),
+        head_deadline_ms: 0,
         tries,
         started_ms: exchange.lane.clock.now_ms(),
         after_redirect: !exchange.upstream.tries.is_empty(),
@@ -227,6 +231,7 @@ impl Attempt {
         exchange.upstream.clear_answer();
         self.sent = false;
         self.progress = Progress::default();
+        self.head_deadline_ms = 0;
         let Ok(picked) = self.tries.next(now_ms) else {
             return Err(self.no_live(exchange));
         };
@@ -512,11 +517,11 @@ impl Attempt {
                 }
             }
             let done = self.upload.is_done(exchange);
-            if done {
-                exchange.action.set(Action::ReadingUpstreamHead);
-            }
+            let read_ms = match done {
+                true => self.await_head(exchange)?,
+                false => 0,
+            };
             let room = first_bytes.saturating_sub(input.len()).max(1);
-            let read_ms = if done { timeouts.read_ms } else { 0 };
             let watched = self.needs_client() && body_is_read(exchange);
             let event = tokio::select! {
                 read = connection.read(input, room, read_ms) => Event::Read(read),
@@ -524,6 +529,7 @@ impl Attempt {
                     if !done => Event::Sent(step),
                 () = client.closed_by_client(), if done && watched => Event::Gone,
             };
+            exchange.lane.clock.update();
             match event {
                 Event::Sent(Ok(_)) => {
                     self.sent = true;
@@ -535,6 +541,24 @@ impl Attempt {
             }
             self.sent = true;
             arrived = true;
+        }
+    }
+
+    /// The request is sent: from here on the answer's head has its time. How much of it is left, in
+    /// milliseconds; 0 is without limit.
+    pub(super) fn await_head(&mut self, exchange: &Exchange) -> Result<u64, Stop> {
+        exchange.action.set(Action::ReadingUpstreamHead);
+        let read_ms = self.passing.timeouts.read_ms;
+        if read_ms == 0 {
+            return Ok(0);
+        }
+        let now_ms = exchange.lane.clock.now_ms();
+        if self.head_deadline_ms == 0 {
+            self.head_deadline_ms = now_ms + read_ms;
+        }
+        match self.head_deadline_ms.saturating_sub(now_ms) {
+            0 => Err(Stop::Failed(Failure::Timeout)),
+            left_ms => Ok(left_ms),
         }
     }
 

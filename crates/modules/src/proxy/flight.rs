@@ -41,8 +41,10 @@ pub(super) fn begin(exchange: &mut Exchange, mut attempt: Attempt, mut link: Lin
     if !awaited {
         return wait(attempt, Road::Send(link));
     }
-    exchange.action.set(Action::ReadingUpstreamHead);
-    Aboard { attempt, link }.await_answer(exchange)
+    match attempt.await_head(exchange) {
+        Ok(_) => Aboard { attempt, link }.await_answer(exchange),
+        Err(stop) => wait(attempt, link.stopped(stop)),
+    }
 }
 
 fn wait(attempt: Attempt, road: Road) -> Verdict {
@@ -124,8 +126,8 @@ impl Awaiting for Flight {
         }
     }
 
-    fn timeout_ms(&self) -> u64 {
-        self.aboard().attempt.passing.timeouts.read_ms
+    fn deadline_ms(&self) -> u64 {
+        self.aboard().attempt.head_deadline_ms
     }
 
     fn needs_client(&self) -> bool {
