@@ -1,9 +1,12 @@
 //! Walks a request through the phases, and turns verdicts into what the connection does next.
 
+use std::fmt;
+
 use turnpike_lane::log::Level;
 use turnpike_wire::h1::{Framing, Method};
 use turnpike_wire::target::{self, Escape};
 
+use crate::Quoted;
 use crate::exchange::{Action, Exchange};
 use crate::phase::{Awaiting, Delay, Phase, Verdict, Waiting};
 use crate::plan::{Found, LocationIndex};
@@ -309,7 +312,8 @@ impl Exchange {
             return None;
         }
         if !self.take_redirect() {
-            return self.finalize(500);
+            let path = Quoted(&self.path).to_string();
+            return self.cycle("processing", &path);
         }
         self.enter(Phase::FindLocation);
         self.location = self.server().root;
@@ -318,7 +322,8 @@ impl Exchange {
 
     pub(crate) fn internal_redirect(&mut self) -> Option<Outcome> {
         if !self.take_redirect() {
-            return self.finalize(500);
+            let path = Quoted(&self.path).to_string();
+            return self.cycle("internally redirecting to", &path);
         }
         self.internal = true;
         self.target_holds = false;
@@ -332,7 +337,8 @@ impl Exchange {
 
     pub(crate) fn go_to_named(&mut self, name: &str) -> Option<Outcome> {
         if !self.take_redirect() {
-            return self.finalize(500);
+            let name = format!("@{}", name.trim_start_matches('@'));
+            return self.cycle("redirect to named location", &name);
         }
         let Some(location) = self.server().named.get(name).copied() else {
             self.log(
@@ -354,17 +360,19 @@ impl Exchange {
         self.enter(Phase::Rewrite);
     }
 
+    /// Counts a redirect; `false`: that was one too many.
     fn take_redirect(&mut self) -> bool {
-        if self.redirects_left > 0 {
-            self.redirects_left -= 1;
-            return true;
-        }
-        let path = String::from_utf8_lossy(&self.path);
+        self.redirects_left = self.redirects_left.saturating_sub(1);
+        self.redirects_left > 0
+    }
+
+    /// Ends a loop of redirects. No page is taken in place of this error: it would go on there.
+    fn cycle(&mut self, doing: &str, target: &dyn fmt::Display) -> Option<Outcome> {
         self.log(
             Level::Error,
-            format_args!("rewrite or internal redirection cycle while processing \"{path}\""),
+            format_args!("rewrite or internal redirection cycle while {doing} \"{target}\""),
         );
-        false
+        self.finalize(500)
     }
 
     fn no_content(&mut self) -> Option<Outcome> {

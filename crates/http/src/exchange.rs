@@ -135,7 +135,7 @@ pub struct Exchange {
     /// Whether the path is the one that the location was found for: not so after a rewrite that
     /// stays in its location, when no part of the path stands for the location any more.
     pub location_holds: bool,
-    /// Redirects that may still be taken.
+    /// Redirects that may still be taken, and one that ends in an error; at 0 that has happened.
     pub redirects_left: u8,
     /// Whether the present location was reached by an internal redirect.
     pub internal: bool,
@@ -224,7 +224,7 @@ impl Exchange {
             path_changed: false,
             target_holds: true,
             location_holds: true,
-            redirects_left: INTERNAL_REDIRECTS_MAX,
+            redirects_left: INTERNAL_REDIRECTS_MAX + 1,
             internal: false,
             error_status: 0,
             error_page_taken: false,
@@ -288,7 +288,7 @@ impl Exchange {
         self.path_changed = false;
         self.target_holds = true;
         self.location_holds = true;
-        self.redirects_left = INTERNAL_REDIRECTS_MAX;
+        self.redirects_left = INTERNAL_REDIRECTS_MAX + 1;
         self.internal = false;
         self.error_status = 0;
         self.error_page_taken = false;

@@ -265,3 +265,42 @@ fn fields_are_added() {
     assert_eq!(merged.header("X-Always"), Some("yes"));
     assert_eq!(merged.header("X-More"), Some("1"));
 }
+
+/// Path, and what the log calls the loop that it leads into. Nobody's page takes its place.
+const LOOPS: &[(&str, &str)] = &[
+    ("/path", "internally redirecting to \"/path\""),
+    ("/variable", "internally redirecting to \"/variable\""),
+    ("/named", "redirect to named location \"@named\""),
+    ("/rewritten", "processing \"/rewritten\""),
+];
+
+#[test]
+fn a_loop_of_redirects_ends_in_500() {
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(
+            "error_log %FOLDER%/error.log;
+             events { }
+             http {
+                 recursive_error_pages on;
+                 server {
+                     listen 127.0.0.1:%PORT%;
+                     error_page 500 /path;
+                     location /path { error_page 404 /path; return 404; }
+                     location /variable { error_page 404 =200 $uri; return 404; }
+                     location /named { error_page 404 @named; return 404; }
+                     location @named { error_page 404 @named; return 404; }
+                     location /rewritten { rewrite ^ /rewritten; }
+                     location /long { error_page 404 /long1; return 404; }
+                     location /long1 { error_page 404 /long2; return 404; }
+                     location /long2 { return 200 end; }
+                 }
+             }",
+        )
+        .start();
+    for (path, doing) in LOOPS {
+        assert_eq!(server.get(path).status, 500, "{path}");
+        let line = format!("rewrite or internal redirection cycle while {doing}");
+        server.wait_for_log("error.log", &line);
+    }
+    assert_eq!(server.get("/long").text(), "end");
+}
