@@ -39,7 +39,7 @@ use std::sync::Arc;
 
 use slab::Slab;
 use tokio::sync::Notify;
-use turnpike_lane::log::Level;
+use turnpike_lane::log::{Errno, Level};
 use turnpike_lane::lot::{Lot, Mailbox, Residents};
 use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_lane::sys::socket::PeerAddress;
@@ -60,6 +60,12 @@ use watch::Watch;
 /// Idle connections closed at a time to make room; nginx's number. One at a time would repeat the
 /// search for every new connection of a burst.
 const ROOM_CONNECTIONS_MAX: usize = 32;
+
+/// The system has too many files open, errno(3) on Linux.
+const ENFILE: i32 = 23;
+
+/// The process has too many files open.
+const EMFILE: i32 = 24;
 
 /// A connection between two of its states.
 struct Connection {
@@ -396,7 +402,11 @@ impl Residents for Connections {
         let listen = self.plan.listen(ListenIndex(gate));
         let root = self.plan.server(listen.default_server).root;
         let log = &self.plan.location(root).error_log;
-        log.event(Level::Crit, format_args!("accept4() failed ({error})"));
+        let level = match error.raw_os_error() {
+            Some(ENFILE | EMFILE) => Level::Crit,
+            _ => Level::Alert,
+        };
+        log.event(level, format_args!("accept4() failed {}", Errno(error)));
     }
 
     fn finished(&self) -> bool {

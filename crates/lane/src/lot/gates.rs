@@ -16,10 +16,6 @@ const ACCEPTS_PER_TURN_MAX: usize = 256;
 /// Connections taken from a gate that goes: more than any backlog holds.
 const QUEUED_ACCEPTS_MAX: usize = 1 << 20;
 
-/// How long a lane leaves its gates alone after accept(2) ran out of descriptors or memory, in
-/// milliseconds; nginx's number. Trying at once would spin: the connection stays in the queue.
-const ACCEPT_PAUSE_MS: u64 = 500;
-
 /// How long a full lane leaves its gates alone, in milliseconds: until some connection has ended.
 const FULL_PAUSE_MS: u64 = 20;
 
@@ -60,7 +56,9 @@ pub struct AcceptSettings {
     pub connections_max: usize,
     /// Accept all that wait, not one at a time.
     pub multi_accept: bool,
-    /// How long to wait for the mutex when another lane has it, in milliseconds.
+    /// How long to wait for the mutex when another lane has it, in milliseconds. So long the gates
+    /// are left alone too after accept(2) ran out of descriptors or memory: trying at once would
+    /// spin, since the connection stays in the queue.
     pub mutex_delay_ms: u64,
     /// Shared by the lanes; `None` where no gate is in mutex mode.
     pub mutex: Option<Arc<AcceptMutex>>,
@@ -272,7 +270,7 @@ impl Lot {
                     Failure::Exhausted => {
                         residents.accept_failed(self, number, &error);
                         if !residents.make_room(self) {
-                            self.pause(ACCEPT_PAUSE_MS);
+                            self.pause(self.gates.settings.mutex_delay_ms);
                             return;
                         }
                     }
