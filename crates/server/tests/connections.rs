@@ -4,6 +4,7 @@
 
 use std::fmt::Write;
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use turnpike_testkit::{DEADLINE, Server, check};
@@ -66,4 +67,40 @@ fn a_shorter_keep_alive_timeout_holds_from_its_request_on() {
         std::thread::sleep(Duration::from_millis(1));
     }
     assert_eq!(stream.read(&mut [0; 1]).unwrap(), 0);
+}
+
+#[test]
+fn a_redirect_without_a_host_names_the_socket_it_came_to() {
+    use std::io::{Read, Write};
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(
+            "events { }
+             http {
+                 server {
+                     listen 127.0.0.1:%PORT%;
+                     listen unix:%FOLDER%/socket;
+                     server_name own;
+                     location / { return 301 /to; }
+                     location /own { server_name_in_redirect on; return 301 /to; }
+                     location /relative { absolute_redirect off; return 301 /to; }
+                 }
+             }",
+        )
+        .start();
+    let socket = server.folder().join("socket");
+    let named = format!("http://unix:{}/to", socket.display());
+    let cases = [
+        ("/", "", named.as_str()),
+        ("/", "Host: h\r\n", "http://h/to"),
+        ("/own", "", "http://own/to"),
+        ("/relative", "", "/to"),
+    ];
+    for (path, fields, expected) in cases {
+        let mut stream = UnixStream::connect(&socket).unwrap();
+        write!(stream, "GET {path} HTTP/1.0\r\n{fields}\r\n").unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let line = format!("\r\nLocation: {expected}\r\n");
+        assert!(text.contains(&line), "{path} {fields}: {text}");
+    }
 }

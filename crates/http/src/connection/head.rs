@@ -1,5 +1,6 @@
 //! The response head on the wire: nginx's fields in nginx's order.
 
+use turnpike_lane::gate::ListenAddress;
 use turnpike_wire::date;
 use turnpike_wire::h1::{self as writer, Framing, Version, reason_phrase};
 
@@ -137,6 +138,9 @@ fn location(exchange: &Exchange, out: &mut Vec<u8>) {
         out.extend_from_slice(&exchange.server().name);
     } else if !exchange.host.is_empty() {
         out.extend_from_slice(&exchange.host);
+    } else if let ListenAddress::Unix(path) = &exchange.listen().address {
+        out.extend_from_slice(b"unix:");
+        out.extend_from_slice(path);
     } else if let Some(local) = local {
         out.extend_from_slice(local.ip().to_string().as_bytes());
     }
