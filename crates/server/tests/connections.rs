@@ -104,3 +104,40 @@ fn a_redirect_without_a_host_names_the_socket_it_came_to() {
         assert!(text.contains(&line), "{path} {fields}: {text}");
     }
 }
+
+#[test]
+fn slow_heads_make_room_for_others() {
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(
+            "error_log %FOLDER%/error.log info;
+             events { worker_connections 8; }
+             http {
+                 log_format slow '$status [$request]';
+                 access_log %FOLDER%/access.log slow;
+                 client_header_timeout 1h;
+                 server { listen 127.0.0.1:%PORT%; return 200 ok; }
+             }",
+        )
+        .start();
+    let slow = |text: &str| {
+        let mut peer = server.connect();
+        peer.send(text);
+        peer
+    };
+    let mut oldest = slow("GET /oldest HTTP/1.1\r\nHo");
+    // The one that was first is to be the oldest for the server too.
+    std::thread::sleep(Duration::from_millis(50));
+    let silent = slow("");
+    let others: Vec<_> = (0..6).map(|_| slow("GET /other HTTP/1.1\r\n")).collect();
+    for _ in 0..3 {
+        assert_eq!(server.get("/").text(), "ok");
+    }
+    assert!(oldest.is_closed());
+    server.wait_for_log(
+        "error.log",
+        "8 worker_connections are not enough, 1 that were slow to send a request were closed",
+    );
+    server.wait_for_log("error.log", "client was too slow to send its request");
+    server.wait_for_log("access.log", "408 [GET /oldest HTTP/1.1]");
+    drop((silent, others));
+}

@@ -385,14 +385,17 @@ impl Residents for Connections {
     }
 
     fn make_room(&mut self, lot: &mut Lot) -> bool {
-        let closed = self.close_idle(lot, ROOM_CONNECTIONS_MAX);
+        let mut what = "idle ones";
+        let mut closed = self.close_idle(lot, ROOM_CONNECTIONS_MAX);
+        if closed == 0 {
+            what = "that were slow to send a request";
+            closed = self.close_late_heads(lot, ROOM_CONNECTIONS_MAX);
+        }
         if closed > 0 {
-            for _ in 0..closed {
-                self.lane.counters.made_room.add();
-            }
+            self.lane.counters.made_room.add_many(closed as u64);
             let most = self.plan.events.connections_max;
             self.report(format_args!(
-                "{most} worker_connections are not enough, {closed} idle ones were closed"
+                "{most} worker_connections are not enough, {closed} {what} were closed"
             ));
         }
         closed > 0

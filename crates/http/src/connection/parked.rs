@@ -36,6 +36,13 @@ const HELD_UP_MS: u64 = 300;
 /// machine that is that busy all the time does not get better by waiting.
 const HELD_UP_GRACE_MS_MAX: u64 = 30_000;
 
+/// Requests that have not come whole in this time, in milliseconds, are late: their connections are
+/// closed where room is needed. What takes less may be a burst of honest clients.
+const LATE_HEAD_MS: u64 = 1_000;
+
+/// Of late ones, this part is closed at a time; nginx's number for what it closes to make room.
+const LATE_HEADS_PART: usize = 8;
+
 /// Bytes of a head that are collected without a look at them while no line ends; nginx's smallest
 /// usual limit on a line, past which the answer may be 414 or 400.
 const UNPARSED_BYTES_MAX: usize = 1024;
@@ -85,6 +92,17 @@ pub(super) struct Parked {
     pub(super) waits_for: Await,
     /// 0: waits for ever.
     pub(super) deadline_ms: u64,
+}
+
+impl Parked {
+    /// Since when it waits for a request's head, in monotonic milliseconds; `None`: none is due.
+    fn head_since_ms(&self) -> Option<u64> {
+        match &self.waits_for {
+            Await::First => Some(self.connection.client.accepted_ms),
+            Await::Rest(half) => Some(half.started_ms),
+            Await::Idle { .. } => None,
+        }
+    }
 }
 
 /// Whether a socket that was read holds more.
@@ -419,7 +437,11 @@ impl Connections {
         } = parked;
         self.count_unparked(&waits_for);
         if let Await::Rest(half) = &waits_for {
-            self.head_timed_out(&connection, half);
+            self.head_given_up(
+                &connection,
+                half,
+                "client timed out (110: Connection timed out)",
+            );
         }
         let reason = match waits_for {
             Await::First | Await::Idle { .. } if self.is_draining() => CloseReason::Drained,
@@ -454,17 +476,14 @@ impl Connections {
 
     /// A head that did not come whole in time: logged as 408, closed without an answer, as nginx
     /// does it.
-    fn head_timed_out(&self, connection: &Connection, half: &Half) {
+    fn head_given_up(&self, connection: &Connection, half: &Half, why: &str) {
         let mut exchange = self.exchange(connection);
         exchange.input.extend_from_slice(&half.input);
         exchange.begin_request();
         exchange.started_ms = half.started_ms;
         let _ = super::request::read(&mut exchange);
         exchange.action.set(Action::ReadingHeaders);
-        exchange.log(
-            Level::Info,
-            format_args!("client timed out (110: Connection timed out)"),
-        );
+        exchange.log(Level::Info, format_args!("{why}"));
         if exchange.location().settings.reset_timedout_connection {
             let _ = socket_option::set_reset_on_close(connection.socket.as_fd());
         }
@@ -498,6 +517,35 @@ impl Connections {
             }
         }
         closed
+    }
+
+    /// Closes the oldest of the connections whose request is late, up to `most`.
+    pub(super) fn close_late_heads(&mut self, lot: &mut Lot, most: usize) -> usize {
+        let now_ms = lot.clock.now_ms();
+        let late = |(token, seat): (usize, &Seat)| {
+            let since_ms = seat.parked()?.head_since_ms()?;
+            let is_late = now_ms.saturating_sub(since_ms) >= LATE_HEAD_MS;
+            is_late.then_some((since_ms, token as u32))
+        };
+        let mut late: Vec<(u64, u32)> = self.seats.iter().filter_map(late).collect();
+        if late.is_empty() {
+            return 0;
+        }
+        let count = (late.len() / LATE_HEADS_PART).clamp(1, most);
+        late.select_nth_unstable(count - 1);
+        for (_, token) in &late[..count] {
+            let Some(parked) = self.remove_parked(*token) else {
+                continue;
+            };
+            lot.wheel.remove(*token);
+            self.count_unparked(&parked.waits_for);
+            if let Await::Rest(half) = &parked.waits_for {
+                let why = "client was too slow to send its request, its connection is needed";
+                self.head_given_up(&parked.connection, half, why);
+            }
+            self.close(parked.connection, CloseReason::MadeRoom);
+        }
+        count
     }
 
     /// Gives everything that has sent nothing of a request the time of a drain: a request may be

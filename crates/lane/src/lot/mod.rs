@@ -79,7 +79,8 @@ pub trait Residents {
     fn connections(&self) -> usize;
     /// Of these, driven ones.
     fn driven(&self) -> usize;
-    /// Closes a connection that waits for nothing but its next request. `false`: there is none.
+    /// Closes connections that wait for nothing but a request. `false`: there is none that may be
+    /// closed.
     fn make_room(&mut self, lot: &mut Lot) -> bool;
     /// Accepting failed and is tried again later; said once per failure.
     fn accept_failed(&mut self, lot: &mut Lot, gate: u32, error: &io::Error);
