@@ -30,6 +30,12 @@ use crate::variables::Values;
 /// configuration, answered with 500.
 pub const INTERNAL_REDIRECTS_MAX: u8 = 10;
 
+/// Part of a lane's connections that requests which wait for upstream servers leave to others, and
+/// how many that are at most. A few are enough: those who get one are answered at once, and make
+/// room again.
+const SPARE_CONNECTIONS_PART: usize = 16;
+const SPARE_CONNECTIONS_MAX: usize = 16;
+
 /// Status that logs have where the client did not wait for its answer; nginx's own.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
 
@@ -393,6 +399,16 @@ impl Exchange {
                 .ok()?
                 .inet(),
         }
+    }
+
+    /// Whether this request may wait for an upstream server: not where nearly all connections of
+    /// the lane are at work already. Else requests that are passed back to this very server would
+    /// take all, and wait for one that nobody accepts.
+    pub fn may_wait_for_upstream(&self) -> bool {
+        let most = self.plan.events.connections_max;
+        let spare = (most / SPARE_CONNECTIONS_PART).clamp(1, SPARE_CONNECTIONS_MAX);
+        let working = self.lane.counters.writing.value();
+        working <= most.saturating_sub(spare).max(1) as u64
     }
 
     /// Value of the first request header field of that name.

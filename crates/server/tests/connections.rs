@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use turnpike_testkit::{DEADLINE, Server, check};
+use turnpike_testkit::{DEADLINE, Origin, Server, Step, check};
 
 /// More than are answered in three turns.
 const PIPELINED: usize = 100;
@@ -140,4 +140,66 @@ fn slow_heads_make_room_for_others() {
     server.wait_for_log("error.log", "client was too slow to send its request");
     server.wait_for_log("access.log", "408 [GET /oldest HTTP/1.1]");
     drop((silent, others));
+}
+
+#[test]
+fn a_server_that_passes_requests_to_itself_goes_on_serving() {
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(
+            "error_log %FOLDER%/error.log info;
+             events { worker_connections 64; }
+             http {
+                 proxy_read_timeout 1h;
+                 keepalive_timeout 1h;
+                 server {
+                     listen 127.0.0.1:%PORT%;
+                     location / { proxy_pass http://127.0.0.1:%PORT%; }
+                     location /own { return 200 ok; }
+                 }
+             }",
+        )
+        .start();
+    for _ in 0..3 {
+        assert_eq!(server.get("/").status, 502);
+        assert_eq!(server.get("/own").text(), "ok");
+    }
+    server.wait_for_log("error.log", "[alert]");
+    server.wait_for_log(
+        "error.log",
+        "64 worker_connections are not enough for another request to an upstream server",
+    );
+}
+
+#[test]
+fn a_few_connections_are_left_by_those_that_wait_for_servers() {
+    let origin = Origin::start(vec![vec![Step::ReadHead, Step::ReadToEnd]]);
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&format!(
+            "error_log %FOLDER%/error.log info;
+             events {{ worker_connections 32; }}
+             http {{
+                 proxy_read_timeout 1h;
+                 keepalive_timeout 1h;
+                 server {{
+                     listen 127.0.0.1:%PORT%;
+                     location / {{ proxy_pass http://127.0.0.1:{}; }}
+                     location /own {{ return 200 ok; }}
+                 }}
+             }}",
+            origin.port()
+        ))
+        .start();
+    let waiting: Vec<_> = (1..=30)
+        .map(|count| {
+            let mut peer = server.connect();
+            peer.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+            origin.wait_for_connections(count);
+            peer
+        })
+        .collect();
+    for _ in 0..20 {
+        assert_eq!(server.get("/").status, 502);
+        assert_eq!(server.get("/own").text(), "ok");
+    }
+    assert_eq!(origin.received().len(), waiting.len());
 }

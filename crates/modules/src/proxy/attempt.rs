@@ -6,6 +6,8 @@
 //!                   └── next_upstream ◄── failed ◄───┘
 //! ```
 
+mod exceptions;
+
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -119,6 +121,9 @@ pub(super) fn begin(exchange: &mut Exchange, ask: Ask) -> Verdict {
         after_redirect: !exchange.upstream.tries.is_empty(),
         passing,
     };
+    if !exchange.may_wait_for_upstream() {
+        return attempt.no_connection(exchange);
+    }
     let body_waits = match body_is_here(exchange) {
         Ok(here) => !here || !fits(exchange, &attempt.passing),
         Err(verdict) => return verdict,
@@ -632,24 +637,6 @@ impl Attempt {
                 Level::Warn,
                 format_args!("upstream server temporarily disabled"),
             );
-        }
-    }
-
-    /// Begins anew, since the answer was to another question than the one that is asked now.
-    fn ask_again(mut self, exchange: &mut Exchange, link: Link) -> Verdict {
-        relay::discard(exchange, link);
-        exchange.response.clear();
-        if self.unbuffered {
-            // The body has gone with the first question.
-            return self.give_up(exchange, Failure::InvalidHeader);
-        }
-        self.tries = begin_tries(exchange, &self.passing, &self.route);
-        match self.pick(exchange) {
-            Ok(picked) => Verdict::Wait(Box::new(OnRoad {
-                attempt: self,
-                road: Road::Connect(picked),
-            })),
-            Err(verdict) => verdict,
         }
     }
 

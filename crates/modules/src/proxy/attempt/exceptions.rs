@@ -1,0 +1,43 @@
+//! What seldom happens to a request: it is not passed on at all, or once more from the beginning.
+
+use turnpike_http::exchange::{Action, Exchange};
+use turnpike_http::phase::Verdict;
+use turnpike_lane::log::Level;
+
+use super::{Attempt, Link, OnRoad, Road, begin_tries};
+use crate::proxy::conditions::Failure;
+use crate::proxy::relay;
+
+impl Attempt {
+    /// Gives up before any server is asked, since connections run out.
+    pub(super) fn no_connection(mut self, exchange: &mut Exchange) -> Verdict {
+        exchange.action.set(Action::ConnectingUpstream);
+        let most = exchange.plan.events.connections_max;
+        exchange.log(
+            Level::Alert,
+            format_args!(
+                "{most} worker_connections are not enough for another request to an upstream \
+                 server (raise the number, or see whether requests are passed back here)"
+            ),
+        );
+        self.give_up(exchange, Failure::Error)
+    }
+
+    /// Begins anew, since the answer was to another question than the one that is asked now.
+    pub(super) fn ask_again(mut self, exchange: &mut Exchange, link: Link) -> Verdict {
+        relay::discard(exchange, link);
+        exchange.response.clear();
+        if self.unbuffered {
+            // The body has gone with the first question.
+            return self.give_up(exchange, Failure::InvalidHeader);
+        }
+        self.tries = begin_tries(exchange, &self.passing, &self.route);
+        match self.pick(exchange) {
+            Ok(picked) => Verdict::Wait(Box::new(OnRoad {
+                attempt: self,
+                road: Road::Connect(picked),
+            })),
+            Err(verdict) => verdict,
+        }
+    }
+}
