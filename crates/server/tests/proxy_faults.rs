@@ -345,6 +345,41 @@ fn a_kept_connection_that_was_closed_is_no_failure() {
 }
 
 #[test]
+fn servers_that_close_kept_connections_are_tried_once_each() {
+    // On a connection of its own, each answers; on a kept one, none does.
+    let once = [script(OK), vec![Step::ReadHead]].concat();
+    let origins = [(); 3].map(|()| Origin::start(vec![once.clone()]));
+    let ports = origins.each_ref().map(Origin::port);
+    let servers: String = ports
+        .iter()
+        .map(|port| format!("server 127.0.0.1:{port}; "))
+        .collect();
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&format!(
+            "error_log %FOLDER%/error.log info;
+            events {{ }}
+            http {{
+                log_format up '$status $upstream_addr $upstream_status.';
+                access_log %FOLDER%/access.log up;
+                upstream u {{ {servers} keepalive 4; }}
+                server {{
+                    listen 127.0.0.1:%PORT%;
+                    location / {{ proxy_pass http://u; }}
+                }}
+            }}"
+        ))
+        .start();
+    for _ in 0..3 {
+        assert_eq!(server.get("/").status, 200);
+    }
+    assert_eq!(server.get("/").status, 502);
+    server.wait_for_log("access.log", ", u 502, 502, 502, 502.");
+    server.wait_for_log("error.log", "no live upstreams");
+    let asked = origins.each_ref().map(|origin| origin.received().len());
+    assert_eq!(asked, [1, 1, 1]);
+}
+
+#[test]
 fn a_client_that_goes_away_ends_the_request() {
     let origin = Origin::start(vec![vec![Step::ReadHead, Step::ReadToEnd]]);
     let server = server(&[origin.port()], "");

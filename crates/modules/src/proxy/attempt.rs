@@ -616,13 +616,13 @@ impl Attempt {
             one.status = failure.status();
         }
         end_try(exchange, connection.as_deref());
-        // A kept connection that its server had closed meanwhile says nothing about the server.
-        let stale = connection
-            .as_ref()
-            .is_some_and(|connection| connection.is_reused() && connection.bytes_received() == 0);
-        if stale && failure == Failure::Error {
-            self.tries.forgive(picked);
-            return;
+        let kept = connection.filter(|connection| connection.is_reused());
+        if let Some(kept) = kept.filter(|_| failure == Failure::Error) {
+            self.tries.allow_another();
+            if kept.bytes_received() == 0 {
+                // Its server may have closed it meanwhile: that says nothing about the server.
+                return;
+            }
         }
         let now_ms = exchange.lane.clock.now_ms();
         let disabled = match failure.blame() {

@@ -102,11 +102,6 @@ impl Choice {
         }
     }
 
-    /// Lets a peer be chosen again.
-    pub(crate) fn forget(&mut self, id: u64) {
-        self.tried.retain(|tried| *tried != id);
-    }
-
     fn was_tried(&self, peer: &Peer) -> bool {
         self.tried.contains(&peer.state().id())
     }

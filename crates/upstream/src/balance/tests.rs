@@ -403,7 +403,20 @@ fn a_single_peer_is_always_asked() {
     }
     let mut tries = group.begin(&Selection::default());
     let picked = tries.next(NOW_MS).unwrap();
-    tries.forgive(picked);
+    drop(picked);
+    tries.allow_another();
     assert_eq!(tries.left(), 1);
     assert!(tries.next(NOW_MS).is_ok());
+}
+
+#[test]
+fn a_try_more_is_not_for_a_peer_that_was_asked() {
+    let group = group(Balancer::RoundRobin, vec![plain(), plain()]);
+    let mut tries = group.begin(&Selection::default());
+    let mut ports = Vec::new();
+    while let Ok(picked) = tries.next(NOW_MS) {
+        ports.push(port(&picked));
+        tries.allow_another();
+    }
+    assert_eq!((ports, tries.left()), (vec![1, 2], 2));
 }

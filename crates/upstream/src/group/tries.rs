@@ -116,10 +116,10 @@ impl Tries {
         })
     }
 
-    /// Takes a try back: a kept connection had been closed by the peer, which says nothing about
-    /// the peer. It may be chosen again.
-    pub fn forgive(&mut self, picked: Picked) {
-        self.choice.forget(picked.peer.state().id);
+    /// Allows one try more, since the last one was on a kept connection, which the peer may have
+    /// closed before it saw the request. As in nginx, the peer was tried all the same: only one
+    /// that has no others beside it is asked again.
+    pub fn allow_another(&mut self) {
         self.left += 1;
     }
 }
