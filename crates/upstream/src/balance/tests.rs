@@ -420,3 +420,33 @@ fn a_try_more_is_not_for_a_peer_that_was_asked() {
     }
     assert_eq!((ports, tries.left()), (vec![1, 2], 2));
 }
+
+#[test]
+fn a_peer_without_a_fail_timeout_is_out_for_the_rest_of_the_second() {
+    let unsteady = PeerSettings {
+        fail_timeout_ms: 0,
+        ..plain()
+    };
+    // When it fails, when it is wanted again, both in milliseconds, and whether it is asked.
+    let cases = [
+        (0, 0, false),
+        (0, 1, false),
+        (0, 999, false),
+        (0, 1000, true),
+        (999, 999, false),
+        (999, 1000, true),
+    ];
+    for (failed_ms, wanted_ms, asked) in cases {
+        let group = group(Balancer::RoundRobin, vec![unsteady.clone(), plain()]);
+        let second_ms = NOW_MS / 1000 * 1000;
+        let next = |at_ms| {
+            let mut tries = group.begin(&Selection::default());
+            tries.next(second_ms + at_ms).unwrap()
+        };
+        let first = next(failed_ms);
+        assert_eq!(port(&first), 1);
+        first.failed(FailReason::Error, second_ms + failed_ms);
+        let ports: Vec<u16> = (0..4).map(|_| port(&next(wanted_ms))).collect();
+        assert_eq!(ports.contains(&1), asked, "{failed_ms} {wanted_ms}");
+    }
+}

@@ -259,9 +259,15 @@ impl Peer {
         let (settings, state) = (&self.settings, &*self.state);
         let failed = settings.max_fails > 0
             && state.fails.load(Ordering::Relaxed) >= settings.max_fails
-            && now_ms.saturating_sub(state.checked_ms.load(Ordering::Relaxed))
-                <= settings.fail_timeout_ms;
+            && self.is_recent(state.checked_ms.load(Ordering::Relaxed), now_ms);
         !failed && self.has_room() && state.is_healthy()
+    }
+
+    /// Whether a moment is within `fail_timeout`. The rest of the same second always is, as in
+    /// nginx, which counts in seconds: so `fail_timeout=0` has its effect.
+    fn is_recent(&self, then_ms: u64, now_ms: u64) -> bool {
+        now_ms.saturating_sub(then_ms) <= self.settings.fail_timeout_ms
+            || now_ms / 1000 == then_ms / 1000
     }
 
     /// Whether it may be asked now.
@@ -346,8 +352,7 @@ impl Peer {
     /// Notes that it is tried: what it answers now decides whether its failures are forgotten.
     pub(crate) fn was_chosen(&self, now_ms: u64) {
         let checked = &self.state.checked_ms;
-        let since_ms = now_ms.saturating_sub(checked.load(Ordering::Relaxed));
-        if since_ms > self.settings.fail_timeout_ms {
+        if !self.is_recent(checked.load(Ordering::Relaxed), now_ms) {
             checked.store(now_ms, Ordering::Relaxed);
         }
     }
