@@ -70,7 +70,7 @@ counters! {
     active: Gauge "connections_active" in "connections",
         "Connections that are open.";
     made_room: Counter "connections_made_room" in "connections",
-        "Idle connections that were closed to make room for new ones.";
+        "Connections that were idle, or slow to send a request, and closed to make room.";
     bytes_received: Counter "received_bytes" in "bytes",
         "Bytes of requests received from clients.";
     bytes_sent: Counter "sent_bytes" in "bytes",

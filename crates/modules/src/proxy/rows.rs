@@ -276,7 +276,8 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "proxy_read_timeout",
-        summary: "How long an upstream server may pause within its response.",
+        summary: "How long the head of a response may take from the end of the request, and how \
+            long an upstream server may pause within the body.",
         ..TIME
     },
     Row {

@@ -152,7 +152,9 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Flag,
         syntax: "on | off",
         default: "off",
-        summary: "Whether a stale response is asked for on the condition that it has changed.",
+        summary: "Whether a stale response is asked for on the condition that it has changed. \
+            Where the answer, 304, is about another one than is stored (servers that do not tag \
+            alike), it is asked for again without conditions.",
         ..PLAIN
     },
     Row {

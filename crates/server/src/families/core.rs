@@ -200,8 +200,11 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         syntax: "number",
         default: "512",
-        summary: "How many connections a lane may have open. At the limit idle keep-alive \
-                  connections are closed first.",
+        summary: "How many connections from clients a lane may have open. At the limit idle \
+                  keep-alive connections are closed first, then the oldest of those that have \
+                  not sent a whole request head within a second. Requests that wait for upstream \
+                  servers leave a sixteenth to others, 16 at most: beyond that they get 502, and \
+                  an alert is logged.",
         ..once("worker_connections", EVENTS, ONE, Value::Number)
     },
     Row {
@@ -225,7 +228,8 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         syntax: "time",
         default: "500ms",
-        summary: "How long a lane waits before it tries again to get its turn to listen.",
+        summary: "How long a lane waits before it tries again to get its turn to listen, or to \
+                  accept where descriptors had run out.",
         ..once("accept_mutex_delay", EVENTS, ONE, Value::Milliseconds)
     },
     Row {
