@@ -23,6 +23,7 @@ pub mod descriptor;
 pub mod epoll;
 pub mod file;
 pub mod mapping;
+pub mod pcre;
 pub mod process;
 pub mod readiness;
 pub mod reuseport;

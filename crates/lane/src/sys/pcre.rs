@@ -1,0 +1,472 @@
+//! PCRE2: regular expressions in Perl's syntax, with a bound on what a match may cost.
+//!
+//! The usual binding has neither limits nor callouts, and makes room for every match anew. A lane
+//! needs all three: a match ends after a number of steps that is told beforehand, it can go on
+//! in the interpreter when the compiled code's stack is used up, and what it needs belongs to the
+//! thread.
+//!
+//! PCRE2's own limit counts backtracking from one starting position, and begins again with the
+//! next; between two counts, it may walk through the whole subject. So it bounds nothing that
+//! could be told in time. Code that is compiled as [`Counting::Steps`] has a callout before each
+//! item of the pattern, and the callout counts: one for the item, and more for long ways through
+//! the subject.
+
+use std::cell::{Cell, RefCell};
+use std::ffi::{c_int, c_void};
+use std::ptr::{self, NonNull};
+
+use pcre2_sys as ffi;
+
+/// Bytes of the subject that a match may walk through at the price of one step. A step without a
+/// walk takes 10 to 20 ns, and compiled code walks through this many bytes meanwhile.
+const BYTES_PER_STEP: usize = 16;
+
+/// First size of the stack of compiled code; it grows as it is needed.
+const STACK_BYTES_FIRST: usize = 32 * 1024;
+
+/// Largest stack of compiled code, where [`use_stack`] was not called: enough for 40,000
+/// repetitions of a group, more than a request head has bytes by default.
+const STACK_BYTES_MAX: usize = 1024 * 1024;
+
+/// Groups that a thread's match data has room for from the beginning: nginx's patterns have ten.
+const PAIRS_FIRST: u32 = 16;
+
+/// What a compiled pattern counts while it matches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counting {
+    /// Backtracking, from each starting position anew, as PCRE2 does.
+    Backtracks,
+    /// All it does: slower by a factor of 2 to 10.
+    Steps,
+}
+
+/// A compiled pattern.
+#[derive(Debug)]
+pub struct Code {
+    raw: NonNull<ffi::pcre2_code_8>,
+    groups: u32,
+    counting: Counting,
+}
+
+// SAFETY: PCRE2 only reads a compiled pattern, and says that threads may share it.
+unsafe impl Send for Code {}
+// SAFETY: as above.
+unsafe impl Sync for Code {}
+
+/// Why a pattern cannot be compiled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompileError {
+    /// PCRE2's text.
+    pub message: String,
+    /// Where in the pattern it was noticed, in bytes.
+    pub offset: usize,
+}
+
+/// What a match may cost.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Backtracking from one starting position.
+    pub backtracks: u32,
+    /// Steps that are left: [`Counting::Steps`] takes them away.
+    pub steps: u64,
+    /// Steps that one item of the pattern takes, where it may do more than one thing.
+    pub steps_per_item: u64,
+    /// Memory of the interpreter, in KiB.
+    pub heap_kib: u32,
+    /// Whether the interpreter does it, which needs no stack.
+    pub interpreted: bool,
+}
+
+/// Why a match ended without a verdict: PCRE2's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MatchFailure(pub i32);
+
+impl MatchFailure {
+    /// The limit of steps or backtracking.
+    pub const LIMIT: MatchFailure = MatchFailure(ffi::PCRE2_ERROR_MATCHLIMIT);
+
+    /// Whether more steps or more memory might bring a verdict.
+    pub fn is_limit(self) -> bool {
+        matches!(
+            self.0,
+            ffi::PCRE2_ERROR_MATCHLIMIT
+                | ffi::PCRE2_ERROR_CALLOUT
+                | ffi::PCRE2_ERROR_HEAPLIMIT
+                | ffi::PCRE2_ERROR_DEPTHLIMIT
+        )
+    }
+
+    /// Whether the stack of compiled code was used up.
+    pub fn is_stack(self) -> bool {
+        self.0 == ffi::PCRE2_ERROR_JIT_STACKLIMIT
+    }
+
+    /// PCRE2's text. Allocates.
+    pub fn message(self) -> String {
+        match self.0 {
+            ffi::PCRE2_ERROR_CALLOUT => message(ffi::PCRE2_ERROR_MATCHLIMIT),
+            code => message(code),
+        }
+    }
+}
+
+impl Code {
+    /// Compiles a pattern, to machine code where the system has it. Allocates.
+    ///
+    /// # Errors
+    /// PCRE2's.
+    pub fn compile(
+        pattern: &[u8],
+        caseless: bool,
+        counting: Counting,
+    ) -> Result<Code, CompileError> {
+        let mut options = 0;
+        if caseless {
+            options |= ffi::PCRE2_CASELESS;
+        }
+        if counting == Counting::Steps {
+            options |= ffi::PCRE2_AUTO_CALLOUT;
+        }
+        let (mut code, mut offset) = (0, 0);
+        // SAFETY: pointer and length are of one slice, both results are written to variables that
+        // live, and no context is the default one.
+        let raw = unsafe {
+            ffi::pcre2_compile_8(
+                pattern.as_ptr(),
+                pattern.len(),
+                options,
+                &mut code,
+                &mut offset,
+                ptr::null_mut(),
+            )
+        };
+        let Some(raw) = NonNull::new(raw) else {
+            let message = message(code);
+            return Err(CompileError { message, offset });
+        };
+        let mut compiled = Code {
+            raw,
+            groups: 0,
+            counting,
+        };
+        compiled.groups = compiled.number(ffi::PCRE2_INFO_CAPTURECOUNT);
+        // Where it cannot be compiled to machine code, the interpreter does its work.
+        // SAFETY: the pattern is compiled, and no other thread has it yet.
+        unsafe { ffi::pcre2_jit_compile_8(raw.as_ptr(), ffi::PCRE2_JIT_COMPLETE) };
+        Ok(compiled)
+    }
+
+    /// How many groups it has, the whole match not counted.
+    pub fn group_count(&self) -> usize {
+        self.groups as usize
+    }
+
+    /// Bytes of the compiled pattern, machine code not counted.
+    pub fn size_bytes(&self) -> usize {
+        let mut bytes = 0_usize;
+        self.info(ffi::PCRE2_INFO_SIZE, &mut bytes);
+        bytes
+    }
+
+    /// Whether it can match at the start of a subject only.
+    pub fn is_anchored(&self) -> bool {
+        self.number(ffi::PCRE2_INFO_ALLOPTIONS) & ffi::PCRE2_ANCHORED != 0
+    }
+
+    /// Whether it takes the subject for UTF-8.
+    pub fn is_utf(&self) -> bool {
+        self.number(ffi::PCRE2_INFO_ALLOPTIONS) & ffi::PCRE2_UTF != 0
+    }
+
+    /// Whether it compares with what a group matched.
+    pub fn has_back_references(&self) -> bool {
+        self.number(ffi::PCRE2_INFO_BACKREFMAX) > 0
+    }
+
+    /// Named groups: number and name. Allocates.
+    pub fn names(&self) -> Vec<(usize, String)> {
+        let count = self.number(ffi::PCRE2_INFO_NAMECOUNT) as usize;
+        let entry_bytes = self.number(ffi::PCRE2_INFO_NAMEENTRYSIZE) as usize;
+        let mut table: *const u8 = ptr::null();
+        self.info(ffi::PCRE2_INFO_NAMETABLE, &mut table);
+        if table.is_null() || count == 0 || entry_bytes < 3 {
+            return Vec::new();
+        }
+        // SAFETY: PCRE2 has a table of `count` entries of that size, which lives as long as the
+        // compiled pattern does.
+        let table = unsafe { std::slice::from_raw_parts(table, count * entry_bytes) };
+        let entries = table.chunks_exact(entry_bytes).map(|entry| {
+            let number = usize::from(u16::from_be_bytes([entry[0], entry[1]]));
+            let name = entry[2..].split(|byte| *byte == 0).next();
+            let name = String::from_utf8_lossy(name.unwrap_or_default());
+            (number, name.into_owned())
+        });
+        entries.collect()
+    }
+
+    /// Looks for the first match. `groups` gets where the groups stand, the whole match first, and
+    /// is left alone where there is none. Takes what it does away from `limits.steps`.
+    ///
+    /// # Errors
+    /// When there is no verdict: neither "match" nor "no match" may be taken for it.
+    pub fn search(
+        &self,
+        subject: &[u8],
+        limits: &mut Limits,
+        groups: &mut Vec<Option<(usize, usize)>>,
+    ) -> Result<bool, MatchFailure> {
+        ROOM.with_borrow_mut(|room| {
+            let pairs = self.groups.saturating_add(1);
+            let room = match room {
+                Some(room) if room.pairs >= pairs => room,
+                room => {
+                    *room = None;
+                    room.insert(Room::new(pairs).ok_or(NO_MEMORY)?)
+                }
+            };
+            room.search(self, subject, limits, groups)
+        })
+    }
+
+    fn number(&self, what: u32) -> u32 {
+        let mut number = 0_u32;
+        self.info(what, &mut number);
+        number
+    }
+
+    /// Asks for a fact whose type, in PCRE2's documentation, is `T`.
+    fn info<T>(&self, what: u32, answer: &mut T) {
+        // SAFETY: the pattern is compiled; callers have a variable of the type that is written.
+        unsafe { ffi::pcre2_pattern_info_8(self.raw.as_ptr(), what, ptr::from_mut(answer).cast()) };
+    }
+}
+
+impl Drop for Code {
+    fn drop(&mut self) {
+        // SAFETY: made by pcre2_compile, freed once.
+        unsafe { ffi::pcre2_code_free_8(self.raw.as_ptr()) };
+    }
+}
+
+/// Gives compiled code a stack of up to `bytes` in this thread.
+pub fn use_stack(bytes: usize) {
+    STACK_BYTES.set(bytes);
+    forget_room();
+}
+
+/// Gives back what this thread has kept for its next match: a large match needed much.
+pub fn forget_room() {
+    ROOM.set(None);
+}
+
+/// Stands for an empty subject.
+static EMPTY: [u8; 1] = [0];
+
+const NO_MEMORY: MatchFailure = MatchFailure(ffi::PCRE2_ERROR_NOMEMORY);
+
+thread_local! {
+    static ROOM: RefCell<Option<Room>> = const { RefCell::new(None) };
+    static STACK_BYTES: Cell<usize> = const { Cell::new(STACK_BYTES_MAX) };
+}
+
+/// What a thread needs to match; any pattern can use it that has no more groups.
+struct Room {
+    context: NonNull<ffi::pcre2_match_context_8>,
+    data: NonNull<ffi::pcre2_match_data_8>,
+    stack: *mut ffi::pcre2_jit_stack_8,
+    pairs: u32,
+}
+
+impl Room {
+    /// `None` without memory.
+    fn new(pairs: u32) -> Option<Room> {
+        let pairs = pairs.max(PAIRS_FIRST);
+        // SAFETY: no general context is the default one; a null result is looked at.
+        let context = NonNull::new(unsafe { ffi::pcre2_match_context_create_8(ptr::null_mut()) })?;
+        // SAFETY: as above.
+        let Some(data) =
+            NonNull::new(unsafe { ffi::pcre2_match_data_create_8(pairs, ptr::null_mut()) })
+        else {
+            // SAFETY: made above, not used any more.
+            unsafe { ffi::pcre2_match_context_free_8(context.as_ptr()) };
+            return None;
+        };
+        let bytes = STACK_BYTES.get();
+        // Without a stack of its own, compiled code has 32 KB of the thread's.
+        // SAFETY: the sizes are in order; a null result is a stack that is not there.
+        let stack = unsafe {
+            ffi::pcre2_jit_stack_create_8(STACK_BYTES_FIRST.min(bytes), bytes, ptr::null_mut())
+        };
+        if !stack.is_null() {
+            // SAFETY: context and stack were made above; the context is freed before the stack.
+            unsafe { ffi::pcre2_jit_stack_assign_8(context.as_ptr(), None, stack.cast()) };
+        }
+        Some(Room {
+            context,
+            data,
+            stack,
+            pairs,
+        })
+    }
+
+    fn search(
+        &mut self,
+        code: &Code,
+        subject: &[u8],
+        limits: &mut Limits,
+        groups: &mut Vec<Option<(usize, usize)>>,
+    ) -> Result<bool, MatchFailure> {
+        let context = self.context.as_ptr();
+        let mut count = Count {
+            left: limits.steps,
+            per_item: limits.steps_per_item,
+            position: 0,
+        };
+        let counts = code.counting == Counting::Steps;
+        let (call, data): (Callout, *mut c_void) = match counts {
+            true => (Some(count_step), ptr::from_mut(&mut count).cast()),
+            false => (None, ptr::null_mut()),
+        };
+        let options = if limits.interpreted {
+            ffi::PCRE2_NO_JIT
+        } else {
+            0
+        };
+        // An empty slice points nowhere, and some versions look there all the same.
+        let start = match subject {
+            [] => EMPTY.as_ptr(),
+            subject => subject.as_ptr(),
+        };
+        // SAFETY: the context lives; `count` lives until the callout is taken away again, below.
+        unsafe {
+            ffi::pcre2_set_match_limit_8(context, limits.backtracks);
+            ffi::pcre2_set_heap_limit_8(context, limits.heap_kib);
+            pcre2_set_callout_8(context, call, data);
+        }
+        // SAFETY: pointer and length are of one slice, or of a static byte and none of it; pattern,
+        // match data and context live, and the match data has room for all groups of the pattern.
+        let result = unsafe {
+            ffi::pcre2_match_8(
+                code.raw.as_ptr(),
+                start,
+                subject.len(),
+                0,
+                options,
+                self.data.as_ptr(),
+                context,
+            )
+        };
+        // SAFETY: the context lives.
+        unsafe { pcre2_set_callout_8(context, None, ptr::null_mut()) };
+        if counts {
+            limits.steps = count.left;
+        }
+        match result {
+            ffi::PCRE2_ERROR_NOMATCH => Ok(false),
+            result if result > 0 => {
+                self.groups(code, groups);
+                Ok(true)
+            }
+            // Zero is match data that is too small, which it is not.
+            result => Err(MatchFailure(result)),
+        }
+    }
+
+    fn groups(&self, code: &Code, groups: &mut Vec<Option<(usize, usize)>>) {
+        let count = code.group_count() + 1;
+        // SAFETY: the match data has at least `count` pairs, and a match has written them.
+        let offsets = unsafe {
+            let offsets = ffi::pcre2_get_ovector_pointer_8(self.data.as_ptr());
+            std::slice::from_raw_parts(offsets, 2 * count)
+        };
+        groups.clear();
+        groups.extend(
+            offsets
+                .chunks_exact(2)
+                .map(|pair| match (pair[0], pair[1]) {
+                    (ffi::PCRE2_UNSET, _) | (_, ffi::PCRE2_UNSET) => None,
+                    (start, end) => Some((start, end)),
+                }),
+        );
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        // SAFETY: all three were made by `new` and are freed once; a null stack is left alone.
+        unsafe {
+            ffi::pcre2_match_data_free_8(self.data.as_ptr());
+            ffi::pcre2_match_context_free_8(self.context.as_ptr());
+            ffi::pcre2_jit_stack_free_8(self.stack);
+        }
+    }
+}
+
+/// What the callout counts.
+struct Count {
+    left: u64,
+    per_item: u64,
+    /// Where in the subject the last item stood.
+    position: usize,
+}
+
+/// The beginning of PCRE2's `pcre2_callout_block`; later versions only add to its end.
+#[repr(C)]
+struct CalloutBlock {
+    version: u32,
+    callout_number: u32,
+    capture_top: u32,
+    capture_last: u32,
+    offset_vector: *mut usize,
+    mark: *const u8,
+    subject: *const u8,
+    subject_bytes: usize,
+    match_start: usize,
+    position: usize,
+}
+
+type Callout = Option<unsafe extern "C" fn(*mut CalloutBlock, *mut c_void) -> c_int>;
+
+unsafe extern "C" {
+    /// The binding leaves it out. The library is linked by it all the same.
+    fn pcre2_set_callout_8(
+        context: *mut ffi::pcre2_match_context_8,
+        callout: Callout,
+        data: *mut c_void,
+    ) -> c_int;
+}
+
+/// Called before each item of the pattern.
+unsafe extern "C" fn count_step(block: *mut CalloutBlock, data: *mut c_void) -> c_int {
+    // SAFETY: PCRE2 hands over its block and what was set together with this function: a `Count`
+    // that lives during the match and that nobody else has meanwhile.
+    let (position, count) = unsafe { ((*block).position, &mut *data.cast::<Count>()) };
+    let walked = position.abs_diff(count.position) / BYTES_PER_STEP;
+    count.position = position;
+    let cost = count.per_item.saturating_add(walked as u64);
+    match count.left.checked_sub(cost) {
+        Some(left) => {
+            count.left = left;
+            0
+        }
+        None => {
+            count.left = 0;
+            ffi::PCRE2_ERROR_CALLOUT
+        }
+    }
+}
+
+/// PCRE2's text for one of its numbers.
+fn message(code: c_int) -> String {
+    // Its documentation calls 120 bytes enough for every message.
+    let mut buffer = [0_u8; 256];
+    // SAFETY: pointer and length are of one buffer.
+    let length = unsafe { ffi::pcre2_get_error_message_8(code, buffer.as_mut_ptr(), buffer.len()) };
+    let text = usize::try_from(length)
+        .ok()
+        .and_then(|length| buffer.get(..length));
+    match text {
+        Some(text) => String::from_utf8_lossy(text).into_owned(),
+        None => format!("error {code}"),
+    }
+}
