@@ -120,6 +120,11 @@ impl<'a> View<'a> {
         ConfError::named(file.map(String::as_str), span, message.into())
     }
 
+    /// Where something stands, as messages have it at their end: ` in FILE:LINE`.
+    pub fn place(&self, span: Span) -> String {
+        self.error(span, "").to_string()
+    }
+
     fn block(&self) -> &'a Block {
         &self.scope.blocks[self.id]
     }

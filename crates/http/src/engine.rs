@@ -7,9 +7,11 @@ use turnpike_wire::h1::{Framing, Method};
 use turnpike_wire::target::{self, Escape};
 
 use crate::Quoted;
+use crate::connection::Stream;
 use crate::exchange::{Action, Exchange};
-use crate::phase::{Awaiting, Delay, Phase, Verdict, Waiting};
+use crate::phase::{Awaiting, Delay, Phase, Verdict, Waiting, Work};
 use crate::plan::{Found, LocationIndex};
+use crate::regex::Settled;
 use crate::response::Body;
 use crate::settings::Satisfy;
 
@@ -31,11 +33,18 @@ impl Exchange {
         self.action.set(Action::Processing);
         self.location = self.server().root;
         self.enter(Phase::PostRead);
-        self.walk()
+        match self.settle_matching() {
+            Settled::Decided => self.walk(),
+            Settled::Wait(waiting) => Outcome::Wait(Box::new(ServerChoice(waiting))),
+            Settled::Failed => self.resume(Verdict::Status(500)),
+        }
     }
 
     /// Goes on with the verdict of something that had to wait.
-    pub fn resume(&mut self, verdict: Verdict) -> Outcome {
+    pub fn resume(&mut self, mut verdict: Verdict) -> Outcome {
+        if self.take_match_failure() && !matches!(verdict, Verdict::Close) {
+            verdict = Verdict::Status(500);
+        }
         let step = match self.phase {
             Phase::Access => self.access(verdict),
             _ => self.apply(verdict),
@@ -48,6 +57,8 @@ impl Exchange {
 
     /// Ends a request with a status before any phase, as for a head that cannot be read.
     pub fn refuse(&mut self, status: u16) -> Outcome {
+        // Which server it would have been makes no difference.
+        self.settle_matching();
         self.location = self.server().root;
         self.keep_alive = false;
         match self.finalize(status) {
@@ -77,22 +88,46 @@ impl Exchange {
     fn handlers(&mut self, phase: Phase) -> Option<Outcome> {
         let plan = self.plan.clone();
         let location = plan.location(self.location);
+        let (asked_in, asked) = (self.location, self.handler);
         if let (Phase::Content, Some(content)) = (phase, &location.content) {
-            return match content.handle(self) {
-                Verdict::Declined => self.no_content(),
-                verdict => self.apply(verdict),
+            self.begin_matching();
+            let verdict = content.handle(self);
+            return match (self.settle_matching(), verdict) {
+                (Settled::Wait(waiting), _) => self.ask_again(asked_in, asked, waiting),
+                (Settled::Failed, _) => self.finalize(500),
+                (Settled::Decided, Verdict::Declined) => self.no_content(),
+                (Settled::Decided, verdict) => self.apply(verdict),
             };
         }
         let Some(handler) = location.handlers(phase).get(self.handler) else {
             return self.phase_ended(phase);
         };
         self.handler += 1;
+        self.begin_matching();
         let verdict = handler.handle(self);
+        match self.settle_matching() {
+            Settled::Decided => {}
+            Settled::Wait(waiting) => return self.ask_again(asked_in, asked, waiting),
+            Settled::Failed => return self.finalize(500),
+        }
         if phase == Phase::Access {
             self.access(verdict)
         } else {
             self.apply(verdict)
         }
+    }
+
+    /// A regular expression came to no verdict on the lane: what the handler said does not count,
+    /// and it is asked again when the match is finished.
+    fn ask_again(
+        &mut self,
+        location: LocationIndex,
+        handler: usize,
+        waiting: Box<dyn Waiting>,
+    ) -> Option<Outcome> {
+        self.location = location;
+        self.handler = handler;
+        Some(Outcome::Wait(waiting))
     }
 
     fn phase_ended(&mut self, phase: Phase) -> Option<Outcome> {
@@ -201,6 +236,10 @@ impl Exchange {
                 return self.finalize(status);
             }
         }
+        if self.take_match_failure() {
+            self.response.clear();
+            return self.finalize(500);
+        }
         Some(Outcome::Respond)
     }
 
@@ -208,7 +247,18 @@ impl Exchange {
         self.path_changed = false;
         let plan = self.plan.clone();
         let server = plan.server(self.server);
-        let location = match plan.find_location(&server.tree, self, &self.path) {
+        self.begin_matching();
+        let found = plan.find_location(&server.tree, self, &self.path);
+        match self.settle_matching() {
+            Settled::Decided => {}
+            Settled::Wait(waiting) => return Some(Outcome::Wait(waiting)),
+            Settled::Failed => return self.finalize(500),
+        }
+        // No verdict that was settled all the same cannot be; it would lead nowhere but here.
+        let Ok(found) = found else {
+            return self.finalize(500);
+        };
+        let location = match found {
             Found::Prefix(location) | Found::Decided(location) => location,
             Found::Redirect(location) => return self.redirect_to_location(location),
             Found::Nothing => server.root,
@@ -387,6 +437,29 @@ impl Exchange {
             format_args!("directory index of \"{folder}\" is forbidden"),
         );
         self.finalize(403)
+    }
+}
+
+/// Chooses the server again, once the regular expression of a name has come to its verdict.
+struct ServerChoice(Box<dyn Waiting>);
+
+impl Work for ServerChoice {
+    async fn run(self, exchange: &mut Exchange, client: &mut Stream) -> Verdict {
+        let mut waiting = self.0;
+        loop {
+            match waiting.run(exchange, client).await {
+                Verdict::Declined => {}
+                verdict => return verdict,
+            }
+            if let Err(status) = exchange.choose_server_again() {
+                return Verdict::Status(status);
+            }
+            match exchange.settle_matching() {
+                Settled::Decided => return Verdict::Declined,
+                Settled::Wait(next) => waiting = next,
+                Settled::Failed => return Verdict::Status(500),
+            }
+        }
     }
 }
 

@@ -21,7 +21,7 @@ use crate::counters::CloseReason;
 use crate::lane::{LanePlan, LaneShared};
 use crate::phase::{Phase, Verdict};
 use crate::plan::{Listen, ListenIndex, Location, LocationIndex, Server, ServerIndex};
-use crate::regex::Captures;
+use crate::regex::{Captures, Turn};
 use crate::response::Response;
 use crate::upstream::Upstream;
 use crate::variables::Values;
@@ -177,6 +177,8 @@ pub struct Exchange {
     pub values: RefCell<Values>,
     /// Groups of the last regular expression that matched.
     pub captures: RefCell<Captures>,
+    /// What its regular expressions may cost, and those that came to no verdict.
+    pub regex: RefCell<Turn>,
     /// When the request's first byte was seen, in the lane's monotonic milliseconds.
     pub started_ms: u64,
     /// Bytes sent, the head included.
@@ -247,6 +249,7 @@ impl Exchange {
             limit_rate_after: None,
             values: RefCell::default(),
             captures: RefCell::default(),
+            regex: RefCell::default(),
             started_ms: 0,
             bytes_sent: 0,
             head_bytes_sent: 0,
@@ -309,6 +312,7 @@ impl Exchange {
         self.limit_rate_after = None;
         self.values.get_mut().clear();
         self.captures.get_mut().clear();
+        self.regex.get_mut().clear();
         self.bytes_sent = 0;
         self.head_bytes_sent = 0;
         self.request_length = 0;

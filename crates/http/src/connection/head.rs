@@ -14,6 +14,7 @@ use crate::{SERVER_NAME, SERVER_NAME_BUILD, SERVER_NAME_VERSION};
 ///
 /// Returns whether the body is to be sent chunked.
 pub(super) fn write(exchange: &mut Exchange) -> bool {
+    exchange.matching_is_late();
     let mut out = std::mem::take(&mut exchange.output);
     out.clear();
     let has_body = exchange.head.framing != Framing::None;

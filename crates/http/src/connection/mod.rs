@@ -439,6 +439,7 @@ impl Exchange {
         let counters = &self.lane.counters;
         counters.answered(status, self.request_length, self.bytes_sent);
         let plan = self.plan.clone();
+        self.matching_is_late();
         self.phase = crate::phase::Phase::Log;
         self.action.set(crate::exchange::Action::Logging);
         for logger in plan.location(self.location).loggers() {

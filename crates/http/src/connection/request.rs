@@ -98,12 +98,30 @@ fn choose_server(exchange: &mut Exchange) {
     let listen = plan.listen(exchange.client.listen);
     exchange.server = match listen.names.is_empty() {
         true => listen.default_server,
-        false => listen
-            .names
-            .find(&exchange.host, exchange)
-            .unwrap_or(listen.default_server),
+        false => {
+            exchange.begin_matching();
+            // Without a verdict the engine has it chosen again, or answers 500.
+            let found = listen.names.find(&exchange.host, exchange);
+            found.ok().flatten().unwrap_or(listen.default_server)
+        }
     };
     exchange.location = plan.server(exchange.server).root;
+}
+
+impl Exchange {
+    /// Chooses the server anew, when more is known of its regular expressions, and all that hangs
+    /// on it.
+    ///
+    /// # Errors
+    /// The status of a request that this server refuses.
+    pub(crate) fn choose_server_again(&mut self) -> Result<(), u16> {
+        choose_server(self);
+        match normal_path(self) {
+            Head::Complete => Ok(()),
+            Head::Incomplete => Err(400),
+            Head::Refused(status) => Err(status),
+        }
+    }
 }
 
 fn normal_path(exchange: &mut Exchange) -> Head {

@@ -227,3 +227,52 @@ fn a_drain_does_not_count_the_time_in_which_its_lane_was_held_up() {
     lane.connections.ticked_ms = lane.lot.clock.now_ms();
     assert_eq!(come_due(&mut lane), 0);
 }
+
+/// `^/(a+)+$` needs some millions of steps for this path: more than a lane takes for a request.
+const HEAVY: &[u8] = b"GET /aaaaaaaaaaaaaaaaaaaab HTTP/1.1\r\nHost: a\r\n\r\n";
+
+#[test]
+fn others_are_served_while_a_heavy_match_is_off_the_lane() {
+    let mut lane = Lane::new();
+    let text = "server { listen 127.0.0.1:80; location ~ ^/(a+)+$ { internal; } }";
+    let (done, _) = sync_channel(1);
+    let apply = Apply {
+        plan: Arc::new(testing::plan(text).unwrap()),
+        gates: Vec::new(),
+        accept: AcceptSettings::default(),
+        heartbeat: None,
+        cpus: None,
+        done,
+    };
+    lane.connections.apply(&mut lane.lot, apply);
+    let hold = crate::regex::Hold::new();
+    let (mut heavy, mut others) = (lane.client(), [lane.client(), lane.client()]);
+    let mailbox = lane.mailbox.clone();
+    let clients = std::thread::spawn(move || {
+        let answer = |client: &mut UnixStream| {
+            let mut bytes = [0; 4096];
+            let count = client.read(&mut bytes).unwrap();
+            String::from_utf8_lossy(&bytes[..count]).into_owned()
+        };
+        heavy.write_all(HEAVY).unwrap();
+        while crate::regex::Hold::waiting() == 0 {
+            std::thread::yield_now();
+        }
+        // It waits off the lane now, and will as long as it is held.
+        for other in &mut others {
+            let request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+            other.write_all(request).unwrap();
+            assert!(answer(other).starts_with("HTTP/1.1 403 "));
+        }
+        heavy.set_nonblocking(true).unwrap();
+        let error = heavy.read(&mut [0]).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+        heavy.set_nonblocking(false).unwrap();
+        drop(hold);
+        assert!(answer(&mut heavy).starts_with("HTTP/1.1 404 "));
+        mailbox.send(Command::Quit);
+    });
+    let returned = lane.connections.returned();
+    turnpike_lane::lot::run(&mut lane.lot, &mut lane.connections, &returned).unwrap();
+    clients.join().unwrap();
+}

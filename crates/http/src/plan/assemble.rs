@@ -125,8 +125,9 @@ impl Builder<'_> {
     fn names(&mut self, view: View<'_>) -> Result<Vec<NameMatch>, ConfError> {
         let mut names = Vec::new();
         for entry in view.own_all("server_name") {
+            let place = view.place(entry.span);
             for word in &entry.arguments {
-                self.name(&word.text, &mut names)
+                self.name(&word.text, &place, &mut names)
                     .map_err(|message| view.error(entry.span, message))?;
             }
         }
@@ -136,14 +137,14 @@ impl Builder<'_> {
         Ok(names)
     }
 
-    fn name(&mut self, text: &str, names: &mut Vec<NameMatch>) -> Result<(), String> {
+    fn name(&mut self, text: &str, place: &str, names: &mut Vec<NameMatch>) -> Result<(), String> {
         let invalid = || format!("server name \"{text}\" is invalid");
         if let Some(pattern) = text.strip_prefix('~') {
             if pattern.is_empty() {
                 return Err(format!("empty regex in server name \"{text}\""));
             }
             let caseless = pattern.bytes().any(|byte| byte.is_ascii_uppercase());
-            let pattern = Pattern::compile(pattern, caseless, &mut self.variables)?;
+            let pattern = Pattern::compile(pattern, caseless, place, &mut self.variables)?;
             names.push(NameMatch::Pattern(Arc::new(pattern)));
             return Ok(());
         }
@@ -215,8 +216,9 @@ impl Builder<'_> {
             Kind::Named => named.insert(text.to_owned(), index).is_none(),
             Kind::Pattern | Kind::PatternCaseless => {
                 let caseless = kind == Kind::PatternCaseless;
+                let place = view.place(view.span());
                 let pattern =
-                    Pattern::compile(text, caseless, &mut self.variables).map_err(error)?;
+                    Pattern::compile(text, caseless, &place, &mut self.variables).map_err(error)?;
                 tree.add_pattern(pattern, index);
                 true
             }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::{LocationIndex, Pattern, Plan};
 use crate::exchange::Exchange;
+use crate::regex::Undecided;
 
 /// The locations of one level: of a server block, or inside another location.
 #[derive(Default)]
@@ -110,40 +111,48 @@ impl Plan {
     ///
     /// An exact match wins; else the longest prefix is remembered; else, unless that prefix is
     /// final (`^~`), the first regular expression that matches wins over it.
-    pub fn find_location(&self, tree: &LocationTree, exchange: &Exchange, path: &[u8]) -> Found {
+    ///
+    /// # Errors
+    /// When a regular expression came to no verdict.
+    pub fn find_location(
+        &self,
+        tree: &LocationTree,
+        exchange: &Exchange,
+        path: &[u8],
+    ) -> Result<Found, Undecided> {
         if tree.is_empty() {
-            return Found::Nothing;
+            return Ok(Found::Nothing);
         }
         if let Some(&location) = tree.exact.get(path) {
-            return Found::Decided(location);
+            return Ok(Found::Decided(location));
         }
         if let Some(&location) = tree.redirects.get(path) {
-            return Found::Redirect(location);
+            return Ok(Found::Redirect(location));
         }
         let mut found = Found::Nothing;
         let mut patterns_wanted = true;
         if let Some(prefix) = tree.longest_prefix(path) {
             patterns_wanted = !prefix.final_prefix;
             let nested = &self.location(prefix.location).tree;
-            found = match self.find_location(nested, exchange, path) {
+            found = match self.find_location(nested, exchange, path)? {
                 Found::Nothing => Found::Prefix(prefix.location),
                 Found::Prefix(inner) => Found::Prefix(inner),
-                decided => return decided,
+                decided => return Ok(decided),
             };
         }
         if !patterns_wanted {
-            return found;
+            return Ok(found);
         }
         for (pattern, location) in &tree.patterns {
-            if pattern.matches(exchange, path) {
+            if pattern.matches(exchange, path)? {
                 let nested = &self.location(*location).tree;
-                return match self.find_location(nested, exchange, path) {
+                return Ok(match self.find_location(nested, exchange, path)? {
                     Found::Nothing => Found::Decided(*location),
                     Found::Prefix(inner) | Found::Decided(inner) => Found::Decided(inner),
                     redirect => redirect,
-                };
+                });
             }
         }
-        found
+        Ok(found)
     }
 }

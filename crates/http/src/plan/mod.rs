@@ -27,10 +27,11 @@ pub use names::{NameMatch, NameTable};
 use turnpike_lane::log::ErrorLog;
 
 use crate::control::{Command, CommandRow};
+use crate::exchange::Exchange;
 use crate::lane::LaneStateMaker;
 use crate::metrics;
 use crate::phase::{Filter, FilterPlace, Handler, Logger, PHASE_COUNT, Phase};
-use crate::regex::Regex;
+use crate::regex::{Regex, Undecided};
 use crate::settings::{EventsSettings, LocationSettings, ServerSettings};
 use crate::variables::{VariableId, VariableTable};
 
@@ -200,16 +201,18 @@ impl Location {
 }
 
 impl Pattern {
-    /// Compiles a pattern and defines a variable for each named group.
+    /// Compiles a pattern and defines a variable for each named group. `place` is where it stands
+    /// ([`turnpike_conf::View::place`]).
     ///
     /// # Errors
     /// PCRE2's, or that of a name that cannot be defined.
     pub fn compile(
         pattern: &str,
         caseless: bool,
+        place: &str,
         variables: &mut VariableTable,
     ) -> Result<Self, String> {
-        let regex = Regex::new(pattern, caseless)?;
+        let regex = Regex::new(pattern, caseless, place)?;
         let names = regex
             .names()
             .iter()
@@ -220,21 +223,17 @@ impl Pattern {
 
     /// Matches `subject`; when it does, the exchange has the groups and the named variables. A
     /// match without groups leaves none of an earlier one.
-    pub fn matches(&self, exchange: &crate::exchange::Exchange, subject: &[u8]) -> bool {
-        if self.regex.group_count() == 0 {
-            let matched = self.regex.is_match(subject);
-            if matched {
-                exchange.captures.borrow_mut().clear();
-            }
-            return matched;
+    ///
+    /// # Errors
+    /// When there is no verdict, which the exchange knows: see [`crate::regex`].
+    pub fn matches(&self, exchange: &Exchange, subject: &[u8]) -> Result<bool, Undecided> {
+        if !exchange.capture(&self.regex, subject)? {
+            return Ok(false);
         }
-        let mut captures = exchange.captures.borrow_mut();
-        if !self.regex.captures(subject, &mut captures) {
-            return false;
-        }
+        let captures = exchange.captures.borrow();
         for (group, id) in &self.names {
             exchange.store_variable(*id, captures.group(*group));
         }
-        true
+        Ok(true)
     }
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use super::{Pattern, ServerIndex};
 use crate::exchange::Exchange;
+use crate::regex::Undecided;
 
 /// The names of the server blocks on one listening address.
 #[derive(Default)]
@@ -58,9 +59,12 @@ impl NameTable {
     }
 
     /// The server block for a lower-case host name.
-    pub fn find(&self, host: &[u8], exchange: &Exchange) -> Option<ServerIndex> {
+    ///
+    /// # Errors
+    /// When a regular expression came to no verdict.
+    pub fn find(&self, host: &[u8], exchange: &Exchange) -> Result<Option<ServerIndex>, Undecided> {
         if let Some(&server) = self.exact.get(host) {
-            return Some(server);
+            return Ok(Some(server));
         }
         if !self.leading.is_empty() {
             for (at, _) in host
@@ -69,7 +73,7 @@ impl NameTable {
                 .filter(|(at, byte)| **byte == b'.' && *at > 0)
             {
                 if let Some(&server) = self.leading.get(&host[at..]) {
-                    return Some(server);
+                    return Ok(Some(server));
                 }
             }
         }
@@ -81,13 +85,15 @@ impl NameTable {
                 .filter(|(_, byte)| **byte == b'.')
             {
                 if let Some(&server) = self.trailing.get(&host[..=at]) {
-                    return Some(server);
+                    return Ok(Some(server));
                 }
             }
         }
-        self.patterns
-            .iter()
-            .find(|(pattern, _)| pattern.matches(exchange, host))
-            .map(|(_, server)| *server)
+        for (pattern, server) in &self.patterns {
+            if pattern.matches(exchange, host)? {
+                return Ok(Some(*server));
+            }
+        }
+        Ok(None)
     }
 }

@@ -16,7 +16,7 @@ use crate::testing;
 fn located(exchange: &Exchange, path: &str) -> String {
     let plan = exchange.plan.clone();
     let tree = &plan.server(ServerIndex(0)).tree;
-    match plan.find_location(tree, exchange, path.as_bytes()) {
+    match plan.find_location(tree, exchange, path.as_bytes()).unwrap() {
         Found::Prefix(index) | Found::Decided(index) => {
             String::from_utf8(plan.location(index).name.clone()).unwrap()
         }
@@ -110,7 +110,7 @@ fn servers_are_found_by_nginxs_precedence() {
         ("nobody", None),
         ("mail", None),
     ] {
-        let found = names.find(host.as_bytes(), &exchange);
+        let found = names.find(host.as_bytes(), &exchange).unwrap();
         assert_eq!(found.map(|index| index.0), server, "{host}");
     }
 }

@@ -248,6 +248,9 @@ impl Exchange {
             Source::Computed(evaluate) => {
                 let mut value = Vec::new();
                 let found = self.compute(variable, &**evaluate, &mut value);
+                if self.is_undecided() {
+                    return false;
+                }
                 out.extend_from_slice(&value);
                 let slot = if found {
                     Slot::Known(value)
@@ -272,8 +275,13 @@ impl Exchange {
             return false;
         }
         self.values.borrow_mut().depth = depth + 1;
+        let (start, failures) = (out.len(), self.match_failures());
         let found = evaluate.evaluate(self, out);
         self.values.borrow_mut().depth = depth;
+        if self.match_failures() != failures {
+            out.truncate(start);
+            return false;
+        }
         found
     }
 

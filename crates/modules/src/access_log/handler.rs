@@ -102,6 +102,11 @@ fn applies(log: &Log, exchange: &Exchange, spare: &mut Vec<u8>) -> bool {
         return true;
     };
     spare.clear();
+    let failures = exchange.match_failures();
     condition.evaluate(exchange, spare);
+    if exchange.match_failures() != failures {
+        // Nobody said that the line is to be left out.
+        return true;
+    }
     !spare.is_empty() && spare.as_slice() != b"0"
 }

@@ -55,7 +55,10 @@ impl Acceptance {
             return false;
         };
         (self.disabled_msie6 && is_old_msie(agent))
-            || self.disabled.iter().any(|regex| regex.is_match(agent))
+            || self
+                .disabled
+                .iter()
+                .any(|regex| exchange.is_match(regex, agent).unwrap_or(true))
     }
 
     /// Says in the response that it depends on what the client accepts.

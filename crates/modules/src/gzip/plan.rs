@@ -163,8 +163,8 @@ fn acceptance(view: View<'_>) -> Result<Acceptance, ConfError> {
                 disabled_msie6 = true;
                 continue;
             }
-            let regex =
-                Regex::new(&word.text, true).map_err(|message| view.error(entry.span, message))?;
+            let regex = Regex::new(&word.text, true, &view.place(entry.span))
+                .map_err(|message| view.error(entry.span, message))?;
             disabled.push(regex);
         }
     }

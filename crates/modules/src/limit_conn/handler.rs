@@ -53,7 +53,12 @@ impl Handler for Limits {
         }
         let mut guards = Vec::new();
         for limit in &self.limits {
-            let Some(key) = limits::key(exchange, &limit.zone.key, KEY_BYTES_MAX) else {
+            let key = limits::key(exchange, &limit.zone.key, KEY_BYTES_MAX);
+            if exchange.is_undecided() {
+                exchange.limit_conn_status = "";
+                return Verdict::Status(500);
+            }
+            let Some(key) = key else {
                 continue;
             };
             exchange.limit_conn_status = "PASSED";

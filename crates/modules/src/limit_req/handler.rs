@@ -63,7 +63,14 @@ impl Handler for Limits {
         let mut last = None;
         let count = self.limits.len();
         for (number, limit) in self.limits.iter().enumerate() {
-            let Some(key) = limits::key(exchange, &limit.zone.key, KEY_BYTES_MAX) else {
+            let key = limits::key(exchange, &limit.zone.key, KEY_BYTES_MAX);
+            if exchange.is_undecided() {
+                for (limit, key) in &held {
+                    limit.zone.rates.release(key);
+                }
+                return Verdict::Status(500);
+            }
+            let Some(key) = key else {
                 continue;
             };
             let is_last = number + 1 == count;

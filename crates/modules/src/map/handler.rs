@@ -1,6 +1,7 @@
 //! Asking a map.
 
 use turnpike_http::exchange::Exchange;
+use turnpike_http::regex::Undecided;
 use turnpike_http::variables::Evaluate;
 
 use super::plan::Table;
@@ -11,7 +12,10 @@ impl Evaluate for Table {
         if self.hostnames && key.last() == Some(&b'.') {
             key.pop();
         }
-        if let Some(value) = self.find(exchange, &key).or(self.default) {
+        let Ok(found) = self.find(exchange, &key) else {
+            return false;
+        };
+        if let Some(value) = found.or(self.default) {
             self.values[value].evaluate(exchange, out);
         }
         true
@@ -19,20 +23,22 @@ impl Evaluate for Table {
 }
 
 impl Table {
-    fn find(&self, exchange: &Exchange, key: &[u8]) -> Option<usize> {
+    fn find(&self, exchange: &Exchange, key: &[u8]) -> Result<Option<usize>, Undecided> {
         let name = match key.iter().any(u8::is_ascii_uppercase) {
             true => self.names.find(&key.to_ascii_lowercase()),
             false => self.names.find(key),
         };
         if let Some(value) = name {
-            return Some(*value);
+            return Ok(Some(*value));
         }
         if key.is_empty() {
-            return None;
+            return Ok(None);
         }
-        self.patterns
-            .iter()
-            .find(|(pattern, _)| pattern.matches(exchange, key))
-            .map(|(_, value)| *value)
+        for (pattern, value) in &self.patterns {
+            if pattern.matches(exchange, key)? {
+                return Ok(Some(*value));
+            }
+        }
+        Ok(None)
     }
 }

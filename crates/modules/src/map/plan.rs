@@ -49,7 +49,7 @@ pub(super) fn define(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), Co
                 volatile = true;
                 Ok(())
             }
-            (_, [_]) => table.add(line, builder),
+            (_, [_]) => table.add(line, &view.place(line.span), builder),
             _ => Err("invalid number of the map parameters".to_owned()),
         };
         if let Err(message) = done {
@@ -64,7 +64,12 @@ pub(super) fn define(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), Co
 }
 
 impl Table {
-    fn add(&mut self, line: &Directive, builder: &mut Builder<'_>) -> Result<(), String> {
+    fn add(
+        &mut self,
+        line: &Directive,
+        place: &str,
+        builder: &mut Builder<'_>,
+    ) -> Result<(), String> {
         let value = &line.arguments[0];
         let value = Template::compile(&value.bytes(), &mut builder.variables)?;
         self.values.push(value);
@@ -81,7 +86,7 @@ impl Table {
                 Some(pattern) => (true, pattern),
                 None => (false, pattern),
             };
-            let pattern = Pattern::compile(pattern, caseless, &mut builder.variables)?;
+            let pattern = Pattern::compile(pattern, caseless, place, &mut builder.variables)?;
             self.patterns.push((pattern, value));
             return Ok(());
         }

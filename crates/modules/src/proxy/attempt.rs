@@ -17,6 +17,7 @@ use turnpike_http::body;
 use turnpike_http::connection::Stream;
 use turnpike_http::exchange::{Action, Exchange};
 use turnpike_http::phase::{Verdict, Work};
+use turnpike_http::regex::Settled;
 use turnpike_lane::log::{Errno, Level};
 use turnpike_upstream::{ConnectError, ConnectOptions, Connection, Picked, Tls, Tries};
 use turnpike_wire::h1::{self, Framing, Method, Version};
@@ -81,6 +82,8 @@ pub(super) enum Road {
     Body,
     /// It goes to this server.
     Connect(Picked),
+    /// It is to be written for this connection.
+    Write(Link),
     /// It is sent so far.
     Send(Link),
     /// It was stopped with this server.
@@ -108,6 +111,10 @@ pub(super) fn begin(exchange: &mut Exchange, ask: Ask) -> Verdict {
         keeping,
     } = ask;
     let tries = begin_tries(exchange, &passing, &route);
+    if exchange.is_undecided() {
+        // The engine asks again, or answers; no server may see what this request is not.
+        return Verdict::Status(500);
+    }
     let mut attempt = Attempt {
         route,
         keeping,
@@ -206,11 +213,12 @@ impl Attempt {
                     }
                 }
                 Road::Connect(picked) => match self.connect(exchange, client, picked).await {
-                    Ok(link) => {
-                        self.write_request(exchange);
-                        Road::Send(link)
-                    }
+                    Ok(link) => Road::Write(link),
                     Err((picked, stop)) => Road::Stopped(None, picked, stop),
+                },
+                Road::Write(link) => match self.write_decided(exchange, client).await {
+                    Ok(()) => Road::Send(link),
+                    Err(verdict) => return verdict,
                 },
                 Road::Send(mut link) => {
                     let read = self.converse(exchange, client, &mut link).await;
@@ -448,6 +456,27 @@ impl Attempt {
         exchange.upstream.head = head;
         exchange.lane.clock.update();
         read
+    }
+
+    /// Writes the request when all that it is made of is known: matches of its variables may have
+    /// to be finished off the lane first.
+    async fn write_decided(
+        &mut self,
+        exchange: &mut Exchange,
+        client: &mut Stream,
+    ) -> Result<(), Verdict> {
+        loop {
+            exchange.begin_matching();
+            self.write_request(exchange);
+            match exchange.settle_matching() {
+                Settled::Decided => return Ok(()),
+                Settled::Failed => return Err(Verdict::Status(500)),
+                Settled::Wait(waiting) => match waiting.run(exchange, client).await {
+                    Verdict::Declined => {}
+                    verdict => return Err(verdict),
+                },
+            }
+        }
     }
 
     pub(super) fn write_request(&mut self, exchange: &mut Exchange) {

@@ -47,8 +47,13 @@ pub(super) fn read_flags(
         }
         let cookie = match name.strip_prefix('~') {
             Some(pattern) => {
-                let pattern = Pattern::compile(pattern, true, &mut builder.variables)
-                    .map_err(|message| view.error(entry.span, message))?;
+                let pattern = Pattern::compile(
+                    pattern,
+                    true,
+                    &view.place(entry.span),
+                    &mut builder.variables,
+                )
+                .map_err(|message| view.error(entry.span, message))?;
                 Cookie::Pattern(pattern)
             }
             None => Cookie::Name(builder.template(view, entry, &bytes_of(name))?),
@@ -134,7 +139,8 @@ fn parse(value: &[u8]) -> Vec<Attribute> {
 impl CookieFlags {
     fn are_for(&self, exchange: &Exchange, name: &[u8]) -> bool {
         match &self.cookie {
-            Cookie::Pattern(pattern) => pattern.matches(exchange, name),
+            // Without a verdict the exchange is answered with 500.
+            Cookie::Pattern(pattern) => pattern.matches(exchange, name).unwrap_or(false),
             Cookie::Name(template) => template.value(exchange).eq_ignore_ascii_case(name),
         }
     }

@@ -8,6 +8,7 @@ use std::io;
 
 use turnpike_http::exchange::{Action, Exchange};
 use turnpike_http::phase::{Awaiting, Verdict, Waiting};
+use turnpike_http::regex::Settled;
 use turnpike_lane::lot::Guest;
 
 use super::attempt::{Attempt, Link, OnRoad, Road, Stop, client_went_away, end_try};
@@ -26,6 +27,9 @@ struct Aboard {
 /// Writes the request; where all of it leaves at once, its answer is awaited.
 pub(super) fn begin(exchange: &mut Exchange, mut attempt: Attempt, mut link: Link) -> Verdict {
     attempt.write_request(exchange);
+    if !matches!(exchange.settle_matching(), Settled::Decided) {
+        return wait(attempt, Road::Write(link));
+    }
     exchange.action.set(Action::SendingUpstream);
     match attempt.upload.try_send(exchange, &link.connection) {
         Ok(sent) => attempt.sent = sent > 0,

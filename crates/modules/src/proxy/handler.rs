@@ -40,6 +40,9 @@ impl ProxyPass {
                 names,
             } => {
                 let text = template.value(exchange);
+                if exchange.is_undecided() {
+                    return Verdict::Status(500);
+                }
                 match Route::evaluate(exchange, directory, &text, found) {
                     Ok((route, url)) => (route, &url.clone()),
                     Err(Missing::Verdict(verdict)) => return verdict,

@@ -115,8 +115,13 @@ impl Rewrite {
                 Some(pattern) => (pattern, true),
                 None => (pattern, entry.row.name == "proxy_cookie_domain"),
             };
-            let pattern = Pattern::compile(pattern, caseless, &mut builder.variables)
-                .map_err(|message| view.error(entry.span, message))?;
+            let pattern = Pattern::compile(
+                pattern,
+                caseless,
+                &view.place(entry.span),
+                &mut builder.variables,
+            )
+            .map_err(|message| view.error(entry.span, message))?;
             Sought::Pattern(pattern)
         } else if entry.row.name == "proxy_cookie_domain" {
             let text = text.strip_prefix('.').unwrap_or(text);
@@ -151,8 +156,10 @@ impl Sought {
                 let same = |text: &[u8]| bare.eq_ignore_ascii_case(text);
                 with_value(template, exchange, same).map(|_| (kept + dot, value.len()))
             }
+            // Without a verdict the exchange is answered with 500.
             Self::Pattern(pattern) => pattern
                 .matches(exchange, subject)
+                .unwrap_or(false)
                 .then_some((kept, value.len())),
         }
     }

@@ -3,6 +3,7 @@
 use std::sync::PoisonError;
 
 use turnpike_http::exchange::Exchange;
+use turnpike_http::regex::{Regex, Undecided};
 use turnpike_http::variables::Evaluate;
 
 use super::plan::{ByLocation, Referers};
@@ -10,39 +11,50 @@ use super::plan::{ByLocation, Referers};
 impl Evaluate for ByLocation {
     fn evaluate(&self, exchange: &Exchange, out: &mut Vec<u8>) -> bool {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let valid = all
-            .get(&exchange.location.0)
-            .is_none_or(|referers| referers.welcome(exchange.field(b"referer")));
-        if !valid {
-            out.push(b'1');
+        let valid = match all.get(&exchange.location.0) {
+            None => Ok(true),
+            Some(referers) => referers.welcome(exchange, exchange.field(b"referer")),
+        };
+        match valid {
+            Ok(true) => true,
+            Ok(false) => {
+                out.push(b'1');
+                true
+            }
+            Err(Undecided) => false,
         }
-        true
     }
 }
 
 impl Referers {
     /// Whether a request with this field, or without it, is welcome.
-    fn welcome(&self, referer: Option<&[u8]>) -> bool {
+    fn welcome(&self, exchange: &Exchange, referer: Option<&[u8]>) -> Result<bool, Undecided> {
         /// Longer hosts are welcome nowhere.
         const HOST_BYTES_MAX: usize = 256;
         let Some(referer) = referer else {
-            return self.none || self.is_empty();
+            return Ok(self.none || self.is_empty());
         };
         let Some(rest) = without_scheme(referer) else {
-            return self.blocked || self.is_empty();
+            return Ok(self.blocked || self.is_empty());
         };
         let end = memchr::memchr2(b'/', b':', rest).unwrap_or(rest.len());
         if end > HOST_BYTES_MAX {
-            return self.is_empty();
+            return Ok(self.is_empty());
         }
         let host = rest[..end].to_ascii_lowercase();
         if let Some(start) = self.hosts.find(&host) {
-            return start
-                .as_ref()
-                .is_none_or(|start| path(rest).starts_with(start));
+            let start = start.as_deref().unwrap_or_default();
+            return Ok(path(rest).starts_with(start));
         }
-        let server = self.server_patterns.iter().any(|one| one.is_match(&host));
-        server || self.patterns.iter().any(|one| one.is_match(rest)) || self.is_empty()
+        let any = |patterns: &[Regex], subject: &[u8]| {
+            for pattern in patterns {
+                if exchange.is_match(pattern, subject)? {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        };
+        Ok(any(&self.server_patterns, &host)? || any(&self.patterns, rest)? || self.is_empty())
     }
 
     fn is_empty(&self) -> bool {

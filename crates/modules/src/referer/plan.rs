@@ -51,7 +51,7 @@ impl Referers {
                     "blocked" => referers.blocked = true,
                     "server_names" => server_names = true,
                     text => referers
-                        .add(text)
+                        .add(text, &view.place(entry.span))
                         .map_err(|message| view.error(entry.span, message))?,
                 }
             }
@@ -69,11 +69,11 @@ impl Referers {
         Ok(Some(referers))
     }
 
-    fn add(&mut self, text: &str) -> Result<(), String> {
+    fn add(&mut self, text: &str, place: &str) -> Result<(), String> {
         match text.strip_prefix('~') {
             Some("") => Err(format!("empty regex in \"{text}\"")),
             Some(pattern) => {
-                self.patterns.push(Regex::new(pattern, true)?);
+                self.patterns.push(Regex::new(pattern, true, place)?);
                 Ok(())
             }
             None if text.is_empty() => Err(format!("invalid referer \"{text}\"")),
@@ -99,12 +99,15 @@ impl Referers {
             return Ok(());
         };
         let mut any = false;
-        for word in server.own_all("server_name").flat_map(|own| &own.arguments) {
+        let names = server.own_all("server_name");
+        for (own, word) in names.flat_map(|own| own.arguments.iter().map(move |word| (own, word))) {
             any = true;
             match word.text.strip_prefix('~') {
                 Some(pattern) => {
                     let caseless = pattern.bytes().any(|byte| byte.is_ascii_uppercase());
-                    self.server_patterns.push(Regex::new(pattern, caseless)?);
+                    let place = view.place(own.span);
+                    let regex = Regex::new(pattern, caseless, &place)?;
+                    self.server_patterns.push(regex);
                 }
                 None => self.add_host(&word.text, None)?,
             }

@@ -4,6 +4,7 @@ use turnpike_http::Quoted;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Handler, Verdict};
 use turnpike_http::plan::Pattern;
+use turnpike_http::regex::{Position, Undecided};
 use turnpike_http::variables::Template;
 use turnpike_lane::log::Level;
 
@@ -16,6 +17,14 @@ enum Flow {
     Next,
     /// The program is over, with the phase's verdict.
     Over(Verdict),
+    /// A match came to no verdict: the directive is to be taken again, or the request fails.
+    Undecided,
+}
+
+impl From<Undecided> for Flow {
+    fn from(_: Undecided) -> Flow {
+        Flow::Undecided
+    }
 }
 
 /// A program on its way through one request.
@@ -24,27 +33,59 @@ struct Run<'a> {
     exchange: &'a mut Exchange,
     /// Groups are escaped in values until a rewrite has been made: nginx's rule.
     escaping: bool,
+    /// Where the program stood when a match had to be finished elsewhere first, outermost block
+    /// last; empty from there on.
+    resumed: Vec<usize>,
 }
 
 impl Handler for Program {
     fn handle(&self, exchange: &mut Exchange) -> Verdict {
+        let position = exchange.take_position();
+        let resumes = !position.steps.is_empty();
+        if let (true, Some(location)) = (resumes, position.location) {
+            exchange.location = location;
+        }
         let mut run = Run {
             program: self,
             exchange,
-            escaping: true,
+            escaping: !resumes || position.flag,
+            resumed: position.steps,
         };
-        match run.steps(&self.steps) {
+        let flow = run.steps(&self.steps);
+        let position = Position {
+            steps: std::mem::take(&mut run.resumed),
+            flag: run.escaping,
+            location: Some(run.exchange.location),
+        };
+        exchange.keep_position(position);
+        match flow {
             Flow::Next => Verdict::Declined,
             Flow::Over(verdict) => verdict,
+            // The engine sees that a match is undecided, and takes this for no answer.
+            Flow::Undecided => Verdict::Status(500),
         }
     }
 }
 
 impl Run<'_> {
     fn steps(&mut self, steps: &[Step]) -> Flow {
-        for step in steps {
-            if let Flow::Over(verdict) = self.step(step) {
-                return Flow::Over(verdict);
+        let first = self.resumed.pop().unwrap_or(0);
+        for (index, step) in steps.iter().enumerate().skip(first) {
+            let flow = match step {
+                // Its condition held before.
+                Step::If { steps, .. } if !self.resumed.is_empty() => self.steps(steps),
+                step => {
+                    self.exchange.begin_matching_step();
+                    self.step(step)
+                }
+            };
+            match flow {
+                Flow::Next => {}
+                Flow::Over(verdict) => return Flow::Over(verdict),
+                Flow::Undecided => {
+                    self.resumed.push(index);
+                    return Flow::Undecided;
+                }
             }
         }
         Flow::Next
@@ -54,10 +95,19 @@ impl Run<'_> {
         match step {
             Step::Set(variable, template) => {
                 let value = self.value(template);
+                if self.exchange.is_undecided() {
+                    return Flow::Undecided;
+                }
                 self.exchange.set_variable(*variable, &value);
                 Flow::Next
             }
-            Step::Return(answer) => Flow::Over(self.answer(answer)),
+            Step::Return(answer) => {
+                let verdict = self.answer(answer);
+                match self.exchange.is_undecided() {
+                    true => Flow::Undecided,
+                    false => Flow::Over(verdict),
+                }
+            }
             Step::Rewrite(rule) => self.rewrite(rule),
             Step::Break => {
                 if std::mem::take(&mut self.exchange.path_changed) {
@@ -77,7 +127,7 @@ impl Run<'_> {
                     }
                     self.steps(steps)
                 }
-                Err(status) => Flow::Over(Verdict::Status(status)),
+                Err(Undecided) => Flow::Undecided,
             },
         }
     }
@@ -105,6 +155,10 @@ impl Run<'_> {
         if let Some(template) = &answer.text {
             template.evaluate(self.exchange, &mut text);
         }
+        if self.exchange.is_undecided() {
+            self.exchange.response.text = text;
+            return Verdict::Status(500);
+        }
         if matches!(answer.status, 301 | 302 | 303 | 307 | 308) {
             self.exchange.response.location = text;
             return Verdict::Status(answer.status);
@@ -121,8 +175,10 @@ impl Run<'_> {
         let path = std::mem::take(&mut self.exchange.path);
         let matched = self.matches(&rule.pattern, &rule.written, &path);
         self.exchange.path = path;
-        if !matched {
-            return Flow::Next;
+        match matched {
+            Ok(true) => {}
+            Ok(false) => return Flow::Next,
+            Err(undecided) => return undecided.into(),
         }
         self.exchange.internal = true;
         self.exchange.target_holds = false;
@@ -140,25 +196,34 @@ impl Run<'_> {
                 url,
                 has_query,
             } => {
-                self.redirect(url, rule.keeps_query, *has_query);
-                return Flow::Over(Verdict::Status(*status));
+                return match self.redirect(url, rule.keeps_query, *has_query) {
+                    Ok(()) => Flow::Over(Verdict::Status(*status)),
+                    Err(undecided) => undecided.into(),
+                };
             }
             Replacement::Path(path, query) => self.replace(path, query.as_ref(), rule.keeps_query),
         };
         match (done, rule.after) {
-            (false, _) => Flow::Over(Verdict::Status(500)),
-            (true, After::Next) => Flow::Next,
-            (true, After::Last | After::Break) => Flow::Over(Verdict::Declined),
+            (Err(undecided), _) => undecided.into(),
+            (Ok(false), _) => Flow::Over(Verdict::Status(500)),
+            (Ok(true), After::Next) => Flow::Next,
+            (Ok(true), After::Last | After::Break) => Flow::Over(Verdict::Declined),
         }
     }
 
-    fn redirect(&mut self, url: &Template, keeps_query: bool, has_query: bool) {
+    fn redirect(
+        &mut self,
+        url: &Template,
+        keeps_query: bool,
+        has_query: bool,
+    ) -> Result<(), Undecided> {
         let mut text = Vec::new();
         if has_escapes(self.exchange) {
             url.evaluate_escaping(self.exchange, &mut text);
         } else {
             url.evaluate(self.exchange, &mut text);
         }
+        self.decided()?;
         let mut location = Vec::with_capacity(text.len());
         unescape_redirect(&text, &mut location);
         if keeps_query && !self.exchange.query.is_empty() {
@@ -173,10 +238,24 @@ impl Run<'_> {
             );
         }
         self.exchange.response.location = location;
+        Ok(())
+    }
+
+    /// Whether what was evaluated counts.
+    fn decided(&self) -> Result<(), Undecided> {
+        match self.exchange.is_undecided() {
+            true => Err(Undecided),
+            false => Ok(()),
+        }
     }
 
     /// Puts a new path and query in place; `false` when the path is empty.
-    fn replace(&mut self, path: &Template, query: Option<&Template>, keeps_query: bool) -> bool {
+    fn replace(
+        &mut self,
+        path: &Template,
+        query: Option<&Template>,
+        keeps_query: bool,
+    ) -> Result<bool, Undecided> {
         let mut new_path = Vec::new();
         path.evaluate(self.exchange, &mut new_path);
         let mut new_query = Vec::new();
@@ -190,6 +269,9 @@ impl Run<'_> {
                 new_query.push(b'&');
                 new_query.extend_from_slice(&self.exchange.query);
             }
+        }
+        self.decided()?;
+        if query.is_some() {
             self.exchange.query = new_query;
         } else if !keeps_query {
             self.exchange.query.clear();
@@ -210,13 +292,18 @@ impl Run<'_> {
                 Level::Error,
                 format_args!("the rewritten URI has a zero length"),
             );
-            return false;
+            return Ok(false);
         }
-        true
+        Ok(true)
     }
 
-    fn matches(&self, pattern: &Pattern, written: &Written, subject: &[u8]) -> bool {
-        let matched = pattern.matches(self.exchange, subject);
+    fn matches(
+        &self,
+        pattern: &Pattern,
+        written: &Written,
+        subject: &[u8],
+    ) -> Result<bool, Undecided> {
+        let matched = pattern.matches(self.exchange, subject)?;
         if !matched {
             self.exchange.captures.borrow_mut().clear();
         }
@@ -228,12 +315,12 @@ impl Run<'_> {
                 format_args!("\"{written}\" {verb} \"{subject}\""),
             );
         }
-        matched
+        Ok(matched)
     }
 
-    fn condition(&mut self, condition: &Condition) -> Result<bool, u16> {
+    fn condition(&mut self, condition: &Condition) -> Result<bool, Undecided> {
         let mut value = Vec::new();
-        Ok(match condition {
+        let holds = match condition {
             Condition::True(variable) => {
                 self.exchange.variable(*variable, &mut value);
                 is_true(&value)
@@ -244,13 +331,17 @@ impl Run<'_> {
             }
             Condition::Match(variable, pattern, written, negated) => {
                 self.exchange.variable(*variable, &mut value);
-                self.matches(pattern, written, &value) != *negated
+                self.decided()?;
+                self.matches(pattern, written, &value)? != *negated
             }
             Condition::File(test, template, negated) => {
                 value = self.value(template);
+                self.decided()?;
                 self.file(*test, &value) != *negated
             }
-        })
+        };
+        self.decided()?;
+        Ok(holds)
     }
 
     fn file(&self, test: FileTest, path: &[u8]) -> bool {

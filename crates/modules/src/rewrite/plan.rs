@@ -113,7 +113,7 @@ fn steps(view: View<'_>, builder: &mut Builder<'_>) -> Result<Vec<Step>, ConfErr
         let step = match entry.row.name {
             "set" => set(entry, builder),
             "return" => answer(entry, builder),
-            "rewrite" => rule(entry, builder),
+            "rewrite" => rule(entry, &view.place(entry.span), builder),
             "break" => Ok(Step::Break),
             "if" => {
                 steps.extend(branch(view, entry, builder)?);
@@ -134,7 +134,8 @@ fn branch(
     entry: &Entry,
     builder: &mut Builder<'_>,
 ) -> Result<Option<Step>, ConfError> {
-    let condition = match condition(&entry.arguments, &mut builder.variables) {
+    let place = view.place(entry.span);
+    let condition = match condition(&entry.arguments, &place, &mut builder.variables) {
         Ok(condition) => condition,
         Err(message) => {
             builder.report(view.error(entry.span, message));
@@ -201,13 +202,13 @@ fn answer(entry: &Entry, builder: &mut Builder<'_>) -> Result<Step, String> {
     Ok(Step::Return(Return { status, text }))
 }
 
-fn rule(entry: &Entry, builder: &mut Builder<'_>) -> Result<Step, String> {
+fn rule(entry: &Entry, place: &str, builder: &mut Builder<'_>) -> Result<Step, String> {
     let written = entry.argument(0);
     let text = entry.argument(1);
     if text.is_empty() {
         return Err("empty replacement".to_owned());
     }
-    let pattern = Pattern::compile(written, false, &mut builder.variables)?;
+    let pattern = Pattern::compile(written, false, place, &mut builder.variables)?;
     let (text, keeps_query) = match text.strip_suffix('?') {
         Some(text) => (text, false),
         None => (text, true),
@@ -274,7 +275,11 @@ pub(super) fn condition_words(words: &[Word]) -> Result<Vec<&str>, String> {
     }
 }
 
-fn condition(words: &[Word], variables: &mut VariableTable) -> Result<Condition, String> {
+fn condition(
+    words: &[Word],
+    place: &str,
+    variables: &mut VariableTable,
+) -> Result<Condition, String> {
     let words = condition_words(words)?;
     let first = words[0];
     let invalid = || Err(format!("invalid condition \"{first}\""));
@@ -282,7 +287,7 @@ fn condition(words: &[Word], variables: &mut VariableTable) -> Result<Condition,
         let variable = variables.reference(name);
         return match words.as_slice() {
             [_] => Ok(Condition::True(variable)),
-            [_, operator, value] => comparison(variable, operator, value, variables),
+            [_, operator, value] => comparison(variable, operator, value, place, variables),
             _ => invalid(),
         };
     }
@@ -308,6 +313,7 @@ fn comparison(
     variable: VariableId,
     operator: &str,
     value: &str,
+    place: &str,
     variables: &mut VariableTable,
 ) -> Result<Condition, String> {
     let (negated, kind) = match operator.strip_prefix('!') {
@@ -320,7 +326,7 @@ fn comparison(
             Ok(Condition::Equal(variable, value, negated))
         }
         "~" | "~*" => {
-            let pattern = Pattern::compile(value, kind == "~*", variables)?;
+            let pattern = Pattern::compile(value, kind == "~*", place, variables)?;
             let written = Written(bytes_of(value).into());
             Ok(Condition::Match(variable, pattern, written, negated))
         }

@@ -74,7 +74,8 @@ impl Judge for Conditions {
         if !self.fields.iter().all(|field| field.holds(answer)) {
             return Err("checking header");
         }
-        let says = |body: &Body| body.regex.is_match(answer.body) != body.not;
+        // What is undecided is not good.
+        let says = |body: &Body| body.regex.decide(answer.body) == Ok(!body.not);
         if !self.bodies.iter().all(says) {
             return Err("checking body");
         }
@@ -143,8 +144,12 @@ impl Field {
             (Wish::Absent, value) => value.is_none(),
             (Wish::Is(wanted), value) => value == Some(wanted.as_slice()),
             (Wish::IsNot(wanted), value) => value != Some(wanted.as_slice()),
-            (Wish::Like(regex), value) => value.is_some_and(|value| regex.is_match(value)),
-            (Wish::Unlike(regex), value) => !value.is_some_and(|value| regex.is_match(value)),
+            (Wish::Like(regex), value) => {
+                value.is_some_and(|value| regex.decide(value) == Ok(true))
+            }
+            (Wish::Unlike(regex), value) => {
+                value.is_none_or(|value| regex.decide(value) == Ok(false))
+            }
         }
     }
 }
@@ -155,7 +160,7 @@ pub(super) fn conditions(view: View<'_>, builder: &mut Builder<'_>) {
         let name = block.argument(0).to_owned();
         let mut conditions = Conditions::default();
         for line in block.data() {
-            if let Err(message) = conditions.add(line) {
+            if let Err(message) = conditions.add(line, &view.place(line.span)) {
                 builder.report(view.error(line.span, message));
             }
         }
@@ -168,7 +173,7 @@ pub(super) fn conditions(view: View<'_>, builder: &mut Builder<'_>) {
 }
 
 impl Conditions {
-    fn add(&mut self, line: &Directive) -> Result<(), String> {
+    fn add(&mut self, line: &Directive, place: &str) -> Result<(), String> {
         let words: Vec<&str> = line
             .arguments
             .iter()
@@ -183,14 +188,14 @@ impl Conditions {
                 let wish = match *operator {
                     "=" => Wish::Is(bytes_of(wanted)),
                     "!=" => Wish::IsNot(bytes_of(wanted)),
-                    "~" => Wish::Like(Regex::new(wanted, false)?),
-                    "!~" => Wish::Unlike(Regex::new(wanted, false)?),
+                    "~" => Wish::Like(Regex::new(wanted, false, place)?),
+                    "!~" => Wish::Unlike(Regex::new(wanted, false, place)?),
                     other => return Err(format!("invalid operator \"{other}\" in \"header\"")),
                 };
                 self.add_field(name, wish)
             }
             ("body", [operator @ ("~" | "!~"), pattern]) => {
-                let regex = Regex::new(pattern, false)?;
+                let regex = Regex::new(pattern, false, place)?;
                 let not = *operator == "!~";
                 self.bodies.push(Body { not, regex });
                 Ok(())

@@ -14,7 +14,7 @@ fn read(text: &str) -> Result<Conditions, String> {
     let tree = parse(&loader, Path::new("/c"), None).map_err(|errors| errors.to_string())?;
     let mut conditions = Conditions::default();
     for line in &tree.directives {
-        conditions.add(line)?;
+        conditions.add(line, " in /c:1")?;
     }
     Ok(conditions)
 }

@@ -1,0 +1,327 @@
+//! Matches of a request: what they may still cost, what is known already, and what becomes of
+//! those without a verdict.
+//!
+//! Whoever matches gets `Err` when there is no verdict, and stops; what it says then does not
+//! count. The engine looks after each handler whether that happened. If the request may wait, the
+//! match is finished off the lane, and the handler is asked again, which then finds the verdict
+//! here. Otherwise the request is answered with 500. Once the response's head is on its way, there
+//! is nothing left to answer: a value without a verdict is no value (`-` in logs).
+
+use std::sync::Arc;
+
+use turnpike_lane::log::Level;
+use turnpike_lane::sys::pcre::MatchFailure;
+
+use super::pool::{Found, Job, OffLane, Refusal};
+use super::{Allowance, Captures, Groups, LANE_STEPS, Regex};
+use crate::exchange::Exchange;
+use crate::phase::Waiting;
+use crate::plan::LocationIndex;
+
+/// Matches of one request that are finished off the lane. A client could make one request hold a
+/// thread for long otherwise, where a configuration has many patterns.
+const OFF_LANE_MAX: u8 = 8;
+
+/// Matches that a request remembers: those finished off the lane, and those that took much on it,
+/// so that they do not take it again when a handler is asked again.
+const KNOWN_MAX: usize = 32;
+
+/// Steps that are worth remembering.
+const KNOWN_STEPS_MIN: u64 = LANE_STEPS / 16;
+
+/// A match ended without a verdict. The exchange knows; whoever gets this stops and lets no value
+/// of it go anywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Undecided;
+
+/// What the engine does after a step.
+pub enum Settled {
+    /// Every match had its verdict: go on.
+    Decided,
+    /// The step is to be taken again once this is done.
+    Wait(Box<dyn Waiting>),
+    /// 500.
+    Failed,
+}
+
+/// What a request has to do with regular expressions.
+pub struct Turn {
+    pub(super) allowance: Allowance,
+    known: Vec<Known>,
+    outcome: Outcome,
+    /// Whether the step that goes on may be taken again.
+    may_wait: bool,
+    /// Whether the head is on its way.
+    late: bool,
+    /// Whether 500 was answered for a match already: its own page shall not lead to it again.
+    answered: bool,
+    finished_off_lane: u8,
+    failures: u32,
+    /// Captures from before the step, where it has replaced them.
+    before: Captures,
+    replaced: bool,
+    groups: Groups,
+    position: Position,
+}
+
+#[derive(Default)]
+enum Outcome {
+    #[default]
+    Decided,
+    Heavy(Job),
+    Failed,
+}
+
+struct Known {
+    serial: u64,
+    subject: Arc<[u8]>,
+    found: Found,
+}
+
+/// Where a program of rewrite directives goes on when it is asked again: it must not do twice what
+/// it has done.
+#[derive(Default)]
+pub struct Position {
+    /// Index of the directive in each block, innermost first; empty at the beginning.
+    pub steps: Vec<usize>,
+    /// The location that was in force there.
+    pub location: Option<LocationIndex>,
+    /// What else the program has to know.
+    pub flag: bool,
+}
+
+impl Default for Turn {
+    fn default() -> Self {
+        Turn {
+            allowance: Allowance::LANE,
+            known: Vec::new(),
+            outcome: Outcome::Decided,
+            may_wait: false,
+            late: false,
+            answered: false,
+            finished_off_lane: 0,
+            failures: 0,
+            before: Captures::default(),
+            replaced: false,
+            groups: Groups::new(),
+            position: Position::default(),
+        }
+    }
+}
+
+impl Turn {
+    /// Makes ready for another request. The room for captures is kept.
+    pub(crate) fn clear(&mut self) {
+        self.allowance = Allowance::LANE;
+        self.known.clear();
+        self.outcome = Outcome::Decided;
+        self.may_wait = false;
+        self.late = false;
+        self.answered = false;
+        self.finished_off_lane = 0;
+        self.failures = 0;
+        self.replaced = false;
+        self.position.steps.clear();
+    }
+
+    /// Remembers what was found off the lane. Others were served meanwhile: the request may use as
+    /// much as at its beginning.
+    pub(super) fn learn(&mut self, serial: u64, subject: Arc<[u8]>, found: Found) {
+        self.allowance = Allowance::LANE;
+        self.remember(serial, subject, found);
+    }
+
+    fn remember(&mut self, serial: u64, subject: Arc<[u8]>, found: Found) {
+        if self.known.len() >= KNOWN_MAX {
+            self.known.remove(0);
+        }
+        self.known.push(Known {
+            serial,
+            subject,
+            found,
+        });
+    }
+
+    fn known(&self, serial: u64, subject: &[u8]) -> Option<&Known> {
+        let mut known = self.known.iter();
+        known.find(|known| known.serial == serial && *known.subject == *subject)
+    }
+
+    /// What is known already, or can be found out within the allowance. The groups are in
+    /// `self.groups`.
+    fn find(&mut self, regex: &Regex, subject: &[u8]) -> Found {
+        let program = &regex.program;
+        if let Some(known) = self.known(program.serial, subject) {
+            let found = known.found.clone();
+            if let Ok(Some(groups)) = &found {
+                self.groups.clone_from(groups);
+            }
+            return found;
+        }
+        let before = self.allowance.steps;
+        let mut groups = std::mem::take(&mut self.groups);
+        let found = program.on_lane(subject, &mut self.allowance, &mut groups);
+        self.groups = groups;
+        if before.saturating_sub(self.allowance.steps) >= KNOWN_STEPS_MIN
+            && let Ok(found) = found
+        {
+            let groups = found.then(|| self.groups.clone());
+            self.remember(program.serial, subject.into(), Ok(groups));
+        }
+        match found {
+            Ok(true) => Ok(Some(Groups::new())),
+            Ok(false) => Ok(None),
+            Err(failure) => Err(Refusal::Failed(failure)),
+        }
+    }
+
+    /// What becomes of a match without a verdict: whether it is to be logged.
+    fn undecided(&mut self, regex: &Regex, subject: &[u8], refusal: Refusal) -> bool {
+        let heavy = match refusal {
+            Refusal::Failed(failure) => failure.is_limit() || failure.is_stack(),
+            Refusal::Full | Refusal::Lost => false,
+        };
+        let known = self.known(regex.program.serial, subject).is_some();
+        if heavy && self.may_wait && !known && self.finished_off_lane < OFF_LANE_MAX {
+            self.finished_off_lane += 1;
+            self.outcome = Outcome::Heavy(Job {
+                program: regex.program.clone(),
+                subject: subject.into(),
+            });
+            return false;
+        }
+        self.failures += 1;
+        if !self.late {
+            self.outcome = Outcome::Failed;
+        }
+        true
+    }
+
+    /// Keeps the captures from before the step, should it have to be taken again.
+    fn keep(&mut self, captures: &mut Captures) {
+        if !std::mem::replace(&mut self.replaced, true) {
+            std::mem::swap(&mut self.before, captures);
+        }
+    }
+}
+
+impl Exchange {
+    /// Whether `subject` matches, without captures.
+    ///
+    /// # Errors
+    /// When there is no verdict.
+    pub fn is_match(&self, regex: &Regex, subject: &[u8]) -> Result<bool, Undecided> {
+        let mut turn = self.regex.borrow_mut();
+        if !matches!(turn.outcome, Outcome::Decided) {
+            // What goes on will not count, so it need not cost anything either.
+            return Err(Undecided);
+        }
+        let refusal = match turn.find(regex, subject) {
+            Ok(found) => return Ok(found.is_some()),
+            Err(refusal) => refusal,
+        };
+        let is_logged = turn.undecided(regex, subject, refusal);
+        drop(turn);
+        if is_logged {
+            self.log_undecided(regex, subject, refusal);
+        }
+        Err(Undecided)
+    }
+
+    /// Matches, and has the groups of the match if there is one; those of an earlier one stay
+    /// otherwise.
+    ///
+    /// # Errors
+    /// When there is no verdict.
+    pub(crate) fn capture(&self, regex: &Regex, subject: &[u8]) -> Result<bool, Undecided> {
+        let matched = self.is_match(regex, subject)?;
+        if matched {
+            let turn = &mut *self.regex.borrow_mut();
+            let mut captures = self.captures.borrow_mut();
+            turn.keep(&mut captures);
+            match regex.group_count() {
+                0 => captures.clear(),
+                _ => captures.set(subject, &turn.groups),
+            }
+        }
+        Ok(matched)
+    }
+
+    fn log_undecided(&self, regex: &Regex, subject: &[u8], refusal: Refusal) {
+        let (code, message) = match refusal {
+            Refusal::Failed(failure) => (failure.0, failure.message()),
+            Refusal::Full => (
+                MatchFailure::LIMIT.0,
+                "too many heavy matches wait".to_owned(),
+            ),
+            Refusal::Lost => (
+                MatchFailure::LIMIT.0,
+                "no thread finishes heavy matches".to_owned(),
+            ),
+        };
+        let line = regex.failed(message, code, subject);
+        self.log(Level::Alert, format_args!("{line}"));
+    }
+
+    /// Whether a match of the present step had no verdict: what it has evaluated must go nowhere,
+    /// neither into what is kept nor to another server. What is answered then does not count.
+    pub fn is_undecided(&self) -> bool {
+        !matches!(self.regex.borrow().outcome, Outcome::Decided)
+    }
+
+    /// How many matches failed so far: when it changes during an evaluation, there is no value.
+    pub fn match_failures(&self) -> u32 {
+        self.regex.borrow().failures
+    }
+
+    /// Begins a step that can be taken again.
+    pub fn begin_matching(&self) {
+        self.regex.borrow_mut().may_wait = true;
+        self.begin_matching_step();
+    }
+
+    /// Begins a part of a step; only what follows is done again if a match has to be waited for.
+    pub fn begin_matching_step(&self) {
+        self.regex.borrow_mut().replaced = false;
+    }
+
+    /// From now on there is no head to be changed any more.
+    pub(crate) fn matching_is_late(&self) {
+        self.regex.borrow_mut().late = true;
+    }
+
+    /// Ends a step: says whether it counts.
+    pub fn settle_matching(&mut self) -> Settled {
+        let turn = self.regex.get_mut();
+        turn.may_wait = false;
+        match std::mem::take(&mut turn.outcome) {
+            Outcome::Decided => Settled::Decided,
+            Outcome::Failed => {
+                turn.position.steps.clear();
+                Settled::Failed
+            }
+            Outcome::Heavy(job) => {
+                if std::mem::take(&mut turn.replaced) {
+                    std::mem::swap(&mut turn.before, self.captures.get_mut());
+                }
+                Settled::Wait(Box::new(OffLane(job)))
+            }
+        }
+    }
+
+    /// Whether a match failed while a response was made, and 500 was not answered for one yet.
+    pub(crate) fn take_match_failure(&mut self) -> bool {
+        let failed = !matches!(self.settle_matching(), Settled::Decided);
+        failed && !std::mem::replace(&mut self.regex.get_mut().answered, true)
+    }
+
+    /// Where a program goes on; to be put back by [`Exchange::keep_position`].
+    pub fn take_position(&mut self) -> Position {
+        std::mem::take(&mut self.regex.get_mut().position)
+    }
+
+    /// Keeps where a program goes on when it is asked again, and the room for it.
+    pub fn keep_position(&mut self, position: Position) {
+        self.regex.get_mut().position = position;
+    }
+}
