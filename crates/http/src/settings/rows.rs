@@ -52,7 +52,9 @@ pub const ROWS: &[Row] = &[
         merge: Merge::Own,
         syntax: "[= | ~ | ~* | ^~] uri | @name",
         summary: "Holds the configuration for paths: an exact path, a prefix, a regular \
-            expression, or a name for internal use.",
+            expression, or a name for internal use. A regular expression that comes to no verdict \
+            within its limits is answered with 500 and logged as an alert; see \
+            [operations](operations.md#regular-expressions).",
         ..PLAIN
     },
     Row {

@@ -52,7 +52,8 @@ pub(super) const ROWS: &[Row] = &[
         arguments: Arguments::between(2, 3),
         syntax: "regex replacement [last | break | redirect | permanent]",
         summary: "Replaces a path that the regular expression matches, and with it the query \
-            unless the replacement ends with a question mark.",
+            unless the replacement ends with a question mark. Without a verdict within the limits \
+            of regular expressions the answer is 500.",
         ..STEP
     },
     Row {
