@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use turnpike_lane::files::FileHandle;
+use turnpike_wire::h1;
 
 use crate::connection::Stream;
 use crate::exchange::Exchange;
@@ -282,6 +283,11 @@ impl Fields {
     pub fn set(&mut self, name: &[u8], value: &[u8]) {
         self.remove(name);
         self.add(name, value);
+    }
+
+    /// Whether a name or a value holds a control byte other than a tab.
+    pub fn hold_control(&self) -> bool {
+        h1::count_controls(&self.lines) != self.entries.len() * LINE_END.len()
     }
 
     /// Removes every field of that name.

@@ -169,6 +169,10 @@ pub enum Escape {
     Refresh,
     /// A memcached key: control bytes, space and `%`.
     Memcached,
+    /// The value of a `Location` that is escaped already where that was wanted: control bytes.
+    Controls,
+    /// The target of a request: control bytes and spaces, which would end it early.
+    Target,
 }
 
 /// Appends `text` with the bytes that may not stand there written as `%XX`.
@@ -204,6 +208,8 @@ const ESCAPED: [u8; 256] = {
     mark(&mut table, Escape::Html, b" \"#%'<>\\^`{|}\x7f");
     mark(&mut table, Escape::Refresh, b" \"'<>\\^`{|\x7f~");
     mark(&mut table, Escape::Memcached, b" %");
+    mark(&mut table, Escape::Controls, b"\x7f");
+    mark(&mut table, Escape::Target, b" \x7f");
     let mut index = 0;
     while index < 256 {
         let byte = index as u8;
@@ -211,7 +217,13 @@ const ESCAPED: [u8; 256] = {
         if byte < b' ' {
             table[index] = 0xff;
         } else if byte >= 0x80 {
-            table[index] = !(1 << Escape::Memcached as u8);
+            let plain = [Escape::Memcached, Escape::Controls, Escape::Target];
+            table[index] = 0xff;
+            let mut place = 0;
+            while place < plain.len() {
+                table[index] &= !(1 << plain[place] as u8);
+                place += 1;
+            }
         } else if !unreserved {
             table[index] |= 1 << Escape::Component as u8;
         }

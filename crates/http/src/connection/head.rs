@@ -1,11 +1,14 @@
 //! The response head on the wire: nginx's fields in nginx's order.
 
 use turnpike_lane::gate::ListenAddress;
+use turnpike_lane::log::Level;
 use turnpike_wire::date;
-use turnpike_wire::h1::{self as writer, Framing, Version, reason_phrase};
+use turnpike_wire::h1::{self as writer, Framing, Version, holds_control, reason_phrase};
+use turnpike_wire::target::{self, Escape};
 
 use crate::exchange::Exchange;
-use crate::response::Body;
+use crate::log::Quoted;
+use crate::response::{Body, Fields};
 use crate::settings::ServerTokens;
 use crate::{SERVER_NAME, SERVER_NAME_BUILD, SERVER_NAME_VERSION};
 
@@ -15,6 +18,7 @@ use crate::{SERVER_NAME, SERVER_NAME_BUILD, SERVER_NAME_VERSION};
 /// Returns whether the body is to be sent chunked.
 pub(super) fn write(exchange: &mut Exchange) -> bool {
     exchange.matching_is_late();
+    leave_out_controls(exchange);
     let mut out = std::mem::take(&mut exchange.output);
     out.clear();
     let has_body = exchange.head.framing != Framing::None;
@@ -41,6 +45,62 @@ pub(super) fn write(exchange: &mut Exchange) -> bool {
     exchange.head_bytes_sent = exchange.bytes_sent + out.len() as u64;
     exchange.output = out;
     chunked
+}
+
+/// Takes out of the response what no field may hold. Values are made of texts that a client may
+/// have chosen (`$uri`, captures), so that a line end in one would begin a field of its own, or
+/// another response. This is the one place that every head passes.
+fn leave_out_controls(exchange: &mut Exchange) {
+    let response = &exchange.response;
+    let found = holds_control(&response.content_type)
+        || holds_control(&response.etag)
+        || holds_control(&response.reason)
+        || response.fields.hold_control();
+    if found {
+        leave_out(exchange);
+    }
+}
+
+#[cold]
+fn leave_out(exchange: &mut Exchange) {
+    if !may_send(exchange, b"Content-Type", &exchange.response.content_type) {
+        exchange.response.content_type.clear();
+    }
+    if !may_send(exchange, b"ETag", &exchange.response.etag) {
+        exchange.response.etag.clear();
+    }
+    if holds_control(&exchange.response.reason) {
+        // The status says the same.
+        exchange.response.reason.clear();
+    }
+    let mut kept = Fields::default();
+    let mut escaped = Vec::new();
+    for (name, value) in exchange.response.fields.iter() {
+        if name.eq_ignore_ascii_case(b"Location") {
+            escaped.clear();
+            target::escape(value, Escape::Controls, &mut escaped);
+            kept.add(name, &escaped);
+        } else if may_send(exchange, name, value) {
+            kept.add(name, value);
+        }
+    }
+    exchange.response.fields = kept;
+}
+
+/// Whether a field can be sent; the log says so where it cannot.
+pub(super) fn may_send(exchange: &Exchange, name: &[u8], value: &[u8]) -> bool {
+    if !holds_control(name) && !holds_control(value) {
+        return true;
+    }
+    let (name, value) = (Quoted(name), Quoted(value));
+    exchange.log(
+        Level::Error,
+        format_args!(
+            "header \"{name}\" is left out of the response: its value \"{value}\" holds a control \
+             character; use a value that is still escaped, as $request_uri is"
+        ),
+    );
+    false
 }
 
 /// A body of unknown length is chunked for HTTP/1.1, else it ends with the connection.
@@ -130,7 +190,7 @@ fn location(exchange: &Exchange, out: &mut Vec<u8>) {
     let settings = &exchange.location().settings;
     let value = &exchange.response.location;
     if !value.starts_with(b"/") || !settings.absolute_redirect {
-        out.extend_from_slice(value);
+        target::escape(value, Escape::Controls, out);
         return;
     }
     out.extend_from_slice(b"http://");
@@ -150,5 +210,5 @@ fn location(exchange: &Exchange, out: &mut Vec<u8>) {
         out.push(b':');
         crate::variables::append_number(out, u64::from(port));
     }
-    out.extend_from_slice(value);
+    target::escape(value, Escape::Controls, out);
 }

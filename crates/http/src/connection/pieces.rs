@@ -4,6 +4,7 @@
 
 use turnpike_wire::h1;
 
+use super::head;
 use super::stream::Stream;
 use super::transfer::Transfer;
 use crate::exchange::Exchange;
@@ -134,10 +135,14 @@ fn frame(exchange: &mut Exchange, transfer: &mut Transfer, more: bool) {
         return;
     }
     out.extend_from_slice(b"0\r\n");
-    for (name, value) in response.trailers.iter() {
-        for part in [name, b": ", value, b"\r\n"] {
-            out.extend_from_slice(part);
+    let mut out = std::mem::take(&mut exchange.output);
+    for (name, value) in exchange.response.trailers.iter() {
+        if head::may_send(exchange, name, value) {
+            for part in [name, b": ", value, b"\r\n"] {
+                out.extend_from_slice(part);
+            }
         }
     }
-    h1::end(out);
+    h1::end(&mut out);
+    exchange.output = out;
 }

@@ -55,10 +55,14 @@ impl Hints {
         let fields_start = self.text.len();
         for field in &head.fields {
             let name = field.name.of(input);
-            if passing.hidden.has(field.known, name) || is_of_connection(field.known) {
+            let value = field.value.of(input);
+            if passing.hidden.has(field.known, name)
+                || is_of_connection(field.known)
+                || h1::holds_control(value)
+            {
                 continue;
             }
-            for part in [name, b": ", field.value.of(input), b"\r\n"] {
+            for part in [name, b": ", value, b"\r\n"] {
                 self.text.extend_from_slice(part);
             }
         }

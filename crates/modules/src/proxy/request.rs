@@ -1,8 +1,10 @@
 //! The request that an upstream server gets: written anew from what was parsed, so that nothing
 //! the client sent can be understood in two ways.
 
+use turnpike_http::Quoted;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::variables::append_number;
+use turnpike_lane::log::Level;
 use turnpike_wire::h1::{self, Known, Version};
 use turnpike_wire::target::{self, Escape};
 
@@ -42,7 +44,7 @@ const CONDITIONS: &[Known] = &[
 /// part for the location replaced.
 pub(super) fn write_target(exchange: &Exchange, path: &Path<'_>, out: &mut Vec<u8>) {
     let Some(location) = path.location else {
-        out.extend_from_slice(path.written);
+        push_visible(path.written, out);
         return;
     };
     if path.written.is_empty() && exchange.target_holds {
@@ -51,7 +53,7 @@ pub(super) fn write_target(exchange: &Exchange, path: &Path<'_>, out: &mut Vec<u
     }
     let mut rest = exchange.path.as_slice();
     if exchange.location_holds && !path.written.is_empty() {
-        out.extend_from_slice(path.written);
+        push_visible(path.written, out);
         rest = rest.get(location.len()..).unwrap_or_default();
     }
     let decoded = exchange.internal
@@ -67,21 +69,12 @@ pub(super) fn write_target(exchange: &Exchange, path: &Path<'_>, out: &mut Vec<u
     }
 }
 
-/// Spaces and control bytes would end the target early: rewriting may have brought them in.
+/// Spaces and control bytes would end the target early: variables may have brought them in.
 fn push_visible(text: &[u8], out: &mut Vec<u8>) {
-    let hidden = |byte: u8| byte <= b' ' || byte == 0x7f;
-    if !text.iter().any(|byte| hidden(*byte)) {
+    if target::needs_escaping(text, Escape::Target) {
+        target::escape(text, Escape::Target, out);
+    } else {
         out.extend_from_slice(text);
-        return;
-    }
-    for byte in text {
-        if hidden(*byte) {
-            let hex = b"0123456789ABCDEF";
-            let digits = [hex[usize::from(byte >> 4)], hex[usize::from(byte & 15)]];
-            out.extend_from_slice(&[b'%', digits[0], digits[1]]);
-        } else {
-            out.push(*byte);
-        }
     }
 }
 
@@ -103,11 +96,11 @@ pub(super) fn write_head(
         out.extend_from_slice(b": ");
         let value_start = out.len();
         value.evaluate(exchange, out);
-        if out.len() == value_start {
+        if out.len() == value_start || !may_send(exchange, name, &out[value_start..]) {
             out.truncate(start);
             continue;
         }
-        end_field(value_start, out);
+        out.extend_from_slice(b"\r\n");
     }
     match framing {
         BodyFraming::Length(length) => {
@@ -173,25 +166,38 @@ fn host(exchange: &Exchange, request: &Request, out: &mut Vec<u8>) {
         Some(template) => template.evaluate(exchange, out),
         None => out.extend_from_slice(&exchange.upstream.host),
     }
-    if out.len() == value_start && request.version == Version::Http11 {
+    if !may_send(exchange, b"Host", &out[value_start..]) {
+        out.truncate(value_start);
+    }
+    if out.len() == value_start
+        && request.version == Version::Http11
+        && !h1::holds_control(&exchange.upstream.host)
+    {
         out.extend_from_slice(&exchange.upstream.host);
     }
-    if out.len() == value_start {
+    // HTTP/1.1 needs the field, be it empty (RFC 9112 section 3.2).
+    if out.len() == value_start && request.version != Version::Http11 {
         out.truncate(start);
     } else {
-        end_field(value_start, out);
+        out.extend_from_slice(b"\r\n");
     }
 }
 
-/// Ends a field whose value was evaluated: a line end in it would begin a field of the client's
-/// choice.
-fn end_field(value_start: usize, out: &mut Vec<u8>) {
-    for byte in &mut out[value_start..] {
-        if matches!(byte, b'\r' | b'\n' | 0) {
-            *byte = b' ';
-        }
+/// Whether a field can be sent; the log says so where it cannot. A line end in a value would begin
+/// a field of the client's choice, or another request.
+fn may_send(exchange: &Exchange, name: &[u8], value: &[u8]) -> bool {
+    if !h1::holds_control(value) {
+        return true;
     }
-    out.extend_from_slice(b"\r\n");
+    let (name, value) = (Quoted(name), Quoted(value));
+    exchange.log(
+        Level::Error,
+        format_args!(
+            "header \"{name}\" is left out of the request to the upstream: its value \"{value}\" \
+             holds a control character; use a value that is still escaped, as $request_uri is"
+        ),
+    );
+    false
 }
 
 fn client_fields(
@@ -207,6 +213,9 @@ fn client_fields(
         if request.fields.replaced.has(field.known, name)
             || (unconditional && CONDITIONS.contains(&field.known))
         {
+            continue;
+        }
+        if !may_send(exchange, name, field.value.of(bytes)) {
             continue;
         }
         match field.plain_line(bytes) {

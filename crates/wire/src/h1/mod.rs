@@ -27,6 +27,6 @@ pub use request::{
 pub use request_line::{TargetForm, Version};
 pub use response::{ResponseError, ResponseFraming, ResponseHead, TransferCoding, parse_response};
 pub use writer::{
-    LAST_CHUNK, end, field, number_field, reason_phrase, request_line, status_line,
-    write_chunk_head,
+    LAST_CHUNK, count_controls, end, field, holds_control, number_field, reason_phrase,
+    request_line, status_line, write_chunk_head,
 };

@@ -34,6 +34,25 @@ pub fn request_line(out: &mut Vec<u8>, method: &[u8], target: &[u8], version: Ve
     out.extend_from_slice(b"\r\n");
 }
 
+/// Whether a text holds a byte that no field value may: a control byte other than a tab (RFC 9110
+/// section 5.5). A carriage return or a line feed among them would end the field early.
+#[must_use]
+pub fn holds_control(text: &[u8]) -> bool {
+    // Without an early end, so that it takes many bytes at a time.
+    text.iter()
+        .fold(false, |found, &byte| found | is_control(byte))
+}
+
+/// How many bytes of a text are control bytes other than tabs.
+#[must_use]
+pub fn count_controls(text: &[u8]) -> usize {
+    text.iter().filter(|&&byte| is_control(byte)).count()
+}
+
+pub(super) const fn is_control(byte: u8) -> bool {
+    (byte < b' ' && byte != b'\t') || byte == 0x7f
+}
+
 /// Appends a header line.
 pub fn field(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     out.reserve(name.len() + value.len() + 4);

@@ -108,3 +108,16 @@ fn escapes_by_place() {
     assert!(!needs_escaping(b"\xe9?#", Escape::Memcached));
     assert!(needs_escaping(b"a b", Escape::Memcached));
 }
+
+#[test]
+fn targets_that_are_escaped_already_lose_only_what_would_end_them() {
+    let text = b"/a b\t\r\n\0\x7f\xe9%20?#";
+    for (place, expected) in [
+        (Escape::Controls, &b"/a b%09%0D%0A%00%7F\xe9%20?#"[..]),
+        (Escape::Target, b"/a%20b%09%0D%0A%00%7F\xe9%20?#"),
+    ] {
+        let mut out = Vec::new();
+        escape(text, place, &mut out);
+        assert_eq!(out, expected, "{place:?}");
+    }
+}
