@@ -105,10 +105,11 @@ impl Exchange {
             return Ok(Progress::Complete);
         }
         let body_bytes_max = self.location().settings.client_max_body_bytes;
+        let strictness = self.strictness();
         let body = &mut self.body;
         let decoder = body
             .decoder
-            .get_or_insert_with(|| BodyDecoder::new(framing));
+            .get_or_insert_with(|| BodyDecoder::new(framing).under(strictness));
         loop {
             let from = self.head_start + self.head.head_len + body.taken;
             let input = self.input.get(from..).unwrap_or_default();

@@ -142,6 +142,9 @@ impl Exchange {
                 if self.access_status != 0 {
                     return self.refused_by_access();
                 }
+                if self.asks_whole_server() {
+                    return self.whole_server_options();
+                }
                 Phase::PreContent
             }
             Phase::PreContent => Phase::Content,
@@ -259,6 +262,7 @@ impl Exchange {
             return self.finalize(500);
         };
         let location = match found {
+            _ if self.asks_whole_server() => server.root,
             Found::Prefix(location) | Found::Decided(location) => location,
             Found::Redirect(location) => return self.redirect_to_location(location),
             Found::Nothing => server.root,

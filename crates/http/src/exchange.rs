@@ -13,7 +13,7 @@ use std::rc::Rc;
 use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::log::Level;
 use turnpike_lane::sys::socket::{self, PeerAddress};
-use turnpike_wire::h1::{Known, Method, RequestHead};
+use turnpike_wire::h1::{Known, Method, RequestHead, Strictness};
 
 use crate::body::RequestBody;
 use crate::connection::ProxyHeader;
@@ -431,6 +431,20 @@ impl Exchange {
     /// The server block in force.
     pub fn server(&self) -> &Server {
         self.plan.server(self.server)
+    }
+
+    /// How closely bodies and the messages of upstream servers have to follow the RFC.
+    pub fn strictness(&self) -> Strictness {
+        self.server().settings.head_rules.strictness
+    }
+
+    /// The status for a method that whoever is asked cannot do: 501 where nobody here knows it
+    /// (RFC 9110 section 9.1), else 405, which is also nginx's answer to unknown ones.
+    pub fn method_refused(&self) -> u16 {
+        match (self.head.method, self.strictness()) {
+            (Method::Other, Strictness::Rfc) => 501,
+            _ => 405,
+        }
     }
 
     /// The gate's address and options.

@@ -14,6 +14,7 @@ pub mod exchange;
 pub mod lane;
 mod log;
 pub mod metrics;
+mod options;
 pub mod phase;
 pub mod plan;
 pub mod regex;

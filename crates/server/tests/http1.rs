@@ -119,7 +119,16 @@ const BAD: &str =
 /// follows it is never read as a request.
 const REFUSED: &[(&str, &str, &str)] = &[
     ("no method", " / HTTP/1.1\n\n", BAD),
-    ("a lower-case method", "get / HTTP/1.1\nHost: x\n\n", BAD),
+    (
+        "a lower-case method",
+        "get / HTTP/1.1\nHost: x\n\n",
+        "HTTP/1.1 501 Not Implemented\n*\n(closed)",
+    ),
+    (
+        "a method that is no token",
+        "g( / HTTP/1.1\nHost: x\n\n",
+        BAD,
+    ),
     ("no host", "GET / HTTP/1.1\n\n", BAD),
     ("two hosts", "GET / HTTP/1.1\nHost: x\nHost: y\n\n", BAD),
     ("a bad host", "GET / HTTP/1.1\nHost: x/y\n\n", BAD),
@@ -143,8 +152,13 @@ const REFUSED: &[(&str, &str, &str)] = &[
         BAD,
     ),
     (
-        "an unknown coding",
+        "a coding that does not tell the end",
         "POST /ok HTTP/1.1\nHost: x\nTransfer-Encoding: gzip\n\n",
+        BAD,
+    ),
+    (
+        "an unknown coding",
+        "POST /ok HTTP/1.1\nHost: x\nTransfer-Encoding: gzip, chunked\n\n",
         "HTTP/1.1 501 Not Implemented\n*\n(closed)",
     ),
     (

@@ -6,8 +6,8 @@
 use crate::dns::{self, AnswerError, Question};
 use crate::h1::{
     BodyDecoder, BodyState, ChunkError, Framing, HeadError, HeadRules, HeadStep, InvalidFields,
-    Known, LAST_CHUNK, Method, RequestHead, ResponseError, ResponseHead, Version, parse_request,
-    parse_response, write_chunk_head,
+    Known, LAST_CHUNK, Method, RequestHead, ResponseError, ResponseHead, Strictness, TargetForm,
+    Version, parse_request, parse_response, write_chunk_head,
 };
 use crate::proxy_protocol::{self as proxy, Transport};
 use crate::target::{Escape, Normal, escape, normalise};
@@ -78,7 +78,13 @@ pub fn h1_chunked(data: &[u8]) {
         return;
     };
     let piece = piece_len(knob);
-    assert_eq!(decode(body, usize::MAX), decode(body, piece));
+    let (whole, pieces) = (decode(body, usize::MAX), decode(body, piece));
+    assert_eq!(whole, pieces);
+    let lenient = decode_under(Strictness::Nginx, body, piece);
+    assert_eq!(decode_under(Strictness::Nginx, body, usize::MAX), lenient);
+    if let Ok((_, Some(_))) = whole {
+        assert_eq!(whole, lenient); // nginx takes what the RFC takes, and reads the same
+    }
     let mut encoded = Vec::new();
     for part in body.chunks(piece) {
         write_chunk_head(&mut encoded, part.len() as u64);
@@ -163,6 +169,14 @@ fn rules(knob: u8) -> HeadRules {
         invalid_fields,
         underscores: knob & 2 != 0,
         connect: knob & 8 != 0,
+        strictness: strictness(knob),
+    }
+}
+
+fn strictness(knob: u8) -> Strictness {
+    match knob.count_ones() % 2 {
+        0 => Strictness::Rfc,
+        _ => Strictness::Nginx,
     }
 }
 
@@ -224,7 +238,9 @@ fn check_request(text: &[u8], head: &RequestHead) {
         assert_eq!(Known::of(field.name.of(text)), field.known);
         assert!(head.find_name(text, field.name.of(text)).is_some());
     }
-    assert_eq!(head.path.of(text).first(), Some(&b'/'));
+    let asterisk = head.form == TargetForm::Asterisk;
+    let first = if asterisk { b'*' } else { b'/' };
+    assert_eq!(head.path.of(text).first(), Some(&first));
     if head.path_clean {
         let clean = normalise(head.path.of(text), true, &mut Vec::new());
         assert_eq!(clean, Ok(Normal::Clean));
@@ -279,7 +295,11 @@ fn check_path(path: &[u8]) {
 type Decoded = (Vec<u8>, Option<usize>);
 
 fn decode(input: &[u8], piece: usize) -> Result<Decoded, ChunkError> {
-    let mut decoder = BodyDecoder::new(Framing::Chunked);
+    decode_under(Strictness::Rfc, input, piece)
+}
+
+fn decode_under(strictness: Strictness, input: &[u8], piece: usize) -> Result<Decoded, ChunkError> {
+    let mut decoder = BodyDecoder::new(Framing::Chunked).under(strictness);
     let (mut data, mut at) = (Vec::new(), 0);
     while at < input.len() && !decoder.is_finished() {
         let window = &input[at..input.len().min(at.saturating_add(piece))];

@@ -5,7 +5,7 @@
 
 use turnpike_wire::h1::{
     BodyState, ChunkedDecoder, HeadRules, HeadStep, Method, ResponseFraming, ResponseHead,
-    parse_response,
+    Strictness, parse_response,
 };
 
 /// Longest answer head that is waited for; no server sends more by accident.
@@ -130,6 +130,8 @@ impl Http1 {
     pub(crate) fn new() -> Self {
         let rules = HeadRules {
             head_bytes_max: HEAD_BYTES_MAX,
+            // What is measured may be any server.
+            strictness: Strictness::Nginx,
             ..HeadRules::default()
         };
         Http1 {
@@ -258,7 +260,9 @@ impl Http1 {
             }
             ResponseFraming::None => Stage::Length(0),
             ResponseFraming::Length(length) => Stage::Length(length),
-            ResponseFraming::Chunked => Stage::Chunked(ChunkedDecoder::new()),
+            ResponseFraming::Chunked => {
+                Stage::Chunked(ChunkedDecoder::new().under(Strictness::Nginx))
+            }
             ResponseFraming::UntilClose => Stage::UntilClose,
         };
         Ok(())

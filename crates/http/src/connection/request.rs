@@ -2,7 +2,7 @@
 //! normal form.
 
 use turnpike_lane::log::Level;
-use turnpike_wire::h1::{self, HeadError, HeadStep, TargetForm, Version};
+use turnpike_wire::h1::{self, HeadError, HeadRules, HeadStep, Strictness, TargetForm, Version};
 use turnpike_wire::{host, target};
 
 use crate::exchange::{Action, Exchange};
@@ -37,7 +37,11 @@ pub(super) fn read(exchange: &mut Exchange) -> Head {
         Ok(HeadStep::Complete) => {
             exchange.head_complete = true;
             exchange.request_length = exchange.head.head_len as u64;
-            settle(exchange)
+            choose_server(exchange);
+            match read_strictly(exchange, &server.settings.head_rules) {
+                Ok(()) => settle(exchange),
+                Err(error) => refuse(exchange, error),
+            }
         }
         Ok(HeadStep::Incomplete { .. }) => Head::Incomplete,
         Err(error) => {
@@ -45,6 +49,22 @@ pub(super) fn read(exchange: &mut Exchange) -> Head {
             refuse(exchange, error)
         }
     }
+}
+
+/// Reads the head once more by the RFC, where the server that it names wants that and the default
+/// one, by whose rules it was read, does not (`http_strictness`).
+fn read_strictly(exchange: &mut Exchange, read_by: &HeadRules) -> Result<(), HeadError> {
+    let strictness = exchange.server().settings.head_rules.strictness;
+    if strictness == read_by.strictness || strictness == Strictness::Nginx {
+        return Ok(());
+    }
+    let rules = HeadRules {
+        strictness,
+        ..*read_by
+    };
+    let bytes = exchange.input.get(exchange.head_start..);
+    let bytes = bytes.unwrap_or_default();
+    h1::parse_request(bytes, 0, &rules, &mut exchange.head).map(|_| ())
 }
 
 fn refuse(exchange: &mut Exchange, error: HeadError) -> Head {
@@ -61,9 +81,8 @@ fn refuse(exchange: &mut Exchange, error: HeadError) -> Head {
     Head::Refused(error.status())
 }
 
-/// What the whole head says: server, path, query, and whether the connection may be kept.
+/// What the whole head says: path, query, and whether the connection may be kept.
 fn settle(exchange: &mut Exchange) -> Head {
-    choose_server(exchange);
     exchange.action.set(Action::ReadingHeaders);
     if !exchange.head.ignored.is_empty() {
         log_ignored(exchange);
@@ -86,7 +105,7 @@ fn choose_server(exchange: &mut Exchange) {
         TargetForm::Absolute { authority, .. } | TargetForm::Authority { authority } => {
             authority.of(bytes)
         }
-        TargetForm::Origin => &[],
+        TargetForm::Origin | TargetForm::Asterisk => &[],
     };
     match exchange.head.host {
         Some(span) => host::lower_case(span.of(bytes), &mut name),

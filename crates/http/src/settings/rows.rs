@@ -566,6 +566,19 @@ pub const ROWS: &[Row] = &[
         ..PLAIN
     },
     Row {
+        name: "http_strictness",
+        contexts: HTTP_SERVER,
+        value: Value::OneOf(&["rfc", "nginx"]),
+        syntax: "rfc | nginx",
+        default: "rfc",
+        summary: "Whose rules messages of clients and upstream servers have to follow: those of \
+            RFC 9112, or nginx's, which take more. While the head of a request is read, the \
+            default server of the address decides (and `rfc` in the server that `Host` names); \
+            that server decides about the body and about responses of upstream servers. What \
+            differs is told in http1.md.",
+        ..PLAIN
+    },
+    Row {
         name: "merge_slashes",
         contexts: HTTP_SERVER,
         value: Value::Flag,

@@ -1,7 +1,7 @@
 //! Settings that hold before a location is known, and those of `events`.
 
 use turnpike_conf::View;
-use turnpike_wire::h1::{HeadRules, InvalidFields};
+use turnpike_wire::h1::{HeadRules, InvalidFields, Strictness};
 
 /// `events { }`.
 #[derive(Clone, Debug)]
@@ -71,6 +71,10 @@ impl ServerSettings {
                 },
                 underscores: server.flag("underscores_in_headers"),
                 connect: false,
+                strictness: match server.choice("http_strictness") {
+                    "nginx" => Strictness::Nginx,
+                    _ => Strictness::Rfc,
+                },
             },
             merge_slashes: server.flag("merge_slashes"),
         }

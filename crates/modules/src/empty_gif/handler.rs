@@ -19,7 +19,7 @@ pub(super) struct Pixel;
 impl Handler for Pixel {
     fn handle(&self, exchange: &mut Exchange) -> Verdict {
         if !exchange.is_get_or_head() {
-            return Verdict::Status(405);
+            return Verdict::Status(exchange.method_refused());
         }
         let response = &mut exchange.response;
         response.status = 200;

@@ -10,7 +10,7 @@ pub(super) struct Page;
 impl Handler for Page {
     fn handle(&self, exchange: &mut Exchange) -> Verdict {
         if !exchange.is_get_or_head() {
-            return Verdict::Status(405);
+            return Verdict::Status(exchange.method_refused());
         }
         let mut samples = Samples::of(exchange.plan.metric_readers());
         samples.read(&*exchange.lane.all_counters);

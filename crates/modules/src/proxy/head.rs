@@ -5,7 +5,7 @@ use std::io;
 
 use turnpike_http::exchange::{Action, Exchange};
 use turnpike_lane::log::{Errno, Level};
-use turnpike_wire::h1::{self, HeadRules, HeadStep, Method};
+use turnpike_wire::h1::{self, HeadRules, HeadStep, Method, Strictness};
 
 use super::attempt::Stop;
 use super::conditions::Failure;
@@ -19,11 +19,12 @@ const INTERIM_MAX: usize = 16;
 const FIELDS_MAX: usize = 1000;
 
 /// Limits of a response's head.
-fn head_rules(first_bytes: usize) -> HeadRules {
+fn head_rules(first_bytes: usize, strictness: Strictness) -> HeadRules {
     HeadRules {
         line_bytes_max: first_bytes,
         head_bytes_max: first_bytes,
         fields_max: FIELDS_MAX,
+        strictness,
         ..HeadRules::default()
     }
 }
@@ -69,7 +70,7 @@ pub(super) fn take_head(
     head: &mut h1::ResponseHead,
     progress: &mut Progress,
 ) -> Result<Step, Stop> {
-    let rules = head_rules(passing.buffers.first_bytes);
+    let rules = head_rules(passing.buffers.first_bytes, exchange.strictness());
     loop {
         match h1::parse_response(input, progress.scanned, &rules, method, head) {
             Ok(HeadStep::Incomplete { scanned }) => {

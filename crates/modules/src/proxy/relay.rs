@@ -131,6 +131,7 @@ pub(super) fn begin(
         ResponseFraming::Chunked => BodyDecoder::keeping_trailers(),
         framing => framing.decoder(),
     };
+    let decoder = decoder.under(exchange.strictness());
     let mut relay = Relay {
         passing: Arc::clone(passing),
         link: Some(link),

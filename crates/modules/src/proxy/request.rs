@@ -47,8 +47,10 @@ pub(super) fn write_target(exchange: &Exchange, path: &Path<'_>, out: &mut Vec<u
         push_visible(path.written, out);
         return;
     };
-    if path.written.is_empty() && exchange.target_holds {
-        push_visible(exchange.head.origin.of(exchange.head_bytes()), out);
+    let origin = exchange.head.origin.of(exchange.head_bytes());
+    // An absolute form may have a query and no path, which is "/" then (RFC 9112 section 3.2.1).
+    if path.written.is_empty() && exchange.target_holds && origin.starts_with(b"/") {
+        push_visible(origin, out);
         return;
     }
     let mut rest = exchange.path.as_slice();

@@ -13,7 +13,7 @@ use turnpike_http::variables::append_number;
 use turnpike_lane::files::{self, FileHandle, OpenFile, Symlinks};
 use turnpike_lane::sys::file::Metadata;
 use turnpike_wire::date;
-use turnpike_wire::h1::{self, HeadRules, HeadStep, Method};
+use turnpike_wire::h1::{self, HeadRules, HeadStep, Method, Strictness};
 
 use crate::proxy::seam::Presenter;
 
@@ -208,6 +208,7 @@ fn present(exchange: &mut Exchange, presenter: Option<&Weak<dyn Presenter>>, var
         line_bytes_max: usize::MAX,
         head_bytes_max: usize::MAX,
         fields_max: usize::MAX,
+        strictness: Strictness::Nginx,
         ..HeadRules::default()
     };
     let parsed = h1::parse_response(&input, 0, &rules, Method::Get, &mut head);

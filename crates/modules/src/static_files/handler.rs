@@ -23,7 +23,7 @@ impl Handler for StaticFile {
     fn handle(&self, exchange: &mut Exchange) -> Verdict {
         let method = exchange.head.method;
         if !matches!(method, Method::Get | Method::Head | Method::Post) {
-            return Verdict::Status(405);
+            return Verdict::Status(exchange.method_refused());
         }
         if exchange.path.last() == Some(&b'/') {
             return Verdict::Declined;

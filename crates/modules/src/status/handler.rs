@@ -37,7 +37,7 @@ const COUNTERS: &[Row] = &[
 impl Handler for Page {
     fn handle(&self, exchange: &mut Exchange) -> Verdict {
         if !exchange.is_get_or_head() {
-            return Verdict::Status(405);
+            return Verdict::Status(exchange.method_refused());
         }
         let mut out = std::mem::take(&mut exchange.response.text);
         out.clear();

@@ -41,7 +41,7 @@ pub(super) const VARIABLES: &[VariableRow] = &[
 impl Handler for Page {
     fn handle(&self, exchange: &mut Exchange) -> Verdict {
         if !exchange.is_get_or_head() {
-            return Verdict::Status(405);
+            return Verdict::Status(exchange.method_refused());
         }
         let sum = |pick: fn(&HttpCounters) -> &Counter| sum(exchange, pick);
         let active = sum(|counters| &counters.active);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_lane::timeout::bounded;
 use turnpike_wire::h1::{
-    self, BodyState, HeadRules, HeadStep, Method, ResponseFraming, ResponseHead,
+    self, BodyState, HeadRules, HeadStep, Method, ResponseFraming, ResponseHead, Strictness,
 };
 
 use super::Check;
@@ -155,6 +155,8 @@ async fn read_head(
         line_bytes_max: HEAD_BYTES_MAX,
         head_bytes_max: HEAD_BYTES_MAX,
         fields_max: FIELDS_MAX,
+        // A check asks whether the server is well, not how well it writes.
+        strictness: Strictness::Nginx,
         ..HeadRules::default()
     };
     let (mut scanned, mut interim) = (0, 0);
@@ -185,7 +187,7 @@ async fn read_body(
     head: &ResponseHead,
 ) -> Result<(Vec<u8>, Ended), &'static str> {
     let until_close = matches!(head.framing, ResponseFraming::UntilClose);
-    let mut decoder = head.framing.decoder();
+    let mut decoder = head.framing.decoder().under(Strictness::Nginx);
     let mut body = Vec::new();
     loop {
         loop {

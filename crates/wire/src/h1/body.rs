@@ -2,6 +2,7 @@
 
 use super::chunked::{ChunkError, ChunkedDecoder};
 use super::request::Framing;
+use super::strictness::Strictness;
 use crate::Span;
 
 /// Whether more of the body is to come.
@@ -43,6 +44,15 @@ impl BodyDecoder {
             Framing::None => Kind::Length(0),
             Framing::Length(length) => Kind::Length(length),
             Framing::Chunked => Kind::Chunked(ChunkedDecoder::new()),
+        })
+    }
+
+    /// The same reader, which takes chunk lines and trailers as they are read so strictly.
+    #[must_use]
+    pub fn under(self, strictness: Strictness) -> BodyDecoder {
+        BodyDecoder(match self.0 {
+            Kind::Chunked(decoder) => Kind::Chunked(decoder.under(strictness)),
+            other => other,
         })
     }
 

@@ -10,9 +10,12 @@
 //! ```
 //!
 //! Lines end with a carriage return and a line feed, both: a lone line feed is refused, as in
-//! nginx. Extensions and trailers are passed over, up to a limit.
+//! nginx. Extensions and trailers are passed over, up to a limit; by the RFC they must follow its
+//! grammar, since a line that is no chunk line may be read in another way by others.
 
 use super::body::{BodyEvent, BodyState};
+use super::strictness::{Strictness, is_token_byte, is_white_space};
+use super::writer::is_control;
 use crate::Span;
 
 #[cfg(test)]
@@ -26,6 +29,10 @@ pub enum ChunkError {
     InvalidSize,
     /// A chunk of 2^63 bytes or more.
     SizeOverflow,
+    /// Extensions that do not follow the grammar (RFC 9112 section 7.1.1).
+    InvalidExtension,
+    /// A trailer that is no header line.
+    InvalidTrailer,
     /// A line that does not end with carriage return and line feed, or data longer than its chunk.
     InvalidLineEnd,
     /// Extensions of one chunk longer than `EXTENSION_BYTES_MAX`.
@@ -49,15 +56,37 @@ enum State {
     Size,
     SizeDigits,
     Extension,
+    /// The state within extensions that have to follow the grammar.
+    Grammar(Grammar),
     SizeLineFeed,
     Data,
     DataReturn,
     DataLineFeed,
     TrailerStart,
+    TrailerName,
     Trailer,
     TrailerLineFeed,
     EndLineFeed,
     Finished,
+}
+
+/// Where in `*( BWS ";" BWS name [ BWS "=" BWS value ] )` the decoder is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Grammar {
+    /// White space before a semicolon.
+    BeforeSemicolon,
+    /// White space before a name.
+    BeforeName,
+    Name,
+    /// White space before the equals sign or the next semicolon.
+    AfterName,
+    /// White space before a value.
+    BeforeValue,
+    Value,
+    Quoted,
+    /// The byte behind a backslash.
+    QuotedPair,
+    QuotedEnd,
 }
 
 /// Takes a chunked body apart, in whatever pieces it comes.
@@ -70,6 +99,7 @@ pub struct ChunkedDecoder {
     skipped: u32,
     /// The trailer section as it came, where it is wanted.
     trailers: Option<Vec<u8>>,
+    strictness: Strictness,
 }
 
 impl ChunkedDecoder {
@@ -86,6 +116,12 @@ impl ChunkedDecoder {
             trailers: Some(Vec::new()),
             ..ChunkedDecoder::default()
         }
+    }
+
+    /// The same decoder, which reads so strictly.
+    #[must_use]
+    pub fn under(self, strictness: Strictness) -> ChunkedDecoder {
+        ChunkedDecoder { strictness, ..self }
     }
 
     /// The lines of the trailer section that have come, where they are kept.
@@ -140,8 +176,10 @@ impl ChunkedDecoder {
 
     /// Takes one byte outside of data.
     fn step(&mut self, byte: u8) -> Result<(), ChunkError> {
-        if let (Some(trailers), State::TrailerStart | State::Trailer | State::TrailerLineFeed) =
-            (&mut self.trailers, self.state)
+        if let (
+            Some(trailers),
+            State::TrailerStart | State::TrailerName | State::Trailer | State::TrailerLineFeed,
+        ) = (&mut self.trailers, self.state)
         {
             // At most TRAILER_BYTES_MAX, and two for each line's end.
             trailers.push(byte);
@@ -154,12 +192,21 @@ impl ChunkedDecoder {
                 State::SizeDigits
             }
             (State::SizeDigits, b'\r') => State::SizeLineFeed,
-            (State::SizeDigits, b';' | b' ' | b'\t') => State::Extension,
+            (State::SizeDigits, b';' | b' ' | b'\t') => match (self.strictness, byte) {
+                (Strictness::Nginx, _) => State::Extension,
+                (Strictness::Rfc, b';') => State::Grammar(Grammar::BeforeName),
+                (Strictness::Rfc, _) => State::Grammar(Grammar::BeforeSemicolon),
+            },
             (State::SizeDigits, _) => {
                 self.add_digit(hex_digit(byte).ok_or(ChunkError::InvalidSize)?)?;
                 State::SizeDigits
             }
             (State::Extension, b'\r') => State::SizeLineFeed,
+            (State::Grammar(grammar), b'\r') if grammar.may_end() => State::SizeLineFeed,
+            (State::Grammar(grammar), _) => {
+                self.skip(EXTENSION_BYTES_MAX, ChunkError::ExtensionTooLong)?;
+                State::Grammar(grammar.step(byte).ok_or(ChunkError::InvalidExtension)?)
+            }
             (State::Trailer, b'\r') => State::TrailerLineFeed,
             (State::TrailerStart, b'\r') => State::EndLineFeed,
             (State::DataReturn, b'\r') => State::DataLineFeed,
@@ -175,13 +222,28 @@ impl ChunkedDecoder {
                 self.skip(EXTENSION_BYTES_MAX, ChunkError::ExtensionTooLong)?;
                 State::Extension
             }
-            (State::TrailerStart | State::Trailer, byte) if byte != b'\n' => {
+            (State::TrailerStart | State::TrailerName | State::Trailer, byte) if byte != b'\n' => {
                 self.skip(TRAILER_BYTES_MAX, ChunkError::TrailerTooLong)?;
-                State::Trailer
+                self.trailer(byte)?
             }
             _ => return Err(ChunkError::InvalidLineEnd),
         };
         Ok(())
+    }
+
+    /// Takes one byte of a trailer line, but for its end.
+    fn trailer(&self, byte: u8) -> Result<State, ChunkError> {
+        if self.strictness == Strictness::Nginx {
+            return Ok(State::Trailer);
+        }
+        match (self.state, byte) {
+            (State::TrailerName, b':') => Ok(State::Trailer),
+            (State::Trailer, byte) if !is_control(byte) => Ok(State::Trailer),
+            (State::TrailerStart | State::TrailerName, byte) if is_token_byte(byte) => {
+                Ok(State::TrailerName)
+            }
+            _ => Err(ChunkError::InvalidTrailer),
+        }
     }
 
     fn add_digit(&mut self, digit: u8) -> Result<(), ChunkError> {
@@ -202,6 +264,38 @@ impl ChunkedDecoder {
             Err(error)
         } else {
             Ok(())
+        }
+    }
+}
+
+impl Grammar {
+    /// Whether the line may end here.
+    fn may_end(self) -> bool {
+        matches!(self, Grammar::Name | Grammar::Value | Grammar::QuotedEnd)
+    }
+
+    /// The state behind `byte`; `None` where it may not stand there.
+    fn step(self, byte: u8) -> Option<Grammar> {
+        let white = is_white_space(byte);
+        match self {
+            Grammar::BeforeSemicolon | Grammar::BeforeName | Grammar::BeforeValue if white => {
+                Some(self)
+            }
+            Grammar::AfterName if white => Some(self),
+            Grammar::BeforeName | Grammar::Name if is_token_byte(byte) => Some(Grammar::Name),
+            Grammar::BeforeValue | Grammar::Value if is_token_byte(byte) => Some(Grammar::Value),
+            Grammar::BeforeValue if byte == b'"' => Some(Grammar::Quoted),
+            Grammar::Name if white => Some(Grammar::AfterName),
+            Grammar::Value | Grammar::QuotedEnd if white => Some(Grammar::BeforeSemicolon),
+            Grammar::Name | Grammar::AfterName if byte == b'=' => Some(Grammar::BeforeValue),
+            Grammar::Quoted if byte == b'"' => Some(Grammar::QuotedEnd),
+            Grammar::Quoted if byte == b'\\' => Some(Grammar::QuotedPair),
+            Grammar::Quoted | Grammar::QuotedPair if !is_control(byte) => Some(Grammar::Quoted),
+            Grammar::Quoted | Grammar::QuotedPair | Grammar::BeforeName | Grammar::BeforeValue => {
+                None
+            }
+            _ if byte == b';' => Some(Grammar::BeforeName),
+            _ => None,
         }
     }
 }

@@ -5,8 +5,12 @@ use super::request::RequestHead;
 /// One variant for each cause; the client is to blame for all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HeadError {
-    /// The method holds a byte other than an upper-case letter, `-` or `_`.
+    /// The method is no token; under [`Strictness::Nginx`](super::Strictness) it holds a byte other
+    /// than an upper-case letter, `-` or `_`.
     InvalidMethod,
+    /// A method that nobody here knows and that is not passed on either: it holds other bytes than
+    /// upper-case letters, `-` and `_`, or is longer than any known one.
+    UnknownMethod,
     /// The request line after the method does not follow the grammar.
     InvalidRequestLine,
     /// The major version is 2 or more.
@@ -38,8 +42,12 @@ pub enum HeadError {
     InvalidContentLength,
     /// `Content-Length` and `Transfer-Encoding` in one head (RFC 9112 section 6.1).
     LengthAndTransferEncoding,
-    /// A `Transfer-Encoding` other than exactly `chunked`.
+    /// A `Transfer-Encoding` with a coding that is not known, whose last one is `chunked`; under
+    /// [`Strictness::Nginx`](super::Strictness) one other than exactly `chunked`.
     UnknownTransferEncoding,
+    /// A `Transfer-Encoding` that does not end with `chunked` or is no list of codings: the end of
+    /// the body cannot be told (RFC 9112 section 6.3).
+    InvalidTransferEncoding,
     /// `Transfer-Encoding` in an HTTP/1.0 request.
     TransferEncodingIn10,
     /// `CONNECT` where it is not allowed.
@@ -52,8 +60,9 @@ pub enum HeadError {
 
 impl HeadError {
     /// Every cause, for tables and tests.
-    pub const ALL: [HeadError; 21] = [
+    pub const ALL: [HeadError; 23] = [
         HeadError::InvalidMethod,
+        HeadError::UnknownMethod,
         HeadError::InvalidRequestLine,
         HeadError::InvalidVersion,
         HeadError::InvalidHttp09Method,
@@ -70,6 +79,7 @@ impl HeadError {
         HeadError::InvalidContentLength,
         HeadError::LengthAndTransferEncoding,
         HeadError::UnknownTransferEncoding,
+        HeadError::InvalidTransferEncoding,
         HeadError::TransferEncodingIn10,
         HeadError::ConnectRefused,
         HeadError::ConnectWithBody,
@@ -84,7 +94,7 @@ impl HeadError {
             HeadError::InvalidVersion => 505,
             HeadError::LineTooLong => 414,
             HeadError::FieldTooLong | HeadError::HeadTooLarge | HeadError::TooManyFields => 494,
-            HeadError::UnknownTransferEncoding => 501,
+            HeadError::UnknownTransferEncoding | HeadError::UnknownMethod => 501,
             HeadError::ConnectRefused | HeadError::TraceRefused => 405,
             _ => 400,
         }
@@ -95,6 +105,7 @@ impl HeadError {
     pub fn reason(self) -> &'static str {
         match self {
             HeadError::InvalidMethod => "client sent invalid method",
+            HeadError::UnknownMethod => "client sent unknown method",
             HeadError::InvalidRequestLine => "client sent invalid request",
             HeadError::InvalidVersion => "client sent invalid version",
             HeadError::InvalidHttp09Method => "client sent invalid method in HTTP/0.9 request",
@@ -113,6 +124,9 @@ impl HeadError {
                 "client sent \"Content-Length\" and \"Transfer-Encoding\" headers at the same time"
             }
             HeadError::UnknownTransferEncoding => "client sent unknown \"Transfer-Encoding\"",
+            HeadError::InvalidTransferEncoding => {
+                "client sent invalid \"Transfer-Encoding\" header"
+            }
             HeadError::TransferEncodingIn10 => {
                 "client sent HTTP/1.0 request with \"Transfer-Encoding\" header"
             }
@@ -151,7 +165,7 @@ impl HeadError {
                 write_parts(out, &[b"\", previous value: \"", old.name.of(buffer)]);
                 write_parts(out, &[b": ", old.value.of(buffer), b"\""]);
             }
-            HeadError::UnknownTransferEncoding => {
+            HeadError::UnknownTransferEncoding | HeadError::InvalidTransferEncoding => {
                 write_parts(out, &[b": \"", fault.of(buffer), b"\""]);
             }
             _ => {}

@@ -1,6 +1,8 @@
 //! One header line.
 
 use super::known::Known;
+use super::strictness::{Strictness, is_token_byte, is_white_space, trim};
+use super::writer::is_control;
 use crate::Span;
 
 /// A header line as spans of the head's buffer.
@@ -8,7 +10,7 @@ use crate::Span;
 pub struct Field {
     /// The name as written, without the colon.
     pub name: Span,
-    /// The value without the spaces around it.
+    /// The value without the white space around it.
     pub value: Span,
     /// What the name means here.
     pub known: Known,
@@ -27,6 +29,36 @@ impl Field {
         let behind = Span::new(self.value.end(), self.value.end() + 2).of(buffer);
         let line = Span::new(self.name.start(), self.value.end() + 2).of(buffer);
         (between == b": " && behind == b"\r\n").then_some(line)
+    }
+}
+
+/// How a line is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// As nginx reads it.
+    Nginx,
+    /// By RFC 9112 section 5, from a client.
+    Request,
+    /// The same from an upstream server, for which white space before the colon is cut off
+    /// (section 5.1).
+    Response,
+}
+
+impl Manner {
+    /// How a request's lines are read.
+    pub(crate) fn of_request(strictness: Strictness) -> Manner {
+        match strictness {
+            Strictness::Rfc => Manner::Request,
+            Strictness::Nginx => Manner::Nginx,
+        }
+    }
+
+    /// How a response's lines are read.
+    pub(crate) fn of_response(strictness: Strictness) -> Manner {
+        match strictness {
+            Strictness::Rfc => Manner::Response,
+            Strictness::Nginx => Manner::Nginx,
+        }
     }
 }
 
@@ -66,11 +98,23 @@ pub(super) fn find_name<'a>(fields: &'a [Field], buffer: &[u8], name: &[u8]) -> 
         .find(|field| field.name.of(buffer).eq_ignore_ascii_case(name))
 }
 
+/// Whether one of the `Connection` lines names this field (RFC 9110 section 7.6.1).
+pub(super) fn is_connection_option(fields: &[Field], buffer: &[u8], name: &[u8]) -> bool {
+    let lines = fields
+        .iter()
+        .filter(|field| field.known == Known::Connection);
+    lines
+        .flat_map(|field| field.value.of(buffer).split(|byte| *byte == b','))
+        .any(|option| trim(option).eq_ignore_ascii_case(name))
+}
+
 /// Tells the names and values of a trailer section (RFC 9110 section 6.5); ends at the first line
 /// that is none.
 pub fn trailer_fields(section: &[u8], mut take: impl FnMut(&[u8], &[u8])) {
     let mut start = 0;
-    while let Ok((Line::Field { name, value, .. }, next)) = parse_line(section, start) {
+    while let Ok((Line::Field { name, value, .. }, next)) =
+        parse_line(section, start, Manner::Nginx)
+    {
         take(name.of(section), value.of(section));
         start = next;
     }
@@ -78,10 +122,15 @@ pub fn trailer_fields(section: &[u8], mut take: impl FnMut(&[u8], &[u8])) {
 
 /// Parses the header line that begins at `start`; returns it and the offset of the next one.
 ///
-/// As in nginx only spaces are cut from a value, several carriage returns before a line feed and a
-/// lone line feed end a line, and a name without a colon is a header with an empty value. A line
-/// that begins with white space (obsolete folding) is refused.
-pub(crate) fn parse_line(bytes: &[u8], start: usize) -> Result<(Line, usize), Stop> {
+/// A lone line feed ends a line too, and a line that begins with white space (obsolete folding) is
+/// refused. As in nginx only spaces are cut from a value, several carriage returns before a line
+/// feed end a line, and a name without a colon is a header with an empty value; by the RFC names
+/// are tokens, tabs are white space, and values hold no control bytes.
+pub(crate) fn parse_line(
+    bytes: &[u8],
+    start: usize,
+    manner: Manner,
+) -> Result<(Line, usize), Stop> {
     let first = *bytes.get(start).ok_or(Stop::More)?;
     if first == b'\r' || first == b'\n' {
         let line_feed = if first == b'\r' { start + 1 } else { start };
@@ -94,10 +143,23 @@ pub(crate) fn parse_line(bytes: &[u8], start: usize) -> Result<(Line, usize), St
     if first == b':' {
         return Err(Stop::Bad(start));
     }
-    let (colon, seen) = scan_name(bytes, start)?;
-    let name = Span::new(start, colon);
+    let (name_end, seen) = scan_name(bytes, start, manner)?;
+    let name = Span::new(start, name_end);
+    let strict = manner != Manner::Nginx;
+    if strict && let Some(at) = foreign_byte(name.of(bytes), seen) {
+        return Err(Stop::Bad(start + at));
+    }
+    let mut colon = name_end;
+    while is_white_space(bytes[colon]) {
+        colon += 1;
+        if colon == bytes.len() {
+            return Err(Stop::More);
+        }
+    }
     let (value, next) = match bytes[colon] {
+        b':' if strict => parse_strict_value(bytes, colon + 1)?,
         b':' => parse_value(bytes, colon + 1)?,
+        _ if strict => return Err(Stop::Bad(colon)),
         _ => (Span::new(colon, colon), end_line(bytes, colon)?),
     };
     let (underscore, odd) = (seen & UNDERSCORE != 0, seen & ODD != 0);
@@ -112,14 +174,24 @@ pub(crate) fn parse_line(bytes: &[u8], start: usize) -> Result<(Line, usize), St
     ))
 }
 
-/// Walks over a name to the colon or the line's end; returns its offset and the classes seen.
-fn scan_name(bytes: &[u8], start: usize) -> Result<(usize, u8), Stop> {
+/// The first byte of a name that no token holds; `seen` are the classes of the name's bytes.
+fn foreign_byte(name: &[u8], seen: u8) -> Option<usize> {
+    if seen & ODD == 0 {
+        return None;
+    }
+    name.iter().position(|byte| !is_token_byte(*byte))
+}
+
+/// Walks over a name to what ends it: the colon, the line's end, or in a response white space;
+/// returns its offset and the classes seen.
+fn scan_name(bytes: &[u8], start: usize, manner: Manner) -> Result<(usize, u8), Stop> {
     let mut seen = 0;
     let mut index = start;
     while let Some(&byte) = bytes.get(index) {
         let class = NAME_CLASS[usize::from(byte)];
         if class >= ENDS {
-            return if class == ENDS {
+            let cut_off = manner == Manner::Response && index > start && is_white_space(byte);
+            return if class == ENDS || cut_off {
                 Ok((index, seen))
             } else {
                 Err(Stop::Bad(index))
@@ -143,6 +215,31 @@ fn parse_value(bytes: &[u8], after_colon: usize) -> Result<(Span, usize), Stop> 
         end -= 1;
     }
     Ok((Span::new(start, end), next))
+}
+
+/// As [`parse_value`], by RFC 9110 section 5.5.
+fn parse_strict_value(bytes: &[u8], after_colon: usize) -> Result<(Span, usize), Stop> {
+    let rest = bytes.get(after_colon..).unwrap_or(&[]);
+    let mut end = after_colon + memchr::memchr2(b'\r', b'\n', rest).ok_or(Stop::More)?;
+    let line_feed = end + usize::from(bytes[end] == b'\r');
+    match bytes.get(line_feed) {
+        None => return Err(Stop::More),
+        Some(b'\n') => {}
+        Some(_) => return Err(Stop::Bad(end)),
+    }
+    let mut start = after_colon;
+    while start < end && is_white_space(bytes[start]) {
+        start += 1;
+    }
+    while end > start && is_white_space(bytes[end - 1]) {
+        end -= 1;
+    }
+    let value = &bytes[start..end];
+    if super::writer::holds_control(value) {
+        let at = value.iter().position(|byte| is_control(*byte));
+        return Err(Stop::Bad(start + at.unwrap_or_default()));
+    }
+    Ok((Span::new(start, end), line_feed + 1))
 }
 
 /// Passes the line's end, which must begin at `at`; returns the offset after it.

@@ -13,6 +13,7 @@ mod method;
 mod request;
 mod request_line;
 mod response;
+mod strictness;
 mod writer;
 
 pub use body::{BodyDecoder, BodyEvent, BodyState};
@@ -22,10 +23,11 @@ pub use field::{Field, trailer_fields};
 pub use known::Known;
 pub use method::Method;
 pub use request::{
-    Connection, Framing, HeadRules, HeadStep, InvalidFields, RequestHead, parse_request,
+    Connection, Framing, HeadRules, HeadStep, InvalidFields, RequestHead, decimal, parse_request,
 };
 pub use request_line::{TargetForm, Version};
 pub use response::{ResponseError, ResponseFraming, ResponseHead, TransferCoding, parse_response};
+pub use strictness::Strictness;
 pub use writer::{
     LAST_CHUNK, count_controls, end, field, holds_control, number_field, reason_phrase,
     request_line, status_line, write_chunk_head,

@@ -6,10 +6,11 @@
 //! refused here, in the order in which nginx would notice it.
 
 use super::error::HeadError;
-use super::field::{self, Field, Line};
+use super::field::{self, Field, Line, Manner};
 use super::known::Known;
 use super::method::Method;
 use super::request_line::{self, RequestLine, TargetForm, Version};
+use super::strictness::{Strictness, is_token_byte, trim};
 use crate::{Span, host};
 
 #[cfg(test)]
@@ -42,6 +43,8 @@ pub struct HeadRules {
     pub underscores: bool,
     /// Whether `CONNECT` is taken (`allow_connect`).
     pub connect: bool,
+    /// How closely the head has to follow the RFC (`http_strictness`).
+    pub strictness: Strictness,
 }
 
 impl Default for HeadRules {
@@ -54,6 +57,7 @@ impl Default for HeadRules {
             invalid_fields: InvalidFields::Ignore,
             underscores: false,
             connect: false,
+            strictness: Strictness::Rfc,
         }
     }
 }
@@ -83,8 +87,9 @@ pub enum Framing {
     Chunked,
 }
 
-/// What `Connection` says. As in nginx the words are looked for anywhere in the value, `close`
-/// wins over `keep-alive` within a line, and a later line wins over an earlier one.
+/// What `Connection` says. By the RFC, `close` in any line wins. As in nginx the words are looked
+/// for anywhere in the value, `close` wins over `keep-alive` within a line, and a later line wins
+/// over an earlier one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Connection {
     /// `close`
@@ -93,6 +98,8 @@ pub struct Connection {
     pub keep_alive: bool,
     /// `upgrade`
     pub upgrade: bool,
+    /// Other options: names of fields that are for this connection only.
+    pub options: bool,
 }
 
 impl Connection {
@@ -191,6 +198,12 @@ impl RequestHead {
         field::find_name(&self.fields, buffer, name)
     }
 
+    /// Whether `Connection` names this field, which is then not passed on (RFC 9110 section 7.6.1).
+    #[must_use]
+    pub fn is_connection_option(&self, buffer: &[u8], name: &[u8]) -> bool {
+        self.connection.options && field::is_connection_option(&self.fields, buffer, name)
+    }
+
     /// Whether the client lets the connection live on after the response (RFC 9112 section 9.3).
     #[must_use]
     pub fn keep_alive(&self) -> bool {
@@ -264,7 +277,7 @@ fn take_request_line(
     let limit = start.saturating_add(rules.line_bytes_max.min(rules.head_bytes_max));
     let window = &buffer[..buffer.len().min(limit)];
     let mut parts = RequestLine::default();
-    let result = request_line::parse(window, start, &mut parts);
+    let result = request_line::parse(window, start, rules.strictness, &mut parts);
     if result.is_err() {
         parts.line = started_line(window, start);
     }
@@ -311,11 +324,12 @@ fn take_fields(
     head: &mut RequestHead,
 ) -> Result<bool, HeadError> {
     let head_limit = head.line_start.saturating_add(rules.head_bytes_max);
+    let manner = Manner::of_request(rules.strictness);
     loop {
         let start = head.resume;
         let limit = start.saturating_add(rules.line_bytes_max).min(head_limit);
         let window = &buffer[..buffer.len().min(limit)];
-        let (line, next) = match field::parse_line(window, start) {
+        let (line, next) = match field::parse_line(window, start, manner) {
             Ok(parsed) => parsed,
             Err(field::Stop::Bad(at)) => {
                 head.fault = Span::new(start, at);
@@ -404,7 +418,8 @@ fn take_field(
     match field.known {
         Known::Host => take_host(buffer, field.value, head).map_err(|_| HeadError::InvalidHost),
         Known::Connection => {
-            take_connection(field.value.of(buffer), &mut head.connection);
+            let value = field.value.of(buffer);
+            take_connection(value, rules.strictness, &mut head.connection);
             Ok(())
         }
         _ => Ok(()),
@@ -450,8 +465,22 @@ fn take_host(buffer: &[u8], written: Span, head: &mut RequestHead) -> Result<(),
     Ok(())
 }
 
-pub(super) fn take_connection(value: &[u8], connection: &mut Connection) {
-    if value.len() < b"close".len() {
+pub(super) fn take_connection(value: &[u8], strictness: Strictness, connection: &mut Connection) {
+    let mut said = Connection::default();
+    for option in value.split(|byte| *byte == b',').map(trim) {
+        match option.len() {
+            5 if option.eq_ignore_ascii_case(b"close") => said.close = true,
+            10 if option.eq_ignore_ascii_case(b"keep-alive") => said.keep_alive = true,
+            7 if option.eq_ignore_ascii_case(b"upgrade") => said.upgrade = true,
+            0 => {}
+            _ => said.options = true,
+        }
+    }
+    connection.options |= said.options;
+    if strictness == Strictness::Rfc {
+        connection.close |= said.close;
+        connection.keep_alive |= said.keep_alive;
+        connection.upgrade |= said.upgrade;
         return;
     }
     connection.upgrade |= contains(value, b"upgrade");
@@ -477,7 +506,7 @@ fn finish(buffer: &[u8], rules: &HeadRules, head: &mut RequestHead) -> Result<()
         return Err(HeadError::MissingHost);
     }
     if head.seen & TOLD_AT_END != 0 {
-        finish_framing(buffer, head)?;
+        finish_framing(buffer, rules, head)?;
         head.expect_continue = head.version == Version::Http11
             && head
                 .find(Known::Expect)
@@ -497,9 +526,13 @@ fn finish(buffer: &[u8], rules: &HeadRules, head: &mut RequestHead) -> Result<()
 
 const TOLD_AT_END: u64 = bits(&[Known::ContentLength, Known::TransferEncoding, Known::Expect]);
 
-fn finish_framing(buffer: &[u8], head: &mut RequestHead) -> Result<(), HeadError> {
+fn finish_framing(
+    buffer: &[u8],
+    rules: &HeadRules,
+    head: &mut RequestHead,
+) -> Result<(), HeadError> {
     if let Some(field) = head.find(Known::ContentLength) {
-        let length = parse_length(field.value.of(buffer));
+        let length = decimal(field.value.of(buffer));
         head.framing = Framing::Length(length.ok_or(HeadError::InvalidContentLength)?);
     }
     if let Some(field) = head.find(Known::TransferEncoding) {
@@ -509,7 +542,10 @@ fn finish_framing(buffer: &[u8], head: &mut RequestHead) -> Result<(), HeadError
         }
         if !value.of(buffer).eq_ignore_ascii_case(b"chunked") {
             head.fault = value;
-            return Err(HeadError::UnknownTransferEncoding);
+            return Err(match rules.strictness {
+                Strictness::Nginx => HeadError::UnknownTransferEncoding,
+                Strictness::Rfc => refused_coding(value.of(buffer)),
+            });
         }
         if head.framing != Framing::None {
             return Err(HeadError::LengthAndTransferEncoding);
@@ -519,8 +555,32 @@ fn finish_framing(buffer: &[u8], head: &mut RequestHead) -> Result<(), HeadError
     Ok(())
 }
 
+/// Why a `Transfer-Encoding` other than `chunked` is refused: only where `chunked` stands at the
+/// end, and nowhere else, can the end of the body be told (RFC 9112 section 6.3). An empty element
+/// is refused too: others on the way may not read the list as we do.
+fn refused_coding(value: &[u8]) -> HeadError {
+    let mut codings = value.split(|byte| *byte == b',').map(trim).peekable();
+    while let Some(coding) = codings.next() {
+        let name = coding
+            .split(|byte| matches!(byte, b';' | b' ' | b'\t'))
+            .next();
+        let name = name.unwrap_or_default();
+        let chunked = name.eq_ignore_ascii_case(b"chunked");
+        let is_last = codings.peek().is_none();
+        let whole = !chunked || name.len() == coding.len();
+        if name.is_empty() || !name.iter().all(|&byte| is_token_byte(byte)) {
+            return HeadError::InvalidTransferEncoding;
+        }
+        if chunked != is_last || !whole {
+            return HeadError::InvalidTransferEncoding;
+        }
+    }
+    HeadError::UnknownTransferEncoding
+}
+
 /// A decimal number below 2^63; nothing but digits (RFC 9110 section 8.6).
-pub(super) fn parse_length(text: &[u8]) -> Option<u64> {
+#[must_use]
+pub fn decimal(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;
     }

@@ -5,6 +5,7 @@
 
 use super::error::HeadError;
 use super::method::Method;
+use super::strictness::{Strictness, is_token_byte};
 use crate::Span;
 
 /// The protocol version of a message; minor versions above 1 are read as 1.
@@ -31,8 +32,7 @@ impl Version {
     }
 }
 
-/// The form of the request target (RFC 9112 section 3.2). The asterisk form is refused by nginx,
-/// and so it is here.
+/// The form of the request target (RFC 9112 section 3.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TargetForm {
     /// `/path?query`
@@ -45,6 +45,8 @@ pub enum TargetForm {
         /// Host and port as written.
         authority: Span,
     },
+    /// `*` of an `OPTIONS` for the server as a whole; nginx refuses it.
+    Asterisk,
     /// `host:port` of a `CONNECT`
     Authority {
         /// Host and port as written.
@@ -80,14 +82,26 @@ const INVALID: Stop = Stop::Refused(HeadError::InvalidRequestLine);
 
 /// Parses the request line that begins at `start` into `parts`, which keep what was understood
 /// when the line is refused; returns the offset after the line.
-pub(crate) fn parse(bytes: &[u8], start: usize, parts: &mut RequestLine) -> Result<usize, Stop> {
-    let mut cursor = Cursor { bytes, at: start };
+pub(crate) fn parse(
+    bytes: &[u8],
+    start: usize,
+    strictness: Strictness,
+    parts: &mut RequestLine,
+) -> Result<usize, Stop> {
+    let strict = strictness == Strictness::Rfc;
+    let mut cursor = Cursor {
+        bytes,
+        at: start,
+        strict,
+    };
     cursor.method(parts)?;
     let target_start = cursor.at;
     if parts.method == Method::Connect {
         cursor.authority_form(parts)?;
     } else if cursor.peek()? == b'/' {
         cursor.path_and_query(parts, target_start)?;
+    } else if strict && parts.method == Method::Options && cursor.peek()? == b'*' {
+        cursor.asterisk_form(parts)?;
     } else {
         cursor.absolute_form(parts)?;
     }
@@ -108,6 +122,8 @@ pub(crate) fn parse(bytes: &[u8], start: usize, parts: &mut RequestLine) -> Resu
 struct Cursor<'b> {
     bytes: &'b [u8],
     at: usize,
+    /// Whether the line is read by the RFC.
+    strict: bool,
 }
 
 impl Cursor<'_> {
@@ -140,6 +156,9 @@ impl Cursor<'_> {
             self.at += 1;
             byte = self.peek()?;
         }
+        if self.strict && (is_token_byte(byte) || self.at - start > METHOD_BYTES_MAX) {
+            return Err(self.unknown_method(start)?);
+        }
         if byte != b' ' || self.at == start {
             return Err(Stop::Refused(HeadError::InvalidMethod));
         }
@@ -147,6 +166,33 @@ impl Cursor<'_> {
         parts.method = Method::of(&self.bytes[start..self.at]);
         self.at += 1;
         self.skip_spaces()
+    }
+
+    /// Why a method that nothing here could act on is refused (RFC 9110 section 9.1, RFC 9112
+    /// section 3).
+    #[cold]
+    fn unknown_method(&mut self, start: usize) -> Result<Stop, Stop> {
+        while self.at - start <= METHOD_BYTES_MAX && is_token_byte(self.peek()?) {
+            self.at += 1;
+        }
+        let is_token = self.at - start > METHOD_BYTES_MAX || self.peek()? == b' ';
+        Ok(Stop::Refused(match is_token {
+            true => HeadError::UnknownMethod,
+            false => HeadError::InvalidMethod,
+        }))
+    }
+
+    fn asterisk_form(&mut self, parts: &mut RequestLine) -> Result<(), Stop> {
+        let start = self.at;
+        self.at += 1;
+        if self.peek()? != b' ' {
+            return Err(INVALID);
+        }
+        parts.form = TargetForm::Asterisk;
+        parts.path = Span::new(start, self.at);
+        parts.origin = parts.path;
+        parts.path_clean = true;
+        Ok(())
     }
 
     /// The path from its slash, the query and the fragment, which is no part of either.
@@ -343,6 +389,10 @@ impl Cursor<'_> {
             }
             minor = minor * 10 + u32::from(self.peek()? - b'0');
             self.at += 1;
+            if self.strict && self.peek()?.is_ascii_digit() {
+                // Both numbers have one digit (RFC 9112 section 2.3).
+                return Err(INVALID);
+            }
         }
         if !matches!(self.peek()?, b' ' | b'\r' | b'\n') {
             return Err(INVALID);
@@ -365,6 +415,9 @@ impl Cursor<'_> {
         }
     }
 }
+
+/// Longest method in bytes; the longest registered one has 17.
+const METHOD_BYTES_MAX: usize = 32;
 
 /// A minor version that has reached three digits takes no more, as in nginx.
 const VERSION_MINOR_MAX: u32 = 99;

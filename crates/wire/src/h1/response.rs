@@ -1,15 +1,16 @@
 //! Response heads, client role (RFC 9112 sections 4 to 6): for the load generator and the proxy.
 //!
-//! What an origin may send is read as nginx reads it from its upstreams, which is more than it
-//! takes from clients: a status line may lack its reason, and a second length or transfer coding
-//! is refused rather than guessed at.
+//! A status line may lack its reason, and a second length or transfer coding is refused rather
+//! than guessed at. By [`Strictness::Nginx`](super::Strictness) header lines are read as nginx
+//! reads them from its upstreams, which is more than it takes from clients.
 
 use super::body::BodyDecoder;
-use super::field::{self, Field, Line};
+use super::field::{self, Field, Line, Manner};
 use super::known::Known;
 use super::method::Method;
-use super::request::{Connection, HeadRules, HeadStep, parse_length, take_connection};
+use super::request::{Connection, HeadRules, HeadStep, decimal, take_connection};
 use super::request_line::Version;
+use super::strictness::Strictness;
 use crate::Span;
 
 #[cfg(test)]
@@ -162,6 +163,12 @@ impl ResponseHead {
         (100..200).contains(&self.status) && self.status != 101
     }
 
+    /// Whether `Connection` names this field, which is then not passed on (RFC 9110 section 7.6.1).
+    #[must_use]
+    pub fn is_connection_option(&self, buffer: &[u8], name: &[u8]) -> bool {
+        self.connection.options && field::is_connection_option(&self.fields, buffer, name)
+    }
+
     /// Whether the connection can carry another request after the body.
     #[must_use]
     pub fn keep_alive(&self) -> bool {
@@ -175,7 +182,8 @@ impl ResponseHead {
 /// Parses the response head at the start of `buffer`, the answer to a request with `method`.
 ///
 /// `scanned` is 0 for a new head and otherwise what the last call returned. Of the rules only the
-/// limits count: underscores are taken, and lines with odd names kept, with `Field::valid` unset.
+/// limits and the strictness count: underscores are taken, and lines with odd names kept, with
+/// `Field::valid` unset.
 ///
 /// # Errors
 /// One [`ResponseError`] for each cause.
@@ -314,7 +322,7 @@ fn take_fields(
             .saturating_add(rules.line_bytes_max)
             .min(rules.head_bytes_max);
         let window = &buffer[..buffer.len().min(limit)];
-        let (line, next) = match parse_line(window, start) {
+        let (line, next) = match parse_line(window, start, rules.strictness) {
             Ok((Some(line), next)) => (line, next),
             Ok((None, next)) => {
                 head.resume = next;
@@ -350,14 +358,20 @@ fn take_fields(
     }
 }
 
-/// A line of the section, or `None` for a status line said twice, which old origins do.
-fn parse_line(bytes: &[u8], start: usize) -> Result<(Option<Line>, usize), field::Stop> {
+/// A line of the section, or `None` for a status line said twice, which old origins do and nginx
+/// bears.
+fn parse_line(
+    bytes: &[u8],
+    start: usize,
+    strictness: Strictness,
+) -> Result<(Option<Line>, usize), field::Stop> {
     let rest = bytes.get(start..).unwrap_or(&[]);
-    if rest.starts_with(b"HTTP/") {
+    if strictness == Strictness::Nginx && rest.starts_with(b"HTTP/") {
         let line_feed = memchr::memchr(b'\n', rest).ok_or(field::Stop::More)?;
         return Ok((None, start + line_feed + 1));
     }
-    field::parse_line(bytes, start).map(|(line, next)| (Some(line), next))
+    let manner = Manner::of_response(strictness);
+    field::parse_line(bytes, start, manner).map(|(line, next)| (Some(line), next))
 }
 
 fn take_field(
@@ -374,10 +388,12 @@ fn take_field(
     let again = head.seen & field.known.bit() != 0;
     head.seen |= field.known.bit();
     match field.known {
-        Known::Connection => take_connection(value, &mut head.connection),
+        Known::Connection => {
+            take_connection(value, rules.strictness, &mut head.connection);
+        }
         Known::ContentLength if again => return Err(ResponseError::DuplicateContentLength),
         Known::ContentLength => {
-            let length = parse_length(value).ok_or(ResponseError::InvalidContentLength)?;
+            let length = decimal(value).ok_or(ResponseError::InvalidContentLength)?;
             head.content_length = Some(length);
         }
         Known::TransferEncoding if again && head.chunked => {

@@ -60,8 +60,92 @@ const TABLE: &[Case] = &[
     (b"7ffffffffffffff6\r\nx", Ok((b"x", None))),
 ];
 
+/// What only one way of reading takes: the input, whether nginx takes it, and the RFC's error;
+/// `None` where both take it.
+const READ_APART: &[(&str, bool, Option<ChunkError>)] = &[
+    ("5 \r\n", true, Some(EXTENSION)),
+    ("5\t\r\n", true, Some(EXTENSION)),
+    ("5 x\r\n", true, Some(EXTENSION)),
+    ("5;\r\n", true, Some(EXTENSION)),
+    ("5; \r\n", true, Some(EXTENSION)),
+    ("5;;a\r\n", true, Some(EXTENSION)),
+    ("5;=b\r\n", true, Some(EXTENSION)),
+    ("5;a=\r\n", true, Some(EXTENSION)),
+    ("5;a=b=c\r\n", true, Some(EXTENSION)),
+    ("5;a b\r\n", true, Some(EXTENSION)),
+    ("5;a \r\n", true, Some(EXTENSION)),
+    ("5;a=\"b\r\n", true, Some(EXTENSION)),
+    ("5;a=\"b\"c\r\n", true, Some(EXTENSION)),
+    ("5;a=\"\\\r\n", true, Some(EXTENSION)),
+    ("5;a\u{1}\r\n", true, Some(EXTENSION)),
+    ("5;a=\u{e9}\r\n", true, Some(EXTENSION)),
+    ("5;a/b\r\n", true, Some(EXTENSION)),
+    ("5;a\r\n", true, None),
+    ("5;a=b\r\n", true, None),
+    ("5 ; a = b ;c\r\n", true, None),
+    ("5\t;\ta\t=\t\"b;\t\\\"c\u{e9}\" ;d\r\n", true, None),
+    ("0\r\na: b\r\n\r\n", true, None),
+    ("0\r\na:\tb\t\r\nc:\r\n\r\n", true, None),
+    ("0\r\na\r\n\r\n", true, Some(TRAILER)),
+    ("0\r\na b: c\r\n\r\n", true, Some(TRAILER)),
+    ("0\r\n: c\r\n\r\n", true, Some(TRAILER)),
+    ("0\r\na: b\r\n c\r\n\r\n", true, Some(TRAILER)),
+    ("0\r\na: b\u{1}\r\n\r\n", true, Some(TRAILER)),
+    ("0\r\na: b\0\r\n\r\n", true, Some(TRAILER)),
+];
+
+const EXTENSION: ChunkError = ChunkError::InvalidExtension;
+const TRAILER: ChunkError = ChunkError::InvalidTrailer;
+
+#[test]
+fn chunk_lines_follow_the_grammar_unless_nginx_is_asked_for() {
+    for (input, nginx, error) in READ_APART {
+        for piece in 1..=input.len() {
+            let by_rfc = decode_under(Strictness::Rfc, input.as_bytes(), piece);
+            assert_eq!(by_rfc.err(), *error, "{input:?}");
+            let by_nginx = decode_under(Strictness::Nginx, input.as_bytes(), piece);
+            assert_eq!(by_nginx.is_ok(), *nginx, "{input:?}");
+        }
+    }
+}
+
+/// httparse as judge: it takes every chunk line that is taken here, and reads the same size.
+#[test]
+fn chunk_lines_are_read_as_another_parser_reads_them() {
+    let bytes = b"05aF ;=\"\\\tx\r\n";
+    let mut taken = 0;
+    for number in 0..200_000_u64 {
+        let mut mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (number << 7);
+        let mut line = vec![b'5'];
+        for _ in 0..mixed % 8 {
+            mixed = mixed.rotate_left(11).wrapping_mul(0x94d0_49bb_1331_11eb);
+            line.push(bytes[(mixed >> 33) as usize % bytes.len()]);
+        }
+        line.extend_from_slice(b"\r\n");
+        let mut decoder = ChunkedDecoder::new();
+        let whole = line.iter().try_for_each(|byte| decoder.step(*byte));
+        if whole.is_err() || decoder.state != State::Data {
+            continue;
+        }
+        taken += 1;
+        let theirs = httparse::parse_chunk_size(&line);
+        let shown = String::from_utf8_lossy(&line);
+        let expected = Ok(httparse::Status::Complete((line.len(), decoder.size)));
+        assert_eq!(theirs, expected, "{shown:?}");
+    }
+    assert!(taken > 5_000, "{taken}");
+}
+
 fn decode(input: &[u8], piece: usize) -> Result<(Vec<u8>, Option<usize>), ChunkError> {
-    let mut decoder = BodyDecoder::new(Framing::Chunked);
+    decode_under(Strictness::Nginx, input, piece)
+}
+
+fn decode_under(
+    strictness: Strictness,
+    input: &[u8],
+    piece: usize,
+) -> Result<(Vec<u8>, Option<usize>), ChunkError> {
+    let mut decoder = BodyDecoder::new(Framing::Chunked).under(strictness);
     let mut data = Vec::new();
     let mut at = 0;
     while at < input.len() && !decoder.is_finished() {
@@ -93,7 +177,7 @@ fn bodies_decode_alike_in_pieces_of_any_size() {
 #[test]
 fn what_is_passed_over_is_limited() {
     let table = [
-        ("1;", EXTENSION_BYTES_MAX, ChunkError::ExtensionTooLong),
+        ("1;a", EXTENSION_BYTES_MAX, ChunkError::ExtensionTooLong),
         ("0\r\nT:", TRAILER_BYTES_MAX, ChunkError::TrailerTooLong),
     ];
     for (start, bytes_max, error) in table {

@@ -6,6 +6,7 @@ mod fields;
 mod framing;
 mod judge;
 mod lines;
+mod strict;
 
 /// Parses the whole text at once and again byte by byte, and checks that both find the same.
 fn parse(text: &[u8], rules: &HeadRules) -> (Result<HeadStep, HeadError>, RequestHead) {
@@ -26,9 +27,17 @@ fn parse(text: &[u8], rules: &HeadRules) -> (Result<HeadStep, HeadError>, Reques
     (result, whole)
 }
 
-/// Parses a head that must be whole.
+/// The rules under which a head is read as nginx reads it.
+fn nginx() -> HeadRules {
+    HeadRules {
+        strictness: Strictness::Nginx,
+        ..HeadRules::default()
+    }
+}
+
+/// Parses a head that must be whole, as nginx does.
 fn parse_whole(text: &[u8]) -> RequestHead {
-    let (result, head) = parse(text, &HeadRules::default());
+    let (result, head) = parse(text, &nginx());
     assert_eq!(
         result,
         Ok(HeadStep::Complete),

@@ -4,7 +4,19 @@ use super::*;
 
 /// Parses the whole text at once and again byte by byte, and checks that both find the same.
 fn parse(text: &str, method: Method) -> (Result<HeadStep, ResponseError>, ResponseHead) {
-    let (text, rules) = (text.as_bytes(), HeadRules::default());
+    parse_under(Strictness::Rfc, text, method)
+}
+
+fn parse_under(
+    strictness: Strictness,
+    text: &str,
+    method: Method,
+) -> (Result<HeadStep, ResponseError>, ResponseHead) {
+    let text = text.as_bytes();
+    let rules = HeadRules {
+        strictness,
+        ..HeadRules::default()
+    };
     let mut whole = ResponseHead::default();
     let result = parse_response(text, 0, &rules, method, &mut whole);
     let mut pieces = ResponseHead::default();
@@ -163,7 +175,7 @@ fn connections_are_kept_where_the_body_has_an_end() {
 #[test]
 fn fields_of_any_name_are_kept() {
     let text = "HTTP/1.1 200 OK\r\nX_A: 1\r\nHTTP/1.1 200 OK\r\nx.b: 2\r\nserver: s\r\n\r\n";
-    let (result, head) = parse(text, Method::Get);
+    let (result, head) = parse_under(Strictness::Nginx, text, Method::Get);
     assert_eq!(result, Ok(HeadStep::Complete));
     let marks: Vec<_> = head
         .fields
@@ -185,6 +197,48 @@ fn fields_of_any_name_are_kept() {
     );
     assert_eq!(head.find(Known::Date), None);
     assert!(head.find_name(text.as_bytes(), b"x_a").is_some());
+}
+
+/// Header lines, and what is found of them by nginx and by the RFC; `None`: the head is refused.
+type LinesCase = (&'static str, Option<&'static str>, Option<&'static str>);
+
+const LINES: &[LinesCase] = &[
+    ("a: b\r\n", Some("a=b"), Some("a=b")),
+    ("a.b!: c\r\n", Some("a.b!=c"), Some("a.b!=c")),
+    ("a\r\n", Some("a="), None),
+    ("a/b: c\r\n", Some("a/b=c"), None),
+    ("HTTP/1.1 200 OK\r\n", Some(""), None),
+    ("a : b\r\n", None, Some("a=b")),
+    ("a \t: b\r\n", None, Some("a=b")),
+    ("a b: c\r\n", None, None),
+    ("a \r\n", None, None),
+    (" a: b\r\n", None, None),
+    (": b\r\n", None, None),
+    ("a:\tb\t\r\n", Some("a=\tb\t"), Some("a=b")),
+    ("a: b\tc\r\n", Some("a=b\tc"), Some("a=b\tc")),
+    ("a: \u{e9}\r\n", Some("a=\u{e9}"), Some("a=\u{e9}")),
+    ("a: b\u{1}\r\n", Some("a=b\u{1}"), None),
+    ("a: b\u{7f}\r\n", Some("a=b\u{7f}"), None),
+    ("a: b\0\r\n", None, None),
+    ("a: b\r\r\n", Some("a=b"), None),
+    ("a: b\rc\r\n", None, None),
+];
+
+#[test]
+fn lines_are_read_by_the_rfc_unless_nginx_is_asked_for() {
+    for (lines, nginx, rfc) in LINES {
+        for (strictness, expected) in [(Strictness::Nginx, nginx), (Strictness::Rfc, rfc)] {
+            let text = format!("HTTP/1.1 200 OK\r\n{lines}\r\n");
+            let (result, head) = parse_under(strictness, &text, Method::Get);
+            let of = |span: Span| String::from_utf8_lossy(span.of(text.as_bytes())).into_owned();
+            let line = |field: &Field| format!("{}={}", of(field.name), of(field.value));
+            let found: Vec<String> = head.fields.iter().map(line).collect();
+            match expected {
+                Some(expected) => assert_eq!(found.join(" "), *expected, "{text:?}"),
+                None => assert_eq!(result, Err(ResponseError::InvalidField), "{text:?}"),
+            }
+        }
+    }
 }
 
 #[test]

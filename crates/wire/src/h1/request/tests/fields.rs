@@ -36,7 +36,7 @@ fn only_lines_in_our_own_form_are_plain() {
     ];
     for (line, plain) in table {
         let text = format!("GET / HTTP/1.0\r\n{line}\r\n");
-        let (_, head) = parse(text.as_bytes(), &HeadRules::default());
+        let (_, head) = parse(text.as_bytes(), &nginx());
         let found = head.fields[0].plain_line(text.as_bytes());
         assert_eq!(found, plain.then_some(line.as_bytes()), "{line:?}");
     }
@@ -62,7 +62,7 @@ fn header_lines_are_read_as_in_nginx() {
         ("x/y: 1\r\n</k>: 2\r\n", &[]),
     ];
     for (text, expected) in table {
-        assert_eq!(listed(text, &HeadRules::default()), *expected, "{text:?}");
+        assert_eq!(listed(text, &nginx()), *expected, "{text:?}");
     }
 }
 
@@ -80,7 +80,7 @@ fn invalid_names_follow_the_rules() {
         let rules = HeadRules {
             invalid_fields,
             underscores,
-            ..HeadRules::default()
+            ..nginx()
         };
         assert_eq!(listed(text, &rules), expected);
     }
@@ -113,7 +113,7 @@ fn lines_that_no_rule_lets_through() {
     for (lines, expected) in table {
         let rules = HeadRules {
             invalid_fields: InvalidFields::Keep,
-            ..HeadRules::default()
+            ..nginx()
         };
         let text = format!("GET / HTTP/1.0\r\n{lines}");
         let (result, head) = parse(text.as_bytes(), &rules);
@@ -145,7 +145,7 @@ fn duplicates_of_single_headers_are_refused() {
     for name in single {
         let again = name.to_lowercase();
         let text = format!("GET / HTTP/1.0\r\n{name}: 1\r\nA: 2\r\n{again}: 3\r\n\r\n");
-        let (result, head) = parse(text.as_bytes(), &HeadRules::default());
+        let (result, head) = parse(text.as_bytes(), &nginx());
         assert_eq!(result, Err(HeadError::DuplicateField), "{text}");
         let expected = format!(
             "client sent duplicate header line: \"{again}: 3\", previous value: \"{name}: 1\""
@@ -184,7 +184,7 @@ fn limits() {
         line_bytes_max: 64,
         head_bytes_max: 160,
         fields_max: 4,
-        ..HeadRules::default()
+        ..nginx()
     };
     let request = |path: usize, value: usize, count: usize| {
         let path = "p".repeat(path);

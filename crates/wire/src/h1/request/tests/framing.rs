@@ -29,7 +29,7 @@ fn hosts_are_noted_and_refused() {
         ),
     ];
     for (text, expected) in table {
-        let (result, head) = parse(text.as_bytes(), &HeadRules::default());
+        let (result, head) = parse(text.as_bytes(), &nginx());
         let name = head.host.unwrap_or_default().of(text.as_bytes());
         let found = (
             std::str::from_utf8(name).unwrap(),
@@ -120,7 +120,7 @@ const FRAMINGS: &[(&str, &str, Result<Framing, HeadError>)] = &[
 fn the_end_of_the_body_is_told_in_one_way() {
     for (version, fields, expected) in FRAMINGS {
         let text = format!("POST / HTTP/{version}\nHost: h\n{fields}\n");
-        let (result, head) = parse(text.as_bytes(), &HeadRules::default());
+        let (result, head) = parse(text.as_bytes(), &nginx());
         assert_eq!(result.map(|_| head.framing), *expected, "{text}");
     }
 }
@@ -207,10 +207,7 @@ fn methods_that_are_refused() {
         (with_body, true, Err(HeadError::ConnectWithBody)),
     ];
     for (text, connect, expected) in table {
-        let rules = HeadRules {
-            connect,
-            ..HeadRules::default()
-        };
+        let rules = HeadRules { connect, ..nginx() };
         let (result, head) = parse(text.as_bytes(), &rules);
         assert_eq!(result, expected, "{text}");
         if head.method == Method::Connect {

@@ -188,12 +188,12 @@ const REFUSED: &[(HeadError, &[&str])] = &[
 fn lines_are_refused_as_soon_as_they_are_wrong() {
     for (expected, texts) in REFUSED {
         for text in *texts {
-            let (result, head) = parse(text.as_bytes(), &HeadRules::default());
+            let (result, head) = parse(text.as_bytes(), &nginx());
             assert_eq!(result, Err(*expected), "{text:?}");
             let line = text.split(['\r', '\n']).next().unwrap();
             assert_eq!(head.line.of(text.as_bytes()), line.as_bytes(), "{text:?}");
             let before = &text.as_bytes()[..text.len() - 1];
-            let (result, _) = parse(before, &HeadRules::default());
+            let (result, _) = parse(before, &nginx());
             assert!(
                 matches!(result, Ok(HeadStep::Incomplete { .. })),
                 "{text:?}"
