@@ -58,6 +58,7 @@ impl Hints {
             let value = field.value.of(input);
             if passing.hidden.has(field.known, name)
                 || is_of_connection(field.known)
+                || head.is_connection_option(input, name)
                 || h1::holds_control(value)
             {
                 continue;

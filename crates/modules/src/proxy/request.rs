@@ -222,6 +222,7 @@ fn client_fields(
         }
         match field.plain_line(bytes) {
             Some(line) => out.extend_from_slice(line),
+            || exchange.head.is_connection_option(bytes, name)
             None => {
                 for part in [name, b": ", field.value.of(bytes), b"\r\n"] {
                     out.extend_from_slice(part);

@@ -66,7 +66,8 @@ pub(super) fn take_head(exchange: &mut Exchange, passing: &Passing) {
     let mut seen = 0;
     for field in &head.fields {
         let name = field.name.of(&upstream);
-        if !passing.hidden.has(field.known, name) {
+        let own = head.is_connection_option(&upstream, name);
+        if !own && !passing.hidden.has(field.known, name) {
             pass_field(exchange, passing, field, &upstream, &mut seen);
         }
     }
@@ -110,6 +111,8 @@ fn pass_field(
         | Known::Etag
         | Known::Location
         | Known::Refresh
+        | Known::ProxyConnection
+        | Known::Te
         | Known::Date
         | Known::Server
         | Known::Expires

@@ -315,6 +315,10 @@ impl Cache {
 /// The request's field of that name, its lines joined.
 pub(super) fn request_field(exchange: &Exchange, name: &[u8], out: &mut Vec<u8>) -> bool {
     let bytes = exchange.head_bytes();
+    if exchange.head.is_connection_option(bytes, name) {
+        // The server does not see it, so that it cannot have chosen by it.
+        return false;
+    }
     let mut found = false;
     for field in &exchange.head.fields {
         if !field.name.of(bytes).eq_ignore_ascii_case(name) {
