@@ -8,11 +8,11 @@ use turnpike_http::phase::{Handler, Verdict, Waiting, Work};
 use turnpike_lane::log::Level;
 use turnpike_upstream::Address;
 
-use super::attempt;
 use super::request::{self, Path};
 use super::seam::{Keeper, Keeping, Lookup};
 use super::settings::{Destination, Passing};
 use super::target::{PassUrl, UrlError};
+use super::{attempt, hops};
 use crate::upstream::{Directory, Names, Target, Upstream};
 
 /// Times that a keeper may let one request wait: for another request, then for a file that is
@@ -32,6 +32,10 @@ impl ProxyPass {
     /// Goes on, with the addresses of the server's name where they were looked up.
     fn go(&self, exchange: &mut Exchange, found: Option<Vec<Address>>) -> Verdict {
         let passing = &self.0;
+        if hops::ends_here(exchange) {
+            exchange.answer_options();
+            return Verdict::Respond;
+        }
         let (route, url) = match &passing.destination {
             Destination::Fixed { url, .. } => (Route::Fixed, url),
             Destination::Evaluated {

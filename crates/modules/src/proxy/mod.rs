@@ -19,6 +19,7 @@ mod early_hints;
 mod flight;
 mod handler;
 mod head;
+mod hops;
 mod introduction;
 mod names;
 mod plan;

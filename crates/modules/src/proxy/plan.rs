@@ -10,6 +10,7 @@ use turnpike_wire::h1::Version;
 
 use super::conditions::NextConditions;
 use super::handler::ProxyPass;
+use super::hops;
 use super::introduction::Introduction;
 use super::names::Names;
 use super::response::Ignored;
@@ -107,6 +108,7 @@ impl Family for Proxy {
             send_buffer_bytes: u32::try_from(view.size("proxy_socket_sndbuf")).unwrap_or(0),
             receive_buffer_bytes: u32::try_from(view.size("proxy_socket_rcvbuf")).unwrap_or(0),
             location: draft.index.0,
+            via: hops::read_via(view)?,
             keeper: keeper(view, builder, draft)?,
         };
         check_health(view, builder, &passing)?;
@@ -304,6 +306,7 @@ fn fields(view: View<'_>, builder: &mut Builder<'_>) -> Result<Fields, ConfError
         let name = bytes_of(entry.argument(0));
         let value = builder.template(view, entry, &bytes_of(entry.argument(1)))?;
         fields.replaced.add(&name);
+        fields.names_via |= name.eq_ignore_ascii_case(b"Via");
         if name.eq_ignore_ascii_case(b"Host") {
             fields.host = Some(value);
         } else if name.eq_ignore_ascii_case(b"Content-Length") {

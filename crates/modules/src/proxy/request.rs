@@ -8,6 +8,7 @@ use turnpike_lane::log::Level;
 use turnpike_wire::h1::{self, Known, Version};
 use turnpike_wire::target::{self, Escape};
 
+use super::hops;
 use super::seam::Keeping;
 use super::settings::{Passing, Request};
 
@@ -123,6 +124,13 @@ pub(super) fn write_head(
     if request.passes_fields {
         client_fields(exchange, request, keeping, out);
     }
+    if let Some(name) = &passing.via
+        && !request.fields.names_via
+    {
+        out.extend_from_slice(b"Via: ");
+        hops::write_via(exchange.head.version, name, out);
+        out.extend_from_slice(b"\r\n");
+    }
     h1::end(out);
 }
 
@@ -214,17 +222,18 @@ fn client_fields(
         let name = field.name.of(bytes);
         if request.fields.replaced.has(field.known, name)
             || (unconditional && CONDITIONS.contains(&field.known))
+            || exchange.head.is_connection_option(bytes, name)
         {
             continue;
         }
-        if !may_send(exchange, name, field.value.of(bytes)) {
+        let value = field.value.of(bytes);
+        if hops::write_lowered(exchange, name, value, out) || !may_send(exchange, name, value) {
             continue;
         }
         match field.plain_line(bytes) {
             Some(line) => out.extend_from_slice(line),
-            || exchange.head.is_connection_option(bytes, name)
             None => {
-                for part in [name, b": ", field.value.of(bytes), b"\r\n"] {
+                for part in [name, b": ", value, b"\r\n"] {
                     out.extend_from_slice(part);
                 }
             }

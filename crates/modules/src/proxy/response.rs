@@ -10,9 +10,9 @@ use turnpike_lane::log::Level;
 use turnpike_wire::date;
 use turnpike_wire::h1::{Field, Known, Method, ResponseHead};
 
-use super::cookies;
 use super::seam::Presenter;
 use super::settings::Passing;
+use super::{cookies, hops};
 
 /// `proxy_ignore_headers`, as far as it is this family's: a cache has its own look at the rest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,6 +72,13 @@ pub(super) fn take_head(exchange: &mut Exchange, passing: &Passing) {
         }
     }
     charset(exchange, passing, &head, &upstream);
+    if let Some(name) = &passing.via {
+        let mut value = std::mem::take(&mut exchange.scratch);
+        value.clear();
+        hops::write_via(head.version, name, &mut value);
+        exchange.response.fields.add(b"Via", &value);
+        exchange.scratch = value;
+    }
     exchange.upstream.input = upstream;
     exchange.upstream.head = head;
 }
@@ -104,6 +111,8 @@ fn pass_field(
         Known::ContentLength
         | Known::Connection
         | Known::KeepAlive
+        | Known::ProxyConnection
+        | Known::Te
         | Known::TransferEncoding
         | Known::Upgrade => return,
         Known::ContentType
@@ -111,8 +120,6 @@ fn pass_field(
         | Known::Etag
         | Known::Location
         | Known::Refresh
-        | Known::ProxyConnection
-        | Known::Te
         | Known::Date
         | Known::Server
         | Known::Expires

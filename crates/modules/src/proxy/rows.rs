@@ -241,7 +241,8 @@ pub(super) const ROWS: &[Row] = &[
         syntax: "URL",
         summary: "Passes requests to an upstream server: `http://` and an address, the name of an \
             `upstream` block, or `unix:` and a path. A path behind it replaces the part of the \
-            request's path that stands for the location.",
+            request's path that stands for the location. Differs from nginx: spaces and control \
+            characters that variables bring into the URL are percent-encoded.",
         ..PLAIN
     },
     Row {
@@ -315,7 +316,8 @@ pub(super) const ROWS: &[Row] = &[
         arguments: Arguments::exactly(2),
         syntax: "field value",
         summary: "A field of requests to upstream servers, in place of the client's; an empty \
-            value sends none. `Host` is `$proxy_host` by default.",
+            value sends none. `Host` is `$proxy_host` by default. Differs from nginx: a field \
+            whose value holds a control character is left out, and the error log says so.",
         ..MANY
     },
     Row {
@@ -435,6 +437,15 @@ pub(super) const ROWS: &[Row] = &[
         syntax: "path [level1 [level2 [level3]]]",
         default: "proxy_temp",
         summary: "Where responses are kept that do not fit in memory.",
+        ..PLAIN
+    },
+    Row {
+        name: "via",
+        syntax: "on | off | name",
+        default: "off",
+        summary: "Adds a `Via` field (RFC 9110 section 7.6.3) to requests for upstream servers and \
+            to their responses, stored ones too: the version in which the message came, and this \
+            name, which `on` makes `turnpike`. `proxy_set_header Via` wins for requests.",
         ..PLAIN
     },
 ];

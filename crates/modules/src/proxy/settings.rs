@@ -60,6 +60,8 @@ pub(super) struct Passing {
     pub(super) receive_buffer_bytes: u32,
     /// Number of the location: connections may be kept for it alone.
     pub(super) location: u32,
+    /// What this server is called in `Via`.
+    pub(super) via: Option<Vec<u8>>,
     /// Who may answer in place of the upstream servers, and keep what they answer.
     pub(super) keeper: Option<Arc<dyn Keeper>>,
 }
@@ -103,6 +105,8 @@ pub(super) struct Fields {
     pub(super) set: Vec<(Vec<u8>, Template)>,
     /// The client's that are not passed on.
     pub(super) replaced: Names,
+    /// Whether the operator sets `Via`.
+    pub(super) names_via: bool,
 }
 
 /// How long each step may pause, in milliseconds; 0 is without limit.
