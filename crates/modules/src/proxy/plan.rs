@@ -304,7 +304,8 @@ fn fields(view: View<'_>, builder: &mut Builder<'_>) -> Result<Fields, ConfError
     }
     for entry in view.nearest_all("proxy_set_header") {
         let name = bytes_of(entry.argument(0));
-        let value = builder.template(view, entry, &bytes_of(entry.argument(1)))?;
+        let value = turnpike_wire::h1::unfold(&bytes_of(entry.argument(1)));
+        let value = builder.template(view, entry, &value)?;
         fields.replaced.add(&name);
         fields.names_via |= name.eq_ignore_ascii_case(b"Via");
         if name.eq_ignore_ascii_case(b"Host") {

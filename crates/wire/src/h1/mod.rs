@@ -30,5 +30,5 @@ pub use response::{ResponseError, ResponseFraming, ResponseHead, TransferCoding,
 pub use strictness::Strictness;
 pub use writer::{
     LAST_CHUNK, count_controls, end, field, holds_control, number_field, reason_phrase,
-    request_line, status_line, write_chunk_head,
+    request_line, status_line, unfold, write_chunk_head,
 };

@@ -4,6 +4,7 @@
 //! client must have been through the parser before.
 
 use super::request_line::Version;
+use super::strictness::trim;
 
 #[cfg(test)]
 mod tests;
@@ -47,6 +48,22 @@ pub fn holds_control(text: &[u8]) -> bool {
 #[must_use]
 pub fn count_controls(text: &[u8]) -> usize {
     text.iter().filter(|&&byte| is_control(byte)).count()
+}
+
+/// The text of a field value that is written over several lines, as one line: each line end and the
+/// white space around it become a space (RFC 9112 section 5.2), and none is left at the ends.
+#[must_use]
+pub fn unfold(text: &[u8]) -> Vec<u8> {
+    let lines = text.split(|byte| matches!(byte, b'\r' | b'\n'));
+    let mut lines: Vec<&[u8]> = lines.collect();
+    if let [_] = lines.as_slice() {
+        return text.to_vec();
+    }
+    for line in &mut lines {
+        *line = trim(line);
+    }
+    lines.retain(|line| !line.is_empty());
+    lines.join(&b' ')
 }
 
 pub(super) const fn is_control(byte: u8) -> bool {

@@ -31,3 +31,19 @@ fn chunk_heads_are_lower_case_hexadecimal() {
         assert_eq!(out, expected.as_bytes());
     }
 }
+
+#[test]
+fn values_over_several_lines_become_one_line() {
+    let table = [
+        ("", ""),
+        (" a b ", " a b "),
+        ("a\n", "a"),
+        ("\r\n a", "a"),
+        ("a;\n\t b;\r\n\r\nc", "a; b; c"),
+        ("\n", ""),
+    ];
+    for (text, expected) in table {
+        let found = String::from_utf8(unfold(text.as_bytes())).unwrap();
+        assert_eq!(found, expected, "{text:?}");
+    }
+}
