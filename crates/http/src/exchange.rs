@@ -13,7 +13,7 @@ use std::rc::Rc;
 use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::log::Level;
 use turnpike_lane::sys::socket::{self, PeerAddress};
-use turnpike_wire::h1::{Known, Method, RequestHead, Strictness};
+use turnpike_wire::h1::{self, Known, Method, RequestHead, Strictness};
 
 use crate::body::RequestBody;
 use crate::connection::ProxyHeader;
@@ -436,6 +436,15 @@ impl Exchange {
     /// How closely bodies and the messages of upstream servers have to follow the RFC.
     pub fn strictness(&self) -> Strictness {
         self.server().settings.head_rules.strictness
+    }
+
+    /// Whether a field's value can be sent: it holds no control characters (RFC 9110 section 5.5),
+    /// or, where nginx's leniency is asked for, none that would end the field early.
+    pub fn may_send_value(&self, value: &[u8]) -> bool {
+        match self.strictness() {
+            Strictness::Rfc => !h1::holds_control(value),
+            Strictness::Nginx => memchr::memchr3(b'\r', b'\n', 0, value).is_none(),
+        }
     }
 
     /// The status for a method that whoever is asked cannot do: 501 where nobody here knows it

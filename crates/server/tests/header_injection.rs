@@ -147,6 +147,49 @@ const TOLD: &[(&str, &str)] = &[
 ];
 
 #[test]
+fn values_that_the_configuration_has_over_several_lines_are_sent_on_one() {
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(
+            "events { }
+             http { server {
+                 listen 127.0.0.1:%PORT%;
+                 add_header Content-Security-Policy \"default-src 'self';
+                     script-src $host;
+                 \";
+                 return 200 ok;
+             } }",
+        )
+        .start();
+    let policy = "default-src 'self'; script-src localhost;";
+    let response = server.get("/");
+    assert_eq!(response.header("Content-Security-Policy"), Some(policy));
+}
+
+#[test]
+fn nginx_leniency_lets_through_what_splits_nothing() {
+    for (strictness, sent) in [("rfc", false), ("nginx", true)] {
+        let configuration = format!(
+            "events {{ }}
+             http {{ server {{
+                 listen 127.0.0.1:%PORT%;
+                 http_strictness {strictness};
+                 add_header X-A $uri;
+                 return 200 ok;
+             }} }}"
+        );
+        let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+            .configuration(&configuration)
+            .start();
+        assert_eq!(server.get("/%02").header("X-A").is_some(), sent);
+        for path in ["/%0A", "/%0D", "/%0D%0AEvil:%20yes"] {
+            let response = server.get(path);
+            assert_eq!(response.header("X-A"), None, "{path}");
+            assert_eq!(response.header("Evil"), None, "{path}");
+        }
+    }
+}
+
+#[test]
 fn targets_are_escaped_and_other_fields_left_out() {
     let origin = Origin::start(vec![vec![Step::ReadHead, Step::send(ANSWER)]]);
     let server = server(&origin);

@@ -89,7 +89,7 @@ fn leave_out(exchange: &mut Exchange) {
 
 /// Whether a field can be sent; the log says so where it cannot.
 pub(super) fn may_send(exchange: &Exchange, name: &[u8], value: &[u8]) -> bool {
-    if !holds_control(name) && !holds_control(value) {
+    if !holds_control(name) && exchange.may_send_value(value) {
         return true;
     }
     let (name, value) = (Quoted(name), Quoted(value));

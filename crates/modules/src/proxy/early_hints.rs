@@ -59,7 +59,7 @@ impl Hints {
             if passing.hidden.has(field.known, name)
                 || is_of_connection(field.known)
                 || head.is_connection_option(input, name)
-                || h1::holds_control(value)
+                || !exchange.may_send_value(value)
             {
                 continue;
             }

@@ -196,7 +196,7 @@ fn host(exchange: &Exchange, request: &Request, out: &mut Vec<u8>) {
 /// Whether a field can be sent; the log says so where it cannot. A line end in a value would begin
 /// a field of the client's choice, or another request.
 fn may_send(exchange: &Exchange, name: &[u8], value: &[u8]) -> bool {
-    if !h1::holds_control(value) {
+    if exchange.may_send_value(value) {
         return true;
     }
     let (name, value) = (Quoted(name), Quoted(value));
