@@ -30,6 +30,8 @@ pub enum HeadError {
     /// A header line with a byte no header line may hold: a control byte or a space in the name,
     /// a NUL or a lone carriage return in the value, or an empty name.
     InvalidField,
+    /// More options in `Connection` than anybody needs.
+    TooManyOptions,
     /// A second line of a header that may stand only once.
     DuplicateField,
     /// A second `Host` line.
@@ -60,7 +62,7 @@ pub enum HeadError {
 
 impl HeadError {
     /// Every cause, for tables and tests.
-    pub const ALL: [HeadError; 23] = [
+    pub const ALL: [HeadError; 24] = [
         HeadError::InvalidMethod,
         HeadError::UnknownMethod,
         HeadError::InvalidRequestLine,
@@ -72,6 +74,7 @@ impl HeadError {
         HeadError::HeadTooLarge,
         HeadError::TooManyFields,
         HeadError::InvalidField,
+        HeadError::TooManyOptions,
         HeadError::DuplicateField,
         HeadError::DuplicateHost,
         HeadError::InvalidHost,
@@ -115,6 +118,7 @@ impl HeadError {
             HeadError::HeadTooLarge => "client sent too large request",
             HeadError::TooManyFields => "client sent too many header lines",
             HeadError::InvalidField => "client sent invalid header line",
+            HeadError::TooManyOptions => "client sent too many options in \"Connection\" header",
             HeadError::DuplicateField => "client sent duplicate header line",
             HeadError::DuplicateHost => "client sent duplicate host header",
             HeadError::InvalidHost => "client sent invalid host header",

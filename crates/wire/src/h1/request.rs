@@ -98,8 +98,8 @@ pub struct Connection {
     pub keep_alive: bool,
     /// `upgrade`
     pub upgrade: bool,
-    /// Other options: names of fields that are for this connection only.
-    pub options: bool,
+    /// How many other options there are: names of fields that are for this connection only.
+    pub options: u16,
 }
 
 impl Connection {
@@ -201,7 +201,7 @@ impl RequestHead {
     /// Whether `Connection` names this field, which is then not passed on (RFC 9110 section 7.6.1).
     #[must_use]
     pub fn is_connection_option(&self, buffer: &[u8], name: &[u8]) -> bool {
-        self.connection.options && field::is_connection_option(&self.fields, buffer, name)
+        self.connection.options > 0 && field::is_connection_option(&self.fields, buffer, name)
     }
 
     /// Whether the client lets the connection live on after the response (RFC 9112 section 9.3).
@@ -419,8 +419,10 @@ fn take_field(
         Known::Host => take_host(buffer, field.value, head).map_err(|_| HeadError::InvalidHost),
         Known::Connection => {
             let value = field.value.of(buffer);
-            take_connection(value, rules.strictness, &mut head.connection);
-            Ok(())
+            match take_connection(value, rules.strictness, &mut head.connection) {
+                true => Ok(()),
+                false => Err(HeadError::TooManyOptions),
+            }
         }
         _ => Ok(()),
     }
@@ -465,23 +467,32 @@ fn take_host(buffer: &[u8], written: Span, head: &mut RequestHead) -> Result<(),
     Ok(())
 }
 
-pub(super) fn take_connection(value: &[u8], strictness: Strictness, connection: &mut Connection) {
+/// Most options of `Connection` beyond those known here. Each field is compared with each option
+/// before it is passed on, so that many of both would hold the lane; nobody names more than a few.
+const OPTIONS_MAX: u16 = 64;
+
+/// Takes a `Connection` line; `false` where there are too many options.
+pub(super) fn take_connection(
+    value: &[u8],
+    strictness: Strictness,
+    connection: &mut Connection,
+) -> bool {
     let mut said = Connection::default();
     for option in value.split(|byte| *byte == b',').map(trim) {
         match option.len() {
             5 if option.eq_ignore_ascii_case(b"close") => said.close = true,
             10 if option.eq_ignore_ascii_case(b"keep-alive") => said.keep_alive = true,
             7 if option.eq_ignore_ascii_case(b"upgrade") => said.upgrade = true,
-            0 => {}
-            _ => said.options = true,
+            _ => said.options = said.options.saturating_add(1),
         }
     }
-    connection.options |= said.options;
+    connection.options = connection.options.saturating_add(said.options);
+    let few = connection.options <= OPTIONS_MAX;
     if strictness == Strictness::Rfc {
         connection.close |= said.close;
         connection.keep_alive |= said.keep_alive;
         connection.upgrade |= said.upgrade;
-        return;
+        return few;
     }
     connection.upgrade |= contains(value, b"upgrade");
     if contains(value, b"close") {
@@ -491,6 +502,7 @@ pub(super) fn take_connection(value: &[u8], strictness: Strictness, connection: 
         connection.close = false;
         connection.keep_alive = true;
     }
+    few
 }
 
 fn contains(value: &[u8], word: &[u8]) -> bool {

@@ -27,6 +27,8 @@ pub enum ResponseError {
     TooLarge,
     /// More header lines than `HeadRules::fields_max`.
     TooManyFields,
+    /// More options in `Connection` than anybody needs.
+    TooManyOptions,
     /// A second `Content-Length`.
     DuplicateContentLength,
     /// A `Content-Length` that is not a decimal number below 2^63.
@@ -49,6 +51,7 @@ impl ResponseError {
             ResponseError::InvalidField => "upstream sent invalid header",
             ResponseError::TooLarge => "upstream sent too big header",
             ResponseError::TooManyFields => "upstream sent too many header lines",
+            ResponseError::TooManyOptions => "upstream sent too many options in \"Connection\"",
             ResponseError::DuplicateContentLength | ResponseError::DuplicateTransferEncoding => {
                 "upstream sent duplicate header line"
             }
@@ -166,7 +169,7 @@ impl ResponseHead {
     /// Whether `Connection` names this field, which is then not passed on (RFC 9110 section 7.6.1).
     #[must_use]
     pub fn is_connection_option(&self, buffer: &[u8], name: &[u8]) -> bool {
-        self.connection.options && field::is_connection_option(&self.fields, buffer, name)
+        self.connection.options > 0 && field::is_connection_option(&self.fields, buffer, name)
     }
 
     /// Whether the connection can carry another request after the body.
@@ -389,7 +392,9 @@ fn take_field(
     head.seen |= field.known.bit();
     match field.known {
         Known::Connection => {
-            take_connection(value, rules.strictness, &mut head.connection);
+            if !take_connection(value, rules.strictness, &mut head.connection) {
+                return Err(ResponseError::TooManyOptions);
+            }
         }
         Known::ContentLength if again => return Err(ResponseError::DuplicateContentLength),
         Known::ContentLength => {

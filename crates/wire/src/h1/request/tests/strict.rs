@@ -182,3 +182,27 @@ fn connection_is_a_list_of_options() {
         assert!(!names("Host") && !names("B"), "{text:?}");
     }
 }
+
+#[test]
+fn options_of_a_connection_are_limited() {
+    let options = |count: usize| vec!["a"; count].join(",");
+    for (lines, taken) in [
+        (format!("Connection: {}", options(64)), true),
+        (format!("Connection: {}", options(65)), false),
+        (format!("Connection: {}", ",".repeat(64)), false),
+        (
+            format!("Connection: {}\r\nConnection: {}", options(32), options(33)),
+            false,
+        ),
+    ] {
+        let text = format!("GET / HTTP/1.1\r\nHost: h\r\n{lines}\r\n\r\n");
+        for rules in [HeadRules::default(), nginx()] {
+            let (result, _) = parse(text.as_bytes(), &rules);
+            let expected = match taken {
+                true => Ok(HeadStep::Complete),
+                false => Err(TooManyOptions),
+            };
+            assert_eq!(result, expected, "{lines}");
+        }
+    }
+}
