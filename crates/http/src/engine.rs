@@ -86,6 +86,9 @@ impl Exchange {
     }
 
     fn handlers(&mut self, phase: Phase) -> Option<Outcome> {
+        if phase == Phase::PreContent && self.asks_whole_server() {
+            return self.whole_server_options();
+        }
         let plan = self.plan.clone();
         let location = plan.location(self.location);
         let (asked_in, asked) = (self.location, self.handler);
@@ -141,9 +144,6 @@ impl Exchange {
             Phase::Access => {
                 if self.access_status != 0 {
                     return self.refused_by_access();
-                }
-                if self.asks_whole_server() {
-                    return self.whole_server_options();
                 }
                 Phase::PreContent
             }

@@ -159,7 +159,18 @@ fn origin(answer: &str) -> Origin {
     Origin::start(vec![vec![Step::ReadHead, Step::send(answer)]])
 }
 
-const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+/// An origin of requests with the body of [`BODIES`], which it must read: a close before would reset
+/// the connection.
+fn origin_of_bodies() -> Origin {
+    let steps = vec![
+        Step::ReadHead,
+        Step::ReadBytes("hello".len()),
+        Step::send(OK),
+    ];
+    Origin::start(vec![steps])
+}
+
+const OK: &str = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok";
 
 fn status_of(answer: &[u8]) -> u16 {
     let digits = answer.get(9..12).unwrap_or_default();
@@ -171,7 +182,7 @@ fn status_of(answer: &[u8]) -> u16 {
 
 #[test]
 fn messages_follow_the_rfc_by_default() {
-    let origin = origin(OK);
+    let origin = origin_of_bodies();
     let server = start(OURS, "", &passing_to(&origin));
     for (request, status) in requests() {
         let answer = server.exchange(&request);
@@ -193,7 +204,7 @@ fn comparable(answer: &[u8]) -> String {
 
 #[test]
 fn nginx_leniency_is_that_of_nginx() {
-    let origins = [origin(OK), origin(OK)];
+    let origins = [origin_of_bodies(), origin_of_bodies()];
     let ours = start(OURS, "http_strictness nginx;", &passing_to(&origins[0]));
     let nginx = start("nginx", "", &passing_to(&origins[1]));
     for (request, _) in requests() {
@@ -222,7 +233,10 @@ fn nginx_leniency_is_that_of_nginx() {
 /// behind it.
 const ANSWERS: &[(&str, bool)] = &[
     (OK, true),
-    ("HTTP/1.1 200\r\nContent-Length: 2\r\n\r\nok", true),
+    (
+        "HTTP/1.1 200\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok",
+        true,
+    ),
     ("HTTP/1.1 200 OK\nContent-Length: 2\n\nok", true),
     ("HTTP/1.1 200 OK\r\nX\r\nContent-Length: 2\r\n\r\nok", false),
     (
@@ -371,6 +385,8 @@ fn options_for_the_whole_server_are_answered_by_it() {
     assert!(text.contains("\r\nContent-Length: 0\r\n"), "{text}");
     assert!(text.contains("\r\nAllow: GET, HEAD, OPTIONS\r\n"), "{text}");
     assert!(origin.received().is_empty());
+    let either = start(OURS, "satisfy any; allow all;", "try_files $uri =404;");
+    assert_eq!(status_of(&either.exchange(ask)), 200);
     let denied = start(OURS, "deny all;", "");
     assert_eq!(status_of(&denied.exchange(ask)), 403);
 }
