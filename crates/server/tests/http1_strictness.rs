@@ -159,8 +159,8 @@ fn origin(answer: &str) -> Origin {
     Origin::start(vec![vec![Step::ReadHead, Step::send(answer)]])
 }
 
-/// An origin of requests with the body of [`BODIES`], which it must read: a close before would reset
-/// the connection.
+/// An origin of requests with the body of [`BODIES`], which it must read: a close before would
+/// reset the connection.
 fn origin_of_bodies() -> Origin {
     let steps = vec![
         Step::ReadHead,

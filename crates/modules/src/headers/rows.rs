@@ -30,7 +30,8 @@ pub(super) const ROWS: &[Row] = &[
         repeat: Repeat::Many,
         syntax: "name value [always]",
         summary: "Adds a field to responses that are no errors, or (`always`) to all. Those of \
-            outer levels hold only where none is given.",
+            outer levels hold only where none is given. Differs from nginx: a field whose value \
+            holds a control character is left out, and the error log says so.",
         ..PLAIN
     },
     Row {

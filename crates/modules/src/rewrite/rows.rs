@@ -60,7 +60,8 @@ pub(super) const ROWS: &[Row] = &[
         name: "return",
         arguments: Arguments::between(1, 2),
         syntax: "code [text] | code URL | URL",
-        summary: "Ends the program with an answer: a status, a text, a redirect, or (444) none.",
+        summary: "Ends the program with an answer: a status, a text, a redirect, or (444) none. \
+            Differs from nginx: control characters in a redirect are percent-encoded.",
         ..STEP
     },
     Row {
