@@ -33,6 +33,8 @@ pub struct Response {
     /// When a response without Last-Modified was made, as unix seconds: conditions may be judged by
     /// it (RFC 9111 section 4.3.2). It is not sent.
     pub dated: Option<i64>,
+    /// What a 304 does not say of the response that it stands for.
+    pub withheld: Withheld,
     /// Value of ETag with its quotes; empty sends none.
     pub etag: Vec<u8>,
     /// Value of Location; a path is made absolute when it is sent (`absolute_redirect`).
@@ -53,6 +55,29 @@ pub struct Response {
     pub trailers: Fields,
     /// Text that a handler made for this one response; [`Body::Text`] sends it.
     pub text: Vec<u8>,
+}
+
+/// What is known of the response in whose place a 304 is sent: whoever would have changed that one
+/// makes the 304 match it (RFC 9110 section 15.4.5).
+#[derive(Debug, Default)]
+pub struct Withheld {
+    /// Whether a 200 was made into a 304 here.
+    pub stands: bool,
+    /// Its Content-Type.
+    pub content_type: Vec<u8>,
+    /// Its Content-Length.
+    pub content_length: Option<u64>,
+    /// Its Content-Encoding.
+    pub coding: Vec<u8>,
+}
+
+impl Withheld {
+    fn clear(&mut self) {
+        self.stands = false;
+        self.content_type.clear();
+        self.content_length = None;
+        self.coding.clear();
+    }
 }
 
 /// A character set that a text is to be converted to.
@@ -190,6 +215,7 @@ impl Response {
         self.content_length = None;
         self.last_modified = None;
         self.dated = None;
+        self.withheld.clear();
         self.etag.clear();
         self.location.clear();
         self.body = Body::Empty;
@@ -219,6 +245,7 @@ impl Response {
         self.content_length = None;
         self.last_modified = None;
         self.dated = None;
+        self.withheld.clear();
         self.etag.clear();
         self.body = Body::Empty;
         self.ranges_allowed = false;

@@ -459,6 +459,33 @@ fn cached_responses_are_compressed_for_each_client() {
     assert_eq!(origin.received().len(), 1);
 }
 
+/// RFC 9110 section 15.4.5: a 304 has the Vary and the ETag of the 200 that it stands for.
+#[test]
+fn a_304_says_of_itself_what_its_200_says() {
+    let server = server("");
+    let ask = |name: &str, fields: &str| {
+        let text = format!("GET /{name} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{fields}\r\n");
+        server.connect().round_without_body(text)
+    };
+    let gzip = "Accept-Encoding: gzip\r\n";
+    for (name, coding, weak) in [
+        ("page.html", gzip, true),
+        ("page.html", "", false),
+        ("dot.png", gzip, false),
+    ] {
+        let whole = ask(name, coding);
+        let (tag, vary) = (whole.header("ETag").unwrap(), whole.header("Vary"));
+        assert_eq!((whole.status, tag.starts_with("W/")), (200, weak), "{name}");
+        let unchanged = ask(name, &format!("{coding}If-None-Match: {tag}\r\n"));
+        assert_eq!(unchanged.status, 304, "{name} {coding}");
+        assert_eq!(unchanged.header("ETag"), Some(tag), "{name} {coding}");
+        assert_eq!(unchanged.header("Vary"), vary, "{name} {coding}");
+        for absent in ["Content-Encoding", "Content-Type", "Content-Length"] {
+            assert_eq!(unchanged.header(absent), None, "{name} {absent}");
+        }
+    }
+}
+
 #[test]
 fn wrong_settings_are_refused_in_the_words_of_nginx() {
     for (directive, message) in [

@@ -26,17 +26,23 @@ pub(super) struct GzipFilter {
 impl Filter for GzipFilter {
     fn filter(&self, exchange: &mut Exchange) -> Option<u16> {
         let response = &exchange.response;
-        let length = response.content_length;
-        let concerned = matches!(response.status, 200 | 403 | 404)
-            && coding(response).is_none()
-            && length.is_none_or(|length| length >= self.compression.length_min)
-            && self.compression.types.has(&response.content_type)
+        let looked_at = LookedAt::of(response);
+        let concerned = looked_at.has_content
+            && looked_at.coding.is_none()
+            && looked_at
+                .length
+                .is_none_or(|length| length >= self.compression.length_min)
+            && self.compression.types.has(looked_at.content_type)
             && !exchange.upstream.forbids_transforming();
         if !concerned {
             return None;
         }
         self.acceptance.add_vary(exchange);
         if !self.acceptance.accepts(exchange) {
+            return None;
+        }
+        if exchange.response.withheld.stands {
+            weaken(&mut exchange.response.etag);
             return None;
         }
         exchange.response.fields.add(b"Content-Encoding", b"gzip");
@@ -58,7 +64,7 @@ pub(super) struct GunzipFilter {
 
 impl Filter for GunzipFilter {
     fn filter(&self, exchange: &mut Exchange) -> Option<u16> {
-        let coding = coding(&exchange.response);
+        let coding = LookedAt::of(&exchange.response).coding;
         let is_gzip = coding.is_some_and(|coding| coding.eq_ignore_ascii_case(b"gzip"));
         if !is_gzip || exchange.upstream.forbids_transforming() {
             return None;
@@ -67,11 +73,44 @@ impl Filter for GunzipFilter {
         if self.acceptance.accepts(exchange) {
             return None;
         }
+        if exchange.response.withheld.stands {
+            weaken(&mut exchange.response.etag);
+            return None;
+        }
         exchange.response.fields.remove(b"Content-Encoding");
         recode(&mut exchange.response, |body| {
             Body::Stream(Box::new(Expanded::new(body, self.piece_bytes)))
         });
         None
+    }
+}
+
+/// What decides whether a response is coded anew: of a 304, what its 200 would have had, so that
+/// both have the same Vary and entity tag (RFC 9110 section 15.4.5).
+struct LookedAt<'a> {
+    has_content: bool,
+    content_type: &'a [u8],
+    length: Option<u64>,
+    coding: Option<&'a [u8]>,
+}
+
+impl<'a> LookedAt<'a> {
+    fn of(response: &'a Response) -> Self {
+        let withheld = &response.withheld;
+        if withheld.stands {
+            return Self {
+                has_content: true,
+                content_type: &withheld.content_type,
+                length: withheld.content_length,
+                coding: Some(withheld.coding.as_slice()).filter(|coding| !coding.is_empty()),
+            };
+        }
+        Self {
+            has_content: matches!(response.status, 200 | 403 | 404),
+            content_type: &response.content_type,
+            length: response.content_length,
+            coding: coding(response),
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Filter;
-use turnpike_http::response::Body;
+use turnpike_http::response::{Body, Response};
 use turnpike_wire::date;
 use turnpike_wire::h1::Known;
 
@@ -31,8 +31,7 @@ impl Filter for Conditions {
             Judgement::NotModified => {
                 let response = &mut exchange.response;
                 response.replace_status(304);
-                response.content_type.clear();
-                response.content_length = None;
+                withhold(response);
                 response.ranges_allowed = false;
                 response.fields.remove(b"Content-Encoding");
                 response.fields.remove(b"Accept-Ranges");
@@ -45,6 +44,21 @@ impl Filter for Conditions {
             }
         }
     }
+}
+
+/// Takes away what a 304 does not say. It is kept aside for those who look at the response
+/// later, in buffers that are used again.
+fn withhold(response: &mut Response) {
+    let withheld = &mut response.withheld;
+    withheld.stands = true;
+    std::mem::swap(&mut withheld.content_type, &mut response.content_type);
+    response.content_type.clear();
+    withheld.content_length = response.content_length.take();
+    withheld.coding.clear();
+    let coding = response.fields.values(b"Content-Encoding").next();
+    withheld
+        .coding
+        .extend_from_slice(coding.unwrap_or_default());
 }
 
 fn judge(exchange: &Exchange) -> Judgement {
