@@ -33,6 +33,9 @@ pub struct Response {
     /// When a response without Last-Modified was made, as unix seconds: conditions may be judged by
     /// it (RFC 9111 section 4.3.2). It is not sent.
     pub dated: Option<i64>,
+    /// When a stored response was made, as unix seconds: its Date in place of the time at which it
+    /// is sent (RFC 9110 section 6.6.1), since its age counts from there.
+    pub made: Option<i64>,
     /// What a 304 does not say of the response that it stands for.
     pub withheld: Withheld,
     /// Value of ETag with its quotes; empty sends none.
@@ -215,6 +218,7 @@ impl Response {
         self.content_length = None;
         self.last_modified = None;
         self.dated = None;
+        self.made = None;
         self.withheld.clear();
         self.etag.clear();
         self.location.clear();
@@ -245,6 +249,7 @@ impl Response {
         self.content_length = None;
         self.last_modified = None;
         self.dated = None;
+        self.made = None;
         self.withheld.clear();
         self.etag.clear();
         self.body = Body::Empty;

@@ -77,6 +77,28 @@ fn a_restart_keeps_what_is_stored() {
 }
 
 #[test]
+fn a_restart_keeps_date_and_age() {
+    let folder = Folder::create().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let date = "Sun, 06 Nov 2022 08:49:37 GMT";
+    let fields = format!("Date: {date}\r\nCache-Control: max-age=999999999\r\n");
+    let origin = Counting::start(&response(&fields, "content"));
+    let text = configuration(&origin, &folder, "");
+    let first = start(&text);
+    ask(&first, "GET /a", "");
+    let before = ask(&first, "GET /a", "");
+    first.quit();
+    let second = start(&text);
+    let after = ask(&second, "GET /a", "");
+    assert_eq!((status(&before), status(&after)), ("HIT", "HIT"));
+    assert_eq!(before.header("Date"), Some(date));
+    assert_eq!(after.header("Date"), Some(date));
+    let age = |got: &turnpike_testkit::Response| got.header("Age").unwrap().parse::<u64>().unwrap();
+    assert!(age(&before) > 100_000_000);
+    assert!(age(&after) >= age(&before));
+}
+
+#[test]
 fn a_file_that_was_cut_or_altered_is_fetched_again() {
     type Damage = fn(&mut Vec<u8>);
     let damages: &[(&str, Damage)] = &[

@@ -123,6 +123,26 @@ fn s4_an_answer_from_the_cache_tells_its_age() {
 }
 
 #[test]
+fn s4_2_3_and_s5_1_a_stored_response_keeps_its_date() {
+    let date = "Sun, 06 Nov 2022 08:49:37 GMT";
+    let fields = format!("Date: {date}\r\nETag: \"a\"\r\nCache-Control: max-age=999999999\r\n");
+    for zone in [MEMORY, DISK] {
+        let origin = Counting::start(&response(&fields, "x"));
+        let server = server(&origin, zone, "");
+        let passed = ask(&server, "GET /a", "");
+        assert_ne!(passed.header("Date"), Some(date), "ours, as nginx's");
+        for (condition, expected) in [("", 200), ("", 200), ("If-None-Match: \"a\"\r\n", 304)] {
+            let got = ask(&server, "GET /a", condition);
+            assert_eq!((got.status, status(&got)), (expected, "HIT"));
+            assert_eq!(got.header("Date"), Some(date), "{expected}");
+            assert_eq!(got.head.matches("\nDate:").count(), 1);
+            let age: u64 = got.header("Age").unwrap().parse().unwrap();
+            assert!(age > 100_000_000, "{age}");
+        }
+    }
+}
+
+#[test]
 fn s4_what_is_stored_answers_its_own_uri_only() {
     let origin = Counting::start(&response(FRESH, "x"));
     let server = server(&origin, MEMORY, "");

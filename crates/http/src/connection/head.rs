@@ -141,7 +141,11 @@ fn status_and_server(exchange: &Exchange, out: &mut Vec<u8>) {
         writer::field(out, "Server", name.as_bytes());
     }
     if !unsigned.date && lacks(b"Date") {
-        writer::field(out, "Date", &exchange.lane.clock.http_date());
+        let date = match exchange.response.made {
+            Some(seconds) => date::format(seconds),
+            None => exchange.lane.clock.http_date(),
+        };
+        writer::field(out, "Date", &date);
     }
 }
 

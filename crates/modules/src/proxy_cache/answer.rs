@@ -33,6 +33,7 @@ struct Sent {
     charset_wish: CharsetWish,
     last_modified: Option<i64>,
     dated: Option<i64>,
+    made: i64,
     etag: Vec<u8>,
     /// The fields as they came.
     fields: Fields,
@@ -125,8 +126,10 @@ fn put_head(
         return;
     }
     present(exchange, presenter, variant);
+    let made = made_s(variant);
+    exchange.response.made = Some(made);
     if variant.head.value(b"last-modified").is_none() {
-        exchange.response.dated = Some(made_s(variant));
+        exchange.response.dated = Some(made);
     }
     let sent = Arc::new(Sent::of(&exchange.response, variant));
     exchange.upstream.cache.stored = Some(sent.clone());
@@ -149,6 +152,7 @@ fn put_sent(response: &mut Response, sent: &Sent) {
     response.charset_wish.clone_from(&sent.charset_wish);
     response.last_modified = sent.last_modified;
     response.dated = sent.dated;
+    response.made = Some(sent.made);
     copy(&mut response.etag, &sent.etag);
 }
 
@@ -175,6 +179,7 @@ impl Sent {
             charset_wish: response.charset_wish.clone(),
             last_modified: response.last_modified,
             dated: response.dated,
+            made: made_s(variant),
             etag: response.etag.clone(),
             fields,
         }
