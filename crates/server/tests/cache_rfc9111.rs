@@ -143,6 +143,33 @@ fn s4_2_3_and_s5_1_a_stored_response_keeps_its_date() {
 }
 
 #[test]
+fn s5_1_where_the_lifetime_begins_anew_neither_age_nor_date_counts() {
+    let date = "Sun, 06 Nov 2022 08:49:37 GMT";
+    let fields = format!("Date: {date}\r\nCache-Control: max-age=999999999\r\n");
+    let cases = [
+        ("", true),
+        ("expires 1h;", false),
+        ("expires epoch;", true),
+        ("add_header Cache-Control max-age=60;", false),
+        ("add_header Cache-Control \"public, S-MaxAge=60\";", false),
+        ("add_header Cache-Control public;", true),
+        ("add_header Cache-Control $arg_none;", true),
+    ];
+    for (directives, kept) in cases {
+        let origin = Counting::start(&response(&fields, "x"));
+        let server = server(&origin, MEMORY, directives);
+        ask(&server, "GET /a", "");
+        for _ in 0..2 {
+            let got = ask(&server, "GET /a", "");
+            let own = format!("{}{directives}", got.head);
+            assert_eq!(got.header("Age").is_some(), kept, "{own}");
+            assert_eq!(got.header("Date") == Some(date), kept, "{own}");
+            assert!(got.header("Date").is_some());
+        }
+    }
+}
+
+#[test]
 fn s4_what_is_stored_answers_its_own_uri_only() {
     let origin = Counting::start(&response(FRESH, "x"));
     let server = server(&origin, MEMORY, "");

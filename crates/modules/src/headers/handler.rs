@@ -4,6 +4,7 @@ use std::io::Write;
 
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Filter;
+use turnpike_http::response::Response;
 use turnpike_wire::date;
 
 use super::plan::{Added, Expires, Expiry, Field, Kind};
@@ -38,7 +39,13 @@ pub(super) fn is_safe(status: u16) -> bool {
 fn put(field: &Field, value: &[u8], exchange: &mut Exchange) {
     let response = &mut exchange.response;
     match field.kind {
-        Kind::Other if value.is_empty() => {}
+        Kind::Other | Kind::CacheControl if value.is_empty() => {}
+        Kind::CacheControl => {
+            if renews_age(value) {
+                renew(response);
+            }
+            response.fields.add(&field.name, value);
+        }
         Kind::Other => response.fields.add(&field.name, value),
         Kind::EntityTag => {
             response.fields.remove(b"ETag");
@@ -62,6 +69,23 @@ fn put(field: &Field, value: &[u8], exchange: &mut Exchange) {
     }
 }
 
+/// Whether Cache-Control says how old a response may get, counted from when we send it.
+pub(super) fn renews_age(control: &[u8]) -> bool {
+    let mut directives = control.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+    directives.any(|directive| {
+        let name = directive.split(|byte| *byte == b'=').next();
+        let name = name.unwrap_or_default().trim_ascii_end();
+        name.eq_ignore_ascii_case(b"max-age") || name.eq_ignore_ascii_case(b"s-maxage")
+    })
+}
+
+/// A new lifetime begins here: with the age of what a cache has stored, or its date, from which
+/// recipients compute an age too (RFC 9111 section 4.2.3), it would be over at once.
+fn renew(response: &mut Response) {
+    response.made = None;
+    response.fields.remove(b"Age");
+}
+
 fn add_expires(expires: &Expires, exchange: &mut Exchange) {
     let expiry = match expires {
         Expires::Fixed(expiry) => *expiry,
@@ -76,6 +100,9 @@ fn add_expires(expires: &Expires, exchange: &mut Exchange) {
     };
     let now = exchange.lane.clock.unix_seconds() as i64;
     let answer = Answer::of(expiry, now, exchange.response.last_modified);
+    if answer.max_age.is_some() {
+        renew(&mut exchange.response);
+    }
     let fields = &mut exchange.response.fields;
     fields.set(b"Expires", &answer.expires());
     let mut control = Vec::new();

@@ -31,6 +31,7 @@ pub(super) struct Field {
 pub(super) enum Kind {
     LastModified,
     EntityTag,
+    CacheControl,
     Other,
 }
 
@@ -131,6 +132,8 @@ fn field(
         Kind::LastModified
     } else if name.eq_ignore_ascii_case(b"ETag") {
         Kind::EntityTag
+    } else if name.eq_ignore_ascii_case(b"Cache-Control") {
+        Kind::CacheControl
     } else {
         Kind::Other
     };
