@@ -517,6 +517,68 @@ fn s4_4_unsafe_requests_invalidate_unless_they_fail() {
 }
 
 #[test]
+fn s4_4_the_configuration_says_whose_requests_invalidate() {
+    let cases = [
+        ("", "", "MISS"),
+        ("proxy_cache_invalidate on;", "", "MISS"),
+        ("proxy_cache_invalidate off;", "", "HIT"),
+        ("proxy_cache_invalidate $http_x_editor;", "", "HIT"),
+        (
+            "proxy_cache_invalidate $http_x_editor;",
+            "X-Editor: 0\r\n",
+            "HIT",
+        ),
+        (
+            "proxy_cache_invalidate $http_x_editor;",
+            "X-Editor: 1\r\n",
+            "MISS",
+        ),
+    ];
+    for (directives, field, expected) in cases {
+        let origin = Counting::start(&response(FRESH, "x"));
+        let server = server(&origin, MEMORY, directives);
+        ask(&server, "GET /a", "");
+        let fields = format!("{field}Content-Length: 0\r\n");
+        assert_eq!(ask(&server, "POST /a", &fields).status, 200);
+        let got = ask(&server, "GET /a", "");
+        assert_eq!(status(&got), expected, "{directives} {field}");
+    }
+}
+
+#[test]
+fn s4_4_nothing_is_invalid_before_the_server_has_answered_with_success() {
+    let origin = Counting::start(&response(FRESH, "x"));
+    let server = server(&origin, MEMORY, "");
+    ask(&server, "GET /a", "");
+    origin.delay(std::time::Duration::from_millis(500));
+    let mut editor = server.connect();
+    editor.send("POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n");
+    support::wait_until("the request", || origin.requests() == 2);
+    assert_eq!(status(&ask(&server, "GET /a", "")), "HIT");
+    assert_eq!(editor.response().status, 200);
+    origin.delay(std::time::Duration::ZERO);
+    assert_eq!(status(&ask(&server, "GET /a", "")), "MISS");
+}
+
+#[test]
+fn s4_4_a_success_that_leads_to_a_page_of_ours_invalidates_too() {
+    let redirect = "HTTP/1.1 200 OK\r\nX-Accel-Redirect: @page\r\nContent-Length: 0\r\n\r\n";
+    let other = "HTTP/1.1 303 See\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n";
+    let directives = "proxy_intercept_errors on; error_page 303 =200 @page; }
+        location @page { return 200 page;";
+    for answer in [redirect, other] {
+        let origin = Counting::start(&response(FRESH, "x"));
+        let server = server(&origin, MEMORY, directives);
+        ask(&server, "GET /a", "");
+        origin.answer_with(answer);
+        let got = ask(&server, "POST /a", "Content-Length: 0\r\n");
+        assert_eq!(got.text(), "page", "{answer}");
+        origin.answer_with(&response(FRESH, "x"));
+        assert_eq!(status(&ask(&server, "GET /a", "")), "MISS", "{answer}");
+    }
+}
+
+#[test]
 fn s5_2_directives_are_passed_on_in_both_directions() {
     let control = "max-age=600, x-own=\"a, b\", no-transform";
     let origin = Counting::start(&response(&format!("Cache-Control: {control}\r\n"), "x"));

@@ -697,6 +697,9 @@ impl Attempt {
             return Verdict::Status(status);
         }
         if let Some(verdict) = response::accelerated_redirect(exchange, passing) {
+            if let Some(mut keeping) = self.keeping.take() {
+                keeping.redirected(exchange);
+            }
             relay::discard(exchange, link);
             return verdict;
         }

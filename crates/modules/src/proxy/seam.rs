@@ -83,6 +83,9 @@ pub(crate) trait Keeping {
     /// A response has come in whose place a page of ours is sent (`proxy_intercept_errors`).
     fn intercepted(&mut self, _exchange: &mut Exchange) {}
 
+    /// A response has come that leads to another one of ours (`X-Accel-Redirect`).
+    fn redirected(&mut self, _exchange: &mut Exchange) {}
+
     /// Bytes of the body have come, in order; before they are sent.
     fn piece(&mut self, bytes: &[u8]);
 

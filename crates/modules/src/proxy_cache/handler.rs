@@ -104,8 +104,11 @@ impl Cache {
         let Ok(Some(zone)) = self.zone(exchange) else {
             return Lookup::Pass;
         };
-        self.write_key(exchange, key);
         counts::not_stored(exchange, &zone, WhyNotStored::Method);
+        if !self.settings.invalidation.allows(exchange) {
+            return Lookup::Pass;
+        }
+        self.write_key(exchange, key);
         Lookup::Keep(Box::new(Changing {
             zone: zone.into_owned(),
             key: key.as_slice().into(),

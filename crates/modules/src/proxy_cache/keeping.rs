@@ -428,18 +428,31 @@ impl Keeping for Changing {
     }
 
     fn head(&mut self, exchange: &mut Exchange) -> HeadWish {
-        let status = exchange.upstream.head.status;
-        if validation::invalidates(exchange.method_name(), status) {
-            let now_ms = exchange.lane.clock.unix_ms();
-            let target = Target::Key(self.key.to_vec());
-            self.zone.purge(&target, Manner::Hard, now_ms);
-        }
+        invalidate(exchange, &self.zone, &self.key);
         HeadWish::Pass
+    }
+
+    fn intercepted(&mut self, exchange: &mut Exchange) {
+        invalidate(exchange, &self.zone, &self.key);
+    }
+
+    fn redirected(&mut self, exchange: &mut Exchange) {
+        invalidate(exchange, &self.zone, &self.key);
     }
 
     fn piece(&mut self, _bytes: &[u8]) {}
 
     fn whole(&mut self, _exchange: &mut Exchange) {}
+}
+
+/// Empties a key where the server has answered with success: not before, since who may not change
+/// what is there may not empty it either.
+fn invalidate(exchange: &Exchange, zone: &Zone, key: &[u8]) {
+    let status = exchange.upstream.head.status;
+    if validation::invalidates(exchange.method_name(), status) {
+        let now_ms = exchange.lane.clock.unix_ms();
+        zone.purge(&Target::Key(key.to_vec()), Manner::Hard, now_ms);
+    }
 }
 
 /// Whether a field says by what a response can be purged.

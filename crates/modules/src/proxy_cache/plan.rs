@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use turnpike_cache::freshness::Rules;
 use turnpike_cache::zone::Zone;
 use turnpike_conf::{ConfError, Entry, View, bytes_of, value};
+use turnpike_http::exchange::Exchange;
 use turnpike_http::plan::{Builder, LocationDraft};
 use turnpike_http::variables::Template;
 use turnpike_wire::h1::Method;
@@ -43,8 +44,50 @@ pub(super) struct Settings {
     pub(super) convert_head: bool,
     pub(super) range_offset_max: Option<u64>,
     pub(super) honor_request: bool,
+    pub(super) invalidation: Invalidation,
     /// Whose the prepared heads are.
     pub(super) owner: u64,
+}
+
+/// Whose unsafe requests make invalid what is stored (RFC 9111 section 4.4).
+pub(super) enum Invalidation {
+    /// Everybody's.
+    Always,
+    /// Nobody's.
+    Never,
+    /// Those for which one of these holds.
+    Where(Vec<Template>),
+}
+
+impl Invalidation {
+    fn read(view: View<'_>, builder: &mut Builder<'_>) -> Result<Self, ConfError> {
+        const NAME: &str = "proxy_cache_invalidate";
+        let entries = view.nearest_all(NAME);
+        let words: Vec<&str> = entries
+            .iter()
+            .flat_map(|entry| entry.arguments.iter())
+            .map(|word| word.text.as_str())
+            .collect();
+        let is_word = |word: &&str| matches!(*word, "on" | "off");
+        match (words.as_slice(), entries.last()) {
+            ([] | ["on"], _) => Ok(Self::Always),
+            (["off"], _) => Ok(Self::Never),
+            (words, Some(entry)) if words.iter().any(is_word) => {
+                let message = format!("\"{NAME}\" takes \"on\", \"off\" or conditions, not both");
+                Err(view.error(entry.span, message))
+            }
+            _ => Ok(Self::Where(predicates::read(view, NAME, builder)?)),
+        }
+    }
+
+    /// Whether the request's success empties its key.
+    pub(super) fn allows(&self, exchange: &Exchange) -> bool {
+        match self {
+            Self::Always => true,
+            Self::Never => false,
+            Self::Where(conditions) => predicates::any_holds(exchange, conditions),
+        }
+    }
 }
 
 /// Which zone.
@@ -108,6 +151,7 @@ pub(super) fn location(
     draft: &LocationDraft,
 ) -> Result<(), ConfError> {
     let valid = valid(view)?;
+    let invalidation = Invalidation::read(view, builder)?;
     let Some(zone) = zone(view, builder)? else {
         return Ok(());
     };
@@ -136,6 +180,7 @@ pub(super) fn location(
         convert_head: view.flag("proxy_cache_convert_head"),
         range_offset_max: view.try_offset("proxy_cache_max_range_offset"),
         honor_request: view.flag("proxy_cache_honor_request"),
+        invalidation,
         owner: OWNERS.fetch_add(1, Ordering::Relaxed),
     };
     let cache = Cache {

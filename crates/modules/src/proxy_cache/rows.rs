@@ -195,4 +195,16 @@ pub(super) const ROWS: &[Row] = &[
             `max-age`, `min-fresh`, `max-stale`, `only-if-cached`.",
         ..PLAIN
     },
+    Row {
+        name: "proxy_cache_invalidate",
+        arguments: Arguments::at_least(1),
+        repeat: Repeat::Many,
+        syntax: "on | off | string ...",
+        default: "on",
+        summary: "Whose requests with other methods (POST, PUT, DELETE and whatever is not known \
+            to be safe) make invalid what is stored under their key, once a server has answered \
+            with 2xx or 3xx: everybody's, as RFC 9111 section 4.4 demands, nobody's, or those for \
+            which one of the strings is neither empty nor \"0\".",
+        ..PLAIN
+    },
 ];
