@@ -579,6 +579,21 @@ fn s4_4_a_success_that_leads_to_a_page_of_ours_invalidates_too() {
 }
 
 #[test]
+fn s5_2_2_7_fields_of_a_304_are_withheld_too() {
+    let origin = Counting::start(&response("X-Accel-Expires: @1\r\nETag: \"a\"\r\n", "x"));
+    let server = server(&origin, MEMORY, "proxy_cache_revalidate on;");
+    ask(&server, "GET /a", "");
+    origin.answer_with(
+        "HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\nX-Mine: 1\r\nX-All: 1\r\n\
+         X-Accel-Expires: 600\r\nCache-Control: max-age=600, private=\"X-Mine\"\r\n\r\n",
+    );
+    assert_eq!(status(&ask(&server, "GET /a", "")), "REVALIDATED");
+    let got = ask(&server, "GET /a", "");
+    assert_eq!((status(&got), got.header("X-All")), ("HIT", Some("1")));
+    assert_eq!(got.header("X-Mine"), None);
+}
+
+#[test]
 fn s5_2_directives_are_passed_on_in_both_directions() {
     let control = "max-age=600, x-own=\"a, b\", no-transform";
     let origin = Counting::start(&response(&format!("Cache-Control: {control}\r\n"), "x"));

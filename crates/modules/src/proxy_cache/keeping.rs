@@ -162,9 +162,11 @@ impl Storing {
         if !validation::is_about(&stale.head, &update) {
             return self.ask_again(exchange);
         }
-        let head = validation::freshened(&stale.head, &update);
+        let mut head = validation::freshened(&stale.head, &update);
         let asked = self.asked(exchange);
-        let renewed = judge(&asked, &head, &question.settings.rules).and_then(|timing| {
+        let rules = &question.settings.rules;
+        let renewed = judge(&asked, &head, rules).and_then(|timing| {
+            remove_withheld(&mut head, rules);
             let entry = Entry {
                 key: question.key.clone(),
                 host: exchange.host.as_slice().into(),
