@@ -579,6 +579,54 @@ fn s4_4_a_success_that_leads_to_a_page_of_ours_invalidates_too() {
 }
 
 #[test]
+fn s5_2_1_5_what_a_request_forbids_to_store_is_not_stored() {
+    let cases = [
+        ("", "MISS", Some("request-no-store")),
+        ("proxy_cache_lock on;", "MISS", Some("request-no-store")),
+        (
+            "proxy_cache_honor_request no-store;",
+            "MISS",
+            Some("request-no-store"),
+        ),
+        (
+            "proxy_cache_honor_request on;",
+            "MISS",
+            Some("request-no-store"),
+        ),
+        ("proxy_cache_honor_request off;", "HIT", None),
+    ];
+    for (directives, expected, why) in cases {
+        let origin = Counting::start(&response(FRESH, "x"));
+        let server = server(&origin, MEMORY, directives);
+        let got = ask(&server, "GET /a", "Cache-Control: No-Store\r\n");
+        assert_eq!(
+            (status(&got), got.header("X-Why")),
+            ("MISS", why),
+            "{directives}"
+        );
+        let got = ask(&server, "GET /a", "");
+        assert_eq!(status(&got), expected, "{directives}");
+    }
+    // What others have had stored is sent: the directive is about this response only.
+    let origin = Counting::start(&response(FRESH, "x"));
+    let server = server(&origin, MEMORY, "");
+    ask(&server, "GET /a", "");
+    let got = ask(&server, "GET /a", "Cache-Control: no-store\r\n");
+    assert_eq!(status(&got), "HIT");
+}
+
+#[test]
+fn s5_2_1_5_a_request_that_forbids_to_store_renews_nothing() {
+    let origin = Counting::start(&response("X-Accel-Expires: @1\r\nETag: \"a\"\r\n", "old"));
+    let server = server(&origin, MEMORY, "proxy_cache_revalidate on;");
+    ask(&server, "GET /a", "");
+    origin.answer_with(&response(FRESH, "new"));
+    let got = ask(&server, "GET /a", "Cache-Control: no-store\r\n");
+    assert_eq!((status(&got), got.text().as_str()), ("EXPIRED", "new"));
+    assert_eq!(status(&ask(&server, "GET /a", "")), "EXPIRED");
+}
+
+#[test]
 fn s5_2_2_7_fields_of_a_304_are_withheld_too() {
     let origin = Counting::start(&response("X-Accel-Expires: @1\r\nETag: \"a\"\r\n", "x"));
     let server = server(&origin, MEMORY, "proxy_cache_revalidate on;");

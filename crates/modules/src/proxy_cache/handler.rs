@@ -18,7 +18,7 @@ use turnpike_wire::h1::{Known, Method};
 use super::answer::{self, INTERCEPTED, Unanswered};
 use super::counts;
 use super::keeping::{Changing, Storing};
-use super::plan::{Settings, ZoneChoice};
+use super::plan::{Honor, Settings, ZoneChoice};
 use super::purge;
 use super::waiting::{Checking, Waited, Waiter};
 use crate::predicates::any_holds;
@@ -78,8 +78,8 @@ impl Cache {
         let field = |name: &[u8], out: &mut Vec<u8>| request_field(exchange, name, out);
         let found = zone.find(key, method == Method::Head, &field, now_ms);
         let wish = match settings.honor_request {
-            true => self.wish(exchange),
-            false => None,
+            Honor::On => self.wish(exchange),
+            Honor::NoStore | Honor::Off => None,
         };
         match found {
             Some(variant) if self.is_usable(&variant, wish.as_ref(), now_ms) => {
@@ -140,6 +140,13 @@ impl Cache {
             Some(template) => template.evaluate(exchange, key),
             None => key.extend_from_slice(&exchange.upstream.target),
         }
+    }
+
+    /// Whether nothing of what is answered may be stored (RFC 9111 section 5.2.1.5).
+    fn forbids_storing(&self, exchange: &Exchange) -> bool {
+        self.settings.honor_request != Honor::Off
+            && exchange.known_field(Known::CacheControl).is_some()
+            && self.wish(exchange).is_some_and(|wish| wish.no_store)
     }
 
     /// The request's own Cache-Control, where it has one (RFC 9111 section 5.2.1).
@@ -205,6 +212,10 @@ impl Cache {
         let timing = variant.timing();
         let by_settings = settings.stale.updating() && timing.configuration_may_serve_stale();
         let does_meanwhile = by_settings || timing.may_serve_while_revalidating(now_ms);
+        if self.forbids_storing(exchange) {
+            // Others would wait for what will not be stored.
+            return self.fetch(exchange, zone, key, Use::Expired, Some(variant), None);
+        }
         let waited = Waited::take(exchange);
         let (turn, gave_up) = match waited {
             Some(Waited { turn, why }) => (turn, why),
@@ -248,6 +259,11 @@ impl Cache {
     /// Nothing is stored.
     fn miss(&self, exchange: &mut Exchange, zone: &Arc<Zone>, key: &[u8]) -> Lookup {
         let settings = &*self.settings;
+        if self.forbids_storing(exchange) {
+            counts::used(exchange, zone, Use::Miss);
+            counts::not_stored(exchange, zone, WhyNotStored::RequestNoStore);
+            return Lookup::Pass;
+        }
         if settings.uses_min > 1 && zone.count_use(key) < settings.uses_min {
             counts::used(exchange, zone, Use::Miss);
             counts::not_stored(exchange, zone, WhyNotStored::MinUses);

@@ -22,6 +22,7 @@ use turnpike_wire::h1::{self, Known, Method};
 use super::answer::{self, INTERCEPTED, REASON, Unanswered};
 use super::counts;
 use super::handler::{Question, request_field};
+use super::plan::Honor;
 use crate::predicates::any_holds;
 use crate::proxy::Failure;
 use crate::proxy::seam::{HeadWish, Keeping};
@@ -94,7 +95,7 @@ impl Storing {
 
     fn asked(&self, exchange: &Exchange) -> Asked {
         let mut control = Vec::new();
-        let no_store = self.question.settings.honor_request
+        let no_store = self.question.settings.honor_request != Honor::Off
             && request_field(exchange, b"cache-control", &mut control)
             && turnpike_cache::control::CacheControl::parse(std::iter::once(control.as_slice()))
                 .no_store;

@@ -43,10 +43,21 @@ pub(super) struct Settings {
     pub(super) revalidate: bool,
     pub(super) convert_head: bool,
     pub(super) range_offset_max: Option<u64>,
-    pub(super) honor_request: bool,
+    pub(super) honor_request: Honor,
     pub(super) invalidation: Invalidation,
     /// Whose the prepared heads are.
     pub(super) owner: u64,
+}
+
+/// Which directives of requests are followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Honor {
+    /// None.
+    Off,
+    /// `no-store` only, which costs nobody else anything.
+    NoStore,
+    /// All.
+    On,
 }
 
 /// Whose unsafe requests make invalid what is stored (RFC 9111 section 4.4).
@@ -179,7 +190,11 @@ pub(super) fn location(
         revalidate: view.flag("proxy_cache_revalidate"),
         convert_head: view.flag("proxy_cache_convert_head"),
         range_offset_max: view.try_offset("proxy_cache_max_range_offset"),
-        honor_request: view.flag("proxy_cache_honor_request"),
+        honor_request: match view.choice("proxy_cache_honor_request") {
+            "on" => Honor::On,
+            "off" => Honor::Off,
+            _ => Honor::NoStore,
+        },
         invalidation,
         owner: OWNERS.fetch_add(1, Ordering::Relaxed),
     };

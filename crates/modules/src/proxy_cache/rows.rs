@@ -188,11 +188,13 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "proxy_cache_honor_request",
-        value: Value::Flag,
-        syntax: "on | off",
-        default: "off",
-        summary: "Whether Cache-Control of requests is followed: `no-cache`, `no-store`, \
-            `max-age`, `min-fresh`, `max-stale`, `only-if-cached`.",
+        value: Value::OneOf(&["on", "off", "no-store"]),
+        syntax: "on | no-store | off",
+        default: "no-store",
+        summary: "Whether Cache-Control of requests is followed: with `on`, `no-cache`, \
+            `no-store`, `max-age`, `min-fresh`, `max-stale` and `only-if-cached`; with `no-store` \
+            only that one: the response is not stored, and what is stored already is sent (RFC \
+            9111 section 5.2.1.5).",
         ..PLAIN
     },
     Row {
