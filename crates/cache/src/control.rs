@@ -1,5 +1,7 @@
-//! Cache-Control (RFC 9111 section 5.2, RFC 5861): what a field says, nothing about what follows
-//! from it.
+//! Cache-Control (RFC 9111 section 5.2, RFC 5861) and its targeted form, CDN-Cache-Control (RFC
+//! 9213): what a field says, nothing about what follows from it.
+
+use crate::structured::{self, Value};
 
 /// What stands for infinitely long: a delta-seconds that does not fit means "a long time" (RFC
 /// 9111 section 1.2.2).
@@ -68,6 +70,31 @@ impl CacheControl {
         control
     }
 
+    /// Reads all targeted fields of one name in a message (RFC 9213 section 2.1). `None`: there is
+    /// none that holds, being empty, no dictionary, or with a time that is no integer.
+    pub fn parse_targeted<'a>(mut values: impl Iterator<Item = &'a [u8]>) -> Option<Self> {
+        let mut text = values.next()?.to_vec();
+        for value in values {
+            text.extend_from_slice(b", ");
+            text.extend_from_slice(value);
+        }
+        let members = structured::dictionary(&text)?;
+        if members.is_empty() {
+            return None;
+        }
+        let mut control = Self::default();
+        for (name, value) in members {
+            match value {
+                Value::Boolean(false) => {}
+                Value::Boolean(true) | Value::Other => control.set(&name, None),
+                Value::Integer(number) => control.set(&name, Some(number.to_string().as_bytes())),
+                Value::Text(_) if is_time(&name) => return None,
+                Value::Text(text) => control.set(&name, Some(&text)),
+            }
+        }
+        (!control.malformed).then_some(control)
+    }
+
     fn set(&mut self, name: &[u8], argument: Option<&[u8]>) {
         match name {
             b"no-store" => self.no_store = true,
@@ -99,6 +126,14 @@ impl CacheControl {
             _ => {}
         }
     }
+}
+
+/// Whether a directive's argument is a count of seconds.
+fn is_time(name: &[u8]) -> bool {
+    matches!(
+        name,
+        b"max-age" | b"s-maxage" | b"stale-while-revalidate" | b"stale-if-error"
+    )
 }
 
 /// Takes the next directive: its name in lower case, its argument without quotes.

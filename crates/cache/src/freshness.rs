@@ -23,8 +23,10 @@ pub struct Rules {
     pub ignore_accel_expires: bool,
     /// `Expires` is not looked at.
     pub ignore_expires: bool,
-    /// `Cache-Control` is not looked at.
+    /// `Cache-Control` is not looked at, and `CDN-Cache-Control`, which stands for it, is not.
     pub ignore_cache_control: bool,
+    /// `CDN-Cache-Control` is not looked at.
+    pub ignore_cdn_cache_control: bool,
     /// `Set-Cookie` does not keep a response from being stored.
     pub ignore_set_cookie: bool,
     /// `Vary` is not looked at.
@@ -139,10 +141,7 @@ pub fn judge(asked: &Asked, head: &Head, rules: &Rules) -> Result<Timing, WhyNot
     if asked.no_store {
         return Err(WhyNotStored::RequestNoStore);
     }
-    let control = match rules.ignore_cache_control {
-        true => CacheControl::default(),
-        false => CacheControl::parse(head.values(b"cache-control")),
-    };
+    let (control, is_targeted) = control_of(head, rules);
     let accel = match rules.ignore_accel_expires {
         true => None,
         false => accel_expires(head, asked.received_ms)?,
@@ -159,18 +158,29 @@ pub fn judge(asked: &Asked, head: &Head, rules: &Rules) -> Result<Timing, WhyNot
     }
     let lifetime = match accel {
         Some(until_ms) => Lifetime::Until(until_ms),
-        None => lifetime(&control, head, rules, asked)?,
+        None => lifetime(&control, is_targeted, head, rules, asked)?,
     };
     timing(&control, accel.is_some(), lifetime, head, asked)
+}
+
+/// What the response says to this cache, and whether it says so in CDN-Cache-Control, which takes
+/// the place of Cache-Control and Expires (RFC 9213 section 2.2).
+fn control_of(head: &Head, rules: &Rules) -> (CacheControl, bool) {
+    if rules.ignore_cache_control {
+        return (CacheControl::default(), false);
+    }
+    if !rules.ignore_cdn_cache_control
+        && let Some(targeted) = CacheControl::parse_targeted(head.values(b"cdn-cache-control"))
+    {
+        return (targeted, true);
+    }
+    (CacheControl::parse(head.values(b"cache-control")), false)
 }
 
 /// Fields that must not be used again without asking, or not by others: they are not stored, the
 /// rest is (`no-cache="..."`, section 5.2.2.4; `private="..."`, section 5.2.2.7).
 pub fn remove_withheld(head: &mut Head, rules: &Rules) {
-    if rules.ignore_cache_control {
-        return;
-    }
-    let control = CacheControl::parse(head.values(b"cache-control"));
+    let (control, _) = control_of(head, rules);
     for scope in [control.no_cache, control.private] {
         if let Scope::Fields(names) = scope {
             head.retain(|name, _| !names.contains(&name.to_ascii_lowercase()));
@@ -240,6 +250,7 @@ fn sets_cookie(head: &Head, control: &CacheControl) -> bool {
 /// Section 4.2.1, then the configuration.
 fn lifetime(
     control: &CacheControl,
+    is_targeted: bool,
     head: &Head,
     rules: &Rules,
     asked: &Asked,
@@ -248,6 +259,7 @@ fn lifetime(
         return Ok(Lifetime::Seconds(seconds));
     }
     if !rules.ignore_expires
+        && !is_targeted
         && let Some(expires) = head.value(b"expires")
     {
         // An unreadable date, "0" above all, lies in the past (section 5.3).

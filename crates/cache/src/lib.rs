@@ -19,6 +19,7 @@ pub mod fuzzing;
 pub mod head;
 pub mod purge;
 pub mod stored;
+pub mod structured;
 pub mod tally;
 pub mod validation;
 pub mod vary;

@@ -2,5 +2,6 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod extensions;
 mod rfc9111;
 mod zones;

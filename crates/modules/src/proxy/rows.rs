@@ -158,11 +158,13 @@ pub(super) const ROWS: &[Row] = &[
             "X-Accel-Charset",
             "Expires",
             "Cache-Control",
+            "CDN-Cache-Control",
             "Set-Cookie",
             "Vary",
         ]),
         syntax: "field ...",
-        summary: "Takes these fields of responses as not meant for the proxy.",
+        summary: "Takes these fields of responses as not meant for the proxy. `Cache-Control` \
+            means `CDN-Cache-Control` too, which stands for it.",
         ..PLAIN
     },
     Row {

@@ -269,6 +269,7 @@ fn rules(view: View<'_>, valid: Vec<(u16, u64)>) -> Rules {
         ignore_expires: ignored("Expires"),
         ignore_cache_control: ignored("Cache-Control"),
         ignore_set_cookie: ignored("Set-Cookie"),
+        ignore_cdn_cache_control: ignored("CDN-Cache-Control"),
         ignore_vary: ignored("Vary"),
         valid,
     }

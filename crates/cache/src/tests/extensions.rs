@@ -1,0 +1,169 @@
+//! What stands beside RFC 9111: each test bears the section's number.
+
+use crate::control::{CacheControl, Scope};
+use crate::freshness::{Asked, Rules, Timing, judge, remove_withheld};
+use crate::head::Head;
+use crate::structured::{Value, dictionary};
+use crate::why::WhyNotStored;
+
+/// Sun, 06 Nov 1994 08:49:37 GMT, at the beginning of that second.
+const NOW_MS: u64 = 784_111_777_000;
+const IN_AN_HOUR: &str = "Sun, 06 Nov 1994 09:49:37 GMT";
+
+type Fields<'a> = &'a [(&'a str, &'a str)];
+
+fn judged(status: u16, fields: Fields, rules: &Rules) -> Result<Timing, WhyNotStored> {
+    let asked = Asked {
+        sent_ms: NOW_MS,
+        received_ms: NOW_MS,
+        ..Asked::default()
+    };
+    judge(&asked, &Head::of(status, fields), rules)
+}
+
+/// Seconds of freshness, or why not.
+fn fresh_s(fields: Fields, rules: &Rules) -> Result<u64, WhyNotStored> {
+    judged(200, fields, rules).map(|timing| (timing.fresh_until_ms - NOW_MS) / 1000)
+}
+
+/// Keys with their values.
+type Members<'a> = Vec<(&'a str, Value)>;
+
+#[test]
+fn rfc9651_s4_2_2_dictionaries_are_read_or_refused_whole() {
+    let text = |text: &str| Value::Text(text.as_bytes().to_vec());
+    let cases: &[(&str, Option<Members>)] = &[
+        ("", Some(vec![])),
+        ("a", Some(vec![("a", Value::Boolean(true))])),
+        (
+            "a=?0, b=-5;x;y=1 ,\tc=tok/en",
+            Some(vec![
+                ("a", Value::Boolean(false)),
+                ("b", Value::Integer(-5)),
+                ("c", text("tok/en")),
+            ]),
+        ),
+        ("a=1, a=2", Some(vec![("a", Value::Integer(2))])),
+        (r#"a="x\"y""#, Some(vec![("a", text("x\"y"))])),
+        ("a=1.5, b=:YQ==:, c=@5, d=(1 \"x\";q 2.0)", {
+            let names = ["a", "b", "c", "d"];
+            Some(names.map(|name| (name, Value::Other)).to_vec())
+        }),
+        ("A=1", None),
+        ("a=", None),
+        ("a=1,", None),
+        ("a b", None),
+        ("a=\"x", None),
+        ("a=1234567890123456", None),
+        ("a=1, &&", None),
+        ("a=(1", None),
+        ("a=?2", None),
+    ];
+    for (field, expected) in cases {
+        let expected = expected.as_ref().map(|members| {
+            let owned = |(key, value): &(&str, Value)| (key.as_bytes().to_vec(), value.clone());
+            members.iter().map(owned).collect::<Vec<_>>()
+        });
+        assert_eq!(dictionary(field.as_bytes()), expected, "{field}");
+    }
+}
+
+#[test]
+fn rfc9213_s2_2_the_targeted_field_takes_the_place_of_cache_control_and_expires() {
+    let rules = Rules::default();
+    let cases: &[(Fields, Result<u64, WhyNotStored>)] = &[
+        (
+            &[
+                ("CDN-Cache-Control", "max-age=60"),
+                ("Cache-Control", "no-store"),
+            ],
+            Ok(60),
+        ),
+        (
+            &[
+                ("CDN-Cache-Control", "no-store"),
+                ("Cache-Control", "max-age=60"),
+            ],
+            Err(WhyNotStored::NoStore),
+        ),
+        (
+            &[
+                ("CDN-Cache-Control", "private"),
+                ("Cache-Control", "max-age=60"),
+            ],
+            Err(WhyNotStored::Private),
+        ),
+        (
+            &[("CDN-Cache-Control", "public"), ("Expires", IN_AN_HOUR)],
+            Err(WhyNotStored::NoFreshness),
+        ),
+        (
+            &[
+                ("CDN-Cache-Control", "max-age=5"),
+                ("CDN-Cache-Control", "s-maxage=7"),
+            ],
+            Ok(7),
+        ),
+        (
+            &[("CDN-Cache-Control", "max-age=60;x=1"), ("Expires", "0")],
+            Ok(60),
+        ),
+        (
+            &[("X-Accel-Expires", "9"), ("CDN-Cache-Control", "no-store")],
+            Ok(9),
+        ),
+    ];
+    for (fields, expected) in cases {
+        assert_eq!(fresh_s(fields, &rules), *expected, "{fields:?}");
+    }
+}
+
+#[test]
+fn rfc9213_s2_1_a_targeted_field_that_is_empty_or_wrong_is_ignored() {
+    for value in [
+        "",
+        "max-age=\"60\"",
+        "max-age=60.0",
+        "max-age=-1",
+        "max-age",
+        "max-age=60, &&",
+        "Max-Age=60",
+    ] {
+        let fields = [("CDN-Cache-Control", value), ("Cache-Control", "max-age=5")];
+        assert_eq!(fresh_s(&fields, &Rules::default()), Ok(5), "{value}");
+    }
+    let fields = [
+        ("CDN-Cache-Control", "max-age=60"),
+        ("Cache-Control", "max-age=5"),
+    ];
+    let only_targeted = Rules {
+        ignore_cdn_cache_control: true,
+        ..Rules::default()
+    };
+    assert_eq!(fresh_s(&fields, &only_targeted), Ok(5));
+    let both = Rules {
+        ignore_cache_control: true,
+        ..Rules::default()
+    };
+    assert_eq!(fresh_s(&fields, &both), Err(WhyNotStored::NoFreshness));
+}
+
+#[test]
+fn rfc9213_s2_1_fields_are_withheld_by_the_targeted_field() {
+    let mut head = Head::of(
+        200,
+        &[
+            ("CDN-Cache-Control", "max-age=60, private=\"X-Mine, X-Own\""),
+            ("Cache-Control", "private=X-All"),
+            ("X-Mine", "1"),
+            ("X-Own", "1"),
+            ("X-All", "1"),
+        ],
+    );
+    remove_withheld(&mut head, &Rules::default());
+    assert_eq!((head.value(b"x-mine"), head.value(b"x-own")), (None, None));
+    assert_eq!(head.value(b"x-all"), Some(&b"1"[..]));
+    let whole = CacheControl::parse_targeted([&b"no-cache, private=?0"[..]].into_iter());
+    let whole = whole.unwrap();
+    assert_eq!((whole.no_cache, whole.private), (Scope::Whole, Scope::None));
+}
