@@ -1,5 +1,7 @@
 //! Vary (RFC 9111 section 4.1): which stored response fits a request.
 
+use std::cell::Cell;
+
 use crate::head::Head;
 use crate::why::WhyNotStored;
 
@@ -46,8 +48,8 @@ impl Selection {
         let fields = names
             .into_iter()
             .map(|name| {
-                let value = value_of(&name, field);
-                (name.into_boxed_slice(), value.map(Vec::into_boxed_slice))
+                let value = with_value(&name, field, |value| value.map(Into::into));
+                (name.into_boxed_slice(), value)
             })
             .collect();
         Ok(Self { fields })
@@ -57,7 +59,7 @@ impl Selection {
     pub fn matches(&self, field: RequestField<'_>) -> bool {
         self.fields
             .iter()
-            .all(|(name, value)| value_of(name, field).as_deref() == value.as_deref())
+            .all(|(name, own)| with_value(name, field, |value| value == own.as_deref()))
     }
 
     /// Whether every request selects it.
@@ -77,16 +79,178 @@ impl Selection {
     }
 }
 
-/// A field's value, made comparable: without spaces around commas, which mean nothing in lists.
-fn value_of(name: &[u8], field: RequestField<'_>) -> Option<Vec<u8>> {
-    let mut value = Vec::new();
-    if !field(name, &mut value) {
-        return None;
+thread_local! {
+    /// Room for a request's value and its comparable form: a hit allocates nothing.
+    static ROOM: Cell<(Vec<u8>, Vec<u8>)> = const { Cell::new((Vec::new(), Vec::new())) };
+}
+
+/// What `use_value` makes of a field's value in its comparable form; `None` where the request has
+/// no such field.
+fn with_value<T>(
+    name: &[u8],
+    field: RequestField<'_>,
+    use_value: impl FnOnce(Option<&[u8]>) -> T,
+) -> T {
+    let (mut raw, mut comparable) = ROOM.take();
+    raw.clear();
+    comparable.clear();
+    let used = if field(name, &mut raw) {
+        write_comparable(name, &raw, &mut comparable);
+        use_value(Some(&comparable))
+    } else {
+        use_value(None)
+    };
+    ROOM.set((raw, comparable));
+    used
+}
+
+/// Makes a field's value comparable as far as the field's definition says that two mean the same
+/// (RFC 9111 section 4.1): lists lose spaces around commas; of codings neither order nor case
+/// counts, and of languages no case, and an order only between equal weights.
+fn write_comparable(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+    let preferences = match name {
+        b"accept-encoding" => Some(Preferences::Codings),
+        b"accept-language" => Some(Preferences::Languages),
+        _ => None,
+    };
+    let is_written = preferences.is_some_and(|one| one.write(value, out).is_some());
+    if is_written {
+        return;
     }
-    let parts: Vec<&[u8]> = value
+    // What cannot be read is compared as it is.
+    for (index, part) in parts(value).enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(part);
+    }
+}
+
+fn parts(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value
         .split(|byte| *byte == b',')
         .map(<[u8]>::trim_ascii)
         .filter(|part| !part.is_empty())
-        .collect();
-    Some(parts.join(&b","[..]))
+}
+
+/// A field of weighted preferences (RFC 9110 section 12.4.2).
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Preferences {
+    /// Accept-Encoding.
+    Codings,
+    /// Accept-Language.
+    Languages,
+}
+
+/// One of them: what, its weight in thousandths, and where it stands.
+type Preferred<'a> = (&'a [u8], u16, usize);
+
+/// Most that are put in order; clients have about five.
+const PREFERENCES_MAX: usize = 16;
+
+/// Weight of what has none, in thousandths.
+const WEIGHT_FULL: u16 = 1000;
+
+impl Preferences {
+    /// Writes the heaviest first, in lower case, with weights in their shortest form. `None`: it
+    /// cannot be read, and nothing is written.
+    fn write(self, value: &[u8], out: &mut Vec<u8>) -> Option<()> {
+        let mut room: [Preferred<'_>; PREFERENCES_MAX] = [(&[], 0, 0); PREFERENCES_MAX];
+        let mut count = 0;
+        for part in parts(value) {
+            let (name, weight) = weighted(part)?;
+            let name = self.usual_name(name);
+            // Of what stands twice it is not said which holds: the same text only is the same.
+            let is_known = |(own, _, _): &Preferred<'_>| own.eq_ignore_ascii_case(name);
+            if room.get(..count)?.iter().any(is_known) {
+                return None;
+            }
+            *room.get_mut(count)? = (name, weight, count);
+            count += 1;
+        }
+        let list = room.get_mut(..count)?;
+        list.sort_unstable_by(|one, other| {
+            let by_weight = other.1.cmp(&one.1);
+            by_weight.then_with(|| match self {
+                Self::Codings => lower(one.0).cmp(lower(other.0)),
+                // Some servers take the first of equal ones: the order stays.
+                Self::Languages => one.2.cmp(&other.2),
+            })
+        });
+        let has_any = list.iter().any(|(name, _, _)| *name == b"*");
+        for (name, weight, _) in list {
+            // A coding that is not named is not taken, unless any is, or it is none.
+            let says_nothing = self == Self::Codings
+                && *weight == 0
+                && !has_any
+                && !name.eq_ignore_ascii_case(b"identity");
+            if says_nothing {
+                continue;
+            }
+            if !out.is_empty() {
+                out.push(b',');
+            }
+            out.extend(lower(name));
+            write_weight(*weight, out);
+        }
+        Some(())
+    }
+
+    /// Other names of the same coding (RFC 9110 section 8.4.1).
+    fn usual_name(self, name: &[u8]) -> &[u8] {
+        match self {
+            Self::Codings if name.eq_ignore_ascii_case(b"x-gzip") => b"gzip",
+            Self::Codings if name.eq_ignore_ascii_case(b"x-compress") => b"compress",
+            _ => name,
+        }
+    }
+}
+
+fn lower(name: &[u8]) -> impl Iterator<Item = u8> {
+    name.iter().map(u8::to_ascii_lowercase)
+}
+
+fn write_weight(weight: u16, out: &mut Vec<u8>) {
+    if weight >= WEIGHT_FULL {
+        return;
+    }
+    out.extend_from_slice(b";q=0");
+    let digits = [weight / 100, weight / 10 % 10, weight % 10];
+    let used = digits.iter().rposition(|digit| *digit > 0);
+    if let Some(last) = used {
+        out.push(b'.');
+        out.extend(
+            digits
+                .iter()
+                .take(last + 1)
+                .map(|digit| b'0' + *digit as u8),
+        );
+    }
+}
+
+/// A name and its weight in thousandths. `None`: it has other parameters, or none that can be read.
+fn weighted(part: &[u8]) -> Option<(&[u8], u16)> {
+    let Some(at) = part.iter().position(|byte| *byte == b';') else {
+        return Some((part, WEIGHT_FULL));
+    };
+    let (name, parameter) = (part[..at].trim_ascii_end(), part[at + 1..].trim_ascii());
+    let weight = match parameter {
+        [b'q' | b'Q', b'=', weight @ ..] => weight,
+        _ => return None,
+    };
+    let (whole, fraction) = match weight {
+        [whole] | [whole, b'.'] => (whole, &b""[..]),
+        [whole, b'.', fraction @ ..] if fraction.len() <= 3 => (whole, fraction),
+        _ => return None,
+    };
+    if name.is_empty() || !fraction.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let digit = |at: usize| fraction.get(at).map_or(0, |digit| u16::from(digit - b'0'));
+    let thousandths = digit(0) * 100 + digit(1) * 10 + digit(2);
+    match (whole, thousandths) {
+        (b'0', thousandths) => Some((name, thousandths)),
+        (b'1', 0) => Some((name, WEIGHT_FULL)),
+        _ => None,
+    }
 }

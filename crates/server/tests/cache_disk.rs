@@ -99,6 +99,28 @@ fn a_restart_keeps_date_and_age() {
 }
 
 #[test]
+fn files_of_a_former_version_are_fetched_again() {
+    let folder = Folder::create().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let origin = Counting::start(&response(FRESH, "content"));
+    let text = configuration(&origin, &folder, "");
+    let first = start(&text);
+    ask(&first, "GET /a", "");
+    first.quit();
+    let found = files(&folder.path().join("cache"));
+    assert_eq!(found.len(), 1);
+    let mut bytes = fs::read(&found[0]).unwrap();
+    assert_eq!(&bytes[..7], b"TPCACHE");
+    assert_ne!(bytes[7], b'1', "the former version");
+    bytes[7] = b'1';
+    fs::write(&found[0], bytes).unwrap();
+    let second = start(&text);
+    assert_eq!(status(&ask(&second, "GET /a", "")), "MISS");
+    assert_eq!(status(&ask(&second, "GET /a", "")), "HIT");
+    assert_eq!(origin.requests(), 2);
+}
+
+#[test]
 fn a_file_that_was_cut_or_altered_is_fetched_again() {
     type Damage = fn(&mut Vec<u8>);
     let damages: &[(&str, Damage)] = &[

@@ -231,6 +231,8 @@ fn s4_1_vary_selects() {
         ("Accept-Language: de, en\r\n", "MISS"),
         ("Accept-Language: de,en\r\n", "HIT"),
         ("Accept-Language: de\r\nAccept-Language: en\r\n", "HIT"),
+        ("Accept-Language: en;q=0.5, DE\r\n", "MISS"),
+        ("Accept-Language: de;q=1.0, en;q=0.50\r\n", "HIT"),
         ("Accept-Language: en\r\n", "MISS"),
         ("", "MISS"),
         ("", "HIT"),

@@ -12,8 +12,9 @@ use crate::vary::Selection;
 /// Bytes before the content.
 pub const HEADER_BYTES: u64 = 128;
 
-/// Begins every file; the digit is the format's version.
-const MAGIC: &[u8; 8] = b"TPCACHE1";
+/// Begins every file; the digit is the format's version. Files of version 1 select variants by
+/// fields that were not normalised, which no request matches: they are removed and fetched again.
+const MAGIC: &[u8; 8] = b"TPCACHE2";
 
 /// Longest description that is read; heads are far smaller.
 const DESCRIPTION_BYTES_MAX: u32 = 4 * 1024 * 1024;

@@ -4,6 +4,7 @@ use crate::control::{CacheControl, Scope};
 use crate::freshness::{Asked, Rules, Timing, judge, remove_withheld};
 use crate::head::Head;
 use crate::structured::{Value, dictionary};
+use crate::vary::Selection;
 use crate::why::WhyNotStored;
 
 /// Sun, 06 Nov 1994 08:49:37 GMT, at the beginning of that second.
@@ -166,4 +167,41 @@ fn rfc9213_s2_1_fields_are_withheld_by_the_targeted_field() {
     let whole = CacheControl::parse_targeted([&b"no-cache, private=?0"[..]].into_iter());
     let whole = whole.unwrap();
     assert_eq!((whole.no_cache, whole.private), (Scope::Whole, Scope::None));
+}
+
+#[test]
+fn s4_1_fields_that_mean_the_same_select_the_same() {
+    let cases = [
+        ("Accept-Encoding", "gzip, br", "br,gzip", true),
+        ("Accept-Encoding", "GZIP;q=1.0, br", "br;q=1, x-gzip", true),
+        ("Accept-Encoding", "gzip, deflate;q=0", "gzip", true),
+        ("Accept-Encoding", "gzip;q=0.50", "gzip; q=0.5", true),
+        ("Accept-Encoding", "gzip;q=0.5, br", "br, gzip;q=0.5", true),
+        ("Accept-Encoding", "gzip;q=0.5, br", "br;q=0.5, gzip", false),
+        ("Accept-Encoding", "gzip, identity;q=0", "gzip", false),
+        ("Accept-Encoding", "gzip, *;q=0", "gzip", false),
+        ("Accept-Encoding", "*, br;q=0", "*", false),
+        ("Accept-Encoding", "gzip", "br", false),
+        ("Accept-Encoding", "", "identity", false),
+        ("Accept-Language", "de, EN;q=0.8", "en;q=0.80,DE", true),
+        ("Accept-Language", "de-AT;q=1.000", "DE-at", true),
+        ("Accept-Language", "de, en", "en, de", false),
+        ("Accept-Language", "de, en;q=0", "de", false),
+        ("Accept-Language", "de;level=1", "de", false),
+        ("X-Own", "b, a", "a, b", false),
+        ("X-Own", "A", "a", false),
+    ];
+    for (name, one, other, expected) in cases {
+        let head = Head::of(200, &[("Vary", name)]);
+        let asks = |value: &'static str| {
+            move |own: &[u8], out: &mut Vec<u8>| {
+                out.extend_from_slice(value.as_bytes());
+                own.eq_ignore_ascii_case(name.as_bytes())
+            }
+        };
+        let selection = Selection::of(&head, &asks(one)).unwrap();
+        assert!(selection.matches(&asks(one)), "{name}: {one}");
+        let same = selection.matches(&asks(other));
+        assert_eq!(same, expected, "{name}: {one} | {other}");
+    }
 }
