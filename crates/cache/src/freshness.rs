@@ -177,6 +177,15 @@ fn control_of(head: &Head, rules: &Rules) -> (CacheControl, bool) {
     (CacheControl::parse(head.values(b"cache-control")), false)
 }
 
+/// Whether a response allows to be used in place of one with a status that says of the server that
+/// it cannot do its work now (RFC 5861 section 4). nginx passes a 500 on, and so is it here: what
+/// is wrong there is often wrong with the request.
+pub fn may_replace_status(head: &Head, timing: &Timing, rules: &Rules, status: u16) -> bool {
+    matches!(status, 502..=504)
+        && control_of(head, rules).0.stale_if_error.is_some()
+        && timing.staleness != Staleness::Never
+}
+
 /// Fields that must not be used again without asking, or not by others: they are not stored, the
 /// rest is (`no-cache="..."`, section 5.2.2.4; `private="..."`, section 5.2.2.7).
 pub fn remove_withheld(head: &mut Head, rules: &Rules) {

@@ -1,7 +1,7 @@
 //! What stands beside RFC 9111: each test bears the section's number.
 
 use crate::control::{CacheControl, Scope};
-use crate::freshness::{Asked, Rules, Timing, judge, remove_withheld};
+use crate::freshness::{Asked, Rules, Timing, judge, may_replace_status, remove_withheld};
 use crate::head::Head;
 use crate::structured::{Value, dictionary};
 use crate::vary::Selection;
@@ -203,5 +203,27 @@ fn s4_1_fields_that_mean_the_same_select_the_same() {
         assert!(selection.matches(&asks(one)), "{name}: {one}");
         let same = selection.matches(&asks(other));
         assert_eq!(same, expected, "{name}: {one} | {other}");
+    }
+}
+
+#[test]
+fn rfc5861_s4_a_response_may_stand_for_a_status_where_it_says_so() {
+    let rules = Rules::default();
+    let cases = [
+        ("max-age=1, stale-if-error=9", 503, true),
+        ("max-age=1, stale-if-error=9", 502, true),
+        ("max-age=1, stale-if-error=9", 504, true),
+        // As in nginx.
+        ("max-age=1, stale-if-error=9", 500, false),
+        ("max-age=1, stale-if-error=9", 404, false),
+        ("max-age=1, stale-if-error=9, must-revalidate", 503, false),
+        ("max-age=1, stale-while-revalidate=9", 503, false),
+    ];
+    for (control, status, expected) in cases {
+        let fields = [("Cache-Control", control)];
+        let timing = judged(200, &fields, &rules).unwrap();
+        let head = Head::of(200, &fields);
+        let allowed = may_replace_status(&head, &timing, &rules, status);
+        assert_eq!(allowed, expected, "{control} {status}");
     }
 }

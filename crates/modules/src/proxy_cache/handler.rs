@@ -211,7 +211,9 @@ impl Cache {
         let settings = &*self.settings;
         let timing = variant.timing();
         let by_settings = settings.stale.updating() && timing.configuration_may_serve_stale();
-        let does_meanwhile = by_settings || timing.may_serve_while_revalidating(now_ms);
+        let by_origin = timing.may_serve_while_revalidating(now_ms);
+        let does_meanwhile = by_settings || by_origin;
+        let background = settings.background_update.unwrap_or(by_origin);
         if self.forbids_storing(exchange) {
             // Others would wait for what will not be stored.
             return self.fetch(exchange, zone, key, Use::Expired, Some(variant), None);
@@ -230,7 +232,8 @@ impl Cache {
         };
         match asked {
             Asked::Ours(turn) => {
-                if does_meanwhile && settings.background_update && !exchange.aside {
+                let repeatable = exchange.head.method != Method::Post && !exchange.aside;
+                if does_meanwhile && background && repeatable {
                     let guard = Box::new(Waited {
                         turn: Some(turn),
                         why: None,

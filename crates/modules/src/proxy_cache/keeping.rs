@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use turnpike_cache::disk::Writer;
 use turnpike_cache::flight::{Landing, Turn};
-use turnpike_cache::freshness::{Asked, Staleness, judge, remove_withheld};
+use turnpike_cache::freshness::{Asked, Staleness, judge, may_replace_status, remove_withheld};
 use turnpike_cache::head::Head;
 use turnpike_cache::purge::{Manner, Target};
 use turnpike_cache::stored::{StoredBody, Variant};
@@ -255,8 +255,12 @@ impl Storing {
         let now_ms = exchange.lane.clock.unix_ms();
         let by_settings =
             self.question.settings.stale.allows(failure) && timing.configuration_may_serve_stale();
-        // nginx takes a status for an answer, not for a failure that stale-if-error speaks of.
-        let by_origin = !matches!(failure, Failure::Status(_)) && timing.may_serve_if_error(now_ms);
+        let rules = &self.question.settings.rules;
+        let is_failure = match failure {
+            Failure::Status(status) => may_replace_status(&stale.head, &timing, rules, status),
+            _ => true,
+        };
+        let by_origin = is_failure && timing.may_serve_if_error(now_ms);
         (by_settings || by_origin).then(|| stale.clone())
     }
 

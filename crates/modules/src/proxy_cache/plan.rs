@@ -36,7 +36,8 @@ pub(super) struct Settings {
     pub(super) no_store: Vec<Template>,
     pub(super) purge: Vec<Template>,
     pub(super) stale: StaleUses,
-    pub(super) background_update: bool,
+    /// None: where the response itself allows to be used meanwhile.
+    pub(super) background_update: Option<bool>,
     pub(super) lock: bool,
     pub(super) lock_timeout_ms: u64,
     pub(super) lock_age_ms: u64,
@@ -183,7 +184,7 @@ pub(super) fn location(
         no_store: predicates::read(view, "proxy_no_cache", builder)?,
         purge: predicates::read(view, "proxy_cache_purge", builder)?,
         stale: StaleUses::read(view),
-        background_update: view.flag("proxy_cache_background_update"),
+        background_update: view.try_flag("proxy_cache_background_update"),
         lock: view.flag("proxy_cache_lock"),
         lock_timeout_ms: view.milliseconds("proxy_cache_lock_timeout"),
         lock_age_ms: view.milliseconds("proxy_cache_lock_age"),

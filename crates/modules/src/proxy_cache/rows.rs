@@ -115,9 +115,9 @@ pub(super) const ROWS: &[Row] = &[
         name: "proxy_cache_background_update",
         value: Value::Flag,
         syntax: "on | off",
-        default: "off",
         summary: "Whether a stale response that may be sent is asked for anew behind the \
-            client's back.",
+            client's back. Without it: where the response itself allows that with \
+            `stale-while-revalidate`.",
         ..PLAIN
     },
     Row {
