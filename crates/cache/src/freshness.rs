@@ -16,6 +16,21 @@ const UNDERSTOOD: &[u16] = &[
     412, 413, 414, 415, 417, 421, 429, 451, 500, 501, 502, 503, 504, 505,
 ];
 
+/// Statuses whose responses may be taken to be fresh for a while without saying so (RFC 9110
+/// section 15.1).
+const HEURISTICALLY_CACHEABLE: &[u16] =
+    &[200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501];
+
+/// How long a response is taken to be fresh that does not say so, but says when it last changed
+/// (RFC 9111 section 4.2.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heuristic {
+    /// The share of the time since its last change, in millionths.
+    pub fraction_ppm: u32,
+    /// No longer than this, in seconds.
+    pub seconds_max: u64,
+}
+
 /// What the configuration says about storing.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
@@ -31,9 +46,10 @@ pub struct Rules {
     pub ignore_set_cookie: bool,
     /// `Vary` is not looked at.
     pub ignore_vary: bool,
-    /// Status (0: any) and seconds, in order: how long what does not say so itself is fresh. This
-    /// stands for the heuristics of RFC 9111 section 4.2.2, of which there are no others.
+    /// Status (0: any) and seconds, in order: how long what does not say so itself is fresh.
     pub valid: Vec<(u16, u64)>,
+    /// The heuristic that goes before that where a response says when it last changed.
+    pub heuristic: Option<Heuristic>,
 }
 
 /// What of the request bears on storing.
@@ -267,6 +283,9 @@ fn lifetime(
     if let Some(seconds) = control.s_maxage.or(control.max_age) {
         return Ok(Lifetime::Seconds(seconds));
     }
+    let received_s = (asked.received_ms / 1000) as i64;
+    let date = head.value(b"date").and_then(date::parse);
+    let date = date.unwrap_or(received_s);
     if !rules.ignore_expires
         && !is_targeted
         && let Some(expires) = head.value(b"expires")
@@ -275,12 +294,13 @@ fn lifetime(
         let Some(expires) = date::parse(expires).filter(|_| is_in_gmt(expires)) else {
             return Ok(Lifetime::None);
         };
-        let date = head.value(b"date").and_then(date::parse);
-        let date = date.unwrap_or((asked.received_ms / 1000) as i64);
         return Ok(match u64::try_from(expires.saturating_sub(date)) {
             Ok(seconds) if seconds > 0 => Lifetime::Seconds(seconds),
             _ => Lifetime::None,
         });
+    }
+    if let Some(seconds) = heuristic_s(control, head, rules, date) {
+        return Ok(Lifetime::Seconds(seconds));
     }
     let mut rules = rules.valid.iter();
     match rules.find(|(status, _)| *status == 0 || *status == head.status) {
@@ -291,6 +311,19 @@ fn lifetime(
         )),
         _ => Err(WhyNotStored::NoFreshness),
     }
+}
+
+/// Section 4.2.2: a share of the time since the last change. `None`: it is not for this response.
+fn heuristic_s(control: &CacheControl, head: &Head, rules: &Rules, date: i64) -> Option<u64> {
+    let heuristic = rules.heuristic?;
+    if !HEURISTICALLY_CACHEABLE.contains(&head.status) && !control.public {
+        return None;
+    }
+    let modified = head.value(b"last-modified").and_then(date::parse)?;
+    let since_s = u64::try_from(date.saturating_sub(modified)).ok()?;
+    let share_s = u128::from(since_s) * u128::from(heuristic.fraction_ppm) / 1_000_000;
+    let seconds = u64::try_from(share_s).ok()?.min(heuristic.seconds_max);
+    (seconds > 0).then_some(seconds)
 }
 
 /// Whether a date is in the zone of HTTP's dates (section 4.2); asctime's form names none.

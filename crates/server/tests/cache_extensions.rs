@@ -83,3 +83,24 @@ fn rfc5861_s4_a_response_stands_for_failures_by_its_own_word() {
         assert_eq!(ask(&server, "GET /a", "").status, expected, "{control}");
     }
 }
+
+#[test]
+fn s4_2_2_a_heuristic_is_used_where_it_is_asked_for() {
+    let modified = "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
+    for (directives, expected) in [
+        ("", "MISS"),
+        ("proxy_cache_heuristic off;", "MISS"),
+        ("proxy_cache_heuristic 0.1;", "HIT"),
+        ("proxy_cache_heuristic 10% 1h;", "HIT"),
+        ("proxy_cache_heuristic 0;", "MISS"),
+    ] {
+        let origin = Counting::start(&response(modified, "x"));
+        let server = server(&origin, MEMORY, directives);
+        ask(&server, "GET /a", "");
+        assert_eq!(
+            status(&ask(&server, "GET /a", "")),
+            expected,
+            "{directives}"
+        );
+    }
+}

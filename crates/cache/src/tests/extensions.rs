@@ -1,7 +1,9 @@
 //! What stands beside RFC 9111: each test bears the section's number.
 
 use crate::control::{CacheControl, Scope};
-use crate::freshness::{Asked, Rules, Timing, judge, may_replace_status, remove_withheld};
+use crate::freshness::{
+    Asked, Heuristic, Rules, Timing, judge, may_replace_status, remove_withheld,
+};
 use crate::head::Head;
 use crate::structured::{Value, dictionary};
 use crate::vary::Selection;
@@ -9,6 +11,8 @@ use crate::why::WhyNotStored;
 
 /// Sun, 06 Nov 1994 08:49:37 GMT, at the beginning of that second.
 const NOW_MS: u64 = 784_111_777_000;
+const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
+const A_DAY_AGO: &str = "Sat, 05 Nov 1994 08:49:37 GMT";
 const IN_AN_HOUR: &str = "Sun, 06 Nov 1994 09:49:37 GMT";
 
 type Fields<'a> = &'a [(&'a str, &'a str)];
@@ -167,6 +171,59 @@ fn rfc9213_s2_1_fields_are_withheld_by_the_targeted_field() {
     let whole = CacheControl::parse_targeted([&b"no-cache, private=?0"[..]].into_iter());
     let whole = whole.unwrap();
     assert_eq!((whole.no_cache, whole.private), (Scope::Whole, Scope::None));
+}
+
+#[test]
+fn s4_2_2_a_heuristic_holds_only_where_nothing_else_is_said() {
+    let rules = Rules {
+        heuristic: Some(Heuristic {
+            fraction_ppm: 100_000,
+            seconds_max: 7200,
+        }),
+        valid: vec![(200, 3)],
+        ..Rules::default()
+    };
+    let cases: &[(u16, Fields, Result<u64, WhyNotStored>)] = &[
+        (
+            200,
+            &[("Last-Modified", A_DAY_AGO), ("Date", DATE)],
+            Ok(7200),
+        ),
+        (200, &[("Last-Modified", A_DAY_AGO)], Ok(7200)),
+        (
+            200,
+            &[("Last-Modified", A_DAY_AGO), ("Cache-Control", "max-age=5")],
+            Ok(5),
+        ),
+        (
+            200,
+            &[("Last-Modified", A_DAY_AGO), ("Expires", "0")],
+            Err(WhyNotStored::Expired),
+        ),
+        (
+            200,
+            &[("Last-Modified", A_DAY_AGO), ("Cache-Control", "no-store")],
+            Err(WhyNotStored::NoStore),
+        ),
+        (200, &[("Last-Modified", DATE)], Ok(3)),
+        (200, &[], Ok(3)),
+        (200, &[("Last-Modified", IN_AN_HOUR)], Ok(3)),
+        (
+            302,
+            &[("Last-Modified", A_DAY_AGO)],
+            Err(WhyNotStored::NoFreshness),
+        ),
+        (
+            302,
+            &[("Last-Modified", A_DAY_AGO), ("Cache-Control", "public")],
+            Ok(7200),
+        ),
+    ];
+    for (status, fields, expected) in cases {
+        let found =
+            judged(*status, fields, &rules).map(|timing| (timing.fresh_until_ms - NOW_MS) / 1000);
+        assert_eq!(found, *expected, "{status} {fields:?}");
+    }
 }
 
 #[test]

@@ -362,7 +362,7 @@ fn s4_2_2_the_configuration_does_not_stand_over_an_explicit_time() {
 }
 
 #[test]
-fn s4_2_2_there_are_no_heuristics_but_the_configuration() {
+fn s4_2_2_there_is_no_heuristic_by_default() {
     let fields = [("Last-Modified", TEN_SECONDS_AGO), ("Date", DATE)];
     assert_eq!(why(200, &fields), WhyNotStored::NoFreshness);
 }

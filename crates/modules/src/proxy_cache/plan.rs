@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use turnpike_cache::freshness::Rules;
+use turnpike_cache::freshness::{Heuristic, Rules};
 use turnpike_cache::zone::Zone;
 use turnpike_conf::{ConfError, Entry, View, bytes_of, value};
 use turnpike_http::exchange::Exchange;
@@ -20,6 +20,10 @@ use crate::proxy::seam::Keepers;
 
 /// Statuses that `proxy_cache_valid` means without naming one; nginx's.
 const USUAL_STATUSES: &[u16] = &[200, 301, 302];
+
+/// What `proxy_cache_heuristic` allows at most where it does not say so: a day. Longer guesses were
+/// warned of by earlier editions of the standard.
+const HEURISTIC_SECONDS_MAX: u64 = 24 * 60 * 60;
 
 /// Tells locations apart, also those of different plans.
 static OWNERS: AtomicU64 = AtomicU64::new(1);
@@ -162,7 +166,7 @@ pub(super) fn location(
     builder: &mut Builder<'_>,
     draft: &LocationDraft,
 ) -> Result<(), ConfError> {
-    let valid = valid(view)?;
+    let rules = rules(view)?;
     let invalidation = Invalidation::read(view, builder)?;
     let Some(zone) = zone(view, builder)? else {
         return Ok(());
@@ -178,7 +182,7 @@ pub(super) fn location(
         zone,
         key,
         caches_post: has_word(view, "proxy_cache_methods", "POST"),
-        rules: rules(view, valid),
+        rules,
         uses_min: u32::try_from(view.number("proxy_cache_min_uses")).unwrap_or(u32::MAX),
         bypass: predicates::read(view, "proxy_cache_bypass", builder)?,
         no_store: predicates::read(view, "proxy_no_cache", builder)?,
@@ -205,6 +209,46 @@ pub(super) fn location(
     };
     builder.store::<Keepers>().put(draft.index, Arc::new(cache));
     Ok(())
+}
+
+/// `proxy_cache_heuristic`: a share of the time since the last change, and the longest time.
+fn heuristic(view: View<'_>) -> Result<Option<Heuristic>, ConfError> {
+    const MILLION: f64 = 1_000_000.0;
+    let Some(entry) = view.nearest("proxy_cache_heuristic") else {
+        return Ok(None);
+    };
+    let text = entry.argument(0);
+    if text == "off" && entry.arguments.len() == 1 {
+        return Ok(None);
+    }
+    let (number, unit) = match text.strip_suffix('%') {
+        Some(percent) => (percent, 0.01),
+        None => (text, 1.0),
+    };
+    let is_plain = number
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let fraction = number.parse::<f64>().ok().map(|fraction| fraction * unit);
+    let fraction = fraction.filter(|fraction| is_plain && (0.0..=1.0).contains(fraction));
+    let Some(fraction) = fraction else {
+        let message = format!(
+            "invalid fraction \"{text}\" in \"proxy_cache_heuristic\", it must be between 0 and 1 \
+             or 0% and 100%"
+        );
+        return Err(view.error(entry.span, message));
+    };
+    let seconds_max = match entry.arguments.get(1) {
+        None => HEURISTIC_SECONDS_MAX,
+        Some(word) => value::seconds(&word.text).ok_or_else(|| {
+            let message = format!("invalid time value \"{}\"", word.text);
+            view.error(entry.span, message)
+        })?,
+    };
+    let fraction_ppm = (fraction * MILLION).round() as u32;
+    Ok(Some(Heuristic {
+        fraction_ppm,
+        seconds_max,
+    }))
 }
 
 fn zone(view: View<'_>, builder: &mut Builder<'_>) -> Result<Option<ZoneChoice>, ConfError> {
@@ -263,17 +307,18 @@ fn read_valid(entry: &Entry, valid: &mut Vec<(u16, u64)>) -> Result<(), String> 
 }
 
 /// `proxy_ignore_headers`, as far as it is this family's.
-fn rules(view: View<'_>, valid: Vec<(u16, u64)>) -> Rules {
+fn rules(view: View<'_>) -> Result<Rules, ConfError> {
     let ignored = |name: &str| has_word(view, "proxy_ignore_headers", name);
-    Rules {
+    Ok(Rules {
         ignore_accel_expires: ignored("X-Accel-Expires"),
         ignore_expires: ignored("Expires"),
         ignore_cache_control: ignored("Cache-Control"),
         ignore_set_cookie: ignored("Set-Cookie"),
         ignore_cdn_cache_control: ignored("CDN-Cache-Control"),
         ignore_vary: ignored("Vary"),
-        valid,
-    }
+        valid: valid(view)?,
+        heuristic: heuristic(view)?,
+    })
 }
 
 /// Whether one of the directives of that name has a word.

@@ -209,4 +209,15 @@ pub(super) const ROWS: &[Row] = &[
             which one of the strings is neither empty nor \"0\".",
         ..PLAIN
     },
+    Row {
+        name: "proxy_cache_heuristic",
+        arguments: Arguments::between(1, 2),
+        syntax: "off | fraction [time]",
+        default: "off",
+        summary: "Takes a response that does not say how long it is fresh, but has \
+            `Last-Modified`, to be fresh for this fraction (`0.1` or `10%`) of the time since \
+            then, and no longer than the time, which is `1d` where it is left out (RFC 9111 \
+            section 4.2.2). It goes before `proxy_cache_valid`.",
+        ..PLAIN
+    },
 ];
