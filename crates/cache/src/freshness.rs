@@ -121,6 +121,12 @@ impl Timing {
         self.initial_age_ms.saturating_add(resident_ms) / 1000
     }
 
+    /// How long it is fresh yet, in seconds; less than 0 where it is stale.
+    pub fn fresh_for_s(&self, now_ms: u64) -> i64 {
+        let (until, now) = (i128::from(self.fresh_until_ms), i128::from(now_ms));
+        (until - now).div_euclid(1000) as i64
+    }
+
     /// Whether the response allows to be used while it is asked for anew (RFC 5861 section 3).
     pub fn may_serve_while_revalidating(&self, now_ms: u64) -> bool {
         self.staleness != Staleness::Never

@@ -204,6 +204,11 @@ impl Zone {
         resource.select(head_request, field).cloned()
     }
 
+    /// Whether anything is stored under the key, whichever requests it is for.
+    pub fn has_key(&self, key: &[u8]) -> bool {
+        self.index.contains_key(key)
+    }
+
     /// While the folder is not yet known whole, a file may be there that the index does not have.
     fn find_unloaded(&self, key: &[u8]) -> Option<Arc<Resource>> {
         let disk = self.folder()?;

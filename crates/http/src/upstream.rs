@@ -51,6 +51,14 @@ pub struct CacheNote {
     pub etag: Vec<u8>,
     /// Its age in seconds.
     pub age_s: Option<u64>,
+    /// How long it is fresh yet, in seconds; less than 0 where it is stale.
+    pub fresh_for_s: Option<i64>,
+    /// Why a server was asked, in the words of RFC 9211 section 2.2; empty where none was.
+    pub forward: &'static str,
+    /// Whether the answer of a server is being stored.
+    pub keeps: bool,
+    /// Whether the request waited for another's answer.
+    pub collapsed: bool,
     /// The answer itself, where it was given without a server being asked: `$upstream_http_NAME`.
     pub stored: Option<Arc<dyn StoredFields>>,
 }

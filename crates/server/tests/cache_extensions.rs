@@ -44,6 +44,93 @@ fn rfc9213_s2_2_the_targeted_field_is_followed_and_passed_on() {
     }
 }
 
+/// Directives, what the origin says, a header of the request, and what the field says.
+const TOLD: &[(&str, &str, &str, &str)] = &[
+    (
+        "",
+        FRESH,
+        "GET /a",
+        "turnpike; fwd=uri-miss; fwd-status=200; stored",
+    ),
+    (
+        "",
+        "Cache-Control: no-store\r\n",
+        "GET /a",
+        "turnpike; fwd=uri-miss; fwd-status=200; detail=no-store",
+    ),
+    (
+        "proxy_cache_bypass $arg_b;",
+        FRESH,
+        "GET /a?b=1",
+        "turnpike; fwd=bypass; fwd-status=200; stored",
+    ),
+    (
+        "",
+        FRESH,
+        "PUT /a",
+        "turnpike; fwd=method; fwd-status=200; detail=method",
+    ),
+    ("", FRESH, "OPTIONS /a", ""),
+];
+
+#[test]
+fn rfc9211_s2_the_cache_tells_what_it_did() {
+    for (directives, fields, request, expected) in TOLD {
+        let origin = Counting::start(&response(fields, "x"));
+        let directives = format!("proxy_cache_status on; {directives}");
+        let server = server(&origin, MEMORY, &directives);
+        let got = ask(&server, request, "Content-Length: 0\r\n");
+        let told = got.header("Cache-Status").unwrap_or_default();
+        assert_eq!(told, *expected, "{request} {fields}");
+    }
+    let origin = Counting::start(&response(
+        &format!("{FRESH}Vary: X-A\r\nCache-Status: o; hit\r\n"),
+        "x",
+    ));
+    let server = server(&origin, MEMORY, "proxy_cache_status \"my cache\";");
+    ask(&server, "GET /a", "");
+    let got = ask(&server, "GET /a", "");
+    let lines: Vec<&str> = got
+        .head
+        .lines()
+        .filter(|line| line.starts_with("Cache-Status"))
+        .collect();
+    assert_eq!(
+        lines[0], "Cache-Status: o; hit",
+        "the one nearer to the origin is first"
+    );
+    let (told, ttl) = lines[1].rsplit_once('=').unwrap();
+    assert_eq!(told, "Cache-Status: \"my cache\"; hit; ttl");
+    assert!((1..=600).contains(&ttl.parse::<i64>().unwrap()), "{ttl}");
+    let got = ask(&server, "GET /a", "X-A: 1\r\n");
+    let expected = "\"my cache\"; fwd=vary-miss; fwd-status=200; stored";
+    assert!(got.head.contains(expected), "{}", got.head);
+}
+
+#[test]
+fn rfc9211_s2_stale_responses_and_renewals_are_told() {
+    let stored = "X-Accel-Expires: @1\r\nETag: \"a\"\r\n";
+    let origin = Counting::start(&response(stored, "x"));
+    let directives = "proxy_cache_status on; proxy_cache_revalidate on;
+        proxy_cache_use_stale http_503;";
+    let server = server(&origin, MEMORY, directives);
+    ask(&server, "GET /a", "");
+    origin.answer_with("HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n");
+    let got = ask(&server, "GET /a", "");
+    let told = got.header("Cache-Status").unwrap();
+    assert!(
+        told.starts_with("turnpike; fwd=stale; fwd-status=503; ttl=-"),
+        "{told}"
+    );
+    origin.answer_with("HTTP/1.1 304 No\r\nETag: \"a\"\r\nX-Accel-Expires: 600\r\n\r\n");
+    let got = ask(&server, "GET /a", "");
+    let told = got.header("Cache-Status").unwrap();
+    assert!(
+        told.starts_with("turnpike; fwd=stale; fwd-status=304; stored; ttl="),
+        "{told}"
+    );
+}
+
 #[test]
 fn rfc5861_s3_a_response_is_renewed_behind_the_back_by_its_own_word() {
     let fields = "X-Accel-Expires: @1\r\nCache-Control: stale-while-revalidate=2145902155\r\n";
@@ -102,5 +189,35 @@ fn s4_2_2_a_heuristic_is_used_where_it_is_asked_for() {
             expected,
             "{directives}"
         );
+    }
+}
+
+#[test]
+fn wrong_settings_are_refused() {
+    for (directive, message) in [
+        (
+            "proxy_cache_heuristic 1.5;",
+            "invalid fraction \"1.5\" in \"proxy_cache_heuristic\"",
+        ),
+        ("proxy_cache_heuristic 0.1 x;", "invalid time value \"x\""),
+        (
+            "proxy_cache_invalidate off $arg_a;",
+            "\"proxy_cache_invalidate\" takes \"on\", \"off\" or conditions, not both",
+        ),
+        (
+            "proxy_cache_honor_request maybe;",
+            "invalid value \"maybe\"",
+        ),
+        ("proxy_cache_status \"\u{e4}\";", "must be visible ASCII"),
+    ] {
+        let text = format!(
+            "events {{ }} http {{ server {{ listen 127.0.0.1:%PORT%; location / {{
+                proxy_pass http://127.0.0.1:1; {directive} }} }} }}"
+        );
+        let started = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+            .configuration(&text)
+            .try_start();
+        let said = started.err().unwrap().to_string();
+        assert!(said.contains(message), "{directive}: {said}");
     }
 }

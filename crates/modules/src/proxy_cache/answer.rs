@@ -60,8 +60,10 @@ pub(super) fn give(
     };
     put_head(exchange, owner, presenter, variant);
     let now_ms = exchange.lane.clock.unix_ms();
-    let age_s = variant.timing().age_s(now_ms);
+    let timing = variant.timing();
+    let age_s = timing.age_s(now_ms);
     exchange.upstream.cache.age_s = Some(age_s);
+    exchange.upstream.cache.fresh_for_s = Some(timing.fresh_for_s(now_ms));
     let mut number = std::mem::take(&mut exchange.upstream.output);
     number.clear();
     append_number(&mut number, age_s);

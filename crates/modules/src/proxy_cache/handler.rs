@@ -104,6 +104,7 @@ impl Cache {
         let Ok(Some(zone)) = self.zone(exchange) else {
             return Lookup::Pass;
         };
+        exchange.upstream.cache.forward = "method";
         counts::not_stored(exchange, &zone, WhyNotStored::Method);
         if !self.settings.invalidation.allows(exchange) {
             return Lookup::Pass;
@@ -263,11 +264,13 @@ impl Cache {
     fn miss(&self, exchange: &mut Exchange, zone: &Arc<Zone>, key: &[u8]) -> Lookup {
         let settings = &*self.settings;
         if self.forbids_storing(exchange) {
+            self.note_forward(exchange, zone, key, Use::Miss);
             counts::used(exchange, zone, Use::Miss);
             counts::not_stored(exchange, zone, WhyNotStored::RequestNoStore);
             return Lookup::Pass;
         }
         if settings.uses_min > 1 && zone.count_use(key) < settings.uses_min {
+            self.note_forward(exchange, zone, key, Use::Miss);
             counts::used(exchange, zone, Use::Miss);
             counts::not_stored(exchange, zone, WhyNotStored::MinUses);
             return Lookup::Pass;
@@ -280,6 +283,7 @@ impl Cache {
                 turn: Some(turn), ..
             }) => turn,
             Some(Waited { why, .. }) => {
+                self.note_forward(exchange, zone, key, Use::Miss);
                 counts::used(exchange, zone, Use::Miss);
                 if let Some(why) = why {
                     counts::not_stored(exchange, zone, why);
@@ -318,10 +322,24 @@ impl Cache {
             counts::not_stored(exchange, zone, WhyNotStored::RangeOffset);
             return Lookup::Pass;
         }
+        self.note_forward(exchange, zone, key, one);
         let question = self.question(zone, key);
         Lookup::Keep(Box::new(Storing::begin(
             exchange, question, one, stale, turn,
         )))
+    }
+
+    /// Why a server is asked (RFC 9211 section 2.2).
+    fn note_forward(&self, exchange: &mut Exchange, zone: &Zone, key: &[u8], one: Use) {
+        if !self.settings.tells_status {
+            return;
+        }
+        exchange.upstream.cache.forward = match one {
+            Use::Bypass => "bypass",
+            Use::Expired => "stale",
+            _ if zone.has_key(key) => "vary-miss",
+            _ => "uri-miss",
+        };
     }
 
     fn question(&self, zone: &Arc<Zone>, key: &[u8]) -> Question {

@@ -186,6 +186,7 @@ impl Storing {
             Ok(_) => Landing::Stored,
             Err(_) => Landing::NotStored,
         };
+        exchange.upstream.cache.keeps = renewed.is_ok();
         let variant = renewed.unwrap_or_else(|_| stale.clone());
         let verdict = self.give(exchange, &variant, Use::Revalidated);
         self.land(landing);
@@ -309,6 +310,7 @@ impl Keeping for Storing {
         counts::used(exchange, &self.question.zone, self.one);
         match self.take(exchange) {
             Ok(taking) => {
+                exchange.upstream.cache.keeps = true;
                 self.taking = Some(taking);
                 // Until it is whole.
                 exchange.upstream.cache.not_stored = WhyNotStored::Truncated.text();

@@ -16,6 +16,7 @@ mod keeping;
 mod plan;
 mod purge;
 mod rows;
+mod status;
 #[cfg(test)]
 mod tests;
 mod variables;

@@ -7,12 +7,14 @@ use turnpike_cache::freshness::{Heuristic, Rules};
 use turnpike_cache::zone::Zone;
 use turnpike_conf::{ConfError, Entry, View, bytes_of, value};
 use turnpike_http::exchange::Exchange;
+use turnpike_http::phase::FilterPlace;
 use turnpike_http::plan::{Builder, LocationDraft};
 use turnpike_http::variables::Template;
 use turnpike_wire::h1::Method;
 
 use super::handler::Cache;
 use super::rows::STALE_WORDS;
+use super::status::{self, StatusField};
 use super::zones::Zones;
 use crate::predicates;
 use crate::proxy::Failure;
@@ -50,6 +52,8 @@ pub(super) struct Settings {
     pub(super) range_offset_max: Option<u64>,
     pub(super) honor_request: Honor,
     pub(super) invalidation: Invalidation,
+    /// Whether `Cache-Status` is sent.
+    pub(super) tells_status: bool,
     /// Whose the prepared heads are.
     pub(super) owner: u64,
 }
@@ -164,10 +168,11 @@ fn bit(word: &str) -> u32 {
 pub(super) fn location(
     view: View<'_>,
     builder: &mut Builder<'_>,
-    draft: &LocationDraft,
+    draft: &mut LocationDraft,
 ) -> Result<(), ConfError> {
     let rules = rules(view)?;
     let invalidation = Invalidation::read(view, builder)?;
+    let status_field = status_field(view)?;
     let Some(zone) = zone(view, builder)? else {
         return Ok(());
     };
@@ -201,6 +206,7 @@ pub(super) fn location(
             _ => Honor::NoStore,
         },
         invalidation,
+        tells_status: status_field.is_some(),
         owner: OWNERS.fetch_add(1, Ordering::Relaxed),
     };
     let cache = Cache {
@@ -208,7 +214,29 @@ pub(super) fn location(
         presenter: OnceLock::new(),
     };
     builder.store::<Keepers>().put(draft.index, Arc::new(cache));
+    if let Some(name) = status_field {
+        draft.add_filter(FilterPlace::Headers, Arc::new(StatusField { name }));
+    }
     Ok(())
+}
+
+/// `proxy_cache_status`: the name that this cache has in the field, as it is written there.
+fn status_field(view: View<'_>) -> Result<Option<Box<[u8]>>, ConfError> {
+    let Some(entry) = view.nearest("proxy_cache_status") else {
+        return Ok(None);
+    };
+    let name = match entry.argument(0) {
+        "off" => return Ok(None),
+        "on" => "turnpike",
+        name => name,
+    };
+    match status::identifier(name) {
+        Some(identifier) => Ok(Some(identifier.into())),
+        None => {
+            let message = format!("\"proxy_cache_status\" name \"{name}\" must be visible ASCII");
+            Err(view.error(entry.span, message))
+        }
+    }
 }
 
 /// `proxy_cache_heuristic`: a share of the time since the last change, and the longest time.

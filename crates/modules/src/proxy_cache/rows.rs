@@ -220,4 +220,12 @@ pub(super) const ROWS: &[Row] = &[
             section 4.2.2). It goes before `proxy_cache_valid`.",
         ..PLAIN
     },
+    Row {
+        name: "proxy_cache_status",
+        syntax: "on | off | name",
+        default: "off",
+        summary: "Whether responses say in `Cache-Status` what the cache had to do with them (RFC \
+            9211), under this name, or `turnpike`.",
+        ..PLAIN
+    },
 ];

@@ -47,7 +47,7 @@ impl Work for Waiter {
         let waited = client.while_there(wait).await;
         exchange.lane.clock.update();
         match waited {
-            Some(Ok(None)) => {}
+            Some(Ok(None)) => exchange.upstream.cache.collapsed = true,
             Some(Ok(Some(waited))) => exchange.guards.push(Box::new(waited)),
             Some(Err(_)) => exchange.guards.push(Box::new(Waited {
                 turn: None,

@@ -1,0 +1,69 @@
+//! `Cache-Status` (RFC 9211): what the cache had to do with a response, told to its recipients.
+
+use turnpike_http::exchange::Exchange;
+use turnpike_http::phase::Filter;
+use turnpike_http::variables::append_number;
+
+/// Adds the field, behind those of caches nearer to the origin.
+pub(super) struct StatusField {
+    /// The name of this cache, as it is written.
+    pub(super) name: Box<[u8]>,
+}
+
+/// A name as the field has it: a token or a string (RFC 9211 section 2). `None`: it can be neither.
+pub(super) fn identifier(name: &str) -> Option<Vec<u8>> {
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~:/".contains(&byte);
+    let begins = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '*');
+    if begins && name.bytes().all(is_token) {
+        return Some(name.as_bytes().to_vec());
+    }
+    if name.is_empty() || !name.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
+        return None;
+    }
+    let escaped = name.replace('\\', "\\\\").replace('"', "\\\"");
+    Some(format!("\"{escaped}\"").into_bytes())
+}
+
+impl Filter for StatusField {
+    fn filter(&self, exchange: &mut Exchange) -> Option<u16> {
+        if exchange.upstream.cache.status.is_empty() && exchange.upstream.cache.forward.is_empty() {
+            return None;
+        }
+        let mut value = std::mem::take(&mut exchange.scratch);
+        value.clear();
+        value.extend_from_slice(&self.name);
+        describe(exchange, &mut value);
+        exchange.response.fields.add(b"Cache-Status", &value);
+        exchange.scratch = value;
+        None
+    }
+}
+
+/// The parameters (RFC 9211 section 2).
+fn describe(exchange: &Exchange, out: &mut Vec<u8>) {
+    let note = &exchange.upstream.cache;
+    match (note.forward, note.collapsed) {
+        ("", false) => out.extend_from_slice(b"; hit"),
+        ("", true) => out.extend_from_slice(b"; fwd=uri-miss; collapsed"),
+        (forward, _) => {
+            out.extend_from_slice(b"; fwd=");
+            out.extend_from_slice(forward.as_bytes());
+            let status = exchange.upstream.tries.last().map_or(0, |one| one.status);
+            if status > 0 {
+                out.extend_from_slice(b"; fwd-status=");
+                append_number(out, u64::from(status));
+            }
+        }
+    }
+    if note.keeps {
+        out.extend_from_slice(b"; stored");
+    }
+    if let Some(seconds) = note.fresh_for_s {
+        out.extend_from_slice(if seconds < 0 { b"; ttl=-" } else { b"; ttl=" });
+        append_number(out, seconds.unsigned_abs());
+    }
+    if !note.keeps && !note.not_stored.is_empty() {
+        out.extend_from_slice(b"; detail=");
+        out.extend_from_slice(note.not_stored.as_bytes());
+    }
+}
