@@ -37,9 +37,7 @@ impl Hints {
         head: &ResponseHead,
         input: &[u8],
     ) {
-        let understands = exchange.head.version == Version::Http11 && !exchange.aside;
-        if head.status != EARLY_HINTS || !understands || !any_holds(exchange, &passing.early_hints)
-        {
+        if head.status != EARLY_HINTS || exchange.aside || !are_wanted(exchange, passing) {
             return;
         }
         self.seen_bytes += head.head_len;
@@ -88,6 +86,35 @@ impl Hints {
             exchange.bytes_sent += text.len() as u64;
         }
     }
+}
+
+/// Whether the client is to see hints: where the configuration does not say, if it knows them.
+fn are_wanted(exchange: &Exchange, passing: &Passing) -> bool {
+    let version = exchange.head.version;
+    if passing.early_hints.is_empty() {
+        let bytes = exchange.head_bytes();
+        let mut fields = exchange.head.fields.iter();
+        let mode = fields.find(|field| {
+            let name = field.name.of(bytes);
+            name.eq_ignore_ascii_case(b"Sec-Fetch-Mode")
+        });
+        let mode = mode.map(|field| field.value.of(bytes));
+        return knows_hints(is_multiplexed(version), mode);
+    }
+    let understands = !matches!(version, Version::Http09 | Version::Http10);
+    understands && any_holds(exchange, &passing.early_hints)
+}
+
+/// Whether a client is one that is known to make use of hints: a browser that opens a page, and
+/// talks HTTP/2 or later. Browsers ignore hints in HTTP/1.1, and between them and us there may be
+/// proxies that pass on their fields and take a 103 for the answer.
+pub(super) fn knows_hints(multiplexed: bool, fetch_mode: Option<&[u8]>) -> bool {
+    multiplexed && fetch_mode.is_some_and(|mode| mode.eq_ignore_ascii_case(b"navigate"))
+}
+
+/// Whether it is HTTP/2 or later.
+fn is_multiplexed(version: Version) -> bool {
+    !matches!(version, Version::Http09 | Version::Http10 | Version::Http11)
 }
 
 /// Fields that say nothing of the response itself.

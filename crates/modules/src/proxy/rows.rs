@@ -43,7 +43,9 @@ pub(super) const ROWS: &[Row] = &[
         repeat: Repeat::Many,
         syntax: "string ...",
         summary: "A request for which one of these is neither empty nor \"0\" gets the 103 (Early \
-            Hints) responses of upstream servers. Old clients may not understand them.",
+            Hints) responses of upstream servers. Old clients may not understand them. Without it, \
+            browsers that open a page (`Sec-Fetch-Mode: navigate`) over HTTP/2 or later get them, \
+            and nobody over HTTP/1.1, where browsers ignore hints and old proxies break.",
         ..PLAIN
     },
     Row {

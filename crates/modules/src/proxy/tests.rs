@@ -3,6 +3,7 @@
 use turnpike_wire::h1::{Known, Method};
 
 use super::conditions::{Failure, NextConditions};
+use super::early_hints::knows_hints;
 use super::names::Names;
 use super::relay::Limit;
 use super::target::{PassUrl, UrlError};
@@ -113,5 +114,20 @@ fn a_limited_response_is_read_a_second_at_once_then_by_time() {
     }
     for (read_bytes, elapsed_ms, pause_ms) in [(1000, 0, 50), (2000, 0, 1000), (2000, 900, 100)] {
         assert_eq!(limit.pause_ms(read_bytes, elapsed_ms), pause_ms);
+    }
+}
+
+#[test]
+fn hints_are_for_browsers_that_open_a_page_over_http2_or_later() {
+    let cases = [
+        (true, Some("navigate"), true),
+        (true, Some("no-cors"), false),
+        (true, None, false),
+        (false, Some("navigate"), false),
+        (false, None, false),
+    ];
+    for (multiplexed, mode, expected) in cases {
+        let knows = knows_hints(multiplexed, mode.map(str::as_bytes));
+        assert_eq!(knows, expected, "{multiplexed} {mode:?}");
     }
 }
