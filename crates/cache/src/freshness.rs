@@ -59,6 +59,9 @@ pub struct Asked {
     pub authorized: bool,
     /// It said `no-store`, and the configuration listens.
     pub no_store: bool,
+    /// Its method is one whose responses are stored only where they say themselves how long they
+    /// are fresh (RFC 9110 section 9.3.3).
+    pub explicit_only: bool,
     /// When it was sent, in unix milliseconds.
     pub sent_ms: u64,
     /// When the response's head came, in unix milliseconds.
@@ -304,6 +307,9 @@ fn lifetime(
             Ok(seconds) if seconds > 0 => Lifetime::Seconds(seconds),
             _ => Lifetime::None,
         });
+    }
+    if asked.explicit_only {
+        return Err(WhyNotStored::NoFreshness);
     }
     if let Some(seconds) = heuristic_s(control, head, rules, date) {
         return Ok(Lifetime::Seconds(seconds));

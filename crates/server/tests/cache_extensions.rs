@@ -221,3 +221,104 @@ fn wrong_settings_are_refused() {
         assert!(said.contains(message), "{directive}: {said}");
     }
 }
+
+fn post(server: &Server, path: &str, body: &str) -> turnpike_testkit::Response {
+    let length = body.len();
+    let text = format!(
+        "POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\
+         Content-Length: {length}\r\n\r\n{body}"
+    );
+    server.connect().round(text)
+}
+
+#[test]
+fn rfc9110_s9_3_3_a_post_is_answered_again_where_the_key_has_its_content() {
+    let directives = "proxy_cache_methods GET HEAD POST; proxy_cache_key $uri|$request_body;";
+    let origin = Counting::start(&response(FRESH, "x"));
+    let server = server(&origin, MEMORY, directives);
+    let large = "y".repeat(100_000);
+    for (body, expected) in [
+        ("a", "MISS"),
+        ("a", "HIT"),
+        ("b", "MISS"),
+        ("b", "HIT"),
+        ("", ""),
+        // In a file, which the key does not have.
+        (large.as_str(), ""),
+        (large.as_str(), ""),
+    ] {
+        let got = post(&server, "/a", body);
+        assert_eq!(
+            (got.status, status(&got)),
+            (200, expected),
+            "{}",
+            body.len()
+        );
+    }
+    assert_eq!(status(&ask(&server, "GET /a", "")), "MISS");
+    assert_eq!(status(&ask(&server, "GET /a", "")), "HIT");
+    assert_eq!(status(&post(&server, "/a", "c")), "MISS");
+    assert_eq!(
+        status(&ask(&server, "GET /a", "")),
+        "MISS",
+        "section 4.4 of RFC 9111"
+    );
+}
+
+#[test]
+fn rfc9110_s9_3_3_a_stale_post_is_asked_for_without_conditions() {
+    let directives = "proxy_cache_methods POST; proxy_cache_key $uri|$request_body;
+        proxy_cache_revalidate on;";
+    let origin = Counting::start(&response("X-Accel-Expires: @1\r\nETag: \"a\"\r\n", "x"));
+    let server = server(&origin, MEMORY, directives);
+    for expected in ["MISS", "EXPIRED"] {
+        assert_eq!(status(&post(&server, "/a", "a")), expected);
+    }
+    assert!(!origin.heads()[1].contains("If-"), "{}", origin.heads()[1]);
+}
+
+#[test]
+fn rfc9110_s9_3_3_content_that_comes_late_is_waited_for() {
+    let directives = "proxy_cache_methods POST; proxy_cache_key $uri|$request_body;";
+    let origin = Counting::start(&response(FRESH, "x"));
+    let server = server(&origin, MEMORY, directives);
+    for (last, expected) in [("b", "MISS"), ("b", "HIT"), ("c", "MISS")] {
+        let mut peer = server.connect();
+        peer.send("POST /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\n\r\na");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        peer.send(last);
+        let got = peer.response();
+        assert_eq!((got.status, status(&got)), (200, expected), "{last}");
+    }
+}
+
+#[test]
+fn rfc9110_s9_3_3_a_post_is_stored_for_get_where_it_says_that_it_is_one() {
+    let cases = [
+        ("Content-Location: /a\r\n", FRESH, "HIT"),
+        ("Content-Location: http://x/a\r\n", FRESH, "HIT"),
+        ("Content-Location: /b\r\n", FRESH, "MISS"),
+        ("Content-Location: http://y/a\r\n", FRESH, "MISS"),
+        ("", FRESH, "MISS"),
+        ("Content-Location: /a\r\n", "", "MISS"),
+    ];
+    for (place, fresh, expected) in cases {
+        let directives = "proxy_cache_methods POST; proxy_cache_valid any 10m;";
+        let origin = Counting::start(&response(&format!("{place}{fresh}"), "posted"));
+        let server = server(&origin, MEMORY, directives);
+        for asked in 1..=2 {
+            assert_eq!(post(&server, "/a", "1").text(), "posted");
+            assert_eq!(
+                origin.requests(),
+                asked,
+                "POST is never answered from there"
+            );
+        }
+        origin.answer_with(&response(FRESH, "got"));
+        assert_eq!(
+            status(&ask(&server, "GET /a", "")),
+            expected,
+            "{place}{fresh}"
+        );
+    }
+}

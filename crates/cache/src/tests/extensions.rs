@@ -1,4 +1,5 @@
-//! What stands beside RFC 9111: each test bears the section's number.
+//! What stands beside RFC 9111: targeted fields (RFC 9213), heuristics, normalised selection, and
+//! stale responses for failures of servers (RFC 5861). Each test bears the section's number.
 
 use crate::control::{CacheControl, Scope};
 use crate::freshness::{
@@ -282,5 +283,24 @@ fn rfc5861_s4_a_response_may_stand_for_a_status_where_it_says_so() {
         let head = Head::of(200, &fields);
         let allowed = may_replace_status(&head, &timing, &rules, status);
         assert_eq!(allowed, expected, "{control} {status}");
+    }
+}
+
+#[test]
+fn rfc9110_s9_3_3_post_needs_an_explicit_time() {
+    let asked = Asked {
+        sent_ms: NOW_MS,
+        received_ms: NOW_MS,
+        explicit_only: true,
+        ..Asked::default()
+    };
+    let rules = Rules {
+        valid: vec![(0, 60)],
+        ..Rules::default()
+    };
+    let plain = judge(&asked, &Head::new(200), &rules);
+    assert_eq!(plain, Err(WhyNotStored::NoFreshness));
+    for field in [("Cache-Control", "max-age=5"), ("Expires", IN_AN_HOUR)] {
+        assert!(judge(&asked, &Head::of(200, &[field]), &rules).is_ok());
     }
 }

@@ -10,6 +10,7 @@ use turnpike_cache::tally::Use;
 use turnpike_cache::validation;
 use turnpike_cache::why::WhyNotStored;
 use turnpike_cache::zone::Zone;
+use turnpike_http::body;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Verdict;
 use turnpike_lane::log::Level;
@@ -17,10 +18,10 @@ use turnpike_wire::h1::{Known, Method};
 
 use super::answer::{self, INTERCEPTED, Unanswered};
 use super::counts;
-use super::keeping::{Changing, Storing};
-use super::plan::{Honor, Settings, ZoneChoice};
+use super::keeping::{Changing, Post, Storing};
+use super::plan::{Honor, PostUse, Settings, ZoneChoice};
 use super::purge;
-use super::waiting::{Checking, Waited, Waiter};
+use super::waiting::{Checking, ReadingBody, Waited, Waiter};
 use crate::predicates::any_holds;
 use crate::proxy::seam::{Keeper, Lookup, Presenter};
 
@@ -61,6 +62,9 @@ impl Cache {
         if !purges && !settings.caches(method) {
             return self.pass_uncached(exchange, key);
         }
+        if !purges && method == Method::Post {
+            return self.look_up_post(exchange, key);
+        }
         let zone = match self.zone(exchange) {
             Ok(Some(zone)) => zone,
             Ok(None) => return Lookup::Pass,
@@ -71,8 +75,14 @@ impl Cache {
             return Lookup::Answer(purge::by_request(exchange, &zone, key));
         }
         exchange.upstream.cache.stored = None;
+        self.look_up_in(exchange, &zone, key)
+    }
+
+    fn look_up_in(&self, exchange: &mut Exchange, zone: &Arc<Zone>, key: &[u8]) -> Lookup {
+        let settings = &*self.settings;
+        let method = exchange.head.method;
         if !settings.bypass.is_empty() && any_holds(exchange, &settings.bypass) {
-            return self.fetch(exchange, &zone, key, Use::Bypass, None, None);
+            return self.fetch(exchange, zone, key, Use::Bypass, None, None);
         }
         let now_ms = exchange.lane.clock.unix_ms();
         let field = |name: &[u8], out: &mut Vec<u8>| request_field(exchange, name, out);
@@ -89,8 +99,57 @@ impl Cache {
             _ if wish.as_ref().is_some_and(|wish| wish.only_if_cached) => {
                 Lookup::Answer(Verdict::Status(504))
             }
-            Some(variant) => self.stale(exchange, &zone, key, variant, now_ms),
-            None => self.miss(exchange, &zone, key),
+            Some(variant) => self.stale(exchange, zone, key, variant, now_ms),
+            None => self.miss(exchange, zone, key),
+        }
+    }
+
+    /// POST, where it is among the methods (RFC 9110 section 9.3.3).
+    fn look_up_post(&self, exchange: &mut Exchange, key: &mut Vec<u8>) -> Lookup {
+        let settings = &*self.settings;
+        if settings.post == PostUse::ByContent && !exchange.body.is_finished() {
+            match exchange.take_buffered_body(true) {
+                Ok(body::Progress::Complete) => {}
+                Ok(body::Progress::Incomplete) => return Lookup::Wait(Box::new(ReadingBody)),
+                Err(error) => return Lookup::Answer(body::refused(exchange, error)),
+            }
+        }
+        let in_key = settings.post == PostUse::ByContent && !exchange.body.bytes.is_empty();
+        if settings.post == PostUse::ByContent && !in_key {
+            // No content, or one that is in a file: the key cannot tell it from others.
+            return self.pass_uncached(exchange, key);
+        }
+        let zone = match self.zone(exchange) {
+            Ok(Some(zone)) => zone,
+            Ok(None) => return Lookup::Pass,
+            Err(status) => return Lookup::Answer(Verdict::Status(status)),
+        };
+        let content = std::mem::take(&mut exchange.body.bytes);
+        self.write_key(exchange, key);
+        exchange.body.bytes = content;
+        let invalidates = settings.invalidation.allows(exchange);
+        let target: Arc<[u8]> = key.as_slice().into();
+        let post = Post {
+            target: target.clone(),
+            invalidates,
+        };
+        post.leave(exchange);
+        if !in_key {
+            exchange.upstream.cache.forward = "method";
+            let question = self.question(&zone, key);
+            let storing = Storing::begin(exchange, question, Use::Miss, None, None);
+            return Lookup::Keep(Box::new(storing));
+        }
+        key.clear();
+        self.write_key(exchange, key);
+        exchange.upstream.cache.stored = None;
+        match self.look_up_in(exchange, &zone, key) {
+            // Not stored, and yet it may change what is.
+            Lookup::Pass if invalidates => Lookup::Keep(Box::new(Changing {
+                zone: zone.into_owned(),
+                key: target,
+            })),
+            found => found,
         }
     }
 

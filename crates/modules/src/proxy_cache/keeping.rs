@@ -45,7 +45,34 @@ pub(super) struct Storing {
     one: Use,
     /// Whether HEAD is asked as GET.
     converted: bool,
+    /// Where it is a POST: what it changes.
+    post: Option<Post>,
     taking: Option<Taking>,
+}
+
+/// What a POST is about; left with the exchange while it is looked up.
+pub(super) struct Post {
+    /// The key of its target for GET.
+    pub(super) target: Arc<[u8]>,
+    /// Whether its success makes invalid what is stored there.
+    pub(super) invalidates: bool,
+}
+
+impl Post {
+    /// Leaves it with the exchange, in place of what an earlier look has left.
+    pub(super) fn leave(self, exchange: &mut Exchange) {
+        let _ = Self::take(exchange);
+        exchange.guards.push(Box::new(self));
+    }
+
+    fn take(exchange: &mut Exchange) -> Option<Self> {
+        let at = exchange
+            .guards
+            .iter()
+            .position(|guard| guard.is::<Self>())?;
+        let guard = exchange.guards.swap_remove(at);
+        guard.downcast::<Self>().ok().map(|post| *post)
+    }
 }
 
 /// An answer that is being taken.
@@ -89,6 +116,7 @@ impl Storing {
             stale,
             mismatched: false,
             turn,
+            post: Post::take(exchange),
             taking: None,
         }
     }
@@ -102,6 +130,7 @@ impl Storing {
         Asked {
             authorized: exchange.known_field(Known::Authorization).is_some(),
             no_store,
+            explicit_only: self.post.is_some(),
             sent_ms: self.sent_ms,
             received_ms: exchange.lane.clock.unix_ms(),
         }
@@ -114,6 +143,12 @@ impl Storing {
             return Err(WhyNotStored::Configured);
         }
         let mut head = upstream_head(exchange);
+        if let Some(post) = &self.post
+            && post.target == self.question.key
+            && !is_of_target(exchange, &head)
+        {
+            return Err(WhyNotStored::Method);
+        }
         let asked = self.asked(exchange);
         let timing = judge(&asked, &head, &settings.rules)?;
         let field = |name: &[u8], out: &mut Vec<u8>| request_field(exchange, name, out);
@@ -265,6 +300,16 @@ impl Storing {
         (by_settings || by_origin).then(|| stale.clone())
     }
 
+    /// Makes invalid what the success of a POST may have changed (RFC 9111 section 4.4).
+    fn invalidate(&mut self, exchange: &mut Exchange) {
+        let Some(post) = self.post.as_ref().filter(|post| post.invalidates) else {
+            return;
+        };
+        invalidate(exchange, &self.question.zone, &post.target);
+        // What it has brought itself is of after that.
+        self.began = self.question.zone.began();
+    }
+
     fn land(&mut self, landing: Landing) {
         if let Some(turn) = self.turn.take() {
             turn.land(landing);
@@ -277,9 +322,19 @@ impl Keeping for Storing {
         self.converted.then_some(b"GET")
     }
 
+    fn replaces_conditions(&self) -> bool {
+        self.post.is_none()
+    }
+
+    fn outlives_client(&self) -> bool {
+        self.post.is_none()
+    }
+
     fn fields(&self, _exchange: &Exchange, out: &mut Vec<u8>) {
         let Some(stale) = &self.stale else { return };
-        if self.mismatched || !is_conditional(&self.question, stale) {
+        // A POST with a condition is refused where nothing has changed.
+        let asks_whole = self.mismatched || self.post.is_some();
+        if asks_whole || !is_conditional(&self.question, stale) {
             return;
         }
         if let Some(modified) = stale.head.value(b"last-modified") {
@@ -302,12 +357,14 @@ impl Keeping for Storing {
                 return wish;
             }
         } else if status == 304
+            && self.post.is_none()
             && let Some(stale) = self.stale.clone()
             && is_conditional(&self.question, &stale)
         {
             return self.renew(exchange, &stale);
         }
         counts::used(exchange, &self.question.zone, self.one);
+        self.invalidate(exchange);
         match self.take(exchange) {
             Ok(taking) => {
                 exchange.upstream.cache.keeps = true;
@@ -329,9 +386,14 @@ impl Keeping for Storing {
         }
     }
 
+    fn redirected(&mut self, exchange: &mut Exchange) {
+        self.invalidate(exchange);
+    }
+
     fn intercepted(&mut self, exchange: &mut Exchange) {
         let status = exchange.upstream.head.status;
         counts::used(exchange, &self.question.zone, self.one);
+        self.invalidate(exchange);
         exchange.response.content_length = Some(0);
         match self.take(exchange) {
             Ok(mut taking) => {
@@ -462,6 +524,27 @@ fn invalidate(exchange: &Exchange, zone: &Zone, key: &[u8]) {
         let now_ms = exchange.lane.clock.unix_ms();
         zone.purge(&Target::Key(key.to_vec()), Manner::Hard, now_ms);
     }
+}
+
+/// Whether the response to a POST says that it is what GET would bring (RFC 9110 section 9.3.3).
+fn is_of_target(exchange: &Exchange, head: &Head) -> bool {
+    let mut places = head.values(b"content-location");
+    let (Some(place), None) = (places.next(), places.next()) else {
+        return false;
+    };
+    if !exchange.target_holds || head.status != 200 {
+        return false;
+    }
+    let target = exchange.head.origin.of(exchange.head_bytes());
+    let host = exchange.known_field(Known::Host).unwrap_or_default();
+    let path = match place.strip_prefix(b"http://") {
+        None => Some(place),
+        Some(rest) => rest
+            .split_at_checked(host.len())
+            .filter(|(own, _)| own.eq_ignore_ascii_case(host))
+            .map(|(_, path)| path),
+    };
+    path == Some(target)
 }
 
 /// Whether a field says by what a response can be purged.

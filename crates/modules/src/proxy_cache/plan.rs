@@ -35,7 +35,7 @@ pub(super) struct Settings {
     pub(super) zone: ZoneChoice,
     /// None: what is asked of the server.
     pub(super) key: Option<Template>,
-    pub(super) caches_post: bool,
+    pub(super) post: PostUse,
     pub(super) rules: Rules,
     pub(super) uses_min: u32,
     pub(super) bypass: Vec<Template>,
@@ -56,6 +56,17 @@ pub(super) struct Settings {
     pub(super) tells_status: bool,
     /// Whose the prepared heads are.
     pub(super) owner: u64,
+}
+
+/// What is done with POST (RFC 9110 section 9.3.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PostUse {
+    /// It is passed on.
+    No,
+    /// Its response is stored for GET, where it says that it is one.
+    ForGet,
+    /// The key holds its content: what was answered to the same content is answered again.
+    ByContent,
 }
 
 /// Which directives of requests are followed.
@@ -186,7 +197,7 @@ pub(super) fn location(
     let settings = Settings {
         zone,
         key,
-        caches_post: has_word(view, "proxy_cache_methods", "POST"),
+        post: post_use(view),
         rules,
         uses_min: u32::try_from(view.number("proxy_cache_min_uses")).unwrap_or(u32::MAX),
         bypass: predicates::read(view, "proxy_cache_bypass", builder)?,
@@ -236,6 +247,23 @@ fn status_field(view: View<'_>) -> Result<Option<Box<[u8]>>, ConfError> {
             let message = format!("\"proxy_cache_status\" name \"{name}\" must be visible ASCII");
             Err(view.error(entry.span, message))
         }
+    }
+}
+
+/// `proxy_cache_methods` with POST. Only content that the key names itself is known to be in it.
+fn post_use(view: View<'_>) -> PostUse {
+    if !has_word(view, "proxy_cache_methods", "POST") {
+        return PostUse::No;
+    }
+    let key = view.nearest("proxy_cache_key");
+    let key = key.map_or("", |entry| entry.argument(0));
+    let names_content = key.match_indices("$request_body").any(|(at, name)| {
+        let next = key.as_bytes().get(at + name.len());
+        !next.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+    });
+    match names_content || key.contains("${request_body}") {
+        true => PostUse::ByContent,
+        false => PostUse::ForGet,
     }
 }
 
@@ -361,7 +389,7 @@ impl Settings {
     pub(super) fn caches(&self, method: Method) -> bool {
         match method {
             Method::Get | Method::Head => true,
-            Method::Post => self.caches_post,
+            Method::Post => self.post != PostUse::No,
             _ => false,
         }
     }

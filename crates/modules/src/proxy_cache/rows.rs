@@ -72,7 +72,11 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::OneOf(METHODS),
         syntax: "GET | HEAD | POST ...",
         default: "GET HEAD",
-        summary: "The methods that are answered from the cache. GET and HEAD always are.",
+        summary: "The methods that are answered from the cache. GET and HEAD always are. With \
+            POST, a response that says itself how long it is fresh is stored: where \
+            `proxy_cache_key` names `$request_body`, for requests with the same content; else, \
+            where `Content-Location` is the request's own URI, for GET and HEAD (RFC 9110 section \
+            9.3.3). Content in a file is in no key.",
         ..PLAIN
     },
     Row {

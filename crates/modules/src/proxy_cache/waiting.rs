@@ -34,6 +34,18 @@ impl Waited {
     }
 }
 
+/// Reads the request's content, which its key holds.
+pub(super) struct ReadingBody;
+
+impl Work for ReadingBody {
+    async fn run(self, exchange: &mut Exchange, client: &mut Stream) -> Verdict {
+        match client.read_body(exchange).await {
+            Ok(()) => Verdict::Declined,
+            Err(verdict) => verdict,
+        }
+    }
+}
+
 /// Waits until the key is stored, or may be fetched.
 pub(super) struct Waiter {
     pub(super) question: Question,
