@@ -8,6 +8,7 @@ use turnpike_wire::date;
 
 use crate::control::{CacheControl, Scope, delta_seconds};
 use crate::head::Head;
+use crate::partial::Part;
 use crate::why::WhyNotStored;
 
 /// Statuses whose caching is understood (RFC 9110 section 15.1 and those with an explicit time).
@@ -159,7 +160,7 @@ impl Timing {
 /// Why it may not.
 pub fn judge(asked: &Asked, head: &Head, rules: &Rules) -> Result<Timing, WhyNotStored> {
     match head.status {
-        206 => return Err(WhyNotStored::Partial),
+        206 if Part::of(head).is_none() => return Err(WhyNotStored::Partial),
         304 | 0..200 => return Err(WhyNotStored::Status),
         _ => {}
     }

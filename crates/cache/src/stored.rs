@@ -3,6 +3,7 @@
 
 use std::any::Any;
 use std::fs::File;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,6 +13,7 @@ use arc_swap::ArcSwapOption;
 use crate::disk::Identity;
 use crate::freshness::Timing;
 use crate::head::Head;
+use crate::partial::{Part, share_strong_validator};
 use crate::purge::Labels;
 use crate::vary::{RequestField, Selection};
 
@@ -46,6 +48,8 @@ pub struct Variant {
     pub tags: Vec<Box<[u8]>>,
     /// Whether it answered HEAD, and can answer nothing else.
     pub for_head: bool,
+    /// Which bytes it holds, where these are not all.
+    pub part: Option<Part>,
     /// Its content.
     pub body: StoredBody,
     /// What users of the cache made of its head, to be used again: see [`Variant::prepared`].
@@ -85,10 +89,11 @@ pub struct StoredFile {
 
 impl Resource {
     /// The variant that a request selects; of several the most recent one (RFC 9111 section 4). A
-    /// response to HEAD serves HEAD only.
+    /// response to HEAD serves HEAD only, and a part is none.
     pub fn select(&self, head_request: bool, field: RequestField<'_>) -> Option<&Arc<Variant>> {
         let fits = |variant: &&Arc<Variant>| {
             (!variant.for_head || head_request)
+                && variant.part.is_none()
                 && (variant.selection.is_empty() || variant.selection.matches(field))
         };
         let mut fitting = self.variants.iter().filter(fits);
@@ -98,6 +103,21 @@ impl Resource {
             let newer = variant.timing().made_ms() > best.timing().made_ms();
             if newer { variant } else { best }
         }))
+    }
+
+    /// The newest part that a request selects, and the bytes of the whole that it asks of it (RFC
+    /// 9111 section 3.3).
+    pub(crate) fn select_part(
+        &self,
+        range: &[u8],
+        field: RequestField<'_>,
+    ) -> Option<(&Arc<Variant>, Range<u64>)> {
+        let wanted = |variant: &Variant| variant.part.as_ref()?.wanted(range);
+        let parts = self.variants.iter().filter_map(|variant| {
+            let bytes = wanted(variant)?;
+            variant.selection.matches(field).then_some((variant, bytes))
+        });
+        parts.max_by_key(|(variant, _)| variant.timing().made_ms())
     }
 
     /// Notes that it was asked for.
@@ -122,10 +142,23 @@ impl Resource {
         self.key.len() as u64 + variants.sum::<u64>()
     }
 
-    /// The resource with a variant in the place of those that a request for it would select.
+    /// The resource with a variant in the place of those that a request for it would select. A part
+    /// takes the place of parts only: of those of other bytes, which are of another time, and of
+    /// those that it holds itself.
     pub(crate) fn with(&self, variant: Arc<Variant>) -> Vec<Arc<Variant>> {
         let same = |own: &Arc<Variant>| {
-            own.selection == variant.selection && own.for_head == variant.for_head
+            let selected = own.selection == variant.selection && own.for_head == variant.for_head;
+            let replaced = match (&own.part, &variant.part) {
+                (_, None) => true,
+                (None, Some(_)) => false,
+                (Some(own_part), Some(part)) => {
+                    !share_strong_validator(&own.head, &variant.head)
+                        || own_part.total != part.total
+                        || (part.bytes.start <= own_part.bytes.start
+                            && own_part.bytes.end <= part.bytes.end)
+                }
+            };
+            selected && replaced
         };
         let others = self.variants.iter().filter(|own| !same(own)).cloned();
         std::iter::once(variant.clone())
@@ -161,6 +194,7 @@ impl Variant {
     ) -> Self {
         Self {
             tags: crate::purge::tags(&head),
+            part: Part::of(&head),
             head,
             selection,
             for_head,

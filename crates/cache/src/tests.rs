@@ -3,5 +3,6 @@
 #![allow(clippy::unwrap_used)]
 
 mod extensions;
+mod partial;
 mod rfc9111;
 mod zones;

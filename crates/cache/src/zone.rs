@@ -9,6 +9,8 @@
 use std::collections::hash_map::RandomState;
 use std::fs::{self, File, OpenOptions};
 use std::hash::BuildHasher;
+use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -20,6 +22,7 @@ use crate::disk::{self, Description, Disk, DiskSettings, Identity, Writer};
 use crate::flight::Flights;
 use crate::freshness::Timing;
 use crate::head::Head;
+use crate::partial::{self, Part};
 use crate::purge::{Manner, Purges, Target};
 use crate::stored::{Resource, StoredBody, StoredFile, Variant};
 use crate::tally::{Tallies, Tally, Use};
@@ -96,6 +99,19 @@ pub struct Entry {
     pub timing: Timing,
     /// What [`Zone::began`] gave before it was asked for.
     pub began: u64,
+}
+
+impl Entry {
+    fn path(&self, disk: &Disk) -> PathBuf {
+        let part = Part::of(&self.head);
+        disk.path(&self.key, &self.selection, self.for_head, part.as_ref())
+    }
+
+    /// Whether content of this length is what the head says: a part that holds other bytes than
+    /// those must not be taken for it.
+    fn fits(&self, length: u64) -> bool {
+        Part::of(&self.head).is_none_or(|part| part.bytes.end - part.bytes.start == length)
+    }
 }
 
 /// What a purge found.
@@ -204,6 +220,20 @@ impl Zone {
         resource.select(head_request, field).cloned()
     }
 
+    /// The stored part with which a request for a range can be answered, and the bytes it asks for.
+    pub fn find_part(
+        &self,
+        key: &[u8],
+        range: &[u8],
+        field: RequestField<'_>,
+        now_ms: u64,
+    ) -> Option<(Arc<Variant>, Range<u64>)> {
+        let resource = self.index.get(key)?;
+        let (variant, bytes) = resource.select_part(range, field)?;
+        resource.touch(now_ms / 1000);
+        Some((variant.clone(), bytes))
+    }
+
     /// Whether anything is stored under the key, whichever requests it is for.
     pub fn has_key(&self, key: &[u8]) -> bool {
         self.index.contains_key(key)
@@ -215,7 +245,7 @@ impl Zone {
         if disk.loaded.load(Ordering::Acquire) || !disk.started.load(Ordering::Acquire) {
             return None;
         }
-        self.adopt(&disk.path(key, &Selection::default(), false));
+        self.adopt(&disk.path(key, &Selection::default(), false, None));
         self.index.get(key)
     }
 
@@ -255,7 +285,7 @@ impl Zone {
     /// The system's.
     pub fn writer(&self, entry: &Entry) -> std::io::Result<Writer> {
         let disk = self.folder().ok_or(std::io::ErrorKind::Unsupported)?;
-        let path = disk.path(&entry.key, &entry.selection, entry.for_head);
+        let path = entry.path(disk);
         Writer::begin(disk, &path)
     }
 
@@ -268,8 +298,44 @@ impl Zone {
         entry: Entry,
         body: Arc<[u8]>,
     ) -> Result<Arc<Variant>, WhyNotStored> {
+        if !entry.fits(body.len() as u64) {
+            return Err(WhyNotStored::Truncated);
+        }
         let _commit = self.commit(&entry.key);
+        let (entry, body) = self.put_together(entry, body);
         self.put(entry, StoredBody::Memory(body))
+    }
+
+    /// A part, with all stored parts of the same bytes that it touches (RFC 9111 section 3.4).
+    fn put_together(&self, mut entry: Entry, mut body: Arc<[u8]>) -> (Entry, Arc<[u8]>) {
+        let Some(mut part) = Part::of(&entry.head) else {
+            return (entry, body);
+        };
+        let Some(resource) = self.index.peek(&*entry.key) else {
+            return (entry, body);
+        };
+        let mut others: Vec<_> = resource.variants.iter().collect();
+        // Each joint may bring the next within reach.
+        while let Some(at) = others.iter().position(|other| {
+            let touches = other
+                .part
+                .as_ref()
+                .is_some_and(|own| own.joined(&part).is_some());
+            touches
+                && other.selection == entry.selection
+                && partial::share_strong_validator(&other.head, &entry.head)
+        }) {
+            let other = others.swap_remove(at);
+            let (Some(own), StoredBody::Memory(bytes)) = (&other.part, &other.body) else {
+                continue;
+            };
+            if let Some((whole, bytes)) = partial::join((&part, &body), (own, bytes)) {
+                entry.head = partial::joined_head(&entry.head, &whole);
+                part = whole;
+                body = bytes.into();
+            }
+        }
+        (entry, body)
     }
 
     /// Stores a response whose content was written to a file. Waits for the disk.
@@ -284,7 +350,10 @@ impl Zone {
         let Some(disk) = self.folder() else {
             return Err(WhyNotStored::WriteFailed);
         };
-        let path = disk.path(&entry.key, &entry.selection, entry.for_head);
+        if !entry.fits(writer.bytes()) {
+            return Err(WhyNotStored::Truncated);
+        }
+        let path = entry.path(disk);
         if writer.describe(&describe(&entry)).is_err() {
             return Err(WhyNotStored::WriteFailed);
         }
@@ -439,8 +508,7 @@ impl Zone {
             return;
         };
         let found = disk::read(&file);
-        let found = found
-            .filter(|(found, _)| disk.path(&found.key, &found.selection, found.for_head) == path);
+        let found = found.filter(|(found, _)| found.path(disk) == path);
         let Some((found, sums)) = found else {
             if disk::is_ours(&file) {
                 let _ = fs::remove_file(path);
@@ -461,7 +529,9 @@ impl Zone {
         let resource = self.index.peek(&*key);
         let known = resource.as_ref().is_some_and(|resource| {
             let same = |own: &Arc<Variant>| {
-                own.selection == variant.selection && own.for_head == variant.for_head
+                own.selection == variant.selection
+                    && own.for_head == variant.for_head
+                    && own.part == variant.part
             };
             resource.variants.iter().any(same)
         });

@@ -1,4 +1,5 @@
-//! What the cache does beyond RFC 9111's core. Each test bears the section's number.
+//! What the cache does beyond RFC 9111's core: targeted fields, its own word in responses, stale
+//! responses by their own words, heuristics, POST, and parts. Each test bears the section's number.
 
 #![allow(clippy::unwrap_used)]
 
@@ -321,4 +322,76 @@ fn rfc9110_s9_3_3_a_post_is_stored_for_get_where_it_says_that_it_is_one() {
             "{place}{fresh}"
         );
     }
+}
+
+/// A 206 with these bytes of ten.
+fn part(first: usize, last: usize, tag: &str) -> String {
+    let body = &"0123456789"[first..=last];
+    format!(
+        "HTTP/1.1 206 Partial\r\nContent-Length: {}\r\nContent-Range: bytes {first}-{last}/10\r\n\
+         ETag: {tag}\r\n{FRESH}\r\n{body}",
+        body.len()
+    )
+}
+
+fn range(server: &Server, range: &str, more: &str) -> turnpike_testkit::Response {
+    ask(server, "GET /a", &format!("Range: bytes={range}\r\n{more}"))
+}
+
+#[test]
+fn s3_3_stored_parts_answer_what_they_hold() {
+    for zone in [MEMORY, DISK] {
+        let origin = Counting::start(&part(4, 9, "\"a\""));
+        let server = server(&origin, zone, "proxy_cache_max_range_offset 2;");
+        let got = range(&server, "4-", "");
+        assert_eq!(
+            (got.status, status(&got), got.text().as_str()),
+            (206, "MISS", "456789")
+        );
+        for (asked, more, text, content) in [
+            ("4-9", "", "456789", "bytes 4-9/10"),
+            ("5-6", "", "56", "bytes 5-6/10"),
+            ("-3", "", "789", "bytes 7-9/10"),
+            ("5-5", "If-Range: \"a\"\r\n", "5", "bytes 5-5/10"),
+        ] {
+            let got = range(&server, asked, more);
+            assert_eq!((got.status, status(&got)), (206, "HIT"), "{asked}");
+            assert_eq!(
+                (got.text().as_str(), got.header("Content-Range")),
+                (text, Some(content))
+            );
+            let length = text.len().to_string();
+            assert_eq!(got.header("Content-Length"), Some(length.as_str()));
+            assert!(got.header("Age").is_some());
+        }
+        assert_eq!(origin.requests(), 1);
+        let sent = &origin.heads()[0];
+        assert!(sent.contains("Range: bytes=4-\r\n"), "{sent}");
+        // Neither for the whole, nor for what another version is asked of.
+        origin.answer_with(&response(FRESH, "0123456789"));
+        assert_eq!(
+            status(&range(&server, "5-5", "If-Range: \"b\"\r\n")),
+            "MISS"
+        );
+        assert_eq!(ask(&server, "GET /a", "").status, 200);
+        assert_eq!(range(&server, "0-4", "").text(), "01234");
+    }
+}
+
+#[test]
+fn s3_4_parts_become_the_whole() {
+    let origin = Counting::start(&part(4, 9, "\"a\""));
+    let directives = "proxy_set_header Range $http_range; proxy_cache_max_range_offset 0;";
+    let server = server(&origin, MEMORY, directives);
+    assert_eq!(range(&server, "4-9", "").text(), "456789");
+    origin.answer_with(&part(0, 4, "\"a\""));
+    assert_eq!(range(&server, "0-4", "").text(), "01234");
+    let got = ask(&server, "GET /a", "");
+    assert_eq!(
+        (got.status, status(&got), got.text().as_str()),
+        (200, "HIT", "0123456789")
+    );
+    assert_eq!(got.header("Content-Range"), None);
+    assert_eq!(range(&server, "2-6", "").text(), "23456");
+    assert_eq!(origin.requests(), 2);
 }

@@ -3,10 +3,12 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 
-use crate::disk::Identity;
+use crate::disk::{Disk, Identity};
 use crate::freshness::{Staleness, Timing};
 use crate::head::{Head, put_text, take, take_text};
+use crate::partial::Part;
 use crate::vary::Selection;
 
 /// Bytes before the content.
@@ -45,6 +47,12 @@ pub(crate) struct Sums {
 }
 
 impl Description {
+    /// Where it belongs.
+    pub(crate) fn path(&self, disk: &Disk) -> PathBuf {
+        let part = Part::of(&self.head);
+        disk.path(&self.key, &self.selection, self.for_head, part.as_ref())
+    }
+
     /// The bytes behind the content.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();

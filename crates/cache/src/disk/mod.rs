@@ -30,6 +30,7 @@ pub use writer::Writer;
 
 pub(crate) use format::{Description, is_ours, read, rewrite_description, rewrite_timing, verify};
 
+use crate::partial::Part;
 use crate::vary::Selection;
 
 /// Folder levels at most; nginx's.
@@ -127,8 +128,14 @@ impl Disk {
     }
 
     /// Where a response is kept: nginx's name for the key, if no variant is told apart.
-    pub fn path(&self, key: &[u8], selection: &Selection, for_head: bool) -> PathBuf {
-        let name = file_name(key, selection, for_head);
+    pub fn path(
+        &self,
+        key: &[u8],
+        selection: &Selection,
+        for_head: bool,
+        part: Option<&Part>,
+    ) -> PathBuf {
+        let name = file_name(key, selection, for_head, part);
         let mut path = self.settings.folder.clone();
         let mut end = name.len();
         for length in self.settings.levels.iter().take(LEVELS_MAX) {
@@ -142,7 +149,7 @@ impl Disk {
 }
 
 /// MD5 of the key in hexadecimal, as nginx names its files.
-fn file_name(key: &[u8], selection: &Selection, for_head: bool) -> String {
+fn file_name(key: &[u8], selection: &Selection, for_head: bool, part: Option<&Part>) -> String {
     let mut digest = Md5::new();
     digest.update(key);
     for (name, value) in selection.iter() {
@@ -153,6 +160,10 @@ fn file_name(key: &[u8], selection: &Selection, for_head: bool) -> String {
     }
     if for_head {
         digest.update(b"\0HEAD");
+    }
+    if let Some(part) = part {
+        digest.update(b"\0");
+        digest.update(part.content_range(&part.bytes));
     }
     let bytes = digest.finalize();
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()

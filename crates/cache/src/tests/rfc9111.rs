@@ -161,15 +161,6 @@ fn s3_2_a_304_replaces_fields_but_those_that_describe_the_stored_bytes() {
 }
 
 #[test]
-fn s3_3_and_s3_4_partial_responses_are_neither_stored_nor_combined() {
-    let fields = [
-        ("Cache-Control", "max-age=60"),
-        ("Content-Range", "bytes 0-1/9"),
-    ];
-    assert_eq!(why(206, &fields), WhyNotStored::Partial);
-}
-
-#[test]
 fn s3_5_responses_to_authorized_requests_need_to_be_for_all() {
     let authorized = Asked {
         authorized: true,

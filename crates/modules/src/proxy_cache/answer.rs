@@ -1,6 +1,7 @@
 //! The response of what is stored. Of a head that was sent before, a copy is sent: this is the path
 //! of every hit, and allocates nothing once the exchange's buffers have grown.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Weak};
 
@@ -84,6 +85,50 @@ pub(super) fn give(
         Body::Empty
     } else {
         body
+    };
+    Ok(())
+}
+
+/// Makes the exchange's response of bytes of the whole of which a part is stored: a 206 (RFC 9111
+/// section 3.3).
+pub(super) fn give_part(
+    exchange: &mut Exchange,
+    owner: u64,
+    presenter: Option<&Weak<dyn Presenter>>,
+    variant: &Variant,
+    bytes: &Range<u64>,
+) -> Result<(), Unanswered> {
+    give(exchange, owner, presenter, variant)?;
+    let Some(part) = &variant.part else {
+        return Err(Unanswered::Gone);
+    };
+    let response = &mut exchange.response;
+    let length = bytes.end - bytes.start;
+    let start = bytes.start - part.bytes.start;
+    response
+        .fields
+        .set(b"Content-Range", part.content_range(bytes).as_bytes());
+    response.content_length = Some(length);
+    response.unconditional = true;
+    response.ranges_allowed = false;
+    response.body = match std::mem::take(&mut response.body) {
+        Body::Shared(stored) if length < stored.len() as u64 => {
+            let wanted = stored.get(start as usize..(start + length) as usize);
+            response.text.clear();
+            response.text.extend_from_slice(wanted.unwrap_or_default());
+            Body::Text
+        }
+        Body::File(FileBody {
+            file,
+            parts: Parts::One { offset, .. },
+        }) => {
+            let offset = offset + start;
+            Body::File(FileBody {
+                file,
+                parts: Parts::One { offset, length },
+            })
+        }
+        body => body,
     };
     Ok(())
 }

@@ -1,10 +1,12 @@
 //! Looking a request up: what is stored is the answer, or a server is asked and its answer stored.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock, Weak};
 
 use turnpike_cache::control::CacheControl;
 use turnpike_cache::flight::{Asked, Turn};
+use turnpike_cache::partial;
 use turnpike_cache::stored::Variant;
 use turnpike_cache::tally::Use;
 use turnpike_cache::validation;
@@ -91,10 +93,20 @@ impl Cache {
             Honor::On => self.wish(exchange),
             Honor::NoStore | Honor::Off => None,
         };
-        match found {
+        let found = match found {
             Some(variant) if self.is_usable(&variant, wish.as_ref(), now_ms) => {
-                self.hit(exchange, &zone, key, &variant, Use::Hit)
+                return self.hit(exchange, zone, key, &variant, Use::Hit);
             }
+            found => found,
+        };
+        if let Some((part, bytes)) = find_part(exchange, zone, key, now_ms)
+            && self.is_usable(&part, wish.as_ref(), now_ms)
+        {
+            // Whoever waited for the turn does not need it any more.
+            drop(Waited::take(exchange));
+            return self.hit_bytes(exchange, zone, key, &part, Use::Hit, Some(&bytes));
+        }
+        match found {
             // Asked for by whom no stale one will do.
             _ if wish.as_ref().is_some_and(|wish| wish.only_if_cached) => {
                 Lookup::Answer(Verdict::Status(504))
@@ -233,12 +245,29 @@ impl Cache {
         variant: &Arc<Variant>,
         one: Use,
     ) -> Lookup {
+        self.hit_bytes(exchange, zone, key, variant, one, None)
+    }
+
+    /// Answers with what is stored: with these bytes of the whole where it is a part.
+    fn hit_bytes(
+        &self,
+        exchange: &mut Exchange,
+        zone: &Arc<Zone>,
+        key: &[u8],
+        variant: &Arc<Variant>,
+        one: Use,
+        bytes: Option<&Range<u64>>,
+    ) -> Lookup {
         if variant.head.value(INTERCEPTED).is_some() {
             counts::used(exchange, zone, one);
             return Lookup::Answer(Verdict::Status(variant.head.status));
         }
-        let presenter = self.presenter.get();
-        match answer::give(exchange, self.settings.owner, presenter, variant) {
+        let (presenter, owner) = (self.presenter.get(), self.settings.owner);
+        let given = match bytes {
+            None => answer::give(exchange, owner, presenter, variant),
+            Some(bytes) => answer::give_part(exchange, owner, presenter, variant, bytes),
+        };
+        match given {
             Ok(()) => {
                 counts::used(exchange, zone, one);
                 Lookup::Answer(Verdict::Respond)
@@ -376,16 +405,20 @@ impl Cache {
         turn: Option<Turn>,
     ) -> Lookup {
         exchange.upstream.cache.status = one.text();
-        if is_far_range(exchange, self.settings.range_offset_max) {
-            counts::used(exchange, zone, one);
-            counts::not_stored(exchange, zone, WhyNotStored::RangeOffset);
-            return Lookup::Pass;
-        }
         self.note_forward(exchange, zone, key, one);
         let question = self.question(zone, key);
-        Lookup::Keep(Box::new(Storing::begin(
-            exchange, question, one, stale, turn,
-        )))
+        if !is_far_range(exchange, self.settings.range_offset_max) {
+            let storing = Storing::begin(exchange, question, one, stale, turn);
+            return Lookup::Keep(Box::new(storing));
+        }
+        if exchange.head.method == Method::Get {
+            // Nobody waits for a part: whoever had the turn lets the next one go.
+            let storing = Storing::begin(exchange, question, one, None, None);
+            return Lookup::Keep(Box::new(storing.of_range()));
+        }
+        counts::used(exchange, zone, one);
+        counts::not_stored(exchange, zone, WhyNotStored::RangeOffset);
+        Lookup::Pass
     }
 
     /// Why a server is asked (RFC 9211 section 2.2).
@@ -430,6 +463,34 @@ pub(super) fn request_field(exchange: &Exchange, name: &[u8], out: &mut Vec<u8>)
         found = true;
     }
     found
+}
+
+/// The stored part with which the request can be answered. One with a condition other than that
+/// its range is still of the same bytes is not: what it asks for may be no part at all.
+fn find_part(
+    exchange: &Exchange,
+    zone: &Zone,
+    key: &[u8],
+    now_ms: u64,
+) -> Option<(Arc<Variant>, Range<u64>)> {
+    let range = exchange.known_field(Known::Range)?;
+    let has = |name| exchange.known_field(name).is_some();
+    let is_conditional = [
+        Known::IfMatch,
+        Known::IfNoneMatch,
+        Known::IfModifiedSince,
+        Known::IfUnmodifiedSince,
+    ];
+    if exchange.head.method != Method::Get || is_conditional.into_iter().any(has) {
+        return None;
+    }
+    let field = |name: &[u8], out: &mut Vec<u8>| request_field(exchange, name, out);
+    let (part, bytes) = zone.find_part(key, range, &field, now_ms)?;
+    let unchanged = match exchange.known_field(Known::IfRange) {
+        None => true,
+        Some(tag) => partial::strong_tag(&part.head) == Some(tag),
+    };
+    unchanged.then_some((part, bytes))
 }
 
 /// `proxy_cache_max_range_offset`: nginx's rules for what a Range field asks.

@@ -45,6 +45,8 @@ pub(super) struct Storing {
     one: Use,
     /// Whether HEAD is asked as GET.
     converted: bool,
+    /// Whether the client's range is asked for as it is.
+    of_range: bool,
     /// Where it is a POST: what it changes.
     post: Option<Post>,
     taking: Option<Taking>,
@@ -116,8 +118,17 @@ impl Storing {
             stale,
             mismatched: false,
             turn,
+            of_range: false,
             post: Post::take(exchange),
             taking: None,
+        }
+    }
+
+    /// The same for a part of the response, asked for with the client's own fields.
+    pub(super) fn of_range(self) -> Self {
+        Self {
+            of_range: true,
+            ..self
         }
     }
 
@@ -143,6 +154,12 @@ impl Storing {
             return Err(WhyNotStored::Configured);
         }
         let mut head = upstream_head(exchange);
+        if self.of_range && head.status != 206 {
+            return Err(WhyNotStored::RangeOffset);
+        }
+        if head.status == 206 && exchange.head.method != Method::Get {
+            return Err(WhyNotStored::Partial);
+        }
         if let Some(post) = &self.post
             && post.target == self.question.key
             && !is_of_target(exchange, &head)
@@ -323,7 +340,7 @@ impl Keeping for Storing {
     }
 
     fn replaces_conditions(&self) -> bool {
-        self.post.is_none()
+        !self.of_range && self.post.is_none()
     }
 
     fn outlives_client(&self) -> bool {

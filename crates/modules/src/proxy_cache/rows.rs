@@ -174,8 +174,9 @@ pub(super) const ROWS: &[Row] = &[
         name: "proxy_cache_max_range_offset",
         value: Value::Offset,
         syntax: "number",
-        summary: "A range that begins behind this offset is asked of the server as it is, and \
-            nothing is stored.",
+        summary: "A range that begins behind this offset is asked of the server as it is. Of the \
+            answer only a part (206) is stored that says itself how long it is fresh; it answers \
+            what lies within it.",
         ..PLAIN
     },
     Row {

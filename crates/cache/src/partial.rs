@@ -1,0 +1,152 @@
+//! Parts of responses (RFC 9110 section 15.3.7, RFC 9111 sections 3.3 and 3.4): which bytes a 206
+//! holds, what a request asks for, and when two parts are of the same bytes.
+
+use std::ops::Range;
+
+use crate::head::Head;
+
+/// Which bytes of a representation a stored response holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The bytes, of at least one.
+    pub bytes: Range<u64>,
+    /// Bytes of the whole.
+    pub total: u64,
+}
+
+/// Most bytes of what is put together: it is copied for each part that comes, on a lane. Larger
+/// parts are kept side by side.
+const JOINED_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Offsets beyond are not understood: they would not fit a file.
+const OFFSET_MAX: u64 = i64::MAX as u64;
+
+impl Part {
+    /// The part that a 206 with a single range holds. `None`: it is no such response, or does not
+    /// say how long the whole is.
+    pub fn of(head: &Head) -> Option<Self> {
+        if head.status != 206 {
+            return None;
+        }
+        let mut fields = head.values(b"content-range");
+        let (value, None) = (fields.next()?, fields.next()) else {
+            return None;
+        };
+        let (unit, rest) = value.split_at_checked(6)?;
+        if !unit.eq_ignore_ascii_case(b"bytes ") {
+            return None;
+        }
+        let slash = rest.iter().position(|byte| *byte == b'/')?;
+        let (range, total) = (rest.get(..slash)?, rest.get(slash + 1..)?);
+        let dash = range.iter().position(|byte| *byte == b'-')?;
+        let first = number(range.get(..dash)?.trim_ascii())?;
+        let last = number(range.get(dash + 1..)?.trim_ascii())?;
+        let total = number(total.trim_ascii())?;
+        (first <= last && last < total).then_some(Self {
+            bytes: first..last + 1,
+            total,
+        })
+    }
+
+    /// The value of Content-Range for these bytes of it.
+    pub fn content_range(&self, bytes: &Range<u64>) -> String {
+        let (first, last) = (bytes.start, bytes.end.saturating_sub(1));
+        format!("bytes {first}-{last}/{}", self.total)
+    }
+
+    /// Whether it is everything.
+    pub fn is_whole(&self) -> bool {
+        self.bytes == (0..self.total)
+    }
+
+    /// The bytes that a Range field asks for, where it asks for one range and this part holds all
+    /// of it (RFC 9111 section 3.3).
+    pub fn wanted(&self, range: &[u8]) -> Option<Range<u64>> {
+        let (unit, range) = range.split_at_checked(6)?;
+        if !unit.eq_ignore_ascii_case(b"bytes=") {
+            return None;
+        }
+        let range = range.trim_ascii();
+        let dash = range.iter().position(|byte| *byte == b'-')?;
+        let (first, last) = (range.get(..dash)?, range.get(dash + 1..)?);
+        let wanted = match (first, last) {
+            (b"", suffix) => self.total.saturating_sub(number(suffix)?)..self.total,
+            (first, b"") => number(first)?..self.total,
+            (first, last) => {
+                let (first, last) = (number(first)?, number(last)?);
+                if last < first {
+                    return None;
+                }
+                first..last.saturating_add(1).min(self.total)
+            }
+        };
+        let holds = self.bytes.start <= wanted.start && wanted.end <= self.bytes.end;
+        (wanted.start < wanted.end && holds).then_some(wanted)
+    }
+
+    /// What both together hold, where nothing is missing between them.
+    pub fn joined(&self, other: &Self) -> Option<Self> {
+        let touches = self.bytes.start <= other.bytes.end && other.bytes.start <= self.bytes.end;
+        (touches && self.total == other.total).then(|| Self {
+            bytes: self.bytes.start.min(other.bytes.start)..self.bytes.end.max(other.bytes.end),
+            total: self.total,
+        })
+    }
+}
+
+/// The bytes of two parts that touch, put together; where both have some, the first one's.
+pub(crate) fn join(first: (&Part, &[u8]), second: (&Part, &[u8])) -> Option<(Part, Vec<u8>)> {
+    let whole = first.0.joined(second.0)?;
+    let length = usize::try_from(whole.bytes.end - whole.bytes.start).ok()?;
+    if length > JOINED_BYTES_MAX {
+        return None;
+    }
+    let mut bytes = vec![0; length];
+    for (part, content) in [second, first] {
+        let start = usize::try_from(part.bytes.start - whole.bytes.start).ok()?;
+        bytes
+            .get_mut(start..start.checked_add(content.len())?)?
+            .copy_from_slice(content);
+    }
+    Some((whole, bytes))
+}
+
+/// The head of what a joined part has become: the newer head, which says what is there now (RFC
+/// 9110 section 15.3.7.3). All of it is a 200.
+pub(crate) fn joined_head(newer: &Head, part: &Part) -> Head {
+    let mut head = newer.clone();
+    let is_of_part = |name: &[u8]| {
+        name.eq_ignore_ascii_case(b"content-range") || name.eq_ignore_ascii_case(b"content-length")
+    };
+    head.retain(|name, _| !is_of_part(name));
+    if part.is_whole() {
+        head.status = 200;
+    } else {
+        head.add(b"Content-Range", part.content_range(&part.bytes).as_bytes());
+    }
+    let length = part.bytes.end - part.bytes.start;
+    head.add(b"Content-Length", length.to_string().as_bytes());
+    head
+}
+
+/// Whether two parts are of the same bytes: both have the same strong validator (RFC 9111 section
+/// 3.4). A date is none, since its strength cannot be told here.
+pub fn share_strong_validator(one: &Head, other: &Head) -> bool {
+    match (strong_tag(one), strong_tag(other)) {
+        (Some(own), Some(theirs)) => own == theirs,
+        _ => false,
+    }
+}
+
+/// The entity tag, where it is a strong one.
+pub fn strong_tag(head: &Head) -> Option<&[u8]> {
+    head.value(b"etag").filter(|tag| tag.starts_with(b"\""))
+}
+
+fn number(text: &[u8]) -> Option<u64> {
+    if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let number: u64 = std::str::from_utf8(text).ok()?.parse().ok()?;
+    (number <= OFFSET_MAX).then_some(number)
+}
