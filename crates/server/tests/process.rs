@@ -245,6 +245,31 @@ fn root_does_not_serve() {
 }
 
 #[test]
+fn a_limit_that_is_refused_is_complained_of_once() {
+    // More than the kernel permits anybody (fs.nr_open).
+    let limit = "worker_rlimit_nofile 4000000000;";
+    let server = Server::start(&format!("{limit} worker_processes 2;"));
+    let complaints = |server: &Server| {
+        let text = "setrlimit(RLIMIT_NOFILE, 4000000000) failed (1: Operation not permitted)";
+        server.log().matches(text).count()
+    };
+    assert_eq!(complaints(&server), 1);
+    for generation in 1..=2 {
+        server.signal(SIGHUP);
+        server.wait_for_log(&format!(
+            "worker generation {generation} exited with code 0"
+        ));
+    }
+    assert_eq!(complaints(&server), 1, "{}", server.log());
+    // Another limit is another failure.
+    let main = configuration(&format!("{limit} worker_processes 3;"));
+    server.folder.write("nginx.conf", &main);
+    server.signal(SIGHUP);
+    server.wait_for_log("worker generation 3 exited with code 0");
+    assert_eq!(complaints(&server), 2, "{}", server.log());
+}
+
+#[test]
 fn a_start_that_fails_leaves_no_pid_file() {
     let folder = Folder::new();
     let cases = [

@@ -114,6 +114,8 @@ struct Serving {
     log: ErrorLog,
     shutdown_timeout: Option<Duration>,
     has_served: bool,
+    /// The limit of descriptors that was asked for last.
+    limited: Option<u64>,
     /// When the service looks after its lanes next.
     look_at: Option<Instant>,
     phase: Phase,
@@ -138,6 +140,7 @@ impl Serving {
             log: ErrorLog::console(),
             shutdown_timeout: None,
             has_served: false,
+            limited: None,
             look_at: None,
             phase: Phase::Serving,
         })
@@ -269,13 +272,13 @@ impl Serving {
         let settings = &configuration.settings;
         let log = ErrorLog::from_specs(&settings.error_logs, &logs);
         if !self.has_served && self.signals.is_some() {
-            privileges::settle(&settings.process, &log)?;
+            privileges::settle(&settings.process, &mut self.limited, &log)?;
             let folders = families::serving_plan().folders(&configuration);
             let folders = folders.map_err(|errors| errors.to_string())?;
             let writable: Vec<_> = folders.into_iter().map(|folder| folder.path).collect();
             privileges::confine(&settings.process, &writable, &log)?;
         } else if self.signals.is_some() {
-            privileges::limit_again(&settings.process, &log);
+            privileges::limit_again(&settings.process, &mut self.limited, &log);
         }
         if self.signals.is_some() {
             error_output::lead_to_log(&configuration, &logs, &log);

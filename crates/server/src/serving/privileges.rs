@@ -16,7 +16,11 @@ use crate::settings::{Account, ProcessSettings};
 ///
 /// # Errors
 /// What makes serving wrong: another user, another folder. Limits and priority are only logged.
-pub(super) fn settle(settings: &ProcessSettings, log: &ErrorLog) -> Result<(), String> {
+pub(super) fn settle(
+    settings: &ProcessSettings,
+    limited: &mut Option<u64>,
+    log: &ErrorLog,
+) -> Result<(), String> {
     let complain = |action: &str, error: &io::Error| {
         log.event(
             Level::Alert,
@@ -28,7 +32,7 @@ pub(super) fn settle(settings: &ProcessSettings, log: &ErrorLog) -> Result<(), S
     {
         complain(&format!("setpriority({})", settings.priority), &error);
     }
-    limit_again(settings, log);
+    limit_again(settings, limited, log);
     if let Some(bytes) = settings.core_bytes_max {
         let limit = Limit {
             soft: bytes,
@@ -98,8 +102,18 @@ pub(super) fn confine(
 }
 
 /// Sets what a reload may change in a running process: the limit that follows the count of lanes.
-pub(super) fn limit_again(settings: &ProcessSettings, log: &ErrorLog) {
-    if let Err(error) = limit_descriptors(settings) {
+/// `limited` is what was asked for last: a limit that was refused is asked for, and complained of,
+/// once, since the process has less rights later.
+pub(super) fn limit_again(settings: &ProcessSettings, limited: &mut Option<u64>, log: &ErrorLog) {
+    let lanes = settings.lanes as u64;
+    let wanted = settings
+        .open_files_max
+        .map(|each| each.saturating_mul(lanes));
+    if wanted.is_some() && wanted == *limited {
+        return;
+    }
+    *limited = wanted;
+    if let Err(error) = limit_descriptors(settings.open_files_max, wanted) {
         let wanted = settings.open_files_max.unwrap_or_default();
         let message = format_args!(
             "setrlimit(RLIMIT_NOFILE, {wanted}) failed {}",
@@ -111,26 +125,24 @@ pub(super) fn limit_again(settings: &ProcessSettings, log: &ErrorLog) {
 
 /// nginx's limit is for each of its processes; here all lanes share one. The ceiling stays as high
 /// as it is, so that a reload may bring more lanes.
-fn limit_descriptors(settings: &ProcessSettings) -> io::Result<()> {
+fn limit_descriptors(each: Option<u64>, wanted: Option<u64>) -> io::Result<()> {
     let now = process::limit(Resource::OpenFiles)?;
-    let wanted = match settings.open_files_max {
-        Some(each) => each.saturating_mul(settings.lanes as u64),
-        None => now.hard,
-    };
+    let wanted = wanted.unwrap_or(now.hard);
     let limit = Limit {
         soft: wanted,
         hard: wanted.max(now.hard),
     };
+    if limit == now {
+        return Ok(());
+    }
     match process::set_limit(Resource::OpenFiles, limit) {
-        Err(_) if settings.open_files_max.is_some_and(|each| each <= now.hard) => {
-            process::set_limit(
-                Resource::OpenFiles,
-                Limit {
-                    soft: now.hard,
-                    hard: now.hard,
-                },
-            )
-        }
+        Err(_) if each.is_some_and(|each| each <= now.hard) => process::set_limit(
+            Resource::OpenFiles,
+            Limit {
+                soft: now.hard,
+                hard: now.hard,
+            },
+        ),
         set => set,
     }
 }
