@@ -31,7 +31,7 @@ const HOME_LANES_MAX: usize = 4;
 /// The board as a BPF array, to be mapped by [`super::LaneBoard::map`].
 #[derive(Debug)]
 pub struct KernelBoard {
-    map: MapHandle,
+    map: OwnedFd,
 }
 
 impl KernelBoard {
@@ -51,8 +51,17 @@ impl KernelBoard {
         };
         let bytes = (LANE_BYTES * STEERED_LANES_MAX) as u32;
         MapHandle::create(MapType::Array, Some("lanes"), 4, bytes, 1, &options)
-            .map(|map| KernelBoard { map })
             .map_err(|error| reason(&error))
+            .and_then(|map| {
+                let map = map.as_fd().try_clone_to_owned();
+                map.map_err(|error| errno_reason(error.raw_os_error()))
+            })
+            .and_then(KernelBoard::adopt)
+    }
+
+    /// The board that another master has made, and that lanes have mapped.
+    pub fn adopt(map: OwnedFd) -> Result<KernelBoard, Reason> {
+        Ok(KernelBoard { map })
     }
 }
 

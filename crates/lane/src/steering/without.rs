@@ -2,7 +2,7 @@
 
 use std::{
     convert::Infallible,
-    os::fd::{AsFd, BorrowedFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
 };
 
 use super::{Reason, SteerRules};
@@ -15,6 +15,11 @@ pub struct KernelBoard(Infallible);
 impl KernelBoard {
     /// [`Reason::NotBuilt`].
     pub fn create() -> Result<KernelBoard, Reason> {
+        Err(Reason::NotBuilt)
+    }
+
+    /// [`Reason::NotBuilt`].
+    pub fn adopt(_map: OwnedFd) -> Result<KernelBoard, Reason> {
         Err(Reason::NotBuilt)
     }
 }

@@ -185,6 +185,24 @@ pub fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
     Ok(info)
 }
 
+/// Who is at the other end of a unix socket (`SO_PEERCRED`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerCredentials {
+    /// The process that connected, or that listened last; of a pair, the one that made it.
+    pub process: i32,
+    /// Its effective user then.
+    pub user: u32,
+}
+
+/// Asks the kernel who is at the other end of a unix socket.
+pub fn peer_credentials(socket: BorrowedFd<'_>) -> io::Result<PeerCredentials> {
+    let raw: libc::ucred = option(socket, libc::SOL_SOCKET, libc::SO_PEERCRED)?;
+    Ok(PeerCredentials {
+        process: raw.pid,
+        user: raw.uid,
+    })
+}
+
 /// Plain data that the kernel may read and write byte by byte as an option's value.
 ///
 /// # Safety
@@ -197,6 +215,8 @@ unsafe impl OptionValue for i32 {}
 unsafe impl OptionValue for u32 {}
 // SAFETY: two integers.
 unsafe impl OptionValue for libc::linger {}
+// SAFETY: three integers.
+unsafe impl OptionValue for libc::ucred {}
 // SAFETY: integers only; it is only read from the kernel, and zeroed before.
 unsafe impl OptionValue for libc::tcp_info {}
 // SAFETY: a length and a pointer; it is only handed to the kernel, which checks both.
