@@ -4,6 +4,7 @@
 //! What a request is, and how it is answered, is none of this crate's business: that is behind
 //! [`plan::ServingPlan`] and [`plan::Service`].
 
+mod adoption;
 pub mod channel;
 pub mod cli;
 pub mod configuration;

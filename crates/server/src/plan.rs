@@ -4,7 +4,7 @@
 //! opens it; the serving process asks it for a [`Service`] and hands that one [`Generation`]
 //! after another. Nothing here knows a request, and nothing behind it knows a process.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -122,6 +122,12 @@ pub trait Service {
         None
     }
 
+    /// What another master must have to go on with this service.
+    ///
+    /// # Errors
+    /// Those of `dup(2)`.
+    fn holdings(&self) -> std::io::Result<Holdings>;
+
     /// What only the master knows, for the metrics.
     fn counts(&mut self, counts: MasterCounts);
 
@@ -137,6 +143,15 @@ pub trait Service {
 
     /// Closes all connections and ends all threads before it returns.
     fn stop(&mut self);
+}
+
+/// Copies of what a service holds of its master's.
+#[derive(Debug, Default)]
+pub struct Holdings {
+    /// The listening sockets in the order of the configuration in force, each with its number.
+    pub gates: Vec<(u64, OwnedFd)>,
+    /// The board of the steering program.
+    pub board: Option<OwnedFd>,
 }
 
 /// What a service tells the serving process's main thread.

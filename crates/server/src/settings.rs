@@ -21,6 +21,8 @@ const USER_DEFAULT: &str = "nobody";
 const GROUPS_DEFAULT: [&str; 2] = ["nobody", "nogroup"];
 /// What the control socket's name has instead of the pid file's `.pid`.
 const CONTROL_EXTENSION: &str = "control";
+/// What the socket has instead, at which a serving process is found whose master is gone.
+const ADOPTION_EXTENSION: &str = "adopt";
 /// More lanes than any machine has CPUs: a bound for what a typing error can start (nginx's own).
 const LANES_MAX: usize = 1024;
 
@@ -122,6 +124,9 @@ pub struct Settings {
     pub pid_file: PathBuf,
     /// Whether the configuration names the pid file.
     pub pid_file_named: bool,
+    /// Where a serving process is found whose master is gone. The built-in configuration writes no
+    /// files, and has none.
+    pub adoption: Option<PathBuf>,
     /// The control socket.
     pub control: ControlPath,
     /// What the serving process is started with.
@@ -153,12 +158,16 @@ impl Settings {
         let error_logs = reader.error_logs(paths);
         reader.check_events();
         let lane_rescue_timeout_ms = reader.lane_rescue_timeout_ms();
+        let pid_file = paths.under_prefix(root.text("pid"));
+        let pid_file_named = root.own("pid").is_some();
+        let is_placed = pid_file_named || !paths.embedded;
         Settings {
+            adoption: is_placed.then(|| pid_file.with_extension(ADOPTION_EXTENSION)),
             daemon: root.flag("daemon"),
             master_process: root.flag("master_process"),
             control: control_path(root, paths),
-            pid_file: paths.under_prefix(root.text("pid")),
-            pid_file_named: root.own("pid").is_some(),
+            pid_file,
+            pid_file_named,
             process,
             shutdown_delay_ms: root.try_milliseconds("shutdown_delay"),
             shutdown_timeout_ms: root.try_milliseconds("worker_shutdown_timeout"),

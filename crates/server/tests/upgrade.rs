@@ -5,162 +5,35 @@
 mod support;
 
 use std::cell::Cell;
-use std::fs;
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::thread;
 
 use nix::libc::{SIGHUP, SIGKILL, SIGQUIT, SIGTERM, SIGUSR2, SIGWINCH};
 use serde_json::Value;
-use support::{Folder, children, is_running, stderr, turnpike, wait_for};
+use support::daemon::{Daemon, Load, ask, connect};
+use support::{children, is_running, stderr, turnpike, wait_for};
 use turnpike_lane::sys::signal;
 use turnpike_testkit::process;
 
-/// Far beyond any stall of the machine: reached only where an answer never comes.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A daemon in a folder of its own, whatever number its master has at the moment.
-struct Daemon {
-    folder: Folder,
-    port: u16,
+/// After a failed upgrade: whoever was told of it finds the old names at once.
+fn assert_named(daemon: &Daemon, old: i32) {
+    assert_eq!(daemon.master(), old, "the pid file");
+    for name in [
+        "nginx.pid.oldbin",
+        "nginx.control.oldbin",
+        "nginx.adopt.oldbin",
+    ] {
+        assert!(!daemon.folder.has(name), "{name}");
+    }
+    let socket = daemon.folder.path().join("nginx.control");
+    let output = turnpike(&["status", "--json", "--socket", socket.to_str().unwrap()]);
+    let status: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(status["pid"], old, "the control socket");
 }
 
-impl Daemon {
-    fn start(listen: &str) -> Daemon {
-        Self::start_with(listen, "")
-    }
-
-    fn start_with(listen: &str, events: &str) -> Daemon {
-        let folder = Folder::new();
-        let port = turnpike_testkit::ports::reserve().unwrap();
-        let text = format!(
-            "daemon on; pid nginx.pid; error_log error.log notice; worker_processes 2;\n\
-             events {{ {events} }} http {{ server {{ listen 127.0.0.1:{port}{listen};\n\
-             listen unix:{}/s.sock; location / {{ return 200 served; }} }} }}\n",
-            folder.name()
-        );
-        folder.write("nginx.conf", &text);
-        let output = turnpike(&folder.arguments(&[]));
-        assert!(output.status.success(), "{}", stderr(&output));
-        Daemon { folder, port }
-    }
-
-    fn pid(&self, name: &str) -> i32 {
-        self.folder.read(name).trim().parse().unwrap_or(0)
-    }
-
-    fn master(&self) -> i32 {
-        self.pid("nginx.pid")
-    }
-
-    fn log(&self) -> String {
-        self.folder.read("error.log")
-    }
-
-    /// A script in the place of the program.
-    fn script(&self, text: &str) -> String {
-        let path = self.folder.path().join("binary");
-        fs::write(&path, format!("#!/bin/bash\n{text}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        format!("binary={}", path.display())
-    }
-
-    /// `turnpike upgrade`.
-    fn upgrade(&self, words: &[&str]) -> Result<Value, String> {
-        let words = [&["upgrade", "--json"], words, &self.folder.arguments(&[])].concat();
-        let output = turnpike(&words);
-        match output.status.success() {
-            true => Ok(serde_json::from_slice(&output.stdout).unwrap()),
-            false => Err(stderr(&output)),
-        }
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        for name in ["nginx.pid", "nginx.pid.oldbin"] {
-            let master = self.pid(name);
-            if master > 0 {
-                for process in children(master).into_iter().chain([master]) {
-                    let _ = signal::send(process, SIGKILL);
-                }
-            }
-        }
-    }
-}
-
-/// Clients who ask until told to stop: one request a connection, and as many as it takes.
-struct Load {
-    stop: Arc<AtomicBool>,
-    answered: Arc<AtomicU64>,
-    clients: Vec<JoinHandle<()>>,
-}
-
-impl Load {
-    fn start(port: u16) -> Load {
-        let (stop, answered) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
-        let clients = (0..4).map(|number| {
-            let (stop, answered) = (stop.clone(), answered.clone());
-            thread::spawn(move || {
-                let mut kept = None;
-                while !stop.load(Ordering::Relaxed) {
-                    let mut stream = kept.take().unwrap_or_else(|| connect(port));
-                    if ask(&mut stream, number % 2 == 0) {
-                        kept = Some(stream);
-                    }
-                    answered.fetch_add(1, Ordering::Relaxed);
-                }
-            })
-        });
-        let clients = clients.collect();
-        Load {
-            stop,
-            answered,
-            clients,
-        }
-    }
-
-    /// Waits until every client has surely begun and ended requests since now.
-    fn go_on(&self) {
-        let start = self.answered.load(Ordering::Relaxed);
-        wait_for("requests", || {
-            self.answered.load(Ordering::Relaxed) > start + 200
-        });
-    }
-
-    /// Fails where a client has failed.
-    fn stop(self) {
-        self.go_on();
-        self.stop.store(true, Ordering::Relaxed);
-        for client in self.clients {
-            client.join().expect("a request was lost");
-        }
-    }
-}
-
-fn connect(port: u16) -> TcpStream {
-    let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream
-}
-
-/// Sends a request and reads its answer; whether the connection is kept.
-fn ask(stream: &mut TcpStream, keep: bool) -> bool {
-    let connection = if keep { "keep-alive" } else { "close" };
-    let request = format!("GET / HTTP/1.1\r\nHost: x\r\nConnection: {connection}\r\n\r\n");
-    stream.write_all(request.as_bytes()).unwrap();
-    let (mut text, mut buffer) = (String::new(), [0; 1024]);
-    while !text.ends_with("\r\n\r\nserved") {
-        let count = stream.read(&mut buffer).unwrap();
-        assert!(count > 0, "closed after {text:?}");
-        text.push_str(std::str::from_utf8(&buffer[..count]).unwrap());
-    }
-    text.contains("Connection: keep-alive")
+/// Waits until nothing is left of the other binary: another upgrade would be refused before.
+fn wait_until_alone(old: i32) {
+    wait_for("the new one to end", || children(old).len() == 1);
 }
 
 #[test]
@@ -243,7 +116,7 @@ fn a_binary_that_fails_at_its_start_is_backed_out() {
     for (script, message) in cases {
         let error = daemon.upgrade(&[&daemon.script(script)]).unwrap_err();
         assert!(error.contains(message), "{error}");
-        wait_for("the pid file", || daemon.master() == old);
+        assert_named(&daemon, old);
         load.go_on();
     }
     let error = daemon
@@ -251,8 +124,7 @@ fn a_binary_that_fails_at_its_start_is_backed_out() {
         .unwrap_err();
     assert!(error.contains("failed (2: No such file"), "{error}");
     load.stop();
-    assert!(!daemon.folder.has("nginx.pid.oldbin"));
-    assert_eq!(daemon.master(), old);
+    assert_named(&daemon, old);
     daemon.upgrade(&[]).unwrap();
     assert_ne!(daemon.master(), old);
 }
@@ -273,9 +145,10 @@ fn a_binary_with_a_configuration_that_it_cannot_read_is_backed_out() {
         "{}",
         stderr(&output)
     );
+    assert_named(&daemon, old);
     load.stop();
     daemon.folder.write("nginx.conf", &good);
-    wait_for("the pid file", || daemon.master() == old);
+    wait_until_alone(old);
     daemon.upgrade(&[]).unwrap();
 }
 
@@ -292,10 +165,11 @@ fn a_binary_that_starts_and_does_not_serve_is_backed_out() {
         error.contains("the new binary does not serve in time; backed out"),
         "{error}"
     );
-    wait_for("the new one to end", || daemon.master() == old);
+    assert_named(&daemon, old);
     load.go_on();
     load.stop();
-    assert_eq!(daemon.master(), old);
+    wait_until_alone(old);
+    assert_named(&daemon, old);
     let log = daemon.log();
     assert!(log.contains("upgrade failed: "), "{log}");
     daemon.upgrade(&[]).unwrap();
@@ -323,7 +197,8 @@ fn a_binary_whose_serving_process_stands_still_is_backed_out() {
     });
     let message = "the new binary does not serve in time; backed out";
     assert!(error.contains(message), "{error}");
-    wait_for("the new one to end", || daemon.master() == old);
+    assert_named(&daemon, old);
+    wait_until_alone(old);
     wait_for("its serving process to end", || !process::is_alive(stopped));
     load.go_on();
     load.stop();
@@ -370,8 +245,9 @@ fn a_binary_that_takes_the_sockets_and_never_serves_is_backed_out() {
             error.contains(why) && error.contains("; backed out"),
             "{error}"
         );
+        assert_named(&daemon, old);
         daemon.folder.write("seen", "");
-        wait_for("the new one to end", || daemon.master() == old);
+        wait_until_alone(old);
         load.go_on();
         load.stop();
         daemon.upgrade(&[]).unwrap();

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
-use std::io;
+use std::io::{self, Write as _};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -405,6 +406,10 @@ impl Server {
         }
         for pid in serving {
             process::signal(pid, Signal::SIGKILL);
+        }
+        // A serving process that has outlived a master which the test has killed.
+        if let Ok(mut orphan) = UnixStream::connect(self.folder().join("pid.adopt")) {
+            let _ = orphan.write_all(b"stop\n"); // it may be gone already
         }
     }
 }

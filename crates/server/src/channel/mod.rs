@@ -14,6 +14,7 @@
 //!    ── Ask{number, request} ──────────────►   a verb of the control socket
 //!    ◄─ Answer{number, outcome} ────────────
 //!    ── Counts ────────────────────────────►   what only the master knows, for metrics
+//!    ── Adoption(socket) ──────────────────►   where it is found when the master is gone
 //!    ── Announce | Quit | Stop ────────────►   says that it will end, drains, ends
 //! ```
 
@@ -60,6 +61,8 @@ pub enum Order {
     },
     /// What the master has counted.
     Counts(MasterCounts),
+    /// Be found here by another master when this one is gone.
+    Adoption(OwnedFd),
     /// Tell clients and balancers that this ends soon; go on with everything (`shutdown_delay`).
     Announce,
     /// Accept what waits, finish what is running, then end.
@@ -110,6 +113,7 @@ const ASK: u8 = 8;
 const ANSWER: u8 = 9;
 const ANNOUNCE: u8 = 10;
 const COUNTS: u8 = 11;
+const ADOPTION: u8 = 12;
 
 /// Sends a bundle. Its descriptors are only borrowed: the master keeps its own.
 ///
@@ -130,6 +134,14 @@ pub fn send_reopen(channel: BorrowedFd<'_>, logs: &[Log]) -> io::Result<()> {
     encoder.list(logs, |encoder, log| encoder.path(&log.path));
     let descriptors: Vec<_> = logs.iter().map(|log| log.descriptor.as_fd()).collect();
     descriptor::send_parcel(channel, &encoder.bytes, &descriptors)
+}
+
+/// Says where the serving process is found when the master is gone. The socket is only borrowed.
+///
+/// # Errors
+/// As [`send_apply`].
+pub fn send_adoption(channel: BorrowedFd<'_>, listener: BorrowedFd<'_>) -> io::Result<()> {
+    descriptor::send_parcel(channel, &[ADOPTION], &[listener])
 }
 
 /// Tells what the master has counted: reloads, those that failed, restarts.
@@ -273,6 +285,7 @@ fn decode_order(bytes: &[u8], descriptors: Vec<OwnedFd>) -> Result<Order, Malfor
             restarts: decoder.number()?,
             cores: decoder.number()?,
         }),
+        ADOPTION => Order::Adoption(descriptors.next().ok_or(Malformed)?),
         ANNOUNCE => Order::Announce,
         QUIT => Order::Quit,
         STOP => Order::Stop,

@@ -99,6 +99,7 @@ fn orders_and_replies_come_back_as_sent() {
         descriptor: null(),
     };
     send_reopen(master.as_fd(), &[log]).unwrap();
+    send_adoption(master.as_fd(), null().as_fd()).unwrap();
     let next = || receive_order(serving.as_fd()).unwrap();
     assert!(matches!(next(), Some(Order::Announce)));
     assert!(matches!(next(), Some(Order::Quit)));
@@ -111,6 +112,10 @@ fn orders_and_replies_come_back_as_sent() {
         panic!("not a reopen");
     };
     assert_eq!(logs[0].path, PathBuf::from("/a"));
+    assert!(matches!(
+        receive_order(serving.as_fd()).unwrap(),
+        Some(Order::Adoption(listener)) if inode(&listener) == inode(&null())
+    ));
     let replies = [
         Reply::Ready {
             generation: 1,

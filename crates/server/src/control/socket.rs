@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixStream;
@@ -48,16 +48,90 @@ pub(crate) struct Ticket {
 /// The socket, while there is one, and its clients, who may outlive its place.
 #[derive(Default, Debug)]
 pub(crate) struct ControlSocket {
-    place: Option<Place>,
+    place: Option<PrivateSocket>,
     clients: HashMap<u64, Client>,
     clients_made: u64,
 }
 
-/// Where clients find it.
+/// A listening unix socket that only its owner and root may connect to.
 #[derive(Debug)]
-struct Place {
+pub(crate) struct PrivateSocket {
     path: PathBuf,
     listener: OwnedFd,
+    /// The device and inode of its file: another master's may stand there later.
+    file: (u64, u64),
+}
+
+impl PrivateSocket {
+    /// Listens at `path`. A socket file at which nobody listens any more is replaced.
+    ///
+    /// # Errors
+    /// `AddrInUse` where somebody listens, `AlreadyExists` where the file is no socket; those of
+    /// the calls.
+    pub(crate) fn open(path: &Path, backlog: i32) -> io::Result<PrivateSocket> {
+        remove_stale(path)?;
+        let file = File::from(socket::open(Family::Unix, Kind::Stream)?);
+        // The file that bind makes takes the socket's mode: there is no moment at which it has
+        // another.
+        file.set_permissions(Permissions::from_mode(MODE))?;
+        let listener = OwnedFd::from(file);
+        socket::bind_unix(listener.as_fd(), path.as_os_str().as_bytes())?;
+        socket::listen(listener.as_fd(), backlog)?;
+        PrivateSocket::adopt(path, listener)
+    }
+
+    /// One that listens at `path` already.
+    ///
+    /// # Errors
+    /// Those of `stat(2)`.
+    pub(crate) fn adopt(path: &Path, listener: OwnedFd) -> io::Result<PrivateSocket> {
+        Ok(PrivateSocket {
+            path: path.to_path_buf(),
+            listener,
+            file: file_id(path)?,
+        })
+    }
+
+    /// The socket.
+    pub(crate) fn listener(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether its file is where it was put.
+    pub(crate) fn is_in_place(&self) -> bool {
+        file_id(&self.path).is_ok_and(|file| file == self.file)
+    }
+
+    /// Moves its file, for another master to take the place, or back.
+    ///
+    /// # Errors
+    /// Those of `rename(2)`.
+    pub(crate) fn rename(&mut self, path: &Path) -> io::Result<()> {
+        fs::rename(&self.path, path)?;
+        self.path = path.to_path_buf();
+        Ok(())
+    }
+
+    /// Removes its file, where it is still its own.
+    ///
+    /// # Errors
+    /// Those of `unlink(2)`.
+    pub(crate) fn remove(&self) -> io::Result<()> {
+        match self.is_in_place() {
+            true => fs::remove_file(&self.path),
+            false => Ok(()),
+        }
+    }
+}
+
+fn file_id(path: &Path) -> io::Result<(u64, u64)> {
+    let metadata = fs::symlink_metadata(path)?;
+    Ok((metadata.dev(), metadata.ino()))
 }
 
 #[derive(Debug)]
@@ -73,30 +147,29 @@ struct Client {
 }
 
 impl ControlSocket {
-    /// Listens at `path`, and no more where it did before; that file is the caller's to remove.
-    /// A socket file at which nobody listens any more is replaced.
+    /// Listens at `path`, and no more where it did before: that is given back. A socket file at
+    /// which nobody listens any more is replaced.
     ///
     /// # Errors
-    /// `AddrInUse` where somebody listens, `AlreadyExists` where the file is no socket; those of
-    /// the calls. Then nothing has changed.
-    pub(crate) fn listen(&mut self, path: &Path, epoll: &Epoll) -> io::Result<()> {
-        remove_stale(path)?;
-        let file = File::from(socket::open(Family::Unix, Kind::Stream)?);
-        // The file that bind makes takes the socket's mode: there is no moment at which it has
-        // another.
-        file.set_permissions(Permissions::from_mode(MODE))?;
-        let listener = OwnedFd::from(file);
-        socket::bind_unix(listener.as_fd(), path.as_os_str().as_bytes())?;
-        socket::listen(listener.as_fd(), BACKLOG)?;
-        epoll.add(listener.as_fd(), Interest::READ, TOKEN_BASE)?;
-        let path = path.to_path_buf();
-        self.place = Some(Place { path, listener });
-        Ok(())
+    /// See [`PrivateSocket::open`]. Then nothing has changed.
+    pub(crate) fn listen(
+        &mut self,
+        path: &Path,
+        epoll: &Epoll,
+    ) -> io::Result<Option<PrivateSocket>> {
+        let place = PrivateSocket::open(path, BACKLOG)?;
+        epoll.add(place.listener(), Interest::READ, TOKEN_BASE)?;
+        let old = self.leave(epoll);
+        self.place = Some(place);
+        Ok(old)
     }
 
     /// Listens no more.
-    pub(crate) fn leave(&mut self) {
-        self.place = None;
+    pub(crate) fn leave(&mut self, epoll: &Epoll) -> Option<PrivateSocket> {
+        let old = self.place.take()?;
+        // It was added when it was opened.
+        let _ = epoll.delete(old.listener());
+        Some(old)
     }
 
     /// Whether an event's token is one of ours.
@@ -106,19 +179,12 @@ impl ControlSocket {
 
     /// Where it is.
     pub(crate) fn path(&self) -> Option<&Path> {
-        self.place.as_ref().map(|place| place.path.as_path())
+        self.place.as_ref().map(PrivateSocket::path)
     }
 
-    /// Moves the socket's file, for another master to take the place; nothing to do without one.
-    ///
-    /// # Errors
-    /// Those of `rename(2)`.
-    pub(crate) fn rename(&mut self, path: &Path) -> io::Result<()> {
-        if let Some(place) = &mut self.place {
-            fs::rename(&place.path, path)?;
-            place.path = path.to_path_buf();
-        }
-        Ok(())
+    /// The socket, while there is one.
+    pub(crate) fn place(&mut self) -> Option<&mut PrivateSocket> {
+        self.place.as_mut()
     }
 
     /// Takes an event up; gives the requests that have come with it.
@@ -179,7 +245,7 @@ impl ControlSocket {
         };
         // Bounded by the backlog; the rest is told of again.
         for _ in 0..BACKLOG {
-            let Ok((socket, _)) = socket::accept(place.listener.as_fd()) else {
+            let Ok((socket, _)) = socket::accept(place.listener()) else {
                 return;
             };
             if self.clients.len() >= CLIENTS_MAX {

@@ -27,7 +27,7 @@ use crate::channel::{MasterCounts, Seat};
 use crate::configuration::Configuration;
 use crate::control::Request;
 use crate::master::gates::steer::BOARD_NAME;
-use crate::plan::{Generation, Reporter, Service};
+use crate::plan::{Generation, Holdings, Reporter, Service};
 
 /// How long lanes may take to take a plan up. One that takes longer is stuck in a request; it
 /// takes the plan up when it comes back, and nothing waits for it until then.
@@ -61,7 +61,8 @@ pub(super) struct HttpService {
     /// Where lanes tell how they are: the watchdog, and the steering program once an address is
     /// steered.
     pub(super) board: Option<Arc<LaneBoard>>,
-    is_steered: bool,
+    /// The board that the steering program reads, once it is ours too.
+    steering: Option<OwnedFd>,
     pub(super) watchdog: Watchdog,
     /// The gates of each lane under the plan in force.
     lane_gates: Vec<Vec<LotGate>>,
@@ -85,7 +86,7 @@ impl HttpService {
             gates: HashMap::new(),
             mutex: Arc::new(AcceptMutex::new()),
             board: LaneBoard::private().ok(),
-            is_steered: false,
+            steering: None,
             watchdog: Watchdog::default(),
             lane_gates: Vec::new(),
         }
@@ -106,25 +107,25 @@ impl HttpService {
     }
 
     /// Maps the board when the first steered address brings it. Returns whether it is new.
-    fn take_board(&mut self, generation: &Generation) -> bool {
-        let board = generation
-            .extras
-            .iter()
-            .find(|extra| extra.name == BOARD_NAME);
-        let Some(board) = board.filter(|_| !self.is_steered) else {
+    fn take_board(&mut self, generation: &mut Generation) -> bool {
+        if self.steering.is_some() {
+            return false;
+        }
+        let mut extras = generation.extras.drain(..);
+        let Some(board) = extras.find(|extra| extra.name == BOARD_NAME) else {
             return false;
         };
         match LaneBoard::map(board.descriptor.as_fd()) {
-            Ok(board) => {
-                self.board = Some(board);
-                self.is_steered = true;
+            Ok(mapped) => {
+                self.board = Some(mapped);
+                self.steering = Some(board.descriptor);
             }
             Err(error) => generation.error_log.event(
                 Level::Warn,
                 format_args!("lanes cannot be steered by load: mmap() failed ({error})"),
             ),
         }
-        self.is_steered
+        self.steering.is_some()
     }
 
     /// A lane's pulse, for a lane that has none yet.
@@ -159,12 +160,12 @@ impl HttpService {
     /// were told, and how many of them have taken the plan up.
     fn place(
         &mut self,
-        generation: &Generation,
+        generation: &mut Generation,
         plan: &Arc<Plan>,
         seats: &[(usize, Option<usize>, Arc<OwnedFd>)],
     ) -> io::Result<(usize, usize)> {
-        let process = &generation.configuration.settings.process;
         let fresh_board = self.take_board(generation);
+        let process = &generation.configuration.settings.process;
         let told = process.lanes.max(self.lanes.len());
         let (done, finished) = sync_channel(told);
         self.dismiss(process.lanes, plan, &done);
@@ -322,7 +323,7 @@ impl Service for HttpService {
         let timeout_ms = generation.configuration.settings.lane_rescue_timeout_ms;
         self.watchdog.begin(timeout_ms, &generation.error_log);
         let before = self.connection_totals();
-        let applied = self.place(&generation, &plan, &seats);
+        let applied = self.place(&mut generation, &plan, &seats);
         let (told, ready) =
             applied.map_err(|error| format!("a lane cannot be started ({error})"))?;
         self.seats = seats;
@@ -350,6 +351,23 @@ impl Service for HttpService {
         self.watchdog = watchdog;
         self.relieve();
         next
+    }
+
+    fn holdings(&self) -> io::Result<Holdings> {
+        let number_of = |socket: &Arc<OwnedFd>| {
+            let mut gates = self.gates.iter();
+            let found = gates.find(|(_, gate)| Arc::ptr_eq(gate, socket));
+            found.map(|(number, _)| *number)
+        };
+        let mut held = Holdings::default();
+        for (.., socket) in &self.seats {
+            if let Some(number) = number_of(socket) {
+                held.gates.push((number, socket.try_clone()?));
+            }
+        }
+        let board = self.steering.as_ref();
+        held.board = board.map(OwnedFd::try_clone).transpose()?;
+        Ok(held)
     }
 
     fn counts(&mut self, counts: MasterCounts) {

@@ -10,6 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use turnpike_lane::sys::descriptor::socket_pair;
+use turnpike_lane::sys::process::ProcessHandle;
 use turnpike_lane::sys::signal;
 
 use crate::serving;
@@ -23,6 +24,15 @@ const KEPT_VARIABLE: &str = "TZ";
 pub(super) enum Server {
     /// A process of this number.
     Process(i32),
+    /// A process that another master has started; its end is told by the handle.
+    Adopted {
+        /// Its number.
+        process: i32,
+        /// What means it and no other.
+        handle: ProcessHandle,
+        /// The handle's number in the master's event queue.
+        token: u64,
+    },
     /// A thread of this process; taken when it has ended.
     Thread(Option<JoinHandle<()>>),
 }
@@ -83,6 +93,11 @@ impl Child {
         Ok(Child::new(token, Server::Thread(Some(handle)), channel))
     }
 
+    /// Takes over a process that another master has started.
+    pub(super) fn adopted(token: u64, server: Server, channel: OwnedFd) -> Child {
+        Child::new(token, server, channel)
+    }
+
     fn new(token: u64, server: Server, channel: OwnedFd) -> Child {
         Child {
             token,
@@ -100,23 +115,35 @@ impl Child {
 
     /// Ends it without asking. A thread cannot be ended so, and goes with the process.
     pub(super) fn kill(&self) {
-        if let Server::Process(process) = self.server {
-            // It fails only when the process is gone, which is what was wanted.
-            let _ = signal::send(process, nix::libc::SIGKILL);
-        }
+        self.signal(nix::libc::SIGKILL);
+    }
+
+    /// Sends a signal that is to end it.
+    pub(super) fn signal(&self, number: i32) {
+        // It fails only when the process is gone, which is what was wanted.
+        let _ = match &self.server {
+            Server::Process(process) => signal::send(*process, number),
+            Server::Adopted { handle, .. } => handle.send(number),
+            Server::Thread(_) => Ok(()),
+        };
+    }
+
+    /// Whether it was started by another master.
+    pub(super) fn is_adopted(&self) -> bool {
+        matches!(self.server, Server::Adopted { .. })
     }
 
     /// What the log calls it.
     pub(super) fn number(&self) -> i32 {
         match self.server {
-            Server::Process(process) => process,
+            Server::Process(process) | Server::Adopted { process, .. } => process,
             Server::Thread(_) => i32::try_from(std::process::id()).unwrap_or_default(),
         }
     }
 }
 
 /// nginx's rule: nothing but TZ and what `env` names.
-fn environment(settings: &ProcessSettings) -> HashMap<OsString, OsString> {
+pub(super) fn environment(settings: &ProcessSettings) -> HashMap<OsString, OsString> {
     let mut environment = HashMap::new();
     let mut keep = |name: &str| {
         if let Some(value) = std::env::var_os(name) {

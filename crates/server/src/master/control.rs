@@ -1,12 +1,19 @@
 //! `-s`: commands for a running master, by its pid file.
 
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 use std::process::ExitCode;
 
+use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::log::{Errno, ErrorLog, Level};
 use turnpike_lane::sys::signal;
 
-use super::{pid_file, site};
+use super::{orphan, pid_file, site};
+use crate::adoption;
 use crate::cli::Command;
+use crate::configuration::Configuration;
 use crate::paths::Paths;
 
 /// Sends the command's signal to the master that the configuration's pid file names.
@@ -20,6 +27,13 @@ pub(super) fn send(
         return ExitCode::FAILURE;
     };
     log.event(Level::Notice, format_args!("signal process started"));
+    let settings = &configuration.settings;
+    if pid_file::holder(&settings.pid_file).is_none()
+        && let Some(path) = &settings.adoption
+        && let Some(process) = orphan::look(path)
+    {
+        return send_without_master(command, &configuration, path, process, log);
+    }
     let process = match pid_file::read(&configuration.settings.pid_file) {
         Ok(process) => process,
         Err(message) => {
@@ -43,4 +57,46 @@ pub(super) fn send(
             ExitCode::FAILURE
         }
     }
+}
+
+/// The master is gone and its serving process is not: it can be ended; for all else a master is
+/// needed.
+fn send_without_master(
+    command: Command,
+    configuration: &Configuration,
+    path: &Path,
+    process: i32,
+    log: &ErrorLog,
+) -> ExitCode {
+    let word = match command {
+        Command::Stop => adoption::STOP,
+        Command::Quit => adoption::QUIT,
+        Command::Reopen | Command::Reload => {
+            let message = format_args!(
+                "there is no master process; serving process {process} serves on without one: \
+                 start the server again to have one, or end it with \"-s quit\""
+            );
+            log.event(Level::Error, message);
+            return ExitCode::FAILURE;
+        }
+    };
+    if let Err(message) = orphan::command(path, word) {
+        log.event(Level::Error, format_args!("{message}"));
+        return ExitCode::FAILURE;
+    }
+    let message =
+        format_args!("there is no master process; serving process {process} was told to {word}");
+    log.event(Level::Notice, message);
+    // What the master would have removed; what is not there needs no removing.
+    let settings = &configuration.settings;
+    let files = [Some(settings.pid_file.as_path()), settings.control.path()];
+    for file in files.into_iter().flatten().chain([path]) {
+        let _ = fs::remove_file(file);
+    }
+    for listen in &configuration.needs.listens {
+        if let ListenAddress::Unix(path) = &listen.address {
+            let _ = fs::remove_file(Path::new(OsStr::from_bytes(path)));
+        }
+    }
+    ExitCode::SUCCESS
 }

@@ -9,6 +9,7 @@ mod control;
 mod daemon;
 pub(crate) mod gates;
 mod inherit;
+mod orphan;
 mod pid_file;
 mod run;
 mod signals;

@@ -1,19 +1,30 @@
 //! The pid file: who reads it takes its existence for "the server is up".
+//!
+//! The master holds a lock on it, so that another start can tell a living master from a file that
+//! a dead one has left, whose number may be any process's by now.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use turnpike_lane::log::{Errno, ErrorLog, Level};
 
 /// Longest pid file that is read: a number of 20 digits and a line feed.
 const BYTES_MAX: usize = 21;
+/// Attempts to lock the file, and the pause between them: somebody who looks whether it is locked
+/// holds a lock for a moment.
+const LOCK_ATTEMPTS_MAX: u32 = 20;
+const LOCK_PAUSE: Duration = Duration::from_millis(1);
 
 /// A pid file of this process's.
 #[derive(Debug)]
 pub(super) struct PidFile {
     path: PathBuf,
+    /// Open for as long as the lock is to be held.
+    file: File,
 }
 
 impl PidFile {
@@ -22,6 +33,11 @@ impl PidFile {
     /// # Errors
     /// Those of `open(2)` and `write(2)`.
     pub(super) fn create(path: &Path) -> io::Result<PidFile> {
+        if fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file()) {
+            // A master that drains would take it for its own. Where that is not permitted, the file
+            // is written over, as nginx does.
+            let _ = fs::remove_file(path);
+        }
         let mut options = OpenOptions::new();
         let mut file = options
             .write(true)
@@ -30,8 +46,15 @@ impl PidFile {
             .mode(0o644)
             .open(path)?;
         file.write_all(format!("{}\n", std::process::id()).as_bytes())?;
+        for _ in 0..LOCK_ATTEMPTS_MAX {
+            if !matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+                break;
+            }
+            thread::sleep(LOCK_PAUSE);
+        }
         Ok(PidFile {
             path: path.to_path_buf(),
+            file,
         })
     }
 
@@ -50,8 +73,25 @@ impl PidFile {
         Ok(())
     }
 
-    /// Removes it.
+    /// Lets another master start in this one's place: this one only finishes.
+    pub(super) fn release(&self) {
+        // Closing the file does it at the latest.
+        let _ = self.file.unlock();
+    }
+
+    /// Whether the file is where it was put. Another master may have its own there.
+    pub(super) fn is_in_place(&self) -> bool {
+        let id = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+        let there = fs::symlink_metadata(&self.path).map(id);
+        let own = self.file.metadata().map(id);
+        matches!((there, own), (Ok(there), Ok(own)) if there == own)
+    }
+
+    /// Removes it, where it is still its own.
     pub(super) fn remove(&self, log: &ErrorLog) {
+        if self.path.exists() && !self.is_in_place() {
+            return;
+        }
         if let Err(error) = fs::remove_file(&self.path) {
             let (path, error) = (self.path.display(), Errno(&error));
             log.event(
@@ -59,6 +99,15 @@ impl PidFile {
                 format_args!("unlink() \"{path}\" failed {error}"),
             );
         }
+    }
+}
+
+/// The living master whose pid file this is, if there is one.
+pub(super) fn holder(path: &Path) -> Option<i32> {
+    let file = File::open(path).ok()?;
+    match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => read(path).ok(),
+        Ok(()) | Err(TryLockError::Error(_)) => None,
     }
 }
 

@@ -1,32 +1,36 @@
 //! From a checked command line to a running master.
 
 use std::fs;
+use std::path::Path;
 use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
 
 use turnpike_lane::log::{Errno, ErrorLog, Level, LogSet};
 use turnpike_lane::sys::process::{self, Limit, Resource};
 
 use super::daemon::{self, Detached};
 use super::gates::{GateSet, NotOpened};
-use super::inherit;
-use super::site::{Failure, Site};
-use super::supervise::Master;
+use super::site::{self, Failure, Site};
+use super::supervise::{Master, Origin};
 use super::systemd;
+use super::{inherit, orphan, pid_file};
+use crate::configuration::Configuration;
 use crate::paths::Paths;
 use crate::version::{NGINX_VERSION, TURNPIKE_VERSION};
 use crate::{embedded, say};
+
+/// How often a master that lives is looked at before it counts as one that goes on living, and the
+/// pause between: one that was killed just now may not be dead yet.
+const LIFE_LOOKS_MAX: u32 = 20;
+const LIFE_PAUSE: Duration = Duration::from_millis(25);
 
 /// Opens everything, goes into the background if asked to, and serves until told to end.
 pub(super) fn run(paths: &Paths, globals: Option<&str>, log: &ErrorLog) -> ExitCode {
     let descriptors = process::limit(Resource::OpenFiles).ok();
     raise_descriptor_limit(descriptors);
-    let inherited = inherit::take(log);
-    let passed = GateSet::inherited(systemd::sockets(log), true);
-    let gates = inherited
-        .as_ref()
-        .map_or(&passed, |inherited| &inherited.gates);
-    let site = match Site::open(paths, globals, &LogSet::new(), gates, log) {
-        Ok(site) => site,
+    let (origin, site) = match open(paths, globals, log) {
+        Ok(opened) => opened,
         Err(Failure::Gate(NotOpened { in_use: true })) if paths.embedded => {
             say(embedded::PORT_TAKEN);
             return ExitCode::FAILURE;
@@ -40,7 +44,7 @@ pub(super) fn run(paths: &Paths, globals: Option<&str>, log: &ErrorLog) -> ExitC
     let settings = &site.configuration.settings;
     let mut launcher = None;
     // One that takes another's place is where that one is.
-    if settings.daemon && inherited.is_none() {
+    if settings.daemon && !matches!(origin, Origin::Inherited(_)) {
         match daemon::detach() {
             Ok(Detached::Launcher(code)) => return code,
             Ok(Detached::Daemon(waiting)) => launcher = Some(waiting),
@@ -53,7 +57,7 @@ pub(super) fn run(paths: &Paths, globals: Option<&str>, log: &ErrorLog) -> ExitC
             }
         }
     }
-    match Master::start(paths, globals, site, launcher, inherited) {
+    match Master::start(paths, globals, site, launcher, origin) {
         Ok(mut master) => master.run(),
         Err(error) => {
             log.event(
@@ -63,6 +67,72 @@ pub(super) fn run(paths: &Paths, globals: Option<&str>, log: &ErrorLog) -> ExitC
             ExitCode::FAILURE
         }
     }
+}
+
+/// Looks for who was here before, and opens what the configuration needs beyond what that one has.
+fn open(paths: &Paths, globals: Option<&str>, log: &ErrorLog) -> Result<(Origin, Site), Failure> {
+    let inherited = inherit::take(log);
+    let passed = GateSet::inherited(systemd::sockets(log), true);
+    let configuration = site::read(paths, globals, log).ok_or(Failure::Files)?;
+    let origin = match inherited {
+        Some(inherited) => Origin::Inherited(inherited),
+        None => predecessor(&configuration, &passed, log)?,
+    };
+    let gates = match &origin {
+        Origin::Inherited(inherited) => &inherited.gates,
+        Origin::Adopted(orphan) => &orphan.gates,
+        Origin::Fresh => &passed,
+    };
+    let site = Site::of(configuration, &LogSet::new(), gates, log)?;
+    Ok((origin, site))
+}
+
+/// A serving process that the last master has left, if there is one; a failure where a master lives
+/// with whom this one would share addresses unnoticed.
+fn predecessor(
+    configuration: &Configuration,
+    passed: &GateSet,
+    log: &ErrorLog,
+) -> Result<Origin, Failure> {
+    let settings = &configuration.settings;
+    let pid_file = &settings.pid_file;
+    if let Some(process) = living_master(pid_file) {
+        if !GateSet::shares_addresses(&configuration.needs.listens) {
+            // The kernel refuses what is in use.
+            return Ok(Origin::Fresh);
+        }
+        let file = pid_file.display();
+        log.event(
+            Level::Emerg,
+            format_args!(
+                "this server runs already: process {process} holds \"{file}\"; \"-s reload\" \
+                 gives it another configuration, \"-s quit\" ends it"
+            ),
+        );
+        return Err(Failure::Files);
+    }
+    let Some(path) = &settings.adoption else {
+        return Ok(Origin::Fresh);
+    };
+    match orphan::find(path, &configuration.paths.prefix, passed) {
+        Ok(Some(orphan)) => Ok(Origin::Adopted(Box::new(orphan))),
+        Ok(None) => Ok(Origin::Fresh),
+        Err(message) => {
+            log.event(Level::Emerg, format_args!("{message}"));
+            Err(Failure::Files)
+        }
+    }
+}
+
+/// The master that has this pid file, or had it before an upgrade moved it.
+fn living_master(pid_file: &Path) -> Option<i32> {
+    let places = [pid_file.to_path_buf(), orphan::aside(pid_file)];
+    let look = || places.iter().find_map(|path| pid_file::holder(path));
+    for _ in 1..LIFE_LOOKS_MAX {
+        look()?;
+        thread::sleep(LIFE_PAUSE);
+    }
+    look()
 }
 
 /// The first lines of a start; tools look for the version in them.

@@ -7,6 +7,9 @@ use nix::libc;
 pub(super) enum Request {
     /// TERM, INT: end at once.
     Stop,
+    /// ABRT: end at once, with a serving process that nothing can be expected of. Systemd's
+    /// watchdog sends it.
+    Abort,
     /// QUIT: end when running requests are done.
     Quit,
     /// HUP: read the configuration anew.
@@ -45,6 +48,7 @@ const fn row(number: i32, name: &'static str, request: Request, action: &'static
 pub(super) const SIGNALS: &[Row] = &[
     row(libc::SIGTERM, "SIGTERM", Request::Stop, ", exiting"),
     row(libc::SIGINT, "SIGINT", Request::Stop, ", exiting"),
+    row(libc::SIGABRT, "SIGABRT", Request::Abort, ", aborting"),
     row(libc::SIGQUIT, "SIGQUIT", Request::Quit, ", shutting down"),
     row(libc::SIGHUP, "SIGHUP", Request::Reload, ", reconfiguring"),
     row(

@@ -47,6 +47,16 @@ impl Site {
         log: &ErrorLog,
     ) -> Result<Site, Failure> {
         let configuration = read(paths, globals, log).ok_or(Failure::Files)?;
+        Site::of(configuration, old_logs, old_gates, log)
+    }
+
+    /// Opens what a configuration needs that was read already.
+    pub(super) fn of(
+        configuration: Configuration,
+        old_logs: &LogSet,
+        old_gates: &GateSet,
+        log: &ErrorLog,
+    ) -> Result<Site, Failure> {
         let logs = open_logs(&configuration, old_logs, log).ok_or(Failure::Files)?;
         make_folders(&configuration, log).ok_or(Failure::Files)?;
         let listens = configuration.needs.listens.clone();
@@ -56,7 +66,7 @@ impl Site {
             homes: &process.homes(),
             log,
             // The built-in configuration is for a person who waits for the answer.
-            is_patient: !paths.embedded,
+            is_patient: !configuration.paths.embedded,
         };
         let gates = old_gates.extend(listens, opening).map_err(Failure::Gate)?;
         let log = ErrorLog::from_specs(&configuration.settings.error_logs, &logs);

@@ -1,8 +1,9 @@
 //! The serving process: takes bundles from the master, gives them to the service, and ends when
-//! told to, or when the master is gone.
+//! told to. Without its master it goes on until it has another one.
 //!
 //! Its main thread only waits for orders; lanes are the service's threads.
 
+mod orphan;
 mod privileges;
 
 use std::fs::OpenOptions;
@@ -20,12 +21,15 @@ use turnpike_lane::sys::process::{self, Stream};
 use turnpike_lane::sys::signal::{self, Signal, SignalQueue};
 use turnpike_lane::sys::stack;
 
+use crate::adoption;
 use crate::channel::{self, Bundle, Log, Order, Reply};
 use crate::configuration::Configuration;
 use crate::control::{Request, answer_line};
 use crate::error_output;
 use crate::families;
 use crate::plan::{Generation, Report, Reporter, Service};
+
+use orphan::{ADOPTION_TOKEN, Adoption};
 
 /// The process's own name for itself, by which it knows what it is, and which `ps` shows.
 pub const TITLE: &str = "turnpike: serving process";
@@ -46,7 +50,7 @@ const SIGNALS_TOKEN: u64 = 1;
 const REPORTS_TOKEN: u64 = 2;
 
 /// Events taken at once: one for each token, and one to spare.
-const EVENTS_MAX: usize = 4;
+const EVENTS_MAX: usize = 5;
 
 /// Runs a serving process; the channel to the master is its standard input.
 pub fn process_main() -> ExitCode {
@@ -93,7 +97,7 @@ fn take_channel() -> io::Result<OwnedFd> {
 
 /// ```text
 ///  Serving ──Announce──► Announced ──Quit──► Draining ──Drained, deadline──► Ended
-///     ├──Quit, master gone────────────────────┘                              ▲
+///     ├──Quit─────────────────────────────────┘                              ▲
 ///     └──Stop, first bundle refused──────────────────────────────────────────┘
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -118,6 +122,7 @@ struct Serving {
     limited: Option<u64>,
     /// When the service looks after its lanes next.
     look_at: Option<Instant>,
+    adoption: Adoption,
     phase: Phase,
 }
 
@@ -142,6 +147,7 @@ impl Serving {
             has_served: false,
             limited: None,
             look_at: None,
+            adoption: Adoption::new(),
             phase: Phase::Serving,
         })
     }
@@ -192,6 +198,10 @@ impl Serving {
             _ if matches!(self.phase, Phase::Ended { .. }) => Ok(()),
             CHANNEL_TOKEN => self.take_order(),
             SIGNALS_TOKEN => self.take_signals(),
+            ADOPTION_TOKEN => {
+                self.meet();
+                Ok(())
+            }
             _ => self.take_reports(),
         }
     }
@@ -199,43 +209,22 @@ impl Serving {
     fn take_order(&mut self) -> io::Result<()> {
         match channel::receive_order(self.channel.as_fd())? {
             Some(Order::Apply(bundle)) => self.apply(bundle),
-            Some(Order::Reopen(logs)) => {
-                self.reopen(logs);
-                Ok(())
-            }
-            Some(Order::Ask { number, request }) => {
-                self.ask(number, &request);
-                Ok(())
-            }
+            Some(Order::Reopen(logs)) => self.reopen(logs),
+            Some(Order::Ask { number, request }) => self.ask(number, &request),
             Some(Order::Counts(counts)) => {
+                self.adoption.facts.counts = counts;
                 self.service.counts(counts);
-                Ok(())
             }
-            Some(Order::Announce) => {
-                self.announce();
-                Ok(())
-            }
-            Some(Order::Quit) => {
-                self.quit();
-                Ok(())
-            }
-            Some(Order::Stop) => {
-                self.stop();
-                Ok(())
-            }
-            None => {
-                self.epoll.delete(self.channel.as_fd())?;
-                if self.is_serving() {
-                    let message = format_args!("the master process is gone, shutting down");
-                    self.log.event(Level::Alert, message);
-                    self.quit();
-                }
-                Ok(())
-            }
+            Some(Order::Adoption(listener)) => self.be_found_at(listener),
+            Some(Order::Announce) => self.announce(),
+            Some(Order::Quit) => self.quit(),
+            Some(Order::Stop) => self.stop(),
+            None => self.lose_master()?,
         }
+        Ok(())
     }
 
-    fn apply(&mut self, bundle: Bundle) -> io::Result<()> {
+    fn apply(&mut self, bundle: Bundle) {
         let generation = bundle.generation;
         let reply = match self.try_apply(bundle) {
             Ok(report) => {
@@ -254,7 +243,8 @@ impl Serving {
                 }
             }
         };
-        channel::send_reply(self.channel.as_fd(), &reply)
+        // A master that is gone is noticed by what comes from it.
+        let _ = channel::send_reply(self.channel.as_fd(), &reply);
     }
 
     fn try_apply(&mut self, bundle: Bundle) -> Result<Value, String> {
@@ -275,6 +265,8 @@ impl Serving {
             privileges::settle(&settings.process, &mut self.limited, &log)?;
             let folders = families::serving_plan().folders(&configuration);
             let folders = folders.map_err(|errors| errors.to_string())?;
+            self.adoption.facts.unchangeable =
+                adoption::unchangeable(&settings.process, std::env::vars_os(), &folders);
             let writable: Vec<_> = folders.into_iter().map(|folder| folder.path).collect();
             privileges::confine(&settings.process, &writable, &log)?;
         } else if self.signals.is_some() {
@@ -293,6 +285,8 @@ impl Serving {
             extras: bundle.extras,
         })?;
         (self.logs, self.log) = (logs, log);
+        self.adoption.facts.generation = bundle.generation;
+        self.adoption.facts.prefix = bundle.paths.prefix;
         self.shutdown_timeout = shutdown_timeout;
         Ok(report)
     }
@@ -399,6 +393,7 @@ impl Serving {
             .shutdown_timeout
             .map(|timeout| Instant::now() + timeout);
         self.phase = Phase::Draining { until };
+        self.forget_adoption();
         self.service.quit();
     }
 

@@ -24,6 +24,7 @@ use turnpike_lane::gate::{
     Reuseport,
 };
 use turnpike_lane::log::{Errno, ErrorLog, Level};
+use turnpike_lane::steering::KernelBoard;
 use turnpike_lane::sys::socket_option;
 
 use crate::channel::{Extra, Seat};
@@ -117,32 +118,60 @@ impl GateSet {
         let mut set = GateSet::default();
         for gate in gates {
             set.next_id += 1;
-            let held = Arc::new(Held {
-                id: set.next_id,
-                gate,
-                is_lent,
-            });
-            let address = held.gate.address().clone();
-            let known = set.groups.iter_mut();
-            match known
-                .into_iter()
-                .find(|group| group.listen.address == address)
-            {
-                Some(group) => group.gates.push(held),
-                None => set.groups.push(Group {
-                    listen: Listen {
-                        address,
-                        options: ListenOptions::default(),
-                        mode: AcceptMode::Shared,
-                    },
-                    gates: vec![held],
-                    // Unknown: whatever the kernel was told is told anew.
-                    active: 0,
-                    chooser: None,
-                }),
-            }
+            let id = set.next_id;
+            set.put(Held { id, gate, is_lent });
         }
         set
+    }
+
+    /// Sockets that a serving process holds whose master is gone, with their numbers, in its order;
+    /// `board` is the one that its lanes tell on. Where `lent` has an address too, it is systemd's.
+    ///
+    /// # Errors
+    /// One of them is no listening socket.
+    pub(super) fn adopted(
+        sockets: Vec<(u64, OwnedFd)>,
+        board: Option<OwnedFd>,
+        lent: &GateSet,
+    ) -> io::Result<GateSet> {
+        let mut set = GateSet::default();
+        for (id, socket) in sockets {
+            let gate = Gate::adopt(socket)?;
+            set.next_id = set.next_id.max(id);
+            // A reload that was under way may have had it overlook what comes.
+            let _ = socket_option::set_hearing(gate.as_fd());
+            let is_lent = lent.group_of(gate.address()).is_some();
+            set.put(Held { id, gate, is_lent });
+        }
+        for group in &lent.groups {
+            if set.group_of(&group.listen.address).is_none() {
+                set.groups.push(group.clone());
+            }
+        }
+        set.next_id = set.next_id.max(lent.next_id);
+        set.board = board.map(|board| KernelBoard::adopt(board).map(Arc::new));
+        Ok(set)
+    }
+
+    /// Takes a socket that was opened elsewhere.
+    fn put(&mut self, held: Held) {
+        let address = held.gate.address().clone();
+        let held = Arc::new(held);
+        let mut known = self.groups.iter_mut();
+        match known.find(|group| group.listen.address == address) {
+            Some(group) => group.gates.push(held),
+            None => self.groups.push(Group {
+                listen: Listen {
+                    address,
+                    options: ListenOptions::default(),
+                    mode: AcceptMode::Shared,
+                },
+                gates: vec![held],
+                // Unknown: whatever the kernel was told is told anew.
+                active: 0,
+                chooser: None,
+            }),
+        }
     }
 
     /// Copies of all descriptors, for another master.
@@ -225,6 +254,19 @@ impl GateSet {
                 }
             }
         }
+    }
+
+    /// Has all sockets hear again what [`GateSet::deafen_except`] had them overlook.
+    pub(super) fn hear_again(&self) {
+        for held in self.groups.iter().flat_map(|group| &group.gates) {
+            // It fails where the filter was never set.
+            let _ = socket_option::set_hearing(held.gate.as_fd());
+        }
+    }
+
+    /// Whether an address has a socket for each lane.
+    pub(super) fn shares_addresses(listens: &[Listen]) -> bool {
+        listens.iter().any(|listen| listen.mode.has_gate_per_lane())
     }
 
     /// Stays in force after all: `other` was opened, perhaps handed over, and is given up. Sockets

@@ -1,7 +1,6 @@
 //! The control socket's requests: what the master answers itself, and what it passes on.
 
 use std::collections::HashMap;
-use std::fs;
 use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant, UNIX_EPOCH};
@@ -13,7 +12,7 @@ use turnpike_lane::sys::epoll::Event;
 
 use super::{Master, Phase};
 use crate::channel;
-use crate::control::socket::Ticket;
+use crate::control::socket::{PrivateSocket, Ticket};
 use crate::control::{Failure, Home, LIFE_VERB, Request, VERBS, family_verbs, find_verb};
 use crate::master::child::State;
 use crate::settings::ControlPath;
@@ -33,6 +32,13 @@ pub(super) struct Asked {
     last: u64,
     /// Systemd was not told that the server lives, and the log knows it.
     is_life_doubted: bool,
+}
+
+impl Asked {
+    /// Counts its questions from here on: answers to those of a master before are none of them.
+    pub(super) fn count_from(&mut self, number: u64) {
+        self.last = number;
+    }
 }
 
 #[derive(Debug)]
@@ -64,17 +70,15 @@ impl Master {
         if self.control.path() == wanted.path() {
             return true;
         }
-        let old = self.control.path().map(Path::to_path_buf);
-        match wanted.path() {
-            None => self.control.leave(),
-            Some(path) => {
-                if let Err(error) = self.control.listen(path, &self.epoll) {
-                    return self.control_failed(&wanted, &error);
-                }
-            }
-        }
+        let old = match wanted.path() {
+            None => self.control.leave(&self.epoll),
+            Some(path) => match self.control.listen(path, &self.epoll) {
+                Ok(old) => old,
+                Err(error) => return self.control_failed(&wanted, &error),
+            },
+        };
         if let Some(old) = old {
-            self.remove_control(&old);
+            self.remove_socket(&old);
         }
         true
     }
@@ -95,15 +99,14 @@ impl Master {
     /// Says what can still be said, and removes the socket's file.
     pub(super) fn close_control(&mut self) {
         self.control.last_words();
-        if let Some(path) = self.control.path().map(Path::to_path_buf) {
-            self.control.leave();
-            self.remove_control(&path);
+        if let Some(old) = self.control.leave(&self.epoll) {
+            self.remove_socket(&old);
         }
     }
 
-    fn remove_control(&self, path: &Path) {
-        if let Err(error) = fs::remove_file(path) {
-            let (path, error) = (path.display(), Errno(&error));
+    pub(super) fn remove_socket(&self, socket: &PrivateSocket) {
+        if let Err(error) = socket.remove() {
+            let (path, error) = (socket.path().display(), Errno(&error));
             let message = format_args!("unlink() \"{path}\" failed {error}");
             self.log.event(Level::Alert, message);
         }

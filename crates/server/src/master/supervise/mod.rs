@@ -9,6 +9,7 @@
 //! A reload is opened beside what is in force ([`Pending`]) and takes its place when the serving
 //! process says Ready; until then, and when it fails, nothing has changed.
 
+mod adopt;
 mod control;
 mod link;
 mod reload;
@@ -28,7 +29,9 @@ use turnpike_lane::sys::signal::{Signal, SignalQueue};
 
 use super::child::{Child, State};
 use super::daemon::Launcher;
+use super::gates::GateSet;
 use super::inherit::Inherited;
+use super::orphan::Orphan;
 use super::pid_file::PidFile;
 use super::signals::{self, Request};
 use super::site::Site;
@@ -36,6 +39,7 @@ use super::systemd::{Manager, State as Told};
 use crate::channel::{self, End, MasterCounts};
 use crate::control::socket::{ControlSocket, Ticket};
 use crate::paths::Paths;
+use adopt::Adoption;
 use control::Asked;
 use succeed::Predecessor;
 use upgrade::Successor;
@@ -72,6 +76,17 @@ struct Pending {
     since: Instant,
 }
 
+/// Who was here before.
+#[derive(Debug)]
+pub(super) enum Origin {
+    /// Nobody.
+    Fresh,
+    /// A master whose binary is being changed.
+    Inherited(Inherited),
+    /// A serving process whose master is gone.
+    Adopted(Box<Orphan>),
+}
+
 /// A running master.
 #[derive(Debug)]
 pub(super) struct Master {
@@ -84,6 +99,7 @@ pub(super) struct Master {
     /// Who waits for the next reload's report.
     reload_tickets: Vec<Ticket>,
     control: ControlSocket,
+    adoption: Adoption,
     asked: Asked,
     started: SystemTime,
     counts: MasterCounts,
@@ -101,6 +117,8 @@ pub(super) struct Master {
     successor: Option<Successor>,
     /// The master whose place this one takes.
     predecessor: Option<Predecessor>,
+    /// It ends in favour of another master, who has its names and its sockets.
+    is_succeeded: bool,
     /// It ends, and not because it was told to.
     failed: bool,
     launcher: Option<Launcher>,
@@ -121,7 +139,7 @@ impl Master {
         globals: Option<&str>,
         site: Site,
         launcher: Option<Launcher>,
-        inherited: Option<Inherited>,
+        origin: Origin,
     ) -> io::Result<Master> {
         let numbers: Vec<i32> = signals::SIGNALS.iter().map(|row| row.number).collect();
         let signals = SignalQueue::new(&numbers)?;
@@ -132,12 +150,17 @@ impl Master {
         if settings.daemon || !paths.embedded {
             process::set_thread_name(c"turnpike-master")?;
         }
-        let is_inherited = inherited.is_some();
-        let is_daemon = launcher.is_some() || is_inherited;
-        let link_token = SIGNALS_TOKEN + 1;
+        let is_fresh = matches!(origin, Origin::Fresh);
+        let is_daemon = launcher.is_some() || matches!(origin, Origin::Inherited(_));
+        let (link_token, end_token) = (SIGNALS_TOKEN + 1, SIGNALS_TOKEN + 2);
+        let (inherited, orphan) = match origin {
+            Origin::Fresh => (None, None),
+            Origin::Inherited(inherited) => (Some(inherited), None),
+            Origin::Adopted(orphan) => (None, Some(orphan)),
+        };
         let predecessor = inherited.map(|inherited| {
             let link = inherited.link.map(|link| (link, link_token));
-            Predecessor::new(inherited.parent, link, &epoll)
+            Predecessor::new(inherited.parent, link, end_token, &epoll)
         });
         let mut master = Master {
             paths: paths.clone(),
@@ -148,12 +171,13 @@ impl Master {
             reload_again: false,
             reload_tickets: Vec::new(),
             control: ControlSocket::default(),
+            adoption: Adoption::default(),
             asked: Asked::default(),
             started: SystemTime::now(),
             counts: MasterCounts::default(),
             children: Vec::new(),
             generation: 0,
-            token: link_token,
+            token: end_token,
             phase: Phase::Starting,
             exit: None,
             short_lives: 0,
@@ -162,17 +186,21 @@ impl Master {
             pid_file: None,
             successor: None,
             predecessor: predecessor.transpose()?,
+            is_succeeded: false,
             failed: false,
             daemonized: is_daemon,
             launcher,
             master_process,
             manager: Manager::from_environment(),
-            steer_at: is_inherited.then(|| Instant::now() + STEER_PAUSE),
+            steer_at: (!is_fresh).then(|| Instant::now() + STEER_PAUSE),
             steer_tries: 0,
             signals,
             epoll,
         };
-        master.start_serving()?;
+        match orphan {
+            Some(orphan) => master.adopt(*orphan)?,
+            None => master.start_serving()?,
+        }
         Ok(master)
     }
 
@@ -196,6 +224,8 @@ impl Master {
                     token if ControlSocket::is_ours(token) => self.take_control(event),
                     token if self.is_successor_link(token) => self.take_successor_link(),
                     token if self.is_predecessor_link(token) => self.take_predecessor_link(),
+                    token if self.is_predecessor_end(token) => self.predecessor_ended(),
+                    token if self.is_adopted_end(token) => self.adopted_ended(token),
                     token => self.take_reply(token),
                 }
             }
@@ -296,6 +326,7 @@ impl Master {
     fn obey(&mut self, request: Request) {
         match request {
             Request::Stop => self.stop(),
+            Request::Abort => self.abort(),
             Request::Quit => self.quit(),
             Request::Reload if self.is_ending() => {}
             Request::Reload => self.reload(),
@@ -321,6 +352,16 @@ impl Master {
         };
         self.begin_end();
         self.end_children(End::Stopped);
+    }
+
+    /// Ends at once, and not alone: a serving process that does not work is not to be taken over by
+    /// the next start. A core file tells what it was doing.
+    fn abort(&mut self) {
+        for child in &self.children {
+            child.signal(nix::libc::SIGABRT);
+        }
+        self.stop();
+        self.failed = true;
     }
 
     fn quit(&mut self) {
@@ -349,10 +390,25 @@ impl Master {
     /// instead of waiting at a socket that nobody accepts from, to be reset at the end.
     fn drain(&mut self) {
         self.drain_at = None;
-        if !self.has_other_master() {
+        self.give_way();
+        if self.is_succeeded {
+            // The other one's. What is queued there while this one drains is not to be reset when
+            // it ends, should that one be gone by then.
+            self.site.gates = GateSet::default();
+        } else if !self.has_other_master() {
             self.site.let_gates_go();
         }
         self.end_children(End::Drained);
+    }
+
+    /// Another master may be started from now on, and is not to wait for this one.
+    fn give_way(&mut self) {
+        if let Some(file) = &self.pid_file {
+            file.release();
+        }
+        if let Some(socket) = self.adoption.socket.take() {
+            self.remove_socket(&socket);
+        }
     }
 
     fn begin_end(&mut self) {
@@ -360,6 +416,7 @@ impl Master {
         if !self.has_other_master() {
             self.manager.tell(Told::Stopping);
         }
+        self.is_succeeded |= self.successor.is_some();
         self.pending = None;
         self.restart_at = None;
         self.drain_at = None;

@@ -154,6 +154,7 @@ impl Master {
         self.site.lead_stderr();
         self.move_pid_file();
         self.place_control();
+        self.place_adoption();
         self.manager.tell(Told::Ready);
         self.counts.reloads += 1;
         self.tell_counts();

@@ -34,9 +34,14 @@ impl Master {
         self.generation += 1;
         let child = self.spawn(&self.site.configuration.settings.process.clone())?;
         let bundle = self.first_bundle()?;
-        let sent = channel::send_apply(child.channel(), &bundle);
         self.children.push(child);
         self.tell_counts();
+        // Before the sockets: should this master die now, it has where to be found with them.
+        self.tell_adoption();
+        let child = self.children.last();
+        let sent = child.map_or(Ok(()), |child| {
+            channel::send_apply(child.channel(), &bundle)
+        });
         if let Err(error) = sent {
             // Its end will be noticed, and answered like any other.
             self.log.event(
@@ -140,7 +145,8 @@ impl Master {
             }
             return;
         }
-        if self.phase == Phase::Starting {
+        if self.phase == Phase::Starting && child.state != State::Leaving {
+            self.give_back();
             self.exit = Some(ExitCode::FAILURE);
             return;
         }
@@ -247,6 +253,9 @@ impl Master {
                 self.hand_again(index);
             }
             self.reload_if_asked();
+        } else if self.phase == Phase::Starting && child.is_adopted() && self.give_back() {
+            // It serves what it did, and another start may find it.
+            self.exit = Some(ExitCode::FAILURE);
         }
     }
 
@@ -281,6 +290,9 @@ impl Master {
             return;
         }
         self.phase = Phase::Running;
+        self.place_adoption();
+        self.settle_adoption();
+        self.dismiss_predecessor();
         if self.paths.embedded {
             say(embedded::INVITATION);
         }
@@ -294,6 +306,10 @@ impl Master {
     }
 
     fn fail_start(&mut self) {
+        if self.give_back() {
+            self.exit = Some(ExitCode::FAILURE);
+            return;
+        }
         self.phase = Phase::Stopping {
             kill_at: Instant::now() + STOP_WAIT,
         };
@@ -306,11 +322,14 @@ impl Master {
 
     pub(super) fn finish(&mut self) {
         self.close_control();
+        if let Some(socket) = self.adoption.socket.take() {
+            self.remove_socket(&socket);
+        }
         if let Some(pid_file) = self.pid_file.take() {
             pid_file.remove(&self.log);
         }
         self.log.event(Level::Notice, format_args!("exit"));
-        if !self.has_other_master() {
+        if !self.has_other_master() && !self.is_succeeded {
             self.site
                 .gates
                 .unlink_except(&Default::default(), &self.log);

@@ -6,6 +6,7 @@
 //!     lanes have only a socket of our own      lanes have every socket   each is asked through
 //! ```
 
+use std::fs;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -17,7 +18,7 @@ use turnpike_http::control::Arguments;
 use turnpike_lane::gate::{Gate, ListenAddress, ListenOptions};
 use turnpike_lane::log::{Errno, Level};
 use turnpike_lane::sys::epoll::Interest;
-use turnpike_lane::sys::process;
+use turnpike_lane::sys::process::{self, ProcessHandle};
 
 use super::control::Purpose;
 use super::link::Link;
@@ -26,6 +27,7 @@ use super::{Master, Phase, STEER_PAUSE, STEER_TRIES_MAX};
 use crate::channel::{self, Bundle, Seat};
 use crate::control::{Failure, Request};
 use crate::master::child::{Child, State};
+use crate::master::orphan;
 
 /// Numbers of sockets for checks begin here, where those of gates never come.
 const CHECK_GATES_FROM: u64 = 1 << 32;
@@ -34,6 +36,8 @@ const CHECK_GATES_FROM: u64 = 1 << 32;
 #[derive(Debug)]
 pub(super) struct Predecessor {
     process: i32,
+    /// By which its end is noticed, and the handle's number in the event queue.
+    handle: Option<(ProcessHandle, u64)>,
     trial: Option<Trial>,
 }
 
@@ -58,15 +62,25 @@ impl Predecessor {
     /// The master that has started this one, with its link if it waits for us.
     ///
     /// # Errors
-    /// When the link cannot be watched.
+    /// When it cannot be watched.
     pub(super) fn new(
         process: i32,
         link: Option<(UnixStream, u64)>,
+        token: u64,
         epoll: &turnpike_lane::sys::epoll::Epoll,
     ) -> io::Result<Predecessor> {
+        // One that is gone already is dismissed when this one is up.
+        let handle = ProcessHandle::open(process).ok();
+        if let Some(handle) = &handle {
+            epoll.add(handle.as_fd(), Interest::READ, token)?;
+        }
+        let handle = handle.map(|handle| (handle, token));
         let Some((stream, token)) = link else {
-            let trial = None;
-            return Ok(Predecessor { process, trial });
+            return Ok(Predecessor {
+                process,
+                handle,
+                trial: None,
+            });
         };
         stream.set_nonblocking(true)?;
         epoll.add(stream.as_fd(), Interest::READ, token)?;
@@ -77,6 +91,7 @@ impl Predecessor {
         };
         Ok(Predecessor {
             process,
+            handle,
             trial: Some(trial),
         })
     }
@@ -89,6 +104,42 @@ impl Master {
         self.predecessor
             .as_ref()
             .is_some_and(|predecessor| predecessor.process == parent)
+    }
+
+    /// Whether an event says that the master before this one has ended.
+    pub(super) fn is_predecessor_end(&self, token: u64) -> bool {
+        let handle = self.predecessor.as_ref().and_then(|p| p.handle.as_ref());
+        handle.is_some_and(|(_, own)| *own == token)
+    }
+
+    /// The master before this one has ended.
+    pub(super) fn predecessor_ended(&mut self) {
+        let handle = self.predecessor.as_mut().and_then(|p| p.handle.take());
+        if let Some((handle, _)) = handle {
+            // It was added when this one was started.
+            let _ = self.epoll.delete(handle.as_fd());
+        }
+        if self.phase == Phase::Running {
+            self.dismiss_predecessor();
+        }
+    }
+
+    /// The master before this one is gone: should it have been killed, its serving process still
+    /// serves on the same sockets, and its names are still there.
+    pub(super) fn dismiss_predecessor(&self) {
+        if self.predecessor.is_none() || self.has_predecessor() {
+            return;
+        }
+        let settings = &self.site.configuration.settings;
+        let places = [Some(settings.pid_file.as_path()), settings.control.path()];
+        if let Some(path) = &settings.adoption {
+            orphan::send_away(&orphan::aside(path));
+        }
+        let places = places.into_iter().chain([settings.adoption.as_deref()]);
+        for path in places.flatten() {
+            // It has removed them itself where it could.
+            let _ = fs::remove_file(orphan::aside(path));
+        }
     }
 
     /// Puts our steering program in charge once the one of the master before is gone.
@@ -144,6 +195,7 @@ impl Master {
 
     /// A serving process is ready. `true`: the start is not over with that.
     pub(super) fn on_trial(&mut self, generation: u64) -> bool {
+        let is_ending = self.is_ending();
         let Some(trial) = self.trial() else {
             return false;
         };
@@ -154,6 +206,8 @@ impl Master {
                 true
             }
             Stage::Held => true,
+            // It was told to end meanwhile, and is to have no names.
+            Stage::Opening(_) if is_ending => true,
             Stage::Opening(expected) if expected == generation => {
                 self.up();
                 if self.phase == Phase::Running
@@ -224,8 +278,21 @@ impl Master {
                 _ => self.fail_trial("the masters do not understand each other"),
             }
         }
-        if ended && self.trial().is_some() {
-            self.fail_trial("the old binary's master has ended the upgrade");
+        let Some(trial) = self.trial().filter(|_| ended) else {
+            return;
+        };
+        match trial.stage {
+            // It says so when it gives this one up: it is gone, and this one has every socket.
+            Stage::Opening(_) | Stage::Accepting => {
+                let message = "the old binary's master is gone, this one goes on without it";
+                self.log.event(Level::Alert, format_args!("{message}"));
+                if let Some(predecessor) = &mut self.predecessor {
+                    predecessor.trial = None;
+                }
+            }
+            Stage::Checking | Stage::Held => {
+                self.fail_trial("the old binary's master has ended the upgrade");
+            }
         }
     }
 

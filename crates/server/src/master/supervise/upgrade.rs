@@ -31,15 +31,15 @@ use turnpike_lane::sys::signal;
 
 use super::link::Link;
 use super::{Master, Phase};
-use crate::channel::{self, End};
+use crate::channel;
 use crate::control::Failure;
-use crate::control::socket::Ticket;
+use crate::control::socket::{PrivateSocket, Ticket};
 use crate::master::child::State;
 use crate::master::inherit;
+use crate::master::orphan::{self, aside};
+use crate::master::pid_file::PidFile;
 use crate::master::systemd::State as Told;
 
-/// What the pid file and the control socket are called while another master has their names.
-const OLD_EXTENSION: &str = ".oldbin";
 /// How long an upgrade may take, unless it is asked for with another limit.
 const UPGRADE_WAIT_S: u64 = 60;
 /// Longest limit that can be asked for: an hour.
@@ -159,7 +159,7 @@ impl Master {
                 ticket: Some(ticket),
             });
         }
-        self.step_aside(true)
+        self.step_aside()
             .map_err(|error| failed("rename()", &error))?;
         match inherit::start(binary, &self.site.gates, theirs) {
             Ok(process) => {
@@ -183,32 +183,61 @@ impl Master {
         Ok((Link::new(ours, self.token), OwnedFd::from(theirs)))
     }
 
-    /// Moves the files that another master shall have under their names, or back.
-    fn step_aside(&mut self, aside: bool) -> io::Result<()> {
+    /// Moves the files that another master shall have under their names.
+    fn step_aside(&mut self) -> io::Result<()> {
         let settings = &self.site.configuration.settings;
         if let Some(file) = &mut self.pid_file {
-            file.rename(named(&settings.pid_file, aside))?;
+            file.rename(aside(&settings.pid_file))?;
         }
-        if let Some(path) = settings.control.path() {
-            self.control.rename(&named(path, aside))?;
+        if let (Some(path), Some(place)) = (settings.control.path(), self.control.place()) {
+            place.rename(&aside(path))?;
+        }
+        if let (Some(path), Some(socket)) = (&settings.adoption, &mut self.adoption.socket) {
+            socket.rename(&aside(path))?;
         }
         Ok(())
     }
 
+    /// Takes the names back, also from a successor that has put its own files there, and opens anew
+    /// what that one has removed.
     fn step_back(&mut self) {
-        if let Err(error) = self.step_aside(false) {
+        if let Err(error) = self.take_names_back() {
             let message = format_args!("rename() back failed {}", Errno(&error));
             self.log.event(Level::Alert, message);
         }
+        self.place_control();
     }
-}
 
-fn named(path: &std::path::Path, aside: bool) -> PathBuf {
-    let mut name = path.as_os_str().to_os_string();
-    if aside {
-        name.push(OLD_EXTENSION);
+    fn take_names_back(&mut self) -> io::Result<()> {
+        let settings = &self.site.configuration.settings;
+        let own = self.adoption.socket.as_ref().map(PrivateSocket::path);
+        if let Some(path) = &settings.adoption
+            && own == Some(aside(path).as_path())
+        {
+            // What the successor has left behind, should it have lost its master.
+            orphan::send_away(path);
+        }
+        if let Some(file) = &mut self.pid_file {
+            match file.is_in_place() {
+                true => file.rename(settings.pid_file.clone())?,
+                false => *file = PidFile::create(&settings.pid_file)?,
+            }
+        }
+        if let (Some(path), Some(place)) = (settings.control.path(), self.control.place()) {
+            match place.is_in_place() {
+                true => place.rename(path)?,
+                // It is opened anew.
+                false => drop(self.control.leave(&self.epoll)),
+            }
+        }
+        if let (Some(path), Some(socket)) = (&settings.adoption, &mut self.adoption.socket) {
+            match socket.is_in_place() {
+                true => socket.rename(path)?,
+                false => self.adoption.socket = None,
+            }
+        }
+        Ok(())
     }
-    PathBuf::from(name)
 }
 
 /// Its way.
@@ -348,6 +377,7 @@ impl Master {
         let message = format!("{why}; backed out, process {} goes on", std::process::id());
         self.log
             .event(Level::Error, format_args!("upgrade failed: {message}"));
+        self.step_back();
         self.resume(matches!(stage, Stage::Pausing(_) | Stage::Probing));
         if let Some(ticket) = ticket {
             self.tell(&ticket, Err(Failure::failed(message)));
@@ -431,7 +461,12 @@ impl Master {
         self.log.event(Level::Notice, message);
         self.give_up(&format!("the new binary process has exited {how}"));
         self.successor = None;
+        if self.is_succeeded {
+            // Its names, and what it served with, are for whoever comes after it.
+            return true;
+        }
         self.step_back();
+        self.place_adoption();
         if !self.is_ending() {
             self.resume(false);
         }
@@ -443,7 +478,7 @@ impl Master {
         if !self.is_ending() {
             self.phase = Phase::Quitting;
             self.begin_end();
-            self.end_children(End::Drained);
+            self.drain();
         }
     }
 }

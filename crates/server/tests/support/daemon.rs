@@ -1,0 +1,203 @@
+//! A server in the background under load, whatever number its master has at the moment.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, dead_code, unreachable_pub)]
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use nix::libc::SIGKILL;
+use serde_json::Value;
+use turnpike_lane::sys::signal;
+
+use super::{Folder, children, stderr, turnpike, wait_for};
+
+/// Far beyond any stall of the machine: reached only where an answer never comes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A daemon in a folder of its own, whatever number its master has at the moment.
+pub struct Daemon {
+    pub folder: Folder,
+    pub port: u16,
+    text: String,
+}
+
+impl Daemon {
+    pub fn start(listen: &str) -> Daemon {
+        Self::start_with(listen, "")
+    }
+
+    pub fn start_with(listen: &str, events: &str) -> Daemon {
+        Self::start_as(listen, events, "")
+    }
+
+    /// `main` is put into the main context.
+    pub fn start_as(listen: &str, events: &str, main: &str) -> Daemon {
+        let daemon = Self::write(listen, events, &format!("daemon on; {main}"));
+        daemon.start_again().unwrap();
+        daemon
+    }
+
+    /// Only the files: somebody else starts it.
+    pub fn prepare(listen: &str, main: &str) -> Daemon {
+        Self::write(listen, "", main)
+    }
+
+    fn write(listen: &str, events: &str, main: &str) -> Daemon {
+        let folder = Folder::new();
+        let port = turnpike_testkit::ports::reserve().unwrap();
+        let text = format!(
+            "pid nginx.pid; error_log error.log notice; worker_processes 2; {main}\n\
+             events {{ {events} }} http {{ server {{ listen 127.0.0.1:{port}{listen};\n\
+             listen unix:{}/s.sock; location / {{ return 200 served; }} }} }}\n",
+            folder.name()
+        );
+        folder.write("nginx.conf", &text);
+        Daemon { folder, port, text }
+    }
+
+    pub fn pid(&self, name: &str) -> i32 {
+        self.folder.read(name).trim().parse().unwrap_or(0)
+    }
+
+    pub fn master(&self) -> i32 {
+        self.pid("nginx.pid")
+    }
+
+    pub fn log(&self) -> String {
+        self.folder.read("error.log")
+    }
+
+    /// The configuration that it was started with.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Starts it once more: the exit code says whether that went well, and there is what it said.
+    pub fn start_again(&self) -> Result<(), String> {
+        let output = turnpike(&self.folder.arguments(&[]));
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(stderr(&output)),
+        }
+    }
+
+    /// The serving process, as the master knows it.
+    pub fn serving(&self) -> i32 {
+        let socket = self.folder.path().join("nginx.control");
+        let output = turnpike(&["status", "--json", "--socket", socket.to_str().unwrap()]);
+        let status: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        let process = status["serving"]["pid"].as_i64().unwrap_or_default();
+        i32::try_from(process).unwrap()
+    }
+
+    /// A script in the place of the program.
+    pub fn script(&self, text: &str) -> String {
+        let path = self.folder.path().join("binary");
+        fs::write(&path, format!("#!/bin/bash\n{text}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        format!("binary={}", path.display())
+    }
+
+    /// `turnpike upgrade`.
+    pub fn upgrade(&self, words: &[&str]) -> Result<Value, String> {
+        let words = [&["upgrade", "--json"], words, &self.folder.arguments(&[])].concat();
+        let output = turnpike(&words);
+        match output.status.success() {
+            true => Ok(serde_json::from_slice(&output.stdout).unwrap()),
+            false => Err(stderr(&output)),
+        }
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        for name in ["nginx.pid", "nginx.pid.oldbin"] {
+            let master = self.pid(name);
+            if master > 0 {
+                for process in children(master).into_iter().chain([master]) {
+                    let _ = signal::send(process, SIGKILL);
+                }
+            }
+        }
+        // A serving process that has outlived its master.
+        self.folder.write("nginx.conf", &self.text);
+        if self.folder.has("nginx.adopt") {
+            turnpike(&self.folder.arguments(&["-s", "stop"]));
+        }
+    }
+}
+
+/// Clients who ask until told to stop: one request a connection, and as many as it takes.
+pub struct Load {
+    stop: Arc<AtomicBool>,
+    answered: Arc<AtomicU64>,
+    clients: Vec<JoinHandle<()>>,
+}
+
+impl Load {
+    pub fn start(port: u16) -> Load {
+        let (stop, answered) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
+        let clients = (0..4).map(|number| {
+            let (stop, answered) = (stop.clone(), answered.clone());
+            thread::spawn(move || {
+                let mut kept = None;
+                while !stop.load(Ordering::Relaxed) {
+                    let mut stream = kept.take().unwrap_or_else(|| connect(port));
+                    if ask(&mut stream, number % 2 == 0) {
+                        kept = Some(stream);
+                    }
+                    answered.fetch_add(1, Ordering::Relaxed);
+                }
+            })
+        });
+        let clients = clients.collect();
+        Load {
+            stop,
+            answered,
+            clients,
+        }
+    }
+
+    /// Waits until every client has surely begun and ended requests since now.
+    pub fn go_on(&self) {
+        let start = self.answered.load(Ordering::Relaxed);
+        wait_for("requests", || {
+            self.answered.load(Ordering::Relaxed) > start + 200
+        });
+    }
+
+    /// Fails where a client has failed.
+    pub fn stop(self) {
+        self.go_on();
+        self.stop.store(true, Ordering::Relaxed);
+        for client in self.clients {
+            client.join().expect("a request was lost");
+        }
+    }
+}
+
+pub fn connect(port: u16) -> TcpStream {
+    let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+/// Sends a request and reads its answer; whether the connection is kept.
+pub fn ask(stream: &mut TcpStream, keep: bool) -> bool {
+    let connection = if keep { "keep-alive" } else { "close" };
+    let request = format!("GET / HTTP/1.1\r\nHost: x\r\nConnection: {connection}\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let (mut text, mut buffer) = (String::new(), [0; 1024]);
+    while !text.ends_with("\r\n\r\nserved") {
+        let count = stream.read(&mut buffer).unwrap();
+        assert!(count > 0, "closed after {text:?}");
+        text.push_str(std::str::from_utf8(&buffer[..count]).unwrap());
+    }
+    text.contains("Connection: keep-alive")
+}
