@@ -9,10 +9,13 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
-use nix::libc::{SIGCONT, SIGHUP, SIGSTOP, SIGTERM};
-use support::{Folder, configuration, turnpike, wait_for};
+use nix::libc::{SIGABRT, SIGCONT, SIGHUP, SIGKILL, SIGSTOP, SIGTERM};
+use support::daemon::{Daemon, Load};
+use support::{Folder, configuration, is_running, turnpike, wait_for};
 use turnpike_lane::sys::signal;
 
 /// Nobody waits longer for a message.
@@ -138,4 +141,114 @@ fn sockets_are_taken_and_states_told() {
     // The first master ended in favour of the other.
     assert!(master.wait().unwrap().success());
     wait_for("the pid file to go", || !folder.has("nginx.pid"));
+}
+
+/// The unit's `RestartSec`.
+const RESTART_PAUSE: Duration = Duration::from_secs(1);
+
+/// Does what systemd does by our unit, as far as it concerns who lives and who dies: it starts the
+/// server, believes who says that it is the main process, kills nobody, and starts the server again
+/// a second after the main process has ended, until it is told to stop.
+fn supervise(daemon: &Daemon, manager: &UnixDatagram, is_stopping: &AtomicBool) {
+    manager.set_read_timeout(Some(RESTART_PAUSE / 20)).unwrap();
+    let mut started: Vec<Child> = Vec::new();
+    while !is_stopping.load(Ordering::Acquire) {
+        let child = Command::new(env!("CARGO_BIN_EXE_turnpike"))
+            .args(daemon.folder.arguments(&[]))
+            .env("NOTIFY_SOCKET", daemon.folder.path().join("notify"))
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut main = i32::try_from(child.id()).unwrap();
+        started.push(child);
+        while is_running(main) {
+            let mut buffer = [0; 4096];
+            let length = manager.recv(&mut buffer).unwrap_or(0);
+            let text = String::from_utf8_lossy(&buffer[..length]).into_owned();
+            let told = text.split_once("MAINPID=").map(|(_, rest)| rest.trim());
+            main = told.and_then(|text| text.parse().ok()).unwrap_or(main);
+        }
+        thread::sleep(RESTART_PAUSE);
+    }
+    for child in &mut started {
+        let _ = child.wait();
+    }
+}
+
+#[test]
+fn a_dead_main_process_is_started_again_and_takes_over_what_serves() {
+    let daemon = Daemon::prepare(" reuseport", "daemon off;");
+    let manager = UnixDatagram::bind(daemon.folder.path().join("notify")).unwrap();
+    let is_stopping = AtomicBool::new(false);
+    let quit = || {
+        turnpike(&daemon.folder.arguments(&["-s", "quit"]))
+            .status
+            .success()
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| supervise(&daemon, &manager, &is_stopping));
+        let up = |old: i32| {
+            wait_for("a master", || {
+                let master = daemon.master();
+                ![0, old].contains(&master) && is_running(master) && daemon.serving() != 0
+            });
+            daemon.master()
+        };
+        let mut master = up(0);
+        let load = Load::start(daemon.port);
+        let serving = daemon.serving();
+        for _ in 0..2 {
+            signal::send(master, SIGKILL).unwrap();
+            master = up(master);
+            assert_eq!(daemon.serving(), serving);
+            load.go_on();
+        }
+        // One that systemd has not started is as good.
+        daemon.upgrade(&[]).unwrap();
+        let (master, serving) = (daemon.master(), daemon.serving());
+        load.go_on();
+        signal::send(master, SIGKILL).unwrap();
+        let master = up(master);
+        assert_eq!(daemon.serving(), serving);
+        load.stop();
+        // A second start, by hand.
+        let error = daemon.start_again().unwrap_err();
+        assert!(error.contains("this server runs already"), "{error}");
+        // What the watchdog does to a server that does not work ends both.
+        signal::send(serving, SIGSTOP).unwrap();
+        signal::send(master, SIGABRT).unwrap();
+        let master = up(master);
+        assert!(!is_running(serving));
+        let serving = daemon.serving();
+        // ExecStop ends both.
+        is_stopping.store(true, Ordering::Release);
+        assert!(quit());
+        wait_for("both to end", || {
+            !is_running(master) && !is_running(serving)
+        });
+    });
+    assert!(!daemon.folder.has("nginx.adopt") && !daemon.folder.has("nginx.pid"));
+}
+
+#[test]
+fn the_unit_leaves_the_serving_process_alone() {
+    let folder = env!("CARGO_MANIFEST_DIR");
+    let unit = format!("{folder}/../../contrib/systemd/turnpike.service");
+    let unit = std::fs::read_to_string(unit).unwrap();
+    for line in [
+        "Type=notify",
+        "NotifyAccess=all",
+        "KillMode=process",
+        "KillSignal=SIGTERM",
+        "Restart=always",
+        "RestartSec=1",
+        "RuntimeDirectoryPreserve=restart",
+    ] {
+        assert!(unit.lines().any(|own| own == line), "{line}");
+    }
+    let stop = unit.lines().find(|line| line.starts_with("ExecStop="));
+    assert!(
+        stop.is_some_and(|line| line.contains(" -s quit ")),
+        "{stop:?}"
+    );
 }
