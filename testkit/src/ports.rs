@@ -1,8 +1,12 @@
 //! Ports given by the kernel, and who listens on them, seen without a connection being made.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::net::TcpListener;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::sync::Mutex;
+
+use nix::sys::socket::{self, AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, sockopt};
 
 /// Ports handed out by this process: the kernel may offer one again before its user has bound it.
 static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
@@ -24,6 +28,26 @@ pub fn reserve() -> Option<u16> {
         }
     }
     None
+}
+
+/// A socket that listens on a loopback port which others may share (`SO_REUSEPORT`): what systemd
+/// holds for a service and passes to it.
+///
+/// # Errors
+/// Those of the calls.
+pub fn listen_shared(port: u16) -> io::Result<OwnedFd> {
+    let socket = socket::socket(
+        AddressFamily::Inet,
+        SockType::Stream,
+        SockFlag::SOCK_CLOEXEC,
+        None,
+    )?;
+    socket::setsockopt(&socket, sockopt::ReuseAddr, &true)?;
+    socket::setsockopt(&socket, sockopt::ReusePort, &true)?;
+    let address = SockaddrIn::new(127, 0, 0, 1, port);
+    socket::bind(socket.as_raw_fd(), &address)?;
+    socket::listen(&socket, Backlog::MAXCONN)?;
+    Ok(socket)
 }
 
 /// Whether some TCP socket of this network namespace listens on the port.

@@ -35,6 +35,11 @@ pub fn is_gone(pid: u32) -> bool {
     state(pid).is_none()
 }
 
+/// Whether every thread of a process has ended, its parent knowing it or not.
+pub fn has_ended(pid: u32) -> bool {
+    !is_alive(pid) && threads(pid).len() <= 1
+}
+
 /// The direct children of every thread of a process, in the order in which they were started.
 pub fn children(pid: u32) -> Vec<u32> {
     let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else {

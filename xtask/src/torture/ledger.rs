@@ -1,7 +1,8 @@
 //! What was offered, what became of it, and whose fault it was.
 //!
-//! A kill may cost what was in flight: requests begun before the process was dead, and failed after
-//! it was killed. Everything else that fails is a loss that nobody may cause.
+//! A kill of the serving process may cost what was in flight: requests begun before the process was
+//! dead, and failed after it was killed. Everything else that fails is a loss that nobody may
+//! cause; the kill of a master explains none.
 
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -26,7 +27,11 @@ pub(super) enum Act {
     LaneCount,
     Upgrade,
     Stall,
+    /// Of the serving process.
     Kill,
+    KillMaster,
+    /// Of both, in either order, with a gap.
+    KillBoth,
 }
 
 impl Act {
@@ -37,6 +42,8 @@ impl Act {
             Act::Upgrade => "upgrade",
             Act::Stall => "stall",
             Act::Kill => "kill",
+            Act::KillMaster => "kill of the master",
+            Act::KillBoth => "kill of both",
         }
     }
 }

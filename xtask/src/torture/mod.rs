@@ -1,6 +1,8 @@
 //! The torture run: under load of four kinds, with half of every CPU busy with something else, the
-//! server is every second reloaded, resized, upgraded, killed, or one of its lanes is stopped for
-//! two seconds. Every request is accounted for: answered, lost in flight at a kill, or lost
+//! server is every second reloaded, resized, upgraded, or one of its lanes is stopped for two
+//! seconds, or its master, its serving process or both are killed; a dead master is started again a
+//! second later, as systemd would, which holds a socket meanwhile, as by our socket unit. Every
+//! request is accounted for: answered, lost in flight at a kill of the serving process, or lost
 //! otherwise, which must not be.
 //!
 //! The verdict rests on counts alone, never on time: a slow machine makes a run slow, not wrong.
@@ -44,6 +46,8 @@ const ACTS: &[(&str, Act, bool)] = &[
     ("upgrade", Act::Upgrade, false),
     ("stall", Act::Stall, false),
     ("kill", Act::Kill, false),
+    ("kill-master", Act::KillMaster, false),
+    ("kill-both", Act::KillBoth, false),
 ];
 
 /// How long, and which act when.
@@ -344,7 +348,7 @@ fn write(text: &str) -> Outcome {
     let date = machine::first_line("date", &["-u", "+%Y-%m-%d"]);
     let name = format!("{date}-torture-{}", machine::slug());
     let folder = workspace::root().join("bench/results").join(name);
-    let title = "# Torture: reload, resize, upgrade, stall and kill under load\n\n";
+    let title = "# Torture: reload, resize, upgrade, stall and kills under load\n\n";
     let note = "Made by `cargo xtask torture --beside nginx --write`. Both ran at the same time; \
                 nginx was only reloaded and resized.\n\n";
     std::fs::create_dir_all(&folder)

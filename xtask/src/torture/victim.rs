@@ -1,9 +1,12 @@
 //! The server under torture, and what is done to it.
 
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+use turnpike_testkit::ports;
 use turnpike_testkit::process::{self, Moment};
 use turnpike_testkit::{Server, Signal, wait_for};
 
@@ -14,6 +17,12 @@ use crate::contender::Contender;
 const STALL: Duration = Duration::from_secs(2);
 /// Counts of lanes are taken from one to so many.
 const LANES_MAX: u64 = 4;
+/// When a dead master is started again: the unit's RestartSec.
+const RESTART_PAUSE: Duration = Duration::from_secs(1);
+/// The longest gap between two kills.
+const GAP_MS_MAX: u64 = 300;
+/// Starts a program as systemd does, with its standard input as the socket that it passes.
+const WITH_SOCKET: &str = "exec 3<&0 </dev/null; LISTEN_PID=$$ LISTEN_FDS=1 exec \"$0\" \"$@\"";
 /// When a command counts as hung.
 const COMMAND_PATIENCE: Duration = Duration::from_secs(120);
 
@@ -25,20 +34,38 @@ pub(super) struct Victim {
     origin: u16,
     lanes: u64,
     generation: u64,
+    /// What systemd would hold, so that clients wait when nobody else has a socket; and the masters
+    /// that it has started.
+    socket: Option<OwnedFd>,
+    masters: Vec<Child>,
 }
 
 impl Victim {
     pub(super) fn start(contender: &Contender, origin: u16) -> Result<Victim, String> {
         let is_nginx = contender.name == "nginx";
-        let server = contender.start(&configuration(is_nginx, origin, 2, 0))?;
-        Ok(Victim {
+        let mut server = contender.start(&configuration(is_nginx, origin, 2, 0))?;
+        let mut socket = None;
+        if !is_nginx {
+            // From now on it is started as a service.
+            server.signal(Signal::SIGQUIT);
+            server.wait();
+            let listener = ports::listen_shared(server.port());
+            socket = Some(listener.map_err(|error| error.to_string())?);
+        }
+        let mut victim = Victim {
             program: contender.program.clone(),
             server,
             is_nginx,
             origin,
             lanes: 2,
             generation: 0,
-        })
+            socket,
+            masters: Vec::new(),
+        };
+        if !is_nginx {
+            victim.start_service()?;
+        }
+        Ok(victim)
     }
 
     pub(super) fn port(&self) -> u16 {
@@ -58,8 +85,24 @@ impl Victim {
         self.server.log("pid").trim().parse().ok()
     }
 
+    /// The serving process. It need not be its master's child.
     fn serving(&self) -> Option<u32> {
-        process::children(self.master()?).first().copied()
+        if self.is_nginx {
+            return process::children(self.master()?).first().copied();
+        }
+        let pid = self.status()?["serving"]["pid"].as_u64()?;
+        u32::try_from(pid).ok()
+    }
+
+    /// What the master says of itself.
+    fn status(&self) -> Option<Value> {
+        let output = Command::new(&self.program)
+            .args(["status", "--json", "--socket"])
+            .arg(self.folder().join("pid.control"))
+            .stdin(Stdio::null())
+            .output()
+            .ok()?;
+        serde_json::from_slice(&output.stdout).ok()
     }
 
     /// Does an act; `random` chooses where there is a choice. What takes its time, and does not
@@ -102,17 +145,93 @@ impl Victim {
                 let Some(pid) = self.serving() else {
                     return Ok(());
                 };
-                process::signal(pid, Signal::SIGKILL);
-                // Its threads may hold connections for longer than its first one lives; the last
-                // of them is gone when its master has collected it.
-                wait_for(|| process::is_gone(pid).then_some(()));
+                kill(pid);
             }
+            Act::KillMaster => {
+                self.kill_master();
+                self.start_again()?;
+            }
+            Act::KillBoth => self.kill_both(random, done)?,
         }
         done(Deed {
             is_done,
             ..deed(now_us())
         });
         Ok(())
+    }
+
+    fn kill_master(&self) {
+        if let Some(master) = self.master() {
+            process::signal(master, Signal::SIGKILL);
+            wait_for(|| (!process::is_alive(master)).then_some(()));
+        }
+    }
+
+    /// Kills master and serving process, in either order. Where the first to die was the serving
+    /// process, another one is there or under way when the master dies.
+    fn kill_both(&mut self, random: u64, done: &impl Fn(Deed)) -> Result<(), String> {
+        let Some(serving) = self.serving() else {
+            return Ok(());
+        };
+        let gap = Duration::from_millis((random >> 1) % GAP_MS_MAX);
+        let kill_serving = || {
+            let from_us = now_us();
+            kill(serving);
+            done(Deed {
+                act: Act::Kill,
+                from_us,
+                until_us: now_us(),
+                is_done: true,
+            });
+        };
+        if random.is_multiple_of(2) {
+            self.kill_master();
+            std::thread::sleep(gap);
+            kill_serving();
+        } else {
+            kill_serving();
+            std::thread::sleep(gap);
+            self.kill_master();
+        }
+        self.start_again()
+    }
+
+    /// Starts the server again, as systemd would: after a second, whatever is left of it.
+    fn start_again(&mut self) -> Result<(), String> {
+        std::thread::sleep(RESTART_PAUSE);
+        // Those that are dead are collected.
+        self.masters
+            .retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+        self.start_service()
+    }
+
+    fn start_service(&mut self) -> Result<(), String> {
+        let socket = self.socket.as_ref().map(OwnedFd::try_clone).transpose();
+        let socket = socket.map_err(|error| error.to_string())?;
+        let folder = self.folder();
+        let child = Command::new("sh")
+            .args(["-c", WITH_SOCKET])
+            .arg(&self.program)
+            .arg("-p")
+            .arg(folder.join(""))
+            .arg("-c")
+            .arg(folder.join("turnpike.conf"))
+            .arg("-e")
+            .arg(folder.join("error.log"))
+            .arg("-g")
+            .arg(format!("daemon off; pid {}/pid;", folder.display()))
+            .stdin(socket.map_or_else(Stdio::null, Stdio::from))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| error.to_string())?;
+        let pid = child.id();
+        self.masters.push(child);
+        let is_up = || {
+            let status = self.status()?;
+            (status["pid"] == pid && status["phase"] == "running").then_some(())
+        };
+        wait_for(is_up).ok_or_else(|| format!("no start:\n{}", self.log()))
     }
 
     fn reload(&mut self) {
@@ -167,17 +286,31 @@ impl Victim {
     }
 }
 
+/// Kills a serving process. Its threads may hold connections for longer than its first one lives;
+/// the last of them must be gone.
+fn kill(pid: u32) {
+    process::signal(pid, Signal::SIGKILL);
+    wait_for(|| process::has_ended(pid).then_some(()));
+}
+
 impl Drop for Victim {
-    /// A master that an upgrade has started is nobody's child.
+    /// A master that an upgrade has started is nobody's child, nor is a serving process that was
+    /// taken over.
     fn drop(&mut self) {
         let Some(master) = self.master().filter(|pid| *pid != self.server.pid()) else {
             return;
         };
-        let serving = process::children(master);
+        let serving = process::children(master).into_iter().chain(self.serving());
+        let serving: Vec<u32> = serving.collect();
         process::signal(master, Signal::SIGTERM);
         wait_for(|| (!process::is_alive(master)).then_some(()));
         for pid in serving {
             process::signal(pid, Signal::SIGKILL);
+        }
+        for child in &mut self.masters {
+            // It is dead, or ends now.
+            let _ = child.kill();
+            let _ = child.wait();
         }
     }
 }

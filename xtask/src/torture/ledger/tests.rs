@@ -73,3 +73,39 @@ fn only_what_was_in_flight_is_lost_at_a_kill() {
         assert!(account.is_balanced());
     }
 }
+
+#[test]
+fn the_kill_of_a_master_explains_nothing() {
+    let deed = |act, from_us, until_us| Deed {
+        act,
+        from_us,
+        until_us,
+        is_done: true,
+    };
+    let deeds = [
+        deed(Act::KillMaster, 100, 190),
+        deed(Act::KillBoth, 200, 400),
+        deed(Act::Kill, 210, 220),
+    ];
+    // Begun, ended; lost in flight, otherwise.
+    let cases = [
+        ((110, 120), (0, 1)),
+        ((201, 205), (0, 1)),
+        ((215, 230), (1, 0)),
+        ((300, 310), (0, 1)),
+    ];
+    for ((begun_us, ended_us), expected) in cases {
+        let account = Account {
+            failures: vec![Failure {
+                begun_us,
+                ended_us,
+                kind: "refused".to_owned(),
+                ..Failure::default()
+            }],
+            ..Account::default()
+        };
+        let losses = account.losses(&deeds);
+        let got = (losses.at_kills_total(), losses.otherwise_total());
+        assert_eq!(got, expected, "{begun_us} {ended_us}");
+    }
+}
