@@ -85,6 +85,22 @@ pub fn send(process: i32, number: i32) -> io::Result<()> {
     Ok(())
 }
 
+/// Lets signals come as usual that whoever has started this process had blocked, in the calling
+/// thread and in threads it makes afterwards.
+pub fn unblock(numbers: &[i32]) -> io::Result<()> {
+    let mut set = empty_set();
+    for number in numbers {
+        // SAFETY: the set is initialised.
+        check(unsafe { libc::sigaddset(&mut set, *number) })?;
+    }
+    // SAFETY: the set is initialised and outlives the call; no old set is asked for.
+    let result = unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, std::ptr::null_mut()) };
+    match result {
+        0 => Ok(()),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
+}
+
 fn block(numbers: &[i32]) -> io::Result<libc::sigset_t> {
     let mut set = empty_set();
     for number in numbers {

@@ -57,6 +57,8 @@ pub fn process_main() -> ExitCode {
     let started = take_channel().and_then(|channel| {
         let numbers: Vec<i32> = SIGNALS.iter().map(|(number, ..)| *number).collect();
         let signals = SignalQueue::new(&numbers)?;
+        // The master takes it, and has left it blocked: here it ends the process with a core file.
+        signal::unblock(&[libc::SIGABRT])?;
         // A file that reaches its limit is an error of that write, not the end of the process.
         signal::ignore(libc::SIGXFSZ)?;
         process::set_thread_name(c"turnpike-serve")?;
