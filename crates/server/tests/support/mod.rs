@@ -5,6 +5,8 @@
 pub mod daemon;
 
 use std::fs;
+use std::io::Write as _;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -149,11 +151,16 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        for process in self.serving() {
-            let _ = signal::send(process, 9);
-        }
+        // The master first: it would start another serving process.
+        let serving = self.serving();
         let _ = self.child.kill();
         let _ = self.child.wait();
+        for process in serving {
+            let _ = signal::send(process, 9);
+        }
+        if let Ok(mut orphan) = UnixStream::connect(self.folder.path().join("nginx.adopt")) {
+            let _ = orphan.write_all(b"stop\n");
+        }
     }
 }
 
