@@ -40,6 +40,14 @@ impl CpuSet {
         .trimmed())
     }
 
+    /// The CPUs of the process's first thread, which is tied to none but those of the process.
+    pub fn of_main_thread() -> io::Result<CpuSet> {
+        Ok(CpuSet {
+            words: process::main_thread_affinity()?,
+        }
+        .trimmed())
+    }
+
     /// Adds a CPU; one beyond [`CPUS_MAX`] is left out, since no kernel has it.
     pub fn add(&mut self, cpu: usize) {
         if cpu >= CPUS_MAX {

@@ -14,6 +14,7 @@ pub mod files;
 pub mod gate;
 pub mod log;
 pub mod lot;
+pub mod pool;
 pub mod steering;
 #[allow(unsafe_code)]
 pub mod sys;

@@ -28,9 +28,19 @@ pub fn set_thread_affinity(mask: &[u64]) -> io::Result<()> {
 /// The CPUs that the calling thread may run on, in the words of [`set_thread_affinity`].
 /// Allocates.
 pub fn thread_affinity() -> io::Result<Vec<u64>> {
+    affinity_of(0)
+}
+
+/// The CPUs that the process's first thread may run on, as [`thread_affinity`] gives them.
+pub fn main_thread_affinity() -> io::Result<Vec<u64>> {
+    // SAFETY: getpid takes no arguments and cannot fail.
+    affinity_of(unsafe { libc::getpid() })
+}
+
+fn affinity_of(thread: libc::pid_t) -> io::Result<Vec<u64>> {
     let mut mask = vec![0_u64; CPUS_MAX / 64];
     // SAFETY: pointer and length are those of one vector.
-    check(unsafe { libc::sched_getaffinity(0, mask.len() * 8, mask.as_mut_ptr().cast()) })?;
+    check(unsafe { libc::sched_getaffinity(thread, mask.len() * 8, mask.as_mut_ptr().cast()) })?;
     while mask.len() > 1 && mask.last() == Some(&0) {
         mask.pop();
     }

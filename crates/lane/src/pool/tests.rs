@@ -1,0 +1,98 @@
+//! Work, more work than there may be, and work that nobody wants any more.
+
+#![allow(clippy::unwrap_used)]
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use super::*;
+
+fn pool(threads_max: usize, queued_max: usize) -> &'static WorkerPool {
+    Box::leak(Box::new(WorkerPool::new(PoolLimits {
+        name: "pool test",
+        threads_max,
+        queued_max,
+    })))
+}
+
+/// Work that says that it has begun, and ends when it is told to.
+fn held(begun: &Sender<usize>, number: usize) -> (Sender<()>, impl FnOnce() -> usize + use<>) {
+    let (release, held) = channel::<()>();
+    let begun = begun.clone();
+    let work = move || {
+        begun.send(number).unwrap();
+        let _ = held.recv();
+        number
+    };
+    (release, work)
+}
+
+fn wait_for<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    runtime.unwrap().block_on(future)
+}
+
+fn two(begun: &Receiver<usize>) -> [usize; 2] {
+    let mut two = [begun.recv().unwrap(), begun.recv().unwrap()];
+    two.sort_unstable();
+    two
+}
+
+#[test]
+fn as_much_is_taken_as_the_limits_say() {
+    let pool = pool(2, 1);
+    let (begins, begun) = channel();
+    let (first_release, first) = held(&begins, 1);
+    let (second_release, second) = held(&begins, 2);
+    let (third_release, third) = held(&begins, 3);
+    let first = pool.submit(first).unwrap();
+    let second = pool.submit(second).unwrap();
+    assert_eq!(two(&begun), [1, 2], "two threads at once");
+    let third = pool.submit(third).unwrap();
+    let refused = pool.submit(|| 4).err();
+    assert!(matches!(refused, Some(PoolRefusal::Full)), "{refused:?}");
+    drop(first_release);
+    assert_eq!(wait_for(first), Some(1));
+    assert_eq!(begun.recv().unwrap(), 3);
+    drop((second_release, third_release));
+    assert_eq!((wait_for(second), wait_for(third)), (Some(2), Some(3)));
+    assert_eq!(wait_for(pool.submit(|| 5).unwrap()), Some(5));
+}
+
+#[test]
+fn what_nobody_waits_for_leaves_its_place_and_is_not_done() {
+    let pool = pool(1, 1);
+    let (begins, begun) = channel();
+    let (release, first) = held(&begins, 1);
+    let (_second_release, second) = held(&begins, 2);
+    let first = pool.submit(first).unwrap();
+    assert_eq!(begun.recv().unwrap(), 1);
+    let second = pool.submit(second).unwrap();
+    assert!(pool.submit(|| 3).is_err());
+    drop(second);
+    let third = pool.submit(|| 3).unwrap();
+    drop(release);
+    assert_eq!((wait_for(first), wait_for(third)), (Some(1), Some(3)));
+    assert!(begun.try_recv().is_err(), "the second was not done");
+}
+
+#[test]
+fn a_panic_costs_its_own_work_only() {
+    let pool = pool(1, 1);
+    let lost = pool.submit(|| -> usize { panic!("on purpose") }).unwrap();
+    assert_eq!(wait_for(lost), None);
+    assert_eq!(wait_for(pool.submit(|| 2).unwrap()), Some(2));
+}
+
+#[test]
+fn its_threads_are_not_tied_to_the_cpu_of_who_asks() {
+    let everywhere = CpuSet::of_main_thread().unwrap();
+    let pool = pool(1, 1);
+    let own = everywhere.clone();
+    let on_one = thread::spawn(move || {
+        CpuSet::of(own.iter().next().unwrap())
+            .pin_this_thread()
+            .unwrap();
+        wait_for(pool.submit(CpuSet::of_this_thread).unwrap())
+    });
+    assert_eq!(on_one.join().unwrap().unwrap().unwrap(), everywhere);
+}
