@@ -34,6 +34,7 @@ const SETS: &[Set] = &[
             package("pkg-config", "pkg-config"),
             package("libelf-dev", "/usr/include/libelf.h"),
             package("zlib1g-dev", "/usr/include/zlib.h"),
+            package("libcrypt-dev", "/usr/include/crypt.h"),
         ],
     },
     Set {

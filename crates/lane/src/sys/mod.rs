@@ -19,6 +19,7 @@ use std::{ffi::CStr, io, mem::MaybeUninit};
 
 #[cfg(feature = "count-allocations")]
 pub mod allocations;
+pub mod crypt;
 pub mod descriptor;
 pub mod epoll;
 pub mod file;

@@ -3,6 +3,7 @@
 mod handler;
 mod password;
 mod plan;
+mod remembered;
 mod rows;
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 use md5::{Digest, Md5};
 use sha1::Sha1;
 use turnpike_http::base64;
+use turnpike_lane::sys::crypt::{self, CryptError};
 
 /// Bytes of a SHA-1 digest.
 const SHA1_BYTES: usize = 20;
@@ -23,11 +24,16 @@ pub(super) enum Outcome {
     Right,
     /// It is not, or what is stored is broken.
     Wrong,
-    /// What is stored is of no scheme that is known here.
+    /// What is stored is of no scheme that is known here, or broken.
     UnknownScheme,
 }
 
-/// Compares a password with a stored one.
+/// Whether a comparison is quick enough for a lane: a plain text or a single hash.
+pub(super) fn is_quick(stored: &[u8]) -> bool {
+    stored.first() == Some(&b'{')
+}
+
+/// Compares a password with a stored one. Takes long unless [`is_quick`] says otherwise.
 pub(super) fn verify(password: &[u8], stored: &[u8]) -> Outcome {
     let is_right = if let Some(plain) = stored.strip_prefix(b"{PLAIN}") {
         same(password, plain)
@@ -47,17 +53,22 @@ pub(super) fn verify(password: &[u8], stored: &[u8]) -> Outcome {
     }
 }
 
-/// The schemes of crypt(3): `$1$`, `$2a$`, `$5$`, `$6$` and DES.
+/// The schemes of crypt(3). What begins with `*` or `!` is a locked account in the system's own
+/// files, and never a password.
 fn crypt(password: &[u8], stored: &[u8]) -> Outcome {
-    let known: [&[u8]; 5] = [b"$1$", b"$2", b"$5$", b"$6$", b"$sha1$"];
-    let is_known = stored.first() != Some(&b'$') || known.iter().any(|k| stored.starts_with(k));
-    if !is_known {
-        return Outcome::UnknownScheme;
+    if matches!(stored.first(), None | Some(b'*' | b'!')) {
+        return Outcome::Wrong;
     }
-    match std::str::from_utf8(stored) {
-        Ok(stored) if pwhash::unix::verify(password, stored) => Outcome::Right,
+    match crypt::crypt(password, stored) {
+        Ok(hash) if same(&hash, stored) => Outcome::Right,
+        Err(CryptError::Stored) if is_of_a_scheme(stored) => Outcome::UnknownScheme,
         _ => Outcome::Wrong,
     }
+}
+
+/// Whether it names a scheme, as all do but the oldest.
+fn is_of_a_scheme(stored: &[u8]) -> bool {
+    matches!(stored.first(), Some(b'$' | b'_'))
 }
 
 fn salted_sha1(password: &[u8], text: &[u8]) -> bool {

@@ -27,8 +27,11 @@ pub(super) const ROWS: &[Row] = &[
         name: "auth_basic_user_file",
         syntax: "file",
         summary: "Names the file of users and passwords, a line for each: name, colon, password \
-            as crypt(3) or Apache's htpasswd writes it. A relative path starts from the folder of \
-            the main configuration file.",
+            as crypt(3) or Apache's htpasswd writes it: yescrypt, scrypt, bcrypt and all else that \
+            the system's libcrypt knows. Slow schemes hold up no other request: two threads \
+            check passwords, up to 128 wait for them, and beyond that the answer is 503. A \
+            password that was right need not be checked again for a minute. A relative path \
+            starts from the folder of the main configuration file.",
         ..PLAIN
     },
 ];

@@ -3,7 +3,7 @@ use super::password::{Outcome, verify};
 
 #[test]
 fn verifies_every_scheme() {
-    use Outcome::{Right, UnknownScheme, Wrong};
+    use Outcome::{Right, Wrong};
     let cases = [
         ("{PLAIN}password", "password", Right),
         ("{PLAIN}password", "passwor", Wrong),
@@ -44,11 +44,73 @@ fn verifies_every_scheme() {
             Right,
         ),
         ("", "", Wrong),
-        ("$y$j9T$salt$hash", "1", UnknownScheme),
     ];
     for (stored, password, expected) in cases {
         let got = verify(password.as_bytes(), stored.as_bytes());
         assert_eq!(got, expected, "{stored} with {password}");
+    }
+}
+
+/// What Debian's crypt(3) made of "correct horse", a scheme each.
+const STORED: &[&str] = &[
+    "$y$j9T$abcdefghijklmnop$0Hi8KsZH/hAMRN9Bam6ce3nmi5QAIz3R/KeaXG/c7p9",
+    "$gy$j9T$abcdefghijklmnop$OoCZc5LoOgQrpI9itgWeephZAERGDeOFMt6RAJyjSP3",
+    "$7$CU..../....abcdefghijklmnop$wOaHrgxgyKv4FQ2e7tZJ6BboaneHJOB6e0NHrTk0.n/",
+    "$2b$05$abcdefghijklmnopqrstuuHNbAKRhpaujgo33bRWs.NLUTJO3lOy2",
+    "$2y$05$abcdefghijklmnopqrstuuHNbAKRhpaujgo33bRWs.NLUTJO3lOy2",
+    "$2a$05$abcdefghijklmnopqrstuuHNbAKRhpaujgo33bRWs.NLUTJO3lOy2",
+    "$6$rounds=1000$saltstring$YiR6NSM0LQXmu7vAhkMXfkdYk7qtFouVx1Mdr3HmzXspT8kONjlpU3CsV7ezCB62\
+     uXJoAdaagsH4ck7/tB9js.",
+    "$5$rounds=1000$saltstring$95Bg/RfV2QriLpMdLPHK9el0Ighm6E3CBqMKzZKgCa2",
+    "$1$saltsalt$NuzA7WTAelpl95xgBGWN60",
+    "$sha1$1000$saltsalt$ouns5uP5ckp8yJ3a80IEZtEDXjoB",
+    "$md5,rounds=1$saltsalt$$pOfZ9YY3O2bwn9iHvAYLe1",
+    "_J9..saltGomPeRUt8OA",
+    "sa6zCY2NLg.wE",
+    "$3$$cfc43211ba8dc470832267827cac1407",
+];
+
+#[test]
+fn verifies_every_scheme_of_the_system() {
+    for stored in STORED {
+        let verify = |password: &[u8]| verify(password, stored.as_bytes());
+        assert_eq!(verify(b"correct horse"), Outcome::Right, "{stored}");
+        for wrong in [
+            &b"correct"[..],
+            b"",
+            b"correct horse\0",
+            b"correct horse\0more",
+            &[b'x'; 4096],
+        ] {
+            assert_eq!(verify(wrong), Outcome::Wrong, "{stored} with {wrong:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_no_hash_matches_nothing() {
+    use Outcome::{UnknownScheme, Wrong};
+    let cases = [
+        ("*", Wrong),
+        ("!", Wrong),
+        ("!!", Wrong),
+        ("*0", Wrong),
+        ("*1", Wrong),
+        ("*LK*", Wrong),
+        ("x", Wrong),
+        ("!$6$saltstring$", Wrong),
+        ("!sa6zCY2NLg.wE", Wrong),
+        ("plain text", Wrong),
+        ("$", UnknownScheme),
+        ("$99$salt$hash", UnknownScheme),
+        ("$y$j9T", UnknownScheme),
+        ("$2b$99$abcdefghijklmnopqrstuu", UnknownScheme),
+    ];
+    for (stored, expected) in cases {
+        for password in [stored, "", "*0", "*1", "x"] {
+            let got = verify(password.as_bytes(), stored.as_bytes());
+            assert_eq!(got, expected, "{stored} with {password}");
+        }
     }
 }
 
