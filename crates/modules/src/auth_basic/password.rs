@@ -1,7 +1,7 @@
 //! Stored passwords: the schemes that crypt(3), Apache's htpasswd and LDAP's tools write.
 
+use aws_lc_rs::digest;
 use md5::{Digest, Md5};
-use sha1::Sha1;
 use turnpike_http::base64;
 use turnpike_lane::sys::crypt::{self, CryptError};
 
@@ -40,7 +40,7 @@ pub(super) fn verify(password: &[u8], stored: &[u8]) -> Outcome {
     } else if let Some(text) = stored.strip_prefix(b"{SSHA}") {
         salted_sha1(password, text)
     } else if let Some(text) = stored.strip_prefix(b"{SHA}") {
-        base64::decode(text).is_some_and(|digest| same(&Sha1::digest(password), &digest))
+        base64::decode(text).is_some_and(|digest| same(&sha1(&[password]), &digest))
     } else if let Some(rest) = stored.strip_prefix(b"$apr1$") {
         apr1(password, rest)
     } else {
@@ -78,10 +78,15 @@ fn salted_sha1(password: &[u8], text: &[u8]) -> bool {
     let Some((digest, salt)) = decoded.split_at_checked(SHA1_BYTES) else {
         return false;
     };
-    let mut hash = Sha1::new();
-    hash.update(password);
-    hash.update(salt);
-    same(&hash.finalize(), digest)
+    same(&sha1(&[password, salt]), digest)
+}
+
+fn sha1(parts: &[&[u8]]) -> [u8; SHA1_BYTES] {
+    let mut hash = digest::Context::new(&digest::SHA1_FOR_LEGACY_USE_ONLY);
+    parts.iter().for_each(|part| hash.update(part));
+    let mut bytes = [0; SHA1_BYTES];
+    bytes.copy_from_slice(hash.finish().as_ref());
+    bytes
 }
 
 /// Apache's variant of the MD5 scheme: `rest` is `SALT$HASH`.
