@@ -7,7 +7,7 @@
 //! file is written; files are removed after the index has let go of them.
 
 use std::collections::hash_map::RandomState;
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::hash::BuildHasher;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -385,7 +385,7 @@ impl Zone {
         let StoredBody::File(file) = &old.body else {
             return self.put(entry, old.body.clone());
         };
-        let changed = OpenOptions::new().read(true).write(true).open(&file.path);
+        let changed = disk::open_to_change(&file.path);
         let changed = changed.and_then(|opened| {
             let was_sound = file.is_sound(Identity::of_file(&opened)?);
             disk::rewrite_description(&opened, &describe(&entry))?;
@@ -504,7 +504,7 @@ impl Zone {
         let Some(disk) = self.folder() else {
             return;
         };
-        let Ok(file) = File::open(path) else {
+        let Ok(file) = disk::open(path) else {
             return;
         };
         let found = disk::read(&file);
@@ -765,7 +765,7 @@ fn make_stale(variant: &Variant, now_ms: u64) {
     let StoredBody::File(file) = &variant.body else {
         return;
     };
-    let written = OpenOptions::new().read(true).write(true).open(&file.path);
+    let written = disk::open_to_change(&file.path);
     let written = written.and_then(|opened| {
         let was_sound = file.is_sound(Identity::of_file(&opened)?);
         disk::rewrite_timing(&opened, &variant.timing())?;

@@ -77,6 +77,57 @@ fn a_restart_keeps_what_is_stored() {
 }
 
 #[test]
+fn what_is_no_file_under_a_name_of_ours_holds_nobody() {
+    let folder = Folder::create().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let origin = Counting::start(&response(FRESH, "content"));
+    let text = configuration(&origin, &folder, "");
+    let first = start(&text);
+    for path in ["/fifo", "/link", "/file"] {
+        assert_eq!(status(&ask(&first, &format!("GET {path}"), "")), "MISS");
+    }
+    let found = files(&folder.path().join("cache"));
+    let of = |key: &str| {
+        let is_of = |path: &&PathBuf| {
+            let bytes = fs::read(path).unwrap();
+            bytes
+                .windows(key.len())
+                .any(|window| window == key.as_bytes())
+        };
+        found.iter().find(is_of).unwrap()
+    };
+    let (fifo, link) = (of("/fifo"), of("/link"));
+    let elsewhere = folder.path().join("elsewhere");
+    fs::rename(link, &elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, link).unwrap();
+    fs::remove_file(fifo).unwrap();
+    nix::unistd::mkfifo(fifo, nix::sys::stat::Mode::from_bits_truncate(0o666)).unwrap();
+    for path in ["/fifo", "/link"] {
+        let got = ask(&first, &format!("GET {path}"), "");
+        assert_eq!(
+            (status(&got), got.text().as_str()),
+            ("MISS", "content"),
+            "{path}"
+        );
+    }
+    first.quit();
+    for path in [fifo, link] {
+        fs::remove_file(path).unwrap();
+        nix::unistd::mkfifo(path, nix::sys::stat::Mode::from_bits_truncate(0o666)).unwrap();
+    }
+    let second = start(&text);
+    wait_until("the file is known again", || {
+        status(&ask(&second, "GET /file", "")) == "HIT"
+    });
+    for path in ["/fifo", "/link"] {
+        let request = format!("GET {path}");
+        assert_eq!(status(&ask(&second, &request, "")), "MISS", "{path}");
+        assert_eq!(status(&ask(&second, &request, "")), "HIT", "{path}");
+    }
+    assert_eq!(second.quit().code(), Some(0));
+}
+
+#[test]
 fn a_restart_keeps_date_and_age() {
     let folder = Folder::create().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();

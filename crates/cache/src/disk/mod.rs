@@ -12,6 +12,7 @@
 mod format;
 mod keeper;
 mod loader;
+mod opening;
 mod writer;
 
 use std::fs::{File, Metadata};
@@ -27,6 +28,8 @@ pub use format::HEADER_BYTES;
 pub(crate) use format::fuzzing;
 pub use keeper::start;
 pub use writer::Writer;
+
+pub(crate) use opening::{open, open_to_change};
 
 pub(crate) use format::{Description, is_ours, read, rewrite_description, rewrite_timing, verify};
 

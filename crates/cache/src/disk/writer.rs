@@ -1,16 +1,17 @@
 //! Writing a file while its content comes.
 
 use std::collections::hash_map::RandomState;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::hash::BuildHasher;
-use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::io::{self, Seek as _, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use super::format::{self, Sums};
+use super::opening;
 use super::{Description, Disk, HEADER_BYTES, Identity};
 
 /// What the ends of names of unfinished files are.
@@ -55,12 +56,7 @@ impl Writer {
                 folder.join(name)
             }
         };
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&temporary)?;
+        let file = opening::create(&temporary)?;
         let mut writer = Self {
             file,
             temporary,
@@ -129,9 +125,11 @@ impl Writer {
             NUMBERS.fetch_add(1, Ordering::Relaxed)
         ));
         let beside = PathBuf::from(beside);
-        let placed = fs::copy(&self.temporary, &beside)
-            .and_then(|_| OpenOptions::new().read(true).write(true).open(&beside))
-            .and_then(|file| fs::rename(&beside, path).map(|()| file));
+        let copied = opening::create(&beside).and_then(|mut file| {
+            self.file.rewind()?;
+            io::copy(&mut self.file, &mut file).map(|_| file)
+        });
+        let placed = copied.and_then(|file| fs::rename(&beside, path).map(|()| file));
         match placed {
             Ok(file) => {
                 self.file = file;

@@ -14,11 +14,13 @@ use std::{
 use crate::sys::file::{self, Metadata};
 
 mod cache;
+mod regular;
 mod symlinks;
 #[cfg(test)]
 mod tests;
 
 pub use cache::{CONTENT_BYTES_MAX, CONTENT_TOTAL_BYTES_MAX, CacheRules, OpenFileCache};
+pub use regular::{open_own, open_regular};
 pub use symlinks::{SymlinkRule, Symlinks};
 
 /// The system call that failed, for the log line: nginx prints its name and its error.

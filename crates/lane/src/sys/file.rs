@@ -97,9 +97,15 @@ pub fn open_at(
 }
 
 /// Opens `path` so that every write goes to its end, making it with `mode` (less the umask) when
-/// it does not exist: a log.
+/// it does not exist: a log. Neither opening nor writing waits for whoever reads a FIFO: `ENXIO`
+/// when nobody does, `EAGAIN` while it is full.
 pub fn open_append(path: &[u8], mode: u32) -> io::Result<OwnedFd> {
-    let flags = libc::O_WRONLY | libc::O_APPEND | libc::O_CREAT | libc::O_CLOEXEC;
+    let flags = libc::O_WRONLY
+        | libc::O_APPEND
+        | libc::O_CREAT
+        | libc::O_CLOEXEC
+        | libc::O_NONBLOCK
+        | libc::O_NOCTTY;
     open_from(libc::AT_FDCWD, path, flags, mode)
 }
 
@@ -207,7 +213,7 @@ pub fn unlink(path: &[u8]) -> io::Result<()> {
 
 fn open_flags(purpose: Purpose, links: Links) -> libc::c_int {
     let purpose = match purpose {
-        Purpose::Read => libc::O_RDONLY | libc::O_NONBLOCK,
+        Purpose::Read => libc::O_RDONLY | libc::O_NONBLOCK | libc::O_NOCTTY,
         Purpose::Locate => libc::O_PATH,
         Purpose::LocateDirectory => libc::O_PATH | libc::O_DIRECTORY,
     };

@@ -11,7 +11,7 @@ use turnpike_http::exchange::Exchange;
 use turnpike_http::response::{Body, CharsetWish, Fields, FileBody, Parts, Response};
 use turnpike_http::upstream::StoredFields;
 use turnpike_http::variables::append_number;
-use turnpike_lane::files::{self, FileHandle, OpenFile, Symlinks};
+use turnpike_lane::files::{self, FileHandle, OpenFile};
 use turnpike_lane::sys::file::Metadata;
 use turnpike_wire::date;
 use turnpike_wire::h1::{self, HeadRules, HeadStep, Method, Strictness};
@@ -148,7 +148,7 @@ fn open(file: &StoredFile) -> Result<Body, Unanswered> {
 
 fn open_path(path: &Path) -> Option<OpenFile> {
     let path = std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str());
-    files::open(path, Symlinks::FOLLOWED).ok()
+    files::open_own(path).ok()
 }
 
 fn identity(metadata: &Metadata) -> Identity {
