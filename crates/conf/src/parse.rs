@@ -27,7 +27,6 @@ pub const INCLUDES_MAX: usize = 100_000;
 pub const BLOCK_DEPTH_MAX: usize = 100;
 
 const IS_A_DIRECTORY: i32 = 21;
-const INVALID_ARGUMENT: i32 = 22;
 
 /// Parses the text of `-g`, then the main file with everything it includes.
 ///
@@ -276,10 +275,12 @@ impl Parser<'_> {
 
 /// nginx's form for a failed system call: `open() "PATH" failed (2: No such file or directory)`.
 fn system_message(call: &str, path: &Path, error: &io::Error) -> String {
-    let number = error.raw_os_error().unwrap_or(INVALID_ARGUMENT);
+    let name = text_of(path.as_os_str().as_bytes());
+    let Some(number) = error.raw_os_error() else {
+        return format!("{call} \"{name}\" failed ({error})");
+    };
     let text = io::Error::from_raw_os_error(number).to_string();
     let suffix = format!(" (os error {number})");
     let text = text.strip_suffix(&suffix).unwrap_or(&text);
-    let name = text_of(path.as_os_str().as_bytes());
     format!("{call} \"{name}\" failed ({number}: {text})")
 }

@@ -4,9 +4,10 @@
 //! again from memory. A loader must not interpret what it reads.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -19,6 +20,12 @@ pub const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 const NO_SUCH_FILE: i32 = 2;
 const FILE_TOO_LARGE: i32 = 27;
+
+/// `O_NONBLOCK`: opening a FIFO would wait for its writer, for ever perhaps.
+const NON_BLOCKING: i32 = 0o4000;
+
+/// The number of `/dev/null`: major 1, minor 3.
+const NULL_DEVICE: u64 = 0x103;
 
 /// Reads files for the parser.
 pub trait Loader {
@@ -36,7 +43,7 @@ pub struct DiskLoader;
 impl Loader for DiskLoader {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        File::open(path)?
+        open(path)?
             .take(FILE_BYTES_MAX + 1)
             .read_to_end(&mut bytes)?;
         if bytes.len() as u64 > FILE_BYTES_MAX {
@@ -47,6 +54,23 @@ impl Loader for DiskLoader {
 
     fn glob(&self, pattern: &Path) -> io::Result<Vec<PathBuf>> {
         Ok(glob::expand(pattern))
+    }
+}
+
+/// Opens what holds nobody up: a regular file, or the null device, which stands for an empty one.
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let file = options.read(true).custom_flags(NON_BLOCKING).open(path)?;
+    let metadata = file.metadata()?;
+    let kind = metadata.file_type();
+    // A directory says so itself when it is read.
+    let is_null = kind.is_char_device() && metadata.rdev() == NULL_DEVICE;
+    match kind.is_file() || kind.is_dir() || is_null {
+        true => Ok(file),
+        false => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "not a regular file",
+        )),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Giving a file that was written elsewhere its final name.
 
-use std::fs::{self, FileTimes, OpenOptions};
+use std::fs::{self, File, FileTimes, OpenOptions};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -29,13 +30,19 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
     beside.push(format!(".{}.{number}{UNFINISHED}", std::process::id()));
     let beside = PathBuf::from(beside);
-    let placed = fs::copy(from, &beside)
-        .and_then(|_| OpenOptions::new().write(true).open(&beside))
-        .and_then(|file| {
-            let modified = fs::metadata(from)?.modified()?;
-            file.set_times(FileTimes::new().set_modified(modified))?;
-            fs::rename(&beside, to)
+    let copied = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&beside)
+        .and_then(|mut file| {
+            let mut source = File::open(from)?;
+            io::copy(&mut source, &mut file)?;
+            let metadata = source.metadata()?;
+            file.set_permissions(metadata.permissions())?;
+            file.set_times(FileTimes::new().set_modified(metadata.modified()?))
         });
+    let placed = copied.and_then(|()| fs::rename(&beside, to));
     let rid_of = if placed.is_ok() { from } else { &beside };
     // A file that is left behind serves no worse.
     let _ = fs::remove_file(rid_of);

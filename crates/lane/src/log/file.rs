@@ -1,18 +1,22 @@
 //! Log files that can be reopened while threads write to them.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::clock;
+use crate::sys::{descriptor, file};
 
 /// Mode of a log file that is made anew, as nginx's.
 const FILE_MODE: u32 = 0o644;
+
+/// Where a process finds what it was started with.
+const OWN_STREAMS: [&str; 4] = ["/dev/stdout", "/dev/stderr", "/dev/fd", "/proc/self/fd"];
 
 /// An open log file. Its descriptor can be replaced (reopen) under running writers.
 #[derive(Debug)]
@@ -100,12 +104,14 @@ impl LogFile {
     }
 }
 
+/// Never waits for the reader of a FIFO, and lets no write wait for it, but for our own standard
+/// streams: a container's log is a pipe that is read in bursts, and its lines must not be lost.
 fn open_append(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .append(true)
-        .create(true)
-        .mode(FILE_MODE)
-        .open(path)
+    let file = file::open_append(path.as_os_str().as_bytes(), FILE_MODE)?;
+    if OWN_STREAMS.iter().any(|own| path.starts_with(own)) {
+        descriptor::set_non_blocking(file.as_fd(), false)?;
+    }
+    Ok(file.into())
 }
 
 /// The log files of a process, each path once.

@@ -34,6 +34,15 @@ pub(super) struct FileCache {
     entries: HashMap<Box<[u8]>, Entry>,
 }
 
+/// Why a line was not written.
+#[derive(Debug)]
+pub(super) enum Lost {
+    /// The log has it.
+    Told,
+    /// The log has yet to be told: a full disk, or a FIFO whose reader is slow.
+    Write(io::Error),
+}
+
 struct Entry {
     file: Option<OwnedFd>,
     /// Device and inode of the open file.
@@ -95,18 +104,18 @@ fn number(text: &str) -> Option<u32> {
 /// Writes a line to the file at `path`, unless the location's root does not exist.
 ///
 /// # Errors
-/// What kept the line from being written, which has been logged.
+/// What kept the line from being written.
 pub(super) fn append(
     exchange: &Exchange,
     cache: &mut FileCache,
     rules: Option<&CacheRules>,
     path: &[u8],
     line: &[u8],
-) -> io::Result<()> {
-    test_root(exchange)?;
+) -> Result<(), Lost> {
+    test_root(exchange).map_err(|_| Lost::Told)?;
     let now_ms = exchange.lane.clock.now_ms();
     match rules {
-        None => open(exchange, path).and_then(|file| write(&file, line)),
+        None => write(&open(exchange, path)?, line),
         Some(rules) => cache.append(exchange, rules, path, line, now_ms),
     }
 }
@@ -131,21 +140,22 @@ fn test_root(exchange: &Exchange) -> io::Result<()> {
     Err(error)
 }
 
-fn open(exchange: &Exchange, path: &[u8]) -> io::Result<OwnedFd> {
-    file::open_append(path, FILE_MODE).inspect_err(|error| {
-        let (path, errno) = (Quoted(path), Errno(error));
+fn open(exchange: &Exchange, path: &[u8]) -> Result<OwnedFd, Lost> {
+    file::open_append(path, FILE_MODE).map_err(|error| {
+        let (path, errno) = (Quoted(path), Errno(&error));
         exchange.log(
             Level::Crit,
             format_args!("open() \"{path}\" failed {errno}"),
         );
+        Lost::Told
     })
 }
 
-fn write(file: &OwnedFd, line: &[u8]) -> io::Result<()> {
+fn write(file: &OwnedFd, line: &[u8]) -> Result<(), Lost> {
     match file::write(file.as_fd(), line) {
         Ok(count) if count == line.len() => Ok(()),
-        Ok(_) => Err(io::ErrorKind::WriteZero.into()),
-        Err(error) => Err(error),
+        Ok(_) => Err(Lost::Write(io::ErrorKind::WriteZero.into())),
+        Err(error) => Err(Lost::Write(error)),
     }
 }
 
@@ -166,7 +176,7 @@ impl FileCache {
         path: &[u8],
         line: &[u8],
         now_ms: u64,
-    ) -> io::Result<()> {
+    ) -> Result<(), Lost> {
         if let Some(entry) = self.entries.get_mut(path)
             && let Some(file) = entry.used(path, rules, now_ms)
         {

@@ -1,5 +1,8 @@
 //! Writes lines.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 use std::sync::Arc;
 
 use turnpike_http::exchange::Exchange;
@@ -8,7 +11,7 @@ use turnpike_http::phase::Logger;
 use turnpike_http::variables::Template;
 use turnpike_lane::log::{LogFile, Syslog};
 
-use super::files::{self, CacheRules};
+use super::files::{self, CacheRules, Lost};
 use super::format::Format;
 use super::lane::{AccessLogLane, BufferSpec};
 
@@ -79,7 +82,7 @@ impl AccessLogger {
                     Some(spec) => lane.buffer(*spec, file, exchange, line),
                     None => {
                         if let Err(error) = file.try_write(line) {
-                            lane.lost(exchange, file, &error);
+                            lane.lost(exchange, file.path(), &error);
                         }
                     }
                 }
@@ -89,8 +92,13 @@ impl AccessLogger {
                 spare.clear();
                 path.evaluate(exchange, spare);
                 let mut cache = lane.files.borrow_mut();
-                if files::append(exchange, &mut cache, self.files.as_ref(), spare, line).is_err() {
-                    exchange.lane.counters.log_lines_lost.add();
+                match files::append(exchange, &mut cache, self.files.as_ref(), spare, line) {
+                    Ok(()) => {}
+                    Err(Lost::Told) => exchange.lane.counters.log_lines_lost.add(),
+                    Err(Lost::Write(error)) => {
+                        let path = Path::new(OsStr::from_bytes(spare));
+                        lane.lost(exchange, path, &error);
+                    }
                 }
             }
         }

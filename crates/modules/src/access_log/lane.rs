@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::Arc;
 
 use flate2::Compression;
@@ -94,7 +95,7 @@ impl AccessLogLane {
         }
         if line.len() > spec.bytes_max {
             if let Err(error) = spec.write(file, line) {
-                self.lost(exchange, file, &error);
+                self.lost(exchange, file.path(), &error);
             }
             return;
         }
@@ -106,11 +107,11 @@ impl AccessLogLane {
     }
 
     /// Counts a line that could not be written, and complains now and then.
-    pub(super) fn lost(&self, exchange: &Exchange, file: &LogFile, error: &io::Error) {
+    pub(super) fn lost(&self, exchange: &Exchange, path: &Path, error: &io::Error) {
         exchange.lane.counters.log_lines_lost.add();
         let now_ms = exchange.lane.clock.now_ms();
         if may_complain(&self.complained_ms, now_ms) {
-            complain(&exchange.location().error_log, file, error);
+            complain(&exchange.location().error_log, path, error);
         }
     }
 }
@@ -143,7 +144,7 @@ impl Buffer {
             let lost = &self.counters.log_lines_lost;
             lost.set(lost.value().wrapping_add(self.lines));
             if may_complain(complained_ms, now_ms) {
-                complain(&self.error_log, &self.file, &error);
+                complain(&self.error_log, self.file.path(), &error);
             }
         }
         self.bytes.clear();
@@ -161,8 +162,8 @@ fn may_complain(complained_ms: &Cell<Option<u64>>, now_ms: u64) -> bool {
     due
 }
 
-fn complain(log: &ErrorLog, file: &LogFile, error: &io::Error) {
-    let path = file.path().display();
+fn complain(log: &ErrorLog, path: &Path, error: &io::Error) {
+    let path = path.display();
     log.event(
         Level::Alert,
         format_args!("write() to \"{path}\" failed {}", Errno(error)),

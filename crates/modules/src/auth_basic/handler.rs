@@ -1,7 +1,6 @@
 //! Looks the user up and compares the password.
 
 use std::ffi::OsStr;
-use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -13,8 +12,10 @@ use turnpike_http::connection::Stream;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Handler, Verdict, Work};
 use turnpike_http::variables::Template;
+use turnpike_lane::files;
 use turnpike_lane::log::{Errno, Level};
 use turnpike_lane::pool::{PoolLimits, PoolRefusal, WorkerPool};
+use turnpike_lane::sys::file::Links;
 
 use super::password::{self, Outcome};
 use super::remembered::{REMEMBERED, Tag};
@@ -200,7 +201,7 @@ fn ask(exchange: &mut Exchange, realm: &[u8]) -> Verdict {
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
-    File::open(path)?
+    files::open_regular(path, Links::Follow)?
         .take(USER_FILE_BYTES_MAX)
         .read_to_end(&mut text)?;
     Ok(text)

@@ -4,13 +4,16 @@
 //! a dead one has left, whose number may be any process's by now.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use nix::libc;
+use turnpike_lane::files;
 use turnpike_lane::log::{Errno, ErrorLog, Level};
+use turnpike_lane::sys::file::Links;
 
 /// Longest pid file that is read: a number of 20 digits and a line feed.
 const BYTES_MAX: usize = 21;
@@ -44,6 +47,7 @@ impl PidFile {
             .create(true)
             .truncate(true)
             .mode(0o644)
+            .custom_flags(libc::O_NONBLOCK)
             .open(path)?;
         file.write_all(format!("{}\n", std::process::id()).as_bytes())?;
         for _ in 0..LOCK_ATTEMPTS_MAX {
@@ -104,7 +108,7 @@ impl PidFile {
 
 /// The living master whose pid file this is, if there is one.
 pub(super) fn holder(path: &Path) -> Option<i32> {
-    let file = File::open(path).ok()?;
+    let file = files::open_regular(path, Links::Follow).ok()?;
     match file.try_lock_shared() {
         Err(TryLockError::WouldBlock) => read(path).ok(),
         Ok(()) | Err(TryLockError::Error(_)) => None,
@@ -117,9 +121,11 @@ pub(super) fn holder(path: &Path) -> Option<i32> {
 /// nginx's message.
 pub(super) fn read(path: &Path) -> Result<i32, String> {
     let name = path.display();
-    let bytes =
-        fs::read(path).map_err(|error| format!("open() \"{name}\" failed {}", Errno(&error)))?;
-    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(BYTES_MAX)]);
+    let mut bytes = Vec::new();
+    files::open_regular(path, Links::Follow)
+        .and_then(|file| file.take(BYTES_MAX as u64).read_to_end(&mut bytes))
+        .map_err(|error| format!("open() \"{name}\" failed {}", Errno(&error)))?;
+    let text = String::from_utf8_lossy(&bytes);
     let number = text.trim_end_matches(['\r', '\n']);
     let digits = number.bytes().all(|byte| byte.is_ascii_digit());
     let process = number.parse().ok().filter(|process| digits && *process > 0);
