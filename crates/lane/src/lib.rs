@@ -16,6 +16,7 @@ pub mod log;
 pub mod lot;
 pub mod pool;
 pub mod steering;
+pub mod symbols;
 #[allow(unsafe_code)]
 pub mod sys;
 pub mod timeout;

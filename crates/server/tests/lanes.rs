@@ -259,3 +259,60 @@ fn when_no_lane_works_another_one_is_started() {
         assert_eq!(server.serving(), [serving]);
     }
 }
+
+/// Memory of a process, in KB.
+fn resident_kb(process: i32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let number = line.unwrap().trim().strip_suffix(" kB").unwrap();
+    number.parse().unwrap()
+}
+
+/// A report takes the room of a few buffers and gives most of it back; the debug information of a
+/// build takes fifty times as much.
+const REPORT_KB_MAX: u64 = 8 * 1024;
+
+#[test]
+fn a_report_names_functions_and_takes_little_memory() {
+    let port = free_port();
+    let text = format!(
+        "worker_processes 2; lane_rescue_timeout 50ms; http {{ access_log off;
+         server {{ listen 127.0.0.1:{port} reuseport; keepalive_requests 1000;
+         location / {{ return 200 \"ok\"; }}
+         location /logged {{ access_log /dev/stdout; return 200 \"ok\"; }} }} }}"
+    );
+    // Nobody reads what it writes: a lane that logs there hangs as soon as the pipe is full.
+    let server = Server::start_as(&text, |command| {
+        command.stdout(std::process::Stdio::piped());
+    });
+    let mut warm: Vec<_> = (0..64).map(|_| connect(port)).collect();
+    warm.iter_mut().for_each(|stream| ask(stream, false));
+    let serving = server.serving()[0];
+    let before_kb = resident_kb(serving);
+    let target = format!("/logged?{}", "x".repeat(700));
+    let request = format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n");
+    let mut stuck = connect(port);
+    stuck
+        .get_mut()
+        .write_all(request.repeat(200).as_bytes())
+        .unwrap();
+    let mut waiting: Vec<_> = (0..64).map(|_| connect(port)).collect();
+    waiting.iter_mut().for_each(|stream| ask(stream, false));
+    let line = || {
+        let log = server.log();
+        let line = log
+            .lines()
+            .find(|line| line.contains(" is in ") && line.contains(" < "));
+        line.map(str::to_owned)
+    };
+    wait_for("the report", || line().is_some());
+    let line = line().unwrap();
+    for name in ["write", "access_log", "Exchange"] {
+        assert!(line.contains(name), "{line}");
+    }
+    let grown_kb = resident_kb(serving).saturating_sub(before_kb);
+    assert!(
+        grown_kb < REPORT_KB_MAX,
+        "{grown_kb} KB more after the report"
+    );
+}

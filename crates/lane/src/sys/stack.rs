@@ -6,7 +6,7 @@
 //! signals in does not answer; then there is nothing to be had from here.
 
 use std::{
-    ffi::c_void,
+    ffi::{CStr, c_void},
     io,
     mem::MaybeUninit,
     sync::{
@@ -83,20 +83,62 @@ pub fn of_thread(thread: i32, patience: Duration) -> Option<Vec<usize>> {
     })
 }
 
-/// The function that an address stands in, and its place in the source; empty where the binary does
-/// not tell. Allocates, reads the binary, and may take a second.
-pub fn describe(address: usize) -> Vec<String> {
-    let mut names = Vec::new();
-    backtrace::resolve(address as *mut c_void, |symbol| {
-        let name = symbol.name().map(|name| format!("{name:#}"));
-        let place = symbol.filename().zip(symbol.lineno());
-        let place = place.map(|(file, line)| {
-            let file = file.file_name().unwrap_or_default().to_string_lossy();
-            format!(" ({file}:{line})")
-        });
-        names.extend(name.map(|name| name + &place.unwrap_or_default()));
-    });
-    names
+/// What an address belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// This program, so many bytes behind its start.
+    Program {
+        /// Bytes.
+        offset: usize,
+    },
+    /// A library.
+    Library {
+        /// Its path.
+        file: String,
+        /// Bytes from its start.
+        offset: usize,
+        /// The function, where the library tells.
+        function: Option<String>,
+    },
+    /// Nothing that is loaded.
+    Unknown {
+        /// The address.
+        address: usize,
+    },
+}
+
+/// Finds what an address belongs to (dladdr(3)). Allocates, and may take the loader's lock.
+pub fn place(address: usize) -> Place {
+    let Some(found) = object(address) else {
+        return Place::Unknown { address };
+    };
+    let own = object(place as *const () as usize);
+    let offset = address.wrapping_sub(found.dli_fbase as usize);
+    if own.is_some_and(|own| own.dli_fbase == found.dli_fbase) {
+        return Place::Program { offset };
+    }
+    let text = |text: *const libc::c_char| {
+        // SAFETY: the loader gives NULL, or a text of an object that stays loaded: nothing here
+        // ever unloads one.
+        (!text.is_null()).then(|| {
+            unsafe { CStr::from_ptr(text) }
+                .to_string_lossy()
+                .into_owned()
+        })
+    };
+    Place::Library {
+        file: text(found.dli_fname).unwrap_or_default(),
+        offset,
+        function: text(found.dli_sname),
+    }
+}
+
+fn object(address: usize) -> Option<libc::Dl_info> {
+    let mut found = MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: the pointer leads to a whole Dl_info; the address is only looked up.
+    let is_found = unsafe { libc::dladdr(address as *const c_void, found.as_mut_ptr()) } != 0;
+    // SAFETY: all zero bytes are a valid Dl_info, and dladdr fills it.
+    is_found.then(|| unsafe { found.assume_init() })
 }
 
 /// The handler.

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use turnpike_http::Quoted;
 use turnpike_lane::log::{ErrorLog, Level};
+use turnpike_lane::symbols;
 use turnpike_lane::sys::stack;
 
 use crate::http::lanes::Facts;
@@ -95,25 +96,19 @@ fn call(text: &str) -> String {
 /// Functions from the innermost to the outermost, without those that only ask.
 fn names(frames: &[usize]) -> String {
     let mut text = String::new();
-    for frame in frames {
-        let mut names = stack::describe(*frame);
-        if names.is_empty() {
-            names.push(format!("{frame:#x}"));
+    for name in symbols::describe(frames) {
+        if name.contains("sys::stack::") || name.starts_with("backtrace::") {
+            // What is in front of these is the walk itself.
+            text.clear();
+            continue;
         }
-        for name in names {
-            if name.contains("sys::stack::") || name.starts_with("backtrace::") {
-                // What is in front of these is the walk itself.
-                text.clear();
-                continue;
-            }
-            if text.len() + name.len() > STACK_BYTES_MAX {
-                return text;
-            }
-            if !text.is_empty() {
-                text.push_str(" < ");
-            }
-            text.push_str(&name);
+        if text.len() + name.len() > STACK_BYTES_MAX {
+            return text;
         }
+        if !text.is_empty() {
+            text.push_str(" < ");
+        }
+        text.push_str(&name);
     }
     text
 }

@@ -1,0 +1,177 @@
+//! Names of functions by their addresses, from the symbol table of this program's file.
+//!
+//! The table is read through in pieces and nothing of it is kept: debug information would tell
+//! lines too, and cost a hundred megabytes for as long as the process lives.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+
+use crate::sys::stack::{self, Place};
+
+#[cfg(test)]
+mod tests;
+
+/// This program, also where its file has been replaced since.
+const PROGRAM: &str = "/proc/self/exe";
+
+/// Read at once: many symbols, and no memory to speak of.
+const PIECE_BYTES: usize = 64 * 1024 / SYMBOL_BYTES * SYMBOL_BYTES;
+
+/// Largest table that is read through: ten times that of a build with every symbol.
+const TABLE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Longest name that is read, before it is made readable.
+const NAME_BYTES_MAX: usize = 1024;
+
+/// Most sections that are looked at; a program has about forty.
+const SECTIONS_MAX: u16 = 256;
+
+// ELF-64: sizes of its records, and the numbers that are looked for.
+const HEADER_BYTES: usize = 64;
+const SECTION_BYTES: usize = 64;
+const SYMBOL_BYTES: usize = 24;
+const SYMBOL_TABLE: u32 = 2;
+const FUNCTION: u8 = 2;
+
+/// A function of the program.
+#[derive(Clone, Copy)]
+struct Symbol {
+    start: u64,
+    name: u64,
+}
+
+/// The table of symbols, and where their names begin.
+struct Table {
+    offset: u64,
+    bytes: u64,
+    names: u64,
+}
+
+/// What stands at each of these return addresses: the name of its function, that of its library
+/// and the distance from the library's start, or the address itself. Reads the program's file, and
+/// may take a tenth of a second.
+pub fn describe(addresses: &[usize]) -> Vec<String> {
+    let places: Vec<Place> = addresses.iter().map(|at| stack::place(*at)).collect();
+    let own: Vec<u64> = places.iter().filter_map(own_offset).collect();
+    // A file that cannot be read, or has no table, leaves the numbers.
+    let names = File::open(PROGRAM).and_then(|file| find(&file, &own));
+    let mut names = names.unwrap_or_default().into_iter();
+    let mut named = |place: &Place| match place {
+        Place::Program { offset } => match names.next().flatten() {
+            Some(name) => name,
+            None => format!("turnpike+{offset:#x}"),
+        },
+        Place::Library {
+            function: Some(name),
+            ..
+        } => readable(name),
+        Place::Library { file, offset, .. } => {
+            let file = file.rsplit('/').next().unwrap_or_default();
+            format!("{file}+{offset:#x}")
+        }
+        Place::Unknown { address } => format!("{address:#x}"),
+    };
+    places.iter().map(&mut named).collect()
+}
+
+fn own_offset(place: &Place) -> Option<u64> {
+    match place {
+        Place::Program { offset } => Some(*offset as u64),
+        _ => None,
+    }
+}
+
+/// The names of the functions that hold these offsets.
+fn find(file: &File, offsets: &[u64]) -> io::Result<Vec<Option<String>>> {
+    let Some(table) = table(file)? else {
+        return Ok(Vec::new());
+    };
+    let mut found: Vec<Option<Symbol>> = vec![None; offsets.len()];
+    let mut piece = vec![0; PIECE_BYTES];
+    let end = table.offset + table.bytes.min(TABLE_BYTES_MAX);
+    let mut at = table.offset;
+    while at < end {
+        let length = PIECE_BYTES.min((end - at) as usize);
+        file.read_exact_at(&mut piece[..length], at)?;
+        for symbol in piece[..length].as_chunks::<SYMBOL_BYTES>().0 {
+            note(symbol, offsets, &mut found);
+        }
+        at += length as u64;
+    }
+    let name = |symbol: Symbol| name_at(file, table.names + symbol.name);
+    Ok(found
+        .into_iter()
+        .map(|symbol| symbol.and_then(name))
+        .collect())
+}
+
+/// Notes a function for each of the offsets that it holds.
+fn note(symbol: &[u8; SYMBOL_BYTES], offsets: &[u64], found: &mut [Option<Symbol>]) {
+    if symbol[4] & 15 != FUNCTION {
+        return;
+    }
+    let (start, size) = (number(symbol, 8, 8), number(symbol, 16, 8));
+    for (offset, found) in offsets.iter().zip(found) {
+        // What is given is where a call returns to, which may be the next function already.
+        let called_from = offset.saturating_sub(1);
+        if (start..start.saturating_add(size)).contains(&called_from) {
+            let name = number(symbol, 0, 4);
+            *found = Some(Symbol { start, name })
+                .filter(|new| {
+                    // Of names of the same code, the first counts.
+                    found.is_none_or(|old| old.start < new.start)
+                })
+                .or(*found);
+        }
+    }
+}
+
+fn table(file: &File) -> io::Result<Option<Table>> {
+    let mut header = [0; HEADER_BYTES];
+    file.read_exact_at(&mut header, 0)?;
+    // 64 bits, least significant byte first.
+    if header[..6] != *b"\x7fELF\x02\x01" {
+        return Ok(None);
+    }
+    let sections = number(&header, 0x28, 8);
+    let count = (number(&header, 0x3c, 2) as u16).min(SECTIONS_MAX);
+    let section = |index: u64| -> io::Result<[u8; SECTION_BYTES]> {
+        let mut section = [0; SECTION_BYTES];
+        file.read_exact_at(&mut section, sections + index * SECTION_BYTES as u64)?;
+        Ok(section)
+    };
+    for index in 0..u64::from(count) {
+        let table = section(index)?;
+        if number(&table, 4, 4) == u64::from(SYMBOL_TABLE) {
+            let names = section(number(&table, 0x28, 4))?;
+            return Ok(Some(Table {
+                offset: number(&table, 0x18, 8),
+                bytes: number(&table, 0x20, 8),
+                names: number(&names, 0x18, 8),
+            }));
+        }
+    }
+    Ok(None)
+}
+
+fn name_at(file: &File, offset: u64) -> Option<String> {
+    let mut bytes = [0; NAME_BYTES_MAX];
+    let count = file.read_at(&mut bytes, offset).ok()?;
+    let end = bytes[..count].iter().position(|byte| *byte == 0)?;
+    Some(readable(&String::from_utf8_lossy(&bytes[..end])))
+}
+
+/// Without what the compiler adds.
+fn readable(name: &str) -> String {
+    format!("{:#}", rustc_demangle::demangle(name))
+}
+
+/// A number of the file: at most eight bytes, least significant first.
+fn number(bytes: &[u8], at: usize, count: usize) -> u64 {
+    let bytes = bytes.get(at..at + count).unwrap_or_default();
+    bytes
+        .iter()
+        .rev()
+        .fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
