@@ -2,7 +2,7 @@
 # The chores themselves are written in Rust and live in xtask/.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test format lint tidy deny unit foreign docs fuzz bench lab setup clean
+.PHONY: help run build test format lint tidy deny unit sandbox foreign docs fuzz bench lab setup clean
 MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
@@ -19,7 +19,7 @@ run: ## Install what the build needs, build, serve http://127.0.0.1:8080
 build: ## Build the server, optimised
 	$(CARGO) build --release --locked --package turnpike-server
 
-test: setup format lint tidy deny unit foreign docs fuzz ## Every check that CI runs, the same way
+test: setup format lint tidy deny unit sandbox foreign docs fuzz ## Every check that CI runs, the same way
 
 setup: ## Install the Debian packages that the tests need
 	$(XTASK) setup build test
@@ -39,6 +39,9 @@ deny: ## Licences and sources of every dependency
 
 unit: ## Unit and integration tests
 	$(CARGO) test --workspace --locked
+
+sandbox: ## The server's integration tests again, every server of them in its sandbox
+	TURNPIKE_TEST_SANDBOX=on $(CARGO) test --package turnpike-server --locked
 
 foreign: ## wrk and ab against the published configurations, reloads, and a minute of torture
 	$(XTASK) studies --debug --seconds 2

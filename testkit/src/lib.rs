@@ -34,7 +34,7 @@ pub use exchange::{Peer, Response, check, exchange, matches};
 pub use folder::Folder;
 pub use nix::sys::signal::Signal;
 pub use origin::{Origin, Step};
-pub use server::{Builder, Server, StartError};
+pub use server::{Builder, REFUSED_CALL, SANDBOX, Server, StartError};
 
 use std::time::{Duration, Instant};
 

@@ -4,15 +4,15 @@
 //! * No capabilities, neither now nor by a program it would start.
 //! * Landlock: files may be read; they may be written, made and removed only in the folders that
 //!   the configuration names for it; nothing may be executed.
-//! * seccomp: system calls that start programs, trace, mount, load into the kernel, change the
-//!   user or the clock fail with `EPERM`.
+//! * seccomp: system calls that serving does not make fail with `EPERM`, and the log names them.
 //!
-//! The list of calls says what is forbidden, not what is allowed: a server whose libraries change
-//! must not die of a new call. Nothing here knows a request.
+//! The list of calls says what is allowed. A call that is not in it does not end the process: a
+//! server whose libraries change must not die of a new call, and the log says what is to be added.
+//! The tests run in the sandbox too (`make sandbox`). Nothing here knows a request.
 
-use std::collections::BTreeMap;
-use std::fmt;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::{fmt, io, thread};
 
 use caps::CapSet;
 use landlock::{
@@ -24,74 +24,194 @@ use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
     SeccompRule, TargetArch,
 };
+use turnpike_lane::log::{ErrorLog, Level};
+use turnpike_lane::sys::refused_calls;
 
 /// The newest rules that are known here; an older kernel enforces those that it knows.
 const LANDLOCK_RULES: ABI = ABI::V5;
 
-/// Calls that serving needs at no time.
-const FORBIDDEN_CALLS: &[libc::c_long] = &[
-    libc::SYS_acct,
-    libc::SYS_add_key,
-    libc::SYS_adjtimex,
-    libc::SYS_bpf,
-    libc::SYS_capset,
-    libc::SYS_chroot,
-    libc::SYS_clock_adjtime,
-    libc::SYS_clock_settime,
-    libc::SYS_delete_module,
-    libc::SYS_execve,
-    libc::SYS_execveat,
-    libc::SYS_finit_module,
-    libc::SYS_fsconfig,
-    libc::SYS_fsmount,
-    libc::SYS_fsopen,
-    libc::SYS_fspick,
-    libc::SYS_init_module,
-    libc::SYS_io_uring_setup,
-    libc::SYS_kexec_load,
-    libc::SYS_keyctl,
-    libc::SYS_mount,
-    libc::SYS_move_mount,
-    libc::SYS_open_by_handle_at,
-    libc::SYS_open_tree,
-    libc::SYS_perf_event_open,
-    libc::SYS_personality,
-    libc::SYS_pidfd_getfd,
-    libc::SYS_pivot_root,
-    libc::SYS_process_vm_readv,
-    libc::SYS_process_vm_writev,
-    libc::SYS_ptrace,
-    libc::SYS_quotactl,
-    libc::SYS_reboot,
-    libc::SYS_request_key,
-    libc::SYS_setdomainname,
-    libc::SYS_setgid,
-    libc::SYS_setgroups,
-    libc::SYS_sethostname,
-    libc::SYS_setns,
-    libc::SYS_setregid,
-    libc::SYS_setresgid,
-    libc::SYS_setresuid,
-    libc::SYS_setreuid,
-    libc::SYS_settimeofday,
-    libc::SYS_setuid,
-    libc::SYS_swapoff,
-    libc::SYS_swapon,
-    libc::SYS_umount2,
-    libc::SYS_unshare,
-    libc::SYS_userfaultfd,
+/// Calls that serving, its libraries and the allocator make. What a new version of one of them asks
+/// for beside these fails with `EPERM`, and the log names it.
+const ALLOWED_CALLS: &[libc::c_long] = &[
+    libc::SYS_accept,
+    libc::SYS_accept4,
+    libc::SYS_bind,
+    libc::SYS_brk,
+    libc::SYS_chdir,
+    libc::SYS_clock_getres,
+    libc::SYS_clock_gettime,
+    libc::SYS_clock_nanosleep,
+    libc::SYS_clone, // see `refuse_processes`
+    libc::SYS_clone3,
+    libc::SYS_close,
+    libc::SYS_close_range,
+    libc::SYS_connect,
+    libc::SYS_copy_file_range,
+    libc::SYS_dup,
+    libc::SYS_dup3,
+    libc::SYS_epoll_create1,
+    libc::SYS_epoll_ctl,
+    libc::SYS_epoll_pwait,
+    libc::SYS_epoll_pwait2,
+    libc::SYS_eventfd2,
+    libc::SYS_exit,
+    libc::SYS_exit_group,
+    libc::SYS_faccessat,
+    libc::SYS_faccessat2,
+    libc::SYS_fadvise64,
+    libc::SYS_fallocate,
+    libc::SYS_fchdir,
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    libc::SYS_fcntl,
+    libc::SYS_fdatasync,
+    libc::SYS_flock,
+    libc::SYS_fstat,
+    libc::SYS_fstatfs,
+    libc::SYS_fsync,
+    libc::SYS_ftruncate,
+    libc::SYS_futex,
+    libc::SYS_get_robust_list,
+    libc::SYS_getcpu,
+    libc::SYS_getcwd,
+    libc::SYS_getdents64,
+    libc::SYS_getegid,
+    libc::SYS_geteuid,
+    libc::SYS_getgid,
+    libc::SYS_getgroups,
+    libc::SYS_getitimer,
+    libc::SYS_getpeername,
+    libc::SYS_getpid,
+    libc::SYS_getppid,
+    libc::SYS_getpriority,
+    libc::SYS_getrandom,
+    libc::SYS_getresgid,
+    libc::SYS_getresuid,
+    libc::SYS_getrusage,
+    libc::SYS_getsockname,
+    libc::SYS_getsockopt,
+    libc::SYS_gettid,
+    libc::SYS_gettimeofday,
+    libc::SYS_getuid,
+    libc::SYS_ioctl,
+    libc::SYS_kill,
+    libc::SYS_linkat,
+    libc::SYS_listen,
+    libc::SYS_lseek,
+    libc::SYS_madvise,
+    libc::SYS_membarrier,
+    libc::SYS_mincore,
+    libc::SYS_mkdirat,
+    libc::SYS_mmap,
+    libc::SYS_mprotect,
+    libc::SYS_mremap,
+    libc::SYS_msync,
+    libc::SYS_munmap,
+    libc::SYS_nanosleep,
+    libc::SYS_newfstatat,
+    libc::SYS_openat,
+    libc::SYS_pipe2,
+    libc::SYS_ppoll,
+    libc::SYS_prctl,
+    libc::SYS_pread64,
+    libc::SYS_preadv,
+    libc::SYS_preadv2,
+    libc::SYS_prlimit64,
+    libc::SYS_pselect6,
+    libc::SYS_pwrite64,
+    libc::SYS_pwritev,
+    libc::SYS_pwritev2,
+    libc::SYS_read,
+    libc::SYS_readlinkat,
+    libc::SYS_readv,
+    libc::SYS_recvfrom,
+    libc::SYS_recvmmsg,
+    libc::SYS_recvmsg,
+    libc::SYS_renameat,
+    libc::SYS_renameat2,
+    libc::SYS_restart_syscall,
+    libc::SYS_rseq,
+    libc::SYS_rt_sigaction,
+    libc::SYS_rt_sigpending,
+    libc::SYS_rt_sigprocmask,
+    libc::SYS_rt_sigqueueinfo,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_rt_sigsuspend,
+    libc::SYS_rt_sigtimedwait,
+    libc::SYS_rt_tgsigqueueinfo,
+    libc::SYS_sched_getaffinity,
+    libc::SYS_sched_getparam,
+    libc::SYS_sched_getscheduler,
+    libc::SYS_sched_setaffinity,
+    libc::SYS_sched_yield,
+    libc::SYS_sendfile,
+    libc::SYS_sendmmsg,
+    libc::SYS_sendmsg,
+    libc::SYS_sendto,
+    libc::SYS_set_robust_list,
+    libc::SYS_set_tid_address,
+    libc::SYS_setitimer,
+    libc::SYS_setpriority,
+    libc::SYS_setsockopt,
+    libc::SYS_shutdown,
+    libc::SYS_sigaltstack,
+    libc::SYS_signalfd4,
+    libc::SYS_socket,
+    libc::SYS_socketpair,
+    libc::SYS_splice,
+    libc::SYS_statfs,
+    libc::SYS_statx,
+    libc::SYS_sysinfo,
+    libc::SYS_tee,
+    libc::SYS_tgkill,
+    libc::SYS_timerfd_create,
+    libc::SYS_timerfd_gettime,
+    libc::SYS_timerfd_settime,
+    libc::SYS_times,
+    libc::SYS_truncate,
+    libc::SYS_umask,
+    libc::SYS_uname,
+    libc::SYS_unlinkat,
+    libc::SYS_utimensat,
+    libc::SYS_wait4,
+    libc::SYS_waitid,
+    libc::SYS_write,
+    libc::SYS_writev,
 ];
 
 /// The same, of processors that have had them from of old.
 #[cfg(target_arch = "x86_64")]
-const FORBIDDEN_OLD_CALLS: &[libc::c_long] = &[
-    libc::SYS_fork,
-    libc::SYS_ioperm,
-    libc::SYS_iopl,
-    libc::SYS_vfork,
+const ALLOWED_OLD_CALLS: &[libc::c_long] = &[
+    libc::SYS_access,
+    libc::SYS_alarm,
+    libc::SYS_arch_prctl,
+    libc::SYS_chmod,
+    libc::SYS_dup2,
+    libc::SYS_epoll_create,
+    libc::SYS_epoll_wait,
+    libc::SYS_eventfd,
+    libc::SYS_getdents,
+    libc::SYS_getrlimit,
+    libc::SYS_link,
+    libc::SYS_lstat,
+    libc::SYS_mkdir,
+    libc::SYS_open,
+    libc::SYS_pause,
+    libc::SYS_pipe,
+    libc::SYS_poll,
+    libc::SYS_readlink,
+    libc::SYS_rename,
+    libc::SYS_rmdir,
+    libc::SYS_select,
+    libc::SYS_setrlimit,
+    libc::SYS_signalfd,
+    libc::SYS_stat,
+    libc::SYS_time,
+    libc::SYS_unlink,
+    libc::SYS_utimes,
 ];
 #[cfg(not(target_arch = "x86_64"))]
-const FORBIDDEN_OLD_CALLS: &[libc::c_long] = &[];
+const ALLOWED_OLD_CALLS: &[libc::c_long] = &[];
 
 /// Whether there is a sandbox.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -139,7 +259,7 @@ pub fn enter(writable: &[PathBuf]) -> Vec<Missing> {
         (Wall::NoNewPrivileges, no_new_privileges()),
         (Wall::Capabilities, drop_capabilities()),
         (Wall::Landlock, restrict_files(writable)),
-        (Wall::Seccomp, forbid_calls()),
+        (Wall::Seccomp, allow_calls()),
     ];
     walls
         .into_iter()
@@ -200,36 +320,66 @@ fn restrict_files(writable: &[PathBuf]) -> Result<(), String> {
     }
 }
 
-fn forbid_calls() -> Result<(), String> {
-    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = FORBIDDEN_CALLS
-        .iter()
-        .chain(FORBIDDEN_OLD_CALLS)
-        .map(|call| (*call, Vec::new()))
-        .collect();
-    // clone(2) makes threads, which are wanted, and processes, which are not.
-    let makes_process = SeccompCondition::new(
-        0,
-        SeccompCmpArgLen::Qword,
-        SeccompCmpOp::MaskedEq(libc::CLONE_THREAD as u64),
-        0,
-    )
-    .and_then(|condition| SeccompRule::new(vec![condition]))
-    .map_err(|error| error.to_string())?;
-    rules.insert(libc::SYS_clone, vec![makes_process]);
-    apply(rules, libc::EPERM)?;
+/// Lets the calls of the list pass. Calls of the x32 kind, which have numbers of their own, are not
+/// in it; those of another processor's kind end the process.
+fn allow_calls() -> Result<(), String> {
+    refused_calls::answer().map_err(|error| error.to_string())?;
+    refuse_processes()?;
+    let allowed = ALLOWED_CALLS.iter().chain(ALLOWED_OLD_CALLS);
+    let rules = allowed.map(|call| (*call, Vec::new())).collect();
+    // The last one: it does not let another filter be put in force.
+    let refuse = match refused_calls::IS_ANSWERED {
+        true => SeccompAction::Trap,
+        false => SeccompAction::Errno(libc::EPERM as u32),
+    };
+    apply(rules, refuse, SeccompAction::Allow)
+}
+
+/// clone(2) makes threads, which are wanted, and processes, which are not. C libraries call it with
+/// every signal blocked, and a signal could not tell them that it is refused: the kernel does.
+fn refuse_processes() -> Result<(), String> {
+    let (width, thread) = (SeccompCmpArgLen::Qword, libc::CLONE_THREAD as u64);
+    let makes_process = SeccompCondition::new(0, width, SeccompCmpOp::MaskedEq(thread), 0)
+        .and_then(|condition| SeccompRule::new(vec![condition]))
+        .map_err(|error| error.to_string())?;
+    let rules = BTreeMap::from([(libc::SYS_clone, vec![makes_process])]);
+    let refuse = |errno: libc::c_int| SeccompAction::Errno(errno as u32);
+    apply(rules, SeccompAction::Allow, refuse(libc::EPERM))?;
     // What clone3(2) would make cannot be seen from here: as if the kernel did not have it, so
     // that the C library takes clone(2).
     let newer = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
-    apply(newer, libc::ENOSYS)
+    apply(newer, SeccompAction::Allow, refuse(libc::ENOSYS))
 }
 
-fn apply(rules: BTreeMap<i64, Vec<SeccompRule>>, errno: libc::c_int) -> Result<(), String> {
+/// Puts a filter in force: what is done with calls of the list, and with all others.
+fn apply(
+    rules: BTreeMap<i64, Vec<SeccompRule>>,
+    others: SeccompAction,
+    listed: SeccompAction,
+) -> Result<(), String> {
     let text = |error: &dyn fmt::Display| error.to_string();
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|error| text(&error))?;
-    let refuse = SeccompAction::Errno(errno as u32);
-    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch);
+    let filter = SeccompFilter::new(rules, others, listed, arch);
     let program: BpfProgram = filter
         .and_then(TryInto::try_into)
         .map_err(|error| text(&error))?;
     seccompiler::apply_filter(&program).map_err(|error| text(&error))
+}
+
+/// Has the log told of every system call that the sandbox refuses, each number once.
+pub fn tell(log: &ErrorLog) -> io::Result<()> {
+    let log = log.clone();
+    let tell = move || {
+        let mut told = BTreeSet::new();
+        while let Ok(number) = refused_calls::next() {
+            if told.insert(number) {
+                log.event(
+                    Level::Alert,
+                    format_args!("the sandbox refused system call {number} with EPERM"),
+                );
+            }
+        }
+    };
+    let thread = thread::Builder::new().name("sandbox".to_owned());
+    thread.spawn(tell).map(|_| ())
 }

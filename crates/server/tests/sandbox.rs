@@ -18,6 +18,7 @@ use std::io::{Read as _, Write as _};
 
 use nix::libc::{SIGHUP, SIGQUIT};
 use support::{Folder, Server, configuration, stderr, turnpike, wait_for};
+use turnpike_lane::sys::refused_calls;
 use turnpike_server::sandbox;
 
 const ACT: &str = "SANDBOX_ACT";
@@ -51,6 +52,13 @@ const ACTS: &[Act] = &[
     ),
     ("trace", |_| Ok(nix::sys::ptrace::traceme()?), false),
     ("leave the network", leave_network, false),
+    ("make a file of memory", make_file_of_memory, false),
+    #[cfg(target_arch = "x86_64")]
+    (
+        "call by x32",
+        |_| refused_calls::process_number_by_x32().map(|_| ()),
+        false,
+    ),
     (
         "write a file in its folder",
         |folder| fs::write(folder.join("own/x"), ""),
@@ -80,6 +88,12 @@ fn execute(_: &Path) -> io::Result<()> {
 /// To what it is called already.
 fn rename_machine(_: &Path) -> io::Result<()> {
     Ok(nix::unistd::sethostname(nix::unistd::gethostname()?)?)
+}
+
+/// Which nothing forbids by name.
+fn make_file_of_memory(_: &Path) -> io::Result<()> {
+    let flags = nix::sys::memfd::MFdFlags::empty();
+    Ok(nix::sys::memfd::memfd_create("test", flags).map(|_| ())?)
 }
 
 fn leave_network(_: &Path) -> io::Result<()> {

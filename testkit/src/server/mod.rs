@@ -18,6 +18,13 @@ const STARTS_MAX: u32 = 8;
 /// What a server says when somebody else was faster at its port.
 const PORT_TAKEN: &str = "Address already in use";
 
+/// The environment variable that has every server of ours be in a sandbox, so that a test-suite
+/// finds out which system calls the sandbox lacks.
+pub const SANDBOX: &str = "TURNPIKE_TEST_SANDBOX";
+
+/// What a server says of a system call that its sandbox lacks.
+pub const REFUSED_CALL: &str = "the sandbox refused system call";
+
 /// Why a server did not come up.
 #[derive(Debug)]
 pub enum StartError {
@@ -195,7 +202,22 @@ impl Builder {
         };
         let daemon = if has("daemon") { "" } else { "daemon off; " };
         let pid = if has("pid") { "" } else { "pid %FOLDER%/pid; " };
-        format!("{daemon}{pid}{}", self.globals)
+        let sandbox = match self.is_sandboxed() && !has("sandbox") {
+            true => "sandbox on; ",
+            false => "",
+        };
+        format!("{daemon}{pid}{sandbox}{}", self.globals)
+    }
+}
+
+impl Builder {
+    /// Whether the server is to be in a sandbox, as [`SANDBOX`] asks for where it can be.
+    fn is_sandboxed(&self) -> bool {
+        let is_ours = self
+            .program
+            .file_name()
+            .is_some_and(|name| name == "turnpike");
+        std::env::var_os(SANDBOX).is_some() && is_ours
     }
 }
 
@@ -420,6 +442,13 @@ impl Drop for Server {
             eprintln!("the server said:\n{}", self.said());
         }
         self.kill();
+        if std::env::var_os(SANDBOX).is_some() && !std::thread::panicking() {
+            let said = self.said();
+            assert!(
+                !said.contains(REFUSED_CALL),
+                "the sandbox lacks one:\n{said}"
+            );
+        }
     }
 }
 

@@ -27,6 +27,7 @@ pub mod mapping;
 pub mod pcre;
 pub mod process;
 pub mod readiness;
+pub mod refused_calls;
 pub mod reuseport;
 pub mod signal;
 pub mod socket;

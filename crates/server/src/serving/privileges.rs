@@ -8,7 +8,7 @@ use nix::unistd::{Gid, Uid, initgroups, setgid, setuid};
 use turnpike_lane::log::{Errno, ErrorLog, Level};
 use turnpike_lane::sys::process::{self, Limit, Resource};
 
-use crate::sandbox::{self, Sandbox};
+use crate::sandbox::{self, Sandbox, Wall};
 use crate::settings::{Account, ProcessSettings};
 
 /// Applies the settings to this process. Must run before any other thread exists, though the
@@ -94,11 +94,24 @@ pub(super) fn confine(
             format_args!("the serving process is in a sandbox without {wall} ({why})"),
         );
     }
+    if missing.iter().all(|(wall, _)| *wall != Wall::Seccomp)
+        && let Err(error) = sandbox::tell(log)
+    {
+        complain_of_thread(&error, log);
+    }
     if missing.is_empty() {
         let message = format_args!("the serving process is in a sandbox");
         log.event(Level::Notice, message);
     }
     Ok(())
+}
+
+fn complain_of_thread(error: &io::Error, log: &ErrorLog) {
+    let errno = Errno(error);
+    log.event(
+        Level::Alert,
+        format_args!("no thread tells which system calls the sandbox refuses {errno}"),
+    );
 }
 
 /// Sets what a reload may change in a running process: the limit that follows the count of lanes.

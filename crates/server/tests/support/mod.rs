@@ -161,7 +161,17 @@ impl Drop for Server {
         if let Ok(mut orphan) = UnixStream::connect(self.folder.path().join("nginx.adopt")) {
             let _ = orphan.write_all(b"stop\n");
         }
+        if is_sandboxed() && !thread::panicking() {
+            let log = self.log();
+            let refused = log.contains(turnpike_testkit::REFUSED_CALL);
+            assert!(!refused, "the sandbox lacks a call:\n{log}");
+        }
     }
+}
+
+/// Whether servers under test are to be in a sandbox (`make sandbox`).
+fn is_sandboxed() -> bool {
+    std::env::var_os(turnpike_testkit::SANDBOX).is_some()
 }
 
 /// A configuration in the foreground that logs everything, with more of the main context.
@@ -176,7 +186,11 @@ pub fn configuration(main: &str) -> String {
     } else {
         "events { }"
     };
-    format!("pid nginx.pid;\nerror_log error.log debug;\n{place}\n{main}\n{events}\n")
+    let sandbox = match is_sandboxed() && !main.contains("sandbox ") {
+        true => "sandbox on;",
+        false => "",
+    };
+    format!("pid nginx.pid;\nerror_log error.log debug;\n{place} {sandbox}\n{main}\n{events}\n")
 }
 
 /// The children of a process.
