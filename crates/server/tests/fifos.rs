@@ -31,7 +31,11 @@ http {
         location /list/ { autoindex on; alias FIFOS/; }
         location /users { auth_basic on; auth_basic_user_file FIFOS/fifo; try_files /plain =404; }
         location /logged { access_log FIFOS/$arg_log; try_files /plain =404; }
-        location /kept { access_log FIFOS/$arg_log; open_log_file_cache max=4; try_files /plain =404; }
+        location /kept {
+            access_log FIFOS/$arg_log;
+            open_log_file_cache max=4;
+            try_files /plain =404;
+        }
     }
 }";
 

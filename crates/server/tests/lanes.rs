@@ -296,8 +296,6 @@ fn a_report_names_functions_and_takes_little_memory() {
         .get_mut()
         .write_all(request.repeat(200).as_bytes())
         .unwrap();
-    let mut waiting: Vec<_> = (0..64).map(|_| connect(port)).collect();
-    waiting.iter_mut().for_each(|stream| ask(stream, false));
     let line = || {
         let log = server.log();
         let line = log
@@ -305,7 +303,14 @@ fn a_report_names_functions_and_takes_little_memory() {
             .find(|line| line.contains(" is in ") && line.contains(" < "));
         line.map(str::to_owned)
     };
-    wait_for("the report", || line().is_some());
+    // What comes when it hangs waits for it. What it had accepted before stays with it.
+    let mut waiting = Vec::new();
+    wait_for("the report", || {
+        if waiting.len() < 256 {
+            waiting.extend((0..4).map(|_| connect(port)));
+        }
+        line().is_some()
+    });
     let line = line().unwrap();
     for name in ["write", "access_log", "Exchange"] {
         assert!(line.contains(name), "{line}");

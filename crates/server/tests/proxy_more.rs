@@ -7,6 +7,10 @@ use std::os::unix::fs::PermissionsExt;
 use turnpike_testkit::{Origin, Server, Step, check};
 
 fn server(origin: &Origin, locations: &str) -> Server {
+    server_with("", origin, locations)
+}
+
+fn server_with(globals: &str, origin: &Origin, locations: &str) -> Server {
     let locations = locations.replace("%ORIGIN%", &format!("127.0.0.1:{}", origin.port()));
     let configuration = format!(
         "error_log %FOLDER%/error.log info;
@@ -23,6 +27,7 @@ fn server(origin: &Origin, locations: &str) -> Server {
     );
     Server::builder(env!("CARGO_BIN_EXE_turnpike"))
         .configuration(&configuration)
+        .globals(globals)
         .start()
 }
 
@@ -255,7 +260,9 @@ fn responses_are_stored_as_files() {
         "HTTP/1.1 200 OK\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n\
          Content-Length: 5\r\n\r\nhello",
     );
-    let server = server(
+    // The folder is made later: a sandbox cannot let it be written to.
+    let server = server_with(
+        "sandbox off;",
         &origin,
         "location / {
             root %FOLDER%/stored;

@@ -184,7 +184,8 @@ fn the_serving_process_is_in_it_and_serves() {
     assert_eq!(server.serving(), [serving]);
     assert!(ask(port).ends_with("ok"));
     // Without it, another process is needed.
-    server.folder.write("nginx.conf", &configuration(&http));
+    let without = configuration(&format!("sandbox off; {http}"));
+    server.folder.write("nginx.conf", &without);
     server.signal(SIGHUP);
     server.wait_for_log(&format!("worker process {serving} exited with code 0"));
     assert_eq!(status(server.serving()[0], "NoNewPrivs:"), "0");

@@ -1,5 +1,5 @@
-//! Regular files and nothing else, for what is read whole and for files of our own: a FIFO without a
-//! writer would hold whoever opens it, and a device may do anything.
+//! Regular files and nothing else, for what is read whole and for files of our own: a FIFO without
+//! a writer would hold whoever opens it, and a device may do anything.
 
 use std::fs::File;
 use std::io;
