@@ -118,13 +118,12 @@ pub fn place(address: usize) -> Place {
         return Place::Program { offset };
     }
     let text = |text: *const libc::c_char| {
-        // SAFETY: the loader gives NULL, or a text of an object that stays loaded: nothing here
-        // ever unloads one.
-        (!text.is_null()).then(|| {
-            unsafe { CStr::from_ptr(text) }
-                .to_string_lossy()
-                .into_owned()
-        })
+        if text.is_null() {
+            return None;
+        }
+        // SAFETY: not NULL, it is a text of an object that stays loaded: nothing here unloads one.
+        let text = unsafe { CStr::from_ptr(text) };
+        Some(text.to_string_lossy().into_owned())
     };
     Place::Library {
         file: text(found.dli_fname).unwrap_or_default(),
