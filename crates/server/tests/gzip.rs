@@ -260,8 +260,9 @@ fn heads_say_what_was_compressed_and_for_whom() {
             let request = format!("{method} {target} HTTP/1.1\r\nHost: x\r\n{lines}\r\n\r\n");
             let head = server.connect().round_without_body(request).head;
             for line in *expected {
-                // The head of HEAD says nothing of how its body would have come.
-                if method == "HEAD" && (line.starts_with("Transfer-") || head.contains(" 206 ")) {
+                // The head of HEAD says nothing of how its body would have come, nor of its parts.
+                let parts = lines.contains("Range:");
+                if method == "HEAD" && (line.starts_with("Transfer-") || parts) {
                     continue;
                 }
                 let (line, wanted) = match line.strip_prefix('!') {

@@ -5,7 +5,7 @@ use turnpike_http::phase::Filter;
 use turnpike_http::response::{Body, Response};
 use turnpike_http::variables::append_number;
 use turnpike_wire::date;
-use turnpike_wire::h1::{self, Known, Version};
+use turnpike_wire::h1::{self, Known, Method, Version};
 
 use super::body;
 use super::parse::{ByteRange, Wish, parse};
@@ -52,6 +52,10 @@ impl Filter for RangeFilter {
 /// The ranges that are asked for, where the body is still the one they were asked of.
 fn wanted(exchange: &Exchange) -> Option<&[u8]> {
     const UNIT: &[u8] = b"bytes=";
+    // Ranges are defined for GET alone (RFC 9110 section 14.2).
+    if exchange.head.method != Method::Get {
+        return None;
+    }
     let value = exchange.known_field(Known::Range)?;
     let (unit, ranges) = value.split_at_checked(UNIT.len())?;
     if !unit.eq_ignore_ascii_case(UNIT) || ranges.is_empty() {

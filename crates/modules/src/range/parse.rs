@@ -1,4 +1,4 @@
-//! Reading the value of Range, by nginx's rules.
+//! Reading the value of Range, by nginx's rules where the RFC leaves it open.
 
 /// Bytes from `start` up to, not including, `end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,12 @@ pub(super) fn parse(value: &[u8], length: u64, ranges_max: Option<u64>) -> Wish 
     let mut total = 0_u64;
     let mut count = 0_u64;
     loop {
+        if cursor.is_element_empty() {
+            if !cursor.take(b',') {
+                break;
+            }
+            continue;
+        }
         let Some(range) = cursor.range(length) else {
             return Wish::Unsatisfiable;
         };
@@ -102,18 +108,21 @@ impl Cursor<'_> {
         self.is_at_end().then_some(ByteRange { start, end })
     }
 
+    /// Whether a comma or the end comes next: an element of the list that says nothing, and is
+    /// passed over (RFC 9110 section 5.6.1.2).
+    fn is_element_empty(&mut self) -> bool {
+        self.spaces();
+        self.is_at_end()
+    }
+
+    /// A number too large for an offset lies behind every body, as the largest offset does (RFC
+    /// 9110 section 14.1.2).
     fn number(&mut self) -> Option<u64> {
         let mut number = None;
         while let [digit @ b'0'..=b'9', rest @ ..] = self.0 {
             let digit = u64::from(digit - b'0');
-            let larger = number
-                .unwrap_or(0_u64)
-                .checked_mul(10)?
-                .checked_add(digit)?;
-            if larger > OFFSET_MAX {
-                return None;
-            }
-            number = Some(larger);
+            let larger = number.unwrap_or(0_u64).saturating_mul(10);
+            number = Some(larger.saturating_add(digit).min(OFFSET_MAX));
             self.0 = rest;
         }
         number

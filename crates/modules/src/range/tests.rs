@@ -25,9 +25,14 @@ fn ranges_are_read_as_nginx_reads_them() {
         ("1", Wish::Unsatisfiable),
         ("-", Wish::Unsatisfiable),
         ("-0", Wish::Unsatisfiable),
-        ("0-1,", Wish::Unsatisfiable),
+        ("0-1,", one(0, 2)),
+        (", ,0-1, ,", one(0, 2)),
+        (",", Wish::Unsatisfiable),
         ("9223372036854775808-", Wish::Unsatisfiable),
         ("0-9223372036854775807", one(0, 100)),
+        ("0-99999999999999999999999", one(0, 100)),
+        ("-99999999999999999999999", one(0, 100)),
+        ("99999999999999999999999-", Wish::Unsatisfiable),
         ("0-60,40-99", Wish::Whole),
     ];
     for (value, expected) in cases {
