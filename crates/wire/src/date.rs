@@ -54,6 +54,25 @@ pub fn parse(text: &[u8]) -> Option<i64> {
     }
 }
 
+/// As [`parse`], for a value that has to be one date in GMT and nothing else: what follows a date,
+/// be it another one, makes the value none (RFC 9110 section 13.1).
+#[must_use]
+pub fn parse_alone(text: &[u8]) -> Option<i64> {
+    const ASCTIME_BYTES: usize = b"Sun Nov  6 08:49:37 1994".len();
+    const RFC_850_BYTES: usize = b" 06-Nov-94 08:49:37 GMT".len();
+    const IMF_BYTES: usize = b" 06 Nov 1994 08:49:37 GMT".len();
+    let ends = match memchr::memchr(b',', text) {
+        None => text.len() <= ASCTIME_BYTES,
+        Some(comma) => {
+            let rest = &text[comma + 1..];
+            let zone = rest.last_chunk::<4>();
+            matches!(rest.len(), RFC_850_BYTES | IMF_BYTES)
+                && zone.is_some_and(|zone| zone.eq_ignore_ascii_case(b" GMT"))
+        }
+    };
+    parse(text).filter(|_| ends)
+}
+
 /// Writes Unix seconds as an IMF-fixdate, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
 ///
 /// Times outside of the years 0 to 9999 are moved to the nearest end.

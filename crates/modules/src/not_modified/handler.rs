@@ -4,7 +4,7 @@ use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Filter;
 use turnpike_http::response::{Body, Response};
 use turnpike_wire::date;
-use turnpike_wire::h1::Known;
+use turnpike_wire::h1::{Known, Method};
 
 /// Looks at the conditions of a request when its answer is known.
 pub(super) struct Conditions;
@@ -61,38 +61,48 @@ fn withhold(response: &mut Response) {
         .extend_from_slice(coding.unwrap_or_default());
 }
 
+/// Judges in the order of RFC 9110 section 13.2.2.
 fn judge(exchange: &Exchange) -> Judgement {
     let known = |name| exchange.known_field(name);
     let response = &exchange.response;
     let modified = response.last_modified;
-    if let Some(since) = known(Known::IfUnmodifiedSince)
-        && !is_unmodified(since, modified)
-    {
-        return Judgement::PreconditionFailed;
+    let method = exchange.head.method;
+    // These select no representation that a condition could be about (section 13.2.1).
+    if matches!(method, Method::Options | Method::Trace | Method::Connect) {
+        return Judgement::Send;
     }
-    if let Some(list) = known(Known::IfMatch)
-        && !matches_tag(list, &response.etag, Comparison::Strong)
-    {
-        return Judgement::PreconditionFailed;
-    }
-    let is_other = match (known(Known::IfNoneMatch), known(Known::IfModifiedSince)) {
+    let holds = match (known(Known::IfMatch), known(Known::IfUnmodifiedSince)) {
         (None, None) => true,
-        // The date is not looked at then (RFC 9110 section 13.1.3).
+        // The date is not looked at then (section 13.1.4).
+        (Some(list), _) => matches_tag(list, &response.etag, Comparison::Strong),
+        (None, Some(since)) => is_unmodified(since, modified),
+    };
+    if !holds {
+        return Judgement::PreconditionFailed;
+    }
+    let is_read = matches!(method, Method::Get | Method::Head);
+    let is_other = match (known(Known::IfNoneMatch), known(Known::IfModifiedSince)) {
+        // The date is not looked at then (section 13.1.3).
         (Some(list), _) => !matches_tag(list, &response.etag, Comparison::Weak),
-        (None, Some(since)) => {
+        (None, Some(since)) if is_read => {
             let exact = exchange.location().settings.if_modified_since_exact;
             is_modified(since, modified.or(response.dated), exact)
         }
+        (None, _) => true,
     };
     match is_other {
         true => Judgement::Send,
-        false => Judgement::NotModified,
+        false if is_read => Judgement::NotModified,
+        false => Judgement::PreconditionFailed,
     }
 }
 
+/// Without a date on either side there is no condition (RFC 9110 section 13.1.4).
 fn is_unmodified(since: &[u8], modified: Option<i64>) -> bool {
-    // A date that cannot be read lies before every change, as in nginx.
-    modified.is_some_and(|modified| date::parse(since).unwrap_or(-1) >= modified)
+    match (date::parse_alone(since), modified) {
+        (Some(since), Some(modified)) => since >= modified,
+        _ => true,
+    }
 }
 
 /// `exact` is `if_modified_since`: `None` looks at no date, `Some(true)` only at the very same.
@@ -100,7 +110,9 @@ fn is_modified(since: &[u8], modified: Option<i64>, exact: Option<bool>) -> bool
     let (Some(modified), Some(exact)) = (modified, exact) else {
         return true;
     };
-    let since = date::parse(since).unwrap_or(-1);
+    let Some(since) = date::parse_alone(since) else {
+        return true;
+    };
     since != modified && (exact || since < modified)
 }
 
@@ -116,7 +128,7 @@ pub(super) fn matches_tag(list: &[u8], etag: &[u8], comparison: Comparison) -> b
     if list == b"*" {
         return true;
     }
-    if etag.is_empty() {
+    if etag.is_empty() || (comparison == Comparison::Strong && etag.starts_with(b"W/")) {
         return false;
     }
     let etag = comparison.compared(etag);

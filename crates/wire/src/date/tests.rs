@@ -40,6 +40,42 @@ fn dates_in_all_three_forms() {
 }
 
 #[test]
+fn a_date_alone_has_nothing_behind_it() {
+    for text in [
+        "Sun, 06 Nov 1994 08:49:37 GMT",
+        "sun, 06 nOV 1994 08:49:37 gmt",
+        "Sunday, 06-Nov-94 08:49:37 GMT",
+        "Sun Nov  6 08:49:37 1994",
+    ] {
+        assert_eq!(parse_alone(text.as_bytes()), Some(784_111_777), "{text}");
+        for more in [" GMT", ", Sun, 06 Nov 1994 08:49:37 GMT", "; length=5", " "] {
+            let text = format!("{text}{more}");
+            assert_eq!(parse_alone(text.as_bytes()), None, "{text}");
+        }
+    }
+    for text in [
+        "Sun, 06 Nov 1994 08:49:37 EST",
+        "Sun, 06 Nov 1994 08:49:37",
+        "",
+        ",",
+    ] {
+        assert_eq!(parse_alone(text.as_bytes()), None, "{text}");
+    }
+}
+
+/// The latest year that two digits name was less than 50 years ahead when this was written, so
+/// that none is ever more (RFC 9110 section 5.6.7).
+#[test]
+fn years_of_two_digits_are_near() {
+    for two in 0..100 {
+        let text = format!("Sunday, 06-Nov-{two:02} 08:49:37 GMT");
+        let year = civil(parse(text.as_bytes()).unwrap()).year;
+        assert_eq!(year % 100, two, "{text}");
+        assert!((1970..2026 + 50).contains(&year), "{text}");
+    }
+}
+
+#[test]
 fn formatted_dates_agree_with_httpdate() {
     let mut seconds: i64 = 0;
     while seconds < SECONDS_RANGE.1 {
