@@ -56,10 +56,12 @@ pub(crate) fn answer(exchange: &mut Exchange, path: &[u8], file: FileHandle) -> 
     }
     let plan = exchange.plan.clone();
     let settings = &plan.location(exchange.location).settings;
+    let now_s = exchange.lane.clock.unix_seconds() as i64;
     let response = &mut exchange.response;
     response.status = 200;
     response.content_length = Some(metadata.size_bytes);
-    response.last_modified = Some(metadata.modified_s);
+    // A time to come is not told: nothing can have been modified then (RFC 9110 section 8.8.2.1).
+    response.last_modified = Some(metadata.modified_s.min(now_s));
     response.ranges_allowed = true;
     if settings.etag {
         write_etag(&metadata, &mut response.etag);
