@@ -229,8 +229,11 @@ impl Exchange {
         if self.response.status == 204 && !matches!(self.response.body, Body::Empty) {
             self.response.clear_body();
         }
+        if self.response.status == 205 {
+            self.leave_out_content();
+        }
         self.response.head_only =
-            self.head.method == Method::Head || matches!(self.response.status, 204 | 304);
+            self.head.method == Method::Head || matches!(self.response.status, 204 | 205 | 304);
         let plan = self.plan.clone();
         for (_, filter) in plan.location(self.location).filters() {
             if let Some(status) = filter.filter(self) {
@@ -244,6 +247,15 @@ impl Exchange {
             return self.finalize(500);
         }
         Some(Outcome::Respond)
+    }
+
+    /// For 205, which has no content (RFC 9110 section 15.3.6) and says so by its length. A stream
+    /// is told when the head is sent.
+    fn leave_out_content(&mut self) {
+        self.response.content_length = Some(0);
+        if !matches!(self.response.body, Body::Stream(_)) {
+            self.response.body = Body::Empty;
+        }
     }
 
     fn find_location(&mut self) -> Option<Outcome> {

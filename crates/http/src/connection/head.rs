@@ -155,7 +155,7 @@ fn entity(exchange: &Exchange, out: &mut Vec<u8>) {
         writer::field(out, "Content-Type", &response.content_type);
     }
     if let Some(length) = response.content_length
-        && !matches!(response.status, 204 | 304)
+        && !matches!(response.status, 100..=199 | 204 | 304)
     {
         writer::number_field(out, "Content-Length", length);
     }
