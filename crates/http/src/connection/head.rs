@@ -8,7 +8,7 @@ use turnpike_wire::target::{self, Escape};
 
 use crate::exchange::Exchange;
 use crate::log::Quoted;
-use crate::response::{Body, Fields};
+use crate::response::{Body, Fields, Response};
 use crate::settings::ServerTokens;
 use crate::{SERVER_NAME, SERVER_NAME_BUILD, SERVER_NAME_VERSION};
 
@@ -39,6 +39,9 @@ pub(super) fn write(exchange: &mut Exchange) -> bool {
             writer::field(&mut out, "ETag", &response.etag);
         }
         out.extend_from_slice(response.fields.lines());
+        if response.status == 405 && exchange.error_status == 405 {
+            allow(response, &mut out);
+        }
         writer::end(&mut out);
     }
     // Interim responses were sent before.
@@ -186,6 +189,14 @@ fn connection(exchange: &Exchange, chunked: bool, out: &mut Vec<u8>) {
         out.extend_from_slice(b"Keep-Alive: timeout=");
         crate::variables::append_number(out, seconds);
         out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// A 405 of our own names methods (RFC 9110 section 15.5.6): those that everything here has. The
+/// configuration may name others.
+fn allow(response: &Response, out: &mut Vec<u8>) {
+    if response.fields.values(b"Allow").next().is_none() {
+        writer::field(out, "Allow", b"GET, HEAD");
     }
 }
 

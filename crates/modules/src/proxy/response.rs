@@ -305,8 +305,8 @@ fn safe_path(path: &[u8]) -> Option<Vec<u8>> {
     (plain && !above).then_some(decoded)
 }
 
-/// `proxy_intercept_errors`: the status that a page of ours answers for. `WWW-Authenticate` is
-/// kept, since a 401 says nothing without it.
+/// `proxy_intercept_errors`: the status that a page of ours answers for. `WWW-Authenticate` and
+/// `Allow` are kept, since a 401 and a 405 say nothing without them.
 pub(super) fn intercepted(exchange: &mut Exchange, passing: &Passing) -> Option<u16> {
     let status = exchange.upstream.head.status;
     if status < 300 || !passing.intercepts_errors {
@@ -316,11 +316,17 @@ pub(super) fn intercepted(exchange: &mut Exchange, passing: &Passing) -> Option<
     if !pages.iter().any(|page| page.statuses.contains(&status)) {
         return None;
     }
-    if status == 401 {
+    if matches!(status, 401 | 405) {
         let upstream = &exchange.upstream;
-        let challenges = upstream.head.fields.iter();
+        let kept = upstream.head.fields.iter().filter(|field| match status {
+            401 => field.known == Known::WwwAuthenticate,
+            _ => field
+                .name
+                .of(&upstream.input)
+                .eq_ignore_ascii_case(b"Allow"),
+        });
         let mut fields = Fields::default();
-        for field in challenges.filter(|field| field.known == Known::WwwAuthenticate) {
+        for field in kept {
             let (name, value) = (&field.name, &field.value);
             fields.add(name.of(&upstream.input), value.of(&upstream.input));
         }
