@@ -92,7 +92,9 @@ pub(super) fn take_head(
                     return Ok(Step::Hints);
                 }
             }
-            Ok(HeadStep::Complete) if head.status == 101 && !wants_upgrade(exchange) => {
+            Ok(HeadStep::Complete)
+                if head.status == 101 && !wants_upgrade(exchange, head, input) =>
+            {
                 return Err(invalid(exchange, "upstream sent unexpected status 101"));
             }
             Ok(HeadStep::Complete) => return Ok(Step::Whole),
@@ -129,6 +131,21 @@ fn invalid(exchange: &Exchange, reason: &str) -> Stop {
     Stop::Failed(Failure::InvalidHeader)
 }
 
-fn wants_upgrade(exchange: &Exchange) -> bool {
-    exchange.known_field(h1::Known::Upgrade).is_some()
+/// Whether the client asked for the protocols that the server has switched to (RFC 9110 section
+/// 7.8). HTTP/1.0 knows no switching.
+fn wants_upgrade(exchange: &Exchange, head: &h1::ResponseHead, input: &[u8]) -> bool {
+    let Some(asked) = exchange.known_field(h1::Known::Upgrade) else {
+        return false;
+    };
+    let Some(switched) = head.find(h1::Known::Upgrade) else {
+        return false;
+    };
+    let mut protocols = list(switched.value.of(input));
+    exchange.head.version == h1::Version::Http11
+        && protocols.all(|own| list(asked).any(|asked| asked.eq_ignore_ascii_case(own)))
+}
+
+fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let elements = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+    elements.filter(|element| !element.is_empty())
 }

@@ -94,6 +94,10 @@ pub(super) fn write_head(
     write_line(exchange, request, keeping, target, out);
     host(exchange, request, out);
     for (name, value) in &request.fields.set {
+        // HTTP/1.0 knows no switching of protocols (RFC 9110 section 7.8).
+        if exchange.head.version != Version::Http11 && name.eq_ignore_ascii_case(b"Upgrade") {
+            continue;
+        }
         let start = out.len();
         out.extend_from_slice(name);
         out.extend_from_slice(b": ");
