@@ -84,6 +84,13 @@ fn refuse(exchange: &mut Exchange, error: HeadError) -> Head {
 /// What the whole head says: path, query, and whether the connection may be kept.
 fn settle(exchange: &mut Exchange) -> Head {
     exchange.action.set(Action::ReadingHeaders);
+    if asks_for_tls(exchange) {
+        exchange.log(
+            Level::Info,
+            format_args!("client sent an https URI on a connection without TLS"),
+        );
+        return Head::Refused(421);
+    }
     if !exchange.head.ignored.is_empty() {
         log_ignored(exchange);
     }
@@ -95,6 +102,16 @@ fn settle(exchange: &mut Exchange) -> Head {
     }
     exchange.query = query;
     normal_path(exchange)
+}
+
+/// An https URI on a connection that is not secured is refused (RFC 9110 section 7.4): no listener
+/// here speaks TLS.
+fn asks_for_tls(exchange: &Exchange) -> bool {
+    let TargetForm::Absolute { scheme, .. } = exchange.head.form else {
+        return false;
+    };
+    let scheme = scheme.of(exchange.head_bytes());
+    scheme.eq_ignore_ascii_case(b"https")
 }
 
 fn choose_server(exchange: &mut Exchange) {
