@@ -8,9 +8,9 @@ use std::cell::RefCell;
 use crate::connection::{ConnectOptions, Connection};
 use crate::group::Picked;
 
-/// An idle connection that was looked at within this time, in milliseconds, is taken without
-/// asking the kernel again: busy pools spare a system call a request, and quiet ones do not hand
-/// out what was closed meanwhile.
+/// An idle connection of the lane's own loop that was looked at within this time, in milliseconds,
+/// is taken without asking the kernel again: busy pools spare a system call a request, and quiet
+/// ones do not hand out what was closed meanwhile.
 const TRUSTED_MS: u64 = 1000;
 
 /// How idle connections are kept; nginx's defaults (1.29.7).
@@ -83,7 +83,10 @@ impl Pool {
             let serves = |idle: &Idle| idle.connection.key().serves(picked, options, local);
             let found = idle.iter().rposition(serves);
             let idle = idle.remove(found?);
-            let trusted = now_ms.saturating_sub(idle.looked_ms) < TRUSTED_MS;
+            // What came while nobody waited is no answer to what is asked now (RFC 9112 section
+            // 9.2). The lane's own loop tells of it; of others only the kernel does.
+            let trusted = idle.connection.guest().is_some()
+                && now_ms.saturating_sub(idle.looked_ms) < TRUSTED_MS;
             if !idle.connection.looks_idle(surely || !trusted) {
                 continue;
             }

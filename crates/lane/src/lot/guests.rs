@@ -35,6 +35,8 @@ struct Place {
     waiter: Option<u32>,
     /// Whether the other end has sent its last.
     closed: bool,
+    /// Whether something came while nobody waited.
+    spoken: bool,
     /// The turn in which the place was taken.
     since: u64,
 }
@@ -86,6 +88,7 @@ impl Guests {
             return None;
         }
         place.closed |= closed;
+        place.spoken |= place.waiter.is_none();
         place.waiter
     }
 }
@@ -105,6 +108,14 @@ impl Guest {
     pub fn is_closed(&self) -> bool {
         let places = self.shared.places.borrow();
         places.get(self.place).is_none_or(|place| place.closed)
+    }
+
+    /// Whether something came while nobody waited, since this was asked last. It may have been
+    /// read already: only the socket knows.
+    pub fn take_spoken(&self) -> bool {
+        let mut spoken = true;
+        self.change(|place| spoken = std::mem::take(&mut place.spoken));
+        spoken
     }
 
     fn change(&self, change: impl FnOnce(&mut Place)) {

@@ -97,3 +97,19 @@ fn a_guest_hears_nothing_of_the_one_before_it() {
     assert_eq!(guests.event(0, true), Some(7));
     assert!(guest.is_closed());
 }
+
+#[test]
+fn what_a_guest_says_to_nobody_is_remembered_once() {
+    let (lot, _mailbox) = lot();
+    let guests = lot.guests();
+    let pair = UnixStream::pair().unwrap();
+    let guest = guests.admit(pair.0.as_fd()).unwrap();
+    lot.turns.set(lot.turns.get() + 1);
+    guest.awaited_by(7);
+    assert_eq!(guests.event(0, false), Some(7));
+    assert!(!guest.take_spoken());
+    guest.leave();
+    assert_eq!(guests.event(0, false), None);
+    assert!(guest.take_spoken());
+    assert!(!guest.take_spoken());
+}

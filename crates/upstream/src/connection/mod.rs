@@ -255,6 +255,7 @@ impl Connection {
             if guest.is_closed() {
                 return false;
             }
+            ask |= guest.take_spoken();
         } else if let Some(runtime) = self.runtime.get()
             && let Poll::Ready(ready) = runtime.poll_read_ready(&mut context)
         {
