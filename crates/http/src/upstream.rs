@@ -84,6 +84,8 @@ pub struct Try {
     pub bytes_received: u64,
     /// Bytes of the body received, as it came.
     pub response_bytes: u64,
+    /// Whether the request said that its connection is closed after it.
+    pub said_close: bool,
     /// Whether an internal redirect lies between it and the one before.
     pub after_redirect: bool,
 }

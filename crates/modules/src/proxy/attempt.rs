@@ -492,6 +492,7 @@ impl Attempt {
         let keeping = self.keeping.as_deref();
         request::write_head(exchange, passing, keeping, &target, framing, &mut output);
         exchange.scratch = target;
+        request::note_close(exchange, &passing.request, &output);
         if let Some(body) = &own_body {
             output.extend_from_slice(body);
         }

@@ -317,6 +317,7 @@ fn fields(view: View<'_>, builder: &mut Builder<'_>) -> Result<Fields, ConfError
         } else if name.eq_ignore_ascii_case(b"Transfer-Encoding") || value.text().is_empty() {
             // Framing is ours to say, and an empty value sends no field.
         } else {
+            fields.names_connection |= name.eq_ignore_ascii_case(b"Connection");
             fields.set.push((name, value));
         }
     }

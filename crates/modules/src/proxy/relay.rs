@@ -186,13 +186,15 @@ fn finish(exchange: &mut Exchange, link: Link, clean: bool) {
     } = link;
     let now_ms = exchange.lane.clock.now_ms();
     let one = exchange.upstream.last_try();
-    let (header_ms, response_ms) = one.map_or((0, 0), |one| {
+    let (header_ms, response_ms, said_close) = one.map_or((0, 0, false), |one| {
         (
             one.header_ms.unwrap_or_default(),
             one.response_ms.unwrap_or_default(),
+            one.said_close,
         )
     });
-    if clean && exchange.upstream.head.keep_alive() && !picked.is_draining() {
+    let lives_on = !said_close && exchange.upstream.head.keep_alive();
+    if clean && lives_on && !picked.is_draining() {
         upstream.pool(&exchange.plan).put(connection, now_ms);
     }
     upstream.ended(exchange, picked, header_ms, response_ms);

@@ -138,6 +138,25 @@ pub(super) fn write_head(
     h1::end(out);
 }
 
+/// Notes whether a head announces that its connection is closed after the response.
+pub(super) fn note_close(exchange: &mut Exchange, request: &Request, head: &[u8]) {
+    if let Some(one) = exchange.upstream.last_try() {
+        one.said_close = request.fields.names_connection && says_close(head);
+    }
+}
+
+/// Whether a head announces that its connection is closed after the response (RFC 9112 section
+/// 9.6).
+fn says_close(head: &[u8]) -> bool {
+    const NAME: &[u8] = b"connection: ";
+    let lines = head.split(|byte| *byte == b'\n');
+    let named = lines.filter_map(|line| line.split_at_checked(NAME.len()));
+    named
+        .filter(|(name, _)| name.eq_ignore_ascii_case(NAME))
+        .flat_map(|(_, value)| value.split(|byte| *byte == b','))
+        .any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
+}
+
 /// `proxy_set_header Content-Length` of a request without a body: no other number can be right.
 fn own_length(value: &[u8], out: &mut Vec<u8>) {
     if value == b"0" {

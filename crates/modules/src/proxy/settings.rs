@@ -103,6 +103,8 @@ pub(super) struct Fields {
     /// `Content-Length` of requests without a body.
     pub(super) length: Option<Template>,
     pub(super) set: Vec<(Vec<u8>, Template)>,
+    /// Whether `Connection` is among them.
+    pub(super) names_connection: bool,
     /// The client's that are not passed on.
     pub(super) replaced: Names,
     /// Whether the operator sets `Via`.
