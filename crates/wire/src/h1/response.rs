@@ -178,6 +178,10 @@ impl ResponseHead {
         if self.framing == ResponseFraming::UntilClose || self.status == 101 {
             return false;
         }
+        // Who speaks HTTP/1.0 knows nothing of chunks (RFC 9112 section 6.1).
+        if self.framing == ResponseFraming::Chunked && self.version != Version::Http11 {
+            return false;
+        }
         self.connection.lives_on(self.version)
     }
 }
