@@ -269,6 +269,37 @@ fn what_is_not_tls_fails_and_silence_times_out() {
 }
 
 #[test]
+fn our_closure_alert_is_sent() {
+    let chain = vec![CertificateDer::from_pem_slice(OWN.certificate.as_bytes()).unwrap()];
+    let key = PrivateKeyDer::from_pem_slice(OWN.key.as_bytes()).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(chain, key);
+    let config = Arc::new(config.unwrap());
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let serving = std::thread::spawn(move || {
+        let (mut socket, _) = listener.accept().unwrap();
+        let mut session = ServerConnection::new(config).unwrap();
+        let mut stream = rustls::Stream::new(&mut session, &mut socket);
+        let mut came = Vec::new();
+        // An end without the alert is an error here.
+        stream.read_to_end(&mut came).unwrap();
+        came
+    });
+    let connector = Arc::new(TlsConnector::new(&TlsSettings::default()).unwrap());
+    run(async {
+        let options = options(&connector, "peer.test");
+        let connection = Connection::open(&picked(port), &options, 0).await.unwrap();
+        connection.write_all(b"request", PATIENCE_MS).await.unwrap();
+    });
+    assert_eq!(serving.join().unwrap(), b"request");
+}
+
+#[test]
 fn large_answers_come_whole_and_a_cut_is_seen() {
     const BYTES: usize = 1 << 20;
     let chain = vec![CertificateDer::from_pem_slice(OWN.certificate.as_bytes()).unwrap()];
