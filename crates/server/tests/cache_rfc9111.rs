@@ -723,3 +723,73 @@ fn s5_2_2_4_and_s5_2_2_7_named_fields_are_withheld() {
         assert_eq!(got.header("X-Mine"), None, "{directive}");
     }
 }
+
+#[test]
+fn s3_3_a_part_of_what_is_stored_is_a_206() {
+    let origin = Counting::start(&response(FRESH, "0123456789"));
+    let server = server(&origin, MEMORY, "");
+    ask(&server, "GET /a", "");
+    let got = ask(&server, "GET /a", "Range: bytes=2-3\r\n");
+    assert_eq!((status(&got), got.status), ("HIT", 206));
+    assert_eq!(got.header("Content-Range"), Some("bytes 2-3/10"));
+    assert_eq!(got.text(), "23");
+}
+
+#[test]
+fn s4_the_most_recent_response_is_used() {
+    let vary = format!("{FRESH}Vary: X-A\r\n");
+    let origin = Counting::start(&response(&vary, "old"));
+    let directives = "proxy_cache_bypass $arg_b; proxy_cache_key $uri;";
+    let server = server(&origin, MEMORY, directives);
+    ask(&server, "GET /a", "X-A: 1\r\n");
+    origin.answer_with(&response(&vary, "new"));
+    ask(&server, "GET /a?b=1", "X-A: 1\r\n");
+    let got = ask(&server, "GET /a", "X-A: 1\r\n");
+    assert_eq!((status(&got), got.text().as_str()), ("HIT", "new"));
+}
+
+#[test]
+fn s4_1_a_response_without_vary_takes_the_place_of_all() {
+    let vary = format!("{FRESH}Vary: X-A\r\n");
+    let origin = Counting::start(&response(&vary, "old"));
+    let server = server(&origin, MEMORY, "");
+    ask(&server, "GET /a", "X-A: 1\r\n");
+    origin.answer_with(&response(FRESH, "new"));
+    ask(&server, "GET /a", "X-A: 2\r\n");
+    for value in ["1", "2", "3"] {
+        let got = ask(&server, "GET /a", &format!("X-A: {value}\r\n"));
+        assert_eq!(
+            (status(&got), got.text().as_str()),
+            ("HIT", "new"),
+            "{value}"
+        );
+    }
+}
+
+#[test]
+fn s4_3_2_a_304_that_the_client_did_not_ask_for_is_a_200() {
+    let origin = Counting::start(&response("X-Accel-Expires: @1\r\nETag: \"a\"\r\n", "body"));
+    let server = server(&origin, MEMORY, "proxy_cache_revalidate on;");
+    ask(&server, "GET /a", "");
+    let renewed = "HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\nX-A: new\r\n\r\n";
+    origin.answer_with(renewed);
+    let got = ask(&server, "GET /a", "If-None-Match: \"b\"\r\n");
+    assert_eq!((got.status, got.text().as_str()), (200, "body"));
+    assert_eq!(
+        (status(&got), got.header("X-A")),
+        ("REVALIDATED", Some("new"))
+    );
+}
+
+#[test]
+fn s4_4_location_of_another_origin_invalidates_nothing() {
+    let origin = Counting::start(&response(FRESH, "x"));
+    let server = server(&origin, MEMORY, "");
+    ask(&server, "GET /b", "");
+    origin.answer_with(
+        "HTTP/1.1 201 Created\r\nLocation: http://elsewhere/b\r\nContent-Location: \
+         http://elsewhere/b\r\nContent-Length: 0\r\n\r\n",
+    );
+    assert_eq!(ask(&server, "POST /a", "Content-Length: 0\r\n").status, 201);
+    assert_eq!(status(&ask(&server, "GET /b", "")), "HIT");
+}
