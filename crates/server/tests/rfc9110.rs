@@ -310,6 +310,11 @@ const STATUSES: &[(&str, &str, &str)] = &[
         "HTTP/1.1 205 \n*\nContent-Length: 0\nConnection: close\n\n\n(closed)",
     ),
     (
+        "an unknown method is 501",
+        "FOO /a.txt HTTP/1.0\n\n",
+        "HTTP/1.1 501 Not Implemented\n*\n(closed)",
+    ),
+    (
         "405 says what is allowed",
         "POST /a.txt HTTP/1.0\n\n",
         "HTTP/1.1 405 Not Allowed\n*\nAllow: GET, HEAD\n\n*\n(closed)",
