@@ -1,4 +1,5 @@
-//! Configurations that the documentation shows are ones that the server takes.
+//! Configurations that the documentation shows are ones that the server takes, and tests that it
+//! names are there.
 
 #![allow(clippy::unwrap_used)]
 
@@ -47,4 +48,94 @@ fn configurations_in_the_documentation_pass() {
         }
     }
     assert!(count > 0, "no page shows a configuration");
+}
+
+/// Rows of `docs/conformance.md` with SHOULD, and with MUST: one for each sentence of the RFCs that
+/// binds servers, gateways or caches, so that none is lost unnoticed.
+const COUNTS: [usize; 2] = [139, 305];
+
+/// A row of a table in `docs/conformance.md`.
+struct Requirement<'a> {
+    section: &'a str,
+    level: &'a str,
+    test: &'a str,
+}
+
+fn requirements(page: &str) -> Vec<Requirement<'_>> {
+    let rows = page.lines().filter(|line| line.starts_with("| "));
+    rows.filter_map(|line| {
+        let cells: Vec<&str> = line.split(" | ").collect();
+        let [section, level, _, _, test] = cells[..] else {
+            panic!("a row needs five cells: {line}");
+        };
+        let section = section.trim_start_matches("| ");
+        let begins = section.starts_with(|first: char| first.is_ascii_digit());
+        begins.then_some(Requirement {
+            section,
+            level,
+            test,
+        })
+    })
+    .collect()
+}
+
+/// Why a name in the last column leads to no test: `FILE::FUNCTION`, `FILE::TABLE "row"`, the file
+/// below `crates`.
+fn missing(name: &str) -> Option<String> {
+    let Some((file, rest)) = name.split_once("::") else {
+        return Some("it has no file".to_owned());
+    };
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file);
+    let Ok(text) = fs::read_to_string(path) else {
+        return Some(format!("there is no file crates/{file}"));
+    };
+    let (item, row) = match rest.split_once(" \"") {
+        Some((item, row)) => (item, row.strip_suffix('"')),
+        None => (rest, None),
+    };
+    let Some(row) = row else {
+        let begin = format!("fn {item}() {{");
+        let before = text.split_once(&begin).map(|(before, _)| before.trim_end());
+        let is_test = before.is_some_and(|before| before.ends_with("#[test]"));
+        return (!is_test).then(|| format!("there is no test {item}"));
+    };
+    let Some((_, inside)) = text.split_once(&format!("const {item}: &[")) else {
+        return Some(format!("there is no table {item}"));
+    };
+    let inside = inside.split("\n];").next().unwrap_or_default();
+    let is_used = text.contains(&format!("{item})")) || text.contains(&format!(" in {item}"));
+    let found = is_used && inside.contains(&format!("\"{row}\","));
+    (!found).then(|| format!("{item} has no such row, or is not run"))
+}
+
+#[test]
+fn every_requirement_of_the_rfcs_has_its_test_or_its_reason() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/conformance.md");
+    let page = fs::read_to_string(path).unwrap();
+    let (mut faults, mut counts) = (Vec::new(), [0, 0]);
+    for Requirement {
+        section,
+        level,
+        test,
+    } in requirements(&page)
+    {
+        let must = level.contains("MUST");
+        counts[usize::from(must)] += 1;
+        let names: Vec<&str> = test.split('`').skip(1).step_by(2).collect();
+        let tests = names.iter().filter(|name| name.contains(".rs::"));
+        for name in tests.clone() {
+            if let Some(why) = missing(name) {
+                faults.push(format!("{section}: {name}: {why}"));
+            }
+        }
+        let reason =
+            test.starts_with("Does not apply: ") || (!must && test.starts_with("Not followed: "));
+        if tests.count() == 0 && !reason {
+            faults.push(format!(
+                "{section} {level}: neither test nor reason: {test}"
+            ));
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert_eq!(counts, COUNTS, "rows with SHOULD, rows with MUST");
 }
