@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::{Collector, ConfError, Errors};
+use crate::mistakes::Mistakes;
 use crate::parse::parse_all;
 use crate::registry::{Context, Index, Registry, Repeat, Row, Value};
 use crate::source::Loader;
@@ -82,10 +83,24 @@ impl Registry {
         main: &Path,
         globals: Option<&str>,
     ) -> Result<(Tree, Scope), Errors> {
+        let (tree, scope, mistakes) = self.examine(loader, main, globals);
+        mistakes.finish().map(|()| (tree, scope))
+    }
+
+    /// As [`Registry::load`], for a caller that goes on after mistakes to find more of them: what
+    /// is wrong is not in the scope.
+    pub fn examine(
+        &self,
+        loader: &dyn Loader,
+        main: &Path,
+        globals: Option<&str>,
+    ) -> (Tree, Scope, Mistakes) {
         let (tree, mut errors) = parse_all(loader, main, globals);
+        let is_partial = !errors.is_empty();
         let (scope, found) = self.check_all(&tree);
         errors.append(found);
-        errors.finish().map(|()| (tree, scope))
+        let mistakes = Mistakes::new(&tree, errors, is_partial);
+        (tree, scope, mistakes)
     }
 
     fn check_all(&self, tree: &Tree) -> (Scope, Collector) {
@@ -148,8 +163,15 @@ impl Checker<'_> {
                 continue;
             };
             let first = !self.scope.blocks[id].by_name.contains_key(row.name);
-            self.directive(row, directive, first);
+            let complaint = complaint(row, directive, first);
+            let is_right = complaint.is_none();
+            if let Some(complaint) = complaint {
+                self.error(directive, complaint);
+            }
             let block = self.inner(row.value, id, directive);
+            if !is_right {
+                continue;
+            }
             self.scope.blocks[id].push(Entry {
                 row,
                 name: directive.name.clone(),
@@ -197,37 +219,6 @@ impl Checker<'_> {
         }
     }
 
-    fn directive(&mut self, row: &Row, directive: &Directive, first: bool) {
-        let name = row.name;
-        if !row.value.is_block() && directive.block.is_some() {
-            return self.error(
-                directive,
-                format!("directive \"{name}\" is not terminated by \";\""),
-            );
-        }
-        if row.value.is_block() && directive.block.is_none() {
-            return self.error(
-                directive,
-                format!("directive \"{name}\" has no opening \"{{\""),
-            );
-        }
-        if !row.arguments.allows(directive.arguments.len()) {
-            let message = format!("invalid number of arguments in \"{name}\" directive");
-            return self.error(directive, message);
-        }
-        if row.repeat == Repeat::Once && !first {
-            return self.error(directive, format!("\"{name}\" directive is duplicate"));
-        }
-        let texts: Vec<&str> = directive
-            .arguments
-            .iter()
-            .map(|word| word.text.as_str())
-            .collect();
-        if let Some(complaint) = row.value.complaint(name, &texts) {
-            self.error(directive, complaint);
-        }
-    }
-
     /// Checks what is inside a directive's block and adds that to the scope.
     fn inner(&mut self, value: Value, parent: usize, directive: &Directive) -> Option<usize> {
         let directives = directive.block.as_ref()?;
@@ -256,6 +247,29 @@ impl Checker<'_> {
         let error = ConfError::at(&self.tree.sources, directive.span, message.into());
         self.errors.push(directive.sequence, error);
     }
+}
+
+/// What is wrong with a directive on its own, `first` telling whether it is the first of its name
+/// in its block.
+fn complaint(row: &Row, directive: &Directive, first: bool) -> Option<String> {
+    let name = row.name;
+    if !row.value.is_block() && directive.block.is_some() {
+        return Some(format!("directive \"{name}\" is not terminated by \";\""));
+    }
+    if row.value.is_block() && directive.block.is_none() {
+        return Some(format!("directive \"{name}\" has no opening \"{{\""));
+    }
+    if !row.arguments.allows(directive.arguments.len()) {
+        return Some(format!(
+            "invalid number of arguments in \"{name}\" directive"
+        ));
+    }
+    if row.repeat == Repeat::Once && !first {
+        return Some(format!("\"{name}\" directive is duplicate"));
+    }
+    let words = directive.arguments.iter();
+    let texts: Vec<&str> = words.map(|word| word.text.as_str()).collect();
+    row.value.complaint(name, &texts)
 }
 
 /// The name that was meant: one that is allowed in this context, else any.

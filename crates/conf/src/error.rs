@@ -1,5 +1,6 @@
 //! Configuration errors: nginx's words, then ` in FILE:LINE`. Every one is fatal to a start.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use crate::source::Sources;
@@ -12,7 +13,7 @@ pub(crate) const ERRORS_MAX: usize = 100;
 const MESSAGE_BYTES_MAX: usize = 1024;
 
 /// One mistake in the configuration.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ConfError {
     /// What is wrong, in nginx's words where nginx has some.
     pub message: String,
@@ -77,7 +78,7 @@ impl From<ConfError> for Errors {
 }
 
 /// Errors on their way, each with its place in reading order; limited to [`ERRORS_MAX`].
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Collector {
     errors: Vec<(u32, ConfError)>,
 }
@@ -89,8 +90,22 @@ impl Collector {
         }
     }
 
+    /// Takes an error however many there are: for those that are not echoes of one mistake.
+    pub(crate) fn add(&mut self, sequence: u32, error: ConfError) {
+        self.errors.push((sequence, error));
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.errors.is_empty()
+    }
+
     pub(crate) fn is_full(&self) -> bool {
         self.errors.len() >= ERRORS_MAX
+    }
+
+    /// The places in reading order of what is wrong so far.
+    pub(crate) fn sequences(&self) -> HashSet<u32> {
+        self.errors.iter().map(|(sequence, _)| *sequence).collect()
     }
 
     /// Takes in another stage's errors.
@@ -104,6 +119,10 @@ impl Collector {
             return Ok(());
         }
         self.errors.sort_by_key(|(sequence, _)| *sequence);
+        // A file that is included twice has each of its mistakes once, as has a directive that
+        // several blocks inherit.
+        let mut seen = HashSet::new();
+        self.errors.retain(|(_, error)| seen.insert(error.clone()));
         self.errors.truncate(ERRORS_MAX);
         Err(Errors(
             self.errors.into_iter().map(|(_, error)| error).collect(),

@@ -123,8 +123,12 @@ impl Arguments {
     }
 }
 
+/// What a row's owner says of the arguments of a directive of this name: nothing, or what is wrong
+/// with them.
+pub type Check = fn(&str, &[&str]) -> Result<(), String>;
+
 /// What the arguments are. Typed ones look at the first argument, but for `OneOf` and `Buffers`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Value {
     /// `on` or `off`.
     Flag,
@@ -138,13 +142,19 @@ pub enum Value {
     Seconds,
     /// A number from 0.
     Number,
+    /// A number between these two, both included.
+    Between(i64, i64),
+    /// A number of at least so much.
+    AtLeast(i64),
     /// Each argument is one of these words, in any case.
     OneOf(&'static [&'static str]),
     /// A count and a size of buffers, see [`value::buffers`].
     Buffers,
     /// Any text.
     Text,
-    /// Whatever the owner checks.
+    /// Whatever this function of the owner's lets pass.
+    Checked(Check),
+    /// Whatever the owner checks when it is in effect.
     Custom,
     /// A block, in which the rows of this context are allowed.
     Block(Context),
@@ -174,9 +184,15 @@ impl Value {
             Value::Offset => value::offset(first).is_none().then(invalid),
             Value::Milliseconds => value::milliseconds(first).is_none().then(invalid),
             Value::Seconds => value::seconds(first).is_none().then(invalid),
-            Value::Number => value::number(first)
-                .is_none()
-                .then(|| format!("\"{name}\" directive invalid number")),
+            Value::Number => bounded(name, first, |_| None),
+            Value::Between(least, most) => bounded(name, first, |number| {
+                (!(least..=most).contains(&number))
+                    .then(|| format!("value must be between {least} and {most}"))
+            }),
+            Value::AtLeast(least) => bounded(name, first, |number| {
+                (number < least).then(|| format!("value must be equal to or greater than {least}"))
+            }),
+            Value::Checked(check) => check(name, arguments).err(),
             Value::Buffers => {
                 let second = arguments.get(1).copied().unwrap_or("");
                 value::buffers(first, second).is_none().then(invalid)
@@ -188,6 +204,14 @@ impl Value {
             }
             Value::Text | Value::Custom | Value::Block(_) | Value::Entries => None,
         }
+    }
+}
+
+/// What is wrong with a number, `complaint` being for one that could be read.
+fn bounded(name: &str, text: &str, complaint: impl Fn(i64) -> Option<String>) -> Option<String> {
+    match value::number(text) {
+        None => Some(format!("\"{name}\" directive invalid number")),
+        Some(number) => complaint(number),
     }
 }
 
@@ -224,6 +248,8 @@ pub struct Row {
     pub repeat: Repeat,
     /// How it is inherited.
     pub merge: Merge,
+    /// The first argument in which a dollar sign begins a variable's name, `None` where none does.
+    pub variables: Option<usize>,
     /// Its arguments as the reference shows them: `on | off`; without a block's braces.
     pub syntax: &'static str,
     /// The arguments that hold when it is not written, "" for none.
@@ -242,6 +268,7 @@ impl Row {
         value: Value::Custom,
         repeat: Repeat::Once,
         merge: Merge::Nearest,
+        variables: None,
         syntax: "",
         default: "",
         summary: "",
@@ -343,7 +370,7 @@ fn row_problems(row: &Row, note: &mut dyn FnMut(String)) {
     }
     let needs = match row.value {
         Value::Buffers => 2,
-        Value::Text | Value::Custom | Value::Block(_) | Value::Entries => 0,
+        Value::Text | Value::Checked(_) | Value::Custom | Value::Block(_) | Value::Entries => 0,
         _ => 1,
     };
     if row.arguments.min() < needs {

@@ -61,6 +61,7 @@ const fn row(
         value,
         repeat: Repeat::Once,
         merge: Merge::Nearest,
+        variables: None,
         syntax: "it",
         default,
         summary: "Does it.",

@@ -38,6 +38,7 @@ const fn row(name: &'static str, context: &'static [Context], value: Value) -> R
             _ => "",
         },
         summary: "-.",
+        variables: None,
     }
 }
 

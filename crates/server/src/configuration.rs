@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fmt, io};
 
-use turnpike_conf::{ConfError, DiskLoader, Errors, Loader, MemoryLoader, Scope, Tree, View};
+use turnpike_conf::{
+    ConfError, DiskLoader, Errors, Loader, MemoryLoader, Mistakes, Scope, Tree, View,
+};
 
 use crate::embedded;
 use crate::families;
@@ -52,9 +54,24 @@ impl Configuration {
             }
             false => Box::new(DiskLoader),
         };
-        let mut configuration = Configuration::load(loader, paths, globals)?;
-        configuration.needs = families::serving_plan().needs(&configuration)?;
-        Ok(configuration)
+        Configuration::read_through(loader, paths, globals)
+    }
+
+    /// As [`Configuration::read`], from what a loader has.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn read_through(
+        loader: Box<dyn Loader>,
+        paths: &Paths,
+        globals: Option<&str>,
+    ) -> Result<Configuration, Errors> {
+        let (mut configuration, mut mistakes) = Configuration::examine(loader, paths, globals);
+        match families::serving_plan().needs(&configuration) {
+            Ok(needs) => configuration.needs = needs,
+            Err(errors) => mistakes.add(&configuration.tree, errors.0),
+        }
+        mistakes.finish().map(|()| configuration)
     }
 
     /// Reads the configuration through a loader, and checks it but for what is found wrong when its
@@ -67,27 +84,35 @@ impl Configuration {
         paths: &Paths,
         globals: Option<&str>,
     ) -> Result<Configuration, Errors> {
+        let (configuration, mistakes) = Configuration::examine(loader, paths, globals);
+        mistakes.finish().map(|()| configuration)
+    }
+
+    /// What could be read of a configuration, and what is wrong with it so far.
+    fn examine(
+        loader: Box<dyn Loader>,
+        paths: &Paths,
+        globals: Option<&str>,
+    ) -> (Configuration, Mistakes) {
         let registry = families::registry();
-        let (tree, scope) = registry.load(&*loader, &paths.configuration, globals)?;
+        let (tree, scope, mut mistakes) = registry.examine(&*loader, &paths.configuration, globals);
         let root = View::root(&scope);
         let mut errors = Vec::new();
         let settings = Settings::read(root, paths, &mut errors);
-        if root.own("events").is_none() {
+        // Where text could not be read, the section may be in it.
+        let mut written = tree.directives.iter();
+        if mistakes.is_empty() && !written.any(|directive| directive.name.text == "events") {
             let message = "no \"events\" section in configuration".to_owned();
             errors.push(ConfError {
                 message,
                 place: None,
             });
         }
-        if !errors.is_empty() {
-            return Err(Errors(errors));
-        }
-        let globals = globals.map(str::to_owned);
-        let paths = paths.clone();
-        Ok(Configuration {
+        mistakes.add(&tree, errors);
+        let configuration = Configuration {
             needs: Needs::default(),
-            paths,
-            globals,
+            paths: paths.clone(),
+            globals: globals.map(str::to_owned),
             tree,
             settings,
             scope,
@@ -95,7 +120,8 @@ impl Configuration {
                 loader,
                 read: RefCell::default(),
             },
-        })
+        };
+        (configuration, mistakes)
     }
 
     /// The main context.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Context, View, Word};
+use turnpike_conf::{ConfError, Context, Entry, Span, View, Word};
 use turnpike_lane::gate::ListenAddress;
 
 use super::builder::{Builder, Environment, Family};
@@ -47,9 +47,10 @@ impl Plan {
         let mut ports = Ports::default();
         if let Some(http) = main.children("http").next() {
             builder.http(http, &mut ports);
+            builder.check_templates(http);
+            builder.check_variables(http);
         }
-        builder.check_variables();
-        let listens = ports.finish(&events);
+        let listens = ports.finish(&events, builder.environment);
         builder
             .into_plan(generation, events, listens)
             .map_err(PlanError)
@@ -85,6 +86,10 @@ impl Builder<'_> {
             if let Err(error) = family.http(http, self) {
                 self.report(error);
             }
+        }
+        // Nothing is served by it: it finds what is wrong with values that every server replaces.
+        if let Err(error) = self.unnamed_location(http) {
+            self.report(error);
         }
         for view in http.children("server") {
             if let Err(error) = self.server(view, ports) {
@@ -129,6 +134,11 @@ impl Builder<'_> {
             for word in &entry.arguments {
                 self.name(&word.text, &place, &mut names)
                     .map_err(|message| view.error(entry.span, message))?;
+                if word.text.contains('/') && !word.text.starts_with('~') {
+                    let name = &word.text;
+                    let message = format!("server name \"{name}\" has suspicious symbols");
+                    self.warn(view, entry, message);
+                }
             }
         }
         if names.is_empty() {
@@ -149,9 +159,6 @@ impl Builder<'_> {
             return Ok(());
         }
         let lower = text.to_ascii_lowercase();
-        if lower.contains('/') {
-            return Err(invalid());
-        }
         if let Some(rest) = lower.strip_prefix("*.") {
             names.push(NameMatch::Leading(wildcard(rest).ok_or_else(invalid)?));
         } else if let Some(rest) = lower.strip_prefix('.') {
@@ -250,15 +257,73 @@ impl Builder<'_> {
         Ok(Some(LimitExcept { methods, location }))
     }
 
-    fn check_variables(&mut self) {
-        for name in self.variables.undefined() {
-            let message = format!("unknown \"{name}\" variable");
-            self.errors.push(ConfError {
-                message,
-                place: None,
-            });
+    /// Compiles what has variables in it, in effect or not: a name that nothing defines is a
+    /// mistake wherever it stands.
+    fn check_templates(&mut self, view: View<'_>) {
+        for entry in view.entries() {
+            for word in words_with_variables(entry) {
+                if let Err(error) = self.template(view, entry, &word.bytes()) {
+                    self.report(error);
+                }
+            }
+            if let Some(inner) = view.child(entry) {
+                self.check_templates(inner);
+            }
         }
     }
+
+    fn check_variables(&mut self, http: View<'_>) {
+        let undefined: Vec<&str> = self.variables.undefined().collect();
+        let errors = undefined.into_iter().map(|name| {
+            let message = format!("unknown \"{name}\" variable");
+            match first_use(http, name) {
+                Some(span) => http.error(span, message),
+                None => ConfError {
+                    message,
+                    place: None,
+                },
+            }
+        });
+        let errors: Vec<ConfError> = errors.collect();
+        self.errors.extend(errors);
+    }
+}
+
+/// Where a variable is named first.
+fn first_use(view: View<'_>, name: &str) -> Option<Span> {
+    let names = |word: &Word| {
+        let text = word.text.to_ascii_lowercase();
+        let mut parts = text.split('$').skip(1);
+        parts.any(|part| {
+            let part = part.strip_prefix('{').unwrap_or(part);
+            let rest = part.strip_prefix(name);
+            rest.is_some_and(|rest| {
+                !rest.starts_with(|letter: char| letter.is_ascii_alphanumeric() || letter == '_')
+            })
+        })
+    };
+    for entry in view.entries() {
+        if entry.arguments.iter().any(names) {
+            return Some(entry.span);
+        }
+        let Some(inner) = view.child(entry) else {
+            continue;
+        };
+        let mut data = inner.data().iter();
+        if let Some(line) = data.find(|line| line.arguments.iter().any(names)) {
+            return Some(line.span);
+        }
+        if let Some(span) = first_use(inner, name) {
+            return Some(span);
+        }
+    }
+    None
+}
+
+/// The words of a directive in which dollar signs begin variables' names.
+fn words_with_variables(entry: &Entry) -> &[Word] {
+    let from = entry.row.variables.unwrap_or(usize::MAX);
+    entry.arguments.get(from..).unwrap_or_default()
 }
 
 /// Methods that `limit_except` knows; nginx's list.
@@ -435,11 +500,20 @@ impl Ports {
         Ok(())
     }
 
-    fn finish(self, events: &EventsSettings) -> Vec<Listen> {
+    fn finish(self, events: &EventsSettings, environment: &mut dyn Environment) -> Vec<Listen> {
         self.order
             .into_iter()
             .map(|port| {
-                let names = names_of(&port);
+                let (names, conflicting) = names_of(&port);
+                for name in conflicting {
+                    let address = &port.request.address;
+                    environment.warn(ConfError {
+                        message: format!(
+                            "conflicting server name \"{name}\" on {address}, ignored"
+                        ),
+                        place: None,
+                    });
+                }
                 Listen {
                     mode: port.request.mode(events.accept_mutex, events.reuse_port),
                     address: port.request.address,
@@ -455,15 +529,19 @@ impl Ports {
 
 /// The names on an address. Where one server has it to itself, names choose nothing (only a
 /// pattern's groups may be asked for), so that no request has to look its host up.
-fn names_of(port: &Port) -> NameTable {
+///
+/// Names that a second server asks for too are told apart: the first one keeps them.
+fn names_of(port: &Port) -> (NameTable, Vec<String>) {
     let mut names = NameTable::default();
+    let mut conflicting = Vec::new();
     let alone = port.members.len() == 1;
     for member in &port.members {
         for name in &member.names {
-            if !alone || matches!(name, NameMatch::Pattern(_)) {
-                names.add(name, member.server);
+            let is_wanted = !alone || matches!(name, NameMatch::Pattern(_));
+            if is_wanted && !names.add(name, member.server) {
+                conflicting.push(name.text());
             }
         }
     }
-    names
+    (names, conflicting)
 }

@@ -31,6 +31,19 @@ pub enum NameMatch {
     Pattern(std::sync::Arc<Pattern>),
 }
 
+impl NameMatch {
+    /// The name as it is written in a configuration.
+    pub fn text(&self) -> String {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        match self {
+            NameMatch::Exact(name) => text(name),
+            NameMatch::Leading(name) => format!("*{}", text(name)),
+            NameMatch::Trailing(name) => format!("{}*", text(name)),
+            NameMatch::Pattern(pattern) => format!("~{}", pattern.regex.pattern()),
+        }
+    }
+}
+
 impl NameTable {
     /// Adds a name. `false`: another block of this address has it already and keeps it.
     pub fn add(&mut self, name: &NameMatch, server: ServerIndex) -> bool {

@@ -105,7 +105,8 @@ impl Allowance {
 }
 
 impl Regex {
-    /// Compiles `pattern`; `place` is where it stands (`in FILE:LINE`), for what is logged of it.
+    /// Compiles `pattern`; `place` is where it stands (`in FILE:LINE`), for what is logged of it,
+    /// and empty for a pattern that is only checked.
     ///
     /// # Errors
     /// PCRE2's text, in the frame that nginx gives it.

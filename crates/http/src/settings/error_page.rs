@@ -50,20 +50,15 @@ impl ErrorPage {
     }
 
     fn read(entry: &Entry, variables: &mut VariableTable) -> Result<Self, String> {
-        let words = &entry.arguments;
-        let Some((target, codes)) = words.split_last() else {
+        let words: Vec<&str> = entry
+            .arguments
+            .iter()
+            .map(|word| word.text.as_str())
+            .collect();
+        let (statuses, answer) = codes(&words)?;
+        let Some(target) = entry.arguments.last() else {
             return Err("invalid number of arguments in \"error_page\" directive".to_owned());
         };
-        let (codes, answer) = match codes.split_last() {
-            Some((last, rest)) if last.text.starts_with('=') && !rest.is_empty() => {
-                (rest, answer(&last.text)?)
-            }
-            _ => (codes, Answer::Error),
-        };
-        let statuses = codes
-            .iter()
-            .map(|word| status(&word.text))
-            .collect::<Result<_, _>>()?;
         let target = match target.text.strip_prefix('@') {
             Some(_) => ErrorTarget::Named(target.text.clone()),
             None => ErrorTarget::Path(Template::compile(&target.bytes(), variables)?),
@@ -74,6 +69,20 @@ impl ErrorPage {
             target,
         })
     }
+}
+
+/// The statuses before the page, and what it is answered with.
+pub(super) fn codes(words: &[&str]) -> Result<(Vec<u16>, Answer), String> {
+    let codes = words.split_last().map_or(&[][..], |(_, codes)| codes);
+    let (codes, answer) = match codes.split_last() {
+        Some((last, rest)) if last.starts_with('=') && !rest.is_empty() => (rest, answer(last)?),
+        _ => (codes, Answer::Error),
+    };
+    let statuses = codes
+        .iter()
+        .map(|word| status(word))
+        .collect::<Result<_, _>>()?;
+    Ok((statuses, answer))
 }
 
 fn answer(text: &str) -> Result<Answer, String> {

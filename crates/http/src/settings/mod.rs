@@ -1,6 +1,7 @@
 //! The directives of the HTTP core, resolved: what the connection and the engine ask at each
 //! request. Families keep their own settings; nothing of theirs stands here.
 
+mod checks;
 mod error_page;
 mod location;
 mod root;

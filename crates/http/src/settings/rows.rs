@@ -2,6 +2,8 @@
 
 use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
 
+use super::checks;
+
 const MAIN: &[Context] = &[Context::Main];
 const HTTP: &[Context] = &[Context::Http];
 const SERVER: &[Context] = &[Context::Server];
@@ -64,6 +66,7 @@ pub const ROWS: &[Row] = &[
         value: Value::Custom,
         repeat: Repeat::Many,
         merge: Merge::Own,
+        variables: None,
         syntax: "address[:port[-port]] | port | unix:path [default_server] [backlog=number] \
             [deferred] [reuseport[=hash|steer]] [fastopen=number] [rcvbuf=size] [sndbuf=size] \
             [bind] [ipv6only=on|off] [so_keepalive=on|off|idle:interval:count]",
@@ -86,6 +89,7 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         name: "root",
+        variables: Some(0),
         contexts: HTTP_SERVER_LOCATION_IF,
         syntax: "path",
         default: "html",
@@ -94,6 +98,7 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         name: "alias",
+        variables: Some(0),
         contexts: LOCATION,
         merge: Merge::Own,
         syntax: "path",
@@ -224,7 +229,7 @@ pub const ROWS: &[Row] = &[
     Row {
         name: "keepalive_timeout",
         arguments: Arguments::between(1, 2),
-        value: Value::Custom,
+        value: Value::Checked(checks::keepalive_timeout),
         syntax: "timeout [header_timeout]",
         default: "75s",
         summary: "How long an idle connection is kept, and what the Keep-Alive field says.",
@@ -348,8 +353,9 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         name: "limit_rate",
+        variables: Some(0),
         contexts: HTTP_SERVER_LOCATION_IF,
-        value: Value::Custom,
+        value: Value::Checked(checks::size_or_variable),
         syntax: "rate",
         default: "0",
         summary: "Bytes a second that a response is sent at.",
@@ -357,8 +363,9 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         name: "limit_rate_after",
+        variables: Some(0),
         contexts: HTTP_SERVER_LOCATION_IF,
-        value: Value::Custom,
+        value: Value::Checked(checks::size_or_variable),
         syntax: "size",
         default: "0",
         summary: "Bytes of a response that are sent at full speed first.",
@@ -389,9 +396,10 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         name: "error_page",
+        variables: Some(1),
         contexts: HTTP_SERVER_LOCATION_IF,
         arguments: Arguments::at_least(2),
-        value: Value::Custom,
+        value: Value::Checked(checks::error_page),
         repeat: Repeat::Many,
         syntax: "code ... [=[response]] uri",
         summary: "The page, URL or named location that answers instead of an error.",
@@ -506,6 +514,7 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         name: "disable_symlinks",
+        variables: Some(0),
         arguments: Arguments::between(1, 2),
         value: Value::Custom,
         syntax: "off | on | if_not_owner [from=part]",
@@ -516,7 +525,7 @@ pub const ROWS: &[Row] = &[
     Row {
         name: "open_file_cache",
         arguments: Arguments::between(1, 2),
-        value: Value::Custom,
+        value: Value::Checked(checks::open_file_cache),
         syntax: "off | max=N [inactive=time]",
         default: "off",
         summary: "Keeps descriptors, sizes and times of files, and the content of small ones, \

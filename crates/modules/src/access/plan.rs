@@ -49,3 +49,12 @@ fn rule(entry: &Entry) -> Result<Rule, String> {
         denies: entry.row.name == "deny",
     })
 }
+
+/// `address | CIDR | unix: | all`.
+pub(super) fn check(_: &str, words: &[&str]) -> Result<(), String> {
+    let text = words.first().copied().unwrap_or_default();
+    match matches!(text, "all" | "unix:") || Cidr::parse(text).is_some() {
+        true => Ok(()),
+        false => Err(format!("invalid parameter \"{text}\"")),
+    }
+}

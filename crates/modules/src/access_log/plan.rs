@@ -52,14 +52,18 @@ pub(super) fn formats(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), C
         let Some((name, words)) = entry.arguments.split_first() else {
             continue;
         };
-        let place = |message: String| view.error(entry.span, message);
-        if builder.store::<Store>().formats.contains_key(&name.text) {
-            let name = &name.text;
-            return Err(place(format!("duplicate \"log_format\" name \"{name}\"")));
+        let is_known = builder.store::<Store>().formats.contains_key(&name.text);
+        let format = match is_known {
+            true => Err(format!("duplicate \"log_format\" name \"{}\"", name.text)),
+            false => Format::compile(words, &mut builder.variables),
+        };
+        match format {
+            Err(message) => builder.report(view.error(entry.span, message)),
+            Ok(format) => {
+                let formats = &mut builder.store::<Store>().formats;
+                formats.insert(name.text.clone(), Arc::new(format));
+            }
         }
-        let format = Format::compile(words, &mut builder.variables).map_err(place)?;
-        let formats = &mut builder.store::<Store>().formats;
-        formats.insert(name.text.clone(), Arc::new(format));
     }
     Ok(())
 }

@@ -17,6 +17,7 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Custom,
         repeat: Repeat::Many,
         merge: Merge::Nearest,
+        variables: Some(0),
         syntax: "path [format [buffer=size] [gzip[=level]] [flush=time] [if=condition]] | \
             syslog:server=address[,parameter=value] [format [if=condition]] | off",
         default: "logs/access.log combined",
@@ -30,6 +31,7 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Custom,
         repeat: Repeat::Many,
         merge: Merge::Own,
+        variables: None,
         syntax: "name [escape=default|json|none] string ...",
         default: "",
         summary: "Names a format of access log lines. The format \"combined\" is there already.",
@@ -41,6 +43,7 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Custom,
         repeat: Repeat::Once,
         merge: Merge::Nearest,
+        variables: None,
         syntax: "max=N [inactive=time] [min_uses=N] [valid=time] | off",
         default: "off",
         summary: "Keeps log files open whose paths hold variables; each lane keeps its own.",

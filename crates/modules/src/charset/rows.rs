@@ -14,6 +14,7 @@ const PLAIN: Row = Row {
     value: Value::Custom,
     repeat: Repeat::Once,
     merge: Merge::Nearest,
+    variables: None,
     syntax: "",
     default: "",
     summary: "",

@@ -9,6 +9,7 @@ pub(super) const ROWS: &[Row] = &[Row {
     value: Value::Custom,
     repeat: Repeat::Many,
     merge: Merge::Own,
+    variables: None,
     syntax: "",
     default: "",
     summary: "Answers with a transparent image of one pixel.",

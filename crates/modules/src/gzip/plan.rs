@@ -198,15 +198,18 @@ fn proxied(view: View<'_>) -> Proxied {
 
 fn window_bits(view: View<'_>) -> Result<u8, ConfError> {
     let bytes = view.size("gzip_window");
-    if bytes.is_power_of_two() && (512..=32 * 1024).contains(&bytes) {
+    if is_window(bytes) {
         return Ok(bytes.trailing_zeros() as u8);
     }
     let span = view.nearest("gzip_window");
     let span = span.map_or_else(|| view.end(), |entry| entry.span);
-    Err(view.error(
-        span,
-        "\"gzip_window\" directive must be 512, 1k, 2k, 4k, 8k, 16k, or 32k",
-    ))
+    Err(view.error(span, WINDOW_REFUSED))
+}
+
+const WINDOW_REFUSED: &str = "value must be 512, 1k, 2k, 4k, 8k, 16k, or 32k";
+
+fn is_window(bytes: u64) -> bool {
+    bytes.is_power_of_two() && (512..=32 * 1024).contains(&bytes)
 }
 
 const VARIABLES: &[VariableRow] = &[VariableRow {
@@ -228,4 +231,23 @@ fn ratio(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
         format_args!("{}.{:02}", hundredths / 100, hundredths % 100),
     );
     true
+}
+
+/// `gzip_window`.
+pub(super) fn check_window(name: &str, words: &[&str]) -> Result<(), String> {
+    let text = words.first().copied().unwrap_or_default();
+    let bytes = turnpike_conf::value::size(text)
+        .ok_or_else(|| format!("\"{name}\" directive invalid value"))?;
+    match is_window(bytes) {
+        true => Ok(()),
+        false => Err(WINDOW_REFUSED.to_owned()),
+    }
+}
+
+/// `gzip_disable`.
+pub(super) fn check_disable(_: &str, words: &[&str]) -> Result<(), String> {
+    let patterns = words.iter().filter(|word| **word != "msie6");
+    patterns
+        .map(|word| Regex::new(word, true, "").map(|_| ()))
+        .collect()
 }

@@ -2,6 +2,8 @@
 
 use turnpike_conf::{Arguments, Context, Repeat, Row, Value};
 
+use super::plan;
+
 const PLAIN: Row = Row {
     value: Value::Flag,
     syntax: "on | off",
@@ -49,7 +51,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "gzip_comp_level",
-        value: Value::Number,
+        value: Value::Between(1, 9),
         syntax: "level",
         default: "1",
         summary: "From 1 (fast) to 9 (small). Level 1 compresses as well as zlib's does: it is \
@@ -59,7 +61,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         name: "gzip_disable",
         arguments: Arguments::at_least(1),
-        value: Value::Custom,
+        value: Value::Checked(plan::check_disable),
         repeat: Repeat::Many,
         syntax: "regex ...",
         summary: "Nothing is compressed for clients whose User-Agent matches; `msie6` stands for \
@@ -122,7 +124,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "gzip_window",
-        value: Value::Size,
+        value: Value::Checked(plan::check_window),
         syntax: "size",
         default: "32k",
         summary: "How far back repetitions are found: 512, 1k, 2k, 4k, 8k, 16k or 32k.",

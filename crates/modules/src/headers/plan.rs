@@ -203,3 +203,27 @@ impl Expiry {
         })
     }
 }
+
+/// `[modified] time | @time | epoch | max | off`, or text with variables.
+pub(super) fn check_expires(name: &str, words: &[&str]) -> Result<(), String> {
+    let (text, modified) = match words {
+        [text] => (*text, false),
+        ["modified", text] => (*text, true),
+        _ => return Err(format!("\"{name}\" directive invalid value")),
+    };
+    if text.contains('$') {
+        return Ok(());
+    }
+    let parsed = Expiry::parse(text, modified);
+    parsed
+        .map(|_| ())
+        .map_err(|words| format!("\"{name}\" directive {words}"))
+}
+
+/// `name value [always]`.
+pub(super) fn check_field(_: &str, words: &[&str]) -> Result<(), String> {
+    match words.get(2) {
+        None | Some(&"always") => Ok(()),
+        Some(other) => Err(format!("invalid parameter \"{other}\"")),
+    }
+}

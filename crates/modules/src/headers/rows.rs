@@ -2,6 +2,8 @@
 
 use turnpike_conf::{Arguments, Context, Repeat, Row, Value};
 
+use super::plan;
+
 const EVERYWHERE: &[Context] = &[
     Context::Http,
     Context::Server,
@@ -18,6 +20,8 @@ const PLAIN: Row = Row {
 pub(super) const ROWS: &[Row] = &[
     Row {
         name: "expires",
+        value: Value::Checked(plan::check_expires),
+        variables: Some(0),
         arguments: Arguments::between(1, 2),
         syntax: "[modified] time | @time | epoch | max | off",
         default: "off",
@@ -26,6 +30,8 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "add_header",
+        value: Value::Checked(plan::check_field),
+        variables: Some(1),
         arguments: Arguments::between(2, 3),
         repeat: Repeat::Many,
         syntax: "name value [always]",
@@ -45,6 +51,8 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "add_trailer",
+        value: Value::Checked(plan::check_field),
+        variables: Some(1),
         arguments: Arguments::between(2, 3),
         repeat: Repeat::Many,
         syntax: "name value [always]",

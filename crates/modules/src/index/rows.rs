@@ -9,6 +9,7 @@ pub(super) const ROWS: &[Row] = &[Row {
     value: Value::Custom,
     repeat: Repeat::Many,
     merge: Merge::Nearest,
+    variables: Some(0),
     syntax: "file ...",
     default: "index.html",
     summary: "Files that may stand for a folder: the first that exists is taken. The last one may \

@@ -8,6 +8,7 @@ const PLAIN: Row = Row::PLAIN;
 pub(super) const ROWS: &[Row] = &[
     Row {
         name: "limit_conn_zone",
+        variables: Some(0),
         contexts: &[Context::Http],
         arguments: Arguments::exactly(2),
         repeat: Repeat::Many,

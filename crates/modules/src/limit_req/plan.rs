@@ -22,7 +22,9 @@ struct Store(HashMap<String, Arc<Zone>>);
 /// Declares the zones of the http level.
 pub(super) fn zones(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
     for entry in view.own_all("limit_req_zone") {
-        declare(entry, builder).map_err(|message| view.error(entry.span, message))?;
+        if let Err(message) = declare(entry, builder) {
+            builder.report(view.error(entry.span, message));
+        }
     }
     Ok(())
 }

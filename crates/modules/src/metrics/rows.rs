@@ -9,6 +9,7 @@ pub(super) const ROWS: &[Row] = &[Row {
     value: Value::Custom,
     repeat: Repeat::Once,
     merge: Merge::Own,
+    variables: None,
     syntax: "",
     default: "",
     summary: "Answers with all metrics in Prometheus's text format.",

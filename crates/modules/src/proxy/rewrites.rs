@@ -179,3 +179,22 @@ fn with_value(
         }
     }
 }
+
+/// `off | default`, or two words of which the first may be a pattern.
+pub(super) fn check(name: &str, words: &[&str]) -> Result<(), String> {
+    match words {
+        ["off"] => Ok(()),
+        ["default"] if name == "proxy_redirect" => Ok(()),
+        [sought, _] => match sought.strip_prefix('~') {
+            None => Ok(()),
+            Some(pattern) => {
+                let pattern = pattern.strip_prefix('*').unwrap_or(pattern);
+                turnpike_http::regex::Regex::new(pattern, true, "").map(|_| ())
+            }
+        },
+        _ => {
+            let first = words.first().copied().unwrap_or_default();
+            Err(format!("invalid parameter \"{first}\""))
+        }
+    }
+}

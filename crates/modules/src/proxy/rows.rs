@@ -2,6 +2,8 @@
 
 use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
 
+use super::{rewrites, settings, store};
+
 /// What a row is unless it says otherwise: given once, inherited from the nearest level.
 const PLAIN: Row = Row::PLAIN;
 
@@ -39,6 +41,7 @@ const MANY: Row = Row {
 pub(super) const ROWS: &[Row] = &[
     Row {
         name: "early_hints",
+        variables: Some(0),
         arguments: Arguments::at_least(1),
         repeat: Repeat::Many,
         syntax: "string ...",
@@ -50,6 +53,8 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "proxy_bind",
+        value: Value::Checked(settings::check_bind),
+        variables: Some(0),
         arguments: Arguments::between(1, 2),
         syntax: "address [transparent] | off",
         summary: "Makes connections to upstream servers from this address of ours.",
@@ -88,6 +93,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "proxy_cookie_domain",
+        value: Value::Checked(rewrites::check),
         arguments: Arguments::between(1, 2),
         syntax: "off | domain replacement",
         summary: "Replaces the domain in `Set-Cookie` fields of responses.",
@@ -103,6 +109,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "proxy_cookie_path",
+        value: Value::Checked(rewrites::check),
         arguments: Arguments::between(1, 2),
         syntax: "off | path replacement",
         summary: "Replaces the path in `Set-Cookie` fields of responses.",
@@ -176,6 +183,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "proxy_limit_rate",
+        variables: Some(0),
         syntax: "rate",
         default: "0",
         summary: "Bytes per second that are read of one buffered response; 0 has no limit.",
@@ -189,6 +197,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "proxy_method",
+        variables: Some(0),
         syntax: "method",
         summary: "The method of requests to upstream servers, in place of the client's.",
         ..PLAIN
@@ -236,6 +245,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "proxy_pass",
+        variables: Some(0),
         contexts: &[
             Context::Location,
             Context::IfInLocation,
@@ -287,6 +297,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "proxy_redirect",
+        value: Value::Checked(rewrites::check),
         arguments: Arguments::between(1, 2),
         syntax: "default | off | redirect replacement",
         summary: "Replaces the beginning of `Location` and `Refresh` in responses. By default \
@@ -311,12 +322,14 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "proxy_set_body",
+        variables: Some(0),
         syntax: "value",
         summary: "The body of requests to upstream servers, in place of the client's.",
         ..PLAIN
     },
     Row {
         name: "proxy_set_header",
+        variables: Some(1),
         arguments: Arguments::exactly(2),
         syntax: "field value",
         summary: "A field of requests to upstream servers, in place of the client's; an empty \
@@ -343,6 +356,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "proxy_ssl_certificate",
+        variables: Some(0),
         syntax: "file",
         summary: "Our own certificate for `https` servers that ask for one, with those that lead \
             to it, in PEM.",
@@ -350,6 +364,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "proxy_ssl_certificate_key",
+        variables: Some(0),
         syntax: "file",
         summary: "The key of that certificate, in PEM and not encrypted.",
         ..PLAIN
@@ -369,6 +384,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "proxy_ssl_name",
+        variables: Some(0),
         syntax: "name",
         summary: "The name that the certificate of a server must have and that is sent to it; by \
             default the host of `proxy_pass`.",
@@ -416,6 +432,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "proxy_store",
+        variables: Some(0),
         syntax: "on | off | string",
         default: "off",
         summary: "Keeps responses as files: under the names that `root` or `alias` give them \
@@ -424,6 +441,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "proxy_store_access",
+        value: Value::Checked(store::check_access),
         arguments: Arguments::between(1, 3),
         syntax: "users:permissions ...",
         default: "user:rw",

@@ -259,3 +259,15 @@ fn local_address(text: &str) -> Option<SocketAddr> {
     let address: IpAddr = bare.unwrap_or(text).parse().ok()?;
     Some(SocketAddr::new(address, 0))
 }
+
+/// `address [transparent] | off`.
+pub(super) fn check_bind(_: &str, words: &[&str]) -> Result<(), String> {
+    match words {
+        ["off"] => Ok(()),
+        [_, other] if *other != "transparent" => Err(format!("invalid parameter \"{other}\"")),
+        [text, ..] if !text.contains('$') && local_address(text).is_none() => {
+            Err(format!("invalid address \"{text}\""))
+        }
+        _ => Ok(()),
+    }
+}

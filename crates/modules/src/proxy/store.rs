@@ -83,20 +83,7 @@ fn mode(view: View<'_>) -> Result<u32, ConfError> {
     };
     let (mut mode, mut user) = (0, 0o6);
     for word in &entry.arguments {
-        let parsed = word.text.split_once(':').and_then(|(who, rights)| {
-            let shift = match who {
-                "user" => 6,
-                "group" => 3,
-                "all" => 0,
-                _ => return None,
-            };
-            let rights = match rights {
-                "r" => 0o4,
-                "rw" => 0o6,
-                _ => return None,
-            };
-            Some((shift, rights))
-        });
+        let parsed = rights(&word.text);
         let Some((shift, rights)) = parsed else {
             let message = format!("invalid value \"{}\"", word.text);
             return Err(view.error(entry.span, message));
@@ -210,4 +197,30 @@ impl Storing {
 fn make_folders(folder: &Path, mode: u32) -> io::Result<()> {
     let mode = mode | (mode & 0o444) >> 2;
     DirBuilder::new().recursive(true).mode(mode).create(folder)
+}
+
+/// `users:permissions ...`.
+pub(super) fn check_access(_: &str, words: &[&str]) -> Result<(), String> {
+    let checked = words.iter().map(|word| match rights(word) {
+        Some(_) => Ok(()),
+        None => Err(format!("invalid value \"{word}\"")),
+    });
+    checked.collect()
+}
+
+/// Bits of a file's mode, and how far they are shifted.
+fn rights(text: &str) -> Option<(u32, u32)> {
+    let (who, rights) = text.split_once(':')?;
+    let shift = match who {
+        "user" => 6,
+        "group" => 3,
+        "all" => 0,
+        _ => return None,
+    };
+    let rights = match rights {
+        "r" => 0o4,
+        "rw" => 0o6,
+        _ => return None,
+    };
+    Some((shift, rights))
 }

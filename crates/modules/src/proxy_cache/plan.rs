@@ -324,7 +324,7 @@ fn zone(view: View<'_>, builder: &mut Builder<'_>) -> Result<Option<ZoneChoice>,
         Some(zone) => Ok(Some(ZoneChoice::Fixed(zone.clone()))),
         None => {
             let message = format!("\"proxy_cache\" zone \"{name}\" is unknown");
-            Err(view.error(view.end(), message))
+            Err(view.error(entry.span, message))
         }
     }
 }
@@ -348,15 +348,7 @@ fn read_valid(entry: &Entry, valid: &mut Vec<(u16, u64)>) -> Result<(), String> 
         valid.extend(USUAL_STATUSES.iter().map(|status| (*status, seconds)));
     }
     for word in statuses {
-        let text = word.text.as_str();
-        let status = match text {
-            "any" => Some(0),
-            _ => text
-                .parse()
-                .ok()
-                .filter(|status| (100..600).contains(status)),
-        };
-        let status = status.ok_or_else(|| format!("invalid status \"{text}\""))?;
+        let status = status(&word.text)?;
         valid.push((status, seconds));
     }
     Ok(())
@@ -393,4 +385,26 @@ impl Settings {
             _ => false,
         }
     }
+}
+
+/// `[code ...] time`.
+pub(super) fn check_valid(_: &str, words: &[&str]) -> Result<(), String> {
+    let Some((time, statuses)) = words.split_last() else {
+        return Ok(());
+    };
+    value::seconds(time).ok_or_else(|| format!("invalid time value \"{time}\""))?;
+    let statuses = statuses.iter().map(|word| status(word).map(|_| ()));
+    statuses.collect()
+}
+
+/// A status, 0 for any.
+fn status(text: &str) -> Result<u16, String> {
+    let status = match text {
+        "any" => Some(0),
+        _ => text
+            .parse()
+            .ok()
+            .filter(|status| (100..600).contains(status)),
+    };
+    status.ok_or_else(|| format!("invalid status \"{text}\""))
 }

@@ -2,6 +2,8 @@
 
 use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
 
+use super::plan;
+
 const PLAIN: Row = Row::PLAIN;
 
 /// The words of `proxy_cache_use_stale`.
@@ -44,6 +46,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "proxy_cache",
+        variables: Some(0),
         syntax: "zone | off",
         default: "off",
         summary: "The zone that stores responses; variables may name it.",
@@ -51,6 +54,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "proxy_cache_key",
+        variables: Some(0),
         syntax: "string",
         summary: "The key under which a response is stored. Without it: the scheme, the host of \
             `proxy_pass` and the path as it is passed.",
@@ -58,6 +62,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "proxy_cache_valid",
+        value: Value::Checked(plan::check_valid),
         arguments: Arguments::at_least(1),
         repeat: Repeat::Many,
         syntax: "[code ...] time",
@@ -89,6 +94,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "proxy_cache_bypass",
+        variables: Some(0),
         arguments: Arguments::at_least(1),
         repeat: Repeat::Many,
         syntax: "string ...",
@@ -98,6 +104,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "proxy_no_cache",
+        variables: Some(0),
         arguments: Arguments::at_least(1),
         repeat: Repeat::Many,
         syntax: "string ...",
@@ -181,6 +188,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "proxy_cache_purge",
+        variables: Some(0),
         arguments: Arguments::at_least(1),
         repeat: Repeat::Many,
         syntax: "string ...",

@@ -47,11 +47,17 @@ struct Declaration<'a> {
 pub(super) fn declare(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
     let mut zones = BTreeMap::new();
     for entry in view.own_all("proxy_cache_path") {
-        let place = |message: String| view.error(entry.span, message);
-        let declared = Declaration::read(entry).map_err(place)?;
-        let zone = open(view, entry, &declared, builder).map_err(place)?;
-        if zones.insert(zone.name().to_owned(), zone.clone()).is_some() {
-            return Err(place(format!("duplicate zone \"{}\"", zone.name())));
+        let declared = Declaration::read(entry);
+        let opened = declared.and_then(|declared| open(view, entry, &declared, builder));
+        let declared = opened.and_then(|zone| {
+            let name = zone.name().to_owned();
+            match zones.insert(name.clone(), zone) {
+                None => Ok(()),
+                Some(_) => Err(format!("duplicate zone \"{name}\"")),
+            }
+        });
+        if let Err(message) = declared {
+            builder.report(view.error(entry.span, message));
         }
     }
     if !zones.is_empty() {

@@ -9,6 +9,7 @@ pub(super) const ROWS: &[Row] = &[Row {
     value: Value::Flag,
     repeat: Repeat::Once,
     merge: Merge::Nearest,
+    variables: None,
     syntax: "on | off",
     default: "off",
     summary: "Lets a file of the folder, picked at random, stand for the folder.",

@@ -49,6 +49,7 @@ const IF: Row = Row {
 pub(super) const ROWS: &[Row] = &[
     Row {
         name: "rewrite",
+        variables: Some(1),
         arguments: Arguments::between(2, 3),
         syntax: "regex replacement [last | break | redirect | permanent]",
         summary: "Replaces a path that the regular expression matches, and with it the query \
@@ -58,6 +59,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "return",
+        variables: Some(0),
         arguments: Arguments::between(1, 2),
         syntax: "code [text] | code URL | URL",
         summary: "Ends the program with an answer: a status, a text, a redirect, or (444) none. \
@@ -84,6 +86,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "set",
+        variables: Some(1),
         arguments: Arguments::exactly(2),
         syntax: "$variable value",
         summary: "Stores a value in a variable.",

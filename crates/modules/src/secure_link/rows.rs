@@ -11,6 +11,7 @@ const PLAIN: Row = Row {
 pub(super) const ROWS: &[Row] = &[
     Row {
         name: "secure_link",
+        variables: Some(0),
         syntax: "expression",
         summary: "Says where the signature of a link is: a base64url MD5, which a comma and the \
             time until when the link holds may follow.",
@@ -18,6 +19,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "secure_link_md5",
+        variables: Some(0),
         syntax: "expression",
         summary: "Says what is signed, the secret included.",
         ..PLAIN

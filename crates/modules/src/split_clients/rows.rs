@@ -10,6 +10,7 @@ pub(super) const ROWS: &[Row] = &[Row {
     value: Value::Entries,
     repeat: Repeat::Many,
     merge: Merge::Own,
+    variables: None,
     syntax: "string $variable",
     default: "",
     summary: "Makes a variable whose value depends on the hash of a text, by percentages.",

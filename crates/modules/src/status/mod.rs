@@ -19,6 +19,7 @@ const ROWS: &[Row] = &[Row {
     value: Value::Custom,
     repeat: Repeat::Once,
     merge: Merge::Own,
+    variables: None,
     syntax: "[text | json]",
     default: "",
     summary: "Answers with the server's numbers: the configuration's generation, and connections \

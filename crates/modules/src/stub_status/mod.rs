@@ -18,6 +18,7 @@ const ROWS: &[Row] = &[Row {
     value: Value::Custom,
     repeat: Repeat::Many,
     merge: Merge::Own,
+    variables: None,
     syntax: "[on]",
     default: "",
     summary: "Answers with numbers of connections and requests, in the form that monitoring \

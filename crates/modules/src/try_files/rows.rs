@@ -9,6 +9,7 @@ pub(super) const ROWS: &[Row] = &[Row {
     value: Value::Custom,
     repeat: Repeat::Once,
     merge: Merge::Own,
+    variables: Some(0),
     syntax: "file ... uri | @name | =code",
     default: "",
     summary: "Looks for files, and with a slash at the end for folders, in the given order; the \

@@ -27,6 +27,7 @@ const fn once(
         value,
         repeat: Repeat::Once,
         merge: Merge::Own,
+        variables: None,
         syntax: "",
         default: "",
         summary: "",
@@ -163,7 +164,8 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         syntax: "file",
-        summary: "Refused: nginx's binary modules cannot be loaded.",
+        summary: "Accepted for modules that are built in; of nginx's others it warns. Binary \
+                  modules cannot be loaded.",
         repeat: Repeat::Many,
         ..once("load_module", MAIN, ONE, Value::Custom)
     },

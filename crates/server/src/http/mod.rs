@@ -26,14 +26,21 @@ impl ServingPlan for Http {
     fn needs(&self, configuration: &Configuration) -> Result<Needs, Errors> {
         let mut zones = Zones::default();
         let mut site = Site::dry(configuration, &mut zones);
-        let plan = build(configuration, 0, &mut site)?;
+        let built = build(configuration, 0, &mut site);
         let (log_files, warnings) = site.into_findings();
-        Ok(Needs {
-            listens: plan.listens.iter().map(needed).collect(),
-            log_files,
-            folders: self.folders(configuration)?,
-            warnings,
-        })
+        match (built, self.folders(configuration)) {
+            (Ok(plan), Ok(folders)) => Ok(Needs {
+                listens: plan.listens.iter().map(needed).collect(),
+                log_files,
+                folders,
+                warnings,
+            }),
+            (Err(mut errors), Err(more)) => {
+                errors.0.extend(more.0);
+                Err(errors)
+            }
+            (Err(errors), Ok(_)) | (Ok(_), Err(errors)) => Err(errors),
+        }
     }
 
     fn folders(&self, configuration: &Configuration) -> Result<Vec<Folder>, Errors> {

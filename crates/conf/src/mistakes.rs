@@ -1,0 +1,142 @@
+//! What is wrong with a configuration, collected over several readings of it: the language, the
+//! rows, and what the directives mean together.
+//!
+//! A later reading does not see what an earlier one refused, so it may miss what that would have
+//! defined. Such an echo is left out: it would send the reader to a line that is right.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::error::{Collector, ConfError, Errors};
+use crate::tree::{Directive, Span, Tree};
+
+/// Mistakes in reading order.
+#[derive(Debug)]
+pub struct Mistakes {
+    errors: Collector,
+    /// Words of refused directives: what they would have defined.
+    refused_words: HashSet<String>,
+    /// Text could not be read, so that anything may have been defined in it.
+    is_partial: bool,
+}
+
+impl Mistakes {
+    pub(crate) fn new(tree: &Tree, errors: Collector, is_partial: bool) -> Mistakes {
+        let mut mistakes = Mistakes {
+            errors,
+            refused_words: HashSet::new(),
+            is_partial,
+        };
+        if !mistakes.errors.is_empty() {
+            let refused = mistakes.errors.sequences();
+            mistakes.remember(&tree.directives, &refused);
+        }
+        mistakes
+    }
+
+    /// Whether nothing is wrong so far.
+    pub fn is_empty(&self) -> bool {
+        self.errors.is_empty()
+    }
+
+    /// Adds what another reading of the same tree has found, but for echoes.
+    pub fn add(&mut self, tree: &Tree, errors: Vec<ConfError>) {
+        if errors.is_empty() {
+            return;
+        }
+        let places = places(tree);
+        let sequence = |error: &ConfError| {
+            let place = error.place.as_ref().and_then(|place| places.get(place));
+            place.copied().unwrap_or(u32::MAX)
+        };
+        // What was refused for a reason of its own defines nothing either.
+        let reasons = errors.iter().filter(|error| !misses_a_name(error));
+        let refused: HashSet<u32> = reasons.map(sequence).collect();
+        self.remember(&tree.directives, &refused);
+        for error in errors {
+            if !self.is_echo(&error) {
+                self.errors.add(sequence(&error), error);
+            }
+        }
+    }
+
+    /// `Ok` when nothing is wrong.
+    ///
+    /// # Errors
+    /// Everything that is wrong, in reading order.
+    pub fn finish(self) -> Result<(), Errors> {
+        self.errors.finish()
+    }
+
+    fn remember(&mut self, directives: &[Directive], refused: &HashSet<u32>) {
+        for directive in directives {
+            if refused.contains(&directive.sequence) {
+                let words = directive.arguments.iter();
+                self.refused_words
+                    .extend(words.flat_map(|word| names_in(&word.text)));
+            }
+            if let Some(inside) = &directive.block {
+                self.remember(inside, refused);
+            }
+        }
+    }
+
+    /// Whether an error only says that a name is unknown which a refused directive has, or might
+    /// have.
+    fn is_echo(&self, error: &ConfError) -> bool {
+        let mut quoted = error.message.split('"').skip(1).step_by(2);
+        misses_a_name(error)
+            && (self.is_partial || quoted.any(|name| self.refused_words.contains(name)))
+    }
+}
+
+/// Whether an error is about a name that nothing defines.
+fn misses_a_name(error: &ConfError) -> bool {
+    ["unknown", "zero size", "not found"]
+        .iter()
+        .any(|words| error.message.contains(words))
+}
+
+/// The names that a word may stand for: itself, a variable, a zone in `zone=name:size`.
+fn names_in(text: &str) -> [String; 3] {
+    let variable = text.strip_prefix('$').unwrap_or(text);
+    let parameter = text.split_once('=').map_or(text, |(_, value)| value);
+    let zone = parameter.split(':').next().unwrap_or_default();
+    [text, variable, zone].map(str::to_owned)
+}
+
+type Place = (String, u32);
+
+/// Where each place comes in reading order.
+fn places(tree: &Tree) -> HashMap<Place, u32> {
+    let mut places = HashMap::new();
+    collect(tree, &tree.directives, &mut places);
+    places
+}
+
+fn collect(tree: &Tree, directives: &[Directive], places: &mut HashMap<Place, u32>) {
+    for directive in directives {
+        let mut note = |span: Span, sequence: u32| {
+            if let Some(name) = tree.sources.name(span.file) {
+                let place = (name.to_owned(), span.line);
+                places.entry(place).or_insert(sequence);
+            }
+        };
+        note(directive.span, directive.sequence);
+        let words = directive.arguments.iter();
+        words.for_each(|word| note(word.span, directive.sequence));
+        if let Some(inside) = &directive.block {
+            collect(tree, inside, places);
+            let last = last_sequence(directive);
+            if let Some(name) = tree.sources.name(directive.end.file) {
+                let place = (name.to_owned(), directive.end.line);
+                places.entry(place).or_insert(last);
+            }
+        }
+    }
+}
+
+/// The place in reading order of the last directive inside a block, however deep.
+fn last_sequence(directive: &Directive) -> u32 {
+    let inside = directive.block.as_ref().and_then(|inside| inside.last());
+    inside.map_or(directive.sequence, last_sequence)
+}
