@@ -8,6 +8,7 @@ mod access;
 mod access_log;
 mod auth_basic;
 mod autoindex;
+mod browser;
 mod charset;
 mod cidr;
 mod empty_gif;
@@ -41,6 +42,7 @@ mod stub_status;
 mod try_files;
 mod types;
 mod upstream;
+mod without_effect;
 mod zone;
 
 use turnpike_http::plan::Family;
@@ -77,6 +79,16 @@ pub const FAMILIES: &[&dyn Family] = &[
     &index::Index,
     &autoindex::Autoindex,
     &static_files::StaticFiles,
+    &browser::Browser,
+    without_effect::SSL,
+    without_effect::HTTP2,
+    without_effect::FASTCGI,
+    without_effect::UWSGI,
+    without_effect::SCGI,
+    without_effect::GRPC,
+    without_effect::MEMCACHED,
+    without_effect::TUNING,
+    without_effect::OTHERS,
 ];
 
 #[cfg(test)]

@@ -120,6 +120,40 @@ pub const MODULES: &[Module] = &[
     with("debug", false),
 ];
 
+/// Whether what `load_module` names is here.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Standing {
+    /// Its directives work.
+    Present,
+    /// It is one of nginx's own, whose directives are refused by name.
+    Absent,
+    /// It is not one of nginx's.
+    Unknown,
+}
+
+/// What a module's file is called: `modules/ngx_http_gzip_static_module.so`, `ngx_stream_module.so`.
+pub fn standing(file: &str) -> Standing {
+    let name = file.rsplit('/').next().unwrap_or_default();
+    let name = name
+        .strip_prefix("ngx_")
+        .and_then(|name| name.strip_suffix(".so"));
+    let Some(name) = name else {
+        return Standing::Unknown;
+    };
+    let names = |module: &&Module| {
+        let (Flag::Without(flag) | Flag::With(flag)) = module.flag;
+        flag == name || name.strip_suffix("_module") == Some(flag)
+    };
+    // The switches of these two have other names, or are not among those that tools ask for.
+    let is_other = matches!(name, "http_xslt_filter_module" | "http_perl_module");
+    match MODULES.iter().find(names) {
+        Some(module) if module.present => Standing::Present,
+        Some(_) => Standing::Absent,
+        None if is_other => Standing::Absent,
+        None => Standing::Unknown,
+    }
+}
+
 /// The text after `configure arguments:`, each argument with a space before it.
 pub fn configure_arguments() -> String {
     let mut text = String::new();
@@ -146,6 +180,29 @@ mod tests {
         };
         let names: BTreeSet<&str> = MODULES.iter().map(name).collect();
         assert_eq!(names.len(), MODULES.len());
+    }
+
+    #[test]
+    fn a_module_is_known_by_its_file() {
+        for (file, standing) in [
+            ("modules/ngx_http_gzip_static_module.so", Standing::Present),
+            (
+                "/usr/lib/nginx/modules/ngx_http_realip_module.so",
+                Standing::Present,
+            ),
+            ("ngx_stream_module.so", Standing::Absent),
+            ("ngx_mail_module.so", Standing::Absent),
+            ("modules/ngx_http_image_filter_module.so", Standing::Absent),
+            ("modules/ngx_http_xslt_filter_module.so", Standing::Absent),
+            ("modules/ngx_http_perl_module.so", Standing::Absent),
+            (
+                "modules/ngx_http_headers_more_filter_module.so",
+                Standing::Unknown,
+            ),
+            ("a.so", Standing::Unknown),
+        ] {
+            assert_eq!(super::standing(file), standing, "{file}");
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ use turnpike_lane::affinity::{Affinity, CpuSet};
 use turnpike_lane::log::{Destination, Level, Spec};
 use turnpike_lane::sys::process;
 
+use crate::modules::{self, Standing};
 use crate::paths::Paths;
 use crate::sandbox::Sandbox;
 
@@ -152,7 +153,7 @@ impl Settings {
             errors,
             warnings: Vec::new(),
         };
-        reader.refuse_modules();
+        reader.check_modules();
         reader.check_thread_pools();
         let process = reader.process();
         let error_logs = reader.error_logs(paths);
@@ -194,11 +195,24 @@ impl<'a> Reader<'a, '_> {
             .push(self.root.error(entry.span, message).to_string());
     }
 
-    fn refuse_modules(&mut self) {
+    /// Modules are built in: a line that loads one of them has nothing to do.
+    fn check_modules(&mut self) {
         for entry in self.root.own_all("load_module") {
             let file = entry.argument(0);
-            let message = format!("module \"{file}\" cannot be loaded: modules are built in");
-            self.fail(entry, message);
+            match modules::standing(file) {
+                Standing::Present => {}
+                Standing::Absent => self.warn(
+                    entry,
+                    &format!("module \"{file}\" is not there yet: its directives are refused"),
+                ),
+                Standing::Unknown => self.fail(
+                    entry,
+                    format!(
+                        "module \"{file}\" cannot be loaded: modules are built in, and this one \
+                         is none of them; remove the line and what needs it"
+                    ),
+                ),
+            }
         }
     }
 

@@ -170,7 +170,8 @@ fn every_mistake_of_a_configuration_is_shown_with_its_place() {
         (
             "events { }\nload_module a.so;\nworker_processes many;\nworker_priority x;",
             &[
-                "module \"a.so\" cannot be loaded: modules are built in in @:2",
+                "module \"a.so\" cannot be loaded: modules are built in, and this one is none of \
+                 them; remove the line and what needs it in @:2",
                 "\"worker_processes\" directive invalid value in @:3",
                 "\"worker_priority\" directive invalid number in @:4",
             ],

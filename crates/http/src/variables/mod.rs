@@ -6,6 +6,7 @@
 
 mod builtin;
 mod proxy;
+mod socket;
 mod template;
 mod time;
 mod upstream;
@@ -15,8 +16,9 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use builtin::{BUILTIN, append_number};
+pub use socket::SOCKET;
 pub use template::Template;
-pub use time::prepare as prepare_time;
+pub use time::{DATES, prepare as prepare_time};
 
 use turnpike_lane::log::Level;
 
@@ -122,6 +124,8 @@ impl VariableTable {
     pub fn new(rows: impl IntoIterator<Item = VariableRow>) -> Self {
         let rows = BUILTIN
             .iter()
+            .chain(socket::SOCKET)
+            .chain(time::DATES)
             .copied()
             .chain(rows)
             .map(|row| (row.name, row))

@@ -7,6 +7,41 @@ use std::sync::LazyLock;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use super::VariableRow;
+use crate::exchange::Exchange;
+
+/// `$date_gmt` and `$date_local`.
+pub const DATES: &[VariableRow] = &[
+    VariableRow {
+        name: "date_gmt",
+        get: date_gmt,
+        set: None,
+        summary: "Greenwich time with the day of the week.",
+    },
+    VariableRow {
+        name: "date_local",
+        get: date_local,
+        set: None,
+        summary: "Local time with the day of the week.",
+    },
+];
+
+fn date_gmt(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    let now = instant(exchange.lane.clock.unix_seconds()).to_zoned(TimeZone::UTC);
+    let text = now.strftime("%A, %d-%b-%Y %H:%M:%S GMT");
+    write!(out, "{text}").is_ok()
+}
+
+fn date_local(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    let now = instant(exchange.lane.clock.unix_seconds()).to_zoned(ZONE.clone());
+    write!(out, "{}", now.strftime("%A, %d-%b-%Y %H:%M:%S %Z")).is_ok()
+}
+
+fn instant(second: u64) -> Timestamp {
+    let seconds = i64::try_from(second).unwrap_or_default();
+    Timestamp::from_second(seconds).unwrap_or_default()
+}
+
 /// Read once: a folder full of files is searched for it, which no request shall wait for, and no
 /// lane for another one that does.
 static ZONE: LazyLock<TimeZone> = LazyLock::new(TimeZone::system);
@@ -54,9 +89,7 @@ impl Stamps {
             return;
         }
         self.second = second;
-        let seconds = i64::try_from(second).unwrap_or_default();
-        let instant = Timestamp::from_second(seconds).unwrap_or_default();
-        let now = instant.to_zoned(ZONE.clone());
+        let now = instant(second).to_zoned(ZONE.clone());
         self.local.clear();
         self.iso8601.clear();
         // Writing to a vector cannot fail.

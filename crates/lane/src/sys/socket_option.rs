@@ -3,7 +3,7 @@
 use std::{
     io,
     mem::{self, MaybeUninit},
-    os::fd::{AsRawFd, BorrowedFd},
+    os::fd::{AsRawFd, BorrowedFd, RawFd},
 };
 
 use super::{check, retry};
@@ -201,6 +201,16 @@ pub fn peer_credentials(socket: BorrowedFd<'_>) -> io::Result<PeerCredentials> {
         process: raw.pid,
         user: raw.uid,
     })
+}
+
+/// As [`tcp_info`], of the socket of that number, for callers that know a connection by its number
+/// alone. A number that is no socket's any more is an error or another socket's state, no worse.
+pub fn tcp_info_of(number: RawFd) -> io::Result<TcpInfo> {
+    if number < 0 {
+        return Err(io::Error::from_raw_os_error(libc::EBADF));
+    }
+    // SAFETY: the number is not -1, and getsockopt(2), which alone sees it, checks it.
+    tcp_info(unsafe { BorrowedFd::borrow_raw(number) })
 }
 
 /// Plain data that the kernel may read and write byte by byte as an option's value.

@@ -23,7 +23,24 @@ pub(super) const ROWS: &[VariableRow] = &[
         set: None,
         summary: "The port that `proxy_pass` names, or its protocol's.",
     },
+    VariableRow {
+        name: "proxy_internal_body_length",
+        get: internal,
+        set: None,
+        summary: "No value: nginx's own, for the request to the server.",
+    },
+    VariableRow {
+        name: "proxy_internal_chunked",
+        get: internal,
+        set: None,
+        summary: "No value: nginx's own, for the request to the server.",
+    },
 ];
+
+/// What only nginx's own template for requests to servers uses.
+fn internal(_: &Exchange, _: &mut Vec<u8>) -> bool {
+    false
+}
 
 fn host(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
     out.extend_from_slice(&exchange.upstream.host);

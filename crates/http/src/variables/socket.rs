@@ -1,0 +1,45 @@
+//! `$tcpinfo_...`: what the kernel knows of the client's connection.
+
+use turnpike_lane::sys::socket_option::{self, TcpInfo};
+
+use super::VariableRow;
+use super::builtin::append_number;
+use crate::exchange::Exchange;
+
+/// The variables.
+pub const SOCKET: &[VariableRow] = &[
+    VariableRow {
+        name: "tcpinfo_rcv_space",
+        get: |exchange, out| tell(exchange, out, |info| info.receive_space_bytes),
+        set: None,
+        summary: "Room that the kernel keeps for what the client sends, in bytes.",
+    },
+    VariableRow {
+        name: "tcpinfo_rtt",
+        get: |exchange, out| tell(exchange, out, |info| info.rtt_us),
+        set: None,
+        summary: "Time to the client and back, in microseconds.",
+    },
+    VariableRow {
+        name: "tcpinfo_rttvar",
+        get: |exchange, out| tell(exchange, out, |info| info.rtt_variance_us),
+        set: None,
+        summary: "How much that time varies, in microseconds.",
+    },
+    VariableRow {
+        name: "tcpinfo_snd_cwnd",
+        get: |exchange, out| tell(exchange, out, |info| info.congestion_window_segments),
+        set: None,
+        summary: "Segments that may be on their way to the client.",
+    },
+];
+
+fn tell(exchange: &Exchange, out: &mut Vec<u8>, of: fn(&TcpInfo) -> u32) -> bool {
+    match socket_option::tcp_info_of(exchange.client.descriptor) {
+        Ok(info) => {
+            append_number(out, u64::from(of(&info)));
+            true
+        }
+        Err(_) => false,
+    }
+}

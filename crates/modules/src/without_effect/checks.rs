@@ -1,0 +1,188 @@
+//! What nginx checks of arguments beyond their type.
+
+use turnpike_conf::value;
+use turnpike_http::regex::Regex;
+
+/// Least size of a zone of keys: two pages, nginx's.
+const ZONE_BYTES_MIN: u64 = 2 * 4096;
+
+/// Pages of an SSL session cache, at least; nginx's.
+const SESSION_CACHE_BYTES_MIN: u64 = 8 * 4096;
+
+/// Statuses of `..._cache_valid` when none is given.
+const STATUSES: std::ops::Range<u16> = 100..600;
+
+/// `off` only: what `on` asks for is not there yet.
+pub(super) fn off(name: &str, words: &[&str]) -> Result<(), String> {
+    match words {
+        ["off"] => Ok(()),
+        _ => Err(format!("\"{name}\" directive is not supported yet")),
+    }
+}
+
+/// `off | none | [builtin[:size]] [shared:name:size]`.
+pub(super) fn session_cache(_: &str, words: &[&str]) -> Result<(), String> {
+    for word in words {
+        let invalid = || format!("invalid session cache \"{word}\"");
+        match word.split(':').collect::<Vec<_>>().as_slice() {
+            ["off" | "none" | "builtin"] => {}
+            ["builtin", count] => {
+                value::number(count).ok_or_else(invalid)?;
+            }
+            ["shared", name, size] if !name.is_empty() => {
+                let size_bytes = value::size(size).ok_or_else(invalid)?;
+                if size_bytes < SESSION_CACHE_BYTES_MIN {
+                    return Err(format!("session cache \"{word}\" is too small"));
+                }
+            }
+            _ => return Err(invalid()),
+        }
+    }
+    Ok(())
+}
+
+/// `off | shared:name:size`.
+pub(super) fn ocsp_cache(_: &str, words: &[&str]) -> Result<(), String> {
+    let word = words.first().copied().unwrap_or_default();
+    let invalid = || format!("invalid OCSP cache \"{word}\"");
+    match word.split(':').collect::<Vec<_>>().as_slice() {
+        ["off"] => Ok(()),
+        ["shared", name, size] if !name.is_empty() => match value::size(size) {
+            Some(size_bytes) if size_bytes >= SESSION_CACHE_BYTES_MIN => Ok(()),
+            Some(_) => Err(format!("OCSP cache \"{word}\" is too small")),
+            None => Err(invalid()),
+        },
+        _ => Err(invalid()),
+    }
+}
+
+/// A pattern with two groups.
+pub(super) fn split_path_info(_: &str, words: &[&str]) -> Result<(), String> {
+    let pattern = words.first().copied().unwrap_or_default();
+    match Regex::new(pattern, false, "")?.group_count() {
+        2 => Ok(()),
+        _ => Err(format!("pattern \"{pattern}\" must have 2 captures")),
+    }
+}
+
+/// `name value [if_not_empty]`.
+pub(super) fn parameter(_: &str, words: &[&str]) -> Result<(), String> {
+    match words.get(2) {
+        None | Some(&"if_not_empty") => Ok(()),
+        Some(word) => Err(format!("invalid parameter \"{word}\"")),
+    }
+}
+
+/// `[code ...] time`.
+pub(super) fn cache_valid(_: &str, words: &[&str]) -> Result<(), String> {
+    let Some((time, statuses)) = words.split_last() else {
+        return Ok(());
+    };
+    if value::seconds(time).is_none() {
+        return Err(format!("invalid time value \"{time}\""));
+    }
+    let known = |word: &&&str| {
+        let code = word.parse().ok();
+        **word == "any" || code.is_some_and(|code| STATUSES.contains(&code))
+    };
+    match statuses.iter().find(|word| !known(word)) {
+        Some(word) => Err(format!("invalid status \"{word}\"")),
+        None => Ok(()),
+    }
+}
+
+/// `path keys_zone=name:size [levels=...] ...`, as `proxy_cache_path` without a zone in memory.
+pub(super) fn cache_path(name: &str, words: &[&str]) -> Result<(), String> {
+    let mut has_zone = false;
+    for word in words.iter().skip(1) {
+        let invalid = || format!("invalid parameter \"{word}\"");
+        let (parameter, text) = word.split_once('=').ok_or_else(invalid)?;
+        let is_right = match parameter {
+            "keys_zone" => {
+                has_zone = true;
+                keys_zone(word, text)?
+            }
+            "levels" => is_levels(text),
+            "use_temp_path" => value::flag(text).is_some(),
+            "inactive" => value::seconds(text).is_some(),
+            "max_size" | "min_free" => value::offset(text).is_some(),
+            "manager_files" | "loader_files" => value::number(text).is_some(),
+            "manager_sleep" | "loader_sleep" | "manager_threshold" | "loader_threshold" => {
+                value::milliseconds(text).is_some()
+            }
+            _ => return Err(invalid()),
+        };
+        if !is_right {
+            return Err(format!("invalid {parameter} value \"{word}\""));
+        }
+    }
+    match has_zone {
+        true => Ok(()),
+        false => Err(format!("\"{name}\" must have \"keys_zone\" parameter")),
+    }
+}
+
+fn keys_zone(word: &str, text: &str) -> Result<bool, String> {
+    let invalid = || format!("invalid keys zone size \"{word}\"");
+    let (name, size) = text.split_once(':').ok_or_else(invalid)?;
+    match value::size(size).ok_or_else(invalid)? {
+        size_bytes if size_bytes < ZONE_BYTES_MIN => {
+            Err(format!("keys zone \"{word}\" is too small"))
+        }
+        _ => Ok(!name.is_empty()),
+    }
+}
+
+/// Up to three lengths of 1 or 2, between colons.
+fn is_levels(text: &str) -> bool {
+    let levels: Vec<&str> = text.split(':').collect();
+    levels.len() <= 3 && levels.iter().all(|level| matches!(*level, "1" | "2"))
+}
+
+/// `users:permissions ...`.
+pub(super) fn access(_: &str, words: &[&str]) -> Result<(), String> {
+    for word in words {
+        let known = word.split_once(':').is_some_and(|(who, what)| {
+            matches!(who, "user" | "group" | "all") && matches!(what, "r" | "rw")
+        });
+        if !known {
+            return Err(format!("invalid value \"{word}\""));
+        }
+    }
+    Ok(())
+}
+
+/// `address [transparent] | off`.
+pub(super) fn bind(_: &str, words: &[&str]) -> Result<(), String> {
+    match words {
+        ["off"] => Ok(()),
+        [_, word] if *word != "transparent" => Err(format!("invalid parameter \"{word}\"")),
+        [address, ..] if !address.contains('$') && !is_address(address) => {
+            Err(format!("invalid address \"{address}\""))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_address(text: &str) -> bool {
+    text.parse::<std::net::IpAddr>().is_ok() || text.parse::<std::net::SocketAddr>().is_ok()
+}
+
+/// `off | on | threads[=pool]`.
+pub(super) fn aio(_: &str, words: &[&str]) -> Result<(), String> {
+    let word = words.first().copied().unwrap_or_default();
+    match word {
+        "off" | "on" | "threads" => Ok(()),
+        _ if word.starts_with("threads=") && word.len() > "threads=".len() => Ok(()),
+        _ => Err("invalid value".to_owned()),
+    }
+}
+
+/// `off | size`.
+pub(super) fn off_or_size(name: &str, words: &[&str]) -> Result<(), String> {
+    match words {
+        ["off"] => Ok(()),
+        [text] if value::offset(text).is_some() => Ok(()),
+        _ => Err(format!("\"{name}\" directive invalid value")),
+    }
+}

@@ -1,0 +1,72 @@
+//! Rows of HTTP/2 and HTTP/3.
+
+use turnpike_conf::{Context, Merge, Repeat, Row, Value};
+
+use super::checks;
+use super::passing::{self, table};
+
+const SERVERS: &[Context] = &[Context::Http, Context::Server];
+
+const fn server(row: Row) -> Row {
+    Row {
+        contexts: SERVERS,
+        ..row
+    }
+}
+
+const FLAG: Row = server(passing::FLAG);
+const NUMBER: Row = server(passing::NUMBER);
+const SIZE: Row = server(passing::SIZE);
+const TIME: Row = server(passing::TIME);
+
+const OFF: Row = Row {
+    value: Value::Checked(checks::off),
+    syntax: "off",
+    ..FLAG
+};
+const HTTP_SIZE: Row = Row {
+    contexts: &[Context::Http],
+    ..SIZE
+};
+const PUSH: Row = Row {
+    repeat: Repeat::Many,
+    ..passing::KEY
+};
+const BPF: Row = Row {
+    contexts: &[Context::Main],
+    merge: Merge::Own,
+    ..FLAG
+};
+const HOST_KEY: Row = Row {
+    value: Value::Text,
+    syntax: "file",
+    ..FLAG
+};
+
+pub(super) const ROWS: &[Row] = table! {
+    "Checked; takes effect with HTTP/2 or HTTP/3, which are not supported yet.";
+    "http2" => OFF,
+    "http2_body_preread_size" => SIZE,
+    "http2_chunk_size" => passing::SIZE,
+    "http2_idle_timeout" => TIME,
+    "http2_max_concurrent_pushes" => NUMBER,
+    "http2_max_concurrent_streams" => NUMBER,
+    "http2_max_field_size" => SIZE,
+    "http2_max_header_size" => SIZE,
+    "http2_max_requests" => NUMBER,
+    "http2_pool_size" => SIZE,
+    "http2_push" => PUSH,
+    "http2_push_preload" => passing::FLAG,
+    "http2_recv_buffer_size" => HTTP_SIZE,
+    "http2_recv_timeout" => TIME,
+    "http2_streams_index_size" => NUMBER,
+    "http3" => FLAG,
+    "http3_hq" => FLAG,
+    "http3_max_concurrent_streams" => NUMBER,
+    "http3_stream_buffer_size" => SIZE,
+    "quic_active_connection_id_limit" => NUMBER,
+    "quic_bpf" => BPF,
+    "quic_gso" => FLAG,
+    "quic_host_key" => HOST_KEY,
+    "quic_retry" => FLAG,
+};

@@ -1,0 +1,96 @@
+//! Directives that are checked and do nothing, because what they are about cannot be here: TLS
+//! listeners, FastCGI and the like. Files that people share between servers have them at the http
+//! level, where they do no harm; what would make them matter (`listen ... ssl`, `fastcgi_pass`) is
+//! refused by name.
+//!
+//! A directive must not stand here when its absence changes a response. `ssl_verify_client` may:
+//! no client can come by TLS.
+
+mod checks;
+mod fastcgi;
+mod grpc;
+mod http2;
+mod memcached;
+mod others;
+mod passing;
+mod scgi;
+mod ssl;
+#[cfg(test)]
+mod tests;
+mod uwsgi;
+mod variables;
+
+use turnpike_conf::Row;
+use turnpike_http::plan::Family;
+use turnpike_http::variables::VariableRow;
+
+/// A family that has directives and variables, and nothing to do.
+pub(crate) struct WithoutEffect {
+    name: &'static str,
+    rows: &'static [Row],
+    variables: &'static [VariableRow],
+}
+
+impl Family for WithoutEffect {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        self.rows
+    }
+
+    fn variables(&self) -> &'static [VariableRow] {
+        self.variables
+    }
+}
+
+const fn family(name: &'static str, rows: &'static [Row]) -> WithoutEffect {
+    WithoutEffect {
+        name,
+        rows,
+        variables: &[],
+    }
+}
+
+/// TLS with clients.
+pub(crate) const SSL: &dyn Family = &WithoutEffect {
+    variables: variables::SSL,
+    ..family("ssl", ssl::ROWS)
+};
+
+/// HTTP/2 and HTTP/3.
+pub(crate) const HTTP2: &dyn Family = &WithoutEffect {
+    variables: variables::HTTP2,
+    ..family("http2", http2::ROWS)
+};
+
+/// FastCGI.
+pub(crate) const FASTCGI: &dyn Family = &WithoutEffect {
+    variables: variables::FASTCGI,
+    ..family("fastcgi", fastcgi::ROWS)
+};
+
+/// uwsgi.
+pub(crate) const UWSGI: &dyn Family = &family("uwsgi", uwsgi::ROWS);
+
+/// SCGI.
+pub(crate) const SCGI: &dyn Family = &family("scgi", scgi::ROWS);
+
+/// gRPC.
+pub(crate) const GRPC: &dyn Family = &WithoutEffect {
+    variables: variables::GRPC,
+    ..family("grpc", grpc::ROWS)
+};
+
+/// memcached.
+pub(crate) const MEMCACHED: &dyn Family = &family("memcached", memcached::ROWS);
+
+/// How files are read, and the like.
+pub(crate) const TUNING: &dyn Family = &family("tuning", others::ROWS);
+
+/// Settings of further modules whose main directive is refused.
+pub(crate) const OTHERS: &dyn Family = &WithoutEffect {
+    variables: variables::OTHERS,
+    ..family("further modules", others::MODULES)
+};

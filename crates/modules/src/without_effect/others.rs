@@ -1,0 +1,98 @@
+//! Settings that speed up what is done another way here, and those of modules whose main directive
+//! is refused.
+
+use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
+
+use super::checks;
+use super::passing::{FLAG, KEY, NUMBER, ONE, SIZE, STORE_ACCESS, TEXT, table};
+
+const EVENTS: Row = Row {
+    contexts: &[Context::Events],
+    merge: Merge::Own,
+    ..TEXT
+};
+const TYPES: Row = Row {
+    arguments: Arguments::at_least(1),
+    repeat: Repeat::Many,
+    syntax: "mime-type ...",
+    ..TEXT
+};
+const OFF: Row = Row {
+    value: Value::Checked(checks::off),
+    syntax: "off",
+    ..ONE
+};
+const AIO: Row = Row {
+    value: Value::Checked(checks::aio),
+    syntax: "on | off | threads[=pool]",
+    ..ONE
+};
+const OFF_OR_SIZE: Row = Row {
+    value: Value::Checked(checks::off_or_size),
+    syntax: "size | off",
+    ..ONE
+};
+const QUALITY: Row = Row {
+    syntax: "number",
+    ..KEY
+};
+
+/// The rows of both kinds.
+pub(super) const ROWS: &[Row] = table! {
+    "Checked, without effect: files are read and sent in another way.";
+    "aio" => AIO,
+    "aio_write" => FLAG,
+    "directio" => OFF_OR_SIZE,
+    "directio_alignment" => Row { value: Value::Offset, ..SIZE },
+    "gzip_hash" => SIZE,
+    "gzip_no_buffer" => FLAG,
+    "postpone_gzipping" => SIZE,
+    "send_lowat" => SIZE,
+    "subrequest_output_buffer_size" => SIZE,
+    "debug_connection" => Row { repeat: Repeat::Many, syntax: "address | CIDR | unix:", ..EVENTS },
+    "worker_aio_requests" => Row { value: Value::Number, syntax: "number", ..EVENTS },
+};
+
+/// Settings of modules whose main directive is refused.
+pub(super) const MODULES: &[Row] = table! {
+    "Checked; takes effect with a module that is not supported yet.";
+    "addition_types" => TYPES,
+    "auth_request" => OFF,
+    "create_full_put_path" => FLAG,
+    "dav_access" => STORE_ACCESS,
+    "dav_methods" => OFF,
+    "image_filter" => OFF,
+    "image_filter_buffer" => SIZE,
+    "image_filter_interlace" => FLAG,
+    "image_filter_jpeg_quality" => QUALITY,
+    "image_filter_sharpen" => QUALITY,
+    "image_filter_transparency" => FLAG,
+    "image_filter_webp_quality" => QUALITY,
+    "min_delete_depth" => NUMBER,
+    "mirror" => OFF,
+    "mirror_request_body" => FLAG,
+    "mp4_buffer_size" => SIZE,
+    "mp4_max_buffer_size" => SIZE,
+    "mp4_start_key_frame" => FLAG,
+    "ssi" => OFF,
+    "ssi_ignore_recycled_buffers" => FLAG,
+    "ssi_last_modified" => FLAG,
+    "ssi_min_file_chunk" => SIZE,
+    "ssi_silent_errors" => FLAG,
+    "ssi_types" => TYPES,
+    "ssi_value_length" => NUMBER,
+    "sub_filter_last_modified" => FLAG,
+    "sub_filter_once" => FLAG,
+    "sub_filter_types" => TYPES,
+    "userid" => OFF,
+    "userid_domain" => TEXT,
+    "userid_expires" => TEXT,
+    "userid_flags" => TYPES,
+    "userid_mark" => TEXT,
+    "userid_name" => TEXT,
+    "userid_p3p" => TEXT,
+    "userid_path" => TEXT,
+    "userid_service" => NUMBER,
+    "xslt_last_modified" => FLAG,
+    "xslt_types" => TYPES,
+};

@@ -1,0 +1,140 @@
+//! What is checked, row by row.
+
+use turnpike_conf::{Row, Value};
+
+use super::{fastcgi, grpc, http2, memcached, others, scgi, ssl, uwsgi};
+
+fn rows() -> impl Iterator<Item = &'static Row> {
+    let tables = [
+        ssl::ROWS,
+        http2::ROWS,
+        fastcgi::ROWS,
+        uwsgi::ROWS,
+        scgi::ROWS,
+        grpc::ROWS,
+        memcached::ROWS,
+        others::ROWS,
+        others::MODULES,
+    ];
+    tables.into_iter().flatten()
+}
+
+#[test]
+fn what_would_have_an_effect_is_not_here() {
+    for name in [
+        "fastcgi_pass",
+        "uwsgi_pass",
+        "scgi_pass",
+        "grpc_pass",
+        "memcached_pass",
+        "auth_request_set",
+        "sub_filter",
+        "slice",
+        "mp4",
+        "flv",
+    ] {
+        assert!(rows().all(|row| row.name != name), "{name}");
+    }
+}
+
+/// A directive, its arguments, and nginx's words for what is wrong with them.
+const CASES: &[(&str, &[&str], &str)] = &[
+    ("ssl", &["off"], ""),
+    ("ssl", &["on"], "\"ssl\" directive is not supported yet"),
+    ("http2", &["off"], ""),
+    ("http2", &["on"], "\"http2\" directive is not supported yet"),
+    ("auth_request", &["off"], ""),
+    (
+        "auth_request",
+        &["/a"],
+        "\"auth_request\" directive is not supported yet",
+    ),
+    (
+        "mirror",
+        &["/a"],
+        "\"mirror\" directive is not supported yet",
+    ),
+    ("ssi", &["on"], "\"ssi\" directive is not supported yet"),
+    ("ssl_session_cache", &["builtin:1000", "shared:SSL:10m"], ""),
+    ("ssl_session_cache", &["none"], ""),
+    (
+        "ssl_session_cache",
+        &["shared:SSL"],
+        "invalid session cache \"shared:SSL\"",
+    ),
+    (
+        "ssl_session_cache",
+        &["shared::1m"],
+        "invalid session cache \"shared::1m\"",
+    ),
+    (
+        "ssl_session_cache",
+        &["shared:a:8k"],
+        "session cache \"shared:a:8k\" is too small",
+    ),
+    ("ssl_ocsp_cache", &["shared:a:1m"], ""),
+    ("ssl_ocsp_cache", &["on"], "invalid OCSP cache \"on\""),
+    ("fastcgi_split_path_info", &["^(.+\\.php)(/.*)$"], ""),
+    (
+        "fastcgi_split_path_info",
+        &["^(.+\\.php)$"],
+        "pattern \"^(.+\\.php)$\" must have 2 captures",
+    ),
+    ("fastcgi_param", &["A", "b"], ""),
+    ("fastcgi_param", &["A", "b", "if_not_empty"], ""),
+    ("fastcgi_param", &["A", "b", "c"], "invalid parameter \"c\""),
+    ("fastcgi_cache_valid", &["200", "302", "10m"], ""),
+    (
+        "fastcgi_cache_valid",
+        &["any", "x"],
+        "invalid time value \"x\"",
+    ),
+    (
+        "fastcgi_cache_valid",
+        &["700", "1m"],
+        "invalid status \"700\"",
+    ),
+    (
+        "fastcgi_cache_path",
+        &["/c", "keys_zone=a:1m", "levels=1:2", "inactive=60m"],
+        "",
+    ),
+    (
+        "fastcgi_cache_path",
+        &["/c", "levels=1:2"],
+        "\"fastcgi_cache_path\" must have \"keys_zone\" parameter",
+    ),
+    (
+        "fastcgi_cache_path",
+        &["/c", "keys_zone=a"],
+        "invalid keys zone size \"keys_zone=a\"",
+    ),
+    ("fastcgi_bind", &["off"], ""),
+    ("fastcgi_bind", &["nobody"], "invalid address \"nobody\""),
+    ("fastcgi_store_access", &["user:rw", "group:r"], ""),
+    (
+        "fastcgi_store_access",
+        &["user:x"],
+        "invalid value \"user:x\"",
+    ),
+    ("aio", &["threads=pool"], ""),
+    ("aio", &["sometimes"], "invalid value"),
+    ("directio", &["4m"], ""),
+    (
+        "directio",
+        &["soon"],
+        "\"directio\" directive invalid value",
+    ),
+];
+
+#[test]
+fn arguments_are_checked_as_nginx_does() {
+    for (name, words, expected) in CASES {
+        let row = rows().find(|row| row.name == *name).expect(name);
+        let Value::Checked(check) = row.value else {
+            panic!("{name} is not checked by a function");
+        };
+        let complaint = check(name, words).err().unwrap_or_default();
+        assert_eq!(complaint, *expected, "{name} {words:?}");
+    }
+}
