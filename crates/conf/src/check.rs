@@ -51,6 +51,8 @@ pub struct Entry {
     pub span: Span,
     /// Where its block ends; equal to `span` without a block.
     pub end: Span,
+    /// Where it stands in reading order over all files.
+    pub sequence: u32,
     pub(crate) block: Option<usize>,
 }
 
@@ -178,6 +180,7 @@ impl Checker<'_> {
                 arguments: directive.arguments.clone(),
                 span: directive.span,
                 end: directive.end,
+                sequence: directive.sequence,
                 block,
             });
         }

@@ -9,6 +9,7 @@ mod access_log;
 mod auth_basic;
 mod autoindex;
 mod browser;
+mod buffers;
 mod charset;
 mod cidr;
 mod empty_gif;

@@ -279,14 +279,16 @@ impl<'a> Reader<'a, '_> {
         if entry.argument(0) == "auto" {
             return process::cpu_count().min(LANES_MAX);
         }
-        match entry.argument(0).parse::<usize>() {
-            Ok(number) if number <= LANES_MAX => number.max(1),
-            Ok(_) => {
-                let message = format!("more than {LANES_MAX} worker processes cannot be started");
-                self.fail(entry, message);
-                1
-            }
-            Err(_) => {
+        match turnpike_conf::value::number(entry.argument(0)) {
+            Some(number) => match usize::try_from(number) {
+                Ok(number) if number <= LANES_MAX => number.max(1),
+                _ => {
+                    let message = format!("no more than {LANES_MAX} worker processes are started");
+                    self.warn(entry, &message);
+                    LANES_MAX
+                }
+            },
+            None => {
                 self.fail(entry, "\"worker_processes\" directive invalid value");
                 1
             }

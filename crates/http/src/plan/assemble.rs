@@ -10,7 +10,7 @@ use turnpike_lane::gate::ListenAddress;
 use super::builder::{Builder, Environment, Family};
 use super::{
     LimitExcept, Listen, ListenRequest, LocationIndex, LocationTree, NameMatch, NameTable, Pattern,
-    Plan, Server, ServerIndex, listens,
+    Plan, Server, ServerIndex, listen::placed_listens,
 };
 use crate::settings::EventsSettings;
 
@@ -51,6 +51,7 @@ impl Plan {
             builder.check_variables(http);
         }
         let listens = ports.finish(&events, builder.environment);
+        builder.check_connections(&events, listens.len());
         builder
             .into_plan(generation, events, listens)
             .map_err(PlanError)
@@ -92,6 +93,7 @@ impl Builder<'_> {
             self.report(error);
         }
         for view in http.children("server") {
+            self.check_head_buffers(http, view);
             if let Err(error) = self.server(view, ports) {
                 self.report(error);
             }
@@ -113,12 +115,11 @@ impl Builder<'_> {
             tree,
             named,
         });
-        match listens(view) {
+        match placed_listens(view) {
             Err(errors) => self.errors.extend(errors),
             Ok(requests) => {
-                for request in requests {
+                for (request, span) in requests {
                     if let Err(message) = ports.add(request, index, &names) {
-                        let span = view.own("listen").map_or(view.span(), |own| own.span);
                         self.report(view.error(span, message));
                     }
                 }
@@ -255,6 +256,30 @@ impl Builder<'_> {
         }
         let location = self.unnamed_location(inner)?;
         Ok(Some(LimitExcept { methods, location }))
+    }
+
+    /// Listening sockets are connections too for nginx, which keeps one more for a client.
+    fn check_connections(&mut self, events: &EventsSettings, listens: usize) {
+        let connections = events.connections_max;
+        if listens > 0 && connections <= listens {
+            self.report(ConfError {
+                message: format!(
+                    "{connections} worker_connections are not enough for {listens} listening \
+                     sockets"
+                ),
+                place: None,
+            });
+        }
+    }
+
+    /// nginx allocates a buffer for a request head out of its connection's pool.
+    fn check_head_buffers(&mut self, http: View<'_>, server: View<'_>) {
+        let (_, bytes) = server.buffers("large_client_header_buffers");
+        if bytes < server.size("connection_pool_size") {
+            let message = "the \"large_client_header_buffers\" size must be equal to or greater \
+                           than \"connection_pool_size\"";
+            self.report(http.error(http.end(), message));
+        }
     }
 
     /// Compiles what has variables in it, in effect or not: a name that nothing defines is a
@@ -421,14 +446,9 @@ fn nesting(parent: View<'_>, kind: Kind, text: &str) -> Result<(), String> {
         Kind::Named => Err(format!(
             "named location \"{text}\" can be on the server level only"
         )),
-        Kind::Exact | Kind::Prefix | Kind::FinalPrefix
-            if matches!(parent_kind, Kind::Prefix | Kind::FinalPrefix)
-                && !text.starts_with(parent_text) =>
-        {
-            Err(format!(
-                "location \"{text}\" is outside location \"{parent_text}\""
-            ))
-        }
+        Kind::Exact | Kind::Prefix | Kind::FinalPrefix if !text.starts_with(parent_text) => Err(
+            format!("location \"{text}\" is outside location \"{parent_text}\""),
+        ),
         _ => Ok(()),
     }
 }

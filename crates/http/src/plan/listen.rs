@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
-use turnpike_conf::{ConfError, View, Word, value};
+use turnpike_conf::{ConfError, Span, View, Word, value};
 use turnpike_lane::gate::{AcceptMode, Keepalive, ListenAddress, ListenOptions, Reuseport};
 
 use super::{NameTable, ServerIndex};
@@ -50,19 +50,24 @@ pub struct ListenRequest {
 /// # Errors
 /// Every directive that cannot be read, in nginx's words.
 pub fn listens(server: View<'_>) -> Result<Vec<ListenRequest>, Vec<ConfError>> {
+    placed_listens(server).map(|placed| placed.into_iter().map(|(request, _)| request).collect())
+}
+
+/// As [`listens`], each with the place of its directive.
+pub(super) fn placed_listens(
+    server: View<'_>,
+) -> Result<Vec<(ListenRequest, Span)>, Vec<ConfError>> {
     let mut requests = Vec::new();
     let mut errors = Vec::new();
     for entry in server.own_all("listen") {
         match read(&entry.arguments) {
-            Ok(mut read) => requests.append(&mut read),
+            Ok(read) => requests.extend(read.into_iter().map(|request| (request, entry.span))),
             Err(message) => errors.push(server.error(entry.span, message)),
         }
     }
     if requests.is_empty() && errors.is_empty() {
-        requests.push(plain(SocketAddr::from((
-            Ipv4Addr::UNSPECIFIED,
-            default_port(),
-        ))));
+        let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, default_port()));
+        requests.push((plain(address), server.span()));
     }
     if errors.is_empty() {
         Ok(requests)
@@ -138,6 +143,9 @@ fn addresses(text: &str) -> Result<Vec<ListenAddress>, String> {
         )]);
     }
     let invalid = |what: &str| format!("{what} in \"{text}\" of the \"listen\" directive");
+    if text.is_empty() {
+        return Err(invalid("no host"));
+    }
     let (host, ports) = split_port(text).ok_or_else(|| invalid("invalid host"))?;
     let (first, last) = match ports {
         None => (default_port(), default_port()),
@@ -247,8 +255,10 @@ fn apply_named(request: &mut ListenRequest, text: &str) -> Result<(), String> {
             options.backlog = given
                 .parse()
                 .ok()
-                .filter(|backlog| *backlog > 0 || *backlog == -1)
-                .ok_or_else(|| format!("invalid backlog \"{given}\""))?;
+                .filter(|backlog| *backlog > 0)
+                // The kernel has a limit of its own; a number that is larger asks for that.
+                .map(|backlog: i64| i32::try_from(backlog).unwrap_or(i32::MAX))
+                .ok_or_else(|| format!("invalid backlog \"{text}\""))?;
         }
         "fastopen" => {
             let queue = given

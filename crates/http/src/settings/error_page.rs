@@ -88,9 +88,10 @@ pub(super) fn codes(words: &[&str]) -> Result<(Vec<u16>, Answer), String> {
 fn answer(text: &str) -> Result<Answer, String> {
     match &text[1..] {
         "" => Ok(Answer::Page),
-        code => match code.parse() {
-            Ok(code) => Ok(Answer::Status(code)),
-            Err(_) => Err(format!("invalid value \"{text}\"")),
+        // A status has three digits: a number that has more is no answer, but no mistake either.
+        code => match turnpike_conf::value::number(code) {
+            Some(code) => Ok(Answer::Status(u16::try_from(code).unwrap_or(999).min(999))),
+            None => Err(format!("invalid value \"{text}\"")),
         },
     }
 }

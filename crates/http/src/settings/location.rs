@@ -262,14 +262,6 @@ fn words<'a>(view: View<'a>, name: &str) -> impl Iterator<Item = &'a str> {
         .map(|word| word.text.as_str())
 }
 
-fn invalid(view: View<'_>, entry: &Entry, text: &str) -> ConfError {
-    let name = entry.row.name;
-    view.error(
-        entry.span,
-        format!("invalid value \"{text}\" in \"{name}\" directive"),
-    )
-}
-
 /// A template from a directive of one argument, where it is given.
 fn template(
     view: View<'_>,
@@ -325,12 +317,12 @@ fn symlinks(view: View<'_>, variables: &mut VariableTable) -> Result<Symlinks, C
         match word.text.as_str() {
             "on" | "off" | "if_not_owner" if mode.is_none() => mode = Some(word.text.as_str()),
             text => {
-                let prefix = text
-                    .strip_prefix("from=")
-                    .filter(|prefix| !prefix.is_empty());
-                let prefix = prefix.ok_or_else(|| {
+                let prefix = text.strip_prefix("from=").ok_or_else(|| {
                     view.error(entry.span, format!("invalid parameter \"{text}\""))
                 })?;
+                if prefix.is_empty() {
+                    continue;
+                }
                 let compiled = Template::compile(prefix.as_bytes(), variables)
                     .map_err(|message| view.error(entry.span, message))?;
                 from = Some(compiled);
@@ -364,8 +356,8 @@ fn open_file_cache(view: View<'_>) -> Result<Option<OpenFileCacheSettings>, Conf
             let max = max.parse().ok().filter(|max| *max > 0);
             entries_max = Some(max.ok_or_else(|| invalid_cache(view, entry, text))?);
         } else if let Some(time) = text.strip_prefix("inactive=") {
-            inactive_ms =
-                value::milliseconds(time).ok_or_else(|| invalid_cache(view, entry, text))?;
+            inactive_ms = value::seconds(time).ok_or_else(|| invalid_cache(view, entry, text))?;
+            inactive_ms = inactive_ms.saturating_mul(1000);
         } else {
             return Err(invalid_cache(view, entry, text));
         }
@@ -378,8 +370,8 @@ fn open_file_cache(view: View<'_>) -> Result<Option<OpenFileCacheSettings>, Conf
     Ok(Some(OpenFileCacheSettings {
         entries_max,
         inactive_ms,
-        valid_ms: view.milliseconds("open_file_cache_valid"),
-        uses_min: u32::try_from(uses).map_err(|_| invalid(view, entry, &uses.to_string()))?,
+        valid_ms: view.seconds("open_file_cache_valid").saturating_mul(1000),
+        uses_min: u32::try_from(uses).unwrap_or(u32::MAX),
         errors: view.flag("open_file_cache_errors"),
     }))
 }

@@ -35,10 +35,16 @@ impl Root {
         variables: &mut VariableTable,
     ) -> Result<Self, ConfError> {
         let alias = view.own("alias");
-        if let (Some(alias), Some(_)) = (alias, view.own("root")) {
-            let message = "\"alias\" directive is duplicate, \
-                           \"root\" directive was specified earlier";
-            return Err(view.error(alias.span, message));
+        if let (Some(alias), Some(root)) = (alias, view.own("root")) {
+            let (first, second) = match alias.sequence < root.sequence {
+                true => (alias, root),
+                false => (root, alias),
+            };
+            let message = format!(
+                "\"{}\" directive is duplicate, \"{}\" directive was specified earlier",
+                second.row.name, first.row.name
+            );
+            return Err(view.error(second.span, message));
         }
         let folder = nearest_folder(view);
         let entry = folder.map(|(_, entry)| entry);

@@ -434,7 +434,7 @@ pub const ROWS: &[Row] = &[
         contexts: LOCATION,
         arguments: Arguments::none(),
         value: Value::Custom,
-        repeat: Repeat::Many,
+        repeat: Repeat::Once,
         merge: Merge::Own,
         summary: "Only internal redirects may come to this location.",
         ..PLAIN
@@ -534,7 +534,7 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         name: "open_file_cache_valid",
-        value: Value::Milliseconds,
+        value: Value::Seconds,
         syntax: "time",
         default: "60s",
         summary: "How long a kept file is believed before it is looked at again.",
@@ -638,7 +638,7 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         name: "types_hash_max_size",
-        value: Value::Number,
+        value: Value::AtLeast(1),
         syntax: "size",
         default: "1024",
         summary: "Limit of nginx's table of types. The table here needs none: accepted, without \
@@ -647,7 +647,7 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         name: "types_hash_bucket_size",
-        value: Value::Number,
+        value: Value::Between(0, 65_535),
         syntax: "size",
         default: "64",
         summary: "Bucket of nginx's table of types. The table here needs none: accepted, without \

@@ -26,13 +26,6 @@ pub(super) fn read(view: View<'_>) -> Result<Arc<TypesTable>, ConfError> {
         let inside = view.child(block);
         for directive in inside.iter().flat_map(|inside| inside.data()) {
             let kind: Arc<[u8]> = Arc::from(directive.name.bytes());
-            if directive.arguments.is_empty() {
-                let message = format!(
-                    "invalid number of arguments in \"types\" directive: \"{}\" has no extension",
-                    directive.name.text
-                );
-                return Err(view.error(directive.span, message));
-            }
             for extension in &directive.arguments {
                 let extension = extension.bytes().to_ascii_lowercase();
                 table.insert(extension.into(), kind.clone());

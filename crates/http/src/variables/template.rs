@@ -48,6 +48,14 @@ impl Template {
         })
     }
 
+    /// A text in which a dollar sign is no more than that.
+    pub fn literal(text: &[u8]) -> Self {
+        Self {
+            parts: vec![Part::Text(text.into())],
+            text: text.into(),
+        }
+    }
+
     /// The value when no variable is in it.
     pub fn constant(&self) -> Option<&[u8]> {
         match self.parts.as_slice() {

@@ -44,7 +44,8 @@ impl Spec {
         let Some((target, levels)) = arguments.split_first() else {
             return Err("invalid number of arguments in \"error_log\" directive".to_owned());
         };
-        let destination = if *target == "stderr" {
+        // A file without a name is standard error, as for nginx.
+        let destination = if matches!(*target, "stderr" | "") {
             Destination::Stderr
         } else if target.starts_with("memory:") {
             return Err("nginx was built without debug support".to_owned());

@@ -30,7 +30,8 @@ const GZIP_BUFFER_BYTES: usize = 64 * 1024;
 #[derive(Default)]
 struct Store {
     slot: Option<LaneSlot<AccessLogLane>>,
-    formats: HashMap<String, Arc<Format>>,
+    /// Each with its place in reading order: a log may use only those that stand before it.
+    formats: HashMap<String, (u32, Arc<Format>)>,
     /// Logs by their directive's address, since a directive holds in many locations. `None`: it
     /// was reported.
     logs: HashMap<usize, Option<Arc<Log>>>,
@@ -47,7 +48,7 @@ pub(super) fn formats(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), C
     let store = builder.store::<Store>();
     store
         .formats
-        .insert("combined".to_owned(), Arc::new(combined));
+        .insert("combined".to_owned(), (0, Arc::new(combined)));
     for entry in view.own_all("log_format") {
         let Some((name, words)) = entry.arguments.split_first() else {
             continue;
@@ -61,7 +62,7 @@ pub(super) fn formats(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), C
             Err(message) => builder.report(view.error(entry.span, message)),
             Ok(format) => {
                 let formats = &mut builder.store::<Store>().formats;
-                formats.insert(name.text.clone(), Arc::new(format));
+                formats.insert(name.text.clone(), (entry.sequence, Arc::new(format)));
             }
         }
     }
@@ -124,7 +125,8 @@ fn log_default(builder: &mut Builder<'_>) -> Result<Arc<Log>, ConfError> {
     let path = builder.environment.prefix().join(PATH_DEFAULT);
     let file = open(builder, &path).map_err(unplaced)?;
     let store = builder.store::<Store>();
-    let format = store.formats.get("combined").map(Arc::clone);
+    let combined = store.formats.get("combined");
+    let format = combined.map(|(_, format)| Arc::clone(format));
     let log = Arc::new(Log {
         output: Output::File { file, buffer: None },
         format: format.ok_or_else(|| unplaced("unknown log format \"combined\"".to_owned()))?,
@@ -172,8 +174,10 @@ fn read(entry: &Entry, builder: &mut Builder<'_>) -> Result<Arc<Log>, String> {
     let formats = &builder.store::<Store>().formats;
     let format = formats
         .iter()
-        .find(|(known, _)| known.eq_ignore_ascii_case(name))
-        .map(|(_, format)| Arc::clone(format))
+        .find(|(known, (sequence, _))| {
+            known.eq_ignore_ascii_case(name) && *sequence <= entry.sequence
+        })
+        .map(|(_, (_, format))| Arc::clone(format))
         .ok_or_else(|| format!("unknown log format \"{name}\""))?;
     let parameters = parameters(entry.arguments.get(2..).unwrap_or_default(), builder)?;
     let gzip_bytes = parameters.gzip_level.map(|_| GZIP_BUFFER_BYTES);
@@ -196,7 +200,11 @@ fn output(text: &str, target: &[u8], builder: &mut Builder<'_>) -> Result<Output
         let spec = SyslogSpec::parse(text)?;
         return Ok(Output::Syslog(Arc::new(Syslog::new(spec))));
     }
-    let path = builder.environment.prefix().join(path_of(target));
+    let path = match target.is_empty() {
+        // A file without a name is standard error, as for nginx.
+        true => PathBuf::from("/dev/stderr"),
+        false => builder.environment.prefix().join(path_of(target)),
+    };
     if !target.contains(&b'$') {
         let file = open(builder, &path)?;
         return Ok(Output::File { file, buffer: None });

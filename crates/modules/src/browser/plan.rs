@@ -21,10 +21,13 @@ pub(super) fn version(text: &str) -> Option<u64> {
     for number in text.split('.') {
         let number: u64 = match number {
             "" => 0,
-            digits if digits.bytes().all(|byte| byte.is_ascii_digit()) => digits.parse().ok()?,
+            // A number too large to be read is newer than any browser.
+            digits if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+                digits.parse().unwrap_or(u64::MAX)
+            }
             _ => return None,
         };
-        version = version.checked_add(number.checked_mul(scale)?)?;
+        version = version.saturating_add(number.saturating_mul(scale));
         scale /= 100;
     }
     Some(version)

@@ -22,6 +22,7 @@ use super::store::Store;
 use super::target::{PassUrl, UrlError};
 use super::tls::Tls;
 use super::variables;
+use crate::buffers::BufferSizes;
 use crate::predicates;
 use crate::upstream::{self, Checked};
 
@@ -72,8 +73,9 @@ impl Family for Proxy {
         builder: &mut Builder<'_>,
         draft: &mut LocationDraft,
     ) -> Result<(), ConfError> {
+        check_redirects(view)?;
         let Some((level, entry)) = pass_in_force(view) else {
-            return Ok(());
+            return BufferSizes::check(view, "proxy");
         };
         let destination = destination(level, entry, builder)?;
         let tls = match &destination {
@@ -121,6 +123,20 @@ impl Family for Proxy {
         draft.auto_redirect = view.own("proxy_pass").is_some();
         Ok(())
     }
+}
+
+/// `proxy_redirect default` stands for what a `proxy_pass` before it names.
+fn check_redirects(view: View<'_>) -> Result<(), ConfError> {
+    let pass = view.own("proxy_pass").map(|pass| pass.sequence);
+    for entry in view.own_all("proxy_redirect") {
+        let is_default = entry.arguments.len() == 1 && entry.argument(0) == "default";
+        if is_default && pass.is_none_or(|pass| pass > entry.sequence) {
+            let message = "\"proxy_redirect default\" should be placed after the \"proxy_pass\" \
+                           directive";
+            return Err(view.error(entry.span, message));
+        }
+    }
+    Ok(())
 }
 
 /// A cache or `proxy_store`, whichever is written nearer to the location.

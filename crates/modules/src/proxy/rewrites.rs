@@ -54,13 +54,13 @@ impl Rewrites {
         let entries = view.nearest_all("proxy_redirect");
         let mut rewrites = Self::default();
         if entries.is_empty() {
-            rewrites.0.extend(Rewrite::usual(usual.clone(), builder));
+            rewrites.0.extend(Rewrite::usual(usual.clone()));
         }
         for entry in entries {
             let refused = |message: String| Err(view.error(entry.span, message));
             match (entry.arguments.len(), entry.argument(0)) {
                 (1, "off") => return Ok(Self::default()),
-                (1, "default") => match Rewrite::usual(usual.clone(), builder) {
+                (1, "default") => match Rewrite::usual(usual.clone()) {
                     Some(rewrite) => rewrites.0.push(rewrite),
                     None => {
                         return refused(
@@ -95,16 +95,12 @@ impl Rewrites {
 }
 
 impl Rewrite {
-    fn usual(usual: Option<(Vec<u8>, Vec<u8>)>, builder: &mut Builder<'_>) -> Option<Self> {
+    fn usual(usual: Option<(Vec<u8>, Vec<u8>)>) -> Option<Self> {
         let (sought, replacement) = usual?;
-        // Neither holds a dollar sign: `proxy_pass` with one is evaluated, and a location's name
-        // with one would not be a variable.
-        let template = |text: &[u8], builder: &mut Builder<'_>| {
-            Template::compile(text, &mut builder.variables).ok()
-        };
+        // `proxy_pass` with a dollar sign is evaluated; that in a location's name is no variable.
         Some(Self {
-            sought: Sought::Prefix(template(&sought, builder)?),
-            replacement: template(&replacement, builder)?,
+            sought: Sought::Prefix(Template::literal(&sought)),
+            replacement: Template::literal(&replacement),
         })
     }
 

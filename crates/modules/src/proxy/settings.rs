@@ -20,6 +20,7 @@ use super::rewrites::Rewrites;
 use super::seam::Keeper;
 use super::target::PassUrl;
 use super::tls::Tls;
+use crate::buffers::BufferSizes;
 use crate::upstream::{self, Directory, Upstream};
 
 /// Everything that the directives in force in a location say.
@@ -143,49 +144,13 @@ impl Buffers {
     /// # Errors
     /// nginx's words.
     pub(super) fn read(view: View<'_>, prefix: &Path) -> Result<Self, ConfError> {
-        let refused = |message: &str| Err(view.error(view.end(), message));
-        let first = view.size("proxy_buffer_size");
-        let (count, size) = view.buffers("proxy_buffers");
-        if count < 2 {
-            return refused("there must be at least 2 \"proxy_buffers\"");
-        }
-        let largest = first.max(size);
-        let busy = view.try_size("proxy_busy_buffers_size");
-        let busy = busy.unwrap_or(2 * largest);
-        if busy < largest {
-            return refused(
-                "\"proxy_busy_buffers_size\" must be equal to or greater than the maximum of the \
-                 value of \"proxy_buffer_size\" and one of the \"proxy_buffers\"",
-            );
-        }
-        if busy > (count - 1) * size {
-            return refused(
-                "\"proxy_busy_buffers_size\" must be less than the size of all \"proxy_buffers\" \
-                 minus one buffer",
-            );
-        }
-        let write = view.try_size("proxy_temp_file_write_size");
-        let write = write.unwrap_or(2 * largest);
-        if write < largest {
-            return refused(
-                "\"proxy_temp_file_write_size\" must be equal to or greater than the maximum of \
-                 the value of \"proxy_buffer_size\" and one of the \"proxy_buffers\"",
-            );
-        }
-        let file_bytes_max = view.size("proxy_max_temp_file_size");
-        if file_bytes_max != 0 && file_bytes_max < largest {
-            return refused(
-                "\"proxy_max_temp_file_size\" must be equal to zero to disable temporary files \
-                 usage or must be equal to or greater than the maximum of the value of \
-                 \"proxy_buffer_size\" and one of the \"proxy_buffers\"",
-            );
-        }
+        let sizes = BufferSizes::read(view, "proxy")?;
         Ok(Self {
-            first_bytes: first as usize,
-            all_bytes: (count * size) as usize,
-            busy_bytes: busy as usize,
-            file_bytes_max,
-            file_write_bytes: write as usize,
+            first_bytes: sizes.first as usize,
+            all_bytes: sizes.all as usize,
+            busy_bytes: sizes.busy as usize,
+            file_bytes_max: sizes.file_max,
+            file_write_bytes: sizes.file_write as usize,
             folder: TemporaryFolder::read(view, "proxy_temp_path", "proxy_temp", prefix)?,
             ahead: view.flag("proxy_buffering"),
         })

@@ -216,6 +216,10 @@ fn keys_zone<'a>(text: &str, value: &'a str) -> Result<(&'a str, u64), String> {
 
 /// Up to three lengths of 1 or 2, between colons.
 pub(super) fn levels(text: &str) -> Option<Vec<usize>> {
+    // No level at all is nginx's default too.
+    if text.is_empty() {
+        return Some(Vec::new());
+    }
     let level = |text: &str| match text {
         "1" => Some(1),
         "2" => Some(2),

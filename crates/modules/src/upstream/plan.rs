@@ -110,6 +110,11 @@ fn group(view: View<'_>, builder: &mut Builder<'_>, log: &ErrorLog) -> Result<()
     let place = |entry: &Entry, message| view.error(entry.span, message);
     if let Some(entry) = view.own("zone") {
         zone(entry).map_err(|message| place(entry, message))?;
+        if entry.arguments.len() == 1 && !has_size(view, entry.argument(0)) {
+            let zone = entry.argument(0);
+            let message = format!("zero size shared memory zone \"{zone}\"");
+            return Err(place(entry, message));
+        }
     }
     let sticky = match view.own("sticky") {
         Some(entry) => Some(Sticky::read(entry, builder).map_err(|text| place(entry, text))?),
@@ -125,6 +130,16 @@ fn group(view: View<'_>, builder: &mut Builder<'_>, log: &ErrorLog) -> Result<()
     let named = &mut builder.store::<Store>().named;
     named.insert(name.to_owned(), upstream);
     Ok(())
+}
+
+/// Whether an `upstream` block says how large the zone of that name is: one of them must.
+fn has_size(view: View<'_>, zone: &str) -> bool {
+    let blocks = view
+        .parent()
+        .into_iter()
+        .flat_map(|http| http.children("upstream"));
+    let mut zones = blocks.flat_map(|block| block.own_all("zone"));
+    zones.any(|entry| entry.argument(0) == zone && entry.arguments.len() > 1)
 }
 
 /// The servers of a block, and how they are chosen. A server's parameters must make sense with

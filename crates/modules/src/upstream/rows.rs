@@ -34,6 +34,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "zone",
+        repeat: Repeat::Many,
         arguments: Arguments::between(1, 2),
         syntax: "name [size]",
         summary: "Names the memory in which the state of the group is shared. It always is here, \

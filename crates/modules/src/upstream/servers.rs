@@ -152,8 +152,9 @@ fn parameter(text: &str, parameters: &mut Parameters) -> Result<(), String> {
         None => (text, None),
     };
     let number = |given: &str| {
-        let number = value::number(given).and_then(|number| u32::try_from(number).ok());
-        number.ok_or_else(invalid)
+        let number = value::number(given).ok_or_else(invalid)?;
+        // More than that is no other limit.
+        Ok::<u32, String>(u32::try_from(number).unwrap_or(u32::MAX))
     };
     let seconds = |given: &str| {
         let seconds = value::seconds(given).ok_or_else(invalid)?;

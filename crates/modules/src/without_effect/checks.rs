@@ -1,6 +1,9 @@
 //! What nginx checks of arguments beyond their type.
 
-use turnpike_conf::value;
+use std::collections::HashSet;
+
+use turnpike_conf::{View, value};
+use turnpike_http::plan::Builder;
 use turnpike_http::regex::Regex;
 
 /// Least size of a zone of keys: two pages, nginx's.
@@ -122,6 +125,18 @@ pub(super) fn cache_path(name: &str, words: &[&str]) -> Result<(), String> {
     }
 }
 
+/// Two caches cannot have one folder.
+pub(super) fn cache_folders(view: View<'_>, module: &str, builder: &mut Builder<'_>) {
+    let mut folders = HashSet::new();
+    for entry in view.own_all(&format!("{module}_cache_path")) {
+        let folder = entry.argument(0).trim_end_matches('/');
+        if !folders.insert(folder) {
+            let message = format!("the same path name \"{folder}\" is used by two caches");
+            builder.report(view.error(entry.span, message));
+        }
+    }
+}
+
 fn keys_zone(word: &str, text: &str) -> Result<bool, String> {
     let invalid = || format!("invalid keys zone size \"{word}\"");
     let (name, size) = text.split_once(':').ok_or_else(invalid)?;
@@ -133,8 +148,20 @@ fn keys_zone(word: &str, text: &str) -> Result<bool, String> {
     }
 }
 
-/// Up to three lengths of 1 or 2, between colons.
+/// `path [level1 [level2 [level3]]]`.
+pub(super) fn temporary(name: &str, words: &[&str]) -> Result<(), String> {
+    let mut levels = words.iter().skip(1);
+    match levels.all(|level| matches!(*level, "1" | "2" | "3")) {
+        true => Ok(()),
+        false => Err(format!("\"{name}\" directive invalid value")),
+    }
+}
+
+/// Up to three lengths of 1 or 2, between colons; or none.
 fn is_levels(text: &str) -> bool {
+    if text.is_empty() {
+        return true;
+    }
     let levels: Vec<&str> = text.split(':').collect();
     levels.len() <= 3 && levels.iter().all(|level| matches!(*level, "1" | "2"))
 }

@@ -7,6 +7,7 @@ use super::passing::*;
 
 const SPLIT: Row = Row {
     value: Value::Checked(checks::split_path_info),
+    repeat: Repeat::Many,
     syntax: "regex",
     ..ONE
 };

@@ -20,9 +20,11 @@ mod tests;
 mod uwsgi;
 mod variables;
 
-use turnpike_conf::Row;
-use turnpike_http::plan::Family;
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_http::variables::VariableRow;
+
+use crate::buffers::BufferSizes;
 
 /// A family that has directives and variables, and nothing to do.
 pub(crate) struct WithoutEffect {
@@ -42,6 +44,32 @@ impl Family for WithoutEffect {
 
     fn variables(&self) -> &'static [VariableRow] {
         self.variables
+    }
+
+    fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+        if self.has_buffers() {
+            checks::cache_folders(view, self.name, builder);
+        }
+        Ok(())
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        _builder: &mut Builder<'_>,
+        _draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        match self.has_buffers() {
+            true => BufferSizes::check(view, self.name),
+            false => Ok(()),
+        }
+    }
+}
+
+impl WithoutEffect {
+    /// Whether the module reads responses into buffers and caches them.
+    fn has_buffers(&self) -> bool {
+        matches!(self.name, "fastcgi" | "uwsgi" | "scgi")
     }
 }
 

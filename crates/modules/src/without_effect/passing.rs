@@ -124,7 +124,7 @@ pub(super) const STORE_ACCESS: Row = Row {
 
 pub(super) const TEMPORARY: Row = Row {
     arguments: Arguments::between(1, 4),
-    value: Value::Text,
+    value: Value::Checked(checks::temporary),
     syntax: "path [level1 [level2 [level3]]]",
     ..Row::PLAIN
 };

@@ -41,6 +41,7 @@ const OFF: Row = Row {
 const SESSION_CACHE: Row = Row {
     arguments: Arguments::between(1, 2),
     value: Value::Checked(checks::session_cache),
+    repeat: Repeat::Many,
     syntax: "off | none | [builtin[:size]] [shared:name:size]",
     ..TEXT
 };
