@@ -54,6 +54,10 @@ pub struct Response {
     /// Whether conditions of the request are not looked at, since whoever made the response has
     /// done so.
     pub unconditional: bool,
+    /// Where fields that are kept apart stand among the others.
+    pub places: Places,
+    /// Whether `Vary: Accept-Encoding` is sent: it has a place of its own.
+    pub varies_by_coding: bool,
     /// Fields behind a chunked body.
     pub trailers: Fields,
     /// Text that a handler made for this one response; [`Body::Text`] sends it.
@@ -81,6 +85,25 @@ impl Withheld {
         self.content_length = None;
         self.coding.clear();
     }
+}
+
+/// Where an origin had the fields that are not among [`Response::fields`], so that they are sent
+/// on in its order. `None`: where this server has them in responses of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Places {
+    /// ETag.
+    pub etag: Option<Place>,
+    /// Last-Modified.
+    pub last_modified: Option<Place>,
+    /// Location, unless it is made absolute.
+    pub location: Option<Place>,
+}
+
+/// A place between fields: behind so many of them, and behind so many others at that place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    fields: usize,
+    others: u8,
 }
 
 /// A character set that a text is to be converted to.
@@ -227,6 +250,8 @@ impl Response {
         self.head_only = false;
         self.unconditional = false;
         self.unsigned = Unsigned::default();
+        self.varies_by_coding = false;
+        self.places = Places::default();
         self.trailers.clear();
         self.text.clear();
     }
@@ -243,6 +268,7 @@ impl Response {
         self.reason.clear();
         self.unconditional = false;
         self.unsigned = Unsigned::default();
+        self.places = Places::default();
         self.trailers.clear();
         self.content_type.clear();
         self.charset_wish = CharsetWish::No;
@@ -261,6 +287,19 @@ impl Response {
     pub fn set_content_type(&mut self, value: &[u8]) {
         self.content_type.clear();
         self.content_type.extend_from_slice(value);
+    }
+
+    /// The place behind the fields that there are.
+    pub fn next_place(&self) -> Option<Place> {
+        let places = [
+            self.places.etag,
+            self.places.last_modified,
+            self.places.location,
+        ];
+        Some(Place {
+            fields: self.fields.entries.len(),
+            others: places.iter().flatten().count() as u8,
+        })
     }
 
     /// Sends [`Response::text`] as the body, with its length.
@@ -320,6 +359,47 @@ impl Fields {
     /// Whether a name or a value holds a control byte other than a tab.
     pub fn hold_control(&self) -> bool {
         h1::count_controls(&self.lines) != self.entries.len() * LINE_END.len()
+    }
+
+    /// Gives a field another value where it stands, and drops others of that name; adds it where
+    /// there is none.
+    pub fn replace(&mut self, name: &[u8], value: &[u8]) {
+        if self.values(name).next().is_none() {
+            return self.add(name, value);
+        }
+        let old = std::mem::take(self);
+        let mut is_first = true;
+        for (own, kept) in old.iter() {
+            match own.eq_ignore_ascii_case(name) {
+                false => self.add(own, kept),
+                true if is_first => {
+                    self.add(name, value);
+                    is_first = false;
+                }
+                true => {}
+            }
+        }
+    }
+
+    /// The lines from the field of one number up to that of another, as they are sent.
+    fn lines_between(&self, from: usize, to: usize) -> &[u8] {
+        let bytes = |count: usize| -> usize {
+            let entries = self.entries.iter().take(count);
+            entries.map(|entry| entry.line_bytes()).sum()
+        };
+        self.lines.get(bytes(from)..bytes(to)).unwrap_or_default()
+    }
+
+    /// Appends all lines to `out`, with other lines at their places, which are in order.
+    pub(crate) fn write(&self, others: &[(Place, &[u8])], out: &mut Vec<u8>) {
+        let mut written = 0;
+        for (place, line) in others {
+            let until = place.fields.clamp(written, self.entries.len());
+            out.extend_from_slice(self.lines_between(written, until));
+            out.extend_from_slice(line);
+            written = until;
+        }
+        out.extend_from_slice(self.lines_between(written, self.entries.len()));
     }
 
     /// Removes every field of that name.

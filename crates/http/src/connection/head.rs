@@ -8,7 +8,7 @@ use turnpike_wire::target::{self, Escape};
 
 use crate::exchange::Exchange;
 use crate::log::Quoted;
-use crate::response::{Body, Fields, Response};
+use crate::response::{Body, Fields, Places, Response};
 use crate::settings::ServerTokens;
 use crate::{SERVER_NAME, SERVER_NAME_BUILD, SERVER_NAME_VERSION};
 
@@ -35,10 +35,20 @@ pub(super) fn write(exchange: &mut Exchange) -> bool {
         entity(exchange, &mut out);
         connection(exchange, chunked, &mut out);
         let response = &exchange.response;
-        if !response.etag.is_empty() {
-            writer::field(&mut out, "ETag", &response.etag);
+        if response.varies_by_coding {
+            writer::field(&mut out, "Vary", b"Accept-Encoding");
         }
-        out.extend_from_slice(response.fields.lines());
+        if response.places == Places::default() {
+            if !response.etag.is_empty() {
+                writer::field(&mut out, "ETag", &response.etag);
+            }
+            if !is_made_absolute(exchange) {
+                location(exchange, &mut out);
+            }
+            out.extend_from_slice(response.fields.lines());
+        } else {
+            in_an_origins_order(exchange, &mut out);
+        }
         if response.status == 405 && exchange.error_status == 405 {
             allow(response, &mut out);
         }
@@ -138,12 +148,11 @@ fn status_and_server(exchange: &Exchange, out: &mut Vec<u8>) {
         }
         _ => writer::status_line(out, Version::Http11, status, reason_phrase(status)),
     }
-    let (fields, unsigned) = (&exchange.response.fields, exchange.response.unsigned);
-    let lacks = |name| fields.is_empty() || fields.values(name).next().is_none();
-    if !unsigned.server && lacks(b"Server") {
+    let unsigned = exchange.response.unsigned;
+    if !unsigned.server {
         writer::field(out, "Server", name.as_bytes());
     }
-    if !unsigned.date && lacks(b"Date") {
+    if !unsigned.date {
         let date = match exchange.response.made {
             Some(seconds) => date::format(seconds),
             None => exchange.lane.clock.http_date(),
@@ -162,14 +171,43 @@ fn entity(exchange: &Exchange, out: &mut Vec<u8>) {
     {
         writer::number_field(out, "Content-Length", length);
     }
-    if let Some(modified) = response.last_modified {
+    // An error's page is not what was asked for, so that its time would mislead.
+    let is_wanted =
+        matches!(response.status, 200 | 206 | 304) && response.places.last_modified.is_none();
+    if let Some(modified) = response.last_modified.filter(|_| is_wanted) {
         writer::field(out, "Last-Modified", &date::format(modified));
     }
-    if !response.location.is_empty() {
-        out.extend_from_slice(b"Location: ");
+    if is_made_absolute(exchange) {
         location(exchange, out);
-        out.extend_from_slice(b"\r\n");
     }
+}
+
+/// The fields as an origin had them, those among them that are kept apart.
+fn in_an_origins_order(exchange: &Exchange, out: &mut Vec<u8>) {
+    let response = &exchange.response;
+    let (mut etag, mut modified, mut redirect) = (Vec::new(), Vec::new(), Vec::new());
+    if !response.etag.is_empty() {
+        writer::field(&mut etag, "ETag", &response.etag);
+    }
+    if let (Some(time), Some(_)) = (response.last_modified, response.places.last_modified) {
+        writer::field(&mut modified, "Last-Modified", &date::format(time));
+    }
+    if !is_made_absolute(exchange) {
+        location(exchange, &mut redirect);
+    }
+    let places = response.places;
+    let mut others = [
+        (places.etag.unwrap_or_default(), etag.as_slice()),
+        (places.last_modified.unwrap_or_default(), &modified),
+        (places.location.unwrap_or_default(), &redirect),
+    ];
+    others.sort_by_key(|(place, _)| *place);
+    response.fields.write(&others, out);
+}
+
+/// Whether Location is a path that gets scheme and host: nginx has it in another place then.
+fn is_made_absolute(exchange: &Exchange) -> bool {
+    exchange.response.location.starts_with(b"/") && exchange.location().settings.absolute_redirect
 }
 
 fn connection(exchange: &Exchange, chunked: bool, out: &mut Vec<u8>) {
@@ -200,12 +238,18 @@ fn allow(response: &Response, out: &mut Vec<u8>) {
     }
 }
 
-/// Location with scheme, host and port, where it is a path and `absolute_redirect` asks for them.
+/// Location, where there is one, with scheme, host and port, where it is a path and
+/// `absolute_redirect` asks for them.
 fn location(exchange: &Exchange, out: &mut Vec<u8>) {
     let settings = &exchange.location().settings;
     let value = &exchange.response.location;
-    if !value.starts_with(b"/") || !settings.absolute_redirect {
+    if value.is_empty() {
+        return;
+    }
+    out.extend_from_slice(b"Location: ");
+    if !is_made_absolute(exchange) {
         target::escape(value, Escape::Controls, out);
+        out.extend_from_slice(b"\r\n");
         return;
     }
     out.extend_from_slice(b"http://");
@@ -226,4 +270,5 @@ fn location(exchange: &Exchange, out: &mut Vec<u8>) {
         crate::variables::append_number(out, u64::from(port));
     }
     target::escape(value, Escape::Controls, out);
+    out.extend_from_slice(b"\r\n");
 }

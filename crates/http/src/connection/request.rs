@@ -68,10 +68,11 @@ fn read_strictly(exchange: &mut Exchange, read_by: &HeadRules) -> Result<(), Hea
 }
 
 fn refuse(exchange: &mut Exchange, error: HeadError) -> Head {
-    choose_server(exchange);
+    // A request line that cannot be read names no host: the default server answers.
     let action = if exchange.head.target.is_empty() {
         Action::ReadingRequestLine
     } else {
+        choose_server(exchange);
         Action::ReadingHeaders
     };
     exchange.action.set(action);
@@ -183,6 +184,9 @@ fn normal_path(exchange: &mut Exchange) -> Head {
     match normal {
         Ok(_) => Head::Complete,
         Err(_) => {
+            let plan = exchange.plan.clone();
+            exchange.server = plan.listen(exchange.client.listen).default_server;
+            exchange.location = plan.server(exchange.server).root;
             exchange.action.set(Action::ReadingRequestLine);
             exchange.log(Level::Info, format_args!("client sent invalid request"));
             Head::Refused(400)

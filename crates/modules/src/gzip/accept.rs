@@ -66,13 +66,13 @@ impl Acceptance {
         if !self.vary {
             return;
         }
-        let fields = &mut exchange.response.fields;
+        let fields = &exchange.response.fields;
         let says_so = fields.values(b"Vary").any(|value| {
             let mut names = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
             names.any(|name| name == b"*" || name.eq_ignore_ascii_case(b"Accept-Encoding"))
         });
         if !says_so {
-            fields.add(b"Vary", b"Accept-Encoding");
+            exchange.response.varies_by_coding = true;
         }
     }
 }
@@ -99,7 +99,9 @@ impl Proxied {
         if controls.peek().is_some() {
             return controls.any(|value| self.wants_control(value));
         }
-        let has_date = self.no_last_modified && response.last_modified.is_some();
+        // nginx means a field of the server that it asked, not the time of a file of its own.
+        let is_foreign = response.places.last_modified.is_some();
+        let has_date = self.no_last_modified && is_foreign;
         let has_tag = self.no_etag && !response.etag.is_empty();
         !has_date && !has_tag
     }

@@ -191,6 +191,8 @@ impl GzipStatic {
         let verdict = static_files::answer(exchange, path, file);
         if matches!(verdict, Verdict::Respond) {
             exchange.response.fields.add(b"Content-Encoding", b"gzip");
+            // Parts of the file would be parts of another coding than clients mean.
+            exchange.response.ranges_allowed = false;
         }
         verdict
     }

@@ -104,10 +104,10 @@ fn add_expires(expires: &Expires, exchange: &mut Exchange) {
         renew(&mut exchange.response);
     }
     let fields = &mut exchange.response.fields;
-    fields.set(b"Expires", &answer.expires());
+    fields.replace(b"Expires", &answer.expires());
     let mut control = Vec::new();
     answer.write_control(&mut control);
-    fields.set(b"Cache-Control", &control);
+    fields.replace(b"Cache-Control", &control);
 }
 
 /// What the two fields say.

@@ -130,13 +130,17 @@ fn pass_field(
         Known::AcceptRanges if passing.forces_ranges => return,
         Known::ContentType => response.set_content_type(value),
         Known::Etag => {
+            response.places.etag = response.next_place();
             response.etag.clear();
             response.etag.extend_from_slice(value);
         }
         Known::LastModified => {
             // What is no date in the usual form (RFC 9110 section 5.6.7) is sent as it is written.
             match date::parse(value).filter(|_| is_usual_date(value)) {
-                Some(seconds) => response.last_modified = Some(seconds),
+                Some(seconds) => {
+                    response.places.last_modified = response.next_place();
+                    response.last_modified = Some(seconds);
+                }
                 None => response.fields.add(name, value),
             }
         }
@@ -178,6 +182,7 @@ fn rewrite_redirect(
         let rewritten = text != value;
         if rewritten {
             // A path is made absolute when it is sent, as nginx does it.
+            exchange.response.places.location = exchange.response.next_place();
             exchange.response.location.clear();
             exchange.response.location.extend_from_slice(&text);
         } else {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use turnpike_cache::disk::Identity;
 use turnpike_cache::stored::{StoredBody, StoredFile, Variant};
 use turnpike_http::exchange::Exchange;
-use turnpike_http::response::{Body, CharsetWish, Fields, FileBody, Parts, Response};
+use turnpike_http::response::{Body, CharsetWish, Fields, FileBody, Parts, Places, Response};
 use turnpike_http::upstream::StoredFields;
 use turnpike_http::variables::append_number;
 use turnpike_lane::files::{self, FileHandle, OpenFile};
@@ -36,6 +36,7 @@ struct Sent {
     dated: Option<i64>,
     made: i64,
     etag: Vec<u8>,
+    places: Places,
     /// The fields as they came.
     fields: Fields,
 }
@@ -201,6 +202,7 @@ fn put_sent(response: &mut Response, sent: &Sent) {
     response.dated = sent.dated;
     response.made = Some(sent.made);
     copy(&mut response.etag, &sent.etag);
+    response.places = sent.places;
 }
 
 fn copy(to: &mut Vec<u8>, from: &[u8]) {
@@ -228,6 +230,7 @@ impl Sent {
             dated: response.dated,
             made: made_s(variant),
             etag: response.etag.clone(),
+            places: response.places,
             fields,
         }
     }

@@ -40,7 +40,6 @@ impl Filter for RangeFilter {
                 value.clear();
                 value.extend_from_slice(b"bytes */");
                 append_number(value, length);
-                exchange.response.fields.clear();
                 exchange.response.fields.add(b"Content-Range", value);
                 return Some(416);
             }
