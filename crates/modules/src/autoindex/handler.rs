@@ -6,7 +6,9 @@ use std::os::unix::ffi::OsStringExt;
 use turnpike_http::Quoted;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Handler, Verdict};
+use turnpike_http::response::Body;
 use turnpike_lane::log::Level;
+use turnpike_wire::h1::Method;
 
 use super::{data, page};
 use crate::files;
@@ -85,11 +87,18 @@ impl Listing {
                 b"text/xml; charset=utf-8"
             }
         };
+        let is_head = exchange.head.method == Method::Head;
         let response = &mut exchange.response;
         response.status = 200;
         response.set_content_type(kind);
         response.text = text;
         response.send_text();
+        // nginx makes a listing while it sends it, so that its length is not told before.
+        response.content_length = None;
+        response.body = match is_head {
+            true => Body::Empty,
+            false => Body::Stream(response.take_stream()),
+        };
         Verdict::Respond
     }
 }

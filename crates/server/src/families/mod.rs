@@ -32,9 +32,13 @@ static NOT_YET: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
         .collect()
 });
 
+/// Made once: a reload needs the same one.
+static REGISTRY: LazyLock<Registry> =
+    LazyLock::new(|| Registry::new(FAMILIES.as_slice(), NOT_YET.as_slice()));
+
 /// The registry of all families.
 pub fn registry() -> Registry {
-    Registry::new(FAMILIES.as_slice(), NOT_YET.as_slice())
+    REGISTRY.clone()
 }
 
 /// What turns the rest of the configuration into a running service.

@@ -1,0 +1,218 @@
+//! What `-t` says of configurations with one mistake or one odd value, by a table of nginx's
+//! verdicts.
+//!
+//! Each row of `verdicts/table.tsv` replaces one line of a configuration beside it. The verdicts
+//! are those of nginx 1.22.1, without what depends on the machine (memory, files, names), what
+//! later versions judge otherwise, and features that are refused by name here.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+
+use support::Folder;
+use turnpike_conf::MemoryLoader;
+use turnpike_server::configuration::Configuration;
+use turnpike_server::paths::Paths;
+
+const TABLE: &str = include_str!("verdicts/table.tsv");
+
+const BASES: &[(&str, &str)] = &[
+    ("idle", include_str!("verdicts/idle.conf")),
+    ("proxy", include_str!("verdicts/proxy.conf")),
+    ("site", include_str!("verdicts/site.conf")),
+];
+
+const NGINX: &str = "/usr/sbin/nginx";
+
+/// Every so many rows are shown to an installed nginx: it starts a process for each.
+const NGINX_STRIDE: usize = 16;
+
+struct Row {
+    base: &'static str,
+    line: usize,
+    text: &'static str,
+    accepted: bool,
+    /// `*` where it is not compared, `-` where there is no mistake.
+    mistake_line: &'static str,
+}
+
+impl Row {
+    fn of(line: &'static str) -> Row {
+        let words: Vec<&str> = line.split('\t').collect();
+        let [base, line, text, verdict, mistake_line] = words[..] else {
+            panic!("not five columns: {line}");
+        };
+        Row {
+            base,
+            line: line.parse().unwrap(),
+            text,
+            accepted: verdict == "ok",
+            mistake_line,
+        }
+    }
+
+    fn configuration(&self) -> String {
+        let base = BASES.iter().find(|(name, _)| *name == self.base).unwrap().1;
+        let mut lines: Vec<&str> = base.lines().collect();
+        lines[self.line - 1] = self.text;
+        lines.join("\n") + "\n"
+    }
+}
+
+fn rows() -> Vec<Row> {
+    let lines = TABLE.lines().filter(|line| !line.starts_with('#'));
+    lines.map(Row::of).collect()
+}
+
+/// What is not as the row says; empty when all is.
+fn complaint(row: &Row, prefix: &Path) -> String {
+    let paths = Paths {
+        prefix: prefix.to_path_buf(),
+        configuration: PathBuf::from("/nginx.conf"),
+        embedded: false,
+        error_log: None,
+    };
+    let text = row.configuration();
+    let file = (paths.configuration.clone(), text.as_str());
+    let loader: MemoryLoader = [file].into_iter().collect();
+    let read = Configuration::read_through(Box::new(loader), &paths, None);
+    let mut complaint = String::new();
+    let (base, line, text) = (row.base, row.line, row.text);
+    match read {
+        Ok(_) if row.accepted => {}
+        Ok(_) => {
+            let _ = writeln!(complaint, "{base}:{line}: {text}: accepted");
+        }
+        Err(errors) if row.accepted => {
+            let _ = writeln!(complaint, "{base}:{line}: {text}: {errors}");
+        }
+        Err(errors) => {
+            let place = errors.0[0].place.as_ref().map(|(_, line)| line.to_string());
+            if row.mistake_line != "*" && place.as_deref() != Some(row.mistake_line) {
+                let expected = row.mistake_line;
+                let _ = writeln!(
+                    complaint,
+                    "{base}:{line}: {text}: expected in line {expected}: {errors}"
+                );
+            }
+        }
+    }
+    complaint
+}
+
+#[test]
+fn verdicts_are_those_of_nginx() {
+    let rows = rows();
+    assert!(rows.len() > 7000, "{} rows", rows.len());
+    let folder = Folder::new();
+    let threads = thread::available_parallelism().map_or(2, usize::from);
+    let part = rows.len().div_ceil(threads);
+    let complaints: Vec<String> = thread::scope(|scope| {
+        let parts: Vec<_> = rows
+            .chunks(part)
+            .map(|rows| {
+                let prefix = folder.path();
+                scope.spawn(move || rows.iter().map(|row| complaint(row, prefix)).collect())
+            })
+            .collect();
+        parts.into_iter().map(|part| part.join().unwrap()).collect()
+    });
+    let complaints = complaints.concat();
+    assert!(complaints.is_empty(), "{complaints}");
+}
+
+#[test]
+fn an_installed_nginx_agrees() {
+    if !Path::new(NGINX).exists() {
+        println!("skipped: an_installed_nginx_agrees (nginx is not installed)");
+        return;
+    }
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path().join("logs")).unwrap();
+    let (mut compared, mut differences) = (0, String::new());
+    for row in rows().iter().step_by(NGINX_STRIDE) {
+        folder.write("nginx.conf", &row.configuration());
+        let file = folder.path().join("nginx.conf");
+        let mut nginx = Command::new(NGINX);
+        let nginx = nginx
+            .arg("-t")
+            .arg("-p")
+            .arg(folder.path())
+            .arg("-c")
+            .arg(file);
+        let output = nginx.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        // What this build of it does not know, or may not do, it cannot judge.
+        let unable = ["unknown directive", "unknown variable", "Permission denied"];
+        if row.accepted && unable.iter().any(|words| said.contains(words)) {
+            continue;
+        }
+        compared += 1;
+        if output.status.success() != row.accepted {
+            let _ = writeln!(
+                differences,
+                "{}:{}: {}\n{said}",
+                row.base, row.line, row.text
+            );
+        }
+    }
+    assert!(differences.is_empty(), "{differences}");
+    assert!(compared > 0);
+}
+
+/// A file with a mistake of every kind: main context, values, places, variables, references.
+const MISTAKEN: &str = "worker_processes lots;
+events { }
+http {
+    limit_req_zone $remote_addr zone=a:1m rate=many;
+    keepalive_timeout abc;
+    proxy_cache_bypass $nosuch;
+    proxy_cache_path c keys_zone=good:1m;
+    proxy_cache_path d keys_zone=bad;
+    gzip_comp_level 77;
+    expires foo;
+    server {
+        listen 127.0.0.1:18080;
+        expires 1h;
+        error_page foo /x;
+        access_log logs/a nosuch;
+        location / { limit_req zone=a; proxy_cache bad; expires soon; }
+        location /b { proxy_cache good; proxy_pass http://127.0.0.1:1; client_max_body_size 10x; }
+    }
+}
+";
+
+#[test]
+fn every_mistake_is_told_in_one_go_and_in_order() {
+    let paths = Paths {
+        prefix: PathBuf::from("/"),
+        configuration: PathBuf::from("/f"),
+        embedded: false,
+        error_log: None,
+    };
+    let file = (paths.configuration.clone(), MISTAKEN);
+    let loader: MemoryLoader = [file].into_iter().collect();
+    let errors = Configuration::read_through(Box::new(loader), &paths, None).unwrap_err();
+    let told: Vec<String> = errors.0.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        [
+            "\"worker_processes\" directive invalid value in /f:1",
+            "invalid rate \"rate=many\" in /f:4",
+            "\"keepalive_timeout\" directive invalid value in /f:5",
+            "unknown \"nosuch\" variable in /f:6",
+            "invalid keys zone size \"keys_zone=bad\" in /f:8",
+            "value must be between 1 and 9 in /f:9",
+            "\"expires\" directive invalid value in /f:10",
+            "invalid value \"foo\" in /f:14",
+            "unknown log format \"nosuch\" in /f:15",
+            "\"expires\" directive invalid value in /f:16",
+            "\"client_max_body_size\" directive invalid value in /f:17",
+        ]
+    );
+}
