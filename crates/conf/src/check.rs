@@ -101,7 +101,7 @@ impl Registry {
         let is_partial = !errors.is_empty();
         let (scope, found) = self.check_all(&tree);
         errors.append(found);
-        let mistakes = Mistakes::new(&tree, errors, is_partial);
+        let mistakes = Mistakes::new(&tree, &self.index, errors, is_partial);
         (tree, scope, mistakes)
     }
 

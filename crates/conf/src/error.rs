@@ -1,6 +1,6 @@
 //! Configuration errors: nginx's words, then ` in FILE:LINE`. Every one is fatal to a start.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use crate::source::Sources;
@@ -106,6 +106,15 @@ impl Collector {
     /// The places in reading order of what is wrong so far.
     pub(crate) fn sequences(&self) -> HashSet<u32> {
         self.errors.iter().map(|(sequence, _)| *sequence).collect()
+    }
+
+    /// Adds what to look for to errors that have a hint.
+    pub(crate) fn append_hints(&mut self, hints: &HashMap<u32, String>) {
+        for (sequence, error) in &mut self.errors {
+            if let Some(hint) = hints.get(sequence) {
+                error.message.push_str(hint);
+            }
+        }
     }
 
     /// Takes in another stage's errors.

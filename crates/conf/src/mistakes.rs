@@ -7,6 +7,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::error::{Collector, ConfError, Errors};
+use crate::registry::Index;
 use crate::tree::{Directive, Span, Tree};
 
 /// Mistakes in reading order.
@@ -15,17 +16,22 @@ pub struct Mistakes {
     errors: Collector,
     /// Words of refused directives: what they would have defined.
     refused_words: HashSet<String>,
+    /// What to look for, by the place in reading order of a directive that runs into the next line.
+    hints: HashMap<u32, String>,
     /// Text could not be read, so that anything may have been defined in it.
     is_partial: bool,
 }
 
 impl Mistakes {
-    pub(crate) fn new(tree: &Tree, errors: Collector, is_partial: bool) -> Mistakes {
+    pub(crate) fn new(tree: &Tree, index: &Index, errors: Collector, is_partial: bool) -> Mistakes {
         let mut mistakes = Mistakes {
             errors,
             refused_words: HashSet::new(),
+            hints: HashMap::new(),
             is_partial,
         };
+        look_for_lost_ends(&tree.directives, index, &mut mistakes.hints);
+        mistakes.errors.append_hints(&mistakes.hints);
         if !mistakes.errors.is_empty() {
             let refused = mistakes.errors.sequences();
             mistakes.remember(&tree.directives, &refused);
@@ -52,10 +58,15 @@ impl Mistakes {
         let reasons = errors.iter().filter(|error| !misses_a_name(error));
         let refused: HashSet<u32> = reasons.map(sequence).collect();
         self.remember(&tree.directives, &refused);
-        for error in errors {
-            if !self.is_echo(&error) {
-                self.errors.add(sequence(&error), error);
+        for mut error in errors {
+            if self.is_echo(&error) {
+                continue;
             }
+            let sequence = sequence(&error);
+            if let Some(hint) = self.hints.get(&sequence) {
+                error.message.push_str(hint);
+            }
+            self.errors.add(sequence, error);
         }
     }
 
@@ -102,6 +113,26 @@ fn names_in(text: &str) -> [String; 3] {
     let parameter = text.split_once('=').map_or(text, |(_, value)| value);
     let zone = parameter.split(':').next().unwrap_or_default();
     [text, variable, zone].map(str::to_owned)
+}
+
+/// Finds directives whose words go on in the next line with the name of another directive: a
+/// semicolon was forgotten, unless all is right with them.
+fn look_for_lost_ends(directives: &[Directive], index: &Index, hints: &mut HashMap<u32, String>) {
+    for directive in directives {
+        let mut line = directive.name.span.line;
+        for word in &directive.arguments {
+            let goes_on = word.span.line > line && !word.quoted;
+            if goes_on && !index.rows(&word.text).is_empty() {
+                let hint = format!(", is a \";\" missing in line {line}?");
+                hints.insert(directive.sequence, hint);
+                break;
+            }
+            line = word.span.line;
+        }
+        if let Some(inside) = &directive.block {
+            look_for_lost_ends(inside, index, hints);
+        }
+    }
 }
 
 type Place = (String, u32);

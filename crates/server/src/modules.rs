@@ -144,8 +144,15 @@ pub fn standing(file: &str) -> Standing {
         let (Flag::Without(flag) | Flag::With(flag)) = module.flag;
         flag == name || name.strip_suffix("_module") == Some(flag)
     };
-    // The switches of these two have other names, or are not among those that tools ask for.
-    let is_other = matches!(name, "http_xslt_filter_module" | "http_perl_module");
+    // The switches of these have other names, or are not among those that tools ask for.
+    let is_other = matches!(
+        name,
+        "http_xslt_filter_module"
+            | "http_perl_module"
+            | "http_js_module"
+            | "stream_js_module"
+            | "otel_module"
+    );
     match MODULES.iter().find(names) {
         Some(module) if module.present => Standing::Present,
         Some(_) => Standing::Absent,
@@ -195,6 +202,7 @@ mod tests {
             ("modules/ngx_http_image_filter_module.so", Standing::Absent),
             ("modules/ngx_http_xslt_filter_module.so", Standing::Absent),
             ("modules/ngx_http_perl_module.so", Standing::Absent),
+            ("modules/ngx_http_js_module.so", Standing::Absent),
             (
                 "modules/ngx_http_headers_more_filter_module.so",
                 Standing::Unknown,

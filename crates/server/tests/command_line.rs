@@ -118,7 +118,6 @@ fn directives_that_add_up_may_stand_twice() {
         "gzip_disable msie6",
         "gzip_proxied expired",
         "gzip_types text/css",
-        "internal",
         "keepalive_disable safari",
         "proxy_cache_methods POST",
         "proxy_cache_use_stale error",

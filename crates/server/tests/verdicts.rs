@@ -15,7 +15,7 @@ use std::process::Command;
 use std::thread;
 
 use support::Folder;
-use turnpike_conf::MemoryLoader;
+use turnpike_conf::{Errors, MemoryLoader};
 use turnpike_server::configuration::Configuration;
 use turnpike_server::paths::Paths;
 
@@ -188,16 +188,40 @@ http {
 ";
 
 #[test]
-fn every_mistake_is_told_in_one_go_and_in_order() {
+fn a_forgotten_semicolon_is_asked_for() {
+    for (text, expected) in [
+        (
+            "events { }\nhttp { server {\nlisten 127.0.0.1:18080\nroot /x;\n} }\n",
+            "invalid parameter \"root\", is a \";\" missing in line 3? in /f:4",
+        ),
+        (
+            "events { }\nhttp {\nsendfile on\ngzip on;\n}\n",
+            "invalid number of arguments in \"sendfile\" directive, is a \";\" missing in line 3? \
+             in /f:4",
+        ),
+    ] {
+        let errors = read(text).unwrap_err();
+        assert_eq!(errors.0[0].to_string(), expected, "{text}");
+    }
+    let text = "events { }\nhttp { server { listen 127.0.0.1:18080; server_name a\nroot; } }\n";
+    assert!(read(text).is_ok());
+}
+
+fn read(text: &str) -> Result<Configuration, Errors> {
     let paths = Paths {
         prefix: PathBuf::from("/"),
         configuration: PathBuf::from("/f"),
         embedded: false,
         error_log: None,
     };
-    let file = (paths.configuration.clone(), MISTAKEN);
+    let file = (paths.configuration.clone(), text);
     let loader: MemoryLoader = [file].into_iter().collect();
-    let errors = Configuration::read_through(Box::new(loader), &paths, None).unwrap_err();
+    Configuration::read_through(Box::new(loader), &paths, None)
+}
+
+#[test]
+fn every_mistake_is_told_in_one_go_and_in_order() {
+    let errors = read(MISTAKEN).unwrap_err();
     let told: Vec<String> = errors.0.iter().map(ToString::to_string).collect();
     assert_eq!(
         told,

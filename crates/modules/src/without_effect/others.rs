@@ -18,6 +18,7 @@ const TYPES: Row = Row {
     ..TEXT
 };
 const OFF: Row = Row {
+    arguments: Arguments::at_least(1),
     value: Value::Checked(checks::off),
     syntax: "off",
     ..ONE

@@ -1,7 +1,7 @@
 //! What a plan takes from the process: log files, error logs, shared zones.
 
 use std::any::Any;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,6 +28,7 @@ pub(super) struct Site<'a> {
     zones: Zones,
     named: Vec<PathBuf>,
     warnings: Vec<String>,
+    warned: HashSet<String>,
 }
 
 enum Logs<'a> {
@@ -68,6 +69,7 @@ impl<'a> Site<'a> {
             zones,
             named: Vec::new(),
             warnings: Vec::new(),
+            warned: HashSet::new(),
         }
     }
 
@@ -128,7 +130,11 @@ impl Environment for Site<'_> {
     }
 
     fn warn(&mut self, warning: ConfError) {
-        self.warnings.push(warning.to_string());
+        // A directive is read again for every block that inherits it.
+        let warning = warning.to_string();
+        if self.warned.insert(warning.clone()) {
+            self.warnings.push(warning);
+        }
     }
 
     fn file(&mut self, path: &Path) -> io::Result<Arc<[u8]>> {
