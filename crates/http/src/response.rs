@@ -390,13 +390,19 @@ impl Fields {
         self.lines.get(bytes(from)..bytes(to)).unwrap_or_default()
     }
 
-    /// Appends all lines to `out`, with other lines at their places, which are in order.
-    pub(crate) fn write(&self, others: &[(Place, &[u8])], out: &mut Vec<u8>) {
+    /// Appends all lines to `out`; at each of these places, which are in order, `other` adds what
+    /// stands there, by the place's index.
+    pub(crate) fn write(
+        &self,
+        places: &[Place],
+        out: &mut Vec<u8>,
+        other: impl Fn(usize, &mut Vec<u8>),
+    ) {
         let mut written = 0;
-        for (place, line) in others {
+        for (index, place) in places.iter().enumerate() {
             let until = place.fields.clamp(written, self.entries.len());
             out.extend_from_slice(self.lines_between(written, until));
-            out.extend_from_slice(line);
+            other(index, out);
             written = until;
         }
         out.extend_from_slice(self.lines_between(written, self.entries.len()));

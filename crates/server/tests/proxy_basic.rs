@@ -86,7 +86,7 @@ const FRAMINGS: &[(&str, &str, &str)] = &[
         "HTTP/1.1 204 No Content\r\nContent-Type: text/x\r\nContent-Length: 0\r\n\
          Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\nETag: \"a\"\r\n\r\n",
         "HTTP/1.1 204 No Content\nServer: nginx\nDate: *\nContent-Type: text/x\n\
-         Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\nConnection: keep-alive\nETag: \"a\"\n\n",
+         Connection: keep-alive\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\nETag: \"a\"\n\n",
     ),
     (
         "an empty body",

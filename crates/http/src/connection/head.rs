@@ -185,24 +185,39 @@ fn entity(exchange: &Exchange, out: &mut Vec<u8>) {
 /// The fields as an origin had them, those among them that are kept apart.
 fn in_an_origins_order(exchange: &Exchange, out: &mut Vec<u8>) {
     let response = &exchange.response;
-    let (mut etag, mut modified, mut redirect) = (Vec::new(), Vec::new(), Vec::new());
-    if !response.etag.is_empty() {
-        writer::field(&mut etag, "ETag", &response.etag);
-    }
-    if let (Some(time), Some(_)) = (response.last_modified, response.places.last_modified) {
-        writer::field(&mut modified, "Last-Modified", &date::format(time));
-    }
-    if !is_made_absolute(exchange) {
-        location(exchange, &mut redirect);
-    }
     let places = response.places;
     let mut others = [
-        (places.etag.unwrap_or_default(), etag.as_slice()),
-        (places.last_modified.unwrap_or_default(), &modified),
-        (places.location.unwrap_or_default(), &redirect),
+        (places.etag.unwrap_or_default(), Apart::EntityTag),
+        (
+            places.last_modified.unwrap_or_default(),
+            Apart::LastModified,
+        ),
+        (places.location.unwrap_or_default(), Apart::Location),
     ];
     others.sort_by_key(|(place, _)| *place);
-    response.fields.write(&others, out);
+    let at = others.map(|(place, _)| place);
+    response
+        .fields
+        .write(&at, out, |number, out| match others[number].1 {
+            Apart::EntityTag if response.etag.is_empty() => {}
+            Apart::EntityTag => writer::field(out, "ETag", &response.etag),
+            Apart::LastModified => {
+                let time = response.last_modified;
+                if let Some(time) = time.filter(|_| places.last_modified.is_some()) {
+                    writer::field(out, "Last-Modified", &date::format(time));
+                }
+            }
+            Apart::Location if is_made_absolute(exchange) => {}
+            Apart::Location => location(exchange, out),
+        });
+}
+
+/// Fields that are not among the others of a response.
+#[derive(Clone, Copy)]
+enum Apart {
+    EntityTag,
+    LastModified,
+    Location,
 }
 
 /// Whether Location is a path that gets scheme and host: nginx has it in another place then.
