@@ -131,7 +131,7 @@ pub enum Standing {
     Unknown,
 }
 
-/// What a module's file is called: `modules/ngx_http_gzip_static_module.so`, `ngx_stream_module.so`.
+/// Whether the module of a file, such as `modules/ngx_http_gzip_static_module.so`, is here.
 pub fn standing(file: &str) -> Standing {
     let name = file.rsplit('/').next().unwrap_or_default();
     let name = name

@@ -50,7 +50,8 @@ http {
         location /exp/ {
             alias %FOLDER%/html/;
             expires epoch;
-            add_header Last-Modified ""; add_header ETag "\"mine\""; add_header Cache-Control public;
+            add_header Last-Modified ""; add_header ETag "\"mine\"";
+            add_header Cache-Control public;
         }
         location /date/ {
             alias %FOLDER%/html/;
