@@ -27,6 +27,7 @@ mod exchange;
 mod folder;
 mod origin;
 pub mod ports;
+mod privilege;
 pub mod process;
 mod server;
 
@@ -34,6 +35,7 @@ pub use exchange::{Peer, Response, check, exchange, matches};
 pub use folder::Folder;
 pub use nix::sys::signal::Signal;
 pub use origin::{Origin, Step};
+pub use privilege::needs_root;
 pub use server::{Builder, REFUSED_CALL, SANDBOX, Server, StartError};
 
 use std::time::{Duration, Instant};

@@ -1,5 +1,6 @@
 //! Other processes: their children, and signals by number. Never by name.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nix::sys::ptrace;
@@ -14,6 +15,16 @@ const HOLD_LOOK: Duration = Duration::from_millis(5);
 const EVENT_FORK: i32 = nix::libc::PTRACE_EVENT_FORK;
 const EVENT_VFORK: i32 = nix::libc::PTRACE_EVENT_VFORK;
 const EVENT_EXEC: i32 = nix::libc::PTRACE_EVENT_EXEC;
+
+/// The path of an installed program, looked for also where the PATH of plain users does not lead:
+/// Debian's nginx is in `/usr/sbin`. `None` where it is not installed.
+pub fn find_program(name: impl AsRef<Path>) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(["/usr/sbin".into(), "/sbin".into()])
+        .map(|folder| folder.join(name.as_ref()))
+        .find(|path| path.is_file())
+}
 
 /// Sends a signal; false where there is no such process (any more) or it is not ours.
 pub fn signal(pid: u32, signal: Signal) -> bool {

@@ -4,10 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use turnpike_testkit::process::find_program;
 use turnpike_testkit::{Builder, Folder, Server};
 
 use crate::options::Options;
-use crate::setup::find_program;
 use crate::workspace::{self, must};
 
 /// The object of the measured studies.

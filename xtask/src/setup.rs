@@ -5,6 +5,8 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use turnpike_testkit::process::find_program;
+
 use crate::Outcome;
 use crate::workspace::must;
 
@@ -140,15 +142,6 @@ fn is_installed(name: &str) -> bool {
         .stderr(Stdio::null())
         .output();
     output.is_ok_and(|output| output.stdout == b"installed")
-}
-
-/// The path of a program, looked for where a plain user's PATH may not lead.
-pub(crate) fn find_program(name: &str) -> Option<std::path::PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
-        .chain(["/usr/sbin".into(), "/sbin".into()])
-        .map(|folder| folder.join(name))
-        .find(|path| path.is_file())
 }
 
 fn install(missing: &[&str]) -> Outcome {

@@ -177,7 +177,9 @@ impl Builder {
         std::fs::write(&configuration, fill(&self.configuration))?;
         let _ = std::fs::remove_file(folder.path().join("pid")); // of a start that failed
         let output = File::create(folder.path().join("output.log"))?;
-        Command::new(&self.program)
+        // A name without a folder is an installed program's; a path is found as it stands.
+        let program = process::find_program(&self.program);
+        Command::new(program.as_ref().unwrap_or(&self.program))
             .arg("-p")
             .arg(folder.path().join(""))
             .arg("-c")

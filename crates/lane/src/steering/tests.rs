@@ -7,6 +7,8 @@ use std::{
     sync::Arc,
 };
 
+use turnpike_testkit::needs_root;
+
 use super::*;
 use crate::{
     gate::{ListenAddress, ListenOptions, Reuseport},
@@ -41,6 +43,8 @@ impl Stage {
                     matches!(reason, Reason::NotPermitted | Reason::NotBuilt),
                     "{reason}"
                 );
+                let test = std::thread::current();
+                needs_root(test.name().unwrap_or("steering"), "CAP_BPF");
                 return None;
             }
         };

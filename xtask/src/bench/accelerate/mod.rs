@@ -13,8 +13,8 @@ use std::time::Duration;
 use super::{Mode, Progress};
 use crate::contender::Contender;
 use crate::options::Options;
-use crate::setup::find_program;
 use crate::{Outcome, machine};
+use turnpike_testkit::process::find_program;
 
 use servers::{Case, Front, Origin};
 
