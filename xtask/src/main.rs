@@ -9,6 +9,7 @@ mod crash_test;
 mod deny;
 mod docs;
 mod fuzz;
+mod fuzz_live;
 mod machine;
 mod options;
 mod reload_torture;
@@ -62,6 +63,12 @@ const CHORES: &[Chore] = &[
         arguments: "[--seconds N] [TARGET...]",
         summary: "run the fuzz targets, ten seconds each",
         run: fuzz::run,
+    },
+    Chore {
+        name: "fuzz-live",
+        arguments: "[--minutes N] [--seed S [--case N]] [--server PATH | --debug]",
+        summary: "send changed requests to us and nginx, changed answers from an origin",
+        run: fuzz_live::run,
     },
     Chore {
         name: "bench",

@@ -1,0 +1,161 @@
+//! Fuzzing of running servers: changed requests to our server beside an installed nginx, and
+//! changed answers of an origin behind ours. Even cases are requests, odd ones are answers.
+//!
+//! A seed and a case's number decide alone what is sent: a case that failed is run again by
+//! `--seed S --case N`. The clock only says how many cases are run, never what a case comes to.
+
+mod answers;
+mod differences;
+mod message;
+mod mutate;
+mod origin;
+mod random;
+mod requests;
+mod seeds;
+mod upstreams;
+mod wire;
+mod witness;
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::Outcome;
+use crate::contender::Contender;
+use crate::options::Options;
+use requests::Requests;
+use upstreams::{Script, Upstreams};
+use witness::Witness;
+
+/// How long a run is, in minutes, unless told otherwise.
+const MINUTES: f64 = 1.0;
+/// The seed of `make test`, and of a run that is not told one.
+const SEED: u64 = 20;
+/// Most of a case is waiting, so that more threads than cores are busy.
+const THREADS: usize = 8;
+/// A run ends at so many findings: the first tell enough.
+const FINDINGS_MAX: usize = 10;
+
+/// Everything that runs.
+struct Stage {
+    seed: u64,
+    requests: Requests,
+    upstreams: Upstreams,
+    witnesses: [Witness; 2],
+}
+
+/// Runs cases until the time is over, or the one that is named.
+pub(crate) fn run(arguments: &[String]) -> Outcome {
+    let valued = ["--minutes", "--seed", "--case", "--server"];
+    let options = Options::parse(arguments, &valued, &["--debug"])?;
+    let minutes: f64 = options.number("--minutes", MINUTES)?;
+    if !(0.0..=10_000.0).contains(&minutes) {
+        return Err(format!("--minutes wants 0 to 10000: \"{minutes}\""));
+    }
+    let stage = Stage::start(&Contender::ours(&options)?, options.number("--seed", SEED)?)?;
+    if let Some(case) = options.text("--case") {
+        let case = case
+            .parse()
+            .map_err(|_| format!("--case wants a number: \"{case}\""))?;
+        println!("{}", stage.shown(case));
+        return stage.run(case);
+    }
+    let end = Instant::now() + Duration::from_secs_f64(minutes * 60.0);
+    let next = AtomicU64::new(0);
+    let findings = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| stage.work(&next, end, &findings));
+        }
+    });
+    let mut findings = findings
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
+    for witness in &stage.witnesses {
+        findings.extend(witness.end().err());
+    }
+    let cases = next.into_inner();
+    println!(
+        "fuzz-live: seed {}, {} requests beside nginx, {} answers of an origin, {} findings",
+        stage.seed,
+        cases.div_ceil(2),
+        cases / 2,
+        findings.len()
+    );
+    match findings.is_empty() {
+        true => Ok(()),
+        false => Err(findings.join("\n\n")),
+    }
+}
+
+impl Stage {
+    fn start(ours: &Contender, seed: u64) -> Result<Stage, String> {
+        let requests = Requests::start(ours)?;
+        let upstreams = Upstreams::start(ours, seed)?;
+        let witnesses = [
+            Witness::of(requests.server())?,
+            Witness::of(upstreams.server())?,
+        ];
+        Ok(Stage {
+            seed,
+            requests,
+            upstreams,
+            witnesses,
+        })
+    }
+
+    /// Runs one case after the other.
+    fn work(&self, next: &AtomicU64, end: Instant, findings: &Mutex<Vec<String>>) {
+        while Instant::now() < end {
+            let case = next.fetch_add(1, Ordering::Relaxed);
+            let outcome = self.run(case);
+            let mut findings = findings.lock().unwrap_or_else(PoisonError::into_inner);
+            if findings.len() >= FINDINGS_MAX {
+                return;
+            }
+            if let Err(what) = outcome {
+                let finding = format!("{what}\n{}", self.shown(case));
+                println!("fuzz-live: {finding}\n");
+                findings.push(format!(
+                    "case {case}: {}",
+                    what.lines().next().unwrap_or("")
+                ));
+            }
+        }
+    }
+
+    /// Runs a case.
+    ///
+    /// # Errors
+    /// What our server did wrong.
+    fn run(&self, case: u64) -> Outcome {
+        let half = case / 2;
+        match case % 2 {
+            0 => self.requests.run(self.seed, half)?,
+            _ => self.upstreams.run(self.seed, half)?,
+        }
+        self.witnesses[(case % 2) as usize].look()
+    }
+
+    /// What a case sends, and how to run it again.
+    fn shown(&self, case: u64) -> String {
+        let half = case / 2;
+        let (whose, pieces) = match case % 2 {
+            0 => ("the client", Requests::message(self.seed, half)),
+            _ => ("the origin", Script::of_case(self.seed, half).pieces),
+        };
+        let mut text = format!(
+            "  again: cargo xtask fuzz-live --seed {} --case {case}",
+            self.seed
+        );
+        if case % 2 == 1 {
+            let request = Upstreams::request(self.seed, half);
+            text += &format!("\n  the client sends \"{}\"", request.escape_ascii());
+        }
+        for piece in pieces {
+            text += &format!("\n  {whose} sends \"{}\"", piece.escape_ascii());
+        }
+        text
+    }
+}
