@@ -2,14 +2,15 @@
 # The chores themselves are written in Rust and live in xtask/.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test format lint tidy deny unit sandbox foreign docs fuzz bench lab setup clean
+.PHONY: help run build test test-long setup format lint tidy deny unit sandbox foreign docs fuzz
+.PHONY: fuzz-live torture upstream-torture stall fuzz-long fuzz-live-long bench lab clean
 MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
 XTASK := $(CARGO) xtask
 
 help: ## Show these lines
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: ## Install what the build needs, build, serve http://127.0.0.1:8080
 	$(XTASK) setup build
@@ -19,7 +20,11 @@ run: ## Install what the build needs, build, serve http://127.0.0.1:8080
 build: ## Build the server, optimised
 	$(CARGO) build --release --locked --package turnpike-server
 
-test: setup format lint tidy deny unit sandbox foreign docs fuzz ## Every check that CI runs, the same way
+test: ## Every check that CI runs, the same way; tells the seconds of each
+	$(XTASK) suites setup format lint tidy deny unit sandbox foreign fuzz-live docs fuzz
+
+test-long: ## What takes too long for every push: about 50 minutes
+	$(XTASK) suites setup torture upstream-torture stall fuzz-live-long fuzz-long
 
 setup: ## Install the Debian packages that the tests need
 	$(XTASK) setup build test
@@ -37,8 +42,8 @@ tidy: ## House rules: import table, ceilings, unsafe, dead files
 deny: ## Licences and sources of every dependency
 	$(XTASK) deny
 
-unit: ## Unit and integration tests
-	$(CARGO) test --workspace --locked
+unit: ## Unit and integration tests; run by root, once more as an ordinary user
+	$(XTASK) unit
 
 sandbox: ## The server's integration tests again, every server of them in its sandbox
 	TURNPIKE_TEST_SANDBOX=on $(CARGO) test --package turnpike-server --locked
@@ -54,6 +59,24 @@ docs: ## Generated documentation is current
 
 fuzz: ## Each fuzz target, ten seconds
 	$(XTASK) fuzz
+
+fuzz-live: ## Changed requests to us and nginx, changed answers of an origin: a minute
+	$(XTASK) fuzz-live --debug --minutes 1 --seed 20
+
+torture: ## Ten minutes of reloads, upgrades, stalls and kills under load
+	$(XTASK) torture --debug --minutes 10
+
+upstream-torture: ## Five minutes of kills of two upstream servers
+	$(XTASK) upstream-torture --debug --seconds 300
+
+stall: ## A lane that is stopped for two seconds, nginx beside
+	$(XTASK) stall --debug
+
+fuzz-live-long: ## Ten minutes of fuzz-live, each time with another seed
+	$(XTASK) fuzz-live --debug --minutes 10 --seed "$$(date +%s)"
+
+fuzz-long: ## Each fuzz target, two minutes
+	$(XTASK) fuzz --seconds 120
 
 bench: ## Paired runs beside nginx; rewrites the README's table
 	$(XTASK) setup build test

@@ -16,8 +16,10 @@ mod reload_torture;
 mod setup;
 mod stall;
 mod studies;
+mod suites;
 mod tidy;
 mod torture;
+mod unit;
 mod workspace;
 
 use std::process::ExitCode;
@@ -39,6 +41,18 @@ const CHORES: &[Chore] = &[
         arguments: "[build] [test] [bench]",
         summary: "install the Debian packages of the named sets",
         run: setup::run,
+    },
+    Chore {
+        name: "suites",
+        arguments: "TARGET...",
+        summary: "run targets of the Makefile, tell the seconds of each",
+        run: suites::run,
+    },
+    Chore {
+        name: "unit",
+        arguments: "[--once] [--only PART]",
+        summary: "run every test suite; as root, once more as an ordinary user",
+        run: unit::run,
     },
     Chore {
         name: "tidy",

@@ -1,0 +1,73 @@
+//! What the suites said: passed, failed, skipped for lack of root, and how long each took.
+
+use std::process::Output;
+use std::time::Duration;
+
+use crate::{Outcome, suites};
+
+/// How `testkit::needs_root` begins its line.
+const SKIPPED: &str = "skipped: ";
+
+/// What all suites came to so far.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    passed: u64,
+    skipped: u64,
+    failed: Vec<String>,
+}
+
+impl Report {
+    /// Counts what a suite printed, and prints its line; all that it said where it failed.
+    pub(super) fn add(&mut self, name: &str, output: &Output, time: Duration) {
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        let passed = passed(&said);
+        let skipped: Vec<&str> = told
+            .lines()
+            .filter(|line| line.starts_with(SKIPPED))
+            .collect();
+        // A test that was skipped returned, which the harness takes for a pass.
+        let ran = passed.saturating_sub(skipped.len() as u64);
+        println!(
+            "unit: {name:<44} {ran:>4} passed {:>6.1} s",
+            time.as_secs_f64()
+        );
+        for line in &skipped {
+            println!("{line}");
+        }
+        self.passed += ran;
+        self.skipped += skipped.len() as u64;
+        if !output.status.success() {
+            println!("{said}{told}");
+            self.failed.push(format!("{name} ({})", output.status));
+        }
+    }
+
+    /// The totals, kept for the end of `make test` too.
+    ///
+    /// # Errors
+    /// A suite failed.
+    pub(super) fn finish(self) -> Outcome {
+        let totals = format!("{} tests passed, skipped: {}", self.passed, self.skipped);
+        println!("unit: {totals}");
+        suites::note(&totals)?;
+        match self.failed.is_empty() {
+            true => Ok(()),
+            false => Err(format!("failed: {}", self.failed.join(", "))),
+        }
+    }
+}
+
+/// The number of passed tests in the last line of the test harness.
+fn passed(said: &str) -> u64 {
+    let result = said
+        .lines()
+        .rev()
+        .find(|line| line.starts_with("test result: "));
+    let words = result.map(|line| line.split_once(". ").map_or("", |(_, rest)| rest));
+    let number = words.and_then(|rest| rest.split_once(" passed")?.0.parse().ok());
+    number.unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests;
