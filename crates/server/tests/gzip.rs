@@ -324,6 +324,23 @@ const CHUNKED: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nETag: \"a\"
                        Accept-Ranges: bytes\r\nTransfer-Encoding: chunked\r\n\r\n";
 
 #[test]
+fn a_malformed_body_is_refused_before_anything_is_compressed() {
+    let server = server("location /slow/ { alias %FOLDER%/html/; limit_rate 1m; }");
+    for (target, field) in [
+        ("/page.html", "Accept-Encoding: gzip"),
+        ("/slow/page.html", "A: b"),
+    ] {
+        let request = format!(
+            "GET {target} HTTP/1.1\nHost: x\nTransfer-Encoding: chunked\n{field}\n\nno chunk\n"
+        );
+        check(
+            &server,
+            &[(target, &request, "HTTP/1.1 400 Bad Request\n*\n(closed)")],
+        );
+    }
+}
+
+#[test]
 fn what_a_slow_server_has_said_is_seen_at_once() {
     let origin = Origin::start(vec![vec![
         Step::ReadHead,

@@ -232,9 +232,14 @@ impl Connections {
         if self.is_draining() {
             exchange.keep_alive = false;
         }
-        if exchange.may_be_limited()
-            || matches!(exchange.response.body, Body::Stream(_) | Body::Tunnel(_))
-        {
+        if matches!(exchange.response.body, Body::Tunnel(_)) {
+            return Served::Driven(Stage::Answer);
+        }
+        // Before anything is sent: a malformed body is no success, however it is answered.
+        let Some(whole) = self.take_body_rest(exchange) else {
+            return self.refuse_body(connection, exchange);
+        };
+        if exchange.may_be_limited() || matches!(exchange.response.body, Body::Stream(_)) {
             return Served::Driven(Stage::Answer);
         }
         if !transfer::inline_small_file(exchange) {
@@ -242,9 +247,6 @@ impl Connections {
             exchange.log_access();
             return Served::Closed(CloseReason::CutShort);
         }
-        let Some(whole) = self.take_body_rest(exchange) else {
-            return self.refuse_body(connection, exchange);
-        };
         let chunked = head::write(exchange);
         exchange.action.set(Action::Sending);
         let mut transfer = Transfer::new(exchange, chunked);
