@@ -395,10 +395,8 @@ fn take_field(
     let again = head.seen & field.known.bit() != 0;
     head.seen |= field.known.bit();
     match field.known {
-        Known::Connection => {
-            if !take_connection(value, rules.strictness, &mut head.connection) {
-                return Err(ResponseError::TooManyOptions);
-            }
+        Known::Connection if !take_connection(value, rules.strictness, &mut head.connection) => {
+            return Err(ResponseError::TooManyOptions);
         }
         Known::ContentLength if again => return Err(ResponseError::DuplicateContentLength),
         Known::ContentLength => {

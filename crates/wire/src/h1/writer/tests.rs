@@ -43,7 +43,7 @@ fn values_over_several_lines_become_one_line() {
         ("\n", ""),
     ];
     for (text, expected) in table {
-        let found = String::from_utf8(unfold(text.as_bytes())).unwrap();
+        let found = String::from_utf8(unfold(text.as_bytes())).expect("text");
         assert_eq!(found, expected, "{text:?}");
     }
 }
