@@ -11,9 +11,6 @@ use crate::workspace;
 /// Debian's "nobody": every machine has it, and nothing belongs to it.
 pub(super) const UID: u32 = 65534;
 
-/// The descriptors of a user who logs in, at their fewest.
-const NOFILE: &str = "--nofile=1024:4096";
-
 /// What Debian gives users who log in: no `sbin`.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
@@ -84,16 +81,7 @@ impl User {
     pub(super) fn command(&self, program: &Path) -> Command {
         let id = UID.to_string();
         let mut line = self.way.clone();
-        line.extend(
-            [
-                "prlimit",
-                NOFILE,
-                "setpriv",
-                "--clear-groups",
-                "--inh-caps=-all",
-            ]
-            .map(str::to_owned),
-        );
+        line.extend(["setpriv", "--clear-groups", "--inh-caps=-all"].map(str::to_owned));
         line.extend([format!("--reuid={id}"), format!("--regid={id}")]);
         let mut command = Command::new(&line[0]);
         command
