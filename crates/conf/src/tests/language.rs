@@ -241,7 +241,7 @@ fn include_and_block_depths_are_limited() {
         format!("blocks are nested deeper than 100 in {MAIN}:1")
     );
 
-    let many = ";".repeat(100_000);
+    let many = ";\n".repeat(100_000);
     let errors = parse(&files(many.as_bytes(), &[]), main_path(), None).unwrap_err();
     assert_eq!(errors.0.len(), ERRORS_MAX);
 }

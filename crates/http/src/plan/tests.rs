@@ -147,7 +147,10 @@ const REFUSED: &[(&str, &str)] = &[
         "server { listen 80 bogus; }",
         "invalid parameter \"bogus\" in /c:1",
     ),
-    ("server { listen 80 backlog=x; }", "invalid backlog \"x\""),
+    (
+        "server { listen 80 backlog=x; }",
+        "invalid backlog \"backlog=x\"",
+    ),
     (
         "server { listen 80 ssl; }",
         "\"ssl\" parameter of \"listen\" is not supported yet",

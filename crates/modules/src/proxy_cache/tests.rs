@@ -12,7 +12,7 @@ fn levels_are_read_as_nginx_reads_them() {
         ("1", Some(vec![1])),
         ("3", None),
         ("1:2:1:1", None),
-        ("", None),
+        ("", Some(Vec::new())),
         ("1:", None),
     ] {
         assert_eq!(levels(text), expected, "{text}");
