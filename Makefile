@@ -14,11 +14,11 @@ help: ## Show these lines
 
 run: ## Install what the build needs, build, serve http://127.0.0.1:8080
 	$(XTASK) setup build
-	$(CARGO) build --release --locked --package turnpike-server
+	$(CARGO) build --release --locked --package turnpike-server --package turnpike-view
 	exec $(CARGO) run --quiet --release --locked --package turnpike-server --bin turnpike
 
 build: ## Build the server, optimised
-	$(CARGO) build --release --locked --package turnpike-server
+	$(CARGO) build --release --locked --package turnpike-server --package turnpike-view
 
 test: ## Every check that CI runs, the same way; tells the seconds of each
 	$(XTASK) suites setup format lint tidy deny unit sandbox foreign fuzz-live docs fuzz
@@ -84,7 +84,7 @@ bench: ## Paired runs beside nginx; rewrites the README's table
 
 lab: ## A quick run of study S5, accept modes; its report is under results/
 	$(XTASK) setup build bench
-	$(CARGO) build --release --locked --package turnpike-server
+	$(CARGO) build --release --locked --package turnpike-server --package turnpike-view
 	$(CARGO) run --quiet --release --locked --package turnpike-server --bin turnpike -- \
 		lab run s5-accept-modes --quick
 

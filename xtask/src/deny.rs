@@ -13,7 +13,7 @@ use crate::workspace::{self, elements, text};
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
 /// Where we run: crates for other systems are never downloaded into a build of ours.
-const PLATFORM: &str = "x86_64-unknown-linux-gnu";
+pub(crate) const PLATFORM: &str = "x86_64-unknown-linux-gnu";
 
 /// Rules as written in `deny.toml`.
 #[derive(Debug, Default, PartialEq, Eq)]

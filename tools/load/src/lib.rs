@@ -40,6 +40,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser as _};
 
+pub use live::LiveFrame;
 use options::Options;
 use plan::Plan;
 use report::limits::Limit;

@@ -1,46 +1,55 @@
-//! `--live`: rate, percentiles, errors and connections on the whole terminal while a run goes on.
+//! `--live`: what the whole terminal shows while a run goes on.
 //!
-//! Draws on standard error, so that the text on standard output stays clean, and leaves the
-//! terminal's modes alone, so that Ctrl-C is the signal it always is.
+//! The picture is drawn by `turnpike-view`, a program of its own, so that the server's binary links
+//! no terminal library. Here the figures are made, and sent to it as lines of JSON.
 
-use std::collections::VecDeque;
-use std::io::{self, Stderr};
+use std::ffi::OsStr;
+use std::io::{self, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
-use ratatui::Terminal;
-use ratatui::backend::CrosstermBackend;
-use ratatui::crossterm::execute;
-use ratatui::crossterm::terminal::{Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen};
-use ratatui::layout::{Constraint, Layout};
-use ratatui::style::{Modifier, Style};
-use ratatui::text::Line;
-use ratatui::widgets::{Block, Gauge, Paragraph, Sparkline};
+use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
 use crate::tally::{ErrorKind, Errors};
 use crate::units::{format_binary, format_metric, format_time_us};
 use crate::worker::Progress;
 
+/// The program that draws.
+const VIEW_PROGRAM: &str = "turnpike-view";
 /// Time between two pictures; rates are those of this time.
 const PICTURE_INTERVAL: Duration = Duration::from_millis(250);
-/// Rates kept for the sparkline: more than a wide terminal shows.
-const RATES_MAX: usize = 512;
 /// The percentiles shown.
 const PERCENTILES: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 100.0];
 
-/// The picture and what it needs to remember.
+/// What one picture shows: a line of JSON on the standard input of the program that draws it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LiveFrame {
+    /// The first line: what is driven, and with what.
+    pub title: String,
+    /// How much of the run is done, 0.0 to 1.0.
+    pub share: f64,
+    /// The time passed and the time left, for people.
+    pub left: String,
+    /// Answered requests per second since the picture before.
+    pub rate: f64,
+    /// The figures so far, as lines of text.
+    pub figures: Vec<String>,
+}
+
+/// The program that draws, and what the next picture needs to know of the last one.
 pub(crate) struct Live {
-    terminal: Terminal<CrosstermBackend<Stderr>>,
+    view: Child,
+    frames: Option<ChildStdin>,
     title: String,
     last: Duration,
     last_completed: u64,
-    rates: VecDeque<u64>,
 }
 
-/// What one picture shows.
-struct Scene {
-    share: f64,
-    left: String,
+/// The figures of one picture.
+struct Figures {
     rate: f64,
     completed: u64,
     bytes_per_s: f64,
@@ -50,40 +59,98 @@ struct Scene {
 }
 
 impl Live {
-    /// Takes the terminal over.
+    /// Starts the program that draws.
     ///
     /// # Errors
-    /// When it cannot be drawn on.
+    /// When it is not installed or cannot be started.
     pub(crate) fn new(title: String) -> io::Result<Live> {
-        // Everything that asks the terminal for an answer is left out: the answer would come on
-        // standard input, which is not ours.
-        let terminal = Terminal::new(CrosstermBackend::new(io::stderr()))?;
-        let live = Live {
-            terminal,
+        let mut view = Command::new(view_program())
+            .arg("load")
+            .stdin(Stdio::piped())
+            // A group of its own: Ctrl-C ends the run, and the run's end ends the view, which then
+            // gives the terminal back.
+            .process_group(0)
+            .spawn()?;
+        let frames = view.stdin.take();
+        Ok(Live {
+            view,
+            frames,
             title,
             last: Duration::ZERO,
             last_completed: 0,
-            rates: VecDeque::with_capacity(RATES_MAX),
-        };
-        execute!(io::stderr(), EnterAlternateScreen, Clear(ClearType::All))?;
-        Ok(live)
+        })
     }
 
-    /// Draws a picture if it is time for one. `share` is how much of the run is done, 0.0 to 1.0.
+    /// Sends a picture if it is time for one. `share` is how much of the run is done, 0.0 to 1.0.
     pub(crate) fn draw(&mut self, elapsed: Duration, share: f64, progress: &[Progress]) {
         let passed = elapsed.saturating_sub(self.last);
         if passed < PICTURE_INTERVAL {
             return;
         }
         let completed: u64 = progress.iter().map(|thread| thread.completed).sum();
-        let bytes: u64 = progress.iter().map(|thread| thread.bytes).sum();
         let rate = completed.saturating_sub(self.last_completed) as f64 / passed.as_secs_f64();
         self.last = elapsed;
         self.last_completed = completed;
-        if self.rates.len() == RATES_MAX {
-            self.rates.pop_front();
+        let seconds = elapsed.as_secs_f64();
+        let left_s = if share > 0.0 {
+            seconds / share - seconds
+        } else {
+            0.0
+        };
+        let frame = LiveFrame {
+            title: self.title.clone(),
+            share: share.clamp(0.0, 1.0),
+            left: format!("{seconds:.0}s, {left_s:.0}s left"),
+            rate,
+            figures: lines(&Figures::of(rate, completed, seconds, progress)),
+        };
+        self.send(&frame);
+    }
+
+    /// A view that went away must not end the run: it gets no more frames.
+    fn send(&mut self, frame: &LiveFrame) {
+        let Ok(mut line) = serde_json::to_vec(frame) else {
+            return;
+        };
+        line.push(b'\n');
+        let sent = self
+            .frames
+            .as_mut()
+            .is_some_and(|frames| frames.write_all(&line).is_ok());
+        if !sent {
+            self.frames = None;
         }
-        self.rates.push_back(rate as u64);
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        // The end of its input ends the view, which gives the terminal back before the report.
+        self.frames = None;
+        let _ = self.view.wait();
+    }
+}
+
+/// The view beside the running program, as it is installed; else the one in PATH.
+fn view_program() -> PathBuf {
+    let beside = std::env::current_exe()
+        .ok()
+        .and_then(|program| Some(program.parent()?.join(VIEW_PROGRAM)))
+        .filter(|program| program.is_file());
+    beside.unwrap_or_else(|| Path::new(OsStr::new(VIEW_PROGRAM)).to_path_buf())
+}
+
+/// What is said on standard error when the view cannot be started.
+pub(crate) fn unavailable(error: &io::Error) -> String {
+    format!(
+        "--live needs the program {VIEW_PROGRAM} beside turnpike or in PATH ({error}); \
+         a progress bar is shown instead"
+    )
+}
+
+impl Figures {
+    fn of(rate: f64, completed: u64, seconds: f64, progress: &[Progress]) -> Self {
+        let bytes: u64 = progress.iter().map(|thread| thread.bytes).sum();
         let mut errors = Errors::default();
         let mut latency = Histogram::default();
         for thread in progress {
@@ -92,87 +159,40 @@ impl Live {
                 latency.merge(histogram);
             }
         }
-        let seconds = elapsed.as_secs_f64();
-        let left_s = if share > 0.0 {
-            seconds / share - seconds
-        } else {
-            0.0
-        };
-        let scene = Scene {
-            share: share.clamp(0.0, 1.0),
-            left: format!("{seconds:.0}s, {left_s:.0}s left"),
+        Self {
             rate,
             completed,
             bytes_per_s: bytes as f64 / seconds.max(1e-3),
             open: progress.iter().map(|thread| thread.open).sum(),
             errors,
             latency,
-        };
-        // A terminal that went away must not end the run.
-        let _ = self.picture(&scene);
-    }
-
-    fn picture(&mut self, scene: &Scene) -> io::Result<()> {
-        let rates = self.rates.make_contiguous();
-        let title = &self.title;
-        self.terminal.draw(|frame| {
-            let rows = [
-                Constraint::Length(1),
-                Constraint::Length(1),
-                Constraint::Min(3),
-                Constraint::Length(9),
-            ];
-            let [head, bar, chart, table] = Layout::vertical(rows).areas(frame.area());
-            let bold = Style::default().add_modifier(Modifier::BOLD);
-            frame.render_widget(Paragraph::new(title.as_str()).style(bold), head);
-            let gauge = Gauge::default()
-                .ratio(scene.share)
-                .label(scene.left.as_str());
-            frame.render_widget(gauge, bar);
-            let width = usize::from(chart.width.saturating_sub(2));
-            let shown = rates
-                .get(rates.len().saturating_sub(width)..)
-                .unwrap_or_default();
-            let block = Block::bordered().title("requests per second");
-            frame.render_widget(Sparkline::default().data(shown).block(block), chart);
-            let lines: Vec<Line<'_>> = figures(scene).into_iter().map(Line::from).collect();
-            frame.render_widget(Paragraph::new(lines).block(Block::bordered()), table);
-        })?;
-        Ok(())
-    }
-}
-
-impl Drop for Live {
-    fn drop(&mut self) {
-        // Nothing can be done for a terminal that refuses.
-        let _ = self.terminal.show_cursor();
-        let _ = execute!(io::stderr(), LeaveAlternateScreen);
+        }
     }
 }
 
 /// The figures as lines of text.
-fn figures(scene: &Scene) -> Vec<String> {
+fn lines(figures: &Figures) -> Vec<String> {
     let percentiles: Vec<String> = PERCENTILES
         .iter()
         .map(|percent| {
-            let value = scene.latency.percentile(*percent) as f64 / 1e3;
+            let value = figures.latency.percentile(*percent) as f64 / 1e3;
             format!("{percent}% {}", format_time_us(value))
         })
         .collect();
     let kinds: Vec<String> = ErrorKind::ALL
         .iter()
-        .filter(|kind| scene.errors.of(**kind) > 0)
-        .map(|kind| format!("{} {}", kind.name(), scene.errors.of(*kind)))
+        .filter(|kind| figures.errors.of(**kind) > 0)
+        .map(|kind| format!("{} {}", kind.name(), figures.errors.of(*kind)))
         .collect();
     vec![
-        format!("Rate         {}/s", format_metric(scene.rate)),
-        format!("Answered     {}", scene.completed),
-        format!("Transfer     {}B/s", format_binary(scene.bytes_per_s)),
-        format!("Connections  {}", scene.open),
+        format!("Rate         {}/s", format_metric(figures.rate)),
+        format!("Answered     {}", figures.completed),
+        format!("Transfer     {}B/s", format_binary(figures.bytes_per_s)),
+        format!("Connections  {}", figures.open),
         format!("Latency      {}", percentiles.join("   ")),
         format!(
             "Errors       {}  {}",
-            scene.errors.total(),
+            figures.errors.total(),
             kinds.join(", ")
         ),
     ]
@@ -184,9 +204,7 @@ mod tests {
 
     #[test]
     fn the_figures_name_rate_percentiles_errors_and_connections() {
-        let mut scene = Scene {
-            share: 0.5,
-            left: String::new(),
+        let mut figures = Figures {
             rate: 1500.0,
             completed: 3000,
             bytes_per_s: 2048.0,
@@ -194,8 +212,8 @@ mod tests {
             errors: Errors::default(),
             latency: Histogram::default(),
         };
-        scene.errors.count(ErrorKind::Refused);
-        scene.latency.record(2_000_000);
+        figures.errors.count(ErrorKind::Refused);
+        figures.latency.record(2_000_000);
         let expected = [
             "Rate         1.50k/s",
             "Answered     3000",
@@ -204,6 +222,6 @@ mod tests {
             "Latency      50% 2.00ms   90% 2.00ms   99% 2.00ms   99.9% 2.00ms   100% 2.00ms",
             "Errors       1  refused 1",
         ];
-        assert_eq!(figures(&scene), expected);
+        assert_eq!(lines(&figures), expected);
     }
 }

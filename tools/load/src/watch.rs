@@ -9,7 +9,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-use crate::live::Live;
+use crate::live::{self, Live};
 use crate::plan::Plan;
 use crate::run::{Verdict, Watch};
 use crate::units::format_metric;
@@ -128,8 +128,9 @@ fn view(plan: &Plan, quiet: bool) -> View {
             "turnpike load @ {place}: {} threads, {} connections",
             plan.threads, plan.connections
         );
-        if let Ok(live) = Live::new(title) {
-            return View::Live(Box::new(live));
+        match Live::new(title) {
+            Ok(live) => return View::Live(Box::new(live)),
+            Err(error) => eprintln!("turnpike load: {}", live::unavailable(&error)),
         }
     }
     if quiet {

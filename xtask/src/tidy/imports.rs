@@ -48,6 +48,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ),
     ("tools/lab", &["tools/load"]),
     ("tools/load", &["crates/wire"]),
+    ("tools/view", &["tools/load"]),
     ("testkit", &[]),
     ("xtask", &["testkit"]),
 ];

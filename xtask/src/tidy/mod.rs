@@ -3,6 +3,7 @@
 //!
 //! It reads source text through its own small scanner and must never need a build of the crates.
 
+mod closure;
 mod imports;
 mod limits;
 mod reach;
@@ -13,7 +14,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::Outcome;
-use crate::workspace;
+use crate::{deny, workspace};
 use scanner::Source;
 
 /// One broken rule at one place.
@@ -51,6 +52,8 @@ pub(crate) fn run(_arguments: &[String]) -> Outcome {
     let root = workspace::root();
     let files = workspace::files()?;
     let mut findings = imports::check(&workspace::metadata(&["--no-deps", "--offline"])?);
+    let resolved = workspace::metadata(&["--offline", "--filter-platform", deny::PLATFORM])?;
+    findings.extend(closure::check(&resolved));
     let mut sources = 0;
     for file in &files {
         let Ok(text) = std::fs::read_to_string(root.join(file)) else {

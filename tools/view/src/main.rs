@@ -1,0 +1,53 @@
+//! `turnpike-view`: draws what another program measures on the whole terminal.
+//!
+//! A program of its own, so that the server, which often runs as root, links no terminal library.
+//! Frames come on standard input, a line of JSON each; the end of input ends the view. It is
+//! started by `turnpike load --live` and is of no use by hand.
+
+mod load;
+mod screen;
+
+use std::io::{self, BufRead as _};
+use std::process::ExitCode;
+
+use screen::Screen;
+
+/// Longest frame in bytes: a real one has a few hundred. What is longer is no frame of ours.
+const FRAME_BYTES_MAX: u64 = 64 * 1024;
+
+/// The words of the command line, for those who try it by hand.
+const USAGE: &str = "turnpike-view draws what `turnpike load --live` measures; \
+                     it is started by that command and takes \"load\" as its only argument\n";
+
+fn main() -> ExitCode {
+    if std::env::args_os().skip(1).ne(["load"]) {
+        eprint!("{USAGE}");
+        return ExitCode::from(2);
+    }
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("turnpike-view: the terminal cannot be drawn on ({error})");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Draws every frame until the input ends.
+fn run() -> io::Result<()> {
+    let mut screen = Screen::open()?;
+    let mut view = load::View::default();
+    let mut input = io::stdin().lock();
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let mut bounded = io::Read::take(&mut input, FRAME_BYTES_MAX);
+        if bounded.read_until(b'\n', &mut line)? == 0 {
+            return Ok(());
+        }
+        // A line that is no frame is passed over: the next one is 250 ms away.
+        if let Ok(frame) = serde_json::from_slice(&line) {
+            screen.draw(|area| view.draw(area, &frame))?;
+        }
+    }
+}
