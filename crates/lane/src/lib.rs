@@ -15,6 +15,7 @@ pub mod gate;
 pub mod log;
 pub mod lot;
 pub mod pool;
+pub mod recency;
 pub mod steering;
 pub mod symbols;
 #[allow(unsafe_code)]

@@ -13,6 +13,7 @@ use std::{
 use slab::Slab;
 
 use super::{FileError, FileHandle, OpenFile, Operation, Symlinks, inspect, open};
+use crate::recency::Recency;
 use crate::sys::file::{self, Metadata};
 
 /// Largest file whose content is kept in memory: one send buffer's worth. For larger ones sendfile
@@ -25,9 +26,6 @@ pub const CONTENT_TOTAL_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Inactive entries dropped by one call, so that a request pays for two at most. nginx does so.
 const EXPIRED_PER_CALL_MAX: usize = 2;
-
-/// No neighbour in the list of uses.
-const NONE: usize = usize::MAX;
 
 /// How a location uses the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,8 +57,7 @@ impl Default for CacheRules {
 pub struct OpenFileCache {
     index: HashMap<Rc<[u8]>, usize>,
     entries: Slab<Entry>,
-    newest: usize,
-    oldest: usize,
+    recency: Recency,
     entries_max: usize,
     inactive_ms: u64,
     content_bytes: usize,
@@ -74,8 +71,6 @@ struct Entry {
     uses: u32,
     checked_ms: u64,
     used_ms: u64,
-    newer: usize,
-    older: usize,
 }
 
 /// What an entry has. In the order in which a file that is asked for again goes through them.
@@ -96,8 +91,7 @@ impl OpenFileCache {
         OpenFileCache {
             index: HashMap::new(),
             entries: Slab::new(),
-            newest: NONE,
-            oldest: NONE,
+            recency: Recency::default(),
             entries_max: entries_max.max(1),
             inactive_ms,
             content_bytes: 0,
@@ -148,7 +142,9 @@ impl OpenFileCache {
                 self.entries[key].checked_ms = now_ms;
                 self.entries[key].symlinks = rules.symlinks;
             }
-            None => self.insert(path, held, rules, now_ms),
+            None => {
+                self.insert(path, held, rules, now_ms);
+            }
         }
         self.expire(now_ms);
         self.check_invariants();
@@ -162,8 +158,7 @@ impl OpenFileCache {
         rules: &CacheRules,
         now_ms: u64,
     ) -> Option<Result<Metadata, FileError>> {
-        self.unlink(key);
-        self.link_newest(key);
+        self.recency.touch(key);
         let entry = &mut self.entries[key];
         entry.used_ms = now_ms;
         let is_fresh = now_ms.saturating_sub(entry.checked_ms) < rules.valid_ms
@@ -204,8 +199,7 @@ impl OpenFileCache {
         rules: &CacheRules,
         now_ms: u64,
     ) -> Result<Rc<OpenFile>, FileError> {
-        self.unlink(key);
-        self.link_newest(key);
+        self.recency.touch(key);
         let entry = &mut self.entries[key];
         entry.uses = entry.uses.saturating_add(1);
         entry.used_ms = now_ms;
@@ -248,17 +242,18 @@ impl OpenFileCache {
             Err(error) if rules.keep_errors => Held::Failed(recalled(error)),
             Err(error) => return Err(*error),
         };
-        self.insert(path, held, rules, now_ms);
-        let key = self.newest;
+        let key = self.insert(path, held, rules, now_ms);
         if let Ok(file) = &result {
             self.hold(key, file, rules);
         }
         result
     }
 
-    fn insert(&mut self, path: &[u8], held: Held, rules: &CacheRules, now_ms: u64) {
-        if self.entries.len() >= self.entries_max {
-            self.remove(self.oldest);
+    fn insert(&mut self, path: &[u8], held: Held, rules: &CacheRules, now_ms: u64) -> usize {
+        if self.entries.len() >= self.entries_max
+            && let Some(oldest) = self.recency.oldest()
+        {
+            self.remove(oldest);
         }
         let path: Rc<[u8]> = path.into();
         let key = self.entries.insert(Entry {
@@ -268,11 +263,10 @@ impl OpenFileCache {
             uses: 1,
             checked_ms: now_ms,
             used_ms: now_ms,
-            newer: NONE,
-            older: NONE,
         });
         self.index.insert(path, key);
-        self.link_newest(key);
+        self.recency.insert(key);
+        key
     }
 
     /// Keeps or lends `file`, by how often its entry has been used.
@@ -297,7 +291,7 @@ impl OpenFileCache {
     }
 
     fn remove(&mut self, key: usize) {
-        self.unlink(key);
+        self.recency.remove(key);
         let entry = self.entries.remove(key);
         self.content_bytes -= content_length(&entry.held);
         self.index.remove(&entry.path);
@@ -305,35 +299,13 @@ impl OpenFileCache {
 
     fn expire(&mut self, now_ms: u64) {
         for _ in 0..EXPIRED_PER_CALL_MAX {
-            let Some(entry) = self.entries.get(self.oldest) else {
+            let Some(oldest) = self.recency.oldest() else {
                 return;
             };
-            if now_ms.saturating_sub(entry.used_ms) <= self.inactive_ms {
+            if now_ms.saturating_sub(self.entries[oldest].used_ms) <= self.inactive_ms {
                 return;
             }
-            self.remove(self.oldest);
-        }
-    }
-
-    fn unlink(&mut self, key: usize) {
-        let Entry { newer, older, .. } = self.entries[key];
-        match self.entries.get_mut(newer) {
-            Some(neighbour) => neighbour.older = older,
-            None => self.newest = older,
-        }
-        match self.entries.get_mut(older) {
-            Some(neighbour) => neighbour.newer = newer,
-            None => self.oldest = newer,
-        }
-    }
-
-    fn link_newest(&mut self, key: usize) {
-        let second = std::mem::replace(&mut self.newest, key);
-        self.entries[key].newer = NONE;
-        self.entries[key].older = second;
-        match self.entries.get_mut(second) {
-            Some(second) => second.newer = key,
-            None => self.oldest = key,
+            self.remove(oldest);
         }
     }
 
@@ -343,18 +315,14 @@ impl OpenFileCache {
     /// The index, the slab and the list hold the same entries, and the sum of content is right.
     #[cfg(test)]
     fn check_invariants(&self) {
-        let (mut key, mut count, mut bytes) = (self.newest, 0, 0);
-        let mut newer = NONE;
-        while let Some(entry) = self.entries.get(key) {
-            assert_eq!(
-                (entry.newer, self.index.get(&entry.path)),
-                (newer, Some(&key))
-            );
+        let (mut count, mut bytes) = (0, 0);
+        for key in self.recency.iter() {
+            let entry = &self.entries[key];
+            assert_eq!(self.index.get(&entry.path), Some(&key));
             bytes += content_length(&entry.held);
             count += 1;
-            (newer, key) = (key, entry.older);
         }
-        assert_eq!((self.oldest, count), (newer, self.entries.len()));
+        assert_eq!(count, self.entries.len());
         assert_eq!((self.index.len(), bytes), (count, self.content_bytes));
         assert!(count <= self.entries_max);
     }

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use slab::Slab;
+use turnpike_lane::recency::Recency;
 
 use crate::shards::Shards;
 
@@ -19,9 +20,6 @@ const NODE_BYTES: usize = 64;
 
 /// Age from which on an empty bucket may be dropped, in milliseconds; nginx's.
 const EMPTY_AGE_MS: i64 = 60_000;
-
-/// No neighbour in the list of uses.
-const NONE: usize = usize::MAX;
 
 /// Buckets by key.
 pub(super) struct RateZone {
@@ -42,8 +40,7 @@ pub(super) enum Answer {
 struct Shard {
     index: HashMap<Arc<[u8]>, usize>,
     entries: Slab<Bucket>,
-    newest: usize,
-    oldest: usize,
+    recency: Recency,
     bytes: usize,
     bytes_max: usize,
 }
@@ -54,8 +51,6 @@ struct Bucket {
     last_ms: i64,
     /// Requests that have asked this bucket and are about to ask another: it must stay.
     holds: u32,
-    newer: usize,
-    older: usize,
 }
 
 impl RateZone {
@@ -85,8 +80,7 @@ impl RateZone {
         let Some(&slot) = shard.index.get(key) else {
             return shard.begin(key, rate, now_ms, is_last);
         };
-        shard.unlink(slot);
-        shard.link_newest(slot);
+        shard.recency.touch(slot);
         let bucket = &mut shard.entries[slot];
         let (excess, elapsed_ms) = bucket.with_one_more(rate, now_ms);
         if excess > burst {
@@ -158,8 +152,7 @@ impl Shard {
         Shard {
             index: HashMap::new(),
             entries: Slab::new(),
-            newest: NONE,
-            oldest: NONE,
+            recency: Recency::default(),
             bytes: 0,
             bytes_max,
         }
@@ -174,8 +167,8 @@ impl Shard {
         }
         // A long key takes the place of several short ones: each removal brings the end nearer.
         while self.bytes + bytes > self.bytes_max {
-            match self.entries.get(self.oldest) {
-                Some(bucket) if bucket.holds == 0 => self.remove(self.oldest),
+            match self.recency.oldest() {
+                Some(oldest) if self.entries[oldest].holds == 0 => self.remove(oldest),
                 _ => return Answer::NoRoom,
             }
         }
@@ -186,55 +179,32 @@ impl Shard {
             excess: 0,
             last_ms: if is_last { now_ms } else { 0 },
             holds: u32::from(!is_last),
-            newer: NONE,
-            older: NONE,
         });
         self.index.insert(key, slot);
-        self.link_newest(slot);
+        self.recency.insert(slot);
         Answer::Within(0)
     }
 
     /// Drops up to two buckets that have been empty for a while.
     fn drop_empty(&mut self, rate: i64, now_ms: i64) {
         for _ in 0..2 {
-            let Some(bucket) = self.entries.get(self.oldest) else {
+            let Some(oldest) = self.recency.oldest() else {
                 return;
             };
+            let bucket = &self.entries[oldest];
             let age_ms = now_ms - bucket.last_ms;
             let leaked = rate.saturating_mul(age_ms) / 1000;
             if bucket.holds > 0 || age_ms < EMPTY_AGE_MS || bucket.excess > leaked {
                 return;
             }
-            self.remove(self.oldest);
+            self.remove(oldest);
         }
     }
 
     fn remove(&mut self, slot: usize) {
-        self.unlink(slot);
+        self.recency.remove(slot);
         let bucket = self.entries.remove(slot);
         self.index.remove(&bucket.key);
         self.bytes -= entry_bytes(&bucket.key);
-    }
-
-    fn unlink(&mut self, slot: usize) {
-        let Bucket { newer, older, .. } = self.entries[slot];
-        match self.entries.get_mut(newer) {
-            Some(neighbour) => neighbour.older = older,
-            None => self.newest = older,
-        }
-        match self.entries.get_mut(older) {
-            Some(neighbour) => neighbour.newer = newer,
-            None => self.oldest = newer,
-        }
-    }
-
-    fn link_newest(&mut self, slot: usize) {
-        let second = std::mem::replace(&mut self.newest, slot);
-        self.entries[slot].newer = NONE;
-        self.entries[slot].older = second;
-        match self.entries.get_mut(second) {
-            Some(second) => second.newer = slot,
-            None => self.oldest = slot,
-        }
     }
 }

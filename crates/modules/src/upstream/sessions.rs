@@ -1,9 +1,11 @@
 //! Sessions that were learned: which server each belongs to, for all lanes.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use md5::{Digest, Md5};
+use slab::Slab;
+use turnpike_lane::recency::Recency;
 
 /// Bytes of a zone that a session is counted with: a megabyte holds about 8000, as nginx's.
 const SESSION_BYTES: u64 = 128;
@@ -21,15 +23,16 @@ pub(super) struct Sessions {
 
 #[derive(Default)]
 struct Table {
-    sessions: HashMap<Key, Session>,
-    /// Sessions by the time of their last word; the number tells those of one moment apart.
-    by_age: BTreeMap<(u64, u64), Key>,
-    next: u64,
+    index: HashMap<Key, usize>,
+    sessions: Slab<Session>,
+    recency: Recency,
 }
 
 struct Session {
+    key: Key,
     server: Box<str>,
-    age: (u64, u64),
+    /// When a request of the session was last seen.
+    used_ms: u64,
 }
 
 impl Sessions {
@@ -45,8 +48,8 @@ impl Sessions {
     /// The server of a session.
     pub(super) fn server(&self, session: &[u8], now_ms: u64) -> Option<Vec<u8>> {
         let table = self.table();
-        let session = table.sessions.get(&key(session))?;
-        let is_fresh = now_ms.saturating_sub(session.age.0) < self.timeout_ms;
+        let session = &table.sessions[*table.index.get(&key(session))?];
+        let is_fresh = now_ms.saturating_sub(session.used_ms) < self.timeout_ms;
         is_fresh.then(|| session.server.as_bytes().to_vec())
     }
 
@@ -57,8 +60,9 @@ impl Sessions {
         let key = key(session);
         table.remove(&key);
         if table.sessions.len() >= self.sessions_max
-            && let Some(oldest) = table.by_age.values().next().copied()
+            && let Some(oldest) = table.recency.oldest()
         {
+            let oldest = table.sessions[oldest].key;
             table.remove(&oldest);
         }
         table.insert(key, server, now_ms);
@@ -81,26 +85,32 @@ impl Sessions {
 
 impl Table {
     fn insert(&mut self, key: Key, server: &str, now_ms: u64) {
-        let age = (now_ms, self.next);
-        self.next += 1;
-        self.by_age.insert(age, key);
-        let server = server.into();
-        self.sessions.insert(key, Session { server, age });
+        let slot = self.sessions.insert(Session {
+            key,
+            server: server.into(),
+            used_ms: now_ms,
+        });
+        self.recency.insert(slot);
+        self.index.insert(key, slot);
     }
 
     fn remove(&mut self, key: &Key) -> bool {
-        let Some(session) = self.sessions.remove(key) else {
+        let Some(slot) = self.index.remove(key) else {
             return false;
         };
-        self.by_age.remove(&session.age);
+        self.recency.remove(slot);
+        self.sessions.remove(slot);
         true
     }
 
+    /// Forgets the sessions that were silent for `timeout_ms`.
     fn expire(&mut self, now_ms: u64, timeout_ms: u64) {
-        while let Some((&(last_ms, _), &key)) = self.by_age.first_key_value() {
-            if now_ms.saturating_sub(last_ms) < timeout_ms {
+        while let Some(oldest) = self.recency.oldest() {
+            let session = &self.sessions[oldest];
+            if now_ms.saturating_sub(session.used_ms) < timeout_ms {
                 return;
             }
+            let key = session.key;
             self.remove(&key);
         }
     }
