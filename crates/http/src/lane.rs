@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 use turnpike_lane::clock::Clock;
-use turnpike_lane::lot::Guests;
+use turnpike_lane::event_loop::Guests;
 
 use crate::counters::{AllCounters, Doing, HttpCounters};
 use crate::exchange::{Client, Exchange};

@@ -16,7 +16,7 @@
 
 use std::time::Duration;
 
-use turnpike_lane::lot::Guest;
+use turnpike_lane::event_loop::Guest;
 
 use crate::connection::Stream;
 use crate::exchange::Exchange;

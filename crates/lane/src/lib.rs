@@ -10,10 +10,10 @@
 pub mod affinity;
 pub mod clock;
 pub mod counters;
+pub mod event_loop;
 pub mod files;
 pub mod gate;
 pub mod log;
-pub mod lot;
 pub mod pool;
 pub mod recency;
 pub mod steering;

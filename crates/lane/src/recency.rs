@@ -1,8 +1,8 @@
 //! The order in which the entries of a slab were last used.
 //!
-//! A list linked by indices, beside the entries rather than in them: whoever keeps entries in a slab
-//! keeps their order here under the same keys. Every operation takes constant time and, once the
-//! list has grown to the slab's size, no memory. It knows no entry and no clock.
+//! A list linked by indices, beside the entries rather than in them: whoever keeps entries in a
+//! slab keeps their order here under the same keys. Every operation takes constant time and, once
+//! the list has grown to the slab's size, no memory. It knows no entry and no clock.
 
 /// No neighbour.
 const NONE: usize = usize::MAX;

@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 use turnpike_lane::clock::Clock;
+use turnpike_lane::event_loop::{self, AcceptSettings, EventLoop, LaneGate, Mailbox, Residents};
 use turnpike_lane::gate::{AcceptMode, Gate, ListenAddress, ListenOptions, Reuseport};
-use turnpike_lane::lot::{self, AcceptSettings, Lot, LotGate, Mailbox, Residents};
 use turnpike_lane::steering::{KernelBoard, LaneBoard, Level, SteerRules, Steering};
 use turnpike_lane::sys::socket::PeerAddress;
 
@@ -51,7 +51,7 @@ struct Greeter {
 }
 
 impl Residents for Greeter {
-    fn accepted(&mut self, _: &mut Lot, _: u32, socket: OwnedFd, _: PeerAddress) {
+    fn accepted(&mut self, _: &mut EventLoop, _: u32, socket: OwnedFd, _: PeerAddress) {
         if self.lane == 1 && self.signals.hang.load(SeqCst) {
             self.signals.hangs.store(true, SeqCst);
             while self.signals.hang.load(SeqCst) {
@@ -62,13 +62,13 @@ impl Residents for Greeter {
         self.signals.served[self.lane].fetch_add(1, SeqCst);
         let _ = TcpStream::from(socket).write_all(b"!");
     }
-    fn ready(&mut self, _: &mut Lot, _: u32, _: bool) {}
-    fn guest_ready(&mut self, _lot: &mut Lot, _token: u32) {}
+    fn ready(&mut self, _: &mut EventLoop, _: u32, _: bool) {}
+    fn guest_ready(&mut self, _event_loop: &mut EventLoop, _token: u32) {}
 
-    fn due(&mut self, _: &mut Lot, _: u32) {}
-    fn turn_ended(&mut self, _: &mut Lot) {}
-    fn tick(&mut self, _: &mut Lot) {}
-    fn commands(&mut self, _: &mut Lot) {
+    fn due(&mut self, _: &mut EventLoop, _: u32) {}
+    fn turn_ended(&mut self, _: &mut EventLoop) {}
+    fn tick(&mut self, _: &mut EventLoop) {}
+    fn commands(&mut self, _: &mut EventLoop) {
         let _ = self.mailbox.acknowledge();
     }
     fn connections(&self) -> usize {
@@ -77,10 +77,10 @@ impl Residents for Greeter {
     fn driven(&self) -> usize {
         0
     }
-    fn make_room(&mut self, _: &mut Lot) -> bool {
+    fn make_room(&mut self, _: &mut EventLoop) -> bool {
         false
     }
-    fn accept_failed(&mut self, _: &mut Lot, _: u32, error: &io::Error) {
+    fn accept_failed(&mut self, _: &mut EventLoop, _: u32, error: &io::Error) {
         panic!("accept failed: {error}");
     }
     fn finished(&self) -> bool {
@@ -185,24 +185,25 @@ impl Running {
 
 fn serve(lane: usize, gate: Arc<OwnedFd>, board: Option<Arc<LaneBoard>>, mut greeter: Greeter) {
     let mailbox = greeter.mailbox.clone();
-    let mut lot = Lot::new(Rc::new(Clock::new()), mailbox.as_fd()).unwrap();
+    let mut event_loop = EventLoop::new(Rc::new(Clock::new()), mailbox.as_fd()).unwrap();
     if let Some(pulse) = board.and_then(|board| board.pulse(lane)) {
-        lot.set_heartbeat(Some(Box::new(pulse)));
+        event_loop.set_heartbeat(Some(Box::new(pulse)));
     }
-    let gates = vec![LotGate {
+    let gates = vec![LaneGate {
         number: 0,
         socket: gate,
         mode: AcceptMode::Reuseport,
     }];
-    lot.set_gates(
-        gates,
-        AcceptSettings {
-            multi_accept: true,
-            ..AcceptSettings::default()
-        },
-    )
-    .unwrap();
-    lot::run(&mut lot, &mut greeter, &Rc::new(Notify::new())).unwrap();
+    event_loop
+        .set_gates(
+            gates,
+            AcceptSettings {
+                multi_accept: true,
+                ..AcceptSettings::default()
+            },
+        )
+        .unwrap();
+    event_loop::run(&mut event_loop, &mut greeter, &Rc::new(Notify::new())).unwrap();
 }
 
 /// Takes the answered ones out, until all are or none has been for a while.

@@ -5,7 +5,7 @@
 //!                       │ client gone, or too late ──► given up, or driven
 //! ```
 
-use turnpike_lane::lot::Lot;
+use turnpike_lane::event_loop::EventLoop;
 
 use super::parked::Seat;
 use super::{Connection, Connections};
@@ -29,7 +29,7 @@ impl Connections {
     /// its closing.
     pub(super) fn await_answer(
         &mut self,
-        lot: &mut Lot,
+        event_loop: &mut EventLoop,
         token: Option<u32>,
         connection: Connection,
         exchange: Box<Exchange>,
@@ -37,7 +37,7 @@ impl Connections {
     ) {
         let (token, connection) = match token {
             Some(token) => (token, connection),
-            None => match self.seat(lot, connection) {
+            None => match self.seat(event_loop, connection) {
                 Some(seated) => seated,
                 None => {
                     self.recycle(exchange);
@@ -47,7 +47,7 @@ impl Connections {
         };
         let deadline_ms = awaiting.deadline_ms();
         if deadline_ms > 0 {
-            lot.wheel.insert_if_earlier(token, deadline_ms);
+            event_loop.wheel.insert_if_earlier(token, deadline_ms);
         }
         awaiting.guest().awaited_by(token);
         self.awaited += 1;
@@ -62,12 +62,14 @@ impl Connections {
     }
 
     /// The guest has something for the connection of that token.
-    pub(super) fn answer_ready(&mut self, lot: &mut Lot, token: u32) {
-        self.resume_awaited(lot, token, |awaiting, exchange| awaiting.ready(exchange));
+    pub(super) fn answer_ready(&mut self, event_loop: &mut EventLoop, token: u32) {
+        self.resume_awaited(event_loop, token, |awaiting, exchange| {
+            awaiting.ready(exchange)
+        });
     }
 
     /// The client sends, or closes, while its answer is awaited.
-    pub(super) fn client_is_early(&mut self, lot: &mut Lot, token: u32, closed: bool) {
+    pub(super) fn client_is_early(&mut self, event_loop: &mut EventLoop, token: u32, closed: bool) {
         let Some(Seat::Awaiting(awaited)) = self.seats.get_mut(token as usize) else {
             return;
         };
@@ -86,13 +88,13 @@ impl Connections {
         } = awaited;
         awaiting.abandoned(&mut exchange);
         exchange.log_access();
-        self.unpark(lot, Some(token));
+        self.unpark(event_loop, Some(token));
         self.recycle(exchange);
         self.close(connection, CloseReason::ClientAborted);
     }
 
     /// The deadline of an answer may have come.
-    pub(super) fn awaited_due(&mut self, lot: &mut Lot, token: u32) {
+    pub(super) fn awaited_due(&mut self, event_loop: &mut EventLoop, token: u32) {
         let Some(Seat::Awaiting(awaited)) = self.seats.get(token as usize) else {
             return;
         };
@@ -100,11 +102,11 @@ impl Connections {
         if deadline_ms == 0 {
             return;
         }
-        if deadline_ms > lot.clock.now_ms() {
-            lot.wheel.insert(token, deadline_ms);
+        if deadline_ms > event_loop.clock.now_ms() {
+            event_loop.wheel.insert(token, deadline_ms);
             return;
         }
-        self.resume_awaited(lot, token, |awaiting, exchange| {
+        self.resume_awaited(event_loop, token, |awaiting, exchange| {
             awaiting.timed_out(exchange)
         });
     }
@@ -112,7 +114,7 @@ impl Connections {
     /// Serves the request on, by what `happened` makes of it.
     fn resume_awaited(
         &mut self,
-        lot: &mut Lot,
+        event_loop: &mut EventLoop,
         token: u32,
         happened: impl FnOnce(Box<dyn Awaiting>, &mut Exchange) -> Verdict,
     ) {
@@ -128,7 +130,7 @@ impl Connections {
         } = awaited;
         let verdict = happened(awaiting, &mut exchange);
         let outcome = exchange.resume(verdict);
-        self.go_on(lot, token, connection, exchange, outcome, unread);
+        self.go_on(event_loop, token, connection, exchange, outcome, unread);
     }
 
     fn take_awaited(&mut self, token: u32) -> Option<Awaited> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use turnpike_lane::affinity::CpuSet;
-use turnpike_lane::lot::{AcceptSettings, Lot, LotGate, Mailbox, Pulse};
+use turnpike_lane::event_loop::{AcceptSettings, EventLoop, LaneGate, Mailbox, Pulse};
 
 use super::moving::{Heirs, Moving};
 use super::{Connections, Ending};
@@ -27,7 +27,7 @@ pub enum Command {
     Adopt(Box<Moving>),
     /// Accept from these gates too, whose lanes do not come to it; none of them any more when there
     /// are none. Before that, accept what waits, though nothing has told of it.
-    Foster(Vec<LotGate>),
+    Foster(Vec<LaneGate>),
     /// Write what is buffered.
     Flush {
         /// Told when it is done.
@@ -41,8 +41,8 @@ pub enum Command {
 pub struct Apply {
     /// The plan; connections take it up at their next request.
     pub plan: Arc<Plan>,
-    /// The lane's gates: [`LotGate::number`] is the index of the plan's listen.
-    pub gates: Vec<LotGate>,
+    /// The lane's gates: [`LaneGate::number`] is the index of the plan's listen.
+    pub gates: Vec<LaneGate>,
     /// How the lane accepts.
     pub accept: AcceptSettings,
     /// Where the lane tells how it is, when that has changed.
@@ -65,30 +65,30 @@ pub struct Leave {
 
 impl Connections {
     /// Does what the mailbox says.
-    pub(super) fn obey(&mut self, lot: &mut Lot) {
+    pub(super) fn obey(&mut self, event_loop: &mut EventLoop) {
         let mailbox = self.mailbox.clone();
         let _ = mailbox.acknowledge();
         while let Some(command) = mailbox.receive() {
             match command {
-                Command::Apply(apply) => self.apply(lot, *apply),
+                Command::Apply(apply) => self.apply(event_loop, *apply),
                 Command::Flush { done } => {
                     self.every_plan(LanePlan::flush);
                     let _ = done.send(());
                 }
-                Command::Leave(leave) => self.leave(lot, *leave),
-                Command::Adopt(moving) => self.adopt(lot, *moving),
-                Command::Foster(gates) => self.foster(lot, gates),
+                Command::Leave(leave) => self.leave(event_loop, *leave),
+                Command::Adopt(moving) => self.adopt(event_loop, *moving),
+                Command::Foster(gates) => self.foster(event_loop, gates),
                 Command::Announce => self.lane.ending.set(true),
-                Command::Quit => self.quit(lot),
+                Command::Quit => self.quit(event_loop),
                 Command::Terminate => self.ending = Ending::Now,
             }
         }
     }
 
     /// Serves by another plan from now on.
-    pub fn apply(&mut self, lot: &mut Lot, apply: Apply) {
-        self.lane.guests.get_or_init(|| lot.guests());
-        self.drain_gates(lot, |gate| {
+    pub fn apply(&mut self, event_loop: &mut EventLoop, apply: Apply) {
+        self.lane.guests.get_or_init(|| event_loop.guests());
+        self.drain_gates(event_loop, |gate| {
             apply
                 .gates
                 .iter()
@@ -100,7 +100,7 @@ impl Connections {
         self.lane.forget_plan();
         self.parked_take_plan();
         if apply.heartbeat.is_some() {
-            lot.set_heartbeat(apply.heartbeat);
+            event_loop.set_heartbeat(apply.heartbeat);
         }
         if let Some(cpus) = apply.cpus
             && let Err(error) = cpus.pin_this_thread()
@@ -110,30 +110,30 @@ impl Connections {
                 "sched_setaffinity() failed for lane {lane} ({error})"
             ));
         }
-        if let Err(error) = lot.set_gates(apply.gates, apply.accept) {
+        if let Err(error) = event_loop.set_gates(apply.gates, apply.accept) {
             self.watch_gate_failed(&error);
         }
         // Nobody waits any more only where the process is ending.
         let _ = apply.done.send(());
     }
 
-    fn leave(&mut self, lot: &mut Lot, leave: Leave) {
-        lot.set_heartbeat(None);
+    fn leave(&mut self, event_loop: &mut EventLoop, leave: Leave) {
+        event_loop.set_heartbeat(None);
         self.ending = Ending::Leaving(Heirs::new(&leave.plan, leave.heirs));
-        self.drain_gates(lot, |_| false);
-        self.hand_over_waiting(lot);
+        self.drain_gates(event_loop, |_| false);
+        self.hand_over_waiting(event_loop);
         self.lane.forget_plan();
         let _ = leave.done.send(());
     }
 
-    fn foster(&mut self, lot: &mut Lot, gates: Vec<LotGate>) {
+    fn foster(&mut self, event_loop: &mut EventLoop, gates: Vec<LaneGate>) {
         if !matches!(self.ending, Ending::No) {
             return;
         }
-        if let Err(error) = lot.foster(gates) {
+        if let Err(error) = event_loop.foster(gates) {
             self.watch_gate_failed(&error);
         }
-        lot.look(self);
+        event_loop.look(self);
     }
 
     fn watch_gate_failed(&self, error: &std::io::Error) {
@@ -142,23 +142,27 @@ impl Connections {
         ));
     }
 
-    fn quit(&mut self, lot: &mut Lot) {
+    fn quit(&mut self, event_loop: &mut EventLoop) {
         // Steering chooses this lane no more from here on.
-        lot.set_heartbeat(None);
+        event_loop.set_heartbeat(None);
         // First, so that what is still queued is served as the last of its connections.
         self.ending = Ending::Draining {
-            since_ms: lot.clock.now_ms(),
+            since_ms: event_loop.clock.now_ms(),
         };
         self.lane.ending.set(true);
-        self.drain_gates(lot, |_| false);
-        self.hurry_waiting(lot);
+        self.drain_gates(event_loop, |_| false);
+        self.hurry_waiting(event_loop);
     }
 
     /// Accepts what is still queued on gates that go, so that their closing resets nothing.
-    fn drain_gates(&mut self, lot: &mut Lot, stays: impl Fn(&Arc<std::os::fd::OwnedFd>) -> bool) {
-        for gate in lot.close_gates() {
+    fn drain_gates(
+        &mut self,
+        event_loop: &mut EventLoop,
+        stays: impl Fn(&Arc<std::os::fd::OwnedFd>) -> bool,
+    ) {
+        for gate in event_loop.close_gates() {
             if !stays(&gate.socket) {
-                lot.accept_queued(self, &gate);
+                event_loop.accept_queued(self, &gate);
             }
         }
     }

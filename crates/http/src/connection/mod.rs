@@ -39,8 +39,8 @@ use std::sync::Arc;
 
 use slab::Slab;
 use tokio::sync::Notify;
+use turnpike_lane::event_loop::{EventLoop, Mailbox, Residents};
 use turnpike_lane::log::{Errno, Level};
-use turnpike_lane::lot::{Lot, Mailbox, Residents};
 use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_lane::sys::socket::PeerAddress;
 
@@ -210,8 +210,8 @@ impl Connections {
         }
     }
 
-    fn measure_round(&mut self, lot: &Lot) {
-        let took_ns = monotonic_ns().saturating_sub(lot.clock.now_ns());
+    fn measure_round(&mut self, event_loop: &EventLoop) {
+        let took_ns = monotonic_ns().saturating_sub(event_loop.clock.now_ns());
         let counters = &self.lane.counters;
         counters.rounds.record(took_ns);
         let first_answers = std::mem::take(&mut self.round.first_answers);
@@ -247,14 +247,14 @@ impl Connections {
 
 impl Connections {
     /// Takes up and counts down tasks that no client waits for.
-    fn drive_aside(&mut self, lot: &mut Lot) {
+    fn drive_aside(&mut self, event_loop: &mut EventLoop) {
         let aside = &self.lane.aside;
         let ended = self.hand.aside_ended.take();
         aside.under_way.set(aside.under_way.get() - ended);
         self.driven -= ended;
         for task in aside.waiting.borrow_mut().drain(..) {
             self.driven += 1;
-            lot.drive(aside::counted(task, Rc::clone(&self.hand)));
+            event_loop.drive(aside::counted(task, Rc::clone(&self.hand)));
         }
     }
 }
@@ -276,7 +276,13 @@ impl Hand {
 }
 
 impl Residents for Connections {
-    fn accepted(&mut self, lot: &mut Lot, gate: u32, socket: OwnedFd, peer: PeerAddress) {
+    fn accepted(
+        &mut self,
+        event_loop: &mut EventLoop,
+        gate: u32,
+        socket: OwnedFd,
+        peer: PeerAddress,
+    ) {
         self.round.has_worked = true;
         let counters = &self.lane.counters;
         counters.accepted.add();
@@ -288,8 +294,8 @@ impl Residents for Connections {
             listen: ListenIndex(gate),
             descriptor: socket.as_raw_fd(),
             requests: 0,
-            accepted_ms: lot.clock.now_ms(),
-            accepted_ns: lot.clock.now_ns(),
+            accepted_ms: event_loop.clock.now_ms(),
+            accepted_ns: event_loop.clock.now_ns(),
         };
         let connection = Connection {
             socket,
@@ -298,42 +304,42 @@ impl Residents for Connections {
             plan: self.plan.clone(),
             proxy_header: None,
         };
-        let served = AssertUnwindSafe(|| self.first_transaction(lot, connection));
+        let served = AssertUnwindSafe(|| self.first_transaction(event_loop, connection));
         if catch_unwind(served).is_err() {
             self.panicked();
         }
     }
 
-    fn ready(&mut self, lot: &mut Lot, token: u32, closed: bool) {
+    fn ready(&mut self, event_loop: &mut EventLoop, token: u32, closed: bool) {
         self.round.has_worked = true;
-        let served = AssertUnwindSafe(|| self.parked_ready(lot, token, closed));
+        let served = AssertUnwindSafe(|| self.parked_ready(event_loop, token, closed));
         if catch_unwind(served).is_err() {
-            self.unpark(lot, Some(token));
+            self.unpark(event_loop, Some(token));
             self.panicked();
         }
     }
 
-    fn guest_ready(&mut self, lot: &mut Lot, token: u32) {
-        let served = AssertUnwindSafe(|| self.answer_ready(lot, token));
+    fn guest_ready(&mut self, event_loop: &mut EventLoop, token: u32) {
+        let served = AssertUnwindSafe(|| self.answer_ready(event_loop, token));
         if catch_unwind(served).is_err() {
-            self.unpark(lot, Some(token));
+            self.unpark(event_loop, Some(token));
             self.panicked();
         }
     }
 
-    fn due(&mut self, lot: &mut Lot, token: u32) {
-        let closed = AssertUnwindSafe(|| self.parked_due(lot, token));
+    fn due(&mut self, event_loop: &mut EventLoop, token: u32) {
+        let closed = AssertUnwindSafe(|| self.parked_due(event_loop, token));
         if catch_unwind(closed).is_err() {
-            self.unpark(lot, Some(token));
+            self.unpark(event_loop, Some(token));
             self.panicked();
         }
     }
 
-    fn turn_ended(&mut self, lot: &mut Lot) {
+    fn turn_ended(&mut self, event_loop: &mut EventLoop) {
         if std::mem::take(&mut self.round.has_worked) {
-            self.measure_round(lot);
+            self.measure_round(event_loop);
         }
-        self.drive_aside(lot);
+        self.drive_aside(event_loop);
         loop {
             let Some(returned) = self.hand.returned.borrow_mut().pop() else {
                 break;
@@ -345,20 +351,21 @@ impl Residents for Connections {
             match (returned.connection, returned.exchange) {
                 (Ok(connection), Some(exchange)) => {
                     let token = place.token;
-                    let served =
-                        AssertUnwindSafe(|| self.taken_back(lot, place, connection, exchange));
+                    let served = AssertUnwindSafe(|| {
+                        self.taken_back(event_loop, place, connection, exchange)
+                    });
                     if catch_unwind(served).is_err() {
-                        self.unpark(lot, Some(token));
+                        self.unpark(event_loop, Some(token));
                         self.panicked();
                     }
                 }
                 (Err(reason), Some(exchange)) => {
-                    self.unpark(lot, Some(place.token));
+                    self.unpark(event_loop, Some(place.token));
                     self.lane.counters.was_closed(reason);
                     self.recycle(exchange);
                 }
                 (_, None) => {
-                    self.unpark(lot, Some(place.token));
+                    self.unpark(event_loop, Some(place.token));
                     self.lane.counters.panics.add();
                     self.lane.counters.was_closed(CloseReason::Failed);
                 }
@@ -366,14 +373,14 @@ impl Residents for Connections {
         }
     }
 
-    fn tick(&mut self, lot: &mut Lot) {
-        let now_ms = lot.clock.now_ms();
+    fn tick(&mut self, event_loop: &mut EventLoop) {
+        let now_ms = event_loop.clock.now_ms();
         self.ticked_ms = now_ms;
         self.every_plan(|plan| plan.tick(now_ms));
     }
 
-    fn commands(&mut self, lot: &mut Lot) {
-        self.obey(lot);
+    fn commands(&mut self, event_loop: &mut EventLoop) {
+        self.obey(event_loop);
     }
 
     fn connections(&self) -> usize {
@@ -384,12 +391,12 @@ impl Residents for Connections {
         self.driven
     }
 
-    fn make_room(&mut self, lot: &mut Lot) -> bool {
+    fn make_room(&mut self, event_loop: &mut EventLoop) -> bool {
         let mut what = "idle ones";
-        let mut closed = self.close_idle(lot, ROOM_CONNECTIONS_MAX);
+        let mut closed = self.close_idle(event_loop, ROOM_CONNECTIONS_MAX);
         if closed == 0 {
             what = "that were slow to send a request";
-            closed = self.close_late_heads(lot, ROOM_CONNECTIONS_MAX);
+            closed = self.close_late_heads(event_loop, ROOM_CONNECTIONS_MAX);
         }
         if closed > 0 {
             self.lane.counters.made_room.add_many(closed as u64);
@@ -401,7 +408,7 @@ impl Residents for Connections {
         closed > 0
     }
 
-    fn accept_failed(&mut self, _lot: &mut Lot, gate: u32, error: &io::Error) {
+    fn accept_failed(&mut self, _event_loop: &mut EventLoop, gate: u32, error: &io::Error) {
         let listen = self.plan.listen(ListenIndex(gate));
         let root = self.plan.server(listen.default_server).root;
         let log = &self.plan.location(root).error_log;

@@ -14,8 +14,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use turnpike_lane::event_loop::{EventLoop, Mailbox};
 use turnpike_lane::gate::ListenAddress;
-use turnpike_lane::lot::{Lot, Mailbox};
 
 use super::commands::Command;
 use super::parked::{Await, Parked};
@@ -134,17 +134,17 @@ impl Connections {
     }
 
     /// Hands over all that is parked.
-    pub(super) fn hand_over_waiting(&mut self, lot: &mut Lot) {
+    pub(super) fn hand_over_waiting(&mut self, event_loop: &mut EventLoop) {
         let tokens: Vec<u32> = self.seats.iter().map(|(index, _)| index as u32).collect();
         for token in tokens {
-            if let Some(parked) = self.take_parked(lot, token) {
-                self.put_parked(lot, None, parked);
+            if let Some(parked) = self.take_parked(event_loop, token) {
+                self.put_parked(event_loop, None, parked);
             }
         }
     }
 
     /// Takes a connection of another lane over.
-    pub(super) fn adopt(&mut self, lot: &mut Lot, moving: Moving) {
+    pub(super) fn adopt(&mut self, event_loop: &mut EventLoop, moving: Moving) {
         let listens = &self.plan.listens;
         let place = listens
             .iter()
@@ -165,7 +165,7 @@ impl Connections {
         connection.client.listen = ListenIndex(place as u32);
         if self.is_draining() {
             // With the time of a drain.
-            self.park(lot, None, connection, moving.waits_for);
+            self.park(event_loop, None, connection, moving.waits_for);
             return;
         }
         let parked = Parked {
@@ -173,15 +173,15 @@ impl Connections {
             waits_for: moving.waits_for,
             deadline_ms: moving.deadline_ms,
         };
-        self.put_parked(lot, None, parked);
+        self.put_parked(event_loop, None, parked);
     }
 
     /// Takes a connection out of its place, as if it had never been parked here.
-    fn take_parked(&mut self, lot: &mut Lot, token: u32) -> Option<Parked> {
+    fn take_parked(&mut self, event_loop: &mut EventLoop, token: u32) -> Option<Parked> {
         let parked = self.seats.get_mut(token as usize)?.take_parked()?;
         self.count_unparked(&parked.waits_for);
-        lot.unwatch(parked.connection.socket.as_fd());
-        self.unpark(lot, Some(token));
+        event_loop.unwatch(parked.connection.socket.as_fd());
+        self.unpark(event_loop, Some(token));
         Some(parked)
     }
 }

@@ -4,8 +4,8 @@ use std::io;
 use std::os::fd::AsFd;
 use std::rc::Rc;
 
+use turnpike_lane::event_loop::EventLoop;
 use turnpike_lane::log::Level;
-use turnpike_lane::lot::Lot;
 use turnpike_lane::sys::{socket, socket_option};
 
 use super::awaited::Awaited;
@@ -139,12 +139,12 @@ impl Connections {
     /// Parks a connection, at the place it had or at a new one.
     pub(super) fn park(
         &mut self,
-        lot: &mut Lot,
+        event_loop: &mut EventLoop,
         token: Option<u32>,
         connection: Connection,
         waits_for: Await,
     ) {
-        let now_ms = lot.clock.now_ms();
+        let now_ms = event_loop.clock.now_ms();
         let timeout_ms = match &waits_for {
             Await::Idle { timeout_ms } => *timeout_ms,
             Await::First | Await::Rest(_) => self.header_timeout_ms(&connection),
@@ -162,26 +162,31 @@ impl Connections {
             && let Some(grace_ms) = waits_for.grace_ms()
         {
             // The turn may be a long one, and all of the time is to be given.
-            lot.clock.update();
-            deadline_ms = earlier(deadline_ms, lot.clock.now_ms() + grace_ms);
+            event_loop.clock.update();
+            deadline_ms = earlier(deadline_ms, event_loop.clock.now_ms() + grace_ms);
         }
         let parked = Parked {
             connection,
             waits_for,
             deadline_ms,
         };
-        self.put_parked(lot, token, parked);
+        self.put_parked(event_loop, token, parked);
     }
 
     /// Puts a connection at the place it had or at a new one; with another lane when this one goes.
-    pub(super) fn put_parked(&mut self, lot: &mut Lot, token: Option<u32>, parked: Parked) {
+    pub(super) fn put_parked(
+        &mut self,
+        event_loop: &mut EventLoop,
+        token: Option<u32>,
+        parked: Parked,
+    ) {
         let (token, parked) = match &self.ending {
             Ending::Leaving(heirs) => {
                 if token.is_some() {
-                    lot.unwatch(parked.connection.socket.as_fd());
+                    event_loop.unwatch(parked.connection.socket.as_fd());
                 }
                 let back = self.hand_over(heirs, parked);
-                self.unpark(lot, token);
+                self.unpark(event_loop, token);
                 match back {
                     Some(parked) => (None, parked),
                     None => return,
@@ -196,7 +201,7 @@ impl Connections {
         } = parked;
         let (token, connection) = match token {
             Some(token) => (token, connection),
-            None => match self.seat(lot, connection) {
+            None => match self.seat(event_loop, connection) {
                 Some(seated) => seated,
                 None => return,
             },
@@ -204,7 +209,7 @@ impl Connections {
         // A deadline that only moves on is left where it is in the wheel. It may be earlier than
         // the one before it: that of a head, or of another location's keep-alive.
         if deadline_ms > 0 {
-            lot.wheel.insert_if_earlier(token, deadline_ms);
+            event_loop.wheel.insert_if_earlier(token, deadline_ms);
         }
         self.count_parked(&waits_for);
         self.seats[token as usize] = Seat::Parked(Parked {
@@ -218,11 +223,11 @@ impl Connections {
     /// closed.
     pub(super) fn seat(
         &mut self,
-        lot: &mut Lot,
+        event_loop: &mut EventLoop,
         connection: Connection,
     ) -> Option<(u32, Connection)> {
         let token = self.seats.insert(Seat::InTurn) as u32;
-        match lot.watch(connection.socket.as_fd(), token) {
+        match event_loop.watch(connection.socket.as_fd(), token) {
             Ok(()) => Some((token, connection)),
             Err(error) => {
                 self.seats.remove(token as usize);
@@ -240,11 +245,11 @@ impl Connections {
     }
 
     /// Gives a place up; the socket is unwatched by its closing, or by the caller.
-    pub(super) fn unpark(&mut self, lot: &mut Lot, token: Option<u32>) {
+    pub(super) fn unpark(&mut self, event_loop: &mut EventLoop, token: Option<u32>) {
         if let Some(token) = token
             && self.seats.try_remove(token as usize).is_some()
         {
-            lot.wheel.remove(token);
+            event_loop.wheel.remove(token);
         }
     }
 
@@ -258,7 +263,7 @@ impl Connections {
     /// Parks a connection whose head is not whole.
     pub(super) fn wait_for_rest(
         &mut self,
-        lot: &mut Lot,
+        event_loop: &mut EventLoop,
         token: Option<u32>,
         connection: Connection,
         mut exchange: Box<Exchange>,
@@ -269,32 +274,32 @@ impl Connections {
             started_ms: exchange.started_ms,
         };
         self.recycle(exchange);
-        self.park(lot, token, connection, Await::Rest(Box::new(half)));
+        self.park(event_loop, token, connection, Await::Rest(Box::new(half)));
     }
 
     /// Reads and serves until the socket holds no more. `closed`: the client has sent its last, so
     /// that the end is to be read too, of which nothing else would tell.
-    pub(super) fn parked_ready(&mut self, lot: &mut Lot, token: u32, closed: bool) {
+    pub(super) fn parked_ready(&mut self, event_loop: &mut EventLoop, token: u32, closed: bool) {
         for _ in 0..READS_PER_EVENT_MAX {
-            match self.read_once(lot, token, closed) {
+            match self.read_once(event_loop, token, closed) {
                 More::Likely => {}
                 More::Unlikely if closed => {}
                 More::Unlikely | More::No => return,
             }
         }
-        self.read_later(lot, token);
+        self.read_later(event_loop, token);
     }
 
     /// Others have waited: the rest of what a fast sender sends is read in another turn.
-    fn read_later(&mut self, lot: &mut Lot, token: u32) {
+    fn read_later(&mut self, event_loop: &mut EventLoop, token: u32) {
         if let Some(parked) = self.seats.get(token as usize).and_then(Seat::parked) {
             let socket = parked.connection.socket.as_fd();
-            lot.unwatch(socket);
-            let _ = lot.watch(socket, token);
+            event_loop.unwatch(socket);
+            let _ = event_loop.watch(socket, token);
         }
     }
 
-    fn read_once(&mut self, lot: &mut Lot, token: u32, closed: bool) -> More {
+    fn read_once(&mut self, event_loop: &mut EventLoop, token: u32, closed: bool) -> More {
         let Some(seat) = self.seats.get_mut(token as usize) else {
             return More::No;
         };
@@ -304,7 +309,7 @@ impl Connections {
                 return More::No;
             }
             Seat::Awaiting(_) => {
-                self.client_is_early(lot, token, closed);
+                self.client_is_early(event_loop, token, closed);
                 return More::No;
             }
             Seat::InTurn | Seat::Parked(_) => {}
@@ -326,7 +331,7 @@ impl Connections {
         }
         match receive(&connection, &mut exchange) {
             Ok(0) => {
-                self.went_away(lot, token, connection, exchange, &waits_for);
+                self.went_away(event_loop, token, connection, exchange, &waits_for);
                 More::No
             }
             Ok(received) => {
@@ -337,9 +342,14 @@ impl Connections {
                     let input = std::mem::take(&mut exchange.input);
                     self.recycle(exchange);
                     let half = Half { input, ..*half };
-                    self.park(lot, Some(token), connection, Await::Rest(Box::new(half)));
+                    self.park(
+                        event_loop,
+                        Some(token),
+                        connection,
+                        Await::Rest(Box::new(half)),
+                    );
                 } else {
-                    self.serve(lot, Some(token), connection, exchange, started_ms);
+                    self.serve(event_loop, Some(token), connection, exchange, started_ms);
                 }
                 if full { More::Likely } else { More::Unlikely }
             }
@@ -354,7 +364,13 @@ impl Connections {
                 More::No
             }
             Err(error) => {
-                self.receive_failed(lot, token, connection, exchange, (&waits_for, &error));
+                self.receive_failed(
+                    event_loop,
+                    token,
+                    connection,
+                    exchange,
+                    (&waits_for, &error),
+                );
                 More::No
             }
         }
@@ -362,7 +378,7 @@ impl Connections {
 
     fn receive_failed(
         &mut self,
-        lot: &mut Lot,
+        event_loop: &mut EventLoop,
         token: u32,
         connection: Connection,
         exchange: Box<Exchange>,
@@ -375,14 +391,14 @@ impl Connections {
         };
         exchange.log(level, format_args!("recv() failed ({error})"));
         self.recycle(exchange);
-        self.unpark(lot, Some(token));
+        self.unpark(event_loop, Some(token));
         self.close(connection, CloseReason::of(error));
     }
 
     /// The client closed: silently between requests, with a line in the middle of one.
     fn went_away(
         &mut self,
-        lot: &mut Lot,
+        event_loop: &mut EventLoop,
         token: u32,
         connection: Connection,
         exchange: Box<Exchange>,
@@ -398,13 +414,13 @@ impl Connections {
             );
         }
         self.recycle(exchange);
-        self.unpark(lot, Some(token));
+        self.unpark(event_loop, Some(token));
         self.close(connection, reason);
     }
 
-    pub(super) fn parked_due(&mut self, lot: &mut Lot, token: u32) {
+    pub(super) fn parked_due(&mut self, event_loop: &mut EventLoop, token: u32) {
         if let Some(Seat::Awaiting(_)) = self.seats.get(token as usize) {
-            self.awaited_due(lot, token);
+            self.awaited_due(event_loop, token);
             return;
         }
         let Some(parked) = self.seats.get(token as usize).and_then(Seat::parked) else {
@@ -414,17 +430,17 @@ impl Connections {
         if deadline_ms == 0 {
             return;
         }
-        if deadline_ms > lot.clock.now_ms() {
-            lot.wheel.insert(token, deadline_ms);
+        if deadline_ms > event_loop.clock.now_ms() {
+            event_loop.wheel.insert(token, deadline_ms);
             return;
         }
         let idle = !matches!(parked.waits_for, Await::Rest(_));
         if idle && has_input(&parked.connection) {
             // Its request came in this very turn, or while the lane was held up.
-            self.parked_ready(lot, token, false);
+            self.parked_ready(event_loop, token, false);
             return;
         }
-        if self.wait_again(lot, token) {
+        if self.wait_again(event_loop, token) {
             return;
         }
         let Some(parked) = self.remove_parked(token) else {
@@ -453,11 +469,11 @@ impl Connections {
 
     /// Gives the time of a drain anew where this lane was held up in it: most likely by something
     /// that held the client up too, so that its request is still to come.
-    fn wait_again(&mut self, lot: &mut Lot, token: u32) -> bool {
+    fn wait_again(&mut self, event_loop: &mut EventLoop, token: u32) -> bool {
         let Ending::Draining { since_ms } = self.ending else {
             return false;
         };
-        let now_ms = lot.clock.now_ms();
+        let now_ms = event_loop.clock.now_ms();
         let was_held_up = now_ms.saturating_sub(self.ticked_ms) > HELD_UP_MS;
         if !was_held_up || now_ms.saturating_sub(since_ms) > HELD_UP_GRACE_MS_MAX {
             return false;
@@ -470,7 +486,7 @@ impl Connections {
             return false;
         };
         parked.deadline_ms = now_ms + grace_ms;
-        lot.wheel.insert(token, parked.deadline_ms);
+        event_loop.wheel.insert(token, parked.deadline_ms);
         true
     }
 
@@ -493,7 +509,7 @@ impl Connections {
     }
 
     /// Closes up to `most` connections that wait for nothing but their next request.
-    pub(super) fn close_idle(&mut self, lot: &mut Lot, most: usize) -> usize {
+    pub(super) fn close_idle(&mut self, event_loop: &mut EventLoop, most: usize) -> usize {
         let capacity = self.seats.capacity();
         let mut closed = 0;
         for step in 0..capacity {
@@ -509,7 +525,7 @@ impl Connections {
                 }))
             );
             if idle && let Some(parked) = self.remove_parked(index as u32) {
-                lot.wheel.remove(index as u32);
+                event_loop.wheel.remove(index as u32);
                 self.count_unparked(&parked.waits_for);
                 self.close(parked.connection, CloseReason::MadeRoom);
                 closed += 1;
@@ -520,8 +536,8 @@ impl Connections {
     }
 
     /// Closes the oldest of the connections whose request is late, up to `most`.
-    pub(super) fn close_late_heads(&mut self, lot: &mut Lot, most: usize) -> usize {
-        let now_ms = lot.clock.now_ms();
+    pub(super) fn close_late_heads(&mut self, event_loop: &mut EventLoop, most: usize) -> usize {
+        let now_ms = event_loop.clock.now_ms();
         let late = |(token, seat): (usize, &Seat)| {
             let since_ms = seat.parked()?.head_since_ms()?;
             let is_late = now_ms.saturating_sub(since_ms) >= LATE_HEAD_MS;
@@ -537,7 +553,7 @@ impl Connections {
             let Some(parked) = self.remove_parked(*token) else {
                 continue;
             };
-            lot.wheel.remove(*token);
+            event_loop.wheel.remove(*token);
             self.count_unparked(&parked.waits_for);
             if let Await::Rest(half) = &parked.waits_for {
                 let why = "client was too slow to send its request, its connection is needed";
@@ -550,10 +566,10 @@ impl Connections {
 
     /// Gives everything that has sent nothing of a request the time of a drain: a request may be
     /// on its way, and closing its connection would lose it.
-    pub(super) fn hurry_waiting(&mut self, lot: &mut Lot) {
+    pub(super) fn hurry_waiting(&mut self, event_loop: &mut EventLoop) {
         // The turn may be a long one, and all of the time is to be given.
-        lot.clock.update();
-        let now_ms = lot.clock.now_ms();
+        event_loop.clock.update();
+        let now_ms = event_loop.clock.now_ms();
         for (token, seat) in self.seats.iter_mut() {
             let Some(parked) = seat.parked_mut() else {
                 continue;
@@ -562,7 +578,8 @@ impl Connections {
                 continue;
             };
             parked.deadline_ms = earlier(parked.deadline_ms, now_ms + grace_ms);
-            lot.wheel
+            event_loop
+                .wheel
                 .insert_if_earlier(token as u32, parked.deadline_ms);
         }
     }

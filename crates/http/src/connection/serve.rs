@@ -4,8 +4,8 @@ use std::io;
 use std::os::fd::AsFd;
 use std::rc::Rc;
 
+use turnpike_lane::event_loop::EventLoop;
 use turnpike_lane::log::Level;
-use turnpike_lane::lot::Lot;
 use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_lane::sys::{socket, socket_option};
 
@@ -50,17 +50,17 @@ enum Served {
 impl Connections {
     /// The optimistic first transaction: a client that connects has usually sent its request by
     /// the time it is accepted.
-    pub(super) fn first_transaction(&mut self, lot: &mut Lot, connection: Connection) {
+    pub(super) fn first_transaction(&mut self, event_loop: &mut EventLoop, connection: Connection) {
         let mut exchange = self.exchange(&connection);
         match receive(&connection, &mut exchange) {
             Ok(0) => {
                 self.recycle(exchange);
                 self.close(connection, CloseReason::ClientClosed);
             }
-            Ok(_) => self.serve(lot, None, connection, exchange, None),
+            Ok(_) => self.serve(event_loop, None, connection, exchange, None),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.recycle(exchange);
-                self.park(lot, None, connection, Await::First);
+                self.park(event_loop, None, connection, Await::First);
             }
             Err(error) => {
                 self.recycle(exchange);
@@ -73,7 +73,7 @@ impl Connections {
     /// among the parked, if it has one; `started_ms` says when the first of the requests began.
     pub(super) fn serve(
         &mut self,
-        lot: &mut Lot,
+        event_loop: &mut EventLoop,
         token: Option<u32>,
         mut connection: Connection,
         mut exchange: Box<Exchange>,
@@ -87,11 +87,11 @@ impl Connections {
             match proxy::read(&mut connection, &mut exchange) {
                 Introduced::Yes => {}
                 Introduced::NotYet => {
-                    self.wait_for_rest(lot, token, connection, exchange);
+                    self.wait_for_rest(event_loop, token, connection, exchange);
                     return;
                 }
                 Introduced::Wrongly => {
-                    self.unpark(lot, token);
+                    self.unpark(event_loop, token);
                     self.recycle(exchange);
                     self.close(connection, CloseReason::Refused);
                     return;
@@ -99,50 +99,50 @@ impl Connections {
             }
             let served = self.one(&mut connection, &mut exchange);
             if connection.client.requests == 1 {
-                self.measure_first(lot, &connection.client, &served);
+                self.measure_first(event_loop, &connection.client, &served);
             }
             self.count_writing(0);
             match served {
                 None => {
-                    self.wait_for_rest(lot, token, connection, exchange);
+                    self.wait_for_rest(event_loop, token, connection, exchange);
                     return;
                 }
                 Some(Served::Kept) => {
                     if next_request(&mut exchange) {
                         continue;
                     }
-                    self.keep(lot, token, connection, exchange);
+                    self.keep(event_loop, token, connection, exchange);
                     return;
                 }
                 Some(Served::Closed(reason)) => {
-                    self.unpark(lot, token);
+                    self.unpark(event_loop, token);
                     self.recycle(exchange);
                     self.close(connection, reason);
                     return;
                 }
                 Some(Served::Driven(stage)) => {
-                    self.drive(lot, token, connection, exchange, stage);
+                    self.drive(event_loop, token, connection, exchange, stage);
                     return;
                 }
                 Some(Served::Awaiting(awaiting)) => {
-                    self.await_answer(lot, token, connection, exchange, awaiting);
+                    self.await_answer(event_loop, token, connection, exchange, awaiting);
                     return;
                 }
             }
         }
         // Others have waited: the rest of the pipeline is served in the next turn.
-        self.hand_on(lot, token, connection, exchange);
+        self.hand_on(event_loop, token, connection, exchange);
     }
 
     /// Counts the time to the first byte of a first answer; a driven one counts its own.
-    fn measure_first(&mut self, lot: &Lot, client: &Client, served: &Option<Served>) {
+    fn measure_first(&mut self, event_loop: &EventLoop, client: &Client, served: &Option<Served>) {
         if !matches!(
             served,
             Some(Served::Kept | Served::Closed(CloseReason::Answered))
         ) {
             return;
         }
-        if client.accepted_ns == lot.clock.now_ns() {
+        if client.accepted_ns == event_loop.clock.now_ns() {
             self.round.first_answers += 1;
             return;
         }
@@ -184,7 +184,7 @@ impl Connections {
     /// which no event will tell again.
     pub(super) fn go_on(
         &mut self,
-        lot: &mut Lot,
+        event_loop: &mut EventLoop,
         token: u32,
         connection: Connection,
         mut exchange: Box<Exchange>,
@@ -195,22 +195,22 @@ impl Connections {
         let place = Some(token);
         match served {
             Served::Kept if next_request(&mut exchange) => {
-                self.serve(lot, place, connection, exchange, None);
+                self.serve(event_loop, place, connection, exchange, None);
             }
-            Served::Kept => self.keep(lot, place, connection, exchange),
+            Served::Kept => self.keep(event_loop, place, connection, exchange),
             Served::Closed(reason) => {
-                self.unpark(lot, place);
+                self.unpark(event_loop, place);
                 self.recycle(exchange);
                 self.close(connection, reason);
                 return;
             }
-            Served::Driven(stage) => self.drive(lot, place, connection, exchange, stage),
+            Served::Driven(stage) => self.drive(event_loop, place, connection, exchange, stage),
             Served::Awaiting(awaiting) => {
-                self.await_answer(lot, place, connection, exchange, awaiting);
+                self.await_answer(event_loop, place, connection, exchange, awaiting);
             }
         }
         if unread {
-            self.parked_ready(lot, token, false);
+            self.parked_ready(event_loop, token, false);
         }
     }
 
@@ -291,18 +291,18 @@ impl Connections {
     /// Hands the exchange to a future of its own.
     pub(super) fn drive(
         &mut self,
-        lot: &mut Lot,
+        event_loop: &mut EventLoop,
         token: Option<u32>,
         connection: Connection,
         exchange: Box<Exchange>,
         stage: Stage,
     ) {
-        let Some((place, connection)) = self.seat_driven(lot, token, connection) else {
+        let Some((place, connection)) = self.seat_driven(event_loop, token, connection) else {
             self.recycle(exchange);
             return;
         };
         let hand = Rc::clone(&self.hand);
-        lot.drive(Box::pin(driven::drive(
+        event_loop.drive(Box::pin(driven::drive(
             connection, exchange, stage, place, hand,
         )));
     }
@@ -311,13 +311,13 @@ impl Connections {
     /// `None`: it cannot be watched, and is closed.
     pub(super) fn seat_driven(
         &mut self,
-        lot: &mut Lot,
+        event_loop: &mut EventLoop,
         token: Option<u32>,
         connection: Connection,
     ) -> Option<(Place, Connection)> {
         let (token, connection) = match token {
             Some(token) => (token, connection),
-            None => self.seat(lot, connection)?,
+            None => self.seat(event_loop, connection)?,
         };
         let watch = Watch::new();
         self.seats[token as usize] = Seat::Driven(Rc::clone(&watch));
@@ -331,19 +331,19 @@ impl Connections {
     /// ones come back.
     fn hand_on(
         &mut self,
-        lot: &mut Lot,
+        event_loop: &mut EventLoop,
         token: Option<u32>,
         connection: Connection,
         mut exchange: Box<Exchange>,
     ) {
         // `head_start` is past the answered request already: it must not be skipped once more.
         exchange.begin_request();
-        let Some((place, connection)) = self.seat_driven(lot, token, connection) else {
+        let Some((place, connection)) = self.seat_driven(event_loop, token, connection) else {
             self.recycle(exchange);
             return;
         };
         let hand = Rc::clone(&self.hand);
-        lot.drive(Box::pin(async move {
+        event_loop.drive(Box::pin(async move {
             hand.give_back(place, Ok(connection), Some(exchange))
         }));
     }
@@ -351,7 +351,7 @@ impl Connections {
     /// A driven connection comes back: it has pipelined requests, or waits for its next one.
     pub(super) fn taken_back(
         &mut self,
-        lot: &mut Lot,
+        event_loop: &mut EventLoop,
         place: Place,
         connection: Connection,
         mut exchange: Box<Exchange>,
@@ -364,19 +364,19 @@ impl Connections {
             exchange.input.len() > exchange.head_start
         };
         if pipelined {
-            self.serve(lot, Some(token), connection, exchange, None);
+            self.serve(event_loop, Some(token), connection, exchange, None);
         } else {
-            self.keep(lot, Some(token), connection, exchange);
+            self.keep(event_loop, Some(token), connection, exchange);
         }
         // Of what came meanwhile the loop has told already, and will not again.
         if watch.is_readable() {
-            self.parked_ready(lot, token, watch.has_ended());
+            self.parked_ready(event_loop, token, watch.has_ended());
         }
     }
 
     fn keep(
         &mut self,
-        lot: &mut Lot,
+        event_loop: &mut EventLoop,
         token: Option<u32>,
         mut connection: Connection,
         exchange: Box<Exchange>,
@@ -401,7 +401,7 @@ impl Connections {
         self.recycle(exchange);
         // It may have been driven while the plan changed: the one before is held no longer.
         move_to(&self.plan, &mut connection);
-        self.park(lot, token, connection, idle);
+        self.park(event_loop, token, connection, idle);
     }
 }
 

@@ -7,7 +7,7 @@ use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::sync_channel;
 
-use turnpike_lane::lot::{AcceptSettings, Guest};
+use turnpike_lane::event_loop::{AcceptSettings, Guest};
 
 use super::*;
 use crate::counters::AllCounters;
@@ -17,7 +17,7 @@ use crate::testing;
 
 /// A lane without a thread: the test takes its turns.
 struct Lane {
-    lot: Lot,
+    event_loop: EventLoop,
     connections: Connections,
     mailbox: Arc<Mailbox<Command>>,
 }
@@ -30,10 +30,10 @@ impl Lane {
     fn new() -> Lane {
         let shared = LaneShared::new(0, Arc::new(AllCounters::default()));
         let mailbox = Arc::new(Mailbox::new().unwrap());
-        let lot = Lot::new(shared.clock.clone(), mailbox.as_fd()).unwrap();
+        let event_loop = EventLoop::new(shared.clock.clone(), mailbox.as_fd()).unwrap();
         let connections = Connections::new(shared, LanePlan::new(plan()), mailbox.clone());
         let mut lane = Lane {
-            lot,
+            event_loop,
             connections,
             mailbox,
         };
@@ -46,7 +46,7 @@ impl Lane {
             cpus: None,
             done,
         };
-        lane.connections.apply(&mut lane.lot, apply);
+        lane.connections.apply(&mut lane.event_loop, apply);
         lane
     }
 
@@ -55,7 +55,7 @@ impl Lane {
         let (client, ours) = UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
         self.connections
-            .accepted(&mut self.lot, 0, ours.into(), PeerAddress::Unix);
+            .accepted(&mut self.event_loop, 0, ours.into(), PeerAddress::Unix);
         client
     }
 
@@ -74,7 +74,7 @@ impl Lane {
     }
 
     fn turn(&mut self) {
-        self.lot.turn(&mut self.connections, 0).unwrap();
+        self.event_loop.turn(&mut self.connections, 0).unwrap();
     }
 
     /// Whether the client's request is answered by this lane.
@@ -124,9 +124,11 @@ fn an_answer_that_promised_to_keep_the_connection_is_held_to_it() {
     let parked = lane.connections.seats[0].take_parked().unwrap();
     let exchange = lane.connections.exchange(&parked.connection);
     let Lane {
-        lot, connections, ..
+        event_loop,
+        connections,
+        ..
     } = &mut lane;
-    let seated = connections.seat_driven(lot, Some(0), parked.connection);
+    let seated = connections.seat_driven(event_loop, Some(0), parked.connection);
     let (place, connection) = seated.unwrap();
     lane.tell(Command::Quit);
     let hand = lane.connections.hand.clone();
@@ -167,27 +169,29 @@ impl Awaiting for Panicking {
 fn a_panic_costs_its_connection_and_no_place() {
     type Event = fn(&mut Lane);
     let events: [Event; 2] = [
-        |lane| lane.connections.guest_ready(&mut lane.lot, 0),
+        |lane| lane.connections.guest_ready(&mut lane.event_loop, 0),
         |lane| {
-            let begun_ms = lane.lot.clock.now_ms();
-            while lane.lot.clock.now_ms() <= begun_ms + 1 {
-                lane.lot.clock.update();
+            let begun_ms = lane.event_loop.clock.now_ms();
+            while lane.event_loop.clock.now_ms() <= begun_ms + 1 {
+                lane.event_loop.clock.update();
             }
-            lane.connections.due(&mut lane.lot, 0);
+            lane.connections.due(&mut lane.event_loop, 0);
         },
     ];
     for happens in events {
         let mut lane = Lane::new();
         let _client = lane.client();
         let (_server, ours) = UnixStream::pair().unwrap();
-        let guest = lane.lot.guests().admit(ours.as_fd()).unwrap();
+        let guest = lane.event_loop.guests().admit(ours.as_fd()).unwrap();
         let connection = lane.connections.seats[0].take_parked().unwrap().connection;
         let exchange = lane.connections.exchange(&connection);
         let Lane {
-            lot, connections, ..
+            event_loop,
+            connections,
+            ..
         } = &mut lane;
         connections.await_answer(
-            lot,
+            event_loop,
             Some(0),
             connection,
             exchange,
@@ -211,7 +215,7 @@ fn a_drain_does_not_count_the_time_in_which_its_lane_was_held_up() {
             panic!("it is not parked");
         };
         parked.deadline_ms = 1;
-        lane.connections.due(&mut lane.lot, 0);
+        lane.connections.due(&mut lane.event_loop, 0);
         lane.connections.connections()
     };
     lane.connections.ticked_ms = 0;
@@ -224,7 +228,7 @@ fn a_drain_does_not_count_the_time_in_which_its_lane_was_held_up() {
     assert_eq!(come_due(&mut lane), 0);
     lane.connections.ending = begun;
     let _client = lane.client();
-    lane.connections.ticked_ms = lane.lot.clock.now_ms();
+    lane.connections.ticked_ms = lane.event_loop.clock.now_ms();
     assert_eq!(come_due(&mut lane), 0);
 }
 
@@ -244,7 +248,7 @@ fn others_are_served_while_a_heavy_match_is_off_the_lane() {
         cpus: None,
         done,
     };
-    lane.connections.apply(&mut lane.lot, apply);
+    lane.connections.apply(&mut lane.event_loop, apply);
     let hold = crate::regex::Hold::new();
     let (mut heavy, mut others) = (lane.client(), [lane.client(), lane.client()]);
     let mailbox = lane.mailbox.clone();
@@ -273,6 +277,6 @@ fn others_are_served_while_a_heavy_match_is_off_the_lane() {
         mailbox.send(Command::Quit);
     });
     let returned = lane.connections.returned();
-    turnpike_lane::lot::run(&mut lane.lot, &mut lane.connections, &returned).unwrap();
+    turnpike_lane::event_loop::run(&mut lane.event_loop, &mut lane.connections, &returned).unwrap();
     clients.join().unwrap();
 }

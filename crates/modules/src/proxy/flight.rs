@@ -9,7 +9,7 @@ use std::io;
 use turnpike_http::exchange::{Action, Exchange};
 use turnpike_http::phase::{Awaiting, Verdict, Waiting};
 use turnpike_http::regex::Settled;
-use turnpike_lane::lot::Guest;
+use turnpike_lane::event_loop::Guest;
 
 use super::attempt::{Attempt, Link, OnRoad, Road, Stop, client_went_away, end_try};
 use super::conditions::Failure;

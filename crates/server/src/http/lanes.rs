@@ -10,8 +10,8 @@ use turnpike_http::connection::{Apply, Command, Connections};
 use turnpike_http::counters::{AllCounters, Doing};
 use turnpike_http::lane::{LanePlan, LaneShared};
 use turnpike_lane::affinity::CpuSet;
+use turnpike_lane::event_loop::{self, EventLoop, Mailbox};
 use turnpike_lane::log::{ErrorLog, Level};
-use turnpike_lane::lot::{self, Lot, Mailbox};
 use turnpike_lane::sys::stack;
 
 use crate::plan::Reporter;
@@ -136,10 +136,10 @@ fn run(
         thread: stack::thread_number(),
         doing: shared.doing.clone(),
     });
-    let mut lot = Lot::new(shared.clock.clone(), mailbox.as_fd())?;
+    let mut event_loop = EventLoop::new(shared.clock.clone(), mailbox.as_fd())?;
     let plan = LanePlan::new(apply.plan.clone());
     let mut connections = Connections::new(shared, plan, mailbox.clone());
     let returned = connections.returned();
-    connections.apply(&mut lot, apply);
-    lot::run(&mut lot, &mut connections, &returned)
+    connections.apply(&mut event_loop, apply);
+    event_loop::run(&mut event_loop, &mut connections, &returned)
 }

@@ -13,9 +13,9 @@ use turnpike_http::connection::{Apply, Command, Leave};
 use turnpike_http::counters::{AllCounters, CloseReason, HttpCounters};
 use turnpike_http::plan::Plan;
 use turnpike_lane::affinity::CpuSet;
+use turnpike_lane::event_loop::{AcceptSettings, LaneGate, Pulse};
 use turnpike_lane::gate::{AcceptMode, AcceptMutex};
 use turnpike_lane::log::Level;
-use turnpike_lane::lot::{AcceptSettings, LotGate, Pulse};
 use turnpike_lane::steering::LaneBoard;
 
 use super::ask::Workers;
@@ -65,7 +65,7 @@ pub(super) struct HttpService {
     steering: Option<OwnedFd>,
     pub(super) watchdog: Watchdog,
     /// The gates of each lane under the plan in force.
-    lane_gates: Vec<Vec<LotGate>>,
+    lane_gates: Vec<Vec<LaneGate>>,
 }
 
 impl HttpService {
@@ -423,7 +423,7 @@ fn gates_of(
     lane: usize,
     plan: &Plan,
     seats: &[(usize, Option<usize>, Arc<OwnedFd>)],
-) -> Vec<LotGate> {
+) -> Vec<LaneGate> {
     let mine = seats
         .iter()
         .filter(|(_, owner, _)| owner.is_none_or(|owner| owner == lane));
@@ -434,7 +434,7 @@ fn gates_of(
 pub(super) fn gates_of_all(
     plan: &Plan,
     seats: &[(usize, Option<usize>, Arc<OwnedFd>)],
-) -> Vec<LotGate> {
+) -> Vec<LaneGate> {
     let gates = seats.iter();
     gates.filter_map(|seat| gate_of(plan, seat)).collect()
 }
@@ -442,13 +442,13 @@ pub(super) fn gates_of_all(
 fn gate_of(
     plan: &Plan,
     (listen, owner, socket): &(usize, Option<usize>, Arc<OwnedFd>),
-) -> Option<LotGate> {
+) -> Option<LaneGate> {
     let mut mode = plan.listens.get(*listen)?.mode;
     if owner.is_some() && !mode.has_gate_per_lane() {
         // Through it an upgrade asks this very lane, which is not to wait for the mutex.
         mode = AcceptMode::Reuseport;
     }
-    Some(LotGate {
+    Some(LaneGate {
         number: u32::try_from(*listen).ok()?,
         socket: socket.clone(),
         mode,

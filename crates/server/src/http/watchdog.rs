@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 
 use turnpike_http::connection::Command;
 use turnpike_http::counters::AllCounters;
+use turnpike_lane::event_loop::LaneGate;
 use turnpike_lane::gate::{AcceptMode, AcceptMutex};
 use turnpike_lane::log::{ErrorLog, Level};
-use turnpike_lane::lot::LotGate;
 use turnpike_lane::steering::{Beat, LaneBoard};
 use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_lane::sys::socket_option;
@@ -47,7 +47,7 @@ const LATE_LOOK: Duration = Duration::from_millis(100);
 pub(super) struct Ward<'a> {
     pub(super) lanes: &'a [Lane],
     /// The gates of each lane, shared ones included.
-    pub(super) gates: &'a [Vec<LotGate>],
+    pub(super) gates: &'a [Vec<LaneGate>],
     pub(super) board: &'a LaneBoard,
     pub(super) mutex: &'a AcceptMutex,
     pub(super) counters: &'a AllCounters,

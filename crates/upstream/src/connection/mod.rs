@@ -16,7 +16,7 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use turnpike_lane::lot::{Guest, Guests};
+use turnpike_lane::event_loop::{Guest, Guests};
 use turnpike_lane::sys::readiness;
 use turnpike_lane::sys::socket::{self, More};
 use turnpike_lane::timeout::within;

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use super::{Lot, Residents, TOKEN_GATE};
+use super::{EventLoop, Residents, TOKEN_GATE};
 use crate::gate::{AcceptMode, AcceptMutex, AcceptTurn, Turn};
 use crate::steering::LanePulse;
 use crate::sys::socket;
@@ -40,7 +40,7 @@ impl Pulse for LanePulse {
 
 /// A gate as a lane has it.
 #[derive(Clone)]
-pub struct LotGate {
+pub struct LaneGate {
     /// The number that [`Residents::accepted`] is called with.
     pub number: u32,
     /// The listening socket; other lanes may share it.
@@ -90,7 +90,7 @@ pub(super) struct Gates {
 }
 
 struct Entry {
-    gate: LotGate,
+    gate: LaneGate,
     watched: bool,
     /// It is another lane's, and watched until that lane works again.
     fostered: bool,
@@ -112,13 +112,13 @@ impl Gates {
     }
 }
 
-impl Lot {
+impl EventLoop {
     /// Replaces the lane's gates. Those that stay (the same socket) are not touched; those that go
     /// are watched no more.
     ///
     /// # Errors
     /// When a new gate cannot be watched; the others are.
-    pub fn set_gates(&mut self, gates: Vec<LotGate>, settings: AcceptSettings) -> io::Result<()> {
+    pub fn set_gates(&mut self, gates: Vec<LaneGate>, settings: AcceptSettings) -> io::Result<()> {
         self.unwatch_gates(|_| true);
         self.disarm();
         self.gates.turn = settings
@@ -147,7 +147,7 @@ impl Lot {
     ///
     /// # Errors
     /// When a gate cannot be watched; the others are.
-    pub fn foster(&mut self, gates: Vec<LotGate>) -> io::Result<()> {
+    pub fn foster(&mut self, gates: Vec<LaneGate>) -> io::Result<()> {
         self.release_fostered();
         self.gates
             .entries
@@ -178,7 +178,7 @@ impl Lot {
     }
 
     /// Accepts no more. Returns the gates, for what is still in their queues.
-    pub fn close_gates(&mut self) -> Vec<LotGate> {
+    pub fn close_gates(&mut self) -> Vec<LaneGate> {
         self.unwatch_gates(|_| true);
         self.disarm();
         self.gates
@@ -189,7 +189,7 @@ impl Lot {
     }
 
     /// Accepts what waits in the queue of a gate that is about to go.
-    pub fn accept_queued<R: Residents>(&mut self, residents: &mut R, gate: &LotGate) {
+    pub fn accept_queued<R: Residents>(&mut self, residents: &mut R, gate: &LaneGate) {
         for _ in 0..QUEUED_ACCEPTS_MAX {
             match socket::accept(gate.socket.as_fd()) {
                 Ok((connection, peer)) => residents.accepted(self, gate.number, connection, peer),

@@ -1,5 +1,5 @@
-//! Runs a lot to its end: bare while nothing is driven, nested in a tokio runtime while something
-//! is.
+//! Runs an event loop to its end: bare while nothing is driven, nested in a tokio runtime while
+//! something is.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -10,7 +10,7 @@ use tokio::io::Interest;
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::sync::Notify;
 
-use super::{Lot, Residents, TICK_MS};
+use super::{EventLoop, Residents, TICK_MS};
 use crate::sys::readiness;
 
 /// Runs the lane until its residents have finished. `returned` is notified by driven futures that
@@ -19,15 +19,15 @@ use crate::sys::readiness;
 /// # Errors
 /// When epoll or the runtime fails, which nothing on this lane survives.
 pub fn run<R: Residents>(
-    lot: &mut Lot,
+    event_loop: &mut EventLoop,
     residents: &mut R,
     returned: &Rc<Notify>,
 ) -> io::Result<()> {
     let mut runtime: Option<LocalRuntime> = None;
     while !residents.finished() {
         if residents.driven() == 0 {
-            let sleep_ms = lot.sleep_ms(residents);
-            lot.turn(residents, sleep_ms)?;
+            let sleep_ms = event_loop.sleep_ms(residents);
+            event_loop.turn(residents, sleep_ms)?;
             continue;
         }
         let runtime = match &mut runtime {
@@ -38,22 +38,22 @@ pub fn run<R: Residents>(
                     .build_local(LocalOptions::default())?,
             ),
         };
-        runtime.block_on(nested(lot, residents, returned))?;
+        runtime.block_on(nested(event_loop, residents, returned))?;
     }
     Ok(())
 }
 
 /// Turns while anything is driven; the runtime's other tasks run in between.
 async fn nested<R: Residents>(
-    lot: &mut Lot,
+    event_loop: &mut EventLoop,
     residents: &mut R,
     returned: &Rc<Notify>,
 ) -> io::Result<()> {
-    let descriptor = lot.as_fd().try_clone_to_owned()?;
+    let descriptor = event_loop.as_fd().try_clone_to_owned()?;
     let ready = readiness::register(descriptor, Interest::READABLE)?;
     loop {
-        let events = lot.turn(residents, 0)?;
-        for future in lot.drives.drain(..) {
+        let events = event_loop.turn(residents, 0)?;
+        for future in event_loop.drives.drain(..) {
             tokio::task::spawn_local(future);
         }
         if residents.driven() == 0 || residents.finished() {
@@ -63,7 +63,7 @@ async fn nested<R: Residents>(
             tokio::task::yield_now().await;
             continue;
         }
-        lot.gates.asleep(residents.connections());
+        event_loop.gates.asleep(residents.connections());
         tokio::select! {
             guard = ready.readable() => guard?.clear_ready(),
             () = returned.notified() => {}

@@ -16,48 +16,48 @@ struct Heirloom {
 }
 
 impl Residents for Heirloom {
-    fn accepted(&mut self, _: &mut Lot, _: u32, _: OwnedFd, _: PeerAddress) {}
+    fn accepted(&mut self, _: &mut EventLoop, _: u32, _: OwnedFd, _: PeerAddress) {}
 
-    fn ready(&mut self, lot: &mut Lot, token: u32, closed: bool) {
+    fn ready(&mut self, event_loop: &mut EventLoop, token: u32, closed: bool) {
         self.seen.push((token, closed));
         let Some(fresh) = self.fresh.take() else {
             return;
         };
         let other = 1 - token;
         self.sockets[other as usize] = None;
-        lot.watch(fresh.as_fd(), other).unwrap();
+        event_loop.watch(fresh.as_fd(), other).unwrap();
         self.sockets[other as usize] = Some(fresh);
     }
 
-    fn guest_ready(&mut self, _: &mut Lot, _: u32) {}
-    fn due(&mut self, _: &mut Lot, _: u32) {}
-    fn turn_ended(&mut self, _: &mut Lot) {}
-    fn tick(&mut self, _: &mut Lot) {}
-    fn commands(&mut self, _: &mut Lot) {}
+    fn guest_ready(&mut self, _: &mut EventLoop, _: u32) {}
+    fn due(&mut self, _: &mut EventLoop, _: u32) {}
+    fn turn_ended(&mut self, _: &mut EventLoop) {}
+    fn tick(&mut self, _: &mut EventLoop) {}
+    fn commands(&mut self, _: &mut EventLoop) {}
     fn connections(&self) -> usize {
         2
     }
     fn driven(&self) -> usize {
         0
     }
-    fn make_room(&mut self, _: &mut Lot) -> bool {
+    fn make_room(&mut self, _: &mut EventLoop) -> bool {
         false
     }
-    fn accept_failed(&mut self, _: &mut Lot, _: u32, _: &io::Error) {}
+    fn accept_failed(&mut self, _: &mut EventLoop, _: u32, _: &io::Error) {}
     fn finished(&self) -> bool {
         false
     }
 }
 
-fn lot() -> (Lot, Mailbox<()>) {
+fn event_loop() -> (EventLoop, Mailbox<()>) {
     let mailbox = Mailbox::new().unwrap();
-    let lot = Lot::new(Rc::new(Clock::new()), mailbox.as_fd()).unwrap();
-    (lot, mailbox)
+    let event_loop = EventLoop::new(Rc::new(Clock::new()), mailbox.as_fd()).unwrap();
+    (event_loop, mailbox)
 }
 
 #[test]
 fn what_was_told_of_one_socket_is_not_taken_for_another() {
-    let (mut lot, _mailbox) = lot();
+    let (mut event_loop, _mailbox) = event_loop();
     let pairs: Vec<_> = (0..3).map(|_| UnixStream::pair().unwrap()).collect();
     let (ours, mut theirs): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
     let mut ours = ours.into_iter();
@@ -67,44 +67,45 @@ fn what_was_told_of_one_socket_is_not_taken_for_another() {
         seen: Vec::new(),
     };
     for (token, socket) in residents.sockets.iter().enumerate() {
-        lot.watch(socket.as_ref().unwrap().as_fd(), token as u32)
+        event_loop
+            .watch(socket.as_ref().unwrap().as_fd(), token as u32)
             .unwrap();
     }
     for stream in &theirs[..2] {
         stream.shutdown(Shutdown::Both).unwrap();
     }
-    assert_eq!(lot.turn(&mut residents, 0).unwrap(), 2);
+    assert_eq!(event_loop.turn(&mut residents, 0).unwrap(), 2);
     let [(first, true)] = residents.seen[..] else {
         panic!("{:?}", residents.seen);
     };
     // What comes for the new one is told.
     theirs[2].write_all(b"x").unwrap();
-    assert_eq!(lot.turn(&mut residents, 0).unwrap(), 1);
+    assert_eq!(event_loop.turn(&mut residents, 0).unwrap(), 1);
     assert_eq!(residents.seen, [(first, true), (1 - first, false)]);
 }
 
 #[test]
 fn a_guest_hears_nothing_of_the_one_before_it() {
-    let (lot, _mailbox) = lot();
-    let guests = lot.guests();
+    let (event_loop, _mailbox) = event_loop();
+    let guests = event_loop.guests();
     let (before, after) = (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
     drop(guests.admit(before.0.as_fd()).unwrap());
     let guest = guests.admit(after.0.as_fd()).unwrap();
     guest.awaited_by(7);
     assert_eq!(guests.event(0, true), None);
     assert!(!guest.is_closed());
-    lot.turns.set(lot.turns.get() + 1);
+    event_loop.turns.set(event_loop.turns.get() + 1);
     assert_eq!(guests.event(0, true), Some(7));
     assert!(guest.is_closed());
 }
 
 #[test]
 fn what_a_guest_says_to_nobody_is_remembered_once() {
-    let (lot, _mailbox) = lot();
-    let guests = lot.guests();
+    let (event_loop, _mailbox) = event_loop();
+    let guests = event_loop.guests();
     let pair = UnixStream::pair().unwrap();
     let guest = guests.admit(pair.0.as_fd()).unwrap();
-    lot.turns.set(lot.turns.get() + 1);
+    event_loop.turns.set(event_loop.turns.get() + 1);
     guest.awaited_by(7);
     assert_eq!(guests.event(0, false), Some(7));
     assert!(!guest.take_spoken());

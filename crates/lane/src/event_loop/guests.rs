@@ -25,7 +25,7 @@ pub struct Guests {
 struct Shared {
     epoll: Rc<Epoll>,
     places: RefCell<Slab<Place>>,
-    /// Turns of the lot so far.
+    /// Turns of the event loop so far.
     turns: Rc<Cell<u64>>,
 }
 

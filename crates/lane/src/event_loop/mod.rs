@@ -31,7 +31,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::pin::Pin;
 use std::rc::Rc;
 
-pub use gates::{AcceptSettings, LotGate, Pulse};
+pub use gates::{AcceptSettings, LaneGate, Pulse};
 pub use guests::{Guest, Guests};
 pub use mailbox::Mailbox;
 pub use run::run;
@@ -61,35 +61,41 @@ pub type Driven = Pin<Box<dyn Future<Output = ()>>>;
 /// What lives on a lane: its connections.
 pub trait Residents {
     /// A connection was accepted on the gate of that number.
-    fn accepted(&mut self, lot: &mut Lot, gate: u32, socket: OwnedFd, peer: PeerAddress);
+    fn accepted(
+        &mut self,
+        event_loop: &mut EventLoop,
+        gate: u32,
+        socket: OwnedFd,
+        peer: PeerAddress,
+    );
     /// The parked connection of that token has something to read. Said once for what has come:
     /// the resident reads until the socket holds no more. `closed`: the peer has sent its last.
-    fn ready(&mut self, lot: &mut Lot, token: u32, closed: bool);
+    fn ready(&mut self, event_loop: &mut EventLoop, token: u32, closed: bool);
     /// A guest that the parked connection of that token waits for has something to read.
-    fn guest_ready(&mut self, lot: &mut Lot, token: u32);
+    fn guest_ready(&mut self, event_loop: &mut EventLoop, token: u32);
     /// The deadline of that token may have come.
-    fn due(&mut self, lot: &mut Lot, token: u32);
+    fn due(&mut self, event_loop: &mut EventLoop, token: u32);
     /// All events of a turn were handed out.
-    fn turn_ended(&mut self, lot: &mut Lot);
+    fn turn_ended(&mut self, event_loop: &mut EventLoop);
     /// Called about every 100 ms while connections exist, else every second.
-    fn tick(&mut self, lot: &mut Lot);
+    fn tick(&mut self, event_loop: &mut EventLoop);
     /// The mailbox holds commands.
-    fn commands(&mut self, lot: &mut Lot);
+    fn commands(&mut self, event_loop: &mut EventLoop);
     /// Connections held, parked and driven.
     fn connections(&self) -> usize;
     /// Of these, driven ones.
     fn driven(&self) -> usize;
     /// Closes connections that wait for nothing but a request. `false`: there is none that may be
     /// closed.
-    fn make_room(&mut self, lot: &mut Lot) -> bool;
+    fn make_room(&mut self, event_loop: &mut EventLoop) -> bool;
     /// Accepting failed and is tried again later; said once per failure.
-    fn accept_failed(&mut self, lot: &mut Lot, gate: u32, error: &io::Error);
+    fn accept_failed(&mut self, event_loop: &mut EventLoop, gate: u32, error: &io::Error);
     /// Whether the lane has nothing left to do and ends.
     fn finished(&self) -> bool;
 }
 
 /// A lane's event loop.
-pub struct Lot {
+pub struct EventLoop {
     epoll: Rc<Epoll>,
     guests: Guests,
     /// The lane's time.
@@ -107,7 +113,7 @@ pub struct Lot {
     watched_in: Vec<u64>,
 }
 
-impl Lot {
+impl EventLoop {
     /// A loop without gates that is woken by `mailbox`.
     ///
     /// # Errors
@@ -239,7 +245,7 @@ impl Lot {
     }
 }
 
-impl AsFd for Lot {
+impl AsFd for EventLoop {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
