@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 use turnpike_lane::clock::Clock;
-use turnpike_lane::event_loop::{self, AcceptSettings, EventLoop, LaneGate, Mailbox, Residents};
+use turnpike_lane::event_loop::{self, AcceptSettings, EventHandler, EventLoop, LaneGate, Mailbox};
 use turnpike_lane::gate::{AcceptMode, Gate, ListenAddress, ListenOptions, Reuseport};
 use turnpike_lane::steering::{KernelBoard, LaneBoard, Level, SteerRules, Steering};
 use turnpike_lane::sys::socket::PeerAddress;
@@ -50,7 +50,7 @@ struct Greeter {
     mailbox: Arc<Mailbox<()>>,
 }
 
-impl Residents for Greeter {
+impl EventHandler for Greeter {
     fn accepted(&mut self, _: &mut EventLoop, _: u32, socket: OwnedFd, _: PeerAddress) {
         if self.lane == 1 && self.signals.hang.load(SeqCst) {
             self.signals.hangs.store(true, SeqCst);

@@ -39,7 +39,7 @@ use std::sync::Arc;
 
 use slab::Slab;
 use tokio::sync::Notify;
-use turnpike_lane::event_loop::{EventLoop, Mailbox, Residents};
+use turnpike_lane::event_loop::{EventHandler, EventLoop, Mailbox};
 use turnpike_lane::log::{Errno, Level};
 use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_lane::sys::socket::PeerAddress;
@@ -275,7 +275,7 @@ impl Hand {
     }
 }
 
-impl Residents for Connections {
+impl EventHandler for Connections {
     fn accepted(
         &mut self,
         event_loop: &mut EventLoop,

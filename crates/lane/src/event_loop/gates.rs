@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use super::{EventLoop, Residents, TOKEN_GATE};
+use super::{EventHandler, EventLoop, TOKEN_GATE};
 use crate::gate::{AcceptMode, AcceptMutex, AcceptTurn, Turn};
 use crate::steering::LanePulse;
 use crate::sys::socket;
@@ -41,7 +41,7 @@ impl Pulse for LanePulse {
 /// A gate as a lane has it.
 #[derive(Clone)]
 pub struct LaneGate {
-    /// The number that [`Residents::accepted`] is called with.
+    /// The number that [`EventHandler::accepted`] is called with.
     pub number: u32,
     /// The listening socket; other lanes may share it.
     pub socket: Arc<OwnedFd>,
@@ -171,9 +171,9 @@ impl EventLoop {
 
     /// Accepts what waits at all gates, though nothing has told of it: the lane that was told may
     /// not come to it.
-    pub fn look<R: Residents>(&mut self, residents: &mut R) {
+    pub fn look<R: EventHandler>(&mut self, handler: &mut R) {
         for index in 0..self.gates.entries.len() {
-            self.accept(residents, index);
+            self.accept(handler, index);
         }
     }
 
@@ -189,10 +189,10 @@ impl EventLoop {
     }
 
     /// Accepts what waits in the queue of a gate that is about to go.
-    pub fn accept_queued<R: Residents>(&mut self, residents: &mut R, gate: &LaneGate) {
+    pub fn accept_queued<R: EventHandler>(&mut self, handler: &mut R, gate: &LaneGate) {
         for _ in 0..QUEUED_ACCEPTS_MAX {
             match socket::accept(gate.socket.as_fd()) {
-                Ok((connection, peer)) => residents.accepted(self, gate.number, connection, peer),
+                Ok((connection, peer)) => handler.accepted(self, gate.number, connection, peer),
                 Err(error) => match accept_failure(&error) {
                     Failure::ThisConnection => {}
                     Failure::Nothing | Failure::Exhausted => return,
@@ -237,16 +237,16 @@ impl EventLoop {
     }
 
     /// Lets other lanes accept.
-    pub(super) fn end_accept_turn<R: Residents>(&mut self, residents: &R) {
+    pub(super) fn end_accept_turn<R: EventHandler>(&mut self, handler: &R) {
         let settings = &self.gates.settings;
         if let (Some(turn), Some(mutex)) = (&mut self.gates.turn, &settings.mutex) {
             let most = settings.connections_max;
-            turn.balance(most, most.saturating_sub(residents.connections()));
+            turn.balance(most, most.saturating_sub(handler.connections()));
             turn.end(mutex);
         }
     }
 
-    pub(super) fn accept<R: Residents>(&mut self, residents: &mut R, index: usize) {
+    pub(super) fn accept<R: EventHandler>(&mut self, handler: &mut R, index: usize) {
         let Some(entry) = self.gates.entries.get(index).filter(|entry| entry.watched) else {
             return;
         };
@@ -257,19 +257,19 @@ impl EventLoop {
             1
         };
         for _ in 0..turns {
-            let full = residents.connections() >= self.gates.settings.connections_max;
-            if full && !residents.make_room(self) {
+            let full = handler.connections() >= self.gates.settings.connections_max;
+            if full && !handler.make_room(self) {
                 self.pause(FULL_PAUSE_MS);
                 return;
             }
             match socket::accept(socket.as_fd()) {
-                Ok((connection, peer)) => residents.accepted(self, number, connection, peer),
+                Ok((connection, peer)) => handler.accepted(self, number, connection, peer),
                 Err(error) => match accept_failure(&error) {
                     Failure::Nothing => return,
                     Failure::ThisConnection => {}
                     Failure::Exhausted => {
-                        residents.accept_failed(self, number, &error);
-                        if !residents.make_room(self) {
+                        handler.accept_failed(self, number, &error);
+                        if !handler.make_room(self) {
                             self.pause(self.gates.settings.mutex_delay_ms);
                             return;
                         }

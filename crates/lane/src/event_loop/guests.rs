@@ -3,7 +3,7 @@
 //!
 //! A guest is registered once and stays until its socket is closed, however many requests it
 //! carries. While a parked connection waits for it, that one's token is noted with it, and what
-//! comes is told to the resident of that token. Nothing is lost where nobody waits: who uses a
+//! comes is told to the handler of that token. Nothing is lost where nobody waits: who uses a
 //! guest reads first and waits only when nothing is there.
 
 use std::cell::{Cell, RefCell};
@@ -94,7 +94,7 @@ impl Guests {
 }
 
 impl Guest {
-    /// From now on, what comes is told to the resident of that token.
+    /// From now on, what comes is told to the handler of that token.
     pub fn awaited_by(&self, token: u32) {
         self.change(|place| place.waiter = Some(token));
     }

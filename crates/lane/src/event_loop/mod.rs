@@ -16,7 +16,8 @@
 //! what a bare epoll loop costs, EPOLLEXCLUSIVE works (it does not through a nested instance), and
 //! everything slow is still written as plain async code.
 //!
-//! This module knows sockets and deadlines; what lives in them is the [`Residents`]' business.
+//! This module knows sockets and deadlines; what happens on them is decided by the
+//! [`EventHandler`].
 
 mod gates;
 mod guests;
@@ -59,7 +60,7 @@ const TOKEN_GUEST: u64 = 1 << 33;
 pub type Driven = Pin<Box<dyn Future<Output = ()>>>;
 
 /// What lives on a lane: its connections.
-pub trait Residents {
+pub trait EventHandler {
     /// A connection was accepted on the gate of that number.
     fn accepted(
         &mut self,
@@ -69,7 +70,7 @@ pub trait Residents {
         peer: PeerAddress,
     );
     /// The parked connection of that token has something to read. Said once for what has come:
-    /// the resident reads until the socket holds no more. `closed`: the peer has sent its last.
+    /// the handler reads until the socket holds no more. `closed`: the peer has sent its last.
     fn ready(&mut self, event_loop: &mut EventLoop, token: u32, closed: bool);
     /// A guest that the parked connection of that token waits for has something to read.
     fn guest_ready(&mut self, event_loop: &mut EventLoop, token: u32);
@@ -162,8 +163,8 @@ impl EventLoop {
         let _ = self.epoll.delete(socket);
     }
 
-    /// Runs a future on the lane's runtime. The caller counts it in [`Residents::driven`] until it
-    /// has ended.
+    /// Runs a future on the lane's runtime. The caller counts it in [`EventHandler::driven`] until
+    /// it has ended.
     pub fn drive(&mut self, future: Driven) {
         self.drives.push(future);
     }
@@ -173,41 +174,40 @@ impl EventLoop {
     ///
     /// # Errors
     /// What epoll_wait(2) says.
-    pub fn turn<R: Residents>(&mut self, residents: &mut R, timeout_ms: i32) -> io::Result<usize> {
+    pub fn turn<R: EventHandler>(&mut self, handler: &mut R, timeout_ms: i32) -> io::Result<usize> {
         let timeout_ms = self.before_wait(timeout_ms);
         let mut events = std::mem::replace(&mut self.events, EventBuffer::with_capacity(0));
         if timeout_ms != 0 {
-            self.gates.asleep(residents.connections());
+            self.gates.asleep(handler.connections());
         }
         let waited = self.epoll.wait(&mut events, timeout_ms);
         self.turns.set(self.turns.get() + 1);
         self.clock.update();
-        self.gates
-            .awake(self.clock.now_ns(), residents.connections());
+        self.gates.awake(self.clock.now_ns(), handler.connections());
         if waited.is_ok() {
             for event in events.iter() {
                 match event.token {
-                    TOKEN_MAILBOX => residents.commands(self),
+                    TOKEN_MAILBOX => handler.commands(self),
                     token if token >= TOKEN_GUEST => {
                         let closed = event.is_peer_closed() || event.is_hang_up();
                         let place = (token - TOKEN_GUEST) as usize;
                         if let Some(waiter) = self.guests.event(place, closed || event.is_error()) {
-                            residents.guest_ready(self, waiter);
+                            handler.guest_ready(self, waiter);
                         }
                     }
                     token if token >= TOKEN_GATE => {
-                        self.accept(residents, (token - TOKEN_GATE) as usize);
+                        self.accept(handler, (token - TOKEN_GATE) as usize);
                     }
                     token if self.is_stale(token as usize) => {}
                     token => {
                         let closed = event.is_peer_closed() || event.is_hang_up();
-                        residents.ready(self, token as u32, closed || event.is_error());
+                        handler.ready(self, token as u32, closed || event.is_error());
                     }
                 }
             }
         }
         self.events = events;
-        self.after_events(residents);
+        self.after_events(handler);
         waited
     }
 
@@ -218,25 +218,25 @@ impl EventLoop {
         self.watched_in.get(index) == Some(&self.turns.get())
     }
 
-    fn after_events<R: Residents>(&mut self, residents: &mut R) {
-        self.end_accept_turn(residents);
+    fn after_events<R: EventHandler>(&mut self, handler: &mut R) {
+        self.end_accept_turn(handler);
         let now_ms = self.clock.now_ms();
         if now_ms >= self.next_tick_ms {
             self.next_tick_ms = now_ms + TICK_MS;
             let mut due = std::mem::take(&mut self.due);
             self.wheel.expire(now_ms, &mut due);
             for token in due.drain(..) {
-                residents.due(self, token);
+                handler.due(self, token);
             }
             self.due = due;
-            residents.tick(self);
+            handler.tick(self);
         }
-        residents.turn_ended(self);
+        handler.turn_ended(self);
     }
 
     /// How long the bare loop may sleep, in milliseconds.
-    fn sleep_ms<R: Residents>(&self, residents: &R) -> i32 {
-        let tick_ms = if residents.connections() == 0 {
+    fn sleep_ms<R: EventHandler>(&self, handler: &R) -> i32 {
+        let tick_ms = if handler.connections() == 0 {
             IDLE_TICK_MS
         } else {
             TICK_MS

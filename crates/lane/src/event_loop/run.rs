@@ -10,24 +10,24 @@ use tokio::io::Interest;
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::sync::Notify;
 
-use super::{EventLoop, Residents, TICK_MS};
+use super::{EventHandler, EventLoop, TICK_MS};
 use crate::sys::readiness;
 
-/// Runs the lane until its residents have finished. `returned` is notified by driven futures that
+/// Runs the lane until its handler have finished. `returned` is notified by driven futures that
 /// end, so that what they hand back is parked at once.
 ///
 /// # Errors
 /// When epoll or the runtime fails, which nothing on this lane survives.
-pub fn run<R: Residents>(
+pub fn run<R: EventHandler>(
     event_loop: &mut EventLoop,
-    residents: &mut R,
+    handler: &mut R,
     returned: &Rc<Notify>,
 ) -> io::Result<()> {
     let mut runtime: Option<LocalRuntime> = None;
-    while !residents.finished() {
-        if residents.driven() == 0 {
-            let sleep_ms = event_loop.sleep_ms(residents);
-            event_loop.turn(residents, sleep_ms)?;
+    while !handler.finished() {
+        if handler.driven() == 0 {
+            let sleep_ms = event_loop.sleep_ms(handler);
+            event_loop.turn(handler, sleep_ms)?;
             continue;
         }
         let runtime = match &mut runtime {
@@ -38,32 +38,32 @@ pub fn run<R: Residents>(
                     .build_local(LocalOptions::default())?,
             ),
         };
-        runtime.block_on(nested(event_loop, residents, returned))?;
+        runtime.block_on(nested(event_loop, handler, returned))?;
     }
     Ok(())
 }
 
 /// Turns while anything is driven; the runtime's other tasks run in between.
-async fn nested<R: Residents>(
+async fn nested<R: EventHandler>(
     event_loop: &mut EventLoop,
-    residents: &mut R,
+    handler: &mut R,
     returned: &Rc<Notify>,
 ) -> io::Result<()> {
     let descriptor = event_loop.as_fd().try_clone_to_owned()?;
     let ready = readiness::register(descriptor, Interest::READABLE)?;
     loop {
-        let events = event_loop.turn(residents, 0)?;
+        let events = event_loop.turn(handler, 0)?;
         for future in event_loop.drives.drain(..) {
             tokio::task::spawn_local(future);
         }
-        if residents.driven() == 0 || residents.finished() {
+        if handler.driven() == 0 || handler.finished() {
             return Ok(());
         }
         if events > 0 {
             tokio::task::yield_now().await;
             continue;
         }
-        event_loop.gates.asleep(residents.connections());
+        event_loop.gates.asleep(handler.connections());
         tokio::select! {
             guard = ready.readable() => guard?.clear_ready(),
             () = returned.notified() => {}

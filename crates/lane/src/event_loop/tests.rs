@@ -15,7 +15,7 @@ struct Heirloom {
     seen: Vec<(u32, bool)>,
 }
 
-impl Residents for Heirloom {
+impl EventHandler for Heirloom {
     fn accepted(&mut self, _: &mut EventLoop, _: u32, _: OwnedFd, _: PeerAddress) {}
 
     fn ready(&mut self, event_loop: &mut EventLoop, token: u32, closed: bool) {
@@ -61,12 +61,12 @@ fn what_was_told_of_one_socket_is_not_taken_for_another() {
     let pairs: Vec<_> = (0..3).map(|_| UnixStream::pair().unwrap()).collect();
     let (ours, mut theirs): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
     let mut ours = ours.into_iter();
-    let mut residents = Heirloom {
+    let mut handler = Heirloom {
         sockets: ours.by_ref().take(2).map(Some).collect(),
         fresh: ours.next(),
         seen: Vec::new(),
     };
-    for (token, socket) in residents.sockets.iter().enumerate() {
+    for (token, socket) in handler.sockets.iter().enumerate() {
         event_loop
             .watch(socket.as_ref().unwrap().as_fd(), token as u32)
             .unwrap();
@@ -74,14 +74,14 @@ fn what_was_told_of_one_socket_is_not_taken_for_another() {
     for stream in &theirs[..2] {
         stream.shutdown(Shutdown::Both).unwrap();
     }
-    assert_eq!(event_loop.turn(&mut residents, 0).unwrap(), 2);
-    let [(first, true)] = residents.seen[..] else {
-        panic!("{:?}", residents.seen);
+    assert_eq!(event_loop.turn(&mut handler, 0).unwrap(), 2);
+    let [(first, true)] = handler.seen[..] else {
+        panic!("{:?}", handler.seen);
     };
     // What comes for the new one is told.
     theirs[2].write_all(b"x").unwrap();
-    assert_eq!(event_loop.turn(&mut residents, 0).unwrap(), 1);
-    assert_eq!(residents.seen, [(first, true), (1 - first, false)]);
+    assert_eq!(event_loop.turn(&mut handler, 0).unwrap(), 1);
+    assert_eq!(handler.seen, [(first, true), (1 - first, false)]);
 }
 
 #[test]
