@@ -23,7 +23,8 @@ pub enum Outcome {
     Close,
     /// Wait for this, then give its verdict to [`Exchange::resume`].
     Wait(Box<dyn Waiting>),
-    /// Park until its guest has brought something, then give its verdict to [`Exchange::resume`].
+    /// Park until its watched socket has brought something, then give its verdict to
+    /// [`Exchange::resume`].
     Await(Box<dyn Awaiting>),
 }
 

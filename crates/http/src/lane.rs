@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 use turnpike_lane::clock::Clock;
-use turnpike_lane::event_loop::Guests;
+use turnpike_lane::event_loop::WatchedSockets;
 
 use crate::counters::{AllCounters, Doing, HttpCounters};
 use crate::exchange::{Client, Exchange};
@@ -38,7 +38,7 @@ pub struct LaneShared {
     /// Work that no client waits for.
     pub(crate) aside: Aside,
     /// Where sockets of upstream servers are watched; not there before the first plan.
-    pub guests: OnceCell<Guests>,
+    pub watched_sockets: OnceCell<WatchedSockets>,
     /// What the lane has begun last; readable from everywhere.
     pub doing: Arc<Doing>,
     /// Whether the lane finishes what was begun: answers say that the connection is closed.
@@ -123,7 +123,7 @@ impl LaneShared {
             all_counters,
             clock,
             aside: Aside::default(),
-            guests: OnceCell::new(),
+            watched_sockets: OnceCell::new(),
             ending: Cell::new(false),
             pool: RefCell::default(),
             random: Cell::new(seed | 1),

@@ -16,7 +16,7 @@
 
 use std::time::Duration;
 
-use turnpike_lane::event_loop::Guest;
+use turnpike_lane::event_loop::WatchedSocket;
 
 use crate::connection::Stream;
 use crate::exchange::Exchange;
@@ -71,7 +71,7 @@ pub enum Verdict {
     Close,
     /// The answer needs time; the exchange leaves the fast path and the connection becomes driven.
     Wait(Box<dyn Waiting>),
-    /// The answer comes from a guest of the lane; until then the exchange is parked.
+    /// The answer comes from a watched socket of the lane; until then the exchange is parked.
     Await(Box<dyn Awaiting>),
 }
 
@@ -109,12 +109,13 @@ impl<W: Work + 'static> Waiting for W {
     }
 }
 
-/// An answer that a guest of the lane (an upstream server) brings: waited for without a task.
+/// An answer that a watched socket of the lane (an upstream server) brings: waited for without a
+/// task.
 ///
 /// Whatever it needs beyond reading what has come, it does as a [`Waiting`].
 pub trait Awaiting {
     /// Who brings it.
-    fn guest(&self) -> &Guest;
+    fn watched_socket(&self) -> &WatchedSocket;
     /// When it must have brought all, in the lane's monotonic milliseconds; 0: never.
     fn deadline_ms(&self) -> u64;
     /// Whether it is given up when the client goes.

@@ -63,7 +63,7 @@ impl EventHandler for Greeter {
         let _ = TcpStream::from(socket).write_all(b"!");
     }
     fn ready(&mut self, _: &mut EventLoop, _: u32, _: bool) {}
-    fn guest_ready(&mut self, _event_loop: &mut EventLoop, _token: u32) {}
+    fn watched_socket_ready(&mut self, _event_loop: &mut EventLoop, _token: u32) {}
 
     fn due(&mut self, _: &mut EventLoop, _: u32) {}
     fn turn_ended(&mut self, _: &mut EventLoop) {}

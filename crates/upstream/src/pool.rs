@@ -85,7 +85,7 @@ impl Pool {
             let idle = idle.remove(found?);
             // What came while nobody waited is no answer to what is asked now (RFC 9112 section
             // 9.2). The lane's own loop tells of it; of others only the kernel does.
-            let trusted = idle.connection.guest().is_some()
+            let trusted = idle.connection.watched_socket().is_some()
                 && now_ms.saturating_sub(idle.looked_ms) < TRUSTED_MS;
             if !idle.connection.looks_idle(surely || !trusted) {
                 continue;

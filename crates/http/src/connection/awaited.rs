@@ -1,7 +1,7 @@
-//! Connections whose answer a guest of the lane will bring: no task waits for it.
+//! Connections whose answer a watched socket of the lane will bring: no task waits for it.
 //!
 //! ```text
-//!  served ──Await──► awaited ──guest has something──► served on ─► answered, driven, awaited again
+//!  served ──Await──► awaited ──the server sends──► resumed ─► answered, driven, awaited again
 //!                       │ client gone, or too late ──► given up, or driven
 //! ```
 
@@ -25,8 +25,8 @@ pub(super) struct Awaited {
 }
 
 impl Connections {
-    /// Waits until the guest has something. The connection's own socket is watched meanwhile, for
-    /// its closing.
+    /// Waits until the watched socket has something. The connection's own socket is watched
+    /// meanwhile, for its closing.
     pub(super) fn await_answer(
         &mut self,
         event_loop: &mut EventLoop,
@@ -49,7 +49,7 @@ impl Connections {
         if deadline_ms > 0 {
             event_loop.wheel.insert_if_earlier(token, deadline_ms);
         }
-        awaiting.guest().awaited_by(token);
+        awaiting.watched_socket().awaited_by(token);
         self.awaited += 1;
         self.count_writing(0);
         self.seats[token as usize] = Seat::Awaiting(Awaited {
@@ -61,7 +61,7 @@ impl Connections {
         });
     }
 
-    /// The guest has something for the connection of that token.
+    /// The watched socket has something for the connection of that token.
     pub(super) fn answer_ready(&mut self, event_loop: &mut EventLoop, token: u32) {
         self.resume_awaited(event_loop, token, |awaiting, exchange| {
             awaiting.ready(exchange)
@@ -138,7 +138,7 @@ impl Connections {
         match std::mem::replace(seat, Seat::InTurn) {
             Seat::Awaiting(awaited) => {
                 self.awaited -= 1;
-                awaited.awaiting.guest().leave();
+                awaited.awaiting.watched_socket().leave();
                 Some(awaited)
             }
             other => {

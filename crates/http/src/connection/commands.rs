@@ -87,7 +87,9 @@ impl Connections {
 
     /// Serves by another plan from now on.
     pub fn apply(&mut self, event_loop: &mut EventLoop, apply: Apply) {
-        self.lane.guests.get_or_init(|| event_loop.guests());
+        self.lane
+            .watched_sockets
+            .get_or_init(|| event_loop.watched_sockets());
         self.drain_gates(event_loop, |gate| {
             apply
                 .gates

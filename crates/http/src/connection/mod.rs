@@ -319,7 +319,7 @@ impl EventHandler for Connections {
         }
     }
 
-    fn guest_ready(&mut self, event_loop: &mut EventLoop, token: u32) {
+    fn watched_socket_ready(&mut self, event_loop: &mut EventLoop, token: u32) {
         let served = AssertUnwindSafe(|| self.answer_ready(event_loop, token));
         if catch_unwind(served).is_err() {
             self.unpark(event_loop, Some(token));

@@ -55,7 +55,7 @@ pub(super) enum Seat {
     Parked(Parked),
     /// A future has it.
     Driven(Rc<Watch>),
-    /// A guest of the lane brings its answer.
+    /// A watched socket of the lane brings its answer.
     Awaiting(Awaited),
 }
 

@@ -43,7 +43,7 @@ enum Served {
     Closed(CloseReason),
     /// It goes on as a future.
     Driven(Stage),
-    /// It is parked until a guest brings the answer.
+    /// It is parked until a watched socket brings the answer.
     Awaiting(Box<dyn Awaiting>),
 }
 

@@ -7,7 +7,7 @@ use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::sync_channel;
 
-use turnpike_lane::event_loop::{AcceptSettings, Guest};
+use turnpike_lane::event_loop::{AcceptSettings, WatchedSocket};
 
 use super::*;
 use crate::counters::AllCounters;
@@ -141,10 +141,10 @@ fn an_answer_that_promised_to_keep_the_connection_is_held_to_it() {
 }
 
 /// An answer that fails us whatever happens.
-struct Panicking(Guest);
+struct Panicking(WatchedSocket);
 
 impl Awaiting for Panicking {
-    fn guest(&self) -> &Guest {
+    fn watched_socket(&self) -> &WatchedSocket {
         &self.0
     }
     fn deadline_ms(&self) -> u64 {
@@ -169,7 +169,10 @@ impl Awaiting for Panicking {
 fn a_panic_costs_its_connection_and_no_place() {
     type Event = fn(&mut Lane);
     let events: [Event; 2] = [
-        |lane| lane.connections.guest_ready(&mut lane.event_loop, 0),
+        |lane| {
+            lane.connections
+                .watched_socket_ready(&mut lane.event_loop, 0)
+        },
         |lane| {
             let begun_ms = lane.event_loop.clock.now_ms();
             while lane.event_loop.clock.now_ms() <= begun_ms + 1 {
@@ -182,7 +185,11 @@ fn a_panic_costs_its_connection_and_no_place() {
         let mut lane = Lane::new();
         let _client = lane.client();
         let (_server, ours) = UnixStream::pair().unwrap();
-        let guest = lane.event_loop.guests().admit(ours.as_fd()).unwrap();
+        let watched_socket = lane
+            .event_loop
+            .watched_sockets()
+            .admit(ours.as_fd())
+            .unwrap();
         let connection = lane.connections.seats[0].take_parked().unwrap().connection;
         let exchange = lane.connections.exchange(&connection);
         let Lane {
@@ -195,7 +202,7 @@ fn a_panic_costs_its_connection_and_no_place() {
             Some(0),
             connection,
             exchange,
-            Box::new(Panicking(guest)),
+            Box::new(Panicking(watched_socket)),
         );
         assert_eq!(lane.connections.connections(), 1);
         happens(&mut lane);

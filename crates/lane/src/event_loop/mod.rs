@@ -20,9 +20,9 @@
 //! [`EventHandler`].
 
 mod gates;
-mod guests;
 mod mailbox;
 mod run;
+mod watched_sockets;
 mod wheel;
 
 use std::cell::Cell;
@@ -33,9 +33,9 @@ use std::pin::Pin;
 use std::rc::Rc;
 
 pub use gates::{AcceptSettings, LaneGate, Pulse};
-pub use guests::{Guest, Guests};
 pub use mailbox::Mailbox;
 pub use run::run;
+pub use watched_sockets::{WatchedSocket, WatchedSockets};
 pub use wheel::Wheel;
 
 use crate::clock::Clock;
@@ -54,7 +54,7 @@ const IDLE_TICK_MS: u64 = 1_000;
 
 const TOKEN_MAILBOX: u64 = u64::MAX;
 const TOKEN_GATE: u64 = 1 << 32;
-const TOKEN_GUEST: u64 = 1 << 33;
+const TOKEN_WATCHED_SOCKET: u64 = 1 << 33;
 
 /// A future on the lane's own runtime.
 pub type Driven = Pin<Box<dyn Future<Output = ()>>>;
@@ -72,8 +72,8 @@ pub trait EventHandler {
     /// The parked connection of that token has something to read. Said once for what has come:
     /// the handler reads until the socket holds no more. `closed`: the peer has sent its last.
     fn ready(&mut self, event_loop: &mut EventLoop, token: u32, closed: bool);
-    /// A guest that the parked connection of that token waits for has something to read.
-    fn guest_ready(&mut self, event_loop: &mut EventLoop, token: u32);
+    /// A watched socket that the parked connection of that token waits for has something to read.
+    fn watched_socket_ready(&mut self, event_loop: &mut EventLoop, token: u32);
     /// The deadline of that token may have come.
     fn due(&mut self, event_loop: &mut EventLoop, token: u32);
     /// All events of a turn were handed out.
@@ -98,7 +98,7 @@ pub trait EventHandler {
 /// A lane's event loop.
 pub struct EventLoop {
     epoll: Rc<Epoll>,
-    guests: Guests,
+    watched_sockets: WatchedSockets,
     /// The lane's time.
     pub clock: Rc<Clock>,
     /// Deadlines of parked connections.
@@ -108,7 +108,7 @@ pub struct EventLoop {
     events: EventBuffer,
     due: Vec<u32>,
     next_tick_ms: u64,
-    /// Turns so far; the guests know it too.
+    /// Turns so far; the watched sockets know it too.
     turns: Rc<Cell<u64>>,
     /// By token: the turn in which it was given to a socket.
     watched_in: Vec<u64>,
@@ -124,7 +124,7 @@ impl EventLoop {
         epoll.add(mailbox, Interest::READ, TOKEN_MAILBOX)?;
         let turns = Rc::new(Cell::new(1));
         Ok(Self {
-            guests: Guests::new(Rc::clone(&epoll), Rc::clone(&turns)),
+            watched_sockets: WatchedSockets::new(Rc::clone(&epoll), Rc::clone(&turns)),
             epoll,
             wheel: Wheel::new(clock.now_ms()),
             next_tick_ms: clock.now_ms(),
@@ -139,8 +139,8 @@ impl EventLoop {
     }
 
     /// Where sockets of others are watched.
-    pub fn guests(&self) -> Guests {
-        self.guests.clone()
+    pub fn watched_sockets(&self) -> WatchedSockets {
+        self.watched_sockets.clone()
     }
 
     /// Watches a parked connection for something to read. Edge-triggered: a level-triggered one
@@ -188,11 +188,14 @@ impl EventLoop {
             for event in events.iter() {
                 match event.token {
                     TOKEN_MAILBOX => handler.commands(self),
-                    token if token >= TOKEN_GUEST => {
+                    token if token >= TOKEN_WATCHED_SOCKET => {
                         let closed = event.is_peer_closed() || event.is_hang_up();
-                        let place = (token - TOKEN_GUEST) as usize;
-                        if let Some(waiter) = self.guests.event(place, closed || event.is_error()) {
-                            handler.guest_ready(self, waiter);
+                        let place = (token - TOKEN_WATCHED_SOCKET) as usize;
+                        if let Some(waiter) = self
+                            .watched_sockets
+                            .event(place, closed || event.is_error())
+                        {
+                            handler.watched_socket_ready(self, waiter);
                         }
                     }
                     token if token >= TOKEN_GATE => {

@@ -29,7 +29,7 @@ impl EventHandler for Heirloom {
         self.sockets[other as usize] = Some(fresh);
     }
 
-    fn guest_ready(&mut self, _: &mut EventLoop, _: u32) {}
+    fn watched_socket_ready(&mut self, _: &mut EventLoop, _: u32) {}
     fn due(&mut self, _: &mut EventLoop, _: u32) {}
     fn turn_ended(&mut self, _: &mut EventLoop) {}
     fn tick(&mut self, _: &mut EventLoop) {}
@@ -87,30 +87,30 @@ fn what_was_told_of_one_socket_is_not_taken_for_another() {
 #[test]
 fn a_guest_hears_nothing_of_the_one_before_it() {
     let (event_loop, _mailbox) = event_loop();
-    let guests = event_loop.guests();
+    let watched_sockets = event_loop.watched_sockets();
     let (before, after) = (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
-    drop(guests.admit(before.0.as_fd()).unwrap());
-    let guest = guests.admit(after.0.as_fd()).unwrap();
-    guest.awaited_by(7);
-    assert_eq!(guests.event(0, true), None);
-    assert!(!guest.is_closed());
+    drop(watched_sockets.admit(before.0.as_fd()).unwrap());
+    let watched_socket = watched_sockets.admit(after.0.as_fd()).unwrap();
+    watched_socket.awaited_by(7);
+    assert_eq!(watched_sockets.event(0, true), None);
+    assert!(!watched_socket.is_closed());
     event_loop.turns.set(event_loop.turns.get() + 1);
-    assert_eq!(guests.event(0, true), Some(7));
-    assert!(guest.is_closed());
+    assert_eq!(watched_sockets.event(0, true), Some(7));
+    assert!(watched_socket.is_closed());
 }
 
 #[test]
 fn what_a_guest_says_to_nobody_is_remembered_once() {
     let (event_loop, _mailbox) = event_loop();
-    let guests = event_loop.guests();
+    let watched_sockets = event_loop.watched_sockets();
     let pair = UnixStream::pair().unwrap();
-    let guest = guests.admit(pair.0.as_fd()).unwrap();
+    let watched_socket = watched_sockets.admit(pair.0.as_fd()).unwrap();
     event_loop.turns.set(event_loop.turns.get() + 1);
-    guest.awaited_by(7);
-    assert_eq!(guests.event(0, false), Some(7));
-    assert!(!guest.take_spoken());
-    guest.leave();
-    assert_eq!(guests.event(0, false), None);
-    assert!(guest.take_spoken());
-    assert!(!guest.take_spoken());
+    watched_socket.awaited_by(7);
+    assert_eq!(watched_sockets.event(0, false), Some(7));
+    assert!(!watched_socket.take_spoken());
+    watched_socket.leave();
+    assert_eq!(watched_sockets.event(0, false), None);
+    assert!(watched_socket.take_spoken());
+    assert!(!watched_socket.take_spoken());
 }

@@ -9,7 +9,7 @@ use std::io;
 use turnpike_http::exchange::{Action, Exchange};
 use turnpike_http::phase::{Awaiting, Verdict, Waiting};
 use turnpike_http::regex::Settled;
-use turnpike_lane::event_loop::Guest;
+use turnpike_lane::event_loop::WatchedSocket;
 
 use super::attempt::{Attempt, Link, OnRoad, Road, Stop, client_went_away, end_try};
 use super::conditions::Failure;
@@ -38,10 +38,11 @@ pub(super) fn begin(exchange: &mut Exchange, mut attempt: Attempt, mut link: Lin
             return wait(attempt, link.stopped(stop));
         }
     }
-    let guests = exchange.lane.guests.get();
+    let watched_sockets = exchange.lane.watched_sockets.get();
     let awaited = attempt.upload.is_done(exchange)
         && link.connection.is_plain()
-        && guests.is_some_and(|guests| link.connection.become_guest(guests).is_ok());
+        && watched_sockets
+            .is_some_and(|watched_sockets| link.connection.watch(watched_sockets).is_ok());
     if !awaited {
         return wait(attempt, Road::Send(link));
     }
@@ -123,10 +124,10 @@ impl Aboard {
 }
 
 impl Awaiting for Flight {
-    fn guest(&self) -> &Guest {
-        match self.aboard().link.connection.guest() {
-            Some(guest) => guest,
-            None => unreachable!("a flight begins with a guest"),
+    fn watched_socket(&self) -> &WatchedSocket {
+        match self.aboard().link.connection.watched_socket() {
+            Some(watched_socket) => watched_socket,
+            None => unreachable!("a flight begins with a watched socket"),
         }
     }
 

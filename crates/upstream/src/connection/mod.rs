@@ -16,7 +16,7 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use turnpike_lane::event_loop::{Guest, Guests};
+use turnpike_lane::event_loop::{WatchedSocket, WatchedSockets};
 use turnpike_lane::sys::readiness;
 use turnpike_lane::sys::socket::{self, More};
 use turnpike_lane::timeout::within;
@@ -34,7 +34,7 @@ pub struct Connection {
     /// Never borrowed across a wait.
     tls: Option<RefCell<Session>>,
     /// Its place in the lane's own event loop, once it was waited for there.
-    guest: OnceCell<Guest>,
+    watched_socket: OnceCell<WatchedSocket>,
     key: Key,
     opened_ms: u64,
     requests: Cell<u64>,
@@ -79,18 +79,18 @@ impl Connection {
     ///
     /// # Errors
     /// What epoll_ctl(2) says when it is watched there for the first time.
-    pub fn become_guest(&mut self, guests: &Guests) -> io::Result<()> {
-        if self.guest.get().is_none() {
-            let guest = guests.admit(self.socket.as_fd())?;
-            self.guest.get_or_init(|| guest);
+    pub fn watch(&mut self, watched_sockets: &WatchedSockets) -> io::Result<()> {
+        if self.watched_socket.get().is_none() {
+            let watched_socket = watched_sockets.admit(self.socket.as_fd())?;
+            self.watched_socket.get_or_init(|| watched_socket);
         }
         drop(self.runtime.take());
         Ok(())
     }
 
     /// That place, where it has one.
-    pub fn guest(&self) -> Option<&Guest> {
-        self.guest.get()
+    pub fn watched_socket(&self) -> Option<&WatchedSocket> {
+        self.watched_socket.get()
     }
 
     /// Reads behind what `buffer` holds, up to `bytes_max`, without waiting. 0 is the end.
@@ -250,12 +250,12 @@ impl Connection {
     pub(crate) fn looks_idle(&self, ask: bool) -> bool {
         let mut context = Context::from_waker(Waker::noop());
         let mut ask = ask;
-        if let Some(guest) = self.guest.get() {
+        if let Some(watched_socket) = self.watched_socket.get() {
             // The lane's own loop has seen all that its last turn could.
-            if guest.is_closed() {
+            if watched_socket.is_closed() {
                 return false;
             }
-            ask |= guest.take_spoken();
+            ask |= watched_socket.take_spoken();
         } else if let Some(runtime) = self.runtime.get()
             && let Poll::Ready(ready) = runtime.poll_read_ready(&mut context)
         {

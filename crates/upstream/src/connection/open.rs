@@ -207,7 +207,7 @@ impl Connection {
             socket: Rc::new(socket),
             runtime: OnceCell::new(),
             tls: None,
-            guest: OnceCell::new(),
+            watched_socket: OnceCell::new(),
             key,
             opened_ms: now_ms,
             requests: Cell::new(1),
