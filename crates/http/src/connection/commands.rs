@@ -7,7 +7,7 @@ use std::sync::mpsc::SyncSender;
 use turnpike_lane::affinity::CpuSet;
 use turnpike_lane::event_loop::{AcceptSettings, EventLoop, LaneGate, Mailbox, Pulse};
 
-use super::moving::{Heirs, Moving};
+use super::moving::{Moving, Successors};
 use super::{Connections, Ending};
 use crate::lane::LanePlan;
 use crate::plan::Plan;
@@ -27,7 +27,7 @@ pub enum Command {
     Adopt(Box<Moving>),
     /// Accept from these gates too, whose lanes do not come to it; none of them any more when there
     /// are none. Before that, accept what waits, though nothing has told of it.
-    Foster(Vec<LaneGate>),
+    AdoptGates(Vec<LaneGate>),
     /// Write what is buffered.
     Flush {
         /// Told when it is done.
@@ -58,7 +58,7 @@ pub struct Leave {
     /// The plan in force, in which the lane has no part.
     pub plan: Arc<Plan>,
     /// The lanes that stay, at least one.
-    pub heirs: Vec<Arc<Mailbox<Command>>>,
+    pub successors: Vec<Arc<Mailbox<Command>>>,
     /// Told when it accepts no more and has handed over what waited.
     pub done: SyncSender<()>,
 }
@@ -77,7 +77,7 @@ impl Connections {
                 }
                 Command::Leave(leave) => self.leave(event_loop, *leave),
                 Command::Adopt(moving) => self.adopt(event_loop, *moving),
-                Command::Foster(gates) => self.foster(event_loop, gates),
+                Command::AdoptGates(gates) => self.adopt_gates(event_loop, gates),
                 Command::Announce => self.lane.ending.set(true),
                 Command::Quit => self.quit(event_loop),
                 Command::Terminate => self.ending = Ending::Now,
@@ -121,18 +121,18 @@ impl Connections {
 
     fn leave(&mut self, event_loop: &mut EventLoop, leave: Leave) {
         event_loop.set_heartbeat(None);
-        self.ending = Ending::Leaving(Heirs::new(&leave.plan, leave.heirs));
+        self.ending = Ending::Leaving(Successors::new(&leave.plan, leave.successors));
         self.drain_gates(event_loop, |_| false);
         self.hand_over_waiting(event_loop);
         self.lane.forget_plan();
         let _ = leave.done.send(());
     }
 
-    fn foster(&mut self, event_loop: &mut EventLoop, gates: Vec<LaneGate>) {
+    fn adopt_gates(&mut self, event_loop: &mut EventLoop, gates: Vec<LaneGate>) {
         if !matches!(self.ending, Ending::No) {
             return;
         }
-        if let Err(error) = event_loop.foster(gates) {
+        if let Err(error) = event_loop.adopt_gates(gates) {
             self.watch_gate_failed(&error);
         }
         event_loop.look(self);

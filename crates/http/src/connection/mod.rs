@@ -53,7 +53,7 @@ use crate::counters::CloseReason;
 use crate::exchange::{Client, Exchange};
 use crate::lane::{LanePlan, LaneShared};
 use crate::plan::ListenIndex;
-use moving::Heirs;
+use moving::Successors;
 use parked::Seat;
 use watch::Watch;
 
@@ -138,7 +138,7 @@ enum Ending {
     /// It serves.
     No,
     /// It finishes what it is at; other lanes take what waits.
-    Leaving(Heirs),
+    Leaving(Successors),
     /// It finishes what was begun.
     Draining {
         /// In the lane's monotonic milliseconds.

@@ -1,13 +1,13 @@
 //! Connections that move from one lane to another, when a new configuration has fewer lanes.
 //!
 //! ```text
-//!  lane that goes: parked ─► Moving ─► mailbox of an heir ─► parked there
+//!  lane that goes: parked ─► Moving ─► mailbox of a successor ─► parked there
 //!                  driven ─► finished here ─► as above
 //! ```
 //!
-//! Nothing is closed for it: the descriptor goes over with what was read from it. What an heir
+//! Nothing is closed for it: the descriptor goes over with what was read from it. What a successor
 //! cannot take (it has no such gate) stays where it is until it ends. Nothing here may lose a
-//! connection because an heir has just ended: then the next one is asked.
+//! connection because a successor has just ended: then the next one is asked.
 
 use std::cell::Cell;
 use std::os::fd::{AsFd, OwnedFd};
@@ -37,15 +37,15 @@ pub struct Moving {
 }
 
 /// The lanes that take over what a lane leaves.
-pub(super) struct Heirs {
+pub(super) struct Successors {
     mailboxes: Vec<Arc<Mailbox<Command>>>,
     /// Whose turn it is.
     next: Cell<usize>,
-    /// Gates that the heirs have.
+    /// Gates that the successors have.
     addresses: Vec<ListenAddress>,
 }
 
-impl Heirs {
+impl Successors {
     pub(super) fn new(plan: &Plan, mailboxes: Vec<Arc<Mailbox<Command>>>) -> Self {
         Self {
             mailboxes,
@@ -82,14 +82,14 @@ impl Heirs {
 
 impl Connections {
     /// Hands a connection to a lane that stays; gives it back where that cannot be.
-    pub(super) fn hand_over(&self, heirs: &Heirs, parked: Parked) -> Option<Parked> {
+    pub(super) fn hand_over(&self, successors: &Successors, parked: Parked) -> Option<Parked> {
         let Parked {
             connection,
             waits_for,
             deadline_ms,
         } = parked;
         let address = &connection.plan.listen(connection.client.listen).address;
-        if !heirs.have(address) {
+        if !successors.have(address) {
             return Some(Parked {
                 connection,
                 waits_for,
@@ -113,7 +113,7 @@ impl Connections {
             waits_for,
             deadline_ms,
         });
-        match heirs.give(moving) {
+        match successors.give(moving) {
             Ok(()) => {
                 self.lane.counters.active.sub();
                 self.lane.counters.moved.add();

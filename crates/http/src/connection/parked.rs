@@ -181,11 +181,11 @@ impl Connections {
         parked: Parked,
     ) {
         let (token, parked) = match &self.ending {
-            Ending::Leaving(heirs) => {
+            Ending::Leaving(successors) => {
                 if token.is_some() {
                     event_loop.unwatch(parked.connection.socket.as_fd());
                 }
-                let back = self.hand_over(heirs, parked);
+                let back = self.hand_over(successors, parked);
                 self.unpark(event_loop, token);
                 match back {
                     Some(parked) => (None, parked),

@@ -64,11 +64,11 @@ impl Lane {
         self.turn();
     }
 
-    fn leave(&mut self, heir: &Lane) {
+    fn leave(&mut self, successor: &Lane) {
         let (done, _) = sync_channel(1);
         self.tell(Command::Leave(Box::new(Leave {
             plan: plan(),
-            heirs: vec![heir.mailbox.clone()],
+            successors: vec![successor.mailbox.clone()],
             done,
         })));
     }

@@ -93,7 +93,7 @@ struct Entry {
     gate: LaneGate,
     watched: bool,
     /// It is another lane's, and watched until that lane works again.
-    fostered: bool,
+    adopted: bool,
 }
 
 impl Gates {
@@ -131,7 +131,7 @@ impl EventLoop {
             .map(|gate| Entry {
                 gate,
                 watched: false,
-                fostered: false,
+                adopted: false,
             })
             .collect();
         self.watch_gates(|mode| mode != AcceptMode::Mutex)
@@ -147,26 +147,26 @@ impl EventLoop {
     ///
     /// # Errors
     /// When a gate cannot be watched; the others are.
-    pub fn foster(&mut self, gates: Vec<LaneGate>) -> io::Result<()> {
-        self.release_fostered();
+    pub fn adopt_gates(&mut self, gates: Vec<LaneGate>) -> io::Result<()> {
+        self.release_adopted();
         self.gates
             .entries
             .extend(gates.into_iter().map(|gate| Entry {
                 gate,
                 watched: false,
-                fostered: true,
+                adopted: true,
             }));
         self.watch_gates(|mode| mode != AcceptMode::Mutex)
     }
 
-    fn release_fostered(&mut self) {
-        for entry in self.gates.entries.iter_mut().filter(|entry| entry.fostered) {
+    fn release_adopted(&mut self) {
+        for entry in self.gates.entries.iter_mut().filter(|entry| entry.adopted) {
             if std::mem::take(&mut entry.watched) {
                 let _ = self.epoll.delete(entry.gate.socket.as_fd());
             }
         }
         // They stand behind the lane's own, whose places are their tokens.
-        self.gates.entries.retain(|entry| !entry.fostered);
+        self.gates.entries.retain(|entry| !entry.adopted);
     }
 
     /// Accepts what waits at all gates, though nothing has told of it: the lane that was told may

@@ -84,13 +84,13 @@ impl HttpService {
             Level::Notice,
             format_args!("lane {working} works again, and lane {number} leaves"),
         );
-        let heirs = self.lanes.iter().enumerate();
-        let heirs = heirs.filter(|(lane, _)| !self.watchdog.is_silent(*lane));
+        let successors = self.lanes.iter().enumerate();
+        let successors = successors.filter(|(lane, _)| !self.watchdog.is_silent(*lane));
         // Nobody waits for it to have left.
         let (done, _) = sync_channel(1);
         relief.send(Command::Leave(Box::new(Leave {
             plan,
-            heirs: heirs.map(|(_, lane)| lane.mailbox()).collect(),
+            successors: successors.map(|(_, lane)| lane.mailbox()).collect(),
             done,
         })));
         self.leaving.push(relief);

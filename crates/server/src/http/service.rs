@@ -202,18 +202,18 @@ impl HttpService {
         Ok((told, self.wait_for(told, &finished)))
     }
 
-    /// Lets the lanes from `count` on leave; those before them are their heirs.
+    /// Lets the lanes from `count` on leave; those before them are their successors.
     fn dismiss(&mut self, count: usize, plan: &Arc<Plan>, done: &SyncSender<()>) {
         self.leaving.retain(|lane| !lane.has_ended());
         if self.lanes.len() <= count {
             return;
         }
         let going = self.lanes.split_off(count);
-        let heirs: Vec<_> = self.lanes.iter().map(Lane::mailbox).collect();
+        let successors: Vec<_> = self.lanes.iter().map(Lane::mailbox).collect();
         for lane in going {
             lane.send(Command::Leave(Box::new(Leave {
                 plan: plan.clone(),
-                heirs: heirs.clone(),
+                successors: successors.clone(),
                 done: done.clone(),
             })));
             self.leaving.push(lane);

@@ -74,7 +74,7 @@ struct Rescue {
     /// When the lane's last round had begun: another one says that it works again.
     round_ns: u64,
     /// The lane that watches the silent one's gates, while one is told to.
-    heir: Option<usize>,
+    successor: Option<usize>,
     /// Connections that waited when it began.
     waited: u32,
     /// Whether the log knows.
@@ -95,7 +95,7 @@ impl Watchdog {
         self.log = Some(log.clone());
         self.rescues
             .values_mut()
-            .for_each(|rescue| rescue.heir = None);
+            .for_each(|rescue| rescue.successor = None);
         self.oversleeping.clear();
         self.due = None;
     }
@@ -231,9 +231,11 @@ impl Watchdog {
             let Some(rescue) = self.rescues.remove(&lane) else {
                 continue;
             };
-            let Rescue { since, heir, .. } = rescue;
-            if let Some(heir) = heir {
-                self.tell_heir(ward, heir);
+            let Rescue {
+                since, successor, ..
+            } = rescue;
+            if let Some(successor) = successor {
+                self.assign_gates(ward, successor);
             }
             if lane >= ward.lanes.len() {
                 continue;
@@ -255,8 +257,11 @@ impl Watchdog {
         // Others cannot accept while it holds the mutex; it takes no notice when it comes back.
         let held = ward.mutex.release(lane);
         let is_silent = |lane: usize| silent.iter().any(|one| one.lane == lane);
-        let before = self.rescues.get(&lane).map(|rescue| rescue.heir);
-        if before.flatten().is_some_and(|heir| !is_silent(heir)) {
+        let before = self.rescues.get(&lane).map(|rescue| rescue.successor);
+        if before
+            .flatten()
+            .is_some_and(|successor| !is_silent(successor))
+        {
             return;
         }
         // Of shared gates too: it may have been the one that was told of them.
@@ -264,27 +269,27 @@ impl Watchdog {
         if before.is_none() && waiting == 0 && !held {
             return;
         }
-        let heir = (0..ward.lanes.len())
+        let successor = (0..ward.lanes.len())
             .filter(|other| !is_silent(*other))
             .min_by_key(|other| ward.board.load(*other));
         // When all are silent, mostly the machine is, and one of them will be the first to work
         // again. See `wants_relief`.
-        let Some(heir) = heir else {
+        let Some(successor) = successor else {
             return;
         };
         let rescue = self.rescues.entry(lane).or_insert_with(|| Rescue {
             since: Instant::now(),
             round_ns: ward.board.last_round_ns(lane),
-            heir: None,
+            successor: None,
             waited: waiting,
             is_told: false,
         });
-        rescue.heir = Some(heir);
+        rescue.successor = Some(successor);
         if ward.board.beat(lane) == Beat::Asleep {
             // It does not even wake up, which steering cannot know.
             ward.board.mark_gone(lane);
         }
-        self.tell_heir(ward, heir);
+        self.assign_gates(ward, successor);
         if before.is_none() {
             count_rescue(lane, ward.counters);
         }
@@ -298,7 +303,7 @@ impl Watchdog {
         let Some(rescue) = rescue.filter(|rescue| is_long && !rescue.is_told) else {
             return;
         };
-        let Some(heir) = rescue.heir else {
+        let Some(successor) = rescue.successor else {
             return;
         };
         rescue.is_told = true;
@@ -307,7 +312,7 @@ impl Watchdog {
             Level::Warn,
             format_args!(
                 "lane {lane} has been silent for {silence_ms} ms while {waited} connections \
-                 waited for it; lane {heir} accepts them"
+                 waited for it; lane {successor} accepts them"
             ),
         );
         if let (Some(log), Some(facts)) = (&self.log, ward.lanes[lane].facts()) {
@@ -316,19 +321,19 @@ impl Watchdog {
     }
 
     /// Tells a lane all gates that it is to watch beside its own.
-    fn tell_heir(&self, ward: &Ward<'_>, heir: usize) {
+    fn assign_gates(&self, ward: &Ward<'_>, successor: usize) {
         let mine = self
             .rescues
             .iter()
-            .filter(|(_, rescue)| rescue.heir == Some(heir));
+            .filter(|(_, rescue)| rescue.successor == Some(successor));
         let gates = mine
             .filter_map(|(lane, _)| ward.gates.get(*lane))
             .flatten()
             .filter(|gate| gate.mode.has_gate_per_lane())
             .cloned()
             .collect();
-        if let Some(heir) = ward.lanes.get(heir) {
-            heir.send(Command::Foster(gates));
+        if let Some(successor) = ward.lanes.get(successor) {
+            successor.send(Command::AdoptGates(gates));
         }
     }
 
