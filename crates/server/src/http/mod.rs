@@ -6,9 +6,9 @@ mod changes;
 mod environment;
 mod folders;
 mod lanes;
-mod relief;
 mod self_check;
 mod service;
+mod standby_lane;
 mod watchdog;
 
 use turnpike_conf::Errors;

@@ -22,7 +22,7 @@ use super::ask::Workers;
 use super::changes::Shape;
 use super::environment::{Site, Zones};
 use super::lanes::{Lane, Start};
-use super::watchdog::{Ward, Watchdog};
+use super::watchdog::{LaneView, Watchdog};
 use crate::channel::{MasterCounts, Seat};
 use crate::configuration::Configuration;
 use crate::control::Request;
@@ -45,7 +45,7 @@ pub(super) struct HttpService {
     /// Lanes that a configuration had no place for, and that are not at their end yet.
     pub(super) leaving: Vec<Lane>,
     /// A lane more, while none of the others works.
-    pub(super) relief: Option<Lane>,
+    pub(super) standby_lane: Option<Lane>,
     /// What it was made of, for the next reload's report.
     shape: Shape,
     /// What is in force.
@@ -77,7 +77,7 @@ impl HttpService {
             running: Arc::default(),
             lanes: Vec::new(),
             leaving: Vec::new(),
-            relief: None,
+            standby_lane: None,
             shape: Shape::default(),
             plan: None,
             seats: Vec::new(),
@@ -284,8 +284,8 @@ impl HttpService {
         report
     }
 
-    pub(super) fn ward(&self) -> Option<Ward<'_>> {
-        Some(Ward {
+    pub(super) fn view(&self) -> Option<LaneView<'_>> {
+        Some(LaneView {
             lanes: &self.lanes,
             gates: &self.lane_gates,
             board: self.board.as_deref()?,
@@ -296,7 +296,7 @@ impl HttpService {
 
     fn all_lanes(&self) -> impl Iterator<Item = &Lane> {
         let regular = self.lanes.iter().chain(&self.leaving);
-        regular.chain(&self.relief)
+        regular.chain(&self.standby_lane)
     }
 }
 
@@ -327,7 +327,7 @@ impl Service for HttpService {
         let (told, ready) =
             applied.map_err(|error| format!("a lane cannot be started ({error})"))?;
         self.seats = seats;
-        self.tell_relief(&plan);
+        self.apply_to_standby_lane(&plan);
         self.plan = Some(plan);
         self.show_gates();
         let report = self.report(&generation.configuration, before);
@@ -347,9 +347,9 @@ impl Service for HttpService {
 
     fn look(&mut self) -> Option<Duration> {
         let mut watchdog = std::mem::take(&mut self.watchdog);
-        let next = self.ward().and_then(|ward| watchdog.look(&ward));
+        let next = self.view().and_then(|view| watchdog.look(&view));
         self.watchdog = watchdog;
-        self.relieve();
+        self.start_or_end_standby_lane();
         next
     }
 
@@ -412,7 +412,7 @@ impl Service for HttpService {
             lane.send(Command::Terminate);
         }
         let regular = self.lanes.drain(..).chain(self.leaving.drain(..));
-        for lane in regular.chain(self.relief.take()) {
+        for lane in regular.chain(self.standby_lane.take()) {
             lane.join();
         }
     }

@@ -39,12 +39,12 @@ const TOLD_AFTER: Duration = Duration::from_millis(200);
 
 /// Silence of all lanes after which another one is started: long enough that whoever holds them up
 /// for a moment, as a disk or a busy machine, has let one of them go.
-const RELIEF_AFTER: Duration = Duration::from_secs(1);
+const STANDBY_LANE_AFTER: Duration = Duration::from_secs(1);
 /// A look that comes so much too late says that the machine stood still, and not the lanes.
 const LATE_LOOK: Duration = Duration::from_millis(100);
 
 /// What there is to look after.
-pub(super) struct Ward<'a> {
+pub(super) struct LaneView<'a> {
     pub(super) lanes: &'a [Lane],
     /// The gates of each lane, shared ones included.
     pub(super) gates: &'a [Vec<LaneGate>],
@@ -101,26 +101,26 @@ impl Watchdog {
     }
 
     /// Looks once, and says when to look again.
-    pub(super) fn look(&mut self, ward: &Ward<'_>) -> Option<Duration> {
+    pub(super) fn look(&mut self, view: &LaneView<'_>) -> Option<Duration> {
         let timeout = self.timeout?;
-        let silent = self.silent_lanes(ward, timeout);
-        self.end_rescues(ward, &silent);
+        let silent = self.silent_lanes(view, timeout);
+        self.end_rescues(view, &silent);
         for one in &silent {
-            self.care_for(ward, one, &silent);
-            self.tell(ward, one, timeout);
+            self.care_for(view, one, &silent);
+            self.tell(view, one, timeout);
         }
-        let wait = self.until_next_look(ward, timeout);
-        self.note_outage(ward, &silent, wait);
+        let wait = self.until_next_look(view, timeout);
+        self.note_outage(view, &silent, wait);
         Some(wait)
     }
 
     /// Since when none works, as far as this thread came to look in time meanwhile.
-    fn note_outage(&mut self, ward: &Ward<'_>, silent: &[Silent], wait: Duration) {
+    fn note_outage(&mut self, view: &LaneView<'_>, silent: &[Silent], wait: Duration) {
         let now = Instant::now();
         let is_late = self.due.is_some_and(|due| now > due + LATE_LOOK);
         self.due = Some(now + wait);
         self.silent = silent.iter().map(|one| one.lane).collect();
-        self.outage = match silent.len() == ward.lanes.len() {
+        self.outage = match silent.len() == view.lanes.len() {
             true => self.outage.filter(|_| !is_late).or(Some(now)),
             false => None,
         };
@@ -132,15 +132,15 @@ impl Watchdog {
     }
 
     /// Whether no lane works though somebody may wait, and has not for long.
-    pub(super) fn wants_relief(&self, ward: &Ward<'_>) -> bool {
+    pub(super) fn needs_standby_lane(&self, view: &LaneView<'_>) -> bool {
         let outage = self
             .outage
-            .is_some_and(|since| since.elapsed() >= RELIEF_AFTER);
-        outage && (0..ward.lanes.len()).any(|lane| may_wait(ward, lane))
+            .is_some_and(|since| since.elapsed() >= STANDBY_LANE_AFTER);
+        outage && (0..view.lanes.len()).any(|lane| may_wait(view, lane))
     }
 
     /// Has the log know that another lane was started since no other works.
-    pub(super) fn relieved(&self, number: usize) {
+    pub(super) fn standby_lane_started(&self, number: usize) {
         self.note(
             Level::Alert,
             format_args!("no lane works; lane {number} accepts connections until another does"),
@@ -160,18 +160,18 @@ impl Watchdog {
         self.log.as_ref()
     }
 
-    fn until_next_look(&self, ward: &Ward<'_>, timeout: Duration) -> Duration {
+    fn until_next_look(&self, view: &LaneView<'_>, timeout: Duration) -> Duration {
         let now_ns = monotonic_ns();
         let age = |since_ns| Duration::from_nanos(now_ns.saturating_sub(since_ns));
         let mut is_idle = self.rescues.is_empty();
         let mut wait = timeout;
-        for lane in 0..ward.lanes.len() {
-            let is_asleep = ward.board.beat(lane) == Beat::Asleep && ward.board.load(lane) == 0;
-            is_idle &= is_asleep && age(ward.board.last_round_ns(lane)) >= IDLE_LOOK;
-            let until_silent = match ward.board.beat(lane) {
+        for lane in 0..view.lanes.len() {
+            let is_asleep = view.board.beat(lane) == Beat::Asleep && view.board.load(lane) == 0;
+            is_idle &= is_asleep && age(view.board.last_round_ns(lane)) >= IDLE_LOOK;
+            let until_silent = match view.board.beat(lane) {
                 Beat::Awake { since_ns } => Some(timeout.saturating_sub(age(since_ns))),
                 // Who has slept for longer is looked at in turn: nothing says that he should be up.
-                Beat::Asleep => timeout.checked_sub(age(ward.board.last_round_ns(lane))),
+                Beat::Asleep => timeout.checked_sub(age(view.board.last_round_ns(lane))),
                 Beat::Gone => None,
             };
             wait = until_silent.map_or(wait, |until_silent| wait.min(until_silent));
@@ -182,20 +182,20 @@ impl Watchdog {
         }
     }
 
-    fn silent_lanes(&mut self, ward: &Ward<'_>, timeout: Duration) -> Vec<Silent> {
+    fn silent_lanes(&mut self, view: &LaneView<'_>, timeout: Duration) -> Vec<Silent> {
         let now_ns = monotonic_ns();
         let mut silent = Vec::new();
-        for lane in 0..ward.lanes.len() {
-            let round_ns = ward.board.last_round_ns(lane);
+        for lane in 0..view.lanes.len() {
+            let round_ns = view.board.last_round_ns(lane);
             let silence = Duration::from_nanos(now_ns.saturating_sub(round_ns));
             let is_silent = match self.rescues.get(&lane) {
                 Some(rescue) if rescue.round_ns == round_ns => true,
-                _ => match ward.board.beat(lane) {
+                _ => match view.board.beat(lane) {
                     Beat::Gone => false,
                     // Whoever came round a moment ago works: the kernel need not be asked.
                     _ if silence < timeout => false,
                     Beat::Awake { .. } => true,
-                    Beat::Asleep => self.oversleeps(ward, lane, round_ns) >= timeout,
+                    Beat::Asleep => self.oversleeps(view, lane, round_ns) >= timeout,
                 },
             };
             if is_silent {
@@ -206,8 +206,8 @@ impl Watchdog {
     }
 
     /// For how long a lane has slept though connections wait: it was woken, and does not come.
-    fn oversleeps(&mut self, ward: &Ward<'_>, lane: usize, round_ns: u64) -> Duration {
-        if waiting(ward, lane, AcceptMode::has_gate_per_lane) == 0 {
+    fn oversleeps(&mut self, view: &LaneView<'_>, lane: usize, round_ns: u64) -> Duration {
+        if waiting(view, lane, AcceptMode::has_gate_per_lane) == 0 {
             self.oversleeping.remove(&lane);
             return Duration::ZERO;
         }
@@ -220,7 +220,7 @@ impl Watchdog {
     }
 
     /// Lanes that work again get their gates back.
-    fn end_rescues(&mut self, ward: &Ward<'_>, silent: &[Silent]) {
+    fn end_rescues(&mut self, view: &LaneView<'_>, silent: &[Silent]) {
         let back: Vec<usize> = self
             .rescues
             .keys()
@@ -235,9 +235,9 @@ impl Watchdog {
                 since, successor, ..
             } = rescue;
             if let Some(successor) = successor {
-                self.assign_gates(ward, successor);
+                self.assign_gates(view, successor);
             }
-            if lane >= ward.lanes.len() {
+            if lane >= view.lanes.len() {
                 continue;
             }
             let after_ms = since.elapsed().as_millis();
@@ -252,10 +252,10 @@ impl Watchdog {
         }
     }
 
-    fn care_for(&mut self, ward: &Ward<'_>, one: &Silent, silent: &[Silent]) {
+    fn care_for(&mut self, view: &LaneView<'_>, one: &Silent, silent: &[Silent]) {
         let lane = one.lane;
         // Others cannot accept while it holds the mutex; it takes no notice when it comes back.
-        let held = ward.mutex.release(lane);
+        let held = view.mutex.release(lane);
         let is_silent = |lane: usize| silent.iter().any(|one| one.lane == lane);
         let before = self.rescues.get(&lane).map(|rescue| rescue.successor);
         if before
@@ -265,38 +265,38 @@ impl Watchdog {
             return;
         }
         // Of shared gates too: it may have been the one that was told of them.
-        let waiting = waiting(ward, lane, |mode| mode != AcceptMode::Mutex);
+        let waiting = waiting(view, lane, |mode| mode != AcceptMode::Mutex);
         if before.is_none() && waiting == 0 && !held {
             return;
         }
-        let successor = (0..ward.lanes.len())
+        let successor = (0..view.lanes.len())
             .filter(|other| !is_silent(*other))
-            .min_by_key(|other| ward.board.load(*other));
+            .min_by_key(|other| view.board.load(*other));
         // When all are silent, mostly the machine is, and one of them will be the first to work
-        // again. See `wants_relief`.
+        // again. See `needs_standby_lane`.
         let Some(successor) = successor else {
             return;
         };
         let rescue = self.rescues.entry(lane).or_insert_with(|| Rescue {
             since: Instant::now(),
-            round_ns: ward.board.last_round_ns(lane),
+            round_ns: view.board.last_round_ns(lane),
             successor: None,
             waited: waiting,
             is_told: false,
         });
         rescue.successor = Some(successor);
-        if ward.board.beat(lane) == Beat::Asleep {
+        if view.board.beat(lane) == Beat::Asleep {
             // It does not even wake up, which steering cannot know.
-            ward.board.mark_gone(lane);
+            view.board.mark_gone(lane);
         }
-        self.assign_gates(ward, successor);
+        self.assign_gates(view, successor);
         if before.is_none() {
-            count_rescue(lane, ward.counters);
+            count_rescue(lane, view.counters);
         }
     }
 
     /// Has the log know of a rescue that lasts.
-    fn tell(&mut self, ward: &Ward<'_>, one: &Silent, timeout: Duration) {
+    fn tell(&mut self, view: &LaneView<'_>, one: &Silent, timeout: Duration) {
         let lane = one.lane;
         let is_long = one.silence >= timeout.max(TOLD_AFTER);
         let rescue = self.rescues.get_mut(&lane);
@@ -315,24 +315,24 @@ impl Watchdog {
                  waited for it; lane {successor} accepts them"
             ),
         );
-        if let (Some(log), Some(facts)) = (&self.log, ward.lanes[lane].facts()) {
+        if let (Some(log), Some(facts)) = (&self.log, view.lanes[lane].facts()) {
             report::begin(lane, facts, log);
         }
     }
 
     /// Tells a lane all gates that it is to watch beside its own.
-    fn assign_gates(&self, ward: &Ward<'_>, successor: usize) {
+    fn assign_gates(&self, view: &LaneView<'_>, successor: usize) {
         let mine = self
             .rescues
             .iter()
             .filter(|(_, rescue)| rescue.successor == Some(successor));
         let gates = mine
-            .filter_map(|(lane, _)| ward.gates.get(*lane))
+            .filter_map(|(lane, _)| view.gates.get(*lane))
             .flatten()
             .filter(|gate| gate.mode.has_gate_per_lane())
             .cloned()
             .collect();
-        if let Some(successor) = ward.lanes.get(successor) {
+        if let Some(successor) = view.lanes.get(successor) {
             successor.send(Command::AdoptGates(gates));
         }
     }
@@ -352,8 +352,8 @@ fn count_rescue(lane: usize, counters: &AllCounters) {
 }
 
 /// Whether connections wait at a lane's gates, or one of them does not tell.
-fn may_wait(ward: &Ward<'_>, lane: usize) -> bool {
-    let mut gates = ward.gates.get(lane).into_iter().flatten();
+fn may_wait(view: &LaneView<'_>, lane: usize) -> bool {
+    let mut gates = view.gates.get(lane).into_iter().flatten();
     gates.any(|gate| {
         let info = socket_option::tcp_info(gate.socket.as_fd());
         info.map_or(true, |info| info.accept_queue > 0)
@@ -361,8 +361,8 @@ fn may_wait(ward: &Ward<'_>, lane: usize) -> bool {
 }
 
 /// Connections that wait at those of a lane's gates whose modes count.
-fn waiting(ward: &Ward<'_>, lane: usize, counts: impl Fn(AcceptMode) -> bool) -> u32 {
-    let gates = ward.gates.get(lane).map_or(&[][..], Vec::as_slice);
+fn waiting(view: &LaneView<'_>, lane: usize, counts: impl Fn(AcceptMode) -> bool) -> u32 {
+    let gates = view.gates.get(lane).map_or(&[][..], Vec::as_slice);
     let waiting = gates
         .iter()
         .filter(|gate| counts(gate.mode))

@@ -1,4 +1,4 @@
-//! The relief: one lane more, for as long as none of the others works.
+//! The stand-by lane: one lane more, for as long as none of the others works.
 //!
 //! Where at least one lane works, it accepts for those that do not (`watchdog`). With one lane, or
 //! with a fault that meets them all, there is nobody who could: then a lane is started that takes
@@ -17,38 +17,38 @@ use turnpike_lane::sys::process::monotonic_ns;
 use super::lanes::{Lane, Start};
 use super::service::{HttpService, gates_of_all};
 
-/// Silence of the relief that says of the whole process that it hangs.
+/// Silence of the stand-by lane that says of the whole process that it hangs.
 const STUCK_AFTER: Duration = Duration::from_secs(10);
 
 impl HttpService {
-    /// Starts the relief where it is wanted, and lets it leave when another lane works.
-    pub(super) fn relieve(&mut self) {
+    /// Starts the stand-by lane where it is wanted, and lets it leave when another lane works.
+    pub(super) fn start_or_end_standby_lane(&mut self) {
         let Some(log) = self.watchdog.log().cloned() else {
             return;
         };
-        let is_wanted = match self.ward() {
-            Some(ward) => self.watchdog.wants_relief(&ward),
+        let is_wanted = match self.view() {
+            Some(view) => self.watchdog.needs_standby_lane(&view),
             None => false,
         };
         let works = |lane: &usize| !self.watchdog.is_silent(*lane);
-        if is_wanted && self.relief.is_none() {
-            self.start_relief(&log);
-        } else if self.relief.is_some()
+        if is_wanted && self.standby_lane.is_none() {
+            self.start_standby_lane(&log);
+        } else if self.standby_lane.is_some()
             && let Some(lane) = (0..self.lanes.len()).find(works)
         {
-            self.end_relief(lane, &log);
+            self.end_standby_lane(lane, &log);
         }
     }
 
-    /// Has the relief serve by a configuration that has just come.
-    pub(super) fn tell_relief(&self, plan: &Arc<Plan>) {
-        if let Some(relief) = &self.relief {
-            let apply = self.relief_apply(plan);
-            relief.send(Command::Apply(Box::new(apply)));
+    /// Has the stand-by lane serve by a configuration that has just come.
+    pub(super) fn apply_to_standby_lane(&self, plan: &Arc<Plan>) {
+        if let Some(standby_lane) = &self.standby_lane {
+            let apply = self.standby_lane_apply(plan);
+            standby_lane.send(Command::Apply(Box::new(apply)));
         }
     }
 
-    fn start_relief(&mut self, log: &ErrorLog) {
+    fn start_standby_lane(&mut self, log: &ErrorLog) {
         let Some(plan) = self.plan.clone() else {
             return;
         };
@@ -59,10 +59,10 @@ impl HttpService {
             error_log: log.clone(),
         };
         let number = self.lanes.len();
-        match Lane::start(number, None, start, self.relief_apply(&plan)) {
+        match Lane::start(number, None, start, self.standby_lane_apply(&plan)) {
             Ok(lane) => {
-                self.relief = Some(lane);
-                self.watchdog.relieved(number);
+                self.standby_lane = Some(lane);
+                self.watchdog.standby_lane_started(number);
                 for (number, lane) in self.lanes.iter().enumerate() {
                     self.watchdog.report(number, lane, &self.counters);
                 }
@@ -75,8 +75,8 @@ impl HttpService {
         }
     }
 
-    fn end_relief(&mut self, working: usize, log: &ErrorLog) {
-        let (Some(relief), Some(plan)) = (self.relief.take(), self.plan.clone()) else {
+    fn end_standby_lane(&mut self, working: usize, log: &ErrorLog) {
+        let (Some(standby_lane), Some(plan)) = (self.standby_lane.take(), self.plan.clone()) else {
             return;
         };
         let number = self.lanes.len();
@@ -88,17 +88,17 @@ impl HttpService {
         let successors = successors.filter(|(lane, _)| !self.watchdog.is_silent(*lane));
         // Nobody waits for it to have left.
         let (done, _) = sync_channel(1);
-        relief.send(Command::Leave(Box::new(Leave {
+        standby_lane.send(Command::Leave(Box::new(Leave {
             plan,
             successors: successors.map(|(_, lane)| lane.mailbox()).collect(),
             done,
         })));
-        self.leaving.push(relief);
+        self.leaving.push(standby_lane);
     }
 
-    /// Whether none of the lanes works, and the relief has not for long either.
+    /// Whether none of the lanes works, and the stand-by lane has not for long either.
     pub(super) fn is_stuck(&self) -> bool {
-        let (Some(board), Some(_)) = (&self.board, &self.relief) else {
+        let (Some(board), Some(_)) = (&self.board, &self.standby_lane) else {
             return false;
         };
         match board.beat(self.lanes.len()) {
@@ -112,7 +112,8 @@ impl HttpService {
 
     /// What a lane does at this moment, in a word.
     pub(super) fn lane_state(&self, number: usize) -> &'static str {
-        if number > self.lanes.len() || (number == self.lanes.len() && self.relief.is_none()) {
+        if number > self.lanes.len() || (number == self.lanes.len() && self.standby_lane.is_none())
+        {
             return "ended";
         }
         if self.watchdog.is_silent(number) {
@@ -126,7 +127,7 @@ impl HttpService {
     }
 
     /// All gates, whoever's they are.
-    fn relief_apply(&self, plan: &Arc<Plan>) -> Apply {
+    fn standby_lane_apply(&self, plan: &Arc<Plan>) -> Apply {
         // Nobody waits for it to take them up.
         let (done, _) = sync_channel(1);
         Apply {
