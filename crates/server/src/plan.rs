@@ -15,7 +15,7 @@ use turnpike_lane::gate::{AcceptMode, ListenAddress, ListenOptions};
 use turnpike_lane::log::{ErrorLog, LogSet};
 use turnpike_lane::sys::descriptor::Waker;
 
-use crate::channel::{Extra, MasterCounts, Seat};
+use crate::channel::{Extra, ListeningSocket, MasterCounts};
 use crate::configuration::Configuration;
 use crate::control::{Failure, Request};
 
@@ -54,7 +54,7 @@ pub enum FolderKind {
 #[derive(Clone, Debug, Default)]
 pub struct Needs {
     /// The sockets, each address once, in an order that depends on the configuration alone:
-    /// [`Seat::listen`] is an index into this list.
+    /// [`ListeningSocket::listen`] is an index into this list.
     pub listens: Vec<Listen>,
     /// The log files beside the main context's error logs, with their full paths.
     pub log_files: Vec<PathBuf>,
@@ -90,10 +90,10 @@ pub struct Generation {
     pub number: u64,
     /// The checked configuration.
     pub configuration: Configuration,
-    /// The listening sockets. Those that the service has already (same [`Seat::gate`]) come again
-    /// as further descriptors of the same socket and can be dropped; those that it has and that
-    /// do not come again are to be closed once their queues are empty.
-    pub seats: Vec<Seat>,
+    /// The listening sockets. Those that the service has already (same [`ListeningSocket::gate`])
+    /// come again as further descriptors of the same socket and can be dropped; those that it has
+    /// and that do not come again are to be closed once their queues are empty.
+    pub listening_sockets: Vec<ListeningSocket>,
     /// The open log files: all of this configuration's.
     pub logs: LogSet,
     /// The main context's error log.

@@ -11,7 +11,7 @@ use crate::paths::Paths;
 
 /// A listening socket at the place where it is to be served.
 #[derive(Debug)]
-pub struct Seat {
+pub struct ListeningSocket {
     /// Which `listen` it belongs to, by its place in what the plan gives.
     pub listen: usize,
     /// The opened socket's own number: the same one in two bundles is the same socket.
@@ -43,7 +43,7 @@ pub struct Bundle {
     /// Every file that was read, by path.
     pub sources: Vec<(PathBuf, Vec<u8>)>,
     /// The listening sockets.
-    pub seats: Vec<Seat>,
+    pub listening_sockets: Vec<ListeningSocket>,
     /// The open log files.
     pub logs: Vec<Log>,
     /// Whatever else is passed.
@@ -60,10 +60,13 @@ impl Bundle {
     }
 
     pub(super) fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
-        let seats = self.seats.iter().map(|seat| seat.descriptor.as_fd());
+        let listening_sockets = self
+            .listening_sockets
+            .iter()
+            .map(|listening| listening.descriptor.as_fd());
         let logs = self.logs.iter().map(|log| log.descriptor.as_fd());
         let extras = self.extras.iter().map(|extra| extra.descriptor.as_fd());
-        seats.chain(logs).chain(extras).collect()
+        listening_sockets.chain(logs).chain(extras).collect()
     }
 
     pub(super) fn encode(&self, encoder: &mut Encoder) {
@@ -81,10 +84,10 @@ impl Bundle {
             encoder.path(path);
             encoder.bytes(bytes);
         });
-        encoder.list(&self.seats, |encoder, seat| {
-            encoder.number(seat.listen as u64);
-            encoder.number(seat.gate);
-            encoder.option(seat.lane, |encoder, lane| encoder.number(*lane as u64));
+        encoder.list(&self.listening_sockets, |encoder, listening| {
+            encoder.number(listening.listen as u64);
+            encoder.number(listening.gate);
+            encoder.option(listening.lane, |encoder, lane| encoder.number(*lane as u64));
         });
         encoder.list(&self.logs, |encoder, log| encoder.path(&log.path));
         encoder.list(&self.extras, |encoder, extra| {
@@ -106,8 +109,8 @@ impl Bundle {
             },
             globals: decoder.option(Decoder::text)?,
             sources: decoder.list(|decoder| Ok((decoder.path()?, decoder.bytes()?.to_vec())))?,
-            seats: decoder.list(|decoder| {
-                Ok(Seat {
+            listening_sockets: decoder.list(|decoder| {
+                Ok(ListeningSocket {
                     listen: index(decoder.number()?)?,
                     gate: decoder.number()?,
                     lane: decoder.option(|decoder| index(decoder.number()?))?,

@@ -29,7 +29,7 @@ use std::path::PathBuf;
 
 use turnpike_lane::sys::descriptor;
 
-pub use bundle::{Bundle, Extra, Seat};
+pub use bundle::{Bundle, Extra, ListeningSocket};
 
 use codec::{Decoder, Encoder, Malformed};
 

@@ -21,10 +21,10 @@ fn inode(descriptor: &OwnedFd) -> u64 {
         .ino()
 }
 
-fn bundle(seats: usize, text_bytes: usize) -> Bundle {
-    let seat = |lane| {
+fn bundle(listening_sockets: usize, text_bytes: usize) -> Bundle {
+    let listening = |lane| {
         let lane = (lane % 3 > 0).then_some(lane);
-        Seat {
+        ListeningSocket {
             listen: 7,
             gate: 9,
             lane,
@@ -44,7 +44,7 @@ fn bundle(seats: usize, text_bytes: usize) -> Bundle {
             PathBuf::from("/srv/conf/nginx.conf"),
             vec![0xff; text_bytes],
         )],
-        seats: (0..seats).map(seat).collect(),
+        listening_sockets: (0..listening_sockets).map(listening).collect(),
         logs: vec![Log {
             path: PathBuf::from("/srv/a.log"),
             descriptor: null(),
@@ -75,12 +75,21 @@ fn a_large_bundle_arrives_whole() {
         (42, &sent.paths, &sent.globals)
     );
     assert_eq!(got.sources, sent.sources);
-    let facts = |seat: &Seat| (seat.listen, seat.gate, seat.lane);
-    let list = |bundle: &Bundle| bundle.seats.iter().map(facts).collect::<Vec<_>>();
+    let facts = |listening: &ListeningSocket| (listening.listen, listening.gate, listening.lane);
+    let list = |bundle: &Bundle| {
+        bundle
+            .listening_sockets
+            .iter()
+            .map(facts)
+            .collect::<Vec<_>>()
+    };
     assert_eq!(list(&got), list(&sent));
     assert_eq!(got.logs[0].path, sent.logs[0].path);
     assert_eq!(got.extras[0].name, "steer");
-    assert_eq!(inode(&got.seats[SEATS - 1].descriptor), inode(&null()));
+    assert_eq!(
+        inode(&got.listening_sockets[SEATS - 1].descriptor),
+        inode(&null())
+    );
 }
 
 #[test]

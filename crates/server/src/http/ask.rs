@@ -129,7 +129,7 @@ impl HttpService {
             })
         };
         self.counters
-            .watch_gates(self.seats.iter().filter_map(gate).collect());
+            .watch_gates(self.listening_sockets.iter().filter_map(gate).collect());
         self.counters
             .set_process(|process| process.generation = plan.generation);
     }
@@ -182,7 +182,7 @@ impl HttpService {
                 "queue_max": queue.as_ref().map(|info| info.accept_queue_max),
             }))
         };
-        let gates: Vec<Value> = self.seats.iter().filter_map(gate).collect();
+        let gates: Vec<Value> = self.listening_sockets.iter().filter_map(gate).collect();
         json!({ "gates": gates })
     }
 }

@@ -23,7 +23,7 @@ use super::changes::Shape;
 use super::environment::{Site, Zones};
 use super::lanes::{Lane, Start};
 use super::watchdog::{LaneView, Watchdog};
-use crate::channel::{MasterCounts, Seat};
+use crate::channel::{ListeningSocket, MasterCounts};
 use crate::configuration::Configuration;
 use crate::control::Request;
 use crate::master::gates::steer::BOARD_NAME;
@@ -51,7 +51,7 @@ pub(super) struct HttpService {
     /// What is in force.
     pub(super) plan: Option<Arc<Plan>>,
     /// Its listening sockets: the listen, the lane, the socket.
-    pub(super) seats: Vec<(usize, Option<usize>, Arc<OwnedFd>)>,
+    pub(super) listening_sockets: Vec<(usize, Option<usize>, Arc<OwnedFd>)>,
     /// Runs commands of families.
     pub(super) workers: Workers,
     zones: Zones,
@@ -80,7 +80,7 @@ impl HttpService {
             standby_lane: None,
             shape: Shape::default(),
             plan: None,
-            seats: Vec::new(),
+            listening_sockets: Vec::new(),
             workers: Workers::default(),
             zones: Zones::new(),
             gates: HashMap::new(),
@@ -93,14 +93,17 @@ impl HttpService {
     }
 
     /// The sockets of a configuration, those that are held already under their old handles.
-    fn take_seats(&mut self, seats: Vec<Seat>) -> Vec<(usize, Option<usize>, Arc<OwnedFd>)> {
+    fn take_listening_sockets(
+        &mut self,
+        listening_sockets: Vec<ListeningSocket>,
+    ) -> Vec<(usize, Option<usize>, Arc<OwnedFd>)> {
         let mut gates = HashMap::new();
-        let mut taken = Vec::with_capacity(seats.len());
-        for seat in seats {
-            let held = self.gates.remove(&seat.gate);
-            let socket = held.unwrap_or_else(|| Arc::new(seat.descriptor));
-            gates.insert(seat.gate, socket.clone());
-            taken.push((seat.listen, seat.lane, socket));
+        let mut taken = Vec::with_capacity(listening_sockets.len());
+        for listening in listening_sockets {
+            let held = self.gates.remove(&listening.gate);
+            let socket = held.unwrap_or_else(|| Arc::new(listening.descriptor));
+            gates.insert(listening.gate, socket.clone());
+            taken.push((listening.listen, listening.lane, socket));
         }
         self.gates = gates;
         taken
@@ -162,14 +165,14 @@ impl HttpService {
         &mut self,
         generation: &mut Generation,
         plan: &Arc<Plan>,
-        seats: &[(usize, Option<usize>, Arc<OwnedFd>)],
+        listening_sockets: &[(usize, Option<usize>, Arc<OwnedFd>)],
     ) -> io::Result<(usize, usize)> {
         let fresh_board = self.take_board(generation);
         let process = &generation.configuration.settings.process;
         let told = process.lanes.max(self.lanes.len());
         let (done, finished) = sync_channel(told);
         self.dismiss(process.lanes, plan, &done);
-        let lane_gates = (0..process.lanes).map(|lane| gates_of(lane, plan, seats));
+        let lane_gates = (0..process.lanes).map(|lane| gates_of(lane, plan, listening_sockets));
         self.lane_gates = lane_gates.collect();
         for index in 0..process.lanes {
             let accept = self.accept_settings(plan, index);
@@ -319,14 +322,15 @@ impl Service for HttpService {
         let reporter = self.reporter.clone();
         plan.on_release(Box::new(move |number| reporter.released(number)));
         let plan = Arc::new(plan);
-        let seats = self.take_seats(std::mem::take(&mut generation.seats));
+        let listening_sockets =
+            self.take_listening_sockets(std::mem::take(&mut generation.listening_sockets));
         let timeout_ms = generation.configuration.settings.lane_rescue_timeout_ms;
         self.watchdog.begin(timeout_ms, &generation.error_log);
         let before = self.connection_totals();
-        let applied = self.place(&mut generation, &plan, &seats);
+        let applied = self.place(&mut generation, &plan, &listening_sockets);
         let (told, ready) =
             applied.map_err(|error| format!("a lane cannot be started ({error})"))?;
-        self.seats = seats;
+        self.listening_sockets = listening_sockets;
         self.apply_to_standby_lane(&plan);
         self.plan = Some(plan);
         self.show_gates();
@@ -360,7 +364,7 @@ impl Service for HttpService {
             found.map(|(number, _)| *number)
         };
         let mut held = Holdings::default();
-        for (.., socket) in &self.seats {
+        for (.., socket) in &self.listening_sockets {
             if let Some(number) = number_of(socket) {
                 held.gates.push((number, socket.try_clone()?));
             }
@@ -397,7 +401,7 @@ impl Service for HttpService {
 
     fn quit(&mut self) {
         self.gates.clear();
-        self.seats.clear();
+        self.listening_sockets.clear();
         self.lane_gates.clear();
         if self.lanes.is_empty() {
             self.reporter.drained();
@@ -422,21 +426,24 @@ impl Service for HttpService {
 fn gates_of(
     lane: usize,
     plan: &Plan,
-    seats: &[(usize, Option<usize>, Arc<OwnedFd>)],
+    listening_sockets: &[(usize, Option<usize>, Arc<OwnedFd>)],
 ) -> Vec<LaneGate> {
-    let mine = seats
+    let mine = listening_sockets
         .iter()
         .filter(|(_, owner, _)| owner.is_none_or(|owner| owner == lane));
-    mine.filter_map(|seat| gate_of(plan, seat)).collect()
+    mine.filter_map(|listening| gate_of(plan, listening))
+        .collect()
 }
 
 /// The gates of all lanes.
 pub(super) fn gates_of_all(
     plan: &Plan,
-    seats: &[(usize, Option<usize>, Arc<OwnedFd>)],
+    listening_sockets: &[(usize, Option<usize>, Arc<OwnedFd>)],
 ) -> Vec<LaneGate> {
-    let gates = seats.iter();
-    gates.filter_map(|seat| gate_of(plan, seat)).collect()
+    let gates = listening_sockets.iter();
+    gates
+        .filter_map(|listening| gate_of(plan, listening))
+        .collect()
 }
 
 fn gate_of(

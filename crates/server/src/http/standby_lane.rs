@@ -132,7 +132,7 @@ impl HttpService {
         let (done, _) = sync_channel(1);
         Apply {
             plan: plan.clone(),
-            gates: gates_of_all(plan, &self.seats),
+            gates: gates_of_all(plan, &self.listening_sockets),
             accept: self.accept_settings(plan, self.lanes.len()),
             heartbeat: self.pulse(self.lanes.len()),
             cpus: None,

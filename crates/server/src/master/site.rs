@@ -147,7 +147,7 @@ impl Site {
             paths: self.configuration.paths.clone(),
             globals: self.configuration.globals.clone(),
             sources: sources.chain(self.configuration.files()).collect(),
-            seats: self.gates.seats()?,
+            listening_sockets: self.gates.listening_sockets()?,
             logs: log_copies(&self.logs)?,
             extras: self.gates.extras()?,
         })

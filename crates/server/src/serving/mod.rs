@@ -281,7 +281,7 @@ impl Serving {
         let report = self.service.apply(Generation {
             number: bundle.generation,
             configuration,
-            seats: bundle.seats,
+            listening_sockets: bundle.listening_sockets,
             logs: logs.clone(),
             error_log: log.clone(),
             extras: bundle.extras,

@@ -27,7 +27,7 @@ use turnpike_lane::log::{Errno, ErrorLog, Level};
 use turnpike_lane::steering::KernelBoard;
 use turnpike_lane::sys::socket_option;
 
-use crate::channel::{Extra, Seat};
+use crate::channel::{Extra, ListeningSocket};
 use crate::plan::Listen;
 
 use steer::{Board, Chooser};
@@ -211,14 +211,14 @@ impl GateSet {
     ///
     /// # Errors
     /// Those of `dup(2)`.
-    pub(super) fn seats(&self) -> io::Result<Vec<Seat>> {
-        let mut seats = Vec::new();
+    pub(super) fn listening_sockets(&self) -> io::Result<Vec<ListeningSocket>> {
+        let mut listening_sockets = Vec::new();
         for (listen, group) in self.groups.iter().enumerate() {
             for (lane, held) in group.gates.iter().enumerate() {
                 let per_lane = group.listen.mode.has_gate_per_lane();
                 let lane = per_lane.then_some(lane % group.active);
                 let descriptor = held.gate.as_fd().try_clone_to_owned()?;
-                seats.push(Seat {
+                listening_sockets.push(ListeningSocket {
                     listen,
                     gate: held.id,
                     lane,
@@ -226,7 +226,7 @@ impl GateSet {
                 });
             }
         }
-        Ok(seats)
+        Ok(listening_sockets)
     }
 
     /// Copies of what else belongs to the gates.

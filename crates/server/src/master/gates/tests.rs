@@ -34,10 +34,10 @@ fn opening(log: &ErrorLog, lanes: usize) -> Opening<'_> {
 }
 
 fn facts(set: &GateSet) -> Vec<(usize, u64, Option<usize>)> {
-    let seats = set.seats().unwrap();
-    seats
+    let listening_sockets = set.listening_sockets().unwrap();
+    listening_sockets
         .iter()
-        .map(|seat| (seat.listen, seat.gate, seat.lane))
+        .map(|listening| (listening.listen, listening.gate, listening.lane))
         .collect()
 }
 

@@ -24,7 +24,7 @@ use super::control::Purpose;
 use super::link::Link;
 use super::upgrade::words;
 use super::{Master, Phase, STEER_PAUSE, STEER_TRIES_MAX};
-use crate::channel::{self, Bundle, Seat};
+use crate::channel::{self, Bundle, ListeningSocket};
 use crate::control::{Failure, Request};
 use crate::master::child::{Child, State};
 use crate::master::orphan;
@@ -171,19 +171,19 @@ impl Master {
     pub(super) fn first_bundle(&mut self) -> io::Result<Bundle> {
         let mut bundle = self.site.bundle(self.generation)?;
         let lanes = self.site.configuration.settings.process.lanes;
-        let has_listen = !bundle.seats.is_empty();
+        let has_listen = !bundle.listening_sockets.is_empty();
         let Some(trial) = self.trial() else {
             return Ok(bundle);
         };
         if !matches!(trial.stage, Stage::Checking | Stage::Held) {
             return Ok(bundle);
         }
-        bundle.seats.clear();
+        bundle.listening_sockets.clear();
         trial.check.clear();
         for lane in (0..lanes).take_while(|_| has_listen) {
             let (descriptor, address) = check_socket()?;
             trial.check.push(json!({ "address": address, "listen": 0 }));
-            bundle.seats.push(Seat {
+            bundle.listening_sockets.push(ListeningSocket {
                 listen: 0,
                 gate: CHECK_GATES_FROM + lane as u64,
                 lane: Some(lane),

@@ -296,7 +296,7 @@ impl Master {
         let mut children = self.children.iter();
         let child = children.find(|child| child.state == State::Serving);
         let sent = bundle.and_then(|mut bundle| {
-            bundle.seats.clear();
+            bundle.listening_sockets.clear();
             child.map_or(Ok(()), |child| {
                 channel::send_apply(child.channel(), &bundle)
             })
