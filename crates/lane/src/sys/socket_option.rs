@@ -29,7 +29,7 @@ pub fn set_reset_on_close(socket: BorrowedFd<'_>) -> io::Result<()> {
 /// Lets a listening socket overlook every packet that comes from now on (`SO_ATTACH_FILTER`): what
 /// is queued stays, nothing joins it, and nobody is told anything. Connections already accepted
 /// are sockets of their own and not concerned.
-pub fn set_deaf(socket: BorrowedFd<'_>) -> io::Result<()> {
+pub fn stop_listening(socket: BorrowedFd<'_>) -> io::Result<()> {
     let mut filter = [libc::sock_filter {
         code: (libc::BPF_RET | libc::BPF_K) as u16,
         jt: 0,
@@ -43,7 +43,7 @@ pub fn set_deaf(socket: BorrowedFd<'_>) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, program)
 }
 
-/// Undoes [`set_deaf`] (`SO_DETACH_FILTER`); `ENOENT` when there is nothing to undo.
+/// Undoes [`stop_listening`] (`SO_DETACH_FILTER`); `ENOENT` when there is nothing to undo.
 pub fn set_hearing(socket: BorrowedFd<'_>) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, libc::SO_DETACH_FILTER, 0_i32)
 }

@@ -102,7 +102,7 @@ impl Site {
 
     /// Has the kernel choose among the sockets as this configuration wants it, after another
     /// master had it choose by its own.
-    pub(super) fn grip(&mut self) {
+    pub(super) fn open_again(&mut self) {
         let process = &self.configuration.settings.process;
         let opening = Opening {
             lanes: process.lanes,
@@ -110,7 +110,7 @@ impl Site {
             log: &self.log,
             is_patient: false,
         };
-        self.gates.grip(opening);
+        self.gates.open_again(opening);
     }
 
     /// Puts the steering program in charge where another master's was before: see
@@ -130,7 +130,7 @@ impl Site {
     /// what waits there.
     pub(super) fn let_gates_go(&mut self) {
         let none = GateSet::default();
-        self.gates.deafen_except(&none);
+        self.gates.stop_listening_except(&none);
         self.gates.unlink_except(&none, &self.log);
         self.gates = none;
     }

@@ -192,7 +192,7 @@ impl GateSet {
 
     /// Has the kernel choose as this set wants it: another master, now gone, had it choose by its
     /// own.
-    pub(super) fn grip(&mut self, opening: Opening<'_>) {
+    pub(super) fn open_again(&mut self, opening: Opening<'_>) {
         for group in &mut self.groups {
             if steer::renew(group, opening) {
                 continue;
@@ -244,19 +244,19 @@ impl GateSet {
 
     /// Has the sockets of addresses that `kept` does not have overlook what comes from now on:
     /// lanes can then empty their queues, and closing them resets nothing.
-    pub(super) fn deafen_except(&self, kept: &GateSet) {
+    pub(super) fn stop_listening_except(&self, kept: &GateSet) {
         for group in &self.groups {
             if kept.group_of(&group.listen.address).is_none() {
                 // One that is lent is not closed by our letting go of it.
                 for held in group.gates.iter().filter(|held| !held.is_lent) {
                     // Without it a connection of the last instant may be reset.
-                    let _ = socket_option::set_deaf(held.gate.as_fd());
+                    let _ = socket_option::stop_listening(held.gate.as_fd());
                 }
             }
         }
     }
 
-    /// Has all sockets hear again what [`GateSet::deafen_except`] had them overlook.
+    /// Has all sockets hear again what [`GateSet::stop_listening_except`] had them overlook.
     pub(super) fn hear_again(&self) {
         for held in self.groups.iter().flat_map(|group| &group.gates) {
             // It fails where the filter was never set.

@@ -140,7 +140,7 @@ fn a_configuration_given_up_leaves_its_sockets_to_the_one_in_force() {
     let mut first = GateSet::default().extend(both, opening(&log, 2)).unwrap();
     let wider = vec![listen(a, AcceptMode::Reuseport)];
     let second = first.extend(wider, opening(&log, 4)).unwrap();
-    first.deafen_except(&second);
+    first.stop_listening_except(&second);
     assert!(first.reinstate(second, opening(&log, 2)));
     let expected = [
         (0, 1, Some(0)),

@@ -60,7 +60,7 @@ impl Master {
             token,
         };
         let mut child = Child::adopted(channel_token, server, orphan.channel);
-        orphan.gates.deafen_except(&self.site.gates);
+        orphan.gates.stop_listening_except(&self.site.gates);
         self.adoption.taken = Some(orphan.gates);
         if !can_serve {
             // What it says need not be understood.

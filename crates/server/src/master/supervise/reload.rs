@@ -97,7 +97,7 @@ impl Master {
         };
         let token = self.children[index].token;
         self.restart_at = None;
-        self.site.gates.deafen_except(&site.gates);
+        self.site.gates.stop_listening_except(&site.gates);
         let pending = self.pending.insert(Pending {
             site,
             generation,

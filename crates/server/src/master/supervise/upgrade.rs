@@ -386,7 +386,7 @@ impl Master {
 
     /// Accepts again, with the kernel choosing as our configuration wants it.
     fn resume(&mut self, was_paused: bool) {
-        self.site.grip();
+        self.site.open_again();
         // The successor may have said that it is the main process.
         self.manager.tell(Told::Ready);
         let mut children = self.children.iter();
