@@ -204,7 +204,7 @@ pub struct Exchange {
     /// What the PROXY protocol's header of the connection said.
     pub proxy_header: Option<Rc<ProxyHeader>>,
     /// Whether no client waits for the answer: it is thrown away. See [`Exchange::repeat_aside`].
-    pub aside: bool,
+    pub background: bool,
     /// Random identifier, made when first asked for (`$request_id`).
     pub request_id: Cell<Option<u128>>,
 }
@@ -262,7 +262,7 @@ impl Exchange {
             guards: Vec::new(),
             connection_peer: None,
             proxy_header: None,
-            aside: false,
+            background: false,
             request_id: Cell::new(None),
         }
     }
@@ -324,7 +324,7 @@ impl Exchange {
         if let Some(peer) = self.connection_peer.take() {
             self.client.peer = peer;
         }
-        self.aside = false;
+        self.background = false;
         self.request_id.set(None);
     }
 

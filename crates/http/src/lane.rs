@@ -36,7 +36,7 @@ pub struct LaneShared {
     /// Counters of all lanes, for the pages that sum them.
     pub all_counters: Arc<AllCounters>,
     /// Work that no client waits for.
-    pub(crate) aside: Aside,
+    pub(crate) background: Background,
     /// Where sockets of upstream servers are watched; not there before the first plan.
     pub watched_sockets: OnceCell<WatchedSockets>,
     /// What the lane has begun last; readable from everywhere.
@@ -80,7 +80,7 @@ impl ExchangePool {
 
 /// Tasks that no client waits for, until the lane takes them up.
 #[derive(Default)]
-pub(crate) struct Aside {
+pub(crate) struct Background {
     pub(crate) waiting: RefCell<Vec<LocalFuture<'static, ()>>>,
     /// Those that wait and those that run.
     pub(crate) under_way: Cell<usize>,
@@ -122,7 +122,7 @@ impl LaneShared {
             doing: Arc::default(),
             all_counters,
             clock,
-            aside: Aside::default(),
+            background: Background::default(),
             watched_sockets: OnceCell::new(),
             ending: Cell::new(false),
             pool: RefCell::default(),
@@ -159,10 +159,12 @@ impl LaneShared {
     }
 
     /// Runs a task that no client waits for on the lane's runtime, from the end of this turn on.
-    pub fn run_aside(&self, task: LocalFuture<'static, ()>) {
-        self.aside.under_way.set(self.aside.under_way.get() + 1);
-        self.aside.waiting.borrow_mut().push(task);
-        self.aside.notify.notify_one();
+    pub fn run_in_background(&self, task: LocalFuture<'static, ()>) {
+        self.background
+            .under_way
+            .set(self.background.under_way.get() + 1);
+        self.background.waiting.borrow_mut().push(task);
+        self.background.notify.notify_one();
     }
 
     /// Lets go of exchanges that hold an old plan.

@@ -14,8 +14,8 @@
 //!
 //! A connection is moved by value between these: none of them shares it with another.
 
-mod aside;
 mod awaited;
+mod background;
 mod commands;
 mod driven;
 mod head;
@@ -97,7 +97,7 @@ struct Returned {
 struct Hand {
     returned: RefCell<Vec<Returned>>,
     /// Tasks for no client that have ended since the last turn.
-    aside_ended: Cell<usize>,
+    background_ended: Cell<usize>,
     notify: Rc<Notify>,
 }
 
@@ -153,8 +153,8 @@ impl Connections {
     pub fn new(lane: Rc<LaneShared>, plan: Rc<LanePlan>, mailbox: Arc<Mailbox<Command>>) -> Self {
         let hand = Rc::new(Hand {
             returned: RefCell::default(),
-            aside_ended: Cell::new(0),
-            notify: lane.aside.notify.clone(),
+            background_ended: Cell::new(0),
+            notify: lane.background.notify.clone(),
         });
         Self {
             lane,
@@ -247,14 +247,14 @@ impl Connections {
 
 impl Connections {
     /// Takes up and counts down tasks that no client waits for.
-    fn drive_aside(&mut self, event_loop: &mut EventLoop) {
-        let aside = &self.lane.aside;
-        let ended = self.hand.aside_ended.take();
-        aside.under_way.set(aside.under_way.get() - ended);
+    fn drive_background(&mut self, event_loop: &mut EventLoop) {
+        let background = &self.lane.background;
+        let ended = self.hand.background_ended.take();
+        background.under_way.set(background.under_way.get() - ended);
         self.driven -= ended;
-        for task in aside.waiting.borrow_mut().drain(..) {
+        for task in background.waiting.borrow_mut().drain(..) {
             self.driven += 1;
-            event_loop.drive(aside::counted(task, Rc::clone(&self.hand)));
+            event_loop.drive(background::counted(task, Rc::clone(&self.hand)));
         }
     }
 }
@@ -339,7 +339,7 @@ impl EventHandler for Connections {
         if std::mem::take(&mut self.round.has_worked) {
             self.measure_round(event_loop);
         }
-        self.drive_aside(event_loop);
+        self.drive_background(event_loop);
         loop {
             let Some(returned) = self.hand.returned.borrow_mut().pop() else {
                 break;

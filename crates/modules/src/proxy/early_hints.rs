@@ -37,7 +37,7 @@ impl Hints {
         head: &ResponseHead,
         input: &[u8],
     ) {
-        if head.status != EARLY_HINTS || exchange.aside || !are_wanted(exchange, passing) {
+        if head.status != EARLY_HINTS || exchange.background || !are_wanted(exchange, passing) {
             return;
         }
         self.seen_bytes += head.head_len;

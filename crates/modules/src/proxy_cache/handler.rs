@@ -321,7 +321,7 @@ impl Cache {
         };
         match asked {
             Asked::Ours(turn) => {
-                let repeatable = exchange.head.method != Method::Post && !exchange.aside;
+                let repeatable = exchange.head.method != Method::Post && !exchange.background;
                 if does_meanwhile && background && repeatable {
                     let guard = Box::new(Waited {
                         turn: Some(turn),
@@ -334,7 +334,7 @@ impl Cache {
                 }
                 self.fetch(exchange, zone, key, Use::Expired, Some(variant), Some(turn))
             }
-            Asked::Theirs(_) if exchange.aside => Lookup::Answer(Verdict::Close),
+            Asked::Theirs(_) if exchange.background => Lookup::Answer(Verdict::Close),
             Asked::Theirs(_) if does_meanwhile => {
                 self.hit(exchange, zone, key, &variant, Use::Updating)
             }

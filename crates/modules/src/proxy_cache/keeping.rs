@@ -303,7 +303,7 @@ impl Storing {
 
     /// Whether what is stored may be sent in place of a failure.
     fn stale_for(&self, exchange: &Exchange, failure: Failure) -> Option<Arc<Variant>> {
-        let stale = self.stale.as_ref().filter(|_| !exchange.aside)?;
+        let stale = self.stale.as_ref().filter(|_| !exchange.background)?;
         let timing = stale.timing();
         let now_ms = exchange.lane.clock.unix_ms();
         let by_settings =

@@ -19,21 +19,21 @@ use crate::response::{Body, BodyStream, LocalFuture};
 
 /// Tasks that may wait for their turn or run on one lane. More than this many renewals at once
 /// would not make anything fresher.
-const ASIDE_MAX: usize = 1024;
+const BACKGROUND_REQUESTS_MAX: usize = 1024;
 
 impl Exchange {
     /// Answers a copy of this request once more, by the location's content handler, and throws the
-    /// answer away; filters and logs do not see it. The copy is [`Exchange::aside`]. `false`: there
-    /// is too much of that already.
+    /// answer away; filters and logs do not see it. The copy is [`Exchange::background`]. `false`:
+    /// there is too much of that already.
     ///
     /// `guard` goes with the copy, among its guards.
     pub fn repeat_aside(&self, guard: Box<dyn Any>) -> bool {
-        if self.lane.aside.under_way.get() >= ASIDE_MAX {
+        if self.lane.background.under_way.get() >= BACKGROUND_REQUESTS_MAX {
             return false;
         }
         let mut copy = self.copy();
         copy.guards.push(guard);
-        self.lane.run_aside(Box::pin(answer(copy)));
+        self.lane.run_in_background(Box::pin(answer(copy)));
         true
     }
 
@@ -43,12 +43,12 @@ impl Exchange {
         &self,
         body: Box<dyn BodyStream>,
     ) -> Result<(), Box<dyn BodyStream>> {
-        if self.lane.aside.under_way.get() >= ASIDE_MAX {
+        if self.lane.background.under_way.get() >= BACKGROUND_REQUESTS_MAX {
             return Err(body);
         }
         let mut copy = self.copy();
         copy.upstream.clone_from(&self.upstream);
-        self.lane.run_aside(Box::pin(read_out(copy, body)));
+        self.lane.run_in_background(Box::pin(read_out(copy, body)));
         Ok(())
     }
 
@@ -78,7 +78,7 @@ impl Exchange {
         copy.values.get_mut().clone_from(&self.values.borrow());
         copy.connection_peer = self.connection_peer;
         copy.proxy_header.clone_from(&self.proxy_header);
-        copy.aside = true;
+        copy.background = true;
         copy
     }
 }
@@ -138,7 +138,9 @@ pub(super) fn counted(task: LocalFuture<'static, ()>, hand: Rc<Hand>) -> LocalFu
     struct End(Rc<Hand>);
     impl Drop for End {
         fn drop(&mut self) {
-            self.0.aside_ended.set(self.0.aside_ended.get() + 1);
+            self.0
+                .background_ended
+                .set(self.0.background_ended.get() + 1);
             self.0.notify.notify_one();
         }
     }
