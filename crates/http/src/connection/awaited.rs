@@ -7,7 +7,7 @@
 
 use turnpike_lane::event_loop::EventLoop;
 
-use super::parked::Seat;
+use super::parked::Slot;
 use super::{Connection, Connections};
 use crate::counters::CloseReason;
 use crate::exchange::Exchange;
@@ -37,8 +37,8 @@ impl Connections {
     ) {
         let (token, connection) = match token {
             Some(token) => (token, connection),
-            None => match self.seat(event_loop, connection) {
-                Some(seated) => seated,
+            None => match self.insert(event_loop, connection) {
+                Some(inserted) => inserted,
                 None => {
                     self.recycle(exchange);
                     return;
@@ -52,7 +52,7 @@ impl Connections {
         awaiting.watched_socket().awaited_by(token);
         self.awaited += 1;
         self.count_writing(0);
-        self.seats[token as usize] = Seat::Awaiting(Awaited {
+        self.slots[token as usize] = Slot::Awaiting(Awaited {
             connection,
             exchange,
             awaiting,
@@ -70,7 +70,7 @@ impl Connections {
 
     /// The client sends, or closes, while its answer is awaited.
     pub(super) fn client_is_early(&mut self, event_loop: &mut EventLoop, token: u32, closed: bool) {
-        let Some(Seat::Awaiting(awaited)) = self.seats.get_mut(token as usize) else {
+        let Some(Slot::Awaiting(awaited)) = self.slots.get_mut(token as usize) else {
             return;
         };
         awaited.unread = true;
@@ -95,7 +95,7 @@ impl Connections {
 
     /// The deadline of an answer may have come.
     pub(super) fn awaited_due(&mut self, event_loop: &mut EventLoop, token: u32) {
-        let Some(Seat::Awaiting(awaited)) = self.seats.get(token as usize) else {
+        let Some(Slot::Awaiting(awaited)) = self.slots.get(token as usize) else {
             return;
         };
         let deadline_ms = awaited.deadline_ms;
@@ -134,15 +134,15 @@ impl Connections {
     }
 
     fn take_awaited(&mut self, token: u32) -> Option<Awaited> {
-        let seat = self.seats.get_mut(token as usize)?;
-        match std::mem::replace(seat, Seat::InTurn) {
-            Seat::Awaiting(awaited) => {
+        let slot = self.slots.get_mut(token as usize)?;
+        match std::mem::replace(slot, Slot::InTurn) {
+            Slot::Awaiting(awaited) => {
                 self.awaited -= 1;
                 awaited.awaiting.watched_socket().leave();
                 Some(awaited)
             }
             other => {
-                *seat = other;
+                *slot = other;
                 None
             }
         }

@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use turnpike_wire::h1::Framing;
 
-use super::Hand;
+use super::ReturnQueue;
 use super::stream::Stream;
 use super::watch::Watch;
 use crate::exchange::Exchange;
@@ -134,8 +134,11 @@ async fn drain(mut exchange: Box<Exchange>, mut body: Box<dyn BodyStream>, clien
 }
 
 /// Runs a task and says when it has ended, however it ends.
-pub(super) fn counted(task: LocalFuture<'static, ()>, hand: Rc<Hand>) -> LocalFuture<'static, ()> {
-    struct End(Rc<Hand>);
+pub(super) fn counted(
+    task: LocalFuture<'static, ()>,
+    return_queue: Rc<ReturnQueue>,
+) -> LocalFuture<'static, ()> {
+    struct End(Rc<ReturnQueue>);
     impl Drop for End {
         fn drop(&mut self) {
             self.0
@@ -145,7 +148,7 @@ pub(super) fn counted(task: LocalFuture<'static, ()>, hand: Rc<Hand>) -> LocalFu
         }
     }
     Box::pin(async move {
-        let _end = End(hand);
+        let _end = End(return_queue);
         task.await;
     })
 }

@@ -16,7 +16,7 @@ use turnpike_lane::sys::socket_option;
 
 use super::stream::{Discarded, Stream};
 use super::transfer::{Sent, Transfer};
-use super::{Connection, Hand, Place, head, pieces, transfer};
+use super::{Connection, DrivenSlot, ReturnQueue, head, pieces, transfer};
 use crate::counters::CloseReason;
 use crate::engine::Outcome;
 use crate::exchange::{Action, Exchange};
@@ -53,8 +53,8 @@ pub(super) async fn drive(
     connection: Connection,
     mut exchange: Box<Exchange>,
     stage: Stage,
-    place: Place,
-    hand: Rc<Hand>,
+    slot: DrivenSlot,
+    return_queue: Rc<ReturnQueue>,
 ) {
     let Connection {
         socket,
@@ -64,10 +64,10 @@ pub(super) async fn drive(
         proxy_header,
     } = connection;
     let panicked = HandBackOnPanic {
-        hand: &hand,
-        place: Some(place.clone()),
+        return_queue: &return_queue,
+        slot: Some(slot.clone()),
     };
-    let mut stream = Stream::new(socket, Rc::clone(&place.watch));
+    let mut stream = Stream::new(socket, Rc::clone(&slot.watch));
     let ended = to_the_end(&mut exchange, &mut stream, stage).await;
     let socket = stream.into_socket();
     let socket = ended.and_then(|()| socket.ok_or(CloseReason::Failed));
@@ -79,25 +79,26 @@ pub(super) async fn drive(
         proxy_header,
     });
     panicked.not();
-    hand.give_back(place, connection, Some(exchange));
+    return_queue.give_back(slot, connection, Some(exchange));
 }
 
 /// Counts the connection as gone where its future panics, which the runtime catches.
 struct HandBackOnPanic<'a> {
-    hand: &'a Hand,
-    place: Option<Place>,
+    return_queue: &'a ReturnQueue,
+    slot: Option<DrivenSlot>,
 }
 
 impl HandBackOnPanic<'_> {
     fn not(mut self) {
-        self.place = None;
+        self.slot = None;
     }
 }
 
 impl Drop for HandBackOnPanic<'_> {
     fn drop(&mut self) {
-        if let Some(place) = self.place.take() {
-            self.hand.give_back(place, Err(CloseReason::Failed), None);
+        if let Some(slot) = self.slot.take() {
+            self.return_queue
+                .give_back(slot, Err(CloseReason::Failed), None);
         }
     }
 }

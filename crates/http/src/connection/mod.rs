@@ -54,7 +54,7 @@ use crate::exchange::{Client, Exchange};
 use crate::lane::{LanePlan, LaneShared};
 use crate::plan::ListenIndex;
 use moving::Successors;
-use parked::Seat;
+use parked::Slot;
 use watch::Watch;
 
 /// Idle connections closed at a time to make room; nginx's number. One at a time would repeat the
@@ -81,20 +81,20 @@ struct Connection {
 
 /// Where a driven connection stands among the others: the lane's loop knows it by its token.
 #[derive(Clone)]
-struct Place {
+struct DrivenSlot {
     token: u32,
     watch: Rc<Watch>,
 }
 
 /// A driven connection that has ended: what is left of it.
 struct Returned {
-    place: Place,
+    slot: DrivenSlot,
     connection: Result<Connection, CloseReason>,
     exchange: Option<Box<Exchange>>,
 }
 
 /// What driven connections hand back.
-struct Hand {
+struct ReturnQueue {
     returned: RefCell<Vec<Returned>>,
     /// Tasks for no client that have ended since the last turn.
     background_ended: Cell<usize>,
@@ -109,16 +109,16 @@ pub struct Connections {
     old_plans: Vec<Weak<LanePlan>>,
     mailbox: Arc<Mailbox<Command>>,
     /// By token.
-    seats: Slab<Seat>,
+    slots: Slab<Slot>,
     /// Where the search for idle connections goes on.
     room_cursor: usize,
     /// Futures on the lane's runtime.
     driven: usize,
-    /// Of these, those of connections, which have a seat.
-    seated: usize,
+    /// Of these, those of connections, which have a slot.
+    driven_connections: usize,
     /// Connections whose answer is awaited.
     awaited: usize,
-    hand: Rc<Hand>,
+    return_queue: Rc<ReturnQueue>,
     ending: Ending,
     /// When the lane's time was last looked at, in its monotonic milliseconds.
     ticked_ms: u64,
@@ -151,7 +151,7 @@ enum Ending {
 impl Connections {
     /// No connections yet.
     pub fn new(lane: Rc<LaneShared>, plan: Rc<LanePlan>, mailbox: Arc<Mailbox<Command>>) -> Self {
-        let hand = Rc::new(Hand {
+        let return_queue = Rc::new(ReturnQueue {
             returned: RefCell::default(),
             background_ended: Cell::new(0),
             notify: lane.background.notify.clone(),
@@ -161,12 +161,12 @@ impl Connections {
             plan,
             old_plans: Vec::new(),
             mailbox,
-            seats: Slab::new(),
+            slots: Slab::new(),
             room_cursor: 0,
             driven: 0,
-            seated: 0,
+            driven_connections: 0,
             awaited: 0,
-            hand,
+            return_queue,
             ending: Ending::No,
             ticked_ms: 0,
             round: Round::default(),
@@ -189,7 +189,7 @@ impl Connections {
 
     /// Notified when a driven connection is handed back.
     pub fn returned(&self) -> Rc<Notify> {
-        self.hand.notify.clone()
+        self.return_queue.notify.clone()
     }
 
     /// Counts for `stub_status`: requests that are answered.
@@ -249,25 +249,25 @@ impl Connections {
     /// Takes up and counts down tasks that no client waits for.
     fn drive_background(&mut self, event_loop: &mut EventLoop) {
         let background = &self.lane.background;
-        let ended = self.hand.background_ended.take();
+        let ended = self.return_queue.background_ended.take();
         background.under_way.set(background.under_way.get() - ended);
         self.driven -= ended;
         for task in background.waiting.borrow_mut().drain(..) {
             self.driven += 1;
-            event_loop.drive(background::counted(task, Rc::clone(&self.hand)));
+            event_loop.drive(background::counted(task, Rc::clone(&self.return_queue)));
         }
     }
 }
 
-impl Hand {
+impl ReturnQueue {
     fn give_back(
         &self,
-        place: Place,
+        slot: DrivenSlot,
         connection: Result<Connection, CloseReason>,
         exchange: Option<Box<Exchange>>,
     ) {
         self.returned.borrow_mut().push(Returned {
-            place,
+            slot,
             connection,
             exchange,
         });
@@ -341,18 +341,18 @@ impl EventHandler for Connections {
         }
         self.drive_background(event_loop);
         loop {
-            let Some(returned) = self.hand.returned.borrow_mut().pop() else {
+            let Some(returned) = self.return_queue.returned.borrow_mut().pop() else {
                 break;
             };
             self.driven -= 1;
-            self.seated -= 1;
+            self.driven_connections -= 1;
             self.count_writing(0);
-            let place = returned.place;
+            let slot = returned.slot;
             match (returned.connection, returned.exchange) {
                 (Ok(connection), Some(exchange)) => {
-                    let token = place.token;
+                    let token = slot.token;
                     let served = AssertUnwindSafe(|| {
-                        self.taken_back(event_loop, place, connection, exchange)
+                        self.taken_back(event_loop, slot, connection, exchange)
                     });
                     if catch_unwind(served).is_err() {
                         self.unpark(event_loop, Some(token));
@@ -360,12 +360,12 @@ impl EventHandler for Connections {
                     }
                 }
                 (Err(reason), Some(exchange)) => {
-                    self.unpark(event_loop, Some(place.token));
+                    self.unpark(event_loop, Some(slot.token));
                     self.lane.counters.was_closed(reason);
                     self.recycle(exchange);
                 }
                 (_, None) => {
-                    self.unpark(event_loop, Some(place.token));
+                    self.unpark(event_loop, Some(slot.token));
                     self.lane.counters.panics.add();
                     self.lane.counters.was_closed(CloseReason::Failed);
                 }
@@ -384,7 +384,7 @@ impl EventHandler for Connections {
     }
 
     fn connections(&self) -> usize {
-        self.seats.len() + self.driven - self.seated
+        self.slots.len() + self.driven - self.driven_connections
     }
 
     fn driven(&self) -> usize {

@@ -135,7 +135,7 @@ impl Connections {
 
     /// Hands over all that is parked.
     pub(super) fn hand_over_waiting(&mut self, event_loop: &mut EventLoop) {
-        let tokens: Vec<u32> = self.seats.iter().map(|(index, _)| index as u32).collect();
+        let tokens: Vec<u32> = self.slots.iter().map(|(index, _)| index as u32).collect();
         for token in tokens {
             if let Some(parked) = self.take_parked(event_loop, token) {
                 self.put_parked(event_loop, None, parked);
@@ -178,7 +178,7 @@ impl Connections {
 
     /// Takes a connection out of its place, as if it had never been parked here.
     fn take_parked(&mut self, event_loop: &mut EventLoop, token: u32) -> Option<Parked> {
-        let parked = self.seats.get_mut(token as usize)?.take_parked()?;
+        let parked = self.slots.get_mut(token as usize)?.take_parked()?;
         self.count_unparked(&parked.waits_for);
         event_loop.unwatch(parked.connection.socket.as_fd());
         self.unpark(event_loop, Some(token));

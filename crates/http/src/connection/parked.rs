@@ -48,7 +48,7 @@ const LATE_HEADS_PART: usize = 8;
 const UNPARSED_BYTES_MAX: usize = 1024;
 
 /// What stands at a place of the lane's connections.
-pub(super) enum Seat {
+pub(super) enum Slot {
     /// Its connection is served in this turn.
     InTurn,
     /// It waits.
@@ -59,25 +59,25 @@ pub(super) enum Seat {
     Awaiting(Awaited),
 }
 
-impl Seat {
+impl Slot {
     fn parked(&self) -> Option<&Parked> {
         match self {
-            Seat::Parked(parked) => Some(parked),
+            Slot::Parked(parked) => Some(parked),
             _ => None,
         }
     }
 
     fn parked_mut(&mut self) -> Option<&mut Parked> {
         match self {
-            Seat::Parked(parked) => Some(parked),
+            Slot::Parked(parked) => Some(parked),
             _ => None,
         }
     }
 
     /// Takes a parked connection out, to be served; leaves others where they are.
     pub(super) fn take_parked(&mut self) -> Option<Parked> {
-        match std::mem::replace(self, Seat::InTurn) {
-            Seat::Parked(parked) => Some(parked),
+        match std::mem::replace(self, Slot::InTurn) {
+            Slot::Parked(parked) => Some(parked),
             other => {
                 *self = other;
                 None
@@ -201,8 +201,8 @@ impl Connections {
         } = parked;
         let (token, connection) = match token {
             Some(token) => (token, connection),
-            None => match self.seat(event_loop, connection) {
-                Some(seated) => seated,
+            None => match self.insert(event_loop, connection) {
+                Some(inserted) => inserted,
                 None => return,
             },
         };
@@ -212,25 +212,25 @@ impl Connections {
             event_loop.wheel.insert_if_earlier(token, deadline_ms);
         }
         self.count_parked(&waits_for);
-        self.seats[token as usize] = Seat::Parked(Parked {
+        self.slots[token as usize] = Slot::Parked(Parked {
             connection,
             waits_for,
             deadline_ms,
         });
     }
 
-    /// A seat for a connection that has none, watched from now on. `None`: it cannot be, and is
+    /// A slot for a connection that has none, watched from now on. `None`: it cannot be, and is
     /// closed.
-    pub(super) fn seat(
+    pub(super) fn insert(
         &mut self,
         event_loop: &mut EventLoop,
         connection: Connection,
     ) -> Option<(u32, Connection)> {
-        let token = self.seats.insert(Seat::InTurn) as u32;
+        let token = self.slots.insert(Slot::InTurn) as u32;
         match event_loop.watch(connection.socket.as_fd(), token) {
             Ok(()) => Some((token, connection)),
             Err(error) => {
-                self.seats.remove(token as usize);
+                self.slots.remove(token as usize);
                 self.watch_failed(connection, &error);
                 None
             }
@@ -247,7 +247,7 @@ impl Connections {
     /// Gives a place up; the socket is unwatched by its closing, or by the caller.
     pub(super) fn unpark(&mut self, event_loop: &mut EventLoop, token: Option<u32>) {
         if let Some(token) = token
-            && self.seats.try_remove(token as usize).is_some()
+            && self.slots.try_remove(token as usize).is_some()
         {
             event_loop.wheel.remove(token);
         }
@@ -255,8 +255,8 @@ impl Connections {
 
     /// Takes a parked connection out, with its place.
     fn remove_parked(&mut self, token: u32) -> Option<Parked> {
-        let parked = self.seats.get_mut(token as usize)?.take_parked()?;
-        self.seats.remove(token as usize);
+        let parked = self.slots.get_mut(token as usize)?.take_parked()?;
+        self.slots.remove(token as usize);
         Some(parked)
     }
 
@@ -292,7 +292,7 @@ impl Connections {
 
     /// Others have waited: the rest of what a fast sender sends is read in another turn.
     fn read_later(&mut self, event_loop: &mut EventLoop, token: u32) {
-        if let Some(parked) = self.seats.get(token as usize).and_then(Seat::parked) {
+        if let Some(parked) = self.slots.get(token as usize).and_then(Slot::parked) {
             let socket = parked.connection.socket.as_fd();
             event_loop.unwatch(socket);
             let _ = event_loop.watch(socket, token);
@@ -300,25 +300,25 @@ impl Connections {
     }
 
     fn read_once(&mut self, event_loop: &mut EventLoop, token: u32, closed: bool) -> More {
-        let Some(seat) = self.seats.get_mut(token as usize) else {
+        let Some(slot) = self.slots.get_mut(token as usize) else {
             return More::No;
         };
-        match seat {
-            Seat::Driven(watch) => {
+        match slot {
+            Slot::Driven(watch) => {
                 watch.event(closed);
                 return More::No;
             }
-            Seat::Awaiting(_) => {
+            Slot::Awaiting(_) => {
                 self.client_is_early(event_loop, token, closed);
                 return More::No;
             }
-            Seat::InTurn | Seat::Parked(_) => {}
+            Slot::InTurn | Slot::Parked(_) => {}
         }
         let Some(Parked {
             connection,
             waits_for,
             deadline_ms,
-        }) = seat.take_parked()
+        }) = slot.take_parked()
         else {
             return More::No;
         };
@@ -356,7 +356,7 @@ impl Connections {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.recycle(exchange);
                 self.count_parked(&waits_for);
-                self.seats[token as usize] = Seat::Parked(Parked {
+                self.slots[token as usize] = Slot::Parked(Parked {
                     connection,
                     waits_for,
                     deadline_ms,
@@ -419,11 +419,11 @@ impl Connections {
     }
 
     pub(super) fn parked_due(&mut self, event_loop: &mut EventLoop, token: u32) {
-        if let Some(Seat::Awaiting(_)) = self.seats.get(token as usize) {
+        if let Some(Slot::Awaiting(_)) = self.slots.get(token as usize) {
             self.awaited_due(event_loop, token);
             return;
         }
-        let Some(parked) = self.seats.get(token as usize).and_then(Seat::parked) else {
+        let Some(parked) = self.slots.get(token as usize).and_then(Slot::parked) else {
             return;
         };
         let deadline_ms = parked.deadline_ms;
@@ -478,8 +478,8 @@ impl Connections {
         if !was_held_up || now_ms.saturating_sub(since_ms) > HELD_UP_GRACE_MS_MAX {
             return false;
         }
-        let seat = self.seats.get_mut(token as usize);
-        let Some(parked) = seat.and_then(Seat::parked_mut) else {
+        let slot = self.slots.get_mut(token as usize);
+        let Some(parked) = slot.and_then(Slot::parked_mut) else {
             return false;
         };
         let Some(grace_ms) = parked.waits_for.grace_ms() else {
@@ -510,7 +510,7 @@ impl Connections {
 
     /// Closes up to `most` connections that wait for nothing but their next request.
     pub(super) fn close_idle(&mut self, event_loop: &mut EventLoop, most: usize) -> usize {
-        let capacity = self.seats.capacity();
+        let capacity = self.slots.capacity();
         let mut closed = 0;
         for step in 0..capacity {
             if closed == most {
@@ -518,8 +518,8 @@ impl Connections {
             }
             let index = (self.room_cursor + step) % capacity;
             let idle = matches!(
-                self.seats.get(index),
-                Some(Seat::Parked(Parked {
+                self.slots.get(index),
+                Some(Slot::Parked(Parked {
                     waits_for: Await::Idle { .. },
                     ..
                 }))
@@ -538,12 +538,12 @@ impl Connections {
     /// Closes the oldest of the connections whose request is late, up to `most`.
     pub(super) fn close_late_heads(&mut self, event_loop: &mut EventLoop, most: usize) -> usize {
         let now_ms = event_loop.clock.now_ms();
-        let late = |(token, seat): (usize, &Seat)| {
-            let since_ms = seat.parked()?.head_since_ms()?;
+        let late = |(token, slot): (usize, &Slot)| {
+            let since_ms = slot.parked()?.head_since_ms()?;
             let is_late = now_ms.saturating_sub(since_ms) >= LATE_HEAD_MS;
             is_late.then_some((since_ms, token as u32))
         };
-        let mut late: Vec<(u64, u32)> = self.seats.iter().filter_map(late).collect();
+        let mut late: Vec<(u64, u32)> = self.slots.iter().filter_map(late).collect();
         if late.is_empty() {
             return 0;
         }
@@ -570,8 +570,8 @@ impl Connections {
         // The turn may be a long one, and all of the time is to be given.
         event_loop.clock.update();
         let now_ms = event_loop.clock.now_ms();
-        for (token, seat) in self.seats.iter_mut() {
-            let Some(parked) = seat.parked_mut() else {
+        for (token, slot) in self.slots.iter_mut() {
+            let Some(parked) = slot.parked_mut() else {
                 continue;
             };
             let Some(grace_ms) = parked.waits_for.grace_ms() else {
@@ -605,9 +605,9 @@ impl Connections {
     pub(super) fn parked_take_plan(&mut self) {
         let plan = self.plan.clone();
         for parked in self
-            .seats
+            .slots
             .iter_mut()
-            .filter_map(|(_, seat)| seat.parked_mut())
+            .filter_map(|(_, slot)| slot.parked_mut())
         {
             move_to(&plan, &mut parked.connection);
         }

@@ -10,12 +10,12 @@ use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_lane::sys::{socket, socket_option};
 
 use super::driven::{self, Stage};
-use super::parked::{Await, Seat, move_to};
+use super::parked::{Await, Slot, move_to};
 use super::proxy::{self, Introduced};
 use super::request::{self, Head};
 use super::transfer::{self, Sent, Transfer};
 use super::watch::Watch;
-use super::{Connection, Connections, Place, head, log_send_error};
+use super::{Connection, Connections, DrivenSlot, head, log_send_error};
 use crate::body::Progress;
 use crate::counters::CloseReason;
 use crate::engine::Outcome;
@@ -192,21 +192,21 @@ impl Connections {
         unread: bool,
     ) {
         let served = self.follow(&connection, &mut exchange, outcome);
-        let place = Some(token);
+        let slot = Some(token);
         match served {
             Served::Kept if next_request(&mut exchange) => {
-                self.serve(event_loop, place, connection, exchange, None);
+                self.serve(event_loop, slot, connection, exchange, None);
             }
-            Served::Kept => self.keep(event_loop, place, connection, exchange),
+            Served::Kept => self.keep(event_loop, slot, connection, exchange),
             Served::Closed(reason) => {
-                self.unpark(event_loop, place);
+                self.unpark(event_loop, slot);
                 self.recycle(exchange);
                 self.close(connection, reason);
                 return;
             }
-            Served::Driven(stage) => self.drive(event_loop, place, connection, exchange, stage),
+            Served::Driven(stage) => self.drive(event_loop, slot, connection, exchange, stage),
             Served::Awaiting(awaiting) => {
-                self.await_answer(event_loop, place, connection, exchange, awaiting);
+                self.await_answer(event_loop, slot, connection, exchange, awaiting);
             }
         }
         if unread {
@@ -297,34 +297,38 @@ impl Connections {
         exchange: Box<Exchange>,
         stage: Stage,
     ) {
-        let Some((place, connection)) = self.seat_driven(event_loop, token, connection) else {
+        let Some((slot, connection)) = self.driven_slot(event_loop, token, connection) else {
             self.recycle(exchange);
             return;
         };
-        let hand = Rc::clone(&self.hand);
+        let return_queue = Rc::clone(&self.return_queue);
         event_loop.drive(Box::pin(driven::drive(
-            connection, exchange, stage, place, hand,
+            connection,
+            exchange,
+            stage,
+            slot,
+            return_queue,
         )));
     }
 
     /// The place of a connection that is driven from now on; the lane's loop goes on watching it.
     /// `None`: it cannot be watched, and is closed.
-    pub(super) fn seat_driven(
+    pub(super) fn driven_slot(
         &mut self,
         event_loop: &mut EventLoop,
         token: Option<u32>,
         connection: Connection,
-    ) -> Option<(Place, Connection)> {
+    ) -> Option<(DrivenSlot, Connection)> {
         let (token, connection) = match token {
             Some(token) => (token, connection),
-            None => self.seat(event_loop, connection)?,
+            None => self.insert(event_loop, connection)?,
         };
         let watch = Watch::new();
-        self.seats[token as usize] = Seat::Driven(Rc::clone(&watch));
+        self.slots[token as usize] = Slot::Driven(Rc::clone(&watch));
         self.driven += 1;
-        self.seated += 1;
+        self.driven_connections += 1;
         self.count_writing(0);
-        Some((Place { token, watch }, connection))
+        Some((DrivenSlot { token, watch }, connection))
     }
 
     /// Gives a connection with unread requests its next turn through the same door by which driven
@@ -338,13 +342,13 @@ impl Connections {
     ) {
         // `head_start` is past the answered request already: it must not be skipped once more.
         exchange.begin_request();
-        let Some((place, connection)) = self.seat_driven(event_loop, token, connection) else {
+        let Some((slot, connection)) = self.driven_slot(event_loop, token, connection) else {
             self.recycle(exchange);
             return;
         };
-        let hand = Rc::clone(&self.hand);
+        let return_queue = Rc::clone(&self.return_queue);
         event_loop.drive(Box::pin(async move {
-            hand.give_back(place, Ok(connection), Some(exchange))
+            return_queue.give_back(slot, Ok(connection), Some(exchange))
         }));
     }
 
@@ -352,12 +356,12 @@ impl Connections {
     pub(super) fn taken_back(
         &mut self,
         event_loop: &mut EventLoop,
-        place: Place,
+        slot: DrivenSlot,
         connection: Connection,
         mut exchange: Box<Exchange>,
     ) {
-        let Place { token, watch } = place;
-        self.seats[token as usize] = Seat::InTurn;
+        let DrivenSlot { token, watch } = slot;
+        self.slots[token as usize] = Slot::InTurn;
         let pipelined = if exchange.head_complete {
             next_request(&mut exchange)
         } else {

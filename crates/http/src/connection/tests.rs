@@ -121,18 +121,18 @@ fn an_answer_that_promised_to_keep_the_connection_is_held_to_it() {
     assert!(lane.answers(&mut client));
     // As if a future had sent that answer, and came back with the connection after the drain's
     // beginning.
-    let parked = lane.connections.seats[0].take_parked().unwrap();
+    let parked = lane.connections.slots[0].take_parked().unwrap();
     let exchange = lane.connections.exchange(&parked.connection);
     let Lane {
         event_loop,
         connections,
         ..
     } = &mut lane;
-    let seated = connections.seat_driven(event_loop, Some(0), parked.connection);
-    let (place, connection) = seated.unwrap();
+    let inserted = connections.driven_slot(event_loop, Some(0), parked.connection);
+    let (slot, connection) = inserted.unwrap();
     lane.tell(Command::Quit);
-    let hand = lane.connections.hand.clone();
-    hand.give_back(place, Ok(connection), Some(exchange));
+    let return_queue = lane.connections.return_queue.clone();
+    return_queue.give_back(slot, Ok(connection), Some(exchange));
     lane.turn();
     assert!(!lane.connections.finished());
     assert!(lane.answers(&mut client));
@@ -190,7 +190,7 @@ fn a_panic_costs_its_connection_and_no_place() {
             .watched_sockets()
             .admit(ours.as_fd())
             .unwrap();
-        let connection = lane.connections.seats[0].take_parked().unwrap().connection;
+        let connection = lane.connections.slots[0].take_parked().unwrap().connection;
         let exchange = lane.connections.exchange(&connection);
         let Lane {
             event_loop,
@@ -217,8 +217,8 @@ fn a_drain_does_not_count_the_time_in_which_its_lane_was_held_up() {
     let _client = lane.client();
     lane.tell(Command::Quit);
     let come_due = |lane: &mut Lane| {
-        let (_, seat) = lane.connections.seats.iter_mut().next().unwrap();
-        let Seat::Parked(parked) = seat else {
+        let (_, slot) = lane.connections.slots.iter_mut().next().unwrap();
+        let Slot::Parked(parked) = slot else {
             panic!("it is not parked");
         };
         parked.deadline_ms = 1;
