@@ -22,7 +22,7 @@ mod head;
 mod moving;
 mod parked;
 mod pieces;
-mod proxy;
+mod proxy_header;
 mod rate;
 mod request;
 mod serve;
@@ -46,7 +46,7 @@ use turnpike_lane::sys::socket::PeerAddress;
 
 pub use commands::{Apply, Command, Leave};
 pub use moving::Moving;
-pub use proxy::ProxyHeader;
+pub use proxy_header::ProxyHeader;
 pub use stream::Stream;
 
 use crate::counters::CloseReason;

@@ -11,7 +11,7 @@ use turnpike_lane::sys::{socket, socket_option};
 
 use super::driven::{self, Stage};
 use super::parked::{Await, Slot, move_to};
-use super::proxy::{self, Introduced};
+use super::proxy_header::{self, ProxyHeaderState};
 use super::request::{self, Head};
 use super::transfer::{self, Sent, Transfer};
 use super::watch::Watch;
@@ -84,13 +84,13 @@ impl Connections {
             self.take_plan(&mut connection, &mut exchange);
             exchange.begin_request();
             exchange.started_ms = started_ms.take().unwrap_or(exchange.started_ms);
-            match proxy::read(&mut connection, &mut exchange) {
-                Introduced::Yes => {}
-                Introduced::NotYet => {
+            match proxy_header::read(&mut connection, &mut exchange) {
+                ProxyHeaderState::Complete => {}
+                ProxyHeaderState::Incomplete => {
                     self.wait_for_rest(event_loop, token, connection, exchange);
                     return;
                 }
-                Introduced::Wrongly => {
+                ProxyHeaderState::Invalid => {
                     self.unpark(event_loop, token);
                     self.recycle(exchange);
                     self.close(connection, CloseReason::Refused);

@@ -20,32 +20,32 @@ pub struct ProxyHeader {
     pub tlvs: Box<[u8]>,
 }
 
-/// Whether a connection has said whom it is for.
+/// How much of a connection's PROXY protocol header has been read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Introduced {
-    /// It has, or need not.
-    Yes,
-    /// The header is not whole.
-    NotYet,
-    /// It cannot be read: the connection is to be closed.
-    Wrongly,
+pub(super) enum ProxyHeaderState {
+    /// The header was read, or the listener wants none.
+    Complete,
+    /// More bytes are needed.
+    Incomplete,
+    /// The bytes are no header: the connection is to be closed.
+    Invalid,
 }
 
 /// Reads the header where the gate wants one that has not come yet.
-pub(super) fn read(connection: &mut Connection, exchange: &mut Exchange) -> Introduced {
+pub(super) fn read(connection: &mut Connection, exchange: &mut Exchange) -> ProxyHeaderState {
     if connection.proxy_header.is_some() || !exchange.listen().proxy_protocol {
-        return Introduced::Yes;
+        return ProxyHeaderState::Complete;
     }
     let bytes = exchange.head_bytes();
     match proxy_protocol::parse(bytes) {
-        Ok(None) => Introduced::NotYet,
+        Ok(None) => ProxyHeaderState::Incomplete,
         Ok(Some(header)) => {
             let header_len = header.len;
             let header = Rc::new(ProxyHeader::new(&header, bytes));
             connection.proxy_header = Some(Rc::clone(&header));
             exchange.proxy_header = Some(header);
             exchange.head_start += header_len;
-            Introduced::Yes
+            ProxyHeaderState::Complete
         }
         Err(error) => {
             let root = exchange.plan.server(exchange.listen().default_server).root;
@@ -53,7 +53,7 @@ pub(super) fn read(connection: &mut Connection, exchange: &mut Exchange) -> Intr
             exchange.action.set(Action::ReadingProxyHeader);
             let (reason, quoted) = (error.reason(), Quoted(first_line(exchange.head_bytes())));
             exchange.log(Level::Error, format_args!("{reason}: \"{quoted}\""));
-            Introduced::Wrongly
+            ProxyHeaderState::Invalid
         }
     }
 }
