@@ -24,7 +24,7 @@ use turnpike_wire::h1::{self, Framing, Method, Version};
 
 use super::conditions::Failure;
 use super::handler::{Ask, Route};
-use super::head::{Progress, Step, asked_method, received, take_head};
+use super::head::{Progress, ReceivedHead, asked_method, received, take_head};
 use super::introduction::Introduction;
 use super::request::{self, BodyFraming};
 use super::seam::{HeadWish, Keeping};
@@ -42,8 +42,8 @@ pub(super) struct Link {
 
 impl Link {
     /// Its try ended without a response.
-    pub(super) fn stopped(self, stop: Stop) -> Road {
-        Road::Stopped(Some(self.connection), self.picked, stop)
+    pub(super) fn stopped(self, stop: Stop) -> Step {
+        Step::Stopped(Some(self.connection), self.picked, stop)
     }
 }
 
@@ -77,7 +77,7 @@ pub(super) struct Attempt {
 }
 
 /// Where a request that waits goes on.
-pub(super) enum Road {
+pub(super) enum Step {
     /// Its body is to be read.
     Body,
     /// It goes to this server.
@@ -91,14 +91,14 @@ pub(super) enum Road {
 }
 
 /// A request that waits.
-pub(super) struct OnRoad {
+pub(super) struct Pending {
     pub(super) attempt: Attempt,
-    pub(super) road: Road,
+    pub(super) step: Step,
 }
 
-impl Work for OnRoad {
+impl Work for Pending {
     async fn run(self, exchange: &mut Exchange, client: &mut Stream) -> Verdict {
-        self.attempt.travel(exchange, client, self.road).await
+        self.attempt.run_steps(exchange, client, self.step).await
     }
 }
 
@@ -136,8 +136,8 @@ pub(super) fn begin(exchange: &mut Exchange, ask: Ask) -> Verdict {
         Err(verdict) => return verdict,
     };
     if exchange.head.expect_continue || body_waits {
-        let road = Road::Body;
-        return Verdict::Wait(Box::new(OnRoad { attempt, road }));
+        let step = Step::Body;
+        return Verdict::Wait(Box::new(Pending { attempt, step }));
     }
     let picked = match attempt.pick(exchange) {
         Ok(picked) => picked,
@@ -146,8 +146,8 @@ pub(super) fn begin(exchange: &mut Exchange, ask: Ask) -> Verdict {
     match attempt.idle_link(exchange, picked) {
         Ok(link) => flight::begin(exchange, attempt, link),
         Err(picked) => {
-            let road = Road::Connect(picked);
-            Verdict::Wait(Box::new(OnRoad { attempt, road }))
+            let step = Step::Connect(picked);
+            Verdict::Wait(Box::new(Pending { attempt, step }))
         }
     }
 }
@@ -193,34 +193,34 @@ fn fits(exchange: &Exchange, passing: &Passing) -> bool {
 
 impl Attempt {
     /// Goes on until there is an answer, or no server is left.
-    async fn travel(
+    async fn run_steps(
         mut self,
         exchange: &mut Exchange,
         client: &mut Stream,
-        mut road: Road,
+        mut step: Step,
     ) -> Verdict {
         loop {
-            road = match road {
-                Road::Body => {
+            step = match step {
+                Step::Body => {
                     let passes = is_unbuffered(exchange, &self.passing);
                     self.unbuffered = passes;
                     if !passes && let Err(verdict) = client.read_body(exchange).await {
                         return verdict;
                     }
                     match self.pick(exchange) {
-                        Ok(picked) => Road::Connect(picked),
+                        Ok(picked) => Step::Connect(picked),
                         Err(verdict) => return verdict,
                     }
                 }
-                Road::Connect(picked) => match self.connect(exchange, client, picked).await {
-                    Ok(link) => Road::Write(link),
-                    Err((picked, stop)) => Road::Stopped(None, picked, stop),
+                Step::Connect(picked) => match self.connect(exchange, client, picked).await {
+                    Ok(link) => Step::Write(link),
+                    Err((picked, stop)) => Step::Stopped(None, picked, stop),
                 },
-                Road::Write(link) => match self.write_decided(exchange, client).await {
-                    Ok(()) => Road::Send(link),
+                Step::Write(link) => match self.write_decided(exchange, client).await {
+                    Ok(()) => Step::Send(link),
                     Err(verdict) => return verdict,
                 },
-                Road::Send(mut link) => {
+                Step::Send(mut link) => {
                     let read = self.converse(exchange, client, &mut link).await;
                     match read.map(|()| self.judge(exchange)) {
                         Ok(None) => return self.answered(exchange, link),
@@ -228,9 +228,9 @@ impl Attempt {
                         Err(stop) => link.stopped(stop),
                     }
                 }
-                Road::Stopped(connection, picked, stop) => {
+                Step::Stopped(connection, picked, stop) => {
                     match self.stopped(exchange, connection, picked, stop) {
-                        Ok(picked) => Road::Connect(picked),
+                        Ok(picked) => Step::Connect(picked),
                         Err(verdict) => return verdict,
                     }
                 }
@@ -543,12 +543,12 @@ impl Attempt {
             if std::mem::take(&mut arrived) {
                 let progress = &mut self.progress;
                 match take_head(exchange, &passing, method, input, head, progress)? {
-                    Step::Whole => return Ok(()),
-                    Step::Hints => {
+                    ReceivedHead::Whole => return Ok(()),
+                    ReceivedHead::Hints => {
                         arrived = true;
                         continue;
                     }
-                    Step::Incomplete => {}
+                    ReceivedHead::Incomplete => {}
                 }
             }
             let done = self.upload.is_done(exchange);

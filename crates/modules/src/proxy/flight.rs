@@ -11,9 +11,9 @@ use turnpike_http::phase::{Awaiting, Verdict, Waiting};
 use turnpike_http::regex::Settled;
 use turnpike_lane::event_loop::WatchedSocket;
 
-use super::attempt::{Attempt, Link, OnRoad, Road, Stop, client_went_away, end_try};
+use super::attempt::{Attempt, Link, Pending, Step, Stop, client_went_away, end_try};
 use super::conditions::Failure;
-use super::head::{Step, asked_method, received, take_head};
+use super::head::{ReceivedHead, asked_method, received, take_head};
 
 /// A request whose answer is awaited. Its exchange keeps the box for its next request.
 #[derive(Default)]
@@ -28,7 +28,7 @@ struct Aboard {
 pub(super) fn begin(exchange: &mut Exchange, mut attempt: Attempt, mut link: Link) -> Verdict {
     attempt.write_request(exchange);
     if !matches!(exchange.settle_matching(), Settled::Decided) {
-        return wait(attempt, Road::Write(link));
+        return wait(attempt, Step::Write(link));
     }
     exchange.action.set(Action::SendingUpstream);
     match attempt.upload.try_send(exchange, &link.connection) {
@@ -44,7 +44,7 @@ pub(super) fn begin(exchange: &mut Exchange, mut attempt: Attempt, mut link: Lin
         && watched_sockets
             .is_some_and(|watched_sockets| link.connection.watch(watched_sockets).is_ok());
     if !awaited {
-        return wait(attempt, Road::Send(link));
+        return wait(attempt, Step::Send(link));
     }
     match attempt.await_head(exchange) {
         Ok(_) => Aboard { attempt, link }.await_answer(exchange),
@@ -52,8 +52,8 @@ pub(super) fn begin(exchange: &mut Exchange, mut attempt: Attempt, mut link: Lin
     }
 }
 
-fn wait(attempt: Attempt, road: Road) -> Verdict {
-    Verdict::Wait(Box::new(OnRoad { attempt, road }))
+fn wait(attempt: Attempt, step: Step) -> Verdict {
+    Verdict::Wait(Box::new(Pending { attempt, step }))
 }
 
 impl Flight {
@@ -91,7 +91,7 @@ impl Aboard {
     }
 
     /// Reads until the head is whole, or more has to come.
-    fn read(&mut self, exchange: &mut Exchange) -> Result<Step, Stop> {
+    fn read(&mut self, exchange: &mut Exchange) -> Result<ReceivedHead, Stop> {
         let Attempt {
             passing, progress, ..
         } = &mut self.attempt;
@@ -103,7 +103,7 @@ impl Aboard {
             let room = first_bytes.saturating_sub(input.len()).max(1);
             let read = match self.link.connection.try_read(&mut input, room) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    break Ok(Step::Incomplete);
+                    break Ok(ReceivedHead::Incomplete);
                 }
                 read => read,
             };
@@ -113,7 +113,7 @@ impl Aboard {
             match step {
                 // Until nothing is there: the end may have come with this piece, and been told of
                 // together with it.
-                Ok(Step::Incomplete) => {}
+                Ok(ReceivedHead::Incomplete) => {}
                 other => break other,
             }
         };
@@ -142,9 +142,9 @@ impl Awaiting for Flight {
     fn ready(self: Box<Self>, exchange: &mut Exchange) -> Verdict {
         let mut aboard = self.land(exchange);
         match aboard.read(exchange) {
-            Ok(Step::Incomplete) => return aboard.await_answer(exchange),
-            Ok(Step::Hints) => return wait(aboard.attempt, Road::Send(aboard.link)),
-            Ok(Step::Whole) => {}
+            Ok(ReceivedHead::Incomplete) => return aboard.await_answer(exchange),
+            Ok(ReceivedHead::Hints) => return wait(aboard.attempt, Step::Send(aboard.link)),
+            Ok(ReceivedHead::Whole) => {}
             Err(stop) => return aboard.stopped(stop),
         }
         match aboard.attempt.judge(exchange) {
@@ -165,7 +165,7 @@ impl Awaiting for Flight {
 
     fn into_waiting(mut self: Box<Self>) -> Box<dyn Waiting> {
         let Aboard { attempt, link } = self.take();
-        let road = Road::Send(link);
-        Box::new(OnRoad { attempt, road })
+        let step = Step::Send(link);
+        Box::new(Pending { attempt, step })
     }
 }

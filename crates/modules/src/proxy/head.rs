@@ -51,7 +51,7 @@ pub(super) struct Progress {
 
 /// What has come of a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum ReceivedHead {
     /// More is needed.
     Incomplete,
     /// Hints, which are to be sent before what has come behind them is looked at.
@@ -69,13 +69,13 @@ pub(super) fn take_head(
     input: &mut Vec<u8>,
     head: &mut h1::ResponseHead,
     progress: &mut Progress,
-) -> Result<Step, Stop> {
+) -> Result<ReceivedHead, Stop> {
     let rules = head_rules(passing.buffers.first_bytes, exchange.strictness());
     loop {
         match h1::parse_response(input, progress.scanned, &rules, method, head) {
             Ok(HeadStep::Incomplete { scanned }) => {
                 progress.scanned = scanned;
-                return Ok(Step::Incomplete);
+                return Ok(ReceivedHead::Incomplete);
             }
             Ok(HeadStep::Complete) if head.is_interim() => {
                 progress.interim += 1;
@@ -89,7 +89,7 @@ pub(super) fn take_head(
                     ));
                 }
                 if progress.hints.wait() {
-                    return Ok(Step::Hints);
+                    return Ok(ReceivedHead::Hints);
                 }
             }
             Ok(HeadStep::Complete)
@@ -97,7 +97,7 @@ pub(super) fn take_head(
             {
                 return Err(invalid(exchange, "upstream sent unexpected status 101"));
             }
-            Ok(HeadStep::Complete) => return Ok(Step::Whole),
+            Ok(HeadStep::Complete) => return Ok(ReceivedHead::Whole),
             Err(error) => return Err(invalid(exchange, error.reason())),
         }
     }

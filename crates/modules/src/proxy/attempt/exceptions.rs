@@ -4,7 +4,7 @@ use turnpike_http::exchange::{Action, Exchange};
 use turnpike_http::phase::Verdict;
 use turnpike_lane::log::Level;
 
-use super::{Attempt, Link, OnRoad, Road, begin_tries};
+use super::{Attempt, Link, Pending, Step, begin_tries};
 use crate::proxy::conditions::Failure;
 use crate::proxy::relay;
 
@@ -33,9 +33,9 @@ impl Attempt {
         }
         self.tries = begin_tries(exchange, &self.passing, &self.route);
         match self.pick(exchange) {
-            Ok(picked) => Verdict::Wait(Box::new(OnRoad {
+            Ok(picked) => Verdict::Wait(Box::new(Pending {
                 attempt: self,
-                road: Road::Connect(picked),
+                step: Step::Connect(picked),
             })),
             Err(verdict) => verdict,
         }
