@@ -34,13 +34,13 @@ use super::{flight, relay, response, tunnel};
 use crate::upstream::Upstream;
 
 /// A connection to a server that answers the present request.
-pub(super) struct Link {
+pub(super) struct UpstreamConnection {
     pub(super) connection: Box<Connection>,
     pub(super) picked: Picked,
     pub(super) upstream: Arc<Upstream>,
 }
 
-impl Link {
+impl UpstreamConnection {
     /// Its try ended without a response.
     pub(super) fn stopped(self, stop: Stop) -> Step {
         Step::Stopped(Some(self.connection), self.picked, stop)
@@ -83,9 +83,9 @@ pub(super) enum Step {
     /// It goes to this server.
     Connect(Picked),
     /// It is to be written for this connection.
-    Write(Link),
+    Write(UpstreamConnection),
     /// It is sent so far.
-    Send(Link),
+    Send(UpstreamConnection),
     /// It was stopped with this server.
     Stopped(Option<Box<Connection>>, Picked, Stop),
 }
@@ -143,8 +143,8 @@ pub(super) fn begin(exchange: &mut Exchange, ask: Ask) -> Verdict {
         Ok(picked) => picked,
         Err(verdict) => return verdict,
     };
-    match attempt.idle_link(exchange, picked) {
-        Ok(link) => flight::begin(exchange, attempt, link),
+    match attempt.idle_connection(exchange, picked) {
+        Ok(server) => flight::begin(exchange, attempt, server),
         Err(picked) => {
             let step = Step::Connect(picked);
             Verdict::Wait(Box::new(Pending { attempt, step }))
@@ -213,19 +213,19 @@ impl Attempt {
                     }
                 }
                 Step::Connect(picked) => match self.connect(exchange, client, picked).await {
-                    Ok(link) => Step::Write(link),
+                    Ok(server) => Step::Write(server),
                     Err((picked, stop)) => Step::Stopped(None, picked, stop),
                 },
-                Step::Write(link) => match self.write_decided(exchange, client).await {
-                    Ok(()) => Step::Send(link),
+                Step::Write(server) => match self.write_decided(exchange, client).await {
+                    Ok(()) => Step::Send(server),
                     Err(verdict) => return verdict,
                 },
-                Step::Send(mut link) => {
-                    let read = self.converse(exchange, client, &mut link).await;
+                Step::Send(mut server) => {
+                    let read = self.converse(exchange, client, &mut server).await;
                     match read.map(|()| self.judge(exchange)) {
-                        Ok(None) => return self.answered(exchange, link),
-                        Ok(Some(failure)) => link.stopped(Stop::Failed(failure)),
-                        Err(stop) => link.stopped(stop),
+                        Ok(None) => return self.answered(exchange, server),
+                        Ok(Some(failure)) => server.stopped(Stop::Failed(failure)),
+                        Err(stop) => server.stopped(stop),
                     }
                 }
                 Step::Stopped(connection, picked, stop) => {
@@ -331,7 +331,11 @@ impl Attempt {
     }
 
     /// A kept connection to the server, where there is one; gives the server back where not.
-    fn idle_link(&self, exchange: &mut Exchange, picked: Picked) -> Result<Link, Picked> {
+    fn idle_connection(
+        &self,
+        exchange: &mut Exchange,
+        picked: Picked,
+    ) -> Result<UpstreamConnection, Picked> {
         let passing = &self.passing;
         if passing.tls.is_some() || passing.introduction != Introduction::No {
             return Err(picked);
@@ -345,7 +349,7 @@ impl Attempt {
         match upstream.pool(&plan).take(&picked, &options, now_ms, surely) {
             Some(connection) => {
                 connected(exchange);
-                Ok(Link {
+                Ok(UpstreamConnection {
                     connection,
                     picked,
                     upstream: Arc::clone(upstream),
@@ -381,7 +385,7 @@ impl Attempt {
         exchange: &mut Exchange,
         client: &Stream,
         picked: Picked,
-    ) -> Result<Link, (Picked, Stop)> {
+    ) -> Result<UpstreamConnection, (Picked, Stop)> {
         let passing = &self.passing;
         let upstream = Arc::clone(self.route.upstream(passing));
         let bind = passing.bind.address(exchange);
@@ -413,7 +417,7 @@ impl Attempt {
         match opened {
             Some(Ok(connection)) => {
                 connected(exchange);
-                Ok(Link {
+                Ok(UpstreamConnection {
                     connection,
                     picked,
                     upstream,
@@ -444,13 +448,13 @@ impl Attempt {
         &mut self,
         exchange: &mut Exchange,
         client: &Stream,
-        link: &mut Link,
+        server: &mut UpstreamConnection,
     ) -> Result<(), Stop> {
         exchange.action.set(Action::SendingUpstream);
         let mut input = std::mem::take(&mut exchange.upstream.input);
         let mut head = std::mem::take(&mut exchange.upstream.head);
         let read = self
-            .read_head(exchange, client, link, &mut input, &mut head)
+            .read_head(exchange, client, server, &mut input, &mut head)
             .await;
         exchange.upstream.input = input;
         exchange.upstream.head = head;
@@ -520,18 +524,18 @@ impl Attempt {
         &mut self,
         exchange: &mut Exchange,
         client: &Stream,
-        link: &mut Link,
+        server: &mut UpstreamConnection,
         input: &mut Vec<u8>,
         head: &mut h1::ResponseHead,
     ) -> Result<(), Stop> {
         let first_bytes = self.passing.buffers.first_bytes;
         let method = asked_method(exchange);
         let timeouts = self.passing.timeouts;
-        let connection = &link.connection;
+        let connection = &server.connection;
         // Most requests fit into the socket: then nothing has to be watched while they are sent.
         match self.upload.try_send(exchange, connection) {
             Ok(sent) => self.sent |= sent > 0,
-            Err(error) => return Err(self.not_sent(exchange, link, error)),
+            Err(error) => return Err(self.not_sent(exchange, server, error)),
         }
         let passing = Arc::clone(&self.passing);
         let mut arrived = !input.is_empty();
@@ -570,7 +574,7 @@ impl Attempt {
                     self.sent = true;
                     continue;
                 }
-                Event::Sent(Err(error)) => return Err(self.not_sent(exchange, link, error)),
+                Event::Sent(Err(error)) => return Err(self.not_sent(exchange, server, error)),
                 Event::Gone => return Err(client_went_away(exchange)),
                 Event::Read(read) => received(exchange, read)?,
             }
@@ -601,10 +605,10 @@ impl Attempt {
     pub(super) fn not_sent(
         &mut self,
         exchange: &Exchange,
-        link: &Link,
+        server: &UpstreamConnection,
         error: UploadError,
     ) -> Stop {
-        self.sent |= link.connection.bytes_sent() > 0;
+        self.sent |= server.connection.bytes_sent() > 0;
         match error {
             UploadError::Client(verdict) => Stop::Verdict(verdict),
             UploadError::Upstream(error) if error.kind() == io::ErrorKind::TimedOut => {
@@ -682,46 +686,50 @@ impl Attempt {
     }
 
     /// A final head is there: it becomes the response.
-    pub(super) fn answered(mut self, exchange: &mut Exchange, mut link: Link) -> Verdict {
+    pub(super) fn answered(
+        mut self,
+        exchange: &mut Exchange,
+        mut server: UpstreamConnection,
+    ) -> Verdict {
         let passing = &self.passing;
         let upload = std::mem::replace(&mut self.upload, Upload::of_output());
         exchange.response.clear_body();
         response::take_limit_rate(exchange, passing);
         if exchange.upstream.head.status == 101 {
-            return tunnel::begin(exchange, passing, link);
+            return tunnel::begin(exchange, passing, server);
         }
         if let Some(status) = response::intercepted(exchange, passing) {
             if let Some(mut keeping) = self.keeping.take() {
                 keeping.intercepted(exchange);
             }
-            relay::discard(exchange, link);
+            relay::discard(exchange, server);
             return Verdict::Status(status);
         }
         if let Some(verdict) = response::accelerated_redirect(exchange, passing) {
             if let Some(mut keeping) = self.keeping.take() {
                 keeping.redirected(exchange);
             }
-            relay::discard(exchange, link);
+            relay::discard(exchange, server);
             return verdict;
         }
         response::take_head(exchange, passing);
-        link.upstream.answered(exchange, &mut link.picked);
+        server.upstream.answered(exchange, &mut server.picked);
         let keeping = match self.keeping.take() {
             None => None,
             Some(mut keeping) => match keeping.head(exchange) {
                 HeadWish::Keep => Some(keeping),
                 HeadWish::Pass => None,
                 HeadWish::Replace(verdict) => {
-                    relay::discard(exchange, link);
+                    relay::discard(exchange, server);
                     return verdict;
                 }
                 HeadWish::AskAgain => {
                     self.keeping = Some(keeping);
-                    return self.ask_again(exchange, link);
+                    return self.ask_again(exchange, server);
                 }
             },
         };
-        relay::begin(exchange, passing, link, upload, keeping)
+        relay::begin(exchange, passing, server, upload, keeping)
     }
 }
 

@@ -11,7 +11,7 @@ use turnpike_http::phase::{Awaiting, Verdict, Waiting};
 use turnpike_http::regex::Settled;
 use turnpike_lane::event_loop::WatchedSocket;
 
-use super::attempt::{Attempt, Link, Pending, Step, Stop, client_went_away, end_try};
+use super::attempt::{Attempt, Pending, Step, Stop, UpstreamConnection, client_went_away, end_try};
 use super::conditions::Failure;
 use super::head::{ReceivedHead, asked_method, received, take_head};
 
@@ -21,34 +21,38 @@ struct Flight(Option<Aboard>);
 
 struct Aboard {
     attempt: Attempt,
-    link: Link,
+    server: UpstreamConnection,
 }
 
 /// Writes the request; where all of it leaves at once, its answer is awaited.
-pub(super) fn begin(exchange: &mut Exchange, mut attempt: Attempt, mut link: Link) -> Verdict {
+pub(super) fn begin(
+    exchange: &mut Exchange,
+    mut attempt: Attempt,
+    mut server: UpstreamConnection,
+) -> Verdict {
     attempt.write_request(exchange);
     if !matches!(exchange.settle_matching(), Settled::Decided) {
-        return wait(attempt, Step::Write(link));
+        return wait(attempt, Step::Write(server));
     }
     exchange.action.set(Action::SendingUpstream);
-    match attempt.upload.try_send(exchange, &link.connection) {
+    match attempt.upload.try_send(exchange, &server.connection) {
         Ok(sent) => attempt.sent = sent > 0,
         Err(error) => {
-            let stop = attempt.not_sent(exchange, &link, error);
-            return wait(attempt, link.stopped(stop));
+            let stop = attempt.not_sent(exchange, &server, error);
+            return wait(attempt, server.stopped(stop));
         }
     }
     let watched_sockets = exchange.lane.watched_sockets.get();
     let awaited = attempt.upload.is_done(exchange)
-        && link.connection.is_plain()
+        && server.connection.is_plain()
         && watched_sockets
-            .is_some_and(|watched_sockets| link.connection.watch(watched_sockets).is_ok());
+            .is_some_and(|watched_sockets| server.connection.watch(watched_sockets).is_ok());
     if !awaited {
-        return wait(attempt, Step::Send(link));
+        return wait(attempt, Step::Send(server));
     }
     match attempt.await_head(exchange) {
-        Ok(_) => Aboard { attempt, link }.await_answer(exchange),
-        Err(stop) => wait(attempt, link.stopped(stop)),
+        Ok(_) => Aboard { attempt, server }.await_answer(exchange),
+        Err(stop) => wait(attempt, server.stopped(stop)),
     }
 }
 
@@ -87,7 +91,7 @@ impl Aboard {
 
     /// Goes on as a future.
     fn stopped(self, stop: Stop) -> Verdict {
-        wait(self.attempt, self.link.stopped(stop))
+        wait(self.attempt, self.server.stopped(stop))
     }
 
     /// Reads until the head is whole, or more has to come.
@@ -101,7 +105,7 @@ impl Aboard {
         let mut head = std::mem::take(&mut exchange.upstream.head);
         let read = loop {
             let room = first_bytes.saturating_sub(input.len()).max(1);
-            let read = match self.link.connection.try_read(&mut input, room) {
+            let read = match self.server.connection.try_read(&mut input, room) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     break Ok(ReceivedHead::Incomplete);
                 }
@@ -125,7 +129,7 @@ impl Aboard {
 
 impl Awaiting for Flight {
     fn watched_socket(&self) -> &WatchedSocket {
-        match self.aboard().link.connection.watched_socket() {
+        match self.aboard().server.connection.watched_socket() {
             Some(watched_socket) => watched_socket,
             None => unreachable!("a flight begins with a watched socket"),
         }
@@ -143,12 +147,12 @@ impl Awaiting for Flight {
         let mut aboard = self.land(exchange);
         match aboard.read(exchange) {
             Ok(ReceivedHead::Incomplete) => return aboard.await_answer(exchange),
-            Ok(ReceivedHead::Hints) => return wait(aboard.attempt, Step::Send(aboard.link)),
+            Ok(ReceivedHead::Hints) => return wait(aboard.attempt, Step::Send(aboard.server)),
             Ok(ReceivedHead::Whole) => {}
             Err(stop) => return aboard.stopped(stop),
         }
         match aboard.attempt.judge(exchange) {
-            None => aboard.attempt.answered(exchange, aboard.link),
+            None => aboard.attempt.answered(exchange, aboard.server),
             Some(failure) => aboard.stopped(Stop::Failed(failure)),
         }
     }
@@ -160,12 +164,12 @@ impl Awaiting for Flight {
 
     fn abandoned(self: Box<Self>, exchange: &mut Exchange) {
         client_went_away(exchange);
-        end_try(exchange, Some(&self.aboard().link.connection));
+        end_try(exchange, Some(&self.aboard().server.connection));
     }
 
     fn into_waiting(mut self: Box<Self>) -> Box<dyn Waiting> {
-        let Aboard { attempt, link } = self.take();
-        let step = Step::Send(link);
+        let Aboard { attempt, server } = self.take();
+        let step = Step::Send(server);
         Box::new(Pending { attempt, step })
     }
 }

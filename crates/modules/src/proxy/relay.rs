@@ -21,7 +21,7 @@ use turnpike_http::temporary::{Removal, TemporaryFile};
 use turnpike_lane::log::{Errno, Level};
 use turnpike_wire::h1::{self, BodyDecoder, BodyState, ResponseFraming};
 
-use super::attempt::{Link, end_try};
+use super::attempt::{UpstreamConnection, end_try};
 use super::coding::{self, Expander};
 use super::response;
 use super::seam::Keeping;
@@ -51,7 +51,7 @@ enum State {
 /// A body between server and client.
 struct Relay {
     passing: Arc<Passing>,
-    link: Option<Link>,
+    server: Option<UpstreamConnection>,
     upload: Upload,
     decoder: BodyDecoder,
     /// Where the server has compressed the body for its way here.
@@ -86,17 +86,17 @@ pub(super) struct Limit {
 }
 
 /// Throws a response's body away.
-pub(super) fn discard(exchange: &mut Exchange, link: Link) {
+pub(super) fn discard(exchange: &mut Exchange, server: UpstreamConnection) {
     let framing = exchange.upstream.head.framing;
     let empty = matches!(framing, ResponseFraming::None | ResponseFraming::Length(0));
-    finish(exchange, link, empty);
+    finish(exchange, server, empty);
 }
 
 /// Makes the body of the exchange's response of what the connection brings.
 pub(super) fn begin(
     exchange: &mut Exchange,
     passing: &Arc<Passing>,
-    link: Link,
+    server: UpstreamConnection,
     upload: Upload,
     mut keeping: Option<Box<dyn Keeping>>,
 ) -> Verdict {
@@ -105,7 +105,7 @@ pub(super) fn begin(
     let body_bytes = exchange.upstream.input.len().saturating_sub(head_bytes);
     let at_once = framing == ResponseFraming::Length(body_bytes as u64);
     if at_once && keeping.is_none() && upload.is_done(exchange) {
-        return whole_at_once(exchange, link, head_bytes);
+        return whole_at_once(exchange, server, head_bytes);
     }
     let incoming = exchange.upstream.input.split_off(head_bytes);
     if framing == ResponseFraming::None {
@@ -113,7 +113,7 @@ pub(super) fn begin(
         if let Some(keeping) = &mut keeping {
             keeping.whole(exchange);
         }
-        finish(exchange, link, clean);
+        finish(exchange, server, clean);
         exchange.response.body = Body::Empty;
         return Verdict::Respond;
     }
@@ -134,7 +134,7 @@ pub(super) fn begin(
     let decoder = decoder.under(exchange.strictness());
     let mut relay = Relay {
         passing: Arc::clone(passing),
-        link: Some(link),
+        server: Some(server),
         upload,
         decoder,
         expander: exchange.upstream.head.coding.map(Expander::new),
@@ -162,7 +162,11 @@ pub(super) fn begin(
 }
 
 /// The usual small response: all of it came with its head, and nobody else wants to see it.
-fn whole_at_once(exchange: &mut Exchange, link: Link, head_bytes: usize) -> Verdict {
+fn whole_at_once(
+    exchange: &mut Exchange,
+    server: UpstreamConnection,
+    head_bytes: usize,
+) -> Verdict {
     let (input, text) = (&mut exchange.upstream.input, &mut exchange.response.text);
     text.clear();
     text.extend_from_slice(input.get(head_bytes..).unwrap_or_default());
@@ -171,19 +175,19 @@ fn whole_at_once(exchange: &mut Exchange, link: Link, head_bytes: usize) -> Verd
     if let Some(one) = exchange.upstream.last_try() {
         one.response_bytes = body_bytes;
     }
-    finish(exchange, link, true);
+    finish(exchange, server, true);
     exchange.response.body = Body::Text;
     Verdict::Respond
 }
 
 /// The response is over as far as the server is concerned: the connection is kept where it can be.
-fn finish(exchange: &mut Exchange, link: Link, clean: bool) {
-    end_try(exchange, Some(&link.connection));
-    let Link {
+fn finish(exchange: &mut Exchange, server: UpstreamConnection, clean: bool) {
+    end_try(exchange, Some(&server.connection));
+    let UpstreamConnection {
         connection,
         picked,
         upstream,
-    } = link;
+    } = server;
     let now_ms = exchange.lane.clock.now_ms();
     let one = exchange.upstream.last_try();
     let (header_ms, response_ms, said_close) = one.map_or((0, 0, false), |one| {
@@ -397,8 +401,8 @@ impl Relay {
         // What is kept is read to its end, for others.
         let heeded = !self.passing.ignores_client_abort && self.keeping.is_none();
         let watched = client.filter(|_| heeded);
-        let Some(link) = &self.link else { return };
-        let connection = &link.connection;
+        let Some(server) = &self.server else { return };
+        let connection = &server.connection;
         let uploading = client.filter(|_| !self.upload.is_over(exchange));
         let event = tokio::select! {
             read = connection.read(&mut self.incoming, room, timeouts.read_ms) => {
@@ -467,9 +471,9 @@ impl Relay {
         if let Some(mut keeping) = self.keeping.take() {
             keeping.whole(exchange);
         }
-        if let Some(link) = self.link.take() {
+        if let Some(server) = self.server.take() {
             let clean = !surplus && self.upload.is_done(exchange);
-            finish(exchange, link, clean);
+            finish(exchange, server, clean);
         }
     }
 
@@ -498,9 +502,9 @@ impl Relay {
         if let Some(mut keeping) = self.keeping.take() {
             keeping.broken(exchange);
         }
-        if let Some(link) = self.link.take() {
+        if let Some(server) = self.server.take() {
             exchange.lane.clock.update();
-            end_try(exchange, Some(&link.connection));
+            end_try(exchange, Some(&server.connection));
         }
     }
 
@@ -562,9 +566,9 @@ impl BodyStream for Relay {
         if let Some(mut keeping) = self.keeping.take() {
             keeping.broken(exchange);
         }
-        if let Some(link) = self.link.take() {
+        if let Some(server) = self.server.take() {
             exchange.lane.clock.update();
-            end_try(exchange, Some(&link.connection));
+            end_try(exchange, Some(&server.connection));
         }
     }
 }

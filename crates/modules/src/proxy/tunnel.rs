@@ -11,7 +11,7 @@ use turnpike_http::response::{Body, LocalFuture, Tunnel};
 use turnpike_lane::log::{Errno, Level};
 use turnpike_wire::h1::Known;
 
-use super::attempt::{Link, end_try};
+use super::attempt::{UpstreamConnection, end_try};
 use super::response;
 use super::settings::Passing;
 
@@ -20,7 +20,7 @@ const PIECE_BYTES: usize = 16 * 1024;
 
 struct Upgraded {
     passing: Arc<Passing>,
-    link: Link,
+    server: UpstreamConnection,
     /// What the server sent behind its head.
     early: Vec<u8>,
 }
@@ -38,7 +38,11 @@ enum Ended {
 }
 
 /// Passes `101` on; then the connection is a tunnel.
-pub(super) fn begin(exchange: &mut Exchange, passing: &Arc<Passing>, link: Link) -> Verdict {
+pub(super) fn begin(
+    exchange: &mut Exchange,
+    passing: &Arc<Passing>,
+    server: UpstreamConnection,
+) -> Verdict {
     response::take_head(exchange, passing);
     let upgrade = exchange.upstream.head.find(Known::Upgrade).copied();
     if let Some(field) = upgrade {
@@ -50,7 +54,7 @@ pub(super) fn begin(exchange: &mut Exchange, passing: &Arc<Passing>, link: Link)
     exchange.keep_alive = false;
     exchange.response.body = Body::Tunnel(Box::new(Upgraded {
         passing: Arc::clone(passing),
-        link,
+        server,
         early,
     }));
     Verdict::Respond
@@ -92,7 +96,7 @@ impl Tunnel for Upgraded {
                 }
             }
             exchange.lane.clock.update();
-            end_try(exchange, Some(&self.link.connection));
+            end_try(exchange, Some(&self.server.connection));
         })
     }
 }
@@ -110,7 +114,7 @@ impl Upgraded {
             sent.set(sent.get() + piece.len() as u64);
             piece.clear();
             match self
-                .link
+                .server
                 .connection
                 .read(&mut piece, PIECE_BYTES, read_ms)
                 .await
@@ -131,13 +135,13 @@ impl Upgraded {
     async fn up(&self, client: &Stream, mut piece: Vec<u8>) -> Ended {
         let send_ms = self.passing.timeouts.send_ms;
         loop {
-            if let Err(error) = self.link.connection.write_all(&piece, send_ms).await {
+            if let Err(error) = self.server.connection.write_all(&piece, send_ms).await {
                 return Ended::Upstream("send()", error);
             }
             piece.clear();
             match client.read_more(&mut piece, 0).await {
                 Ok(0) => {
-                    if self.link.connection.shutdown_write().is_err() {
+                    if self.server.connection.shutdown_write().is_err() {
                         return Ended::Closed;
                     }
                     return std::future::pending().await;

@@ -4,7 +4,7 @@ use turnpike_http::exchange::{Action, Exchange};
 use turnpike_http::phase::Verdict;
 use turnpike_lane::log::Level;
 
-use super::{Attempt, Link, Pending, Step, begin_tries};
+use super::{Attempt, Pending, Step, UpstreamConnection, begin_tries};
 use crate::proxy::conditions::Failure;
 use crate::proxy::relay;
 
@@ -24,8 +24,12 @@ impl Attempt {
     }
 
     /// Begins anew, since the answer was to another question than the one that is asked now.
-    pub(super) fn ask_again(mut self, exchange: &mut Exchange, link: Link) -> Verdict {
-        relay::discard(exchange, link);
+    pub(super) fn ask_again(
+        mut self,
+        exchange: &mut Exchange,
+        server: UpstreamConnection,
+    ) -> Verdict {
+        relay::discard(exchange, server);
         exchange.response.clear();
         if self.unbuffered {
             // The body has gone with the first question.
