@@ -30,7 +30,7 @@ use super::request::{self, BodyFraming};
 use super::seam::{HeadWish, Keeping};
 use super::settings::Passing;
 use super::upload::{Upload, UploadError};
-use super::{flight, relay, response, tunnel};
+use super::{awaited_head, relay, response, tunnel};
 use crate::upstream::Upstream;
 
 /// A connection to a server that answers the present request.
@@ -144,7 +144,7 @@ pub(super) fn begin(exchange: &mut Exchange, ask: Ask) -> Verdict {
         Err(verdict) => return verdict,
     };
     match attempt.idle_connection(exchange, picked) {
-        Ok(server) => flight::begin(exchange, attempt, server),
+        Ok(server) => awaited_head::begin(exchange, attempt, server),
         Err(picked) => {
             let step = Step::Connect(picked);
             Verdict::Wait(Box::new(Pending { attempt, step }))

@@ -12,11 +12,11 @@
 //! on raw but bodies. Who the servers are, and connections to them, is the upstream family's.
 
 mod attempt;
+mod awaited_head;
 mod coding;
 mod conditions;
 mod cookies;
 mod early_hints;
-mod flight;
 mod handler;
 mod head;
 mod hops;

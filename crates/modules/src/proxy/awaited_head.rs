@@ -17,9 +17,9 @@ use super::head::{ReceivedHead, asked_method, received, take_head};
 
 /// A request whose answer is awaited. Its exchange keeps the box for its next request.
 #[derive(Default)]
-struct Flight(Option<Aboard>);
+struct AwaitedHead(Option<SentRequest>);
 
-struct Aboard {
+struct SentRequest {
     attempt: Attempt,
     server: UpstreamConnection,
 }
@@ -51,7 +51,7 @@ pub(super) fn begin(
         return wait(attempt, Step::Send(server));
     }
     match attempt.await_head(exchange) {
-        Ok(_) => Aboard { attempt, server }.await_answer(exchange),
+        Ok(_) => SentRequest { attempt, server }.await_answer(exchange),
         Err(stop) => wait(attempt, server.stopped(stop)),
     }
 }
@@ -60,33 +60,33 @@ fn wait(attempt: Attempt, step: Step) -> Verdict {
     Verdict::Wait(Box::new(Pending { attempt, step }))
 }
 
-impl Flight {
-    fn aboard(&self) -> &Aboard {
+impl AwaitedHead {
+    fn sent(&self) -> &SentRequest {
         match &self.0 {
-            Some(aboard) => aboard,
-            None => unreachable!("a flight is empty only while its exchange keeps it"),
+            Some(sent) => sent,
+            None => unreachable!("it is empty only while its exchange keeps it"),
         }
     }
 
-    fn take(&mut self) -> Aboard {
+    fn take(&mut self) -> SentRequest {
         match self.0.take() {
-            Some(aboard) => aboard,
-            None => unreachable!("a flight lands once"),
+            Some(sent) => sent,
+            None => unreachable!("it is taken once"),
         }
     }
 
-    fn land(mut self: Box<Self>, exchange: &mut Exchange) -> Aboard {
-        let aboard = self.take();
+    fn recycle(mut self: Box<Self>, exchange: &mut Exchange) -> SentRequest {
+        let sent = self.take();
         exchange.keep_room(self);
-        aboard
+        sent
     }
 }
 
-impl Aboard {
+impl SentRequest {
     fn await_answer(self, exchange: &mut Exchange) -> Verdict {
-        let mut flight: Box<Flight> = exchange.take_room();
-        flight.0 = Some(self);
-        Verdict::Await(flight)
+        let mut awaited: Box<AwaitedHead> = exchange.take_room();
+        awaited.0 = Some(self);
+        Verdict::Await(awaited)
     }
 
     /// Goes on as a future.
@@ -127,48 +127,48 @@ impl Aboard {
     }
 }
 
-impl Awaiting for Flight {
+impl Awaiting for AwaitedHead {
     fn watched_socket(&self) -> &WatchedSocket {
-        match self.aboard().server.connection.watched_socket() {
+        match self.sent().server.connection.watched_socket() {
             Some(watched_socket) => watched_socket,
-            None => unreachable!("a flight begins with a watched socket"),
+            None => unreachable!("the connection is watched before it is awaited"),
         }
     }
 
     fn deadline_ms(&self) -> u64 {
-        self.aboard().attempt.head_deadline_ms
+        self.sent().attempt.head_deadline_ms
     }
 
     fn needs_client(&self) -> bool {
-        self.aboard().attempt.needs_client()
+        self.sent().attempt.needs_client()
     }
 
     fn ready(self: Box<Self>, exchange: &mut Exchange) -> Verdict {
-        let mut aboard = self.land(exchange);
-        match aboard.read(exchange) {
-            Ok(ReceivedHead::Incomplete) => return aboard.await_answer(exchange),
-            Ok(ReceivedHead::Hints) => return wait(aboard.attempt, Step::Send(aboard.server)),
+        let mut sent = self.recycle(exchange);
+        match sent.read(exchange) {
+            Ok(ReceivedHead::Incomplete) => return sent.await_answer(exchange),
+            Ok(ReceivedHead::Hints) => return wait(sent.attempt, Step::Send(sent.server)),
             Ok(ReceivedHead::Whole) => {}
-            Err(stop) => return aboard.stopped(stop),
+            Err(stop) => return sent.stopped(stop),
         }
-        match aboard.attempt.judge(exchange) {
-            None => aboard.attempt.answered(exchange, aboard.server),
-            Some(failure) => aboard.stopped(Stop::Failed(failure)),
+        match sent.attempt.judge(exchange) {
+            None => sent.attempt.answered(exchange, sent.server),
+            Some(failure) => sent.stopped(Stop::Failed(failure)),
         }
     }
 
     fn timed_out(self: Box<Self>, exchange: &mut Exchange) -> Verdict {
-        let aboard = self.land(exchange);
-        aboard.stopped(Stop::Failed(Failure::Timeout))
+        let sent = self.recycle(exchange);
+        sent.stopped(Stop::Failed(Failure::Timeout))
     }
 
     fn abandoned(self: Box<Self>, exchange: &mut Exchange) {
         client_went_away(exchange);
-        end_try(exchange, Some(&self.aboard().server.connection));
+        end_try(exchange, Some(&self.sent().server.connection));
     }
 
     fn into_waiting(mut self: Box<Self>) -> Box<dyn Waiting> {
-        let Aboard { attempt, server } = self.take();
+        let SentRequest { attempt, server } = self.take();
         let step = Step::Send(server);
         Box::new(Pending { attempt, step })
     }
