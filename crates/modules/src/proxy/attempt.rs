@@ -27,7 +27,7 @@ use super::handler::{Ask, Route};
 use super::head::{Progress, ReceivedHead, asked_method, received, take_head};
 use super::introduction::Introduction;
 use super::request::{self, BodyFraming};
-use super::seam::{HeadWish, Keeping};
+use super::response_store::{Recorder, RecorderDecision};
 use super::settings::Passing;
 use super::upload::{Upload, UploadError};
 use super::{awaited_head, relay, response, tunnel};
@@ -59,7 +59,7 @@ pub(super) enum Stop {
 pub(super) struct Attempt {
     pub(super) passing: Arc<Passing>,
     route: Route,
-    keeping: Option<Box<dyn Keeping>>,
+    recorder: Option<Box<dyn Recorder>>,
     pub(super) upload: Upload,
     /// Whether the client's body is read while it is sent.
     unbuffered: bool,
@@ -108,7 +108,7 @@ pub(super) fn begin(exchange: &mut Exchange, ask: Ask) -> Verdict {
     let Ask {
         passing,
         route,
-        keeping,
+        recorder,
     } = ask;
     let tries = begin_tries(exchange, &passing, &route);
     if exchange.is_undecided() {
@@ -117,7 +117,7 @@ pub(super) fn begin(exchange: &mut Exchange, ask: Ask) -> Verdict {
     }
     let mut attempt = Attempt {
         route,
-        keeping,
+        recorder,
         upload: Upload::of_output(),
         unbuffered: false,
         sent: false,
@@ -431,8 +431,8 @@ impl Attempt {
     /// Whether the request is given up when its client goes: not where others are to get the
     /// answer too.
     pub(super) fn needs_client(&self) -> bool {
-        let outlives = |keeping: &dyn Keeping| keeping.outlives_client();
-        !self.passing.ignores_client_abort && !self.keeping.as_deref().is_some_and(outlives)
+        let outlives = |recorder: &dyn Recorder| recorder.outlives_client();
+        !self.passing.ignores_client_abort && !self.recorder.as_deref().is_some_and(outlives)
     }
 
     /// Ends when the client has gone, where that matters.
@@ -493,8 +493,8 @@ impl Attempt {
         let own_body = passing.request.body.as_ref();
         let own_body = own_body.map(|template| template.value(exchange));
         let framing = self.framing(exchange, own_body.as_deref());
-        let keeping = self.keeping.as_deref();
-        request::write_head(exchange, passing, keeping, &target, framing, &mut output);
+        let recorder = self.recorder.as_deref();
+        request::write_head(exchange, passing, recorder, &target, framing, &mut output);
         exchange.scratch = target;
         request::note_close(exchange, &passing.request, &output);
         if let Some(body) = &own_body {
@@ -675,9 +675,9 @@ impl Attempt {
     }
 
     fn give_up(&mut self, exchange: &mut Exchange, failure: Failure) -> Verdict {
-        let kept = self.keeping.take();
-        if let Some(mut keeping) = kept
-            && let Some(verdict) = keeping.failed(exchange, failure)
+        let kept = self.recorder.take();
+        if let Some(mut recorder) = kept
+            && let Some(verdict) = recorder.failed(exchange, failure)
         {
             return verdict;
         }
@@ -699,37 +699,37 @@ impl Attempt {
             return tunnel::begin(exchange, passing, server);
         }
         if let Some(status) = response::intercepted(exchange, passing) {
-            if let Some(mut keeping) = self.keeping.take() {
-                keeping.intercepted(exchange);
+            if let Some(mut recorder) = self.recorder.take() {
+                recorder.intercepted(exchange);
             }
             relay::discard(exchange, server);
             return Verdict::Status(status);
         }
         if let Some(verdict) = response::accelerated_redirect(exchange, passing) {
-            if let Some(mut keeping) = self.keeping.take() {
-                keeping.redirected(exchange);
+            if let Some(mut recorder) = self.recorder.take() {
+                recorder.redirected(exchange);
             }
             relay::discard(exchange, server);
             return verdict;
         }
         response::take_head(exchange, passing);
         server.upstream.answered(exchange, &mut server.picked);
-        let keeping = match self.keeping.take() {
+        let recorder = match self.recorder.take() {
             None => None,
-            Some(mut keeping) => match keeping.head(exchange) {
-                HeadWish::Keep => Some(keeping),
-                HeadWish::Pass => None,
-                HeadWish::Replace(verdict) => {
+            Some(mut recorder) => match recorder.head(exchange) {
+                RecorderDecision::Record => Some(recorder),
+                RecorderDecision::Pass => None,
+                RecorderDecision::Replace(verdict) => {
                     relay::discard(exchange, server);
                     return verdict;
                 }
-                HeadWish::AskAgain => {
-                    self.keeping = Some(keeping);
+                RecorderDecision::AskAgain => {
+                    self.recorder = Some(recorder);
                     return self.ask_again(exchange, server);
                 }
             },
         };
-        relay::begin(exchange, passing, server, upload, keeping)
+        relay::begin(exchange, passing, server, upload, recorder)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What this family does with a request: a keeper may answer it, else servers are asked.
+//! What this family does with a request: a response store may answer it, else servers are asked.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use turnpike_lane::log::Level;
 use turnpike_upstream::Address;
 
 use super::request::{self, Path};
-use super::seam::{Keeper, Keeping, Lookup};
+use super::response_store::{Lookup, Recorder, ResponseStore};
 use super::settings::{Destination, Passing};
 use super::target::{PassUrl, UrlError};
 use super::{attempt, hops};
 use crate::upstream::{Directory, Names, Target, Upstream};
 
-/// Times that a keeper may let one request wait: for another request, then for a file that is
-/// looked through, and once more should that one be broken.
+/// Times that a response store may let one request wait: for another request, then for a file that
+/// is looked through, and once more should that one be broken.
 const WAITS_MAX: usize = 4;
 
 /// The content of a location with `proxy_pass`.
@@ -61,26 +61,28 @@ impl ProxyPass {
         upstream.host.extend_from_slice(&url.host);
         upstream.port.clear();
         upstream.port.extend_from_slice(&url.port);
-        let keeping = match &passing.keeper {
+        let recorder = match &passing.response_store {
             None => None,
-            Some(keeper) => match look_up(&**keeper, exchange, passing, &route, &url.host) {
-                Lookup::Answer(verdict) => return verdict,
-                Lookup::Pass => None,
-                Lookup::Keep(keeping) => Some(keeping),
-                Lookup::Wait(waiting) => {
-                    let passing = Arc::clone(passing);
-                    return Verdict::Wait(Box::new(AskLater {
-                        passing,
-                        route,
-                        waiting,
-                    }));
+            Some(response_store) => {
+                match look_up(&**response_store, exchange, passing, &route, &url.host) {
+                    Lookup::Answer(verdict) => return verdict,
+                    Lookup::Pass => None,
+                    Lookup::Record(recorder) => Some(recorder),
+                    Lookup::Wait(waiting) => {
+                        let passing = Arc::clone(passing);
+                        return Verdict::Wait(Box::new(AskLater {
+                            passing,
+                            route,
+                            waiting,
+                        }));
+                    }
                 }
-            },
+            }
         };
         let ask = Ask {
             passing: Arc::clone(passing),
             route,
-            keeping,
+            recorder,
         };
         attempt::begin(exchange, ask)
     }
@@ -140,9 +142,9 @@ impl Work for LookUp {
     }
 }
 
-/// Asks the keeper, who wants to know what would be asked of a server.
+/// Asks the response store, who wants to know what would be asked of a server.
 fn look_up(
-    keeper: &dyn Keeper,
+    response_store: &dyn ResponseStore,
     exchange: &mut Exchange,
     passing: &Passing,
     route: &Route,
@@ -154,7 +156,7 @@ fn look_up(
     target.extend_from_slice(host);
     request::write_target(exchange, &route.path(passing), &mut target);
     exchange.upstream.target = target;
-    let lookup = keeper.look_up(exchange);
+    let lookup = response_store.look_up(exchange);
     if let Lookup::Answer(_) = lookup {
         exchange.upstream.target.clear();
     }
@@ -280,10 +282,10 @@ fn find(
 pub(super) struct Ask {
     pub(super) passing: Arc<Passing>,
     pub(super) route: Route,
-    pub(super) keeping: Option<Box<dyn Keeping>>,
+    pub(super) recorder: Option<Box<dyn Recorder>>,
 }
 
-/// Lets a keeper wait first.
+/// Lets a response store wait first.
 struct AskLater {
     passing: Arc<Passing>,
     route: Route,
@@ -294,29 +296,29 @@ impl Work for AskLater {
     async fn run(self, exchange: &mut Exchange, client: &mut Stream) -> Verdict {
         let mut waiting = self.waiting;
         let mut waits = 0;
-        let keeping = loop {
+        let recorder = loop {
             waits += 1;
             match waiting.run(exchange, client).await {
                 Verdict::Declined => {}
                 verdict => return verdict,
             }
-            let Some(keeper) = &self.passing.keeper else {
+            let Some(response_store) = &self.passing.response_store else {
                 break None;
             };
-            match keeper.look_up(exchange) {
+            match response_store.look_up(exchange) {
                 Lookup::Answer(verdict) => {
                     exchange.upstream.target.clear();
                     return verdict;
                 }
                 Lookup::Wait(again) if waits < WAITS_MAX => waiting = again,
                 Lookup::Pass | Lookup::Wait(_) => break None,
-                Lookup::Keep(keeping) => break Some(keeping),
+                Lookup::Record(recorder) => break Some(recorder),
             }
         };
         let ask = Ask {
             passing: self.passing,
             route: self.route,
-            keeping,
+            recorder,
         };
         attempt::begin(exchange, ask)
     }

@@ -5,7 +5,7 @@
 //!  request (writer) ─► upload ─►┐                       ┌─► response (head) ─► relay (body)
 //!                               ├─ attempt ◄─ upstream ─┤
 //!  conditions (who is next) ◄───┘                       └─► tunnel (101)
-//!  seam: where a cache joins in
+//!  response_store: where a cache joins in
 //! ```
 //!
 //! What is forwarded is written anew from what was parsed, in both directions; nothing is passed
@@ -26,9 +26,9 @@ mod plan;
 mod relay;
 mod request;
 mod response;
+pub(crate) mod response_store;
 mod rewrites;
 mod rows;
-pub(crate) mod seam;
 mod settings;
 mod store;
 mod target;

@@ -14,9 +14,9 @@ use super::hops;
 use super::introduction::Introduction;
 use super::names::Names;
 use super::response::Ignored;
+use super::response_store::{Presenter, ResponseStore, ResponseStores};
 use super::rewrites::{Rewrites, read_rewrites};
 use super::rows::ROWS;
-use super::seam::{Keeper, Keepers, Presenter};
 use super::settings::{Bind, Buffers, Destination, Fields, Passing, Request, Timeouts};
 use super::store::Store;
 use super::target::{PassUrl, UrlError};
@@ -111,13 +111,13 @@ impl Family for Proxy {
             receive_buffer_bytes: u32::try_from(view.size("proxy_socket_rcvbuf")).unwrap_or(0),
             location: draft.index.0,
             via: hops::read_via(view)?,
-            keeper: keeper(view, builder, draft)?,
+            response_store: response_store(view, builder, draft)?,
         };
         check_health(view, builder, &passing)?;
         let passing = Arc::new(passing);
-        if let Some(keeper) = &passing.keeper {
+        if let Some(response_store) = &passing.response_store {
             let presenter: Arc<dyn Presenter> = passing.clone();
-            keeper.attach(Arc::downgrade(&presenter));
+            response_store.attach(Arc::downgrade(&presenter));
         }
         draft.content = Some(Arc::new(ProxyPass(passing)));
         draft.auto_redirect = view.own("proxy_pass").is_some();
@@ -140,19 +140,19 @@ fn check_redirects(view: View<'_>) -> Result<(), ConfError> {
 }
 
 /// A cache or `proxy_store`, whichever is written nearer to the location.
-fn keeper(
+fn response_store(
     view: View<'_>,
     builder: &mut Builder<'_>,
     draft: &LocationDraft,
-) -> Result<Option<Arc<dyn Keeper>>, ConfError> {
-    let cache = builder.store::<Keepers>().take(draft.index);
+) -> Result<Option<Arc<dyn ResponseStore>>, ConfError> {
+    let cache = builder.store::<ResponseStores>().take(draft.index);
     if store_is_nearer(view)?
         && let Some(store) = Store::read(view, builder)?
     {
         return Ok(Some(store));
     }
     match cache {
-        Some(keeper) => Ok(Some(keeper)),
+        Some(response_store) => Ok(Some(response_store)),
         None => Store::read(view, builder),
     }
 }

@@ -24,7 +24,7 @@ use turnpike_wire::h1::{self, BodyDecoder, BodyState, ResponseFraming};
 use super::attempt::{UpstreamConnection, end_try};
 use super::coding::{self, Expander};
 use super::response;
-use super::seam::Keeping;
+use super::response_store::Recorder;
 use super::settings::Passing;
 use super::upload::{Upload, UploadError};
 
@@ -69,7 +69,7 @@ struct Relay {
     /// Whether it is read ahead of the client.
     ahead: bool,
     state: State,
-    keeping: Option<Box<dyn Keeping>>,
+    recorder: Option<Box<dyn Recorder>>,
     limit: Option<Limit>,
 }
 
@@ -98,20 +98,20 @@ pub(super) fn begin(
     passing: &Arc<Passing>,
     server: UpstreamConnection,
     upload: Upload,
-    mut keeping: Option<Box<dyn Keeping>>,
+    mut recorder: Option<Box<dyn Recorder>>,
 ) -> Verdict {
     let framing = exchange.upstream.head.framing;
     let head_bytes = exchange.upstream.head.head_len;
     let body_bytes = exchange.upstream.input.len().saturating_sub(head_bytes);
     let at_once = framing == ResponseFraming::Length(body_bytes as u64);
-    if at_once && keeping.is_none() && upload.is_done(exchange) {
+    if at_once && recorder.is_none() && upload.is_done(exchange) {
         return whole_at_once(exchange, server, head_bytes);
     }
     let incoming = exchange.upstream.input.split_off(head_bytes);
     if framing == ResponseFraming::None {
         let clean = incoming.is_empty() && upload.is_done(exchange);
-        if let Some(keeping) = &mut keeping {
-            keeping.whole(exchange);
+        if let Some(recorder) = &mut recorder {
+            recorder.whole(exchange);
         }
         finish(exchange, server, clean);
         exchange.response.body = Body::Empty;
@@ -146,7 +146,7 @@ pub(super) fn begin(
         spill_failed: false,
         ahead,
         state: State::Reading,
-        keeping,
+        recorder,
         limit,
     };
     relay.decode(exchange);
@@ -236,10 +236,10 @@ impl Relay {
                 break;
             }
             let fresh = self.late.get(start..).unwrap_or_default();
-            if let Some(keeping) = &mut self.keeping
+            if let Some(recorder) = &mut self.recorder
                 && !fresh.is_empty()
             {
-                keeping.piece(fresh);
+                recorder.piece(fresh);
             }
             if let Some(one) = exchange.upstream.last_try() {
                 one.response_bytes += data.len() as u64;
@@ -399,7 +399,7 @@ impl Relay {
             room = room.min(limit.wait(exchange).await);
         }
         // What is kept is read to its end, for others.
-        let heeded = !self.passing.ignores_client_abort && self.keeping.is_none();
+        let heeded = !self.passing.ignores_client_abort && self.recorder.is_none();
         let watched = client.filter(|_| heeded);
         let Some(server) = &self.server else { return };
         let connection = &server.connection;
@@ -468,8 +468,8 @@ impl Relay {
             exchange.log(Level::Warn, format_args!("{message}"));
         }
         self.take_trailers(exchange);
-        if let Some(mut keeping) = self.keeping.take() {
-            keeping.whole(exchange);
+        if let Some(mut recorder) = self.recorder.take() {
+            recorder.whole(exchange);
         }
         if let Some(server) = self.server.take() {
             let clean = !surplus && self.upload.is_done(exchange);
@@ -499,8 +499,8 @@ impl Relay {
         self.state = State::Broken;
         exchange.log(level, format_args!("{message}"));
         exchange.keep_alive = false;
-        if let Some(mut keeping) = self.keeping.take() {
-            keeping.broken(exchange);
+        if let Some(mut recorder) = self.recorder.take() {
+            recorder.broken(exchange);
         }
         if let Some(server) = self.server.take() {
             exchange.lane.clock.update();
@@ -559,12 +559,12 @@ impl BodyStream for Relay {
     }
 
     fn outlives_client(&mut self) -> bool {
-        self.keeping.is_some() && self.state == State::Reading
+        self.recorder.is_some() && self.state == State::Reading
     }
 
     fn ended(&mut self, exchange: &mut Exchange) {
-        if let Some(mut keeping) = self.keeping.take() {
-            keeping.broken(exchange);
+        if let Some(mut recorder) = self.recorder.take() {
+            recorder.broken(exchange);
         }
         if let Some(server) = self.server.take() {
             exchange.lane.clock.update();

@@ -9,7 +9,7 @@ use turnpike_wire::h1::{self, Known, Version};
 use turnpike_wire::target::{self, Escape};
 
 use super::hops;
-use super::seam::Keeping;
+use super::response_store::Recorder;
 use super::settings::{Passing, Request};
 
 /// How the end of the request's body is told.
@@ -31,7 +31,7 @@ pub(super) struct Path<'a> {
     pub(super) location: Option<&'a [u8]>,
 }
 
-/// Fields that a keeper has its own of.
+/// Fields that a response store has its own of.
 const CONDITIONS: &[Known] = &[
     Known::IfModifiedSince,
     Known::IfUnmodifiedSince,
@@ -85,13 +85,13 @@ fn push_visible(text: &[u8], out: &mut Vec<u8>) {
 pub(super) fn write_head(
     exchange: &Exchange,
     passing: &Passing,
-    keeping: Option<&dyn Keeping>,
+    recorder: Option<&dyn Recorder>,
     target: &[u8],
     framing: BodyFraming,
     out: &mut Vec<u8>,
 ) {
     let request = &passing.request;
-    write_line(exchange, request, keeping, target, out);
+    write_line(exchange, request, recorder, target, out);
     host(exchange, request, out);
     for (name, value) in &request.fields.set {
         // HTTP/1.0 knows no switching of protocols (RFC 9110 section 7.8).
@@ -122,11 +122,11 @@ pub(super) fn write_head(
             }
         }
     }
-    if let Some(keeping) = keeping {
-        keeping.fields(exchange, out);
+    if let Some(recorder) = recorder {
+        recorder.fields(exchange, out);
     }
     if request.passes_fields {
-        client_fields(exchange, request, keeping, out);
+        client_fields(exchange, request, recorder, out);
     }
     if let Some(name) = &passing.via
         && !request.fields.names_via
@@ -167,11 +167,11 @@ fn own_length(value: &[u8], out: &mut Vec<u8>) {
 fn write_line(
     exchange: &Exchange,
     request: &Request,
-    keeping: Option<&dyn Keeping>,
+    recorder: Option<&dyn Recorder>,
     target: &[u8],
     out: &mut Vec<u8>,
 ) {
-    let kept = keeping.and_then(Keeping::method);
+    let kept = recorder.and_then(Recorder::method);
     let start = out.len();
     match (&request.method, kept) {
         (_, Some(method)) => out.extend_from_slice(method),
@@ -236,11 +236,11 @@ fn may_send(exchange: &Exchange, name: &[u8], value: &[u8]) -> bool {
 fn client_fields(
     exchange: &Exchange,
     request: &Request,
-    keeping: Option<&dyn Keeping>,
+    recorder: Option<&dyn Recorder>,
     out: &mut Vec<u8>,
 ) {
     let bytes = exchange.head_bytes();
-    let unconditional = keeping.is_some_and(Keeping::replaces_conditions);
+    let unconditional = recorder.is_some_and(Recorder::replaces_conditions);
     for field in &exchange.head.fields {
         let name = field.name.of(bytes);
         if request.fields.replaced.has(field.known, name)

@@ -10,7 +10,7 @@ use turnpike_lane::log::Level;
 use turnpike_wire::date;
 use turnpike_wire::h1::{Field, Known, Method, ResponseHead};
 
-use super::seam::Presenter;
+use super::response_store::Presenter;
 use super::settings::Passing;
 use super::{cookies, hops};
 

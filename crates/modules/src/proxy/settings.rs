@@ -16,8 +16,8 @@ use super::cookies::CookieFlags;
 use super::introduction::Introduction;
 use super::names::Names;
 use super::response::Ignored;
+use super::response_store::ResponseStore;
 use super::rewrites::Rewrites;
-use super::seam::Keeper;
 use super::target::PassUrl;
 use super::tls::Tls;
 use crate::buffers::BufferSizes;
@@ -64,7 +64,7 @@ pub(super) struct Passing {
     /// What this server is called in `Via`.
     pub(super) via: Option<Vec<u8>>,
     /// Who may answer in place of the upstream servers, and keep what they answer.
-    pub(super) keeper: Option<Arc<dyn Keeper>>,
+    pub(super) response_store: Option<Arc<dyn ResponseStore>>,
 }
 
 /// Where requests go.

@@ -17,7 +17,7 @@ use turnpike_http::temporary::{Removal, TemporaryFile, TemporaryFolder};
 use turnpike_http::variables::Template;
 use turnpike_lane::log::{Errno, Level};
 
-use super::seam::{HeadWish, Keeper, Keeping, Lookup};
+use super::response_store::{Lookup, Recorder, RecorderDecision, ResponseStore};
 
 /// Mode of stored files unless `proxy_store_access` says otherwise.
 const MODE: u32 = 0o600;
@@ -54,7 +54,7 @@ impl Store {
     pub(super) fn read(
         view: View<'_>,
         builder: &mut Builder<'_>,
-    ) -> Result<Option<Arc<dyn Keeper>>, ConfError> {
+    ) -> Result<Option<Arc<dyn ResponseStore>>, ConfError> {
         let Some(entry) = view.nearest("proxy_store") else {
             return Ok(None);
         };
@@ -96,7 +96,7 @@ fn mode(view: View<'_>) -> Result<u32, ConfError> {
     Ok(mode | user << 6)
 }
 
-impl Keeper for Store {
+impl ResponseStore for Store {
     fn look_up(&self, exchange: &mut Exchange) -> Lookup {
         let mut path = Vec::new();
         match &self.shared.name {
@@ -106,7 +106,7 @@ impl Keeper for Store {
         if path.is_empty() || path.contains(&0) || path.ends_with(b"/") {
             return Lookup::Pass;
         }
-        Lookup::Keep(Box::new(Storing {
+        Lookup::Record(Box::new(Storing {
             shared: Arc::clone(&self.shared),
             path: std::ffi::OsString::from_vec(path).into(),
             file: None,
@@ -117,22 +117,22 @@ impl Keeper for Store {
     }
 }
 
-impl Keeping for Storing {
+impl Recorder for Storing {
     fn replaces_conditions(&self) -> bool {
         false
     }
 
-    fn head(&mut self, exchange: &mut Exchange) -> HeadWish {
+    fn head(&mut self, exchange: &mut Exchange) -> RecorderDecision {
         let head = exchange.head.method == turnpike_wire::h1::Method::Head;
         if exchange.response.status != 200 || head {
-            return HeadWish::Pass;
+            return RecorderDecision::Pass;
         }
         self.modified = exchange.response.last_modified;
         self.length = exchange.response.content_length;
         match self.shared.folder.create(Removal::AtEnd) {
             Ok(file) => {
                 self.file = Some(file);
-                HeadWish::Keep
+                RecorderDecision::Record
             }
             Err((path, error)) => {
                 let (path, errno) = (path.display(), Errno(&error));
@@ -140,7 +140,7 @@ impl Keeping for Storing {
                     Level::Crit,
                     format_args!("open() \"{path}\" failed {errno}"),
                 );
-                HeadWish::Pass
+                RecorderDecision::Pass
             }
         }
     }

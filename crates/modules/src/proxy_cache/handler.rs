@@ -20,12 +20,12 @@ use turnpike_wire::h1::{Known, Method};
 
 use super::answer::{self, INTERCEPTED, Unanswered};
 use super::counts;
-use super::keeping::{Changing, Post, Storing};
 use super::plan::{Honor, PostUse, Settings, ZoneChoice};
 use super::purge;
+use super::recorder::{Changing, Post, Storing};
 use super::waiting::{Checking, ReadingBody, Waited, Waiter};
 use crate::predicates::any_holds;
-use crate::proxy::seam::{Keeper, Lookup, Presenter};
+use crate::proxy::response_store::{Lookup, Presenter, ResponseStore};
 
 /// The cache of a location.
 pub(super) struct Cache {
@@ -41,7 +41,7 @@ pub(super) struct Question {
     pub(super) key: Arc<[u8]>,
 }
 
-impl Keeper for Cache {
+impl ResponseStore for Cache {
     fn attach(&self, presenter: Weak<dyn Presenter>) {
         // Told once only, when the plan is built.
         let _ = self.presenter.set(presenter);
@@ -150,14 +150,14 @@ impl Cache {
             exchange.upstream.cache.forward = "method";
             let question = self.question(&zone, key);
             let storing = Storing::begin(exchange, question, Use::Miss, None, None);
-            return Lookup::Keep(Box::new(storing));
+            return Lookup::Record(Box::new(storing));
         }
         key.clear();
         self.write_key(exchange, key);
         exchange.upstream.cache.stored = None;
         match self.look_up_in(exchange, &zone, key) {
             // Not stored, and yet it may change what is.
-            Lookup::Pass if invalidates => Lookup::Keep(Box::new(Changing {
+            Lookup::Pass if invalidates => Lookup::Record(Box::new(Changing {
                 zone: zone.into_owned(),
                 key: target,
             })),
@@ -181,7 +181,7 @@ impl Cache {
             return Lookup::Pass;
         }
         self.write_key(exchange, key);
-        Lookup::Keep(Box::new(Changing {
+        Lookup::Record(Box::new(Changing {
             zone: zone.into_owned(),
             key: key.as_slice().into(),
         }))
@@ -409,12 +409,12 @@ impl Cache {
         let question = self.question(zone, key);
         if !is_far_range(exchange, self.settings.range_offset_max) {
             let storing = Storing::begin(exchange, question, one, stale, turn);
-            return Lookup::Keep(Box::new(storing));
+            return Lookup::Record(Box::new(storing));
         }
         if exchange.head.method == Method::Get {
             // Nobody waits for a part: whoever had the turn lets the next one go.
             let storing = Storing::begin(exchange, question, one, None, None);
-            return Lookup::Keep(Box::new(storing.of_range()));
+            return Lookup::Record(Box::new(storing.of_range()));
         }
         counts::used(exchange, zone, one);
         counts::not_stored(exchange, zone, WhyNotStored::RangeOffset);

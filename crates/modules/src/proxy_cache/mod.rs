@@ -3,7 +3,7 @@
 //! ```text
 //!  proxy ─► handler (look up) ─┬─► answer ─► the response, from memory or a file
 //!                              ├─► waiting (for the request that fetches the same)
-//!                              └─► keeping ─► the server's answer, stored as it passes
+//!                              └─► recorder ─► the server's answer, stored as it passes
 //! ```
 //!
 //! What may be stored, for how long, and where it is kept, is the cache crate's business; how a
@@ -12,9 +12,9 @@
 mod answer;
 mod counts;
 mod handler;
-mod keeping;
 mod plan;
 mod purge;
+mod recorder;
 mod rows;
 mod status;
 #[cfg(test)]
@@ -30,7 +30,7 @@ use turnpike_http::control::CommandRow;
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_http::variables::VariableRow;
 
-/// The family. It must stand before the proxy's, which asks for its keepers.
+/// The family. It must stand before the proxy's, which asks for its response stores.
 pub(crate) struct ProxyCache;
 
 impl Family for ProxyCache {

@@ -18,7 +18,7 @@ use super::status::{self, StatusField};
 use super::zones::Zones;
 use crate::predicates;
 use crate::proxy::Failure;
-use crate::proxy::seam::Keepers;
+use crate::proxy::response_store::ResponseStores;
 
 /// Statuses that `proxy_cache_valid` means without naming one; nginx's.
 const USUAL_STATUSES: &[u16] = &[200, 301, 302];
@@ -175,7 +175,7 @@ fn bit(word: &str) -> u32 {
     found.map_or(0, |index| 1 << index)
 }
 
-/// Gives the location its keeper, where it has a cache.
+/// Gives the location its response store, where it has a cache.
 pub(super) fn location(
     view: View<'_>,
     builder: &mut Builder<'_>,
@@ -224,7 +224,9 @@ pub(super) fn location(
         settings: Arc::new(settings),
         presenter: OnceLock::new(),
     };
-    builder.store::<Keepers>().put(draft.index, Arc::new(cache));
+    builder
+        .store::<ResponseStores>()
+        .put(draft.index, Arc::new(cache));
     if let Some(name) = status_field {
         draft.add_filter(FilterPlace::Headers, Arc::new(StatusField { name }));
     }

@@ -25,7 +25,7 @@ use super::handler::{Question, request_field};
 use super::plan::Honor;
 use crate::predicates::any_holds;
 use crate::proxy::Failure;
-use crate::proxy::seam::{HeadWish, Keeping};
+use crate::proxy::response_store::{Recorder, RecorderDecision};
 
 /// Room that is made at once for content of a known length, in bytes; the rest grows as it comes,
 /// since a length is only a promise.
@@ -209,7 +209,7 @@ impl Storing {
     }
 
     /// A 304: what is stored is as good as new.
-    fn renew(&mut self, exchange: &mut Exchange, stale: &Arc<Variant>) -> HeadWish {
+    fn renew(&mut self, exchange: &mut Exchange, stale: &Arc<Variant>) -> RecorderDecision {
         let question = &self.question;
         let update = upstream_head(exchange);
         if !validation::is_about(&stale.head, &update) {
@@ -242,12 +242,12 @@ impl Storing {
         let variant = renewed.unwrap_or_else(|_| stale.clone());
         let verdict = self.give(exchange, &variant, Use::Revalidated);
         self.land(landing);
-        HeadWish::Replace(verdict)
+        RecorderDecision::Replace(verdict)
     }
 
     /// A 304 about something else than is stored, as servers of a farm send it that do not tag
     /// alike: only the whole response helps.
-    fn ask_again(&mut self, exchange: &mut Exchange) -> HeadWish {
+    fn ask_again(&mut self, exchange: &mut Exchange) -> RecorderDecision {
         exchange.log(
             Level::Info,
             format_args!(
@@ -260,11 +260,15 @@ impl Storing {
         note.etag.clear();
         self.mismatched = true;
         self.sent_ms = exchange.lane.clock.unix_ms();
-        HeadWish::AskAgain
+        RecorderDecision::AskAgain
     }
 
     /// The answer to what was asked without conditions, since what is stored is something else.
-    fn without_conditions(&self, exchange: &Exchange, stale: &Arc<Variant>) -> Option<HeadWish> {
+    fn without_conditions(
+        &self,
+        exchange: &Exchange,
+        stale: &Arc<Variant>,
+    ) -> Option<RecorderDecision> {
         let question = &self.question;
         question.zone.discard(&question.key, stale);
         if exchange.upstream.head.status != 304 {
@@ -274,7 +278,7 @@ impl Storing {
             Level::Error,
             format_args!("upstream sent \"304\" though it was asked without conditions"),
         );
-        Some(HeadWish::Replace(Verdict::Status(502)))
+        Some(RecorderDecision::Replace(Verdict::Status(502)))
     }
 
     /// Answers with what is stored.
@@ -334,7 +338,7 @@ impl Storing {
     }
 }
 
-impl Keeping for Storing {
+impl Recorder for Storing {
     fn method(&self) -> Option<&'static [u8]> {
         self.converted.then_some(b"GET")
     }
@@ -362,10 +366,10 @@ impl Keeping for Storing {
         }
     }
 
-    fn head(&mut self, exchange: &mut Exchange) -> HeadWish {
+    fn head(&mut self, exchange: &mut Exchange) -> RecorderDecision {
         let status = exchange.upstream.head.status;
         if let Some(stale) = self.stale_for(exchange, Failure::Status(status)) {
-            return HeadWish::Replace(self.give(exchange, &stale, Use::Stale));
+            return RecorderDecision::Replace(self.give(exchange, &stale, Use::Stale));
         }
         if self.mismatched
             && let Some(stale) = &self.stale
@@ -393,12 +397,12 @@ impl Keeping for Storing {
                 if exchange.response.content_length.is_some() {
                     exchange.response.fields.remove(b"Accept-Ranges");
                 }
-                HeadWish::Keep
+                RecorderDecision::Record
             }
             Err(why) => {
                 counts::not_stored(exchange, &self.question.zone, why);
                 self.land(Landing::NotStored);
-                HeadWish::Pass
+                RecorderDecision::Pass
             }
         }
     }
@@ -506,7 +510,7 @@ pub(super) struct Changing {
     pub(super) key: Arc<[u8]>,
 }
 
-impl Keeping for Changing {
+impl Recorder for Changing {
     fn replaces_conditions(&self) -> bool {
         false
     }
@@ -515,9 +519,9 @@ impl Keeping for Changing {
         false
     }
 
-    fn head(&mut self, exchange: &mut Exchange) -> HeadWish {
+    fn head(&mut self, exchange: &mut Exchange) -> RecorderDecision {
         invalidate(exchange, &self.zone, &self.key);
-        HeadWish::Pass
+        RecorderDecision::Pass
     }
 
     fn intercepted(&mut self, exchange: &mut Exchange) {

@@ -3,12 +3,12 @@
 //! ```text
 //!  look_up ──► Answer                        a response from the store; nobody is asked
 //!      │ Pass ──► servers are asked, nothing is kept
-//!      │ Keep(Keeping) ──► method, fields ──► head ──► piece ... ──► whole
+//!      │ Record(Recorder) ──► method, fields ──► head ──► piece ... ──► whole
 //!                                               │                 └► broken
 //!                                               └─ failed: a stale response may do instead
 //! ```
 //!
-//! The proxy knows nothing of what is kept or why; a keeper sees no connection.
+//! The proxy knows nothing of what is kept or why; a response store sees no connection.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -20,7 +20,7 @@ use turnpike_http::plan::LocationIndex;
 use super::conditions::Failure;
 
 /// Who may answer in place of the upstream servers of a location.
-pub(crate) trait Keeper: Send + Sync {
+pub(crate) trait ResponseStore: Send + Sync {
     /// Told once who makes responses of kept heads.
     fn attach(&self, _presenter: Weak<dyn Presenter>) {}
 
@@ -37,22 +37,22 @@ pub(crate) trait Presenter: Send + Sync {
     fn present(&self, exchange: &mut Exchange);
 }
 
-/// What a keeper makes of a request.
+/// What a response store makes of a request.
 pub(crate) enum Lookup {
     /// The answer is in the exchange, or the verdict says what to do.
     Answer(Verdict),
     /// Servers are asked; what they answer is not kept.
     Pass,
     /// Servers are asked, and this looks at what they answer.
-    Keep(Box<dyn Keeping>),
+    Record(Box<dyn Recorder>),
     /// It has to wait (for another request that fetches the same). The future it makes gives
     /// [`Verdict::Declined`] where servers are to be asked after all; then
-    /// [`Keeper::look_up`] is asked once more.
+    /// [`ResponseStore::look_up`] is asked once more.
     Wait(Box<dyn Waiting>),
 }
 
 /// One response that may be kept.
-pub(crate) trait Keeping {
+pub(crate) trait Recorder {
     /// The method that servers are asked with, where it is not the client's (`GET` for `HEAD`).
     fn method(&self) -> Option<&'static [u8]> {
         None
@@ -78,7 +78,7 @@ pub(crate) trait Keeping {
     /// A response's head is here: `exchange.upstream.head` and `.input`, and what will be sent of
     /// it in `exchange.response`. Called only for final responses that no other server shall be
     /// asked for.
-    fn head(&mut self, exchange: &mut Exchange) -> HeadWish;
+    fn head(&mut self, exchange: &mut Exchange) -> RecorderDecision;
 
     /// A response has come in whose place a page of ours is sent (`proxy_intercept_errors`).
     fn intercepted(&mut self, _exchange: &mut Exchange) {}
@@ -92,7 +92,7 @@ pub(crate) trait Keeping {
     /// The whole body has come. Called before its last bytes are sent.
     fn whole(&mut self, exchange: &mut Exchange);
 
-    /// The body ended too early. Dropping the keeping without a word means the same.
+    /// The body ended too early. Dropping the recorder without a word means the same.
     fn broken(&mut self, _exchange: &mut Exchange) {}
 
     /// No server gave a response. Some verdict: a kept response is in the exchange, and will do.
@@ -102,9 +102,9 @@ pub(crate) trait Keeping {
 }
 
 /// What becomes of a response.
-pub(crate) enum HeadWish {
-    /// It is sent, and its body shown to the keeping.
-    Keep,
+pub(crate) enum RecorderDecision {
+    /// The response is sent, and its body shown to the recorder.
+    Record,
     /// It is sent and not kept.
     Pass,
     /// It is thrown away: the exchange holds another (`304` renewed what is kept).
@@ -114,17 +114,17 @@ pub(crate) enum HeadWish {
     AskAgain,
 }
 
-/// Keepers of locations, put here by the family that has them before this one is asked.
+/// ResponseStores of locations, put here by the family that has them before this one is asked.
 #[derive(Default)]
-pub(crate) struct Keepers(HashMap<u32, Arc<dyn Keeper>>);
+pub(crate) struct ResponseStores(HashMap<u32, Arc<dyn ResponseStore>>);
 
-impl Keepers {
-    /// Gives a location its keeper.
-    pub(crate) fn put(&mut self, location: LocationIndex, keeper: Arc<dyn Keeper>) {
-        self.0.insert(location.0, keeper);
+impl ResponseStores {
+    /// Gives a location its response store.
+    pub(crate) fn put(&mut self, location: LocationIndex, response_store: Arc<dyn ResponseStore>) {
+        self.0.insert(location.0, response_store);
     }
 
-    pub(super) fn take(&mut self, location: LocationIndex) -> Option<Arc<dyn Keeper>> {
+    pub(super) fn take(&mut self, location: LocationIndex) -> Option<Arc<dyn ResponseStore>> {
         self.0.remove(&location.0)
     }
 }
