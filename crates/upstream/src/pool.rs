@@ -100,7 +100,7 @@ impl Pool {
     pub fn put(&self, connection: Box<Connection>, now_ms: u64) {
         let settings = &self.settings;
         let keep = settings.connections_max > 0
-            && !connection.key().is_introduced()
+            && !connection.key().has_proxy_header()
             && connection.requests() < settings.requests_max
             && now_ms.saturating_sub(connection.opened_ms()) <= settings.time_ms
             && connection.looks_idle(false);

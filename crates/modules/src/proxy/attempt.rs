@@ -25,7 +25,7 @@ use turnpike_wire::h1::{self, Framing, Method, Version};
 use super::conditions::Failure;
 use super::handler::{Ask, Route};
 use super::head::{Progress, ReceivedHead, asked_method, received, take_head};
-use super::introduction::Introduction;
+use super::proxy_header::ProxyHeader;
 use super::request::{self, BodyFraming};
 use super::response_store::{Recorder, RecorderDecision};
 use super::settings::Passing;
@@ -337,7 +337,7 @@ impl Attempt {
         picked: Picked,
     ) -> Result<UpstreamConnection, Picked> {
         let passing = &self.passing;
-        if passing.tls.is_some() || passing.introduction != Introduction::No {
+        if passing.tls.is_some() || passing.proxy_header != ProxyHeader::No {
             return Err(picked);
         }
         let upstream = self.route.upstream(passing);
@@ -363,7 +363,7 @@ impl Attempt {
         &self,
         bind: Option<&'a (SocketAddr, bool)>,
         tls: Option<Tls<'a>>,
-        introduction: &'a [u8],
+        proxy_header: &'a [u8],
     ) -> ConnectOptions<'a> {
         let passing = &self.passing;
         ConnectOptions {
@@ -373,7 +373,7 @@ impl Attempt {
             send_buffer_bytes: passing.send_buffer_bytes,
             receive_buffer_bytes: passing.receive_buffer_bytes,
             timeout_ms: passing.timeouts.connect_ms,
-            introduction,
+            proxy_header,
             tls,
             location: passing.location,
         }
@@ -397,8 +397,8 @@ impl Attempt {
             name,
             timeout_ms: passing.timeouts.connect_ms,
         });
-        let introduction = passing.introduction.of(exchange);
-        let options = self.options(bind.as_ref(), tls, &introduction);
+        let proxy_header = passing.proxy_header.of(exchange);
+        let options = self.options(bind.as_ref(), tls, &proxy_header);
         let now_ms = exchange.lane.clock.now_ms();
         let pool = upstream.pool(&exchange.plan);
         let kept = pool.take(&picked, &options, now_ms, !is_repeatable(exchange));

@@ -11,8 +11,8 @@ use turnpike_wire::h1::Version;
 use super::conditions::NextConditions;
 use super::handler::ProxyPass;
 use super::hops;
-use super::introduction::Introduction;
 use super::names::Names;
+use super::proxy_header::ProxyHeader;
 use super::response::Ignored;
 use super::response_store::{Presenter, ResponseStore, ResponseStores};
 use super::rewrites::{Rewrites, read_rewrites};
@@ -105,7 +105,7 @@ impl Family for Proxy {
             buffers: buffers(view, builder)?,
             limit_rate: limit_rate(view, builder)?,
             bind: Bind::read(view, builder)?,
-            introduction: Introduction::read(view),
+            proxy_header: ProxyHeader::read(view),
             socket_keepalive: view.flag("proxy_socket_keepalive"),
             send_buffer_bytes: u32::try_from(view.size("proxy_socket_sndbuf")).unwrap_or(0),
             receive_buffer_bytes: u32::try_from(view.size("proxy_socket_rcvbuf")).unwrap_or(0),
@@ -210,7 +210,7 @@ fn check_health(
         upstream,
         host: &url.host,
         tls,
-        introduction: passing.introduction.header(None),
+        proxy_header: passing.proxy_header.header(None),
         connect_timeout_ms: passing.timeouts.connect_ms,
         read_timeout_ms: passing.timeouts.read_ms,
     };

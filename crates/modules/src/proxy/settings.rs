@@ -13,8 +13,8 @@ use turnpike_wire::h1::Version;
 
 use super::conditions::NextConditions;
 use super::cookies::CookieFlags;
-use super::introduction::Introduction;
 use super::names::Names;
+use super::proxy_header::ProxyHeader;
 use super::response::Ignored;
 use super::response_store::ResponseStore;
 use super::rewrites::Rewrites;
@@ -53,7 +53,7 @@ pub(super) struct Passing {
     /// Where servers may have to be spoken to by TLS.
     pub(super) tls: Option<Tls>,
     pub(super) bind: Bind,
-    pub(super) introduction: Introduction,
+    pub(super) proxy_header: ProxyHeader,
     pub(super) socket_keepalive: bool,
     /// 0 leaves it to the kernel.
     pub(super) send_buffer_bytes: u32,

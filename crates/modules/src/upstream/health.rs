@@ -259,7 +259,7 @@ pub(crate) struct Checked<'a> {
     /// TLS, where the group speaks it.
     pub tls: Option<CheckTls>,
     /// What connections begin with.
-    pub introduction: Vec<u8>,
+    pub proxy_header: Vec<u8>,
     /// How long a connection may take, in milliseconds.
     pub connect_timeout_ms: u64,
     /// How long a peer may be silent, in milliseconds.
@@ -287,7 +287,7 @@ pub(crate) fn check(
         jitter_ms: 0,
         fails: 1,
         passes: 1,
-        introduction: checked.introduction.clone(),
+        proxy_header: checked.proxy_header.clone(),
         request: Vec::new(),
         port: None,
         mandatory: false,

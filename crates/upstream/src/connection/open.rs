@@ -32,9 +32,9 @@ pub struct ConnectOptions<'a> {
     pub receive_buffer_bytes: u32,
     /// How long connecting may take, in milliseconds; 0 is without limit.
     pub timeout_ms: u64,
-    /// What is sent first, before TLS begins: who the client is. A connection that was introduced
-    /// so is nobody else's. Must fit into a new socket.
-    pub introduction: &'a [u8],
+    /// What is sent first, before TLS begins: who the client is. A connection that began with a
+    /// header so is nobody else's. Must fit into a new socket.
+    pub proxy_header: &'a [u8],
     /// TLS, where the peer speaks it.
     pub tls: Option<Tls<'a>>,
     /// Which location asks: groups that keep connections by location compare it.
@@ -57,7 +57,7 @@ pub(crate) struct Key {
     pub(crate) peer: Address,
     bind: Option<SocketAddr>,
     location: u32,
-    introduced: bool,
+    has_proxy_header: bool,
     tls: Option<(Arc<TlsConnector>, Box<str>)>,
 }
 
@@ -68,14 +68,14 @@ impl Key {
             peer: address.clone(),
             bind: options.bind.copied(),
             location: options.location,
-            introduced: !options.introduction.is_empty(),
+            has_proxy_header: !options.proxy_header.is_empty(),
             tls: tls.map(|tls| (Arc::clone(tls.connector), tls.name.into())),
         }
     }
 
     /// Whether a connection of this key is one client's alone.
-    pub(crate) fn is_introduced(&self) -> bool {
-        self.introduced
+    pub(crate) fn has_proxy_header(&self) -> bool {
+        self.has_proxy_header
     }
 
     /// Whether a connection of this key is what is wanted; `local` sets locations apart.
@@ -92,8 +92,8 @@ impl Key {
             }
             _ => false,
         };
-        !self.introduced
-            && options.introduction.is_empty()
+        !self.has_proxy_header
+            && options.proxy_header.is_empty()
             && same_tls
             && self.peer == *picked.address()
             && self.bind.as_ref() == options.bind
@@ -221,7 +221,7 @@ impl Connection {
                 _ => ConnectError::Connect(error),
             })?;
         }
-        connection.introduce(options.introduction)?;
+        connection.send_proxy_header(options.proxy_header)?;
         if let Some(tls) = &options.tls {
             let session = connection.handshake(tls).await?;
             connection.tls = Some(RefCell::new(session));
@@ -237,12 +237,12 @@ impl Connection {
     }
 
     /// Sends what comes before all else.
-    fn introduce(&self, introduction: &[u8]) -> Result<(), ConnectError> {
-        if introduction.is_empty() {
+    fn send_proxy_header(&self, proxy_header: &[u8]) -> Result<(), ConnectError> {
+        if proxy_header.is_empty() {
             return Ok(());
         }
-        match socket::send(self.as_fd(), introduction, More::No) {
-            Ok(sent) if sent == introduction.len() => Ok(()),
+        match socket::send(self.as_fd(), proxy_header, More::No) {
+            Ok(sent) if sent == proxy_header.len() => Ok(()),
             Ok(_) => Err(ConnectError::Connect(io::ErrorKind::WriteZero.into())),
             Err(error) => Err(ConnectError::Connect(error)),
         }

@@ -62,7 +62,7 @@ pub struct Check {
     /// Good answers in a row that make it well.
     pub passes: u32,
     /// What a connection begins with, before TLS.
-    pub introduction: Vec<u8>,
+    pub proxy_header: Vec<u8>,
     /// What is sent.
     pub request: Vec<u8>,
     /// The port, where it is another than the peer's.

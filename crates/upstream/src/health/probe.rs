@@ -73,7 +73,7 @@ pub(super) async fn ask(
     }
     let options = ConnectOptions {
         timeout_ms: check.connect_timeout_ms,
-        introduction: &check.introduction,
+        proxy_header: &check.proxy_header,
         tls: check.tls.as_ref().map(|tls| Tls {
             connector: &tls.connector,
             name: &tls.name,

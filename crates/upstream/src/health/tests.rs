@@ -41,7 +41,7 @@ fn check() -> Check {
         fails: 1,
         passes: 1,
         request: b"GET / HTTP/1.1\r\nHost: a\r\n\r\n".to_vec(),
-        introduction: Vec::new(),
+        proxy_header: Vec::new(),
         port: None,
         mandatory: false,
         persistent: false,

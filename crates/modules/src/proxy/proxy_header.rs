@@ -7,18 +7,18 @@ use turnpike_conf::View;
 use turnpike_http::exchange::Exchange;
 use turnpike_wire::proxy_protocol::{Transport, write_v1, write_v2};
 
-/// How clients are introduced.
+/// The version of the header that is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Introduction {
-    /// Not at all.
+pub(super) enum ProxyHeader {
+    /// No header.
     No,
-    /// By a line.
+    /// Version 1, a line of text.
     V1,
-    /// By a binary header.
+    /// Version 2, binary.
     V2,
 }
 
-impl Introduction {
+impl ProxyHeader {
     /// Reads the directive in force.
     pub(super) fn read(view: View<'_>) -> Self {
         match view.choice("proxy_protocol") {
