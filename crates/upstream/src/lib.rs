@@ -10,16 +10,17 @@
 //! ```
 
 mod address;
+mod background;
 mod balance;
 mod connection;
 mod group;
 mod health;
-mod keeper;
 mod pool;
 mod resolve;
 mod tls;
 
 pub use address::Address;
+pub use background::{BackgroundTask, BackgroundThread};
 pub use balance::{Balancer, Measure, Until};
 pub use connection::{ConnectError, ConnectOptions, Connection, Tls};
 pub use group::{
@@ -27,7 +28,6 @@ pub use group::{
     Picked, Selection, Tries,
 };
 pub use health::{Answer, Check, CheckTls, Judge, Usual};
-pub use keeper::{Keeper, Work};
 pub use pool::{KeepAlive, Pool};
 pub use resolve::{
     Addresses, ResolveError, ResolvedServer, Resolver, ResolverSettings, Resolving, ServiceAddress,

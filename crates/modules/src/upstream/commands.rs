@@ -14,8 +14,8 @@ use turnpike_http::plan::Builder;
 use turnpike_lane::counters::Kind;
 use turnpike_upstream::{FailReason, Group, Mode, Peer};
 
+use super::background::BackgroundTasks;
 use super::servers;
-use super::works::Works;
 
 /// What a verb does.
 #[derive(Clone, Copy)]
@@ -122,23 +122,23 @@ pub(super) const METRICS: &[metrics::Row] = &[
 
 /// Offers the verbs and the metrics of the plan's groups.
 pub(super) fn offer(builder: &mut Builder<'_>) {
-    let works = builder.store::<Works>().clone();
+    let tasks = builder.store::<BackgroundTasks>().clone();
     for (row, verb) in ROWS.iter().zip(VERBS) {
-        let works = works.clone();
-        builder.command(row, Arc::new(Manage { works, verb }));
+        let tasks = tasks.clone();
+        builder.command(row, Arc::new(Manage { tasks, verb }));
     }
-    builder.metrics(Arc::new(Counts(works)));
+    builder.metrics(Arc::new(Counts(tasks)));
 }
 
 /// Carries a verb out.
 struct Manage {
-    works: Works,
+    tasks: BackgroundTasks,
     verb: Verb,
 }
 
 impl Command for Manage {
     fn run(&self, arguments: &Arguments) -> Result<Value, CommandError> {
-        let groups = self.works.groups();
+        let groups = self.tasks.groups();
         if let Verb::List = self.verb {
             let wanted = text(arguments, "upstream")?;
             let listed = match wanted {
@@ -227,7 +227,7 @@ fn describe_peer(peer: &Peer) -> Value {
 }
 
 /// Reads the metrics.
-struct Counts(Works);
+struct Counts(BackgroundTasks);
 
 impl Reader for Counts {
     fn read(&self, samples: &mut Samples) {
@@ -257,14 +257,14 @@ mod tests {
     use turnpike_upstream::{Group, GroupSettings, GroupStates};
 
     use super::{Manage, ROWS, VERBS};
+    use crate::upstream::background::BackgroundTasks;
     use crate::upstream::servers;
-    use crate::upstream::works::Works;
 
     /// What a verb answers: `address mode weight` of each server, or the error.
-    fn told(works: &Works, verb: &str, arguments: Value) -> Result<Vec<String>, String> {
+    fn told(tasks: &BackgroundTasks, verb: &str, arguments: Value) -> Result<Vec<String>, String> {
         let at = ROWS.iter().position(|row| row.name == verb).unwrap();
         let manage = Manage {
-            works: works.clone(),
+            tasks: tasks.clone(),
             verb: VERBS[at],
         };
         let Value::Object(arguments) = arguments else {
@@ -289,36 +289,36 @@ mod tests {
 
     #[test]
     fn servers_are_told_what_to_do() {
-        let works = Works::default();
+        let tasks = BackgroundTasks::default();
         let states = std::sync::Arc::new(GroupStates::default());
         let sources = ["127.0.0.1:1", "127.0.0.1:2"]
             .map(|name| servers::commanded(name, &[], &states, &[]).unwrap());
         let settings = GroupSettings::default();
         let group = Group::new("u", settings, sources.into(), states);
-        works.add_group(&group);
+        tasks.add_group(&group);
         let one = json!({ "upstream": "u", "peer": "127.0.0.1:1" });
-        let list = || told(&works, "upstream.list", json!({})).unwrap();
+        let list = || told(&tasks, "upstream.list", json!({})).unwrap();
         assert_eq!(list(), ["127.0.0.1:1 up 1", "127.0.0.1:2 up 1"]);
         for (verb, first) in [
             ("upstream.drain", "127.0.0.1:1 draining 1"),
             ("upstream.down", "127.0.0.1:1 down 1"),
             ("upstream.up", "127.0.0.1:1 up 1"),
         ] {
-            let after = told(&works, verb, one.clone()).unwrap();
+            let after = told(&tasks, verb, one.clone()).unwrap();
             assert_eq!(after, [first, "127.0.0.1:2 up 1"]);
         }
         let weight = |weight: Value| {
             let peer = "127.0.0.1:2";
             json!({ "upstream": "u", "peer": peer, "weight": weight })
         };
-        told(&works, "upstream.weight", weight(json!("5"))).unwrap();
+        told(&tasks, "upstream.weight", weight(json!("5"))).unwrap();
         assert_eq!(list()[1], "127.0.0.1:2 up 5");
-        told(&works, "upstream.weight", weight(json!(0))).unwrap();
+        told(&tasks, "upstream.weight", weight(json!(0))).unwrap();
         assert_eq!(list()[1], "127.0.0.1:2 up 1");
         let three = json!({ "upstream": "u", "peer": "127.0.0.1:3", "parameters": "weight=2" });
-        told(&works, "upstream.add", three.clone()).unwrap();
+        told(&tasks, "upstream.add", three.clone()).unwrap();
         assert_eq!(list()[2], "127.0.0.1:3 up 2");
-        told(&works, "upstream.remove", one.clone()).unwrap();
+        told(&tasks, "upstream.remove", one.clone()).unwrap();
         assert_eq!(list(), ["127.0.0.1:2 up 1", "127.0.0.1:3 up 2"]);
         let cases = [
             ("upstream.add", three, "\"127.0.0.1:3\" is there already"),
@@ -345,7 +345,7 @@ mod tests {
         ];
         for (verb, arguments, expected) in cases {
             assert_eq!(
-                told(&works, verb, arguments),
+                told(&tasks, verb, arguments),
                 Err(expected.to_owned()),
                 "{verb}"
             );

@@ -8,8 +8,8 @@ use turnpike_http::plan::Builder;
 use turnpike_http::regex::Regex;
 use turnpike_upstream::{Answer, Check, CheckTls, Judge, Usual};
 
+use super::background::{self, BackgroundTasks};
 use super::handler::Upstream;
-use super::works::{self, Works};
 
 /// Conditions by name.
 #[derive(Default)]
@@ -278,7 +278,7 @@ pub(crate) fn check(
     let Some(entry) = view.own("health_check") else {
         return Ok(());
     };
-    let log = works::log(view, builder)?;
+    let log = background::log(view, builder)?;
     let place = |message: String| view.error(entry.span, message);
     let mut check = Check {
         group: Arc::downgrade(checked.upstream.group()),
@@ -313,7 +313,7 @@ pub(crate) fn check(
     check.request = [&line.concat(), checked.host, end].concat();
     let number = checked.upstream.group().add_check();
     check.number = number.ok_or_else(|| place("too many health checks".to_owned()))?;
-    builder.store::<Works>().add(Arc::new(check));
+    builder.store::<BackgroundTasks>().add(Arc::new(check));
     Ok(())
 }
 

@@ -5,6 +5,7 @@
 //! ([`find`]), and for peers and connections while they serve ([`Upstream`]). How a request is
 //! sent is theirs.
 
+mod background;
 mod balancing;
 mod commands;
 mod handler;
@@ -18,7 +19,6 @@ mod sticky;
 #[cfg(test)]
 mod tests;
 mod url;
-mod works;
 
 use turnpike_conf::{ConfError, Row, View};
 use turnpike_http::control::CommandRow;

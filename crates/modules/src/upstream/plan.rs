@@ -10,13 +10,13 @@ use turnpike_lane::log::ErrorLog;
 use turnpike_upstream::Resolving;
 use turnpike_upstream::{Group, GroupSettings, GroupStates, KeepAlive, PeerSettings, Pool};
 
+use super::background::{self, BackgroundTasks};
 use super::balancing::Method;
 use super::handler::{Directory, Implicit, LanePool, Upstream};
 use super::resolver;
 use super::servers::Server;
 use super::sticky::Sticky;
 use super::url::Url;
-use super::works::{self, Works};
 
 /// Least size of a zone: eight pages, nginx's.
 const ZONE_BYTES_MIN: u64 = 8 * 4096;
@@ -31,13 +31,13 @@ struct Store {
 
 /// Reads every `upstream` block.
 pub(super) fn groups(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-    let log = works::log(view, builder)?;
+    let log = background::log(view, builder)?;
     for block in view.children("upstream") {
         if let Err(error) = group(block, builder, &log) {
             builder.report(error);
         }
     }
-    works::begin_with_lanes(builder, log);
+    background::begin_with_lanes(builder, log);
     Ok(())
 }
 
@@ -184,7 +184,7 @@ fn resolve(
         return Err(view.error(view.span(), message));
     };
     for (source, server) in resolved {
-        builder.store::<Works>().add(Arc::new(Resolving {
+        builder.store::<BackgroundTasks>().add(Arc::new(Resolving {
             group: Arc::downgrade(group),
             source,
             server,
@@ -211,7 +211,7 @@ fn assemble(
     let sources = lines.collect();
     let pool = pool(builder, settings.keep_alive);
     let group = Group::new(name, settings, sources, states);
-    builder.store::<Works>().add_group(&group);
+    builder.store::<BackgroundTasks>().add_group(&group);
     Upstream::new(group, pool)
 }
 

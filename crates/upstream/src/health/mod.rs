@@ -22,9 +22,9 @@ use turnpike_lane::sys::process::monotonic_ns;
 pub use probe::{Answer, CheckTls};
 
 use crate::address::Address;
+use crate::background::BackgroundTask;
 use crate::connection::Connection;
 use crate::group::{FailReason, Group, Peer};
-use crate::keeper::Work;
 
 /// Says whether an answer is good.
 pub trait Judge: Send + Sync {
@@ -118,7 +118,7 @@ struct Watching {
     questions: JoinSet<(Arc<Peer>, Found, Option<Connection>)>,
 }
 
-impl Work for Check {
+impl BackgroundTask for Check {
     fn run(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ()>>> {
         Box::pin(async move {
             let mut watching = Watching::default();

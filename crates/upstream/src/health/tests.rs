@@ -11,8 +11,8 @@ use turnpike_testkit::{Origin, Step};
 
 use super::{Check, Usual, Watching};
 use crate::Address;
+use crate::background::BackgroundTask as _;
 use crate::group::{Group, GroupSettings, GroupStates, Peer, PeerSettings, PeerState, Selection};
-use crate::keeper::Work as _;
 
 /// How long a test waits for what must come.
 const PATIENCE_MS: u64 = 60_000;
@@ -180,7 +180,7 @@ fn a_peer_that_hangs_holds_up_no_other() {
     });
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     LocalSet::new().block_on(&runtime, async {
-        let mut works = tokio::task::spawn_local(check.run());
+        let mut tasks = tokio::task::spawn_local(check.run());
         let ill = async {
             while group.peers()[1].state().is_healthy() {
                 tokio::time::sleep(Duration::from_millis(1)).await;
@@ -189,9 +189,9 @@ fn a_peer_that_hangs_holds_up_no_other() {
         let limit = tokio::time::timeout(Duration::from_millis(PATIENCE_MS), ill);
         tokio::select! {
             ill = limit => ill.unwrap(),
-            ended = &mut works => panic!("{ended:?}"),
+            ended = &mut tasks => panic!("{ended:?}"),
         }
-        works.abort();
+        tasks.abort();
     });
 }
 

@@ -9,8 +9,8 @@ use turnpike_lane::sys::process::monotonic_ns;
 
 use super::{ResolveError, Resolver};
 use crate::address::Address;
+use crate::background::BackgroundTask;
 use crate::group::{Group, GroupStates, Peer, PeerSettings};
-use crate::keeper::Work;
 
 /// Shortest pause between two lookups, in milliseconds: an answer that holds for no time at all
 /// would be asked for without end.
@@ -96,7 +96,7 @@ pub struct Resolving {
     pub log: ErrorLog,
 }
 
-impl Work for Resolving {
+impl BackgroundTask for Resolving {
     fn run(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ()>>> {
         Box::pin(async move {
             let mut before = None;

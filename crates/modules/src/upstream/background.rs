@@ -1,4 +1,4 @@
-//! Work of the plan that no request asks for, and the one thread that does it.
+//! BackgroundTask of the plan that no request asks for, and the one thread that does it.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,30 +8,30 @@ use turnpike_conf::{ConfError, View};
 use turnpike_http::lane::LaneState;
 use turnpike_http::plan::Builder;
 use turnpike_lane::log::{ErrorLog, Level};
-use turnpike_upstream::{Group, Keeper, Work};
+use turnpike_upstream::{BackgroundTask, BackgroundThread, Group};
 
-/// Numbers the configurations that were read, so that the newest takes the keeper over.
+/// Numbers the configurations that were read, so that the newest takes the background thread over.
 static ORDER: AtomicU64 = AtomicU64::new(1);
 
 /// What was collected while the plan is built.
 #[derive(Clone, Default)]
-pub(super) struct Works(Arc<Mutex<Collected>>);
+pub(super) struct BackgroundTasks(Arc<Mutex<Collected>>);
 
 #[derive(Default)]
 struct Collected {
-    works: Vec<Arc<dyn Work>>,
+    tasks: Vec<Arc<dyn BackgroundTask>>,
     groups: Vec<Arc<Group>>,
 }
 
 /// A lane has taken the plan up.
-struct TakenUp;
+struct PlanInUse;
 
-impl LaneState for TakenUp {}
+impl LaneState for PlanInUse {}
 
-impl Works {
+impl BackgroundTasks {
     /// Adds work.
-    pub(super) fn add(&self, work: Arc<dyn Work>) {
-        self.collected().works.push(work);
+    pub(super) fn add(&self, work: Arc<dyn BackgroundTask>) {
+        self.collected().tasks.push(work);
     }
 
     /// The groups of the plan.
@@ -59,21 +59,23 @@ pub(super) fn log(view: View<'_>, builder: &mut Builder<'_>) -> Result<ErrorLog,
 /// Has the work begun when the first lane takes the plan up: a plan that is only looked at has
 /// nothing done.
 pub(super) fn begin_with_lanes(builder: &mut Builder<'_>, log: ErrorLog) {
-    let works = builder.store::<Works>().clone();
-    let make = || Arc::new(Keeper::default()) as Arc<dyn Any + Send + Sync>;
-    let keeper = builder.environment.zone("upstream keeper", &make);
-    let keeper: Arc<Keeper> = keeper.downcast().unwrap_or_default();
+    let tasks = builder.store::<BackgroundTasks>().clone();
+    let make = || Arc::new(BackgroundThread::default()) as Arc<dyn Any + Send + Sync>;
+    let background = builder
+        .environment
+        .zone("upstream background thread", &make);
+    let background: Arc<BackgroundThread> = background.downcast().unwrap_or_default();
     let order = ORDER.fetch_add(1, Ordering::Relaxed);
     builder.lane_state(move || {
-        let collected = works.collected();
+        let collected = tasks.collected();
         collected
             .groups
             .iter()
             .for_each(|group| group.keep_checks());
-        if let Err(error) = keeper.take_up(order, &collected.works) {
+        if let Err(error) = background.take_up(order, &collected.tasks) {
             let line = format_args!("cannot start the thread that looks after upstreams ({error})");
             log.event(Level::Alert, line);
         }
-        TakenUp
+        PlanInUse
     });
 }
