@@ -4,14 +4,14 @@
 //! ```text
 //!  head ─► freshness::judge ─► Entry ─► Zone (index, memory or files) ─► find ─► Variant
 //!                                         ▲                │
-//!                            flight (one fetch per key)    purge by key, prefix, host, tag
+//!                            fetch (one per key)          purge by key, prefix, host, tag
 //! ```
 //!
 //! It knows neither requests nor directives: heads, keys and times come in as plain values.
 
 pub mod control;
 pub mod disk;
-pub mod flight;
+pub mod fetch;
 pub mod freshness;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]

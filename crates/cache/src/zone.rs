@@ -19,7 +19,7 @@ use quick_cache::sync::Cache;
 use quick_cache::{Lifecycle, OptionsBuilder, Weighter};
 
 use crate::disk::{self, Description, Disk, DiskSettings, Identity, Writer};
-use crate::flight::Flights;
+use crate::fetch::Fetches;
 use crate::freshness::Timing;
 use crate::head::Head;
 use crate::partial::{self, Part};
@@ -75,7 +75,7 @@ pub struct Zone {
     commits: [Mutex<()>; COMMIT_LOCKS],
     hasher: RandomState,
     purges: RwLock<Purges>,
-    flights: Arc<Flights>,
+    fetches: Arc<Fetches>,
     uses: Cache<u64, Arc<AtomicU32>>,
     evicted: Arc<AtomicU64>,
     tallies: Tallies,
@@ -174,7 +174,7 @@ impl Zone {
             commits: [const { Mutex::new(()) }; COMMIT_LOCKS],
             hasher: RandomState::new(),
             purges: RwLock::default(),
-            flights: Arc::default(),
+            fetches: Arc::default(),
             uses: Cache::new(COUNTED_MAX),
             evicted,
             tallies: Tallies::new(),
@@ -200,8 +200,8 @@ impl Zone {
     }
 
     /// Fetches under way.
-    pub fn flights(&self) -> &Arc<Flights> {
-        &self.flights
+    pub fn fetches(&self) -> &Arc<Fetches> {
+        &self.fetches
     }
 
     /// The stored response that a request selects, fresh or not.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Weak;
 use std::sync::atomic::Ordering;
 
-use super::keeper::Breath;
+use super::manager::Pacer;
 use super::writer::is_abandoned;
 use super::{LEVELS_MAX, is_stored_name};
 use crate::zone::Zone;
@@ -23,8 +23,8 @@ pub(super) fn load(zone: &Weak<Zone>) {
         remove_abandoned(folder);
     }
     let levels = settings.levels.len().min(LEVELS_MAX);
-    let mut breath = Breath::new(settings.loader);
-    if walk(zone, &settings.folder, levels, &mut breath)
+    let mut pacer = Pacer::new(settings.loader);
+    if walk(zone, &settings.folder, levels, &mut pacer)
         && let Some(zone) = zone.upgrade()
         && let Some(disk) = zone.folder()
     {
@@ -44,7 +44,7 @@ fn remove_abandoned(folder: &Path) {
 }
 
 /// Walks a folder whose files lie so many levels below. `false`: the zone is gone.
-fn walk(zone: &Weak<Zone>, folder: &Path, levels: usize, breath: &mut Breath) -> bool {
+fn walk(zone: &Weak<Zone>, folder: &Path, levels: usize, pacer: &mut Pacer) -> bool {
     // A folder that cannot be read holds nothing for us.
     let Ok(entries) = fs::read_dir(folder) else {
         return true;
@@ -53,7 +53,7 @@ fn walk(zone: &Weak<Zone>, folder: &Path, levels: usize, breath: &mut Breath) ->
         let path = entry.path();
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
         if is_folder {
-            if levels > 0 && !walk(zone, &path, levels - 1, breath) {
+            if levels > 0 && !walk(zone, &path, levels - 1, pacer) {
                 return false;
             }
             continue;
@@ -67,7 +67,7 @@ fn walk(zone: &Weak<Zone>, folder: &Path, levels: usize, breath: &mut Breath) ->
             let _ = fs::remove_file(&path);
         }
         drop(zone);
-        breath.one_more();
+        pacer.count_file();
     }
     true
 }

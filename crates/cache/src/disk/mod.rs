@@ -10,8 +10,8 @@
 //! and is never served.
 
 mod format;
-mod keeper;
 mod loader;
+mod manager;
 mod opening;
 mod writer;
 
@@ -26,7 +26,7 @@ use md5::{Digest, Md5};
 pub use format::HEADER_BYTES;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use format::fuzzing;
-pub use keeper::start;
+pub use manager::start;
 pub use writer::Writer;
 
 pub(crate) use opening::{open, open_to_change};

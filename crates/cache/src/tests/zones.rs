@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::disk::{self, DiskSettings, Pace};
-use crate::flight::{Asked, Landing};
+use crate::fetch::{Asked, FetchOutcome};
 use crate::freshness::{Staleness, Timing};
 use crate::head::Head;
 use crate::purge::{Manner, Target};
@@ -288,29 +288,29 @@ fn a_full_zone_evicts_and_a_scan_does_not_push_out_what_is_asked_for() {
 #[test]
 fn a_key_is_fetched_once_at_a_time() {
     let zone = Zone::memory("z", MEGABYTE);
-    let flights = zone.flights();
-    let Asked::Ours(turn) = flights.ask(b"/a", 0, 5000) else {
+    let fetches = zone.fetches();
+    let Asked::Ours(turn) = fetches.ask(b"/a", 0, 5000) else {
         panic!("nobody else has asked");
     };
-    let Asked::Theirs(flight) = flights.ask(b"/a", 4999, 5000) else {
+    let Asked::Theirs(fetch) = fetches.ask(b"/a", 4999, 5000) else {
         panic!("somebody has asked");
     };
-    assert!(matches!(flights.ask(b"/b", 0, 5000), Asked::Ours(_)));
-    turn.land(Landing::Stored);
+    assert!(matches!(fetches.ask(b"/b", 0, 5000), Asked::Ours(_)));
+    turn.end_fetch(FetchOutcome::Stored);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
-    assert_eq!(runtime.block_on(flight.landed()), Landing::Stored);
-    let Asked::Ours(first) = flights.ask(b"/a", 0, 5000) else {
+    assert_eq!(runtime.block_on(fetch.ended()), FetchOutcome::Stored);
+    let Asked::Ours(first) = fetches.ask(b"/a", 0, 5000) else {
         panic!("it has landed");
     };
-    let Asked::Ours(second) = flights.ask(b"/a", 5000, 5000) else {
+    let Asked::Ours(second) = fetches.ask(b"/a", 5000, 5000) else {
         panic!("it is too old");
     };
     drop(first);
-    assert!(flights.is_under_way(b"/a"), "the second is still under way");
+    assert!(fetches.is_under_way(b"/a"), "the second is still under way");
     drop(second);
-    assert!(!flights.is_under_way(b"/a"));
+    assert!(!fetches.is_under_way(b"/a"));
 }
 
 /// Opens a stored file and checks it, as one who serves it does.

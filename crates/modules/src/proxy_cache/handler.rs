@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock, Weak};
 
 use turnpike_cache::control::CacheControl;
-use turnpike_cache::flight::{Asked, Turn};
+use turnpike_cache::fetch::{Asked, Turn};
 use turnpike_cache::partial;
 use turnpike_cache::stored::Variant;
 use turnpike_cache::tally::Use;
@@ -316,7 +316,7 @@ impl Cache {
             Some(turn) => Asked::Ours(turn),
             None => {
                 let mono_ms = exchange.lane.clock.now_ms();
-                zone.flights().ask(key, mono_ms, settings.lock_age_ms)
+                zone.fetches().ask(key, mono_ms, settings.lock_age_ms)
             }
         };
         match asked {
@@ -338,10 +338,10 @@ impl Cache {
             Asked::Theirs(_) if does_meanwhile => {
                 self.hit(exchange, zone, key, &variant, Use::Updating)
             }
-            Asked::Theirs(flight) if settings.lock && gave_up.is_none() => {
+            Asked::Theirs(fetch) if settings.lock && gave_up.is_none() => {
                 Lookup::Wait(Box::new(Waiter {
                     question: self.question(zone, key),
-                    flight,
+                    fetch,
                 }))
             }
             Asked::Theirs(_) => self.fetch(exchange, zone, key, Use::Expired, Some(variant), None),
@@ -380,12 +380,12 @@ impl Cache {
             }
             None => {
                 let mono_ms = exchange.lane.clock.now_ms();
-                match zone.flights().ask(key, mono_ms, settings.lock_age_ms) {
+                match zone.fetches().ask(key, mono_ms, settings.lock_age_ms) {
                     Asked::Ours(turn) => turn,
-                    Asked::Theirs(flight) => {
+                    Asked::Theirs(fetch) => {
                         return Lookup::Wait(Box::new(Waiter {
                             question: self.question(zone, key),
-                            flight,
+                            fetch,
                         }));
                     }
                 }

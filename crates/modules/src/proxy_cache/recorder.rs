@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use turnpike_cache::disk::Writer;
-use turnpike_cache::flight::{Landing, Turn};
+use turnpike_cache::fetch::{FetchOutcome, Turn};
 use turnpike_cache::freshness::{Asked, Staleness, judge, may_replace_status, remove_withheld};
 use turnpike_cache::head::Head;
 use turnpike_cache::purge::{Manner, Target};
@@ -234,14 +234,14 @@ impl Storing {
         if let Err(why) = &renewed {
             counts::not_stored(exchange, &question.zone, *why);
         }
-        let landing = match &renewed {
-            Ok(_) => Landing::Stored,
-            Err(_) => Landing::NotStored,
+        let outcome = match &renewed {
+            Ok(_) => FetchOutcome::Stored,
+            Err(_) => FetchOutcome::NotStored,
         };
         exchange.upstream.cache.keeps = renewed.is_ok();
         let variant = renewed.unwrap_or_else(|_| stale.clone());
         let verdict = self.give(exchange, &variant, Use::Revalidated);
-        self.land(landing);
+        self.end_fetch(outcome);
         RecorderDecision::Replace(verdict)
     }
 
@@ -331,9 +331,9 @@ impl Storing {
         self.began = self.question.zone.began();
     }
 
-    fn land(&mut self, landing: Landing) {
+    fn end_fetch(&mut self, outcome: FetchOutcome) {
         if let Some(turn) = self.turn.take() {
-            turn.land(landing);
+            turn.end_fetch(outcome);
         }
     }
 }
@@ -401,7 +401,7 @@ impl Recorder for Storing {
             }
             Err(why) => {
                 counts::not_stored(exchange, &self.question.zone, why);
-                self.land(Landing::NotStored);
+                self.end_fetch(FetchOutcome::NotStored);
                 RecorderDecision::Pass
             }
         }
@@ -426,7 +426,7 @@ impl Recorder for Storing {
             }
             Err(why) => {
                 counts::not_stored(exchange, &self.question.zone, why);
-                self.land(Landing::NotStored);
+                self.end_fetch(FetchOutcome::NotStored);
             }
         }
         exchange.response.content_length = None;
@@ -452,7 +452,7 @@ impl Recorder for Storing {
         if let Some((why, error)) = failed {
             taking.sink = Sink::Failed(why, error);
             // The others need not wait for what will not be stored.
-            self.land(Landing::NotStored);
+            self.end_fetch(FetchOutcome::NotStored);
         }
     }
 
@@ -473,14 +473,14 @@ impl Recorder for Storing {
         match stored {
             Ok(_) => {
                 exchange.upstream.cache.not_stored = "";
-                self.land(Landing::Stored);
+                self.end_fetch(FetchOutcome::Stored);
             }
             Err(why) => {
                 if why == WhyNotStored::WriteFailed {
                     log_write_failure(exchange, zone, cause.as_ref());
                 }
                 counts::not_stored(exchange, zone, why);
-                self.land(Landing::NotStored);
+                self.end_fetch(FetchOutcome::NotStored);
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use turnpike_cache::flight::{Asked, Flight, Landing, Turn};
+use turnpike_cache::fetch::{Asked, Fetch, FetchOutcome, Turn};
 use turnpike_cache::stored::{StoredBody, Variant};
 use turnpike_cache::why::WhyNotStored;
 use turnpike_http::connection::Stream;
@@ -49,7 +49,7 @@ impl Work for ReadingBody {
 /// Waits until the key is stored, or may be fetched.
 pub(super) struct Waiter {
     pub(super) question: Question,
-    pub(super) flight: Arc<Flight>,
+    pub(super) fetch: Arc<Fetch>,
 }
 
 impl Work for Waiter {
@@ -75,26 +75,26 @@ impl Waiter {
     /// `None`: it is stored now.
     async fn wait(&self, exchange: &Exchange) -> Option<Waited> {
         let question = &self.question;
-        let mut flight = self.flight.clone();
+        let mut fetch = self.fetch.clone();
         loop {
             // Polls of the lock's age: whoever fetches for too long is joined.
             let age = Duration::from_millis(question.settings.lock_age_ms.max(1));
-            let landing = tokio::time::timeout(age, flight.landed()).await;
+            let outcome = tokio::time::timeout(age, fetch.ended()).await;
             exchange.lane.clock.update();
-            match landing {
-                Ok(Landing::Stored) if self.is_stored(exchange) => return None,
-                Ok(Landing::NotStored) => {
+            match outcome {
+                Ok(FetchOutcome::Stored) if self.is_stored(exchange) => return None,
+                Ok(FetchOutcome::NotStored) => {
                     return Some(Waited {
                         turn: None,
                         why: Some(WhyNotStored::LockTimeout),
                     });
                 }
                 // Another variant was stored, the fetch failed, or it takes too long.
-                Ok(Landing::Stored | Landing::Failed) | Err(_) => {}
+                Ok(FetchOutcome::Stored | FetchOutcome::Failed) | Err(_) => {}
             }
             let mono_ms = exchange.lane.clock.now_ms();
-            let flights = question.zone.flights();
-            match flights.ask(&question.key, mono_ms, question.settings.lock_age_ms) {
+            let fetches = question.zone.fetches();
+            match fetches.ask(&question.key, mono_ms, question.settings.lock_age_ms) {
                 Asked::Ours(_) if self.is_stored(exchange) => return None,
                 Asked::Ours(turn) => {
                     return Some(Waited {
@@ -102,7 +102,7 @@ impl Waiter {
                         why: None,
                     });
                 }
-                Asked::Theirs(next) => flight = next,
+                Asked::Theirs(next) => fetch = next,
             }
         }
     }

@@ -20,13 +20,13 @@ const SWEEP_S_MIN: u64 = 1;
 const SWEEP_S_MAX: u64 = 60;
 
 /// Pauses after some work.
-pub(super) struct Breath {
+pub(super) struct Pacer {
     pace: Pace,
     files: u64,
     since: Instant,
 }
 
-impl Breath {
+impl Pacer {
     pub(super) fn new(pace: Pace) -> Self {
         Self {
             pace,
@@ -36,7 +36,7 @@ impl Breath {
     }
 
     /// Counts a file, and pauses when it is time.
-    pub(super) fn one_more(&mut self) {
+    pub(super) fn count_file(&mut self) {
         self.files += 1;
         let long = self.since.elapsed() >= Duration::from_millis(self.pace.threshold_ms);
         if self.files >= self.pace.files.max(1) || long {
@@ -60,12 +60,12 @@ pub fn start(zone: &Arc<Zone>) -> std::io::Result<()> {
     }
     let zone = Arc::downgrade(zone);
     thread::Builder::new()
-        .name("cache keeper".to_owned())
-        .spawn(move || keep(&zone))
+        .name("cache manager".to_owned())
+        .spawn(move || manage(&zone))
         .map(drop)
 }
 
-fn keep(zone: &Weak<Zone>) {
+fn manage(zone: &Weak<Zone>) {
     loader::load(zone);
     let mut swept_s = unix_seconds();
     loop {
@@ -96,10 +96,10 @@ fn keep(zone: &Weak<Zone>) {
 
 /// Takes away what was last asked for before `before_s`.
 fn sweep(zone: &Zone, before_s: u64, pace: Pace) {
-    let mut breath = Breath::new(pace);
+    let mut pacer = Pacer::new(pace);
     for (key, used_s, _) in zone.ages() {
         if used_s < before_s && zone.forget(&key, used_s) {
-            breath.one_more();
+            pacer.count_file();
         }
     }
 }
@@ -123,7 +123,7 @@ fn lacking_bytes(zone: &Zone) -> u64 {
 
 /// Takes away what was not asked for the longest.
 fn make_room(zone: &Zone, lacking_bytes: u64, pace: Pace) {
-    let mut breath = Breath::new(pace);
+    let mut pacer = Pacer::new(pace);
     let mut ages = zone.ages();
     ages.sort_unstable_by_key(|(_, used_s, _)| *used_s);
     let mut freed = 0;
@@ -133,7 +133,7 @@ fn make_room(zone: &Zone, lacking_bytes: u64, pace: Pace) {
         }
         if zone.forget(&key, used_s) {
             freed += bytes;
-            breath.one_more();
+            pacer.count_file();
         }
     }
 }

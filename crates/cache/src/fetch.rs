@@ -15,24 +15,24 @@ const TABLES: usize = 16;
 
 /// Fetches under way.
 #[derive(Default)]
-pub struct Flights {
+pub struct Fetches {
     tables: [Mutex<Table>; TABLES],
     hasher: RandomState,
 }
 
-type Table = HashMap<Arc<[u8]>, Arc<Flight>>;
+type Table = HashMap<Arc<[u8]>, Arc<Fetch>>;
 
 /// One fetch.
 #[derive(Default)]
-pub struct Flight {
+pub struct Fetch {
     started_ms: AtomicU64,
-    landed: AtomicU8,
-    landing: Notify,
+    ended: AtomicU8,
+    outcome_known: Notify,
 }
 
 /// How a fetch ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Landing {
+pub enum FetchOutcome {
     /// Its response was stored: look again.
     Stored,
     /// Its response may not be stored: everybody asks for themselves.
@@ -43,10 +43,10 @@ pub enum Landing {
 
 /// The right to fetch a key. The others are told when it is dropped.
 pub struct Turn {
-    flights: Arc<Flights>,
+    fetches: Arc<Fetches>,
     key: Arc<[u8]>,
-    flight: Arc<Flight>,
-    landing: Landing,
+    fetch: Arc<Fetch>,
+    outcome: FetchOutcome,
 }
 
 /// What asking for a turn gives.
@@ -54,10 +54,10 @@ pub enum Asked {
     /// It is ours.
     Ours(Turn),
     /// Somebody else has it.
-    Theirs(Arc<Flight>),
+    Theirs(Arc<Fetch>),
 }
 
-impl Flights {
+impl Fetches {
     /// Asks for the right to fetch `key`. One who has had it for `age_ms` is no longer waited for.
     /// `now_ms` is any clock that all lanes share.
     pub fn ask(self: &Arc<Self>, key: &[u8], now_ms: u64, age_ms: u64) -> Asked {
@@ -65,20 +65,20 @@ impl Flights {
             .table(key)
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if let Some(flight) = table.get(key)
-            && now_ms.saturating_sub(flight.started_ms.load(Ordering::Relaxed)) < age_ms
+        if let Some(fetch) = table.get(key)
+            && now_ms.saturating_sub(fetch.started_ms.load(Ordering::Relaxed)) < age_ms
         {
-            return Asked::Theirs(flight.clone());
+            return Asked::Theirs(fetch.clone());
         }
-        let flight = Arc::new(Flight::default());
-        flight.started_ms.store(now_ms, Ordering::Relaxed);
+        let fetch = Arc::new(Fetch::default());
+        fetch.started_ms.store(now_ms, Ordering::Relaxed);
         let key: Arc<[u8]> = key.into();
-        table.insert(key.clone(), flight.clone());
+        table.insert(key.clone(), fetch.clone());
         Asked::Ours(Turn {
-            flights: self.clone(),
+            fetches: self.clone(),
             key,
-            flight,
-            landing: Landing::Failed,
+            fetch,
+            outcome: FetchOutcome::Failed,
         })
     }
 
@@ -96,22 +96,22 @@ impl Flights {
     }
 }
 
-impl Flight {
+impl Fetch {
     /// Waits until the fetch has ended.
-    pub async fn landed(&self) -> Landing {
+    pub async fn ended(&self) -> FetchOutcome {
         loop {
-            let mut notified = std::pin::pin!(self.landing.notified());
-            // Registered before looking, so that no landing falls in between.
+            let mut notified = std::pin::pin!(self.outcome_known.notified());
+            // Registered before looking, so that no end falls in between.
             notified.as_mut().enable();
-            if let Some(landing) = Landing::from(self.landed.load(Ordering::Acquire)) {
-                return landing;
+            if let Some(outcome) = FetchOutcome::from(self.ended.load(Ordering::Acquire)) {
+                return outcome;
             }
             notified.await;
         }
     }
 }
 
-impl Landing {
+impl FetchOutcome {
     const fn number(self) -> u8 {
         match self {
             Self::Stored => 1,
@@ -132,26 +132,26 @@ impl Landing {
 
 impl Turn {
     /// Says how it ended, and lets the others go on.
-    pub fn land(mut self, landing: Landing) {
-        self.landing = landing;
+    pub fn end_fetch(mut self, outcome: FetchOutcome) {
+        self.outcome = outcome;
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let table = self.flights.table(&self.key);
+        let table = self.fetches.table(&self.key);
         let mut table = table.lock().unwrap_or_else(PoisonError::into_inner);
         // It may have been overtaken (its age), and the table be another one's.
         if table
             .get(&self.key)
-            .is_some_and(|flight| Arc::ptr_eq(flight, &self.flight))
+            .is_some_and(|fetch| Arc::ptr_eq(fetch, &self.fetch))
         {
             table.remove(&self.key);
         }
         drop(table);
-        self.flight
-            .landed
-            .store(self.landing.number(), Ordering::Release);
-        self.flight.landing.notify_waiters();
+        self.fetch
+            .ended
+            .store(self.outcome.number(), Ordering::Release);
+        self.fetch.outcome_known.notify_waiters();
     }
 }
