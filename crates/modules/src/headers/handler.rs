@@ -99,7 +99,7 @@ fn add_expires(expires: &Expires, exchange: &mut Exchange) {
         }
     };
     let now = exchange.lane.clock.unix_seconds() as i64;
-    let answer = Answer::of(expiry, now, exchange.response.last_modified);
+    let answer = ExpiryFields::of(expiry, now, exchange.response.last_modified);
     if answer.max_age.is_some() {
         renew(&mut exchange.response);
     }
@@ -112,14 +112,14 @@ fn add_expires(expires: &Expires, exchange: &mut Exchange) {
 
 /// What the two fields say.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Answer {
+pub(super) struct ExpiryFields {
     /// Unix seconds.
     pub(super) at: i64,
     /// Seconds that the response may be kept; `None` is `no-cache`.
     pub(super) max_age: Option<i64>,
 }
 
-impl Answer {
+impl ExpiryFields {
     pub(super) fn of(expiry: Expiry, now: i64, last_modified: Option<i64>) -> Self {
         /// One second after the epoch; and the last second but four of 2037, which clients with
         /// 32-bit times still understand.

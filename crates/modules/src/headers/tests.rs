@@ -1,6 +1,6 @@
 //! What `expires` says, without a request.
 
-use super::handler::Answer;
+use super::handler::ExpiryFields;
 use super::plan::Expiry;
 
 const NOW: i64 = 1_000_000_000;
@@ -49,18 +49,22 @@ fn expiry_becomes_a_time_and_an_age() {
         (Expiry::Modified(60), Some(NOW - 90), NOW - 30, None),
     ];
     for (expiry, modified, at, max_age) in cases {
-        let expected = Answer {
+        let expected = ExpiryFields {
             at: *at,
             max_age: *max_age,
         };
-        assert_eq!(Answer::of(*expiry, NOW, *modified), expected, "{expiry:?}");
+        assert_eq!(
+            ExpiryFields::of(*expiry, NOW, *modified),
+            expected,
+            "{expiry:?}"
+        );
     }
 }
 
 #[test]
 fn a_daily_time_is_less_than_a_day_away() {
     for seconds in [0, 1, 43_200, 86_400] {
-        let age = Answer::of(Expiry::Daily(seconds), NOW, None).max_age;
+        let age = ExpiryFields::of(Expiry::Daily(seconds), NOW, None).max_age;
         // A change of the clocks may add an hour.
         assert!(age.is_some_and(|age| age > 0 && age <= 25 * 3600));
     }

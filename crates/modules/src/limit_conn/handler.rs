@@ -7,7 +7,7 @@ use turnpike_http::phase::{Handler, Verdict};
 use turnpike_http::variables::{Template, VariableRow};
 use turnpike_lane::log::Level;
 
-use super::zone::{Answer, CountZone};
+use super::zone::{Admission, CountZone};
 use crate::limits;
 
 /// Longest key; nginx's.
@@ -63,9 +63,9 @@ impl Handler for Limits {
             };
             exchange.limit_conn_status = "PASSED";
             match limit.zone.counts.count(&key, limit.most) {
-                Answer::Within(guard) => guards.push(guard),
-                Answer::NoRoom => return self.refuse(exchange),
-                Answer::Above => {
+                Admission::Within(guard) => guards.push(guard),
+                Admission::NoRoom => return self.refuse(exchange),
+                Admission::Above => {
                     let dry_run = if self.dry_run { ", dry run," } else { "" };
                     let name = &limit.zone.name;
                     exchange.log(

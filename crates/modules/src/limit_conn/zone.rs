@@ -22,7 +22,7 @@ struct Shard {
 }
 
 /// What came of counting a request.
-pub(super) enum Answer {
+pub(super) enum Admission {
     /// It is counted until the guard is dropped.
     Within(Guard),
     /// There are enough already.
@@ -51,19 +51,19 @@ impl CountZone {
     }
 
     /// Counts a request, unless there are `most` of its key.
-    pub(super) fn count(self: &Arc<Self>, key: &[u8], most: u32) -> Answer {
+    pub(super) fn count(self: &Arc<Self>, key: &[u8], most: u32) -> Admission {
         let mut shard = self.shards.of(key);
         let is_full = shard.counts.len() >= shard.entries_max;
         let key: Arc<[u8]> = key.into();
         match shard.counts.entry(Arc::clone(&key)) {
-            Entry::Occupied(entry) if *entry.get() >= most => return Answer::Above,
+            Entry::Occupied(entry) if *entry.get() >= most => return Admission::Above,
             Entry::Occupied(mut entry) => *entry.get_mut() += 1,
-            Entry::Vacant(_) if is_full => return Answer::NoRoom,
+            Entry::Vacant(_) if is_full => return Admission::NoRoom,
             Entry::Vacant(entry) => {
                 entry.insert(1);
             }
         }
-        Answer::Within(Guard {
+        Admission::Within(Guard {
             zone: Arc::clone(self),
             key,
         })

@@ -8,7 +8,7 @@ use turnpike_http::phase::{Delay, Handler, Verdict};
 use turnpike_http::variables::{Template, VariableRow};
 use turnpike_lane::log::Level;
 
-use super::zone::{Answer, RateZone};
+use super::zone::{RateCheck, RateZone};
 use crate::limits;
 
 /// Longest key; nginx's.
@@ -80,10 +80,12 @@ impl Handler for Limits {
                 .rates
                 .ask(&key, zone.rate, limit.burst, now_ms, is_last);
             match answer {
-                Answer::Within(excess) if is_last => last = Some((limit, excess)),
-                Answer::Within(_) => held.push((limit, key)),
-                Answer::Above(excess) => return self.refuse(exchange, &held, limit, Some(excess)),
-                Answer::NoRoom => return self.refuse(exchange, &held, limit, None),
+                RateCheck::Within(excess) if is_last => last = Some((limit, excess)),
+                RateCheck::Within(_) => held.push((limit, key)),
+                RateCheck::Above(excess) => {
+                    return self.refuse(exchange, &held, limit, Some(excess));
+                }
+                RateCheck::NoRoom => return self.refuse(exchange, &held, limit, None),
             }
         }
         if held.is_empty() && last.is_none() {

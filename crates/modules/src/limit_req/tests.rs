@@ -1,5 +1,5 @@
 use super::plan::parse_rate;
-use super::zone::{Answer, RateZone};
+use super::zone::{RateCheck, RateZone};
 
 #[test]
 fn reads_rates() {
@@ -19,7 +19,7 @@ fn reads_rates() {
 
 #[test]
 fn buckets_fill_and_leak() {
-    use Answer::{Above, Within};
+    use RateCheck::{Above, Within};
     let zone = RateZone::new(65_536);
     // Two requests a second, a burst of one: time and answer.
     let steps = [
@@ -41,7 +41,7 @@ fn buckets_fill_and_leak() {
 
 #[test]
 fn held_buckets_stay_and_are_counted_later() {
-    use Answer::{NoRoom, Within};
+    use RateCheck::{NoRoom, Within};
     let zone = RateZone::new(128);
     assert_eq!(zone.ask(b"a", 1000, 0, 1000, false), Within(0));
     assert_eq!(zone.ask(b"b", 1000, 0, 1000, true), NoRoom);
@@ -58,7 +58,7 @@ fn long_keys_take_the_room_that_they_need() {
     for number in 0..1000_u32 {
         let key = [&[b'k'; 8000][..], &number.to_be_bytes()].concat();
         let got = zone.ask(&key, 1000, 0, u64::from(number), true);
-        assert_eq!(got, Answer::Within(0));
+        assert_eq!(got, RateCheck::Within(0));
         assert!(zone.len() <= 4);
     }
     for number in 0..200_u32 {
@@ -67,7 +67,7 @@ fn long_keys_take_the_room_that_they_need() {
     assert_eq!(zone.len(), 200);
     assert_eq!(
         zone.ask(&[b'k'; 40_000], 1000, 0, 2000, true),
-        Answer::NoRoom
+        RateCheck::NoRoom
     );
 }
 
@@ -76,7 +76,7 @@ fn a_full_zone_drops_the_oldest() {
     let zone = RateZone::new(3 * 128);
     for number in 0..100_u32 {
         let got = zone.ask(&number.to_be_bytes(), 1000, 0, u64::from(number), true);
-        assert_eq!(got, Answer::Within(0));
+        assert_eq!(got, RateCheck::Within(0));
         assert!(zone.len() <= 3);
     }
 }

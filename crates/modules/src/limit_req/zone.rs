@@ -28,7 +28,7 @@ pub(super) struct RateZone {
 
 /// What came of asking a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum RateCheck {
     /// Within rate and burst; so much is in excess.
     Within(i64),
     /// Above them; so much would be in excess.
@@ -74,7 +74,7 @@ impl RateZone {
         burst: i64,
         now_ms: u64,
         is_last: bool,
-    ) -> Answer {
+    ) -> RateCheck {
         let now_ms = now_ms as i64;
         let mut shard = self.shards.of(key);
         let Some(&slot) = shard.index.get(key) else {
@@ -84,14 +84,14 @@ impl RateZone {
         let bucket = &mut shard.entries[slot];
         let (excess, elapsed_ms) = bucket.with_one_more(rate, now_ms);
         if excess > burst {
-            return Answer::Above(excess);
+            return RateCheck::Above(excess);
         }
         if is_last {
             bucket.count(excess, elapsed_ms, now_ms);
         } else {
             bucket.holds += 1;
         }
-        Answer::Within(excess)
+        RateCheck::Within(excess)
     }
 
     /// Counts a request in a bucket that is held; gives the excess.
@@ -159,17 +159,17 @@ impl Shard {
     }
 
     /// A new key's first request is not in excess.
-    fn begin(&mut self, key: &[u8], rate: i64, now_ms: i64, is_last: bool) -> Answer {
+    fn begin(&mut self, key: &[u8], rate: i64, now_ms: i64, is_last: bool) -> RateCheck {
         self.drop_empty(rate, now_ms);
         let bytes = entry_bytes(key);
         if bytes > self.bytes_max {
-            return Answer::NoRoom;
+            return RateCheck::NoRoom;
         }
         // A long key takes the place of several short ones: each removal brings the end nearer.
         while self.bytes + bytes > self.bytes_max {
             match self.recency.oldest() {
                 Some(oldest) if self.entries[oldest].holds == 0 => self.remove(oldest),
-                _ => return Answer::NoRoom,
+                _ => return RateCheck::NoRoom,
             }
         }
         self.bytes += bytes;
@@ -182,7 +182,7 @@ impl Shard {
         });
         self.index.insert(key, slot);
         self.recency.insert(slot);
-        Answer::Within(0)
+        RateCheck::Within(0)
     }
 
     /// Drops up to two buckets that have been empty for a while.
