@@ -314,12 +314,12 @@ impl Response {
 pub struct Fields {
     /// Lines, one behind the other.
     lines: Vec<u8>,
-    entries: Vec<Entry>,
+    entries: Vec<LineLengths>,
 }
 
 /// Lengths of one line's name and value.
 #[derive(Clone, Copy)]
-struct Entry {
+struct LineLengths {
     name: u32,
     value: u32,
 }
@@ -330,7 +330,7 @@ const COLON: &[u8; 2] = b": ";
 /// Behind the value.
 const LINE_END: &[u8; 2] = b"\r\n";
 
-impl Entry {
+impl LineLengths {
     fn line_bytes(self) -> usize {
         self.name as usize + COLON.len() + self.value as usize + LINE_END.len()
     }
@@ -339,7 +339,7 @@ impl Entry {
 impl Fields {
     /// Adds a field; an existing one of that name stays.
     pub fn add(&mut self, name: &[u8], value: &[u8]) {
-        let entry = Entry {
+        let entry = LineLengths {
             name: name.len() as u32,
             value: value.len() as u32,
         };

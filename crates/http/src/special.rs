@@ -5,7 +5,7 @@ use turnpike_wire::h1::{Known, Method, Version};
 
 use crate::engine::Outcome;
 use crate::exchange::Exchange;
-use crate::settings::{Answer, ErrorPage, ErrorTarget, ServerTokens};
+use crate::settings::{ErrorPage, ErrorTarget, PageStatus, ServerTokens};
 use crate::{SERVER_NAME, SERVER_NAME_VERSION};
 
 /// nginx's own status for closing without an answer.
@@ -44,9 +44,9 @@ impl Exchange {
 
     fn error_page(&mut self, page: &ErrorPage) -> Option<Outcome> {
         match page.answer {
-            Answer::Error => {}
-            Answer::Page => self.error_status = 0,
-            Answer::Status(status) => self.error_status = status,
+            PageStatus::Error => {}
+            PageStatus::Page => self.error_status = 0,
+            PageStatus::Status(status) => self.error_status = status,
         }
         let template = match &page.target {
             ErrorTarget::Named(name) => return self.go_to_named(name),
@@ -71,7 +71,7 @@ impl Exchange {
             return self.go_to_named(&String::from_utf8_lossy(&target));
         }
         let status = match page.answer {
-            Answer::Status(status @ (301 | 302 | 303 | 307 | 308)) => status,
+            PageStatus::Status(status @ (301 | 302 | 303 | 307 | 308)) => status,
             _ => 302,
         };
         self.error_status = status;

@@ -10,14 +10,14 @@ pub struct ErrorPage {
     /// Statuses it is for.
     pub statuses: Vec<u16>,
     /// `=CODE`: the status to answer with; `=` alone takes the page's own.
-    pub answer: Answer,
+    pub answer: PageStatus,
     /// Where the page is.
     pub target: ErrorTarget,
 }
 
 /// The status that an error page is answered with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum PageStatus {
     /// The error's.
     Error,
     /// The page's.
@@ -72,11 +72,11 @@ impl ErrorPage {
 }
 
 /// The statuses before the page, and what it is answered with.
-pub(super) fn codes(words: &[&str]) -> Result<(Vec<u16>, Answer), String> {
+pub(super) fn codes(words: &[&str]) -> Result<(Vec<u16>, PageStatus), String> {
     let codes = words.split_last().map_or(&[][..], |(_, codes)| codes);
     let (codes, answer) = match codes.split_last() {
         Some((last, rest)) if last.starts_with('=') && !rest.is_empty() => (rest, answer(last)?),
-        _ => (codes, Answer::Error),
+        _ => (codes, PageStatus::Error),
     };
     let statuses = codes
         .iter()
@@ -85,12 +85,14 @@ pub(super) fn codes(words: &[&str]) -> Result<(Vec<u16>, Answer), String> {
     Ok((statuses, answer))
 }
 
-fn answer(text: &str) -> Result<Answer, String> {
+fn answer(text: &str) -> Result<PageStatus, String> {
     match &text[1..] {
-        "" => Ok(Answer::Page),
+        "" => Ok(PageStatus::Page),
         // A status has three digits: a number that has more is no answer, but no mistake either.
         code => match turnpike_conf::value::number(code) {
-            Some(code) => Ok(Answer::Status(u16::try_from(code).unwrap_or(999).min(999))),
+            Some(code) => Ok(PageStatus::Status(
+                u16::try_from(code).unwrap_or(999).min(999),
+            )),
             None => Err(format!("invalid value \"{text}\"")),
         },
     }

@@ -9,7 +9,7 @@ mod rows;
 mod server;
 mod types;
 
-pub use error_page::{Answer, ErrorPage, ErrorTarget};
+pub use error_page::{ErrorPage, ErrorTarget, PageStatus};
 pub use location::{
     LingeringClose, LocationSettings, OpenFileCacheSettings, Satisfy, Symlinks, TypesTable,
 };
