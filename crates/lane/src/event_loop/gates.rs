@@ -80,7 +80,7 @@ impl Default for AcceptSettings {
 
 #[derive(Default)]
 pub(super) struct Gates {
-    entries: Vec<Entry>,
+    entries: Vec<WatchedGate>,
     settings: AcceptSettings,
     heartbeat: Option<Box<dyn Pulse>>,
     /// Gates are left alone until then.
@@ -89,7 +89,7 @@ pub(super) struct Gates {
     turn: Option<AcceptTurn>,
 }
 
-struct Entry {
+struct WatchedGate {
     gate: LaneGate,
     watched: bool,
     /// It is another lane's, and watched until that lane works again.
@@ -128,7 +128,7 @@ impl EventLoop {
         self.gates.settings = settings;
         self.gates.entries = gates
             .into_iter()
-            .map(|gate| Entry {
+            .map(|gate| WatchedGate {
                 gate,
                 watched: false,
                 adopted: false,
@@ -151,7 +151,7 @@ impl EventLoop {
         self.release_adopted();
         self.gates
             .entries
-            .extend(gates.into_iter().map(|gate| Entry {
+            .extend(gates.into_iter().map(|gate| WatchedGate {
                 gate,
                 watched: false,
                 adopted: true,
@@ -194,8 +194,8 @@ impl EventLoop {
             match socket::accept(gate.socket.as_fd()) {
                 Ok((connection, peer)) => handler.accepted(self, gate.number, connection, peer),
                 Err(error) => match accept_failure(&error) {
-                    Failure::ThisConnection => {}
-                    Failure::Nothing | Failure::Exhausted => return,
+                    AcceptFailure::ThisConnection => {}
+                    AcceptFailure::Nothing | AcceptFailure::Exhausted => return,
                 },
             }
         }
@@ -265,9 +265,9 @@ impl EventLoop {
             match socket::accept(socket.as_fd()) {
                 Ok((connection, peer)) => handler.accepted(self, number, connection, peer),
                 Err(error) => match accept_failure(&error) {
-                    Failure::Nothing => return,
-                    Failure::ThisConnection => {}
-                    Failure::Exhausted => {
+                    AcceptFailure::Nothing => return,
+                    AcceptFailure::ThisConnection => {}
+                    AcceptFailure::Exhausted => {
                         handler.accept_failed(self, number, &error);
                         if !handler.make_room(self) {
                             self.pause(self.gates.settings.mutex_delay_ms);
@@ -318,7 +318,7 @@ impl EventLoop {
     }
 }
 
-enum Failure {
+enum AcceptFailure {
     /// The queue is empty.
     Nothing,
     /// The client went away while it waited.
@@ -327,11 +327,13 @@ enum Failure {
     Exhausted,
 }
 
-fn accept_failure(error: &io::Error) -> Failure {
+fn accept_failure(error: &io::Error) -> AcceptFailure {
     match error.raw_os_error() {
-        Some(libc::EAGAIN) => Failure::Nothing,
-        Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => Failure::Exhausted,
+        Some(libc::EAGAIN) => AcceptFailure::Nothing,
+        Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => {
+            AcceptFailure::Exhausted
+        }
         // Errors of the network that accept(2) passes on belong to the one connection.
-        _ => Failure::ThisConnection,
+        _ => AcceptFailure::ThisConnection,
     }
 }

@@ -56,7 +56,7 @@ impl Default for CacheRules {
 #[derive(Debug)]
 pub struct OpenFileCache {
     index: HashMap<Rc<[u8]>, usize>,
-    entries: Slab<Entry>,
+    entries: Slab<CachedFile>,
     recency: Recency,
     entries_max: usize,
     inactive_ms: u64,
@@ -64,7 +64,7 @@ pub struct OpenFileCache {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct CachedFile {
     path: Rc<[u8]>,
     held: Held,
     symlinks: Symlinks,
@@ -256,7 +256,7 @@ impl OpenFileCache {
             self.remove(oldest);
         }
         let path: Rc<[u8]> = path.into();
-        let key = self.entries.insert(Entry {
+        let key = self.entries.insert(CachedFile {
             path: Rc::clone(&path),
             held,
             symlinks: rules.symlinks,
