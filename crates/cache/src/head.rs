@@ -27,11 +27,11 @@ pub struct Head {
     /// The status code.
     pub status: u16,
     bytes: Vec<u8>,
-    entries: Vec<Entry>,
+    entries: Vec<FieldSpan>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Entry {
+struct FieldSpan {
     start: u32,
     name: u32,
     value: u32,
@@ -60,7 +60,7 @@ impl Head {
         let start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(name);
         self.bytes.extend_from_slice(value);
-        self.entries.push(Entry {
+        self.entries.push(FieldSpan {
             start,
             name: name.len() as u32,
             value: value.len() as u32,
@@ -117,7 +117,7 @@ impl Head {
 
     /// Bytes that it takes in memory, about.
     pub fn size_bytes(&self) -> u64 {
-        (self.bytes.len() + self.entries.len() * size_of::<Entry>()) as u64
+        (self.bytes.len() + self.entries.len() * size_of::<FieldSpan>()) as u64
     }
 
     /// Appends it as files have it: status, count of fields, and each with its lengths. Numbers

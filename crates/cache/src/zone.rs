@@ -59,7 +59,7 @@ const EXPECTED_BYTES: u64 = 4096;
 const COUNTED_MAX: usize = 64 * 1024;
 
 /// Where the content of a zone is.
-pub enum Place {
+pub enum Storage {
     /// In memory, this many bytes with all that belongs to it.
     Memory(u64),
     /// In files.
@@ -69,7 +69,7 @@ pub enum Place {
 /// A cache zone.
 pub struct Zone {
     name: String,
-    place: Place,
+    place: Storage,
     keys_max: u64,
     index: Index,
     commits: [Mutex<()>; COMMIT_LOCKS],
@@ -84,7 +84,7 @@ pub struct Zone {
 type Index = Cache<Arc<[u8]>, Arc<Resource>, Weigh, quick_cache::DefaultHashBuilder, Evict>;
 
 /// A response to be stored.
-pub struct Entry {
+pub struct NewResponse {
     /// The key.
     pub key: Arc<[u8]>,
     /// The host that it is for.
@@ -101,7 +101,7 @@ pub struct Entry {
     pub began: u64,
 }
 
-impl Entry {
+impl NewResponse {
     fn path(&self, disk: &Disk) -> PathBuf {
         let part = Part::of(&self.head);
         disk.path(&self.key, &self.selection, self.for_head, part.as_ref())
@@ -139,7 +139,7 @@ impl Zone {
     pub fn memory(name: &str, bytes_max: u64) -> Self {
         let parts = bytes_max / PART_BYTES;
         let expected = bytes_max / EXPECTED_BYTES;
-        Self::new(name, Place::Memory(bytes_max), u64::MAX, parts, expected)
+        Self::new(name, Storage::Memory(bytes_max), u64::MAX, parts, expected)
     }
 
     /// A zone in files, with `keys_bytes` of `keys_zone`. Nothing is read or written before
@@ -147,11 +147,11 @@ impl Zone {
     pub fn disk(name: &str, keys_bytes: u64, settings: DiskSettings) -> Self {
         let keys_max = (keys_bytes / KEY_BYTES).max(1);
         let parts = (settings.bytes_max / DISK_PART_BYTES).min(keys_max / DISK_PART_KEYS);
-        let place = Place::Disk(Disk::new(settings));
+        let place = Storage::Disk(Disk::new(settings));
         Self::new(name, place, keys_max, parts, keys_max)
     }
 
-    fn new(name: &str, place: Place, keys_max: u64, parts: u64, expected: u64) -> Self {
+    fn new(name: &str, place: Storage, keys_max: u64, parts: u64, expected: u64) -> Self {
         let evicted = Arc::new(AtomicU64::new(0));
         let options = OptionsBuilder::new()
             .shards(parts.clamp(1, PARTS_MAX) as usize)
@@ -187,15 +187,15 @@ impl Zone {
     }
 
     /// Where its content is.
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &Storage {
         &self.place
     }
 
     /// Its folder, if it has one.
     pub fn folder(&self) -> Option<&Disk> {
         match &self.place {
-            Place::Memory(_) => None,
-            Place::Disk(disk) => Some(disk),
+            Storage::Memory(_) => None,
+            Storage::Disk(disk) => Some(disk),
         }
     }
 
@@ -273,8 +273,8 @@ impl Zone {
     /// Whether content of this length can be stored at all.
     pub fn holds(&self, bytes: u64) -> bool {
         let most = match &self.place {
-            Place::Memory(most) => *most,
-            Place::Disk(disk) => disk.settings.bytes_max,
+            Storage::Memory(most) => *most,
+            Storage::Disk(disk) => disk.settings.bytes_max,
         };
         bytes < most / self.index.num_shards() as u64
     }
@@ -283,7 +283,7 @@ impl Zone {
     ///
     /// # Errors
     /// The system's.
-    pub fn writer(&self, entry: &Entry) -> std::io::Result<Writer> {
+    pub fn writer(&self, entry: &NewResponse) -> std::io::Result<Writer> {
         let disk = self.folder().ok_or(std::io::ErrorKind::Unsupported)?;
         let path = entry.path(disk);
         Writer::begin(disk, &path)
@@ -295,7 +295,7 @@ impl Zone {
     /// Why not.
     pub fn store_memory(
         &self,
-        entry: Entry,
+        entry: NewResponse,
         body: Arc<[u8]>,
     ) -> Result<Arc<Variant>, WhyNotStored> {
         if !entry.fits(body.len() as u64) {
@@ -307,7 +307,11 @@ impl Zone {
     }
 
     /// A part, with all stored parts of the same bytes that it touches (RFC 9111 section 3.4).
-    fn put_together(&self, mut entry: Entry, mut body: Arc<[u8]>) -> (Entry, Arc<[u8]>) {
+    fn put_together(
+        &self,
+        mut entry: NewResponse,
+        mut body: Arc<[u8]>,
+    ) -> (NewResponse, Arc<[u8]>) {
         let Some(mut part) = Part::of(&entry.head) else {
             return (entry, body);
         };
@@ -344,7 +348,7 @@ impl Zone {
     /// Why not; the file is gone then.
     pub fn store_file(
         &self,
-        entry: Entry,
+        entry: NewResponse,
         mut writer: Writer,
     ) -> Result<Arc<Variant>, WhyNotStored> {
         let Some(disk) = self.folder() else {
@@ -380,7 +384,7 @@ impl Zone {
     ///
     /// # Errors
     /// Why not; the old one stays as it was.
-    pub fn freshen(&self, old: &Variant, entry: Entry) -> Result<Arc<Variant>, WhyNotStored> {
+    pub fn freshen(&self, old: &Variant, entry: NewResponse) -> Result<Arc<Variant>, WhyNotStored> {
         let _commit = self.commit(&entry.key);
         let StoredBody::File(file) = &old.body else {
             return self.put(entry, old.body.clone());
@@ -604,7 +608,7 @@ impl Zone {
     }
 
     /// Puts a response into the index; the caller holds the key's commit lock.
-    fn put(&self, entry: Entry, body: StoredBody) -> Result<Arc<Variant>, WhyNotStored> {
+    fn put(&self, entry: NewResponse, body: StoredBody) -> Result<Arc<Variant>, WhyNotStored> {
         let began = entry.began;
         let variant = Variant::new(
             entry.head,
@@ -686,8 +690,8 @@ impl Zone {
             u64::try_from(share).unwrap_or(u64::MAX)
         };
         let by_bytes = match &self.place {
-            Place::Memory(most) => share(resource.memory_bytes(), *most),
-            Place::Disk(disk) => share(resource.disk_bytes(), disk.settings.bytes_max),
+            Storage::Memory(most) => share(resource.memory_bytes(), *most),
+            Storage::Disk(disk) => share(resource.disk_bytes(), disk.settings.bytes_max),
         };
         let by_keys = share(resource.variants.len() as u64, self.keys_max);
         by_bytes.max(by_keys).max(1)
@@ -779,7 +783,7 @@ fn make_stale(variant: &Variant, now_ms: u64) {
     }
 }
 
-fn describe(entry: &Entry) -> Description {
+fn describe(entry: &NewResponse) -> Description {
     Description {
         key: entry.key.to_vec(),
         host: entry.host.to_vec(),

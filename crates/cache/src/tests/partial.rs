@@ -9,7 +9,7 @@ use crate::partial::{Part, share_strong_validator};
 use crate::stored::StoredBody;
 use crate::vary::Selection;
 use crate::why::WhyNotStored;
-use crate::zone::{Entry, Zone};
+use crate::zone::{NewResponse, Zone};
 
 const NOW_MS: u64 = 784_111_777_000;
 
@@ -116,7 +116,7 @@ fn store(zone: &Zone, range: &str, etag: &str, body: &str) -> Result<(), WhyNotS
         ..Asked::default()
     };
     let head = head(range, etag);
-    let entry = Entry {
+    let entry = NewResponse {
         key: b"k".as_slice().into(),
         host: b"h".as_slice().into(),
         timing: judge(&asked, &head, &Rules::default())?,

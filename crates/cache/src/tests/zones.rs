@@ -15,7 +15,7 @@ use crate::purge::{Manner, Target};
 use crate::stored::{StoredBody, Variant};
 use crate::vary::Selection;
 use crate::why::WhyNotStored;
-use crate::zone::{Entry, Zone};
+use crate::zone::{NewResponse, Zone};
 
 const NOW_MS: u64 = 1_800_000_000_000;
 const MEGABYTE: u64 = 1024 * 1024;
@@ -35,8 +35,8 @@ fn timing() -> Timing {
     }
 }
 
-fn entry(zone: &Zone, key: &str, fields: &[(&str, &str)]) -> Entry {
-    Entry {
+fn entry(zone: &Zone, key: &str, fields: &[(&str, &str)]) -> NewResponse {
+    NewResponse {
         key: key.as_bytes().into(),
         host: b"example.com"[..].into(),
         head: Head::of(200, fields),
@@ -247,7 +247,7 @@ fn ten_thousand_keys_go_by_one_tag_while_they_are_stored_anew() {
         .collect();
     thread::sleep(Duration::from_millis(20));
     stop.store(1, Ordering::Relaxed);
-    let begun: Vec<Entry> = writers
+    let begun: Vec<NewResponse> = writers
         .into_iter()
         .flat_map(|one| one.join().unwrap())
         .collect();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use turnpike_cache::head::Head;
 use turnpike_cache::purge::{Manner, Target, tags};
-use turnpike_cache::zone::{Place, Purged, Zone};
+use turnpike_cache::zone::{Purged, Storage, Zone};
 use turnpike_http::connection::Stream;
 use turnpike_http::control::{self, Arguments, Command, CommandError, CommandRow, Value, json};
 use turnpike_http::exchange::Exchange;
@@ -95,8 +95,8 @@ impl Command for ListCommand {
         let zones = self.0.0.values().map(|zone| {
             let contents = zone.contents();
             let place = match zone.place() {
-                Place::Memory(_) => "memory",
-                Place::Disk(_) => "disk",
+                Storage::Memory(_) => "memory",
+                Storage::Disk(_) => "disk",
             };
             json!({
                 "zone": zone.name(),

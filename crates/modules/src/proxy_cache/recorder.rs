@@ -12,7 +12,7 @@ use turnpike_cache::tally::Use;
 use turnpike_cache::validation;
 use turnpike_cache::vary::Selection;
 use turnpike_cache::why::WhyNotStored;
-use turnpike_cache::zone::{Entry, Zone};
+use turnpike_cache::zone::{NewResponse, Zone};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Verdict;
 use turnpike_lane::log::{Errno, Level};
@@ -79,7 +79,7 @@ impl Post {
 
 /// An answer that is being taken.
 struct Taking {
-    entry: Entry,
+    entry: NewResponse,
     sink: Sink,
 }
 
@@ -184,7 +184,7 @@ impl Storing {
         }
         head.remove_unstorable();
         remove_withheld(&mut head, &settings.rules);
-        let entry = Entry {
+        let entry = NewResponse {
             key: self.question.key.clone(),
             host: exchange.host.as_slice().into(),
             head,
@@ -220,7 +220,7 @@ impl Storing {
         let rules = &question.settings.rules;
         let renewed = judge(&asked, &head, rules).and_then(|timing| {
             remove_withheld(&mut head, rules);
-            let entry = Entry {
+            let entry = NewResponse {
                 key: question.key.clone(),
                 host: exchange.host.as_slice().into(),
                 head,
