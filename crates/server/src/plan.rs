@@ -17,7 +17,7 @@ use turnpike_lane::sys::descriptor::Waker;
 
 use crate::channel::{Extra, ListeningSocket, MasterCounts};
 use crate::configuration::Configuration;
-use crate::control::{Failure, Request};
+use crate::control::{Request, RequestError};
 
 /// A socket to open, or one for each lane.
 #[derive(Clone, Debug)]
@@ -166,7 +166,7 @@ pub enum Report {
         /// The question's number.
         number: u64,
         /// What was done, or why not.
-        outcome: Result<Value, Failure>,
+        outcome: Result<Value, RequestError>,
     },
 }
 
@@ -205,7 +205,7 @@ impl Reporter {
     }
 
     /// A question is answered.
-    pub fn answered(&self, number: u64, outcome: Result<Value, Failure>) {
+    pub fn answered(&self, number: u64, outcome: Result<Value, RequestError>) {
         self.report(Report::Answer { number, outcome });
     }
 

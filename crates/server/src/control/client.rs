@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::Value;
 use turnpike_http::control::Arguments;
 
-use super::{Failure, Request};
+use super::{Request, RequestError};
 
 /// Why there is no answer.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub enum Trouble {
     /// The server cannot be reached, or has gone away.
     Connection(io::Error),
     /// It has said no.
-    Refused(Failure),
+    Refused(RequestError),
 }
 
 impl fmt::Display for Trouble {
@@ -75,7 +75,7 @@ impl Client {
                 continue;
             }
             return match answer.get("error") {
-                Some(error) => Err(Trouble::Refused(Failure::from_value(error))),
+                Some(error) => Err(Trouble::Refused(RequestError::from_value(error))),
                 None => Ok(answer["result"].clone()),
             };
         }

@@ -18,5 +18,5 @@ pub(crate) mod socket;
 mod tests;
 
 pub use client::{Client, Trouble};
-pub use protocol::{Failure, LINE_BYTES_MAX, Request, answer_line, family_verbs};
 pub(crate) use protocol::{Home, LIFE_VERB, VERBS, find_verb};
+pub use protocol::{LINE_BYTES_MAX, Request, RequestError, answer_line, family_verbs};

@@ -140,8 +140,8 @@ impl Request {
     ///
     /// # Errors
     /// When it is no JSON object or has no verb; with the id, where it has one.
-    pub fn parse(line: &[u8]) -> Result<Request, (Value, Failure)> {
-        let invalid = |message: &str| Failure::invalid(message);
+    pub fn parse(line: &[u8]) -> Result<Request, (Value, RequestError)> {
+        let invalid = |message: &str| RequestError::invalid(message);
         let mut arguments = match serde_json::from_slice(line) {
             Ok(Value::Object(members)) => members,
             Ok(_) => return Err((Value::Null, invalid("a request is an object"))),
@@ -172,7 +172,7 @@ impl Request {
 
 /// Why a request was not fulfilled.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct RequestError {
     /// A word for programs: `invalid`, `not_found`, `failed`, `busy`, `unknown_verb`, `gone`,
     /// `timed_out`.
     pub code: String,
@@ -180,61 +180,61 @@ pub struct Failure {
     pub message: String,
 }
 
-impl Failure {
+impl RequestError {
     /// A failure of that code.
-    pub fn new(code: &str, message: impl Into<String>) -> Failure {
-        Failure {
+    pub fn new(code: &str, message: impl Into<String>) -> RequestError {
+        RequestError {
             code: code.to_owned(),
             message: message.into(),
         }
     }
 
     /// A request that makes no sense.
-    pub fn invalid(message: impl Into<String>) -> Failure {
-        Failure::new("invalid", message)
+    pub fn invalid(message: impl Into<String>) -> RequestError {
+        RequestError::new("invalid", message)
     }
 
     /// Something that could not be done.
-    pub fn failed(message: impl Into<String>) -> Failure {
-        Failure::new("failed", message)
+    pub fn failed(message: impl Into<String>) -> RequestError {
+        RequestError::new("failed", message)
     }
 
     /// The verb does not exist, or not with this configuration.
-    pub fn unknown_verb(verb: &str) -> Failure {
+    pub fn unknown_verb(verb: &str) -> RequestError {
         let known = family_verbs().any(|row| row.name == verb);
         let message = match known {
             true => format!("nothing in this configuration knows the verb \"{verb}\""),
             false => format!("unknown verb \"{verb}\""),
         };
-        Failure::new("unknown_verb", message)
+        RequestError::new("unknown_verb", message)
     }
 
     /// From an answer's `error` member.
-    pub fn from_value(value: &Value) -> Failure {
+    pub fn from_value(value: &Value) -> RequestError {
         let text = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
-        Failure {
+        RequestError {
             code: text("code"),
             message: text("message"),
         }
     }
 }
 
-impl From<CommandError> for Failure {
-    fn from(error: CommandError) -> Failure {
-        Failure::new(error.code(), error.to_string())
+impl From<CommandError> for RequestError {
+    fn from(error: CommandError) -> RequestError {
+        RequestError::new(error.code(), error.to_string())
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for RequestError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} ({})", self.message, self.code)
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for RequestError {}
 
 /// The line that answers, with its end.
-pub fn answer_line(id: &Value, outcome: &Result<Value, Failure>) -> String {
+pub fn answer_line(id: &Value, outcome: &Result<Value, RequestError>) -> String {
     let answer = match outcome {
         Ok(result) => json!({ "id": id, "result": result }),
         Err(failure) => json!({

@@ -18,7 +18,7 @@ use serde_json::Value;
 use turnpike_lane::sys::epoll::{Epoll, Event, Interest};
 use turnpike_lane::sys::socket::{self, Family, Kind};
 
-use super::{Failure, LINE_BYTES_MAX, Request, answer_line};
+use super::{LINE_BYTES_MAX, Request, RequestError, answer_line};
 
 /// Only the owner may connect.
 const MODE: u32 = 0o600;
@@ -209,7 +209,7 @@ impl ControlSocket {
     pub(crate) fn answer(
         &mut self,
         ticket: &Ticket,
-        outcome: &Result<Value, Failure>,
+        outcome: &Result<Value, RequestError>,
         epoll: &Epoll,
     ) {
         let Some(client) = self.clients.get_mut(&ticket.client) else {
@@ -342,7 +342,7 @@ impl Client {
             }
             match Request::parse(&line) {
                 Ok(request) if self.in_hand >= REQUESTS_PER_CLIENT_MAX => {
-                    let busy = Failure::new("busy", "too many requests in hand");
+                    let busy = RequestError::new("busy", "too many requests in hand");
                     self.say(&request.id, &Err(busy));
                 }
                 Ok(request) => {
@@ -355,13 +355,16 @@ impl Client {
         }
         self.input.drain(..start);
         if self.input.len() > LINE_BYTES_MAX {
-            self.say(&Value::Null, &Err(Failure::invalid("the line is too long")));
+            self.say(
+                &Value::Null,
+                &Err(RequestError::invalid("the line is too long")),
+            );
             return false;
         }
         true
     }
 
-    fn say(&mut self, id: &Value, outcome: &Result<Value, Failure>) {
+    fn say(&mut self, id: &Value, outcome: &Result<Value, RequestError>) {
         self.output
             .extend_from_slice(answer_line(id, outcome).as_bytes());
         self.write();

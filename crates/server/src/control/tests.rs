@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use turnpike_lane::sys::epoll::{Epoll, EventBuffer};
 
 use super::socket::{ControlSocket, Ticket};
-use super::{Failure, LINE_BYTES_MAX, Request, VERBS, answer_line, family_verbs, show};
+use super::{LINE_BYTES_MAX, Request, RequestError, VERBS, answer_line, family_verbs, show};
 
 #[test]
 fn requests_are_read_and_refused() {
@@ -40,7 +40,7 @@ fn requests_are_read_and_refused() {
 
 #[test]
 fn answers_are_one_line() {
-    let failure = Failure::failed("two\nlines");
+    let failure = RequestError::failed("two\nlines");
     assert_eq!(
         answer_line(&json!(1), &Err(failure.clone())),
         "{\"error\":{\"code\":\"failed\",\"message\":\"two\\nlines\"},\"id\":1}\n"
@@ -50,7 +50,7 @@ fn answers_are_one_line() {
         "{\"id\":null,\"result\":{}}\n"
     );
     let value = json!({ "code": "failed", "message": "two\nlines" });
-    assert_eq!(Failure::from_value(&value), failure);
+    assert_eq!(RequestError::from_value(&value), failure);
 }
 
 #[test]

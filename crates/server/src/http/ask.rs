@@ -15,7 +15,7 @@ use turnpike_lane::sys::socket_option;
 
 use super::self_check::SelfCheck;
 use super::service::HttpService;
-use crate::control::{Failure, LIFE_VERB, Request};
+use crate::control::{LIFE_VERB, Request, RequestError};
 use crate::plan::Reporter;
 
 /// Commands of families that run at a time. Each has a thread; more are refused, not queued, since
@@ -45,7 +45,7 @@ impl HttpService {
                     self.workers.run(reporter, number, command, arguments);
                     return;
                 }
-                None => Err(Failure::unknown_verb(&verb)),
+                None => Err(RequestError::unknown_verb(&verb)),
             },
         };
         self.reporter.answered(number, outcome);
@@ -81,9 +81,9 @@ impl HttpService {
     }
 
     /// Whether some lane comes round: this thread does, or it would not answer.
-    fn life(&self) -> Result<Value, Failure> {
+    fn life(&self) -> Result<Value, RequestError> {
         match self.is_stuck() {
-            true => Err(Failure::failed(
+            true => Err(RequestError::failed(
                 "no lane works, nor the one started for them",
             )),
             false => Ok(json!({})),
@@ -199,7 +199,7 @@ impl Workers {
         let running = self.0.clone();
         if running.fetch_add(1, Ordering::AcqRel) >= COMMANDS_MAX {
             running.fetch_sub(1, Ordering::AcqRel);
-            let busy = Failure::new("busy", "too many commands are running");
+            let busy = RequestError::new("busy", "too many commands are running");
             reporter.answered(number, Err(busy));
             return;
         }
@@ -209,8 +209,8 @@ impl Workers {
             .spawn(move || {
                 let outcome = catch_unwind(AssertUnwindSafe(|| command.run(&arguments)));
                 let outcome = match outcome {
-                    Ok(outcome) => outcome.map_err(Failure::from),
-                    Err(_) => Err(Failure::failed(
+                    Ok(outcome) => outcome.map_err(RequestError::from),
+                    Err(_) => Err(RequestError::failed(
                         "the command failed by a fault of the server",
                     )),
                 };
@@ -220,7 +220,7 @@ impl Workers {
         if let Err(error) = started {
             self.0.fetch_sub(1, Ordering::AcqRel);
             let message = format!("no thread could be started ({error})");
-            reporter.answered(number, Err(Failure::failed(message)));
+            reporter.answered(number, Err(RequestError::failed(message)));
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::configuration::Configuration;
 pub(super) type Zones = HashMap<String, Arc<dyn Any + Send + Sync>>;
 
 /// A process in which a plan is built.
-pub(super) struct Site<'a> {
+pub(super) struct BuildContext<'a> {
     configuration: &'a Configuration,
     conf_folder: PathBuf,
     logs: Logs<'a>,
@@ -41,7 +41,7 @@ enum Logs<'a> {
     },
 }
 
-impl<'a> Site<'a> {
+impl<'a> BuildContext<'a> {
     /// A site that opens nothing: for checking, and for finding out what is to be opened.
     pub(super) fn dry(configuration: &'a Configuration, zones: &'a mut Zones) -> Self {
         Self::new(configuration, Logs::None, zones)
@@ -84,7 +84,7 @@ impl<'a> Site<'a> {
     }
 }
 
-impl Environment for Site<'_> {
+impl Environment for BuildContext<'_> {
     fn prefix(&self) -> &Path {
         &self.configuration.paths.prefix
     }

@@ -16,7 +16,7 @@ use turnpike_http::plan::Plan;
 
 use crate::configuration::Configuration;
 use crate::plan::{Folder, Listen, Needs, Reporter, Service, ServingPlan};
-use environment::{Site, Zones};
+use environment::{BuildContext, Zones};
 
 /// The HTTP server.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ pub struct Http;
 impl ServingPlan for Http {
     fn needs(&self, configuration: &Configuration) -> Result<Needs, Errors> {
         let mut zones = Zones::default();
-        let mut site = Site::dry(configuration, &mut zones);
+        let mut site = BuildContext::dry(configuration, &mut zones);
         let built = build(configuration, 0, &mut site);
         let (log_files, warnings) = site.into_findings();
         match (built, self.folders(configuration)) {
@@ -55,7 +55,7 @@ impl ServingPlan for Http {
 fn build(
     configuration: &Configuration,
     generation: u64,
-    site: &mut Site<'_>,
+    site: &mut BuildContext<'_>,
 ) -> Result<Plan, Errors> {
     Plan::build(
         configuration.root(),

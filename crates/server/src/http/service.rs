@@ -20,7 +20,7 @@ use turnpike_lane::steering::LaneBoard;
 
 use super::ask::Workers;
 use super::changes::Shape;
-use super::environment::{Site, Zones};
+use super::environment::{BuildContext, Zones};
 use super::lanes::{Lane, Start};
 use super::watchdog::{LaneView, Watchdog};
 use crate::channel::{ListeningSocket, MasterCounts};
@@ -307,7 +307,7 @@ impl Service for HttpService {
     fn apply(&mut self, mut generation: Generation) -> Result<Value, String> {
         let mut zones = std::mem::take(&mut self.zones);
         let configuration = &generation.configuration;
-        let mut site = Site::serving(
+        let mut site = BuildContext::serving(
             configuration,
             &generation.logs,
             &generation.error_log,

@@ -10,7 +10,7 @@ use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::log::{Errno, ErrorLog, Level};
 use turnpike_lane::sys::signal;
 
-use super::{orphan, pid_file, site};
+use super::{loaded, orphan, pid_file};
 use crate::adoption;
 use crate::cli::Command;
 use crate::configuration::Configuration;
@@ -23,7 +23,7 @@ pub(super) fn send(
     globals: Option<&str>,
     log: &ErrorLog,
 ) -> ExitCode {
-    let Some(configuration) = site::read(paths, globals, log) else {
+    let Some(configuration) = loaded::read(paths, globals, log) else {
         return ExitCode::FAILURE;
     };
     log.event(Level::Notice, format_args!("signal process started"));

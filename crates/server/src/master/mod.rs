@@ -9,11 +9,11 @@ mod control;
 mod daemon;
 pub(crate) mod gates;
 mod inherit;
+mod loaded;
 mod orphan;
 mod pid_file;
 mod run;
 mod signals;
-mod site;
 mod supervise;
 mod systemd;
 pub(crate) mod title;
@@ -83,14 +83,14 @@ fn first_log(options: &Options, paths: &mut Paths) -> ErrorLog {
 /// `-t` and `-T`.
 fn check(options: &Options, paths: &Paths, globals: Option<&str>, log: &ErrorLog) -> ExitCode {
     let name = paths.name();
-    let configuration = site::read(paths, globals, log);
+    let configuration = loaded::read(paths, globals, log);
     let opened = configuration.as_ref().and_then(|configuration| {
         if !options.quiet {
             say(&format!(
                 "nginx: the configuration file {name} syntax is ok\n"
             ));
         }
-        site::open_logs(configuration, &LogSet::new(), log)
+        loaded::open_logs(configuration, &LogSet::new(), log)
     });
     let (Some(configuration), Some(_)) = (configuration, opened) else {
         tell_of_missing_prefix(paths);

@@ -11,7 +11,7 @@ use turnpike_lane::sys::process::{self, Limit, Resource};
 
 use super::daemon::{self, Detached};
 use super::gates::{GateSet, NotOpened};
-use super::site::{self, Failure, Site};
+use super::loaded::{self, LoadError, LoadedConfiguration};
 use super::supervise::{Master, Origin};
 use super::systemd;
 use super::{inherit, orphan, pid_file};
@@ -29,9 +29,9 @@ const LIFE_PAUSE: Duration = Duration::from_millis(25);
 pub(super) fn run(paths: &Paths, globals: Option<&str>, log: &ErrorLog) -> ExitCode {
     let descriptors = process::limit(Resource::OpenFiles).ok();
     raise_descriptor_limit(descriptors);
-    let (origin, site) = match open(paths, globals, log) {
+    let (origin, loaded) = match open(paths, globals, log) {
         Ok(opened) => opened,
-        Err(Failure::Gate(NotOpened { in_use: true })) if paths.embedded => {
+        Err(LoadError::Gate(NotOpened { in_use: true })) if paths.embedded => {
             say(embedded::PORT_TAKEN);
             return ExitCode::FAILURE;
         }
@@ -40,8 +40,8 @@ pub(super) fn run(paths: &Paths, globals: Option<&str>, log: &ErrorLog) -> ExitC
             return ExitCode::FAILURE;
         }
     };
-    greet(&site.log, descriptors);
-    let settings = &site.configuration.settings;
+    greet(&loaded.log, descriptors);
+    let settings = &loaded.configuration.settings;
     let mut launcher = None;
     // One that takes another's place is where that one is.
     if settings.daemon && !matches!(origin, Origin::Inherited(_)) {
@@ -57,7 +57,7 @@ pub(super) fn run(paths: &Paths, globals: Option<&str>, log: &ErrorLog) -> ExitC
             }
         }
     }
-    match Master::start(paths, globals, site, launcher, origin) {
+    match Master::start(paths, globals, loaded, launcher, origin) {
         Ok(mut master) => master.run(),
         Err(error) => {
             log.event(
@@ -70,10 +70,14 @@ pub(super) fn run(paths: &Paths, globals: Option<&str>, log: &ErrorLog) -> ExitC
 }
 
 /// Looks for who was here before, and opens what the configuration needs beyond what that one has.
-fn open(paths: &Paths, globals: Option<&str>, log: &ErrorLog) -> Result<(Origin, Site), Failure> {
+fn open(
+    paths: &Paths,
+    globals: Option<&str>,
+    log: &ErrorLog,
+) -> Result<(Origin, LoadedConfiguration), LoadError> {
     let inherited = inherit::take(log);
     let passed = GateSet::inherited(systemd::sockets(log), true);
-    let configuration = site::read(paths, globals, log).ok_or(Failure::Files)?;
+    let configuration = loaded::read(paths, globals, log).ok_or(LoadError::Files)?;
     let origin = match inherited {
         Some(inherited) => Origin::Inherited(inherited),
         None => predecessor(&configuration, &passed, log)?,
@@ -83,8 +87,8 @@ fn open(paths: &Paths, globals: Option<&str>, log: &ErrorLog) -> Result<(Origin,
         Origin::Adopted(orphan) => &orphan.gates,
         Origin::Fresh => &passed,
     };
-    let site = Site::of(configuration, &LogSet::new(), gates, log)?;
-    Ok((origin, site))
+    let loaded = LoadedConfiguration::of(configuration, &LogSet::new(), gates, log)?;
+    Ok((origin, loaded))
 }
 
 /// A serving process that the last master has left, if there is one; a failure where a master lives
@@ -93,7 +97,7 @@ fn predecessor(
     configuration: &Configuration,
     passed: &GateSet,
     log: &ErrorLog,
-) -> Result<Origin, Failure> {
+) -> Result<Origin, LoadError> {
     let settings = &configuration.settings;
     let pid_file = &settings.pid_file;
     if let Some(process) = living_master(pid_file) {
@@ -109,7 +113,7 @@ fn predecessor(
                  gives it another configuration, \"-s quit\" ends it"
             ),
         );
-        return Err(Failure::Files);
+        return Err(LoadError::Files);
     }
     let Some(path) = &settings.adoption else {
         return Ok(Origin::Fresh);
@@ -119,7 +123,7 @@ fn predecessor(
         Ok(None) => Ok(Origin::Fresh),
         Err(message) => {
             log.event(Level::Emerg, format_args!("{message}"));
-            Err(Failure::Files)
+            Err(LoadError::Files)
         }
     }
 }

@@ -44,7 +44,7 @@ impl Master {
         let process = orphan.process;
         let message = format_args!("taking over serving process {process}, which has no master");
         self.log.event(Level::Notice, message);
-        let can_serve = orphan.can_serve(&self.site.configuration);
+        let can_serve = orphan.can_serve(&self.loaded.configuration);
         self.generation = orphan.facts.generation;
         self.counts = orphan.facts.counts;
         self.asked
@@ -60,7 +60,7 @@ impl Master {
             token,
         };
         let mut child = Child::adopted(channel_token, server, orphan.channel);
-        orphan.gates.stop_listening_except(&self.site.gates);
+        orphan.gates.stop_listening_except(&self.loaded.gates);
         self.adoption.taken = Some(orphan.gates);
         if !can_serve {
             // What it says need not be understood.
@@ -71,7 +71,7 @@ impl Master {
         self.epoll
             .add(child.channel(), Interest::READ, channel_token)?;
         self.generation += 1;
-        let bundle = self.site.bundle(self.generation)?;
+        let bundle = self.loaded.bundle(self.generation)?;
         channel::send_apply(child.channel(), &bundle)?;
         self.children.push(child);
         Ok(())
@@ -82,7 +82,7 @@ impl Master {
         let Some(taken) = self.adoption.taken.take() else {
             return;
         };
-        taken.unlink_except(&self.site.gates, &self.log);
+        taken.unlink_except(&self.loaded.gates, &self.log);
         drop(taken);
         for child in self.children.iter().filter(|child| child.is_adopted()) {
             if child.state == State::Leaving {
@@ -141,7 +141,7 @@ impl Master {
         if !self.master_process {
             return;
         }
-        let wanted = self.site.configuration.settings.adoption.clone();
+        let wanted = self.loaded.configuration.settings.adoption.clone();
         let current = self.adoption.socket.as_ref().map(PrivateSocket::path);
         if current != wanted.as_deref() {
             self.move_adoption(wanted);

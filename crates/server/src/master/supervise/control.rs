@@ -13,7 +13,7 @@ use turnpike_lane::sys::epoll::Event;
 use super::{Master, Phase};
 use crate::channel;
 use crate::control::socket::{PrivateSocket, Ticket};
-use crate::control::{Failure, Home, LIFE_VERB, Request, VERBS, family_verbs, find_verb};
+use crate::control::{Home, LIFE_VERB, Request, RequestError, VERBS, family_verbs, find_verb};
 use crate::master::child::State;
 use crate::settings::ControlPath;
 use crate::version::{NGINX_VERSION, TURNPIKE_VERSION};
@@ -66,7 +66,7 @@ impl Master {
     /// Listens where the configuration says, or no more. `false`: it names a place that cannot be
     /// had; then nothing has changed.
     pub(super) fn place_control(&mut self) -> bool {
-        let wanted = self.site.configuration.settings.control.clone();
+        let wanted = self.loaded.configuration.settings.control.clone();
         if self.control.path() == wanted.path() {
             return true;
         }
@@ -123,7 +123,7 @@ impl Master {
         let late: Vec<_> = self.asked.questions.extract_if(late).collect();
         for (_, question) in late {
             let message = "the serving process has not answered in time";
-            self.conclude(question.what, Err(Failure::new("timed_out", message)));
+            self.conclude(question.what, Err(RequestError::new("timed_out", message)));
         }
     }
 }
@@ -150,7 +150,7 @@ impl Master {
             "status" => self.pass_on(request, Purpose::Status(ticket)),
             "generation" => self.tell(&ticket, Ok(json!({ "generation": self.generation }))),
             "reload" if self.is_ending() => {
-                self.tell(&ticket, Err(Failure::failed("the server is ending")));
+                self.tell(&ticket, Err(RequestError::failed("the server is ending")));
             }
             "reload" => {
                 self.reload_tickets.push(ticket);
@@ -161,7 +161,7 @@ impl Master {
                 self.tell(&ticket, Ok(json!({})));
             }
             "drain" => {
-                let timeout_ms = self.site.configuration.settings.shutdown_timeout_ms;
+                let timeout_ms = self.loaded.configuration.settings.shutdown_timeout_ms;
                 self.tell(
                     &ticket,
                     Ok(json!({ "worker_shutdown_timeout_ms": timeout_ms })),
@@ -185,12 +185,12 @@ impl Master {
         }
     }
 
-    pub(super) fn tell(&mut self, ticket: &Ticket, outcome: Result<Value, Failure>) {
+    pub(super) fn tell(&mut self, ticket: &Ticket, outcome: Result<Value, RequestError>) {
         self.control.answer(ticket, &outcome, &self.epoll);
     }
 
     /// Tells everybody who waits for the same.
-    pub(super) fn tell_all(&mut self, tickets: &[Ticket], outcome: &Result<Value, Failure>) {
+    pub(super) fn tell_all(&mut self, tickets: &[Ticket], outcome: &Result<Value, RequestError>) {
         for ticket in tickets {
             self.control.answer(ticket, outcome, &self.epoll);
         }
@@ -244,7 +244,7 @@ impl Master {
         }
     }
 
-    fn told_of_life(&mut self, outcome: Result<Value, Failure>) {
+    fn told_of_life(&mut self, outcome: Result<Value, RequestError>) {
         let failure = match outcome {
             // Another one is about to be started.
             Err(failure) if failure.code != GONE => failure,
@@ -270,7 +270,7 @@ impl Master {
         };
         let answer: Value = serde_json::from_str(outcome).unwrap_or_default();
         let outcome = match answer.get("error") {
-            Some(error) => Err(Failure::from_value(error)),
+            Some(error) => Err(RequestError::from_value(error)),
             None => Ok(answer["result"].clone()),
         };
         self.conclude(question.what, outcome);
@@ -285,7 +285,7 @@ impl Master {
         }
     }
 
-    fn conclude(&mut self, what: Purpose, outcome: Result<Value, Failure>) {
+    fn conclude(&mut self, what: Purpose, outcome: Result<Value, RequestError>) {
         match what {
             Purpose::Pass(ticket) => self.tell(&ticket, outcome),
             Purpose::SelfCheck => self.self_checked(outcome),
@@ -326,8 +326,8 @@ impl Master {
     }
 }
 
-fn gone() -> Failure {
-    Failure::new(GONE, "there is no serving process to ask")
+fn gone() -> RequestError {
+    RequestError::new(GONE, "there is no serving process to ask")
 }
 
 fn verb_list() -> Value {

@@ -31,10 +31,10 @@ use super::child::{Child, State};
 use super::daemon::Launcher;
 use super::gates::GateSet;
 use super::inherit::Inherited;
+use super::loaded::LoadedConfiguration;
 use super::orphan::Orphan;
 use super::pid_file::PidFile;
 use super::signals::{self, Request};
-use super::site::Site;
 use super::systemd::{Manager, State as Told};
 use crate::channel::{self, End, MasterCounts};
 use crate::control::socket::{ControlSocket, Ticket};
@@ -66,7 +66,7 @@ enum Phase {
 /// A reload under way.
 #[derive(Debug)]
 struct Pending {
-    site: Site,
+    loaded: LoadedConfiguration,
     generation: u64,
     /// The child that must say Ready.
     token: u64,
@@ -93,7 +93,7 @@ pub(super) struct Master {
     paths: Paths,
     globals: Option<String>,
     log: ErrorLog,
-    site: Site,
+    loaded: LoadedConfiguration,
     pending: Option<Pending>,
     reload_again: bool,
     /// Who waits for the next reload's report.
@@ -137,7 +137,7 @@ impl Master {
     pub(super) fn start(
         paths: &Paths,
         globals: Option<&str>,
-        site: Site,
+        loaded: LoadedConfiguration,
         launcher: Option<Launcher>,
         origin: Origin,
     ) -> io::Result<Master> {
@@ -145,7 +145,7 @@ impl Master {
         let signals = SignalQueue::new(&numbers)?;
         let epoll = Epoll::new()?;
         epoll.add(signals.as_fd(), Interest::READ, SIGNALS_TOKEN)?;
-        let settings = &site.configuration.settings;
+        let settings = &loaded.configuration.settings;
         let master_process = settings.master_process;
         if settings.daemon || !paths.embedded {
             process::set_thread_name(c"turnpike-master")?;
@@ -165,8 +165,8 @@ impl Master {
         let mut master = Master {
             paths: paths.clone(),
             globals: globals.map(str::to_owned),
-            log: site.log.with_console(),
-            site,
+            log: loaded.log.with_console(),
+            loaded,
             pending: None,
             reload_again: false,
             reload_tickets: Vec::new(),
@@ -370,7 +370,7 @@ impl Master {
         }
         self.phase = Phase::Quitting;
         self.begin_end();
-        let delay_ms = self.site.configuration.settings.shutdown_delay_ms;
+        let delay_ms = self.loaded.configuration.settings.shutdown_delay_ms;
         let delay_ms = delay_ms.filter(|delay_ms| *delay_ms > 0);
         // Where another master has the same sockets, whoever connects is served.
         match delay_ms.filter(|_| !self.has_other_master()) {
@@ -394,9 +394,9 @@ impl Master {
         if self.is_succeeded {
             // The other one's. What is queued there while this one drains is not to be reset when
             // it ends, should that one be gone by then.
-            self.site.gates = GateSet::default();
+            self.loaded.gates = GateSet::default();
         } else if !self.has_other_master() {
-            self.site.let_gates_go();
+            self.loaded.let_gates_go();
         }
         self.end_children(End::Drained);
     }
@@ -443,7 +443,7 @@ impl Master {
     fn reopen(&mut self) {
         self.log
             .event(Level::Notice, format_args!("reopening logs"));
-        let logs = match self.site.reopen_logs() {
+        let logs = match self.loaded.reopen_logs() {
             Ok(logs) => logs,
             Err(error) => {
                 self.log
@@ -451,7 +451,7 @@ impl Master {
                 return;
             }
         };
-        self.site.lead_stderr();
+        self.loaded.lead_stderr();
         for child in &self.children {
             if let Err(error) = channel::send_reopen(child.channel(), &logs) {
                 self.log.event(

@@ -10,11 +10,11 @@ use turnpike_lane::log::{Errno, Kept, Level, Sink, Target};
 
 use super::{Master, Pending, Phase};
 use crate::channel::{self, End};
-use crate::control::Failure as Refusal;
+use crate::control::RequestError;
 use crate::control::socket::Ticket;
 use crate::master::child::State;
+use crate::master::loaded::{LoadError, LoadedConfiguration};
 use crate::master::pid_file::PidFile;
-use crate::master::site::{Failure, Site};
 use crate::master::systemd::State as Told;
 
 impl Master {
@@ -38,21 +38,22 @@ impl Master {
             level: Level::Error,
             sink: Sink::Kept(Arc::clone(&said)),
         });
-        let Site {
+        let LoadedConfiguration {
             logs: old_logs,
             gates: old_gates,
             ..
-        } = &self.site;
-        let opened = Site::open(&self.paths, globals.as_deref(), old_logs, old_gates, &log);
-        let site = match opened {
-            Ok(site) => site,
-            Err(Failure::Files | Failure::Gate(_)) => {
+        } = &self.loaded;
+        let opened =
+            LoadedConfiguration::open(&self.paths, globals.as_deref(), old_logs, old_gates, &log);
+        let loaded = match opened {
+            Ok(loaded) => loaded,
+            Err(LoadError::Files | LoadError::Gate(_)) => {
                 let tickets = std::mem::take(&mut self.reload_tickets);
                 self.reload_failed(&tickets, &said.lines().join("\n"));
                 return;
             }
         };
-        if let Err(error) = self.hand_over(site, since) {
+        if let Err(error) = self.hand_over(loaded, since) {
             let message = format!(
                 "the new configuration was not handed over {}",
                 Errno(&error)
@@ -66,15 +67,19 @@ impl Master {
         self.manager.tell(Told::Ready);
         self.counts.reloads_failed += 1;
         self.tell_counts();
-        self.tell_all(tickets, &Err(Refusal::failed(why)));
+        self.tell_all(tickets, &Err(RequestError::failed(why)));
     }
 
     /// Gives a configuration to the serving process, or to a new one when the running one cannot
     /// become what it asks for.
-    pub(super) fn hand_over(&mut self, site: Site, since: Instant) -> io::Result<()> {
+    pub(super) fn hand_over(
+        &mut self,
+        loaded: LoadedConfiguration,
+        since: Instant,
+    ) -> io::Result<()> {
         self.generation += 1;
-        let (generation, new) = (self.generation, &site.configuration.settings.process);
-        let same = self.site.can_become(&site);
+        let (generation, new) = (self.generation, &loaded.configuration.settings.process);
+        let same = self.loaded.can_become(&loaded);
         let serving = self
             .children
             .iter()
@@ -88,7 +93,7 @@ impl Master {
                 match self.spawn(&new) {
                     Ok(child) => self.children.push(child),
                     Err(error) => {
-                        self.site.reinstate(site);
+                        self.loaded.reinstate(loaded);
                         return Err(error);
                     }
                 }
@@ -97,15 +102,15 @@ impl Master {
         };
         let token = self.children[index].token;
         self.restart_at = None;
-        self.site.gates.stop_listening_except(&site.gates);
+        self.loaded.gates.stop_listening_except(&loaded.gates);
         let pending = self.pending.insert(Pending {
-            site,
+            loaded,
             generation,
             token,
             tickets: std::mem::take(&mut self.reload_tickets),
             since,
         });
-        let bundle = pending.site.bundle(generation)?;
+        let bundle = pending.loaded.bundle(generation)?;
         channel::send_apply(self.children[index].channel(), &bundle)
     }
 
@@ -119,13 +124,13 @@ impl Master {
             return false;
         };
         self.reload_failed(&pending.tickets, why);
-        self.site.reinstate(pending.site)
+        self.loaded.reinstate(pending.loaded)
     }
 
     /// Gives a serving process the configuration that it serves once more, with all sockets.
     pub(super) fn hand_again(&mut self, index: usize) {
         self.generation += 1;
-        let sent = self.site.bundle(self.generation);
+        let sent = self.loaded.bundle(self.generation);
         let channel = self.children[index].channel();
         if let Err(error) = sent.and_then(|bundle| channel::send_apply(channel, &bundle)) {
             let message = format_args!("sendmsg() failed {}", Errno(&error));
@@ -138,8 +143,8 @@ impl Master {
         let Some(pending) = self.pending.take() else {
             return;
         };
-        let old = std::mem::replace(&mut self.site, pending.site);
-        self.log = self.site.log.clone();
+        let old = std::mem::replace(&mut self.loaded, pending.loaded);
+        self.log = self.loaded.log.clone();
         for child in &mut self.children {
             if child.token != pending.token && child.state != State::Leaving {
                 child.state = State::Leaving;
@@ -147,11 +152,11 @@ impl Master {
                 let _ = channel::send_end(child.channel(), End::Drained);
             }
         }
-        old.gates.unlink_except(&self.site.gates, &self.log);
+        old.gates.unlink_except(&self.loaded.gates, &self.log);
         // Whoever waits at a socket that is closed now is reset.
-        let reset = old.gates.queued_except(&self.site.gates);
+        let reset = old.gates.queued_except(&self.loaded.gates);
         drop(old);
-        self.site.lead_stderr();
+        self.loaded.lead_stderr();
         self.move_pid_file();
         self.place_control();
         self.place_adoption();
@@ -179,7 +184,7 @@ impl Master {
     }
 
     pub(super) fn move_pid_file(&mut self) {
-        let path = &self.site.configuration.settings.pid_file;
+        let path = &self.loaded.configuration.settings.pid_file;
         let Some(old) = self.pid_file.take_if(|file| file.path() != path) else {
             return;
         };

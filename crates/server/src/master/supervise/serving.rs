@@ -32,7 +32,7 @@ impl Master {
         self.log
             .event(Level::Notice, format_args!("start worker processes"));
         self.generation += 1;
-        let child = self.spawn(&self.site.configuration.settings.process.clone())?;
+        let child = self.spawn(&self.loaded.configuration.settings.process.clone())?;
         let bundle = self.first_bundle()?;
         self.children.push(child);
         self.tell_counts();
@@ -261,7 +261,7 @@ impl Master {
 
     /// The first serving process is ready: everything accepts, and may be told of.
     pub(super) fn up(&mut self) {
-        let settings = &self.site.configuration.settings;
+        let settings = &self.loaded.configuration.settings;
         let named = settings.pid_file_named;
         if named || !self.paths.embedded {
             match self
@@ -296,8 +296,8 @@ impl Master {
         if self.paths.embedded {
             say(embedded::INVITATION);
         }
-        self.site.lead_stderr();
-        self.log = self.site.log.clone();
+        self.loaded.lead_stderr();
+        self.log = self.loaded.log.clone();
         if let Some(launcher) = self.launcher.take() {
             launcher.release();
         }
@@ -330,7 +330,7 @@ impl Master {
         }
         self.log.event(Level::Notice, format_args!("exit"));
         if !self.has_other_master() && !self.is_succeeded {
-            self.site
+            self.loaded
                 .gates
                 .unlink_except(&Default::default(), &self.log);
         }

@@ -25,7 +25,7 @@ use super::link::Link;
 use super::upgrade::words;
 use super::{Master, Phase, STEER_PAUSE, STEER_TRIES_MAX};
 use crate::channel::{self, Bundle, ListeningSocket};
-use crate::control::{Failure, Request};
+use crate::control::{Request, RequestError};
 use crate::master::child::{Child, State};
 use crate::master::orphan;
 
@@ -45,13 +45,13 @@ pub(super) struct Predecessor {
 #[derive(Debug)]
 struct Trial {
     link: Link,
-    stage: Stage,
+    stage: TakeoverStage,
     /// Where lanes are asked before they have other sockets.
     check: Vec<Value>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stage {
+enum TakeoverStage {
     Checking,
     Held,
     Opening(u64),
@@ -86,7 +86,7 @@ impl Predecessor {
         epoll.add(stream.as_fd(), Interest::READ, token)?;
         let trial = Trial {
             link: Link::new(stream, token),
-            stage: Stage::Checking,
+            stage: TakeoverStage::Checking,
             check: Vec::new(),
         };
         Ok(Predecessor {
@@ -130,7 +130,7 @@ impl Master {
         if self.predecessor.is_none() || self.has_predecessor() {
             return;
         }
-        let settings = &self.site.configuration.settings;
+        let settings = &self.loaded.configuration.settings;
         let places = [Some(settings.pid_file.as_path()), settings.control.path()];
         if let Some(path) = &settings.adoption {
             orphan::send_away(&orphan::aside(path));
@@ -152,7 +152,7 @@ impl Master {
         if !self.has_predecessor() && self.pending.is_none() {
             self.steer_tries += 1;
             let changed;
-            (changed, wanting) = self.site.steer_again();
+            (changed, wanting) = self.loaded.steer_again();
             let serving = |child: &Child| child.state == State::Serving;
             if let Some(index) = self.children.iter().position(serving).filter(|_| changed) {
                 self.hand_again(index);
@@ -169,13 +169,13 @@ impl Master {
     /// The bundle of a serving process that starts. On trial its lanes get sockets of our own, one
     /// each, for us to ask them.
     pub(super) fn first_bundle(&mut self) -> io::Result<Bundle> {
-        let mut bundle = self.site.bundle(self.generation)?;
-        let lanes = self.site.configuration.settings.process.lanes;
+        let mut bundle = self.loaded.bundle(self.generation)?;
+        let lanes = self.loaded.configuration.settings.process.lanes;
         let has_listen = !bundle.listening_sockets.is_empty();
         let Some(trial) = self.trial() else {
             return Ok(bundle);
         };
-        if !matches!(trial.stage, Stage::Checking | Stage::Held) {
+        if !matches!(trial.stage, TakeoverStage::Checking | TakeoverStage::Held) {
             return Ok(bundle);
         }
         bundle.listening_sockets.clear();
@@ -200,25 +200,25 @@ impl Master {
             return false;
         };
         match trial.stage {
-            Stage::Checking => {
+            TakeoverStage::Checking => {
                 let check = std::mem::take(&mut trial.check);
                 self.self_check(&check);
                 true
             }
-            Stage::Held => true,
+            TakeoverStage::Held => true,
             // It was told to end meanwhile, and is to have no names.
-            Stage::Opening(_) if is_ending => true,
-            Stage::Opening(expected) if expected == generation => {
+            TakeoverStage::Opening(_) if is_ending => true,
+            TakeoverStage::Opening(expected) if expected == generation => {
                 self.up();
                 if self.phase == Phase::Running
                     && let Some(trial) = self.trial()
                 {
-                    trial.stage = Stage::Accepting;
+                    trial.stage = TakeoverStage::Accepting;
                     trial.link.say(words::ACCEPTING);
                 }
                 true
             }
-            Stage::Opening(_) | Stage::Accepting => false,
+            TakeoverStage::Opening(_) | TakeoverStage::Accepting => false,
         }
     }
 
@@ -233,14 +233,14 @@ impl Master {
         self.pass_on(&request, Purpose::SelfCheck);
     }
 
-    pub(super) fn self_checked(&mut self, outcome: Result<Value, Failure>) {
+    pub(super) fn self_checked(&mut self, outcome: Result<Value, RequestError>) {
         let Some(trial) = self.trial() else {
             return;
         };
         match (outcome, trial.stage) {
             (Err(failure), _) => self.fail_trial(&failure.message),
-            (Ok(_), Stage::Checking) => {
-                trial.stage = Stage::Held;
+            (Ok(_), TakeoverStage::Checking) => {
+                trial.stage = TakeoverStage::Held;
                 trial.link.say(words::READY);
             }
             (Ok(_), _) => {
@@ -270,8 +270,8 @@ impl Master {
                 return;
             };
             match (trial.stage, line.as_str()) {
-                (Stage::Held, words::GO) => self.open_gates(),
-                (Stage::Accepting, words::PROBE) => {
+                (TakeoverStage::Held, words::GO) => self.open_gates(),
+                (TakeoverStage::Accepting, words::PROBE) => {
                     let places = self.gate_places();
                     self.self_check(&places);
                 }
@@ -283,14 +283,14 @@ impl Master {
         };
         match trial.stage {
             // It says so when it gives this one up: it is gone, and this one has every socket.
-            Stage::Opening(_) | Stage::Accepting => {
+            TakeoverStage::Opening(_) | TakeoverStage::Accepting => {
                 let message = "the old binary's master is gone, this one goes on without it";
                 self.log.event(Level::Alert, format_args!("{message}"));
                 if let Some(predecessor) = &mut self.predecessor {
                     predecessor.trial = None;
                 }
             }
-            Stage::Checking | Stage::Held => {
+            TakeoverStage::Checking | TakeoverStage::Held => {
                 self.fail_trial("the old binary's master has ended the upgrade");
             }
         }
@@ -301,9 +301,9 @@ impl Master {
         self.generation += 1;
         let generation = self.generation;
         if let Some(trial) = self.trial() {
-            trial.stage = Stage::Opening(generation);
+            trial.stage = TakeoverStage::Opening(generation);
         }
-        let sent = self.site.bundle(generation).and_then(|bundle| {
+        let sent = self.loaded.bundle(generation).and_then(|bundle| {
             let child = self.children.first();
             child.map_or(Ok(()), |child| {
                 channel::send_apply(child.channel(), &bundle)
@@ -316,7 +316,7 @@ impl Master {
 
     fn gate_places(&self) -> Vec<Value> {
         let mut places = Vec::new();
-        for (listen, address) in self.site.gates.addresses().enumerate() {
+        for (listen, address) in self.loaded.gates.addresses().enumerate() {
             let address = address.to_string();
             places.push(json!({ "address": address, "listen": listen }));
         }
@@ -333,7 +333,10 @@ impl Master {
         let mut has_accepted = false;
         if let Some(mut trial) = trial {
             trial.link.say(&format!("failed {why}"));
-            has_accepted = matches!(trial.stage, Stage::Opening(_) | Stage::Accepting);
+            has_accepted = matches!(
+                trial.stage,
+                TakeoverStage::Opening(_) | TakeoverStage::Accepting
+            );
         }
         match has_accepted {
             true => self.quit(),

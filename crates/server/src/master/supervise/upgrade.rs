@@ -32,7 +32,7 @@ use turnpike_lane::sys::signal;
 use super::link::Link;
 use super::{Master, Phase};
 use crate::channel;
-use crate::control::Failure;
+use crate::control::RequestError;
 use crate::control::socket::{PrivateSocket, Ticket};
 use crate::master::child::State;
 use crate::master::inherit;
@@ -64,7 +64,7 @@ pub(super) struct Successor {
 #[derive(Debug)]
 struct Watch {
     link: Link,
-    stage: Stage,
+    stage: UpgradeStage,
     /// When it must have got on.
     until: Instant,
     /// It says nothing more.
@@ -75,7 +75,7 @@ struct Watch {
 
 /// How far it has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stage {
+enum UpgradeStage {
     /// It reads its configuration and checks itself.
     Starting,
     /// It may accept.
@@ -118,12 +118,14 @@ impl Master {
             Ok((binary.map(PathBuf::from), wait_s.unwrap_or(UPGRADE_WAIT_S)))
         });
         let outcome = match asked {
-            Err(error) => Err(Failure::from(error)),
+            Err(error) => Err(RequestError::from(error)),
             Ok(_) if self.has_other_master() || self.pending.is_some() => {
                 let message = "another upgrade or a reload is under way";
-                Err(Failure::new("busy", message))
+                Err(RequestError::new("busy", message))
             }
-            Ok(_) if self.phase != Phase::Running => Err(Failure::failed("the server is ending")),
+            Ok(_) if self.phase != Phase::Running => {
+                Err(RequestError::failed("the server is ending"))
+            }
             Ok((binary, wait_s)) => {
                 let wait = Duration::from_secs(wait_s.clamp(1, UPGRADE_WAIT_S_MAX));
                 self.start_successor(binary, Some((ticket.clone(), wait)))
@@ -138,9 +140,9 @@ impl Master {
         &mut self,
         binary: Option<PathBuf>,
         watched: Option<(Ticket, Duration)>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), RequestError> {
         let failed = |what: &str, error: &io::Error| {
-            Failure::failed(format!("{what} failed {}", Errno(error)))
+            RequestError::failed(format!("{what} failed {}", Errno(error)))
         };
         self.log
             .event(Level::Notice, format_args!("start new binary process"));
@@ -152,7 +154,7 @@ impl Master {
             let since = Instant::now();
             watch = Some(Watch {
                 link,
-                stage: Stage::Starting,
+                stage: UpgradeStage::Starting,
                 until: since + wait,
                 has_hung_up: false,
                 since,
@@ -161,7 +163,7 @@ impl Master {
         }
         self.step_aside()
             .map_err(|error| failed("rename()", &error))?;
-        match inherit::start(binary, &self.site.gates, theirs) {
+        match inherit::start(binary, &self.loaded.gates, theirs) {
             Ok(process) => {
                 let message = format_args!("start new binary process {process}");
                 self.log.event(Level::Notice, message);
@@ -185,7 +187,7 @@ impl Master {
 
     /// Moves the files that another master shall have under their names.
     fn step_aside(&mut self) -> io::Result<()> {
-        let settings = &self.site.configuration.settings;
+        let settings = &self.loaded.configuration.settings;
         if let Some(file) = &mut self.pid_file {
             file.rename(aside(&settings.pid_file))?;
         }
@@ -209,7 +211,7 @@ impl Master {
     }
 
     fn take_names_back(&mut self) -> io::Result<()> {
-        let settings = &self.site.configuration.settings;
+        let settings = &self.loaded.configuration.settings;
         let own = self.adoption.socket.as_ref().map(PrivateSocket::path);
         if let Some(path) = &settings.adoption
             && own == Some(aside(path).as_path())
@@ -260,7 +262,7 @@ impl Master {
         if let Some(watch) = watch.filter(|_| ended) {
             // It was added when the link was made.
             let _ = self.epoll.delete(watch.link.descriptor());
-            if watch.stage != Stage::BackedOut {
+            if watch.stage != UpgradeStage::BackedOut {
                 // Its process has most likely ended; how it has is told in a moment.
                 watch.has_hung_up = true;
                 watch.until = watch.until.min(Instant::now() + END_WAIT);
@@ -277,13 +279,13 @@ impl Master {
             return;
         };
         match (watch.stage, line) {
-            (Stage::BackedOut, _) => {}
-            (Stage::Starting, words::READY) => {
-                watch.stage = Stage::Opening;
+            (UpgradeStage::BackedOut, _) => {}
+            (UpgradeStage::Starting, words::READY) => {
+                watch.stage = UpgradeStage::Opening;
                 watch.link.say(words::GO);
             }
-            (Stage::Opening, words::ACCEPTING) => self.pause(),
-            (Stage::Probing, words::SERVING) => self.succeeded(),
+            (UpgradeStage::Opening, words::ACCEPTING) => self.pause(),
+            (UpgradeStage::Probing, words::SERVING) => self.succeeded(),
             (_, line) => self.back_out(line.trim_start_matches("failed ")),
         }
     }
@@ -292,7 +294,7 @@ impl Master {
     fn pause(&mut self) {
         self.generation += 1;
         let generation = self.generation;
-        let bundle = self.site.bundle(generation);
+        let bundle = self.loaded.bundle(generation);
         let mut children = self.children.iter();
         let child = children.find(|child| child.state == State::Serving);
         let sent = bundle.and_then(|mut bundle| {
@@ -305,7 +307,7 @@ impl Master {
         if let Err(error) = sent {
             self.back_out(&format!("pausing failed {}", Errno(&error)));
         } else if let Some(watch) = self.watch() {
-            watch.stage = Stage::Pausing(generation);
+            watch.stage = UpgradeStage::Pausing(generation);
             if none {
                 self.paused(generation);
             }
@@ -315,9 +317,9 @@ impl Master {
     /// The serving process has taken this generation up.
     pub(super) fn paused(&mut self, generation: u64) {
         if let Some(watch) = self.watch()
-            && watch.stage == Stage::Pausing(generation)
+            && watch.stage == UpgradeStage::Pausing(generation)
         {
-            watch.stage = Stage::Probing;
+            watch.stage = UpgradeStage::Probing;
             watch.link.say(words::PROBE);
         }
     }
@@ -351,7 +353,7 @@ impl Master {
         };
         // One that has accepted may still answer what it has.
         let number = match watch.stage {
-            Stage::Starting => nix::libc::SIGTERM,
+            UpgradeStage::Starting => nix::libc::SIGTERM,
             _ => nix::libc::SIGQUIT,
         };
         // It fails only when the process is gone, which is what is wanted.
@@ -364,29 +366,34 @@ impl Master {
         let Some(watch) = self.watch() else {
             return;
         };
-        let stage = std::mem::replace(&mut watch.stage, Stage::BackedOut);
+        let stage = std::mem::replace(&mut watch.stage, UpgradeStage::BackedOut);
         let wait = match stage {
-            Stage::Starting | Stage::BackedOut => BACK_OUT_WAIT,
-            Stage::Opening | Stage::Pausing(_) | Stage::Probing => BACK_OUT_DRAIN_WAIT,
+            UpgradeStage::Starting | UpgradeStage::BackedOut => BACK_OUT_WAIT,
+            UpgradeStage::Opening | UpgradeStage::Pausing(_) | UpgradeStage::Probing => {
+                BACK_OUT_DRAIN_WAIT
+            }
         };
         watch.until = Instant::now() + wait;
         let ticket = watch.ticket.take();
-        if stage == Stage::BackedOut {
+        if stage == UpgradeStage::BackedOut {
             return;
         }
         let message = format!("{why}; backed out, process {} goes on", std::process::id());
         self.log
             .event(Level::Error, format_args!("upgrade failed: {message}"));
         self.step_back();
-        self.resume(matches!(stage, Stage::Pausing(_) | Stage::Probing));
+        self.resume(matches!(
+            stage,
+            UpgradeStage::Pausing(_) | UpgradeStage::Probing
+        ));
         if let Some(ticket) = ticket {
-            self.tell(&ticket, Err(Failure::failed(message)));
+            self.tell(&ticket, Err(RequestError::failed(message)));
         }
     }
 
     /// Accepts again, with the kernel choosing as our configuration wants it.
     fn resume(&mut self, was_paused: bool) {
-        self.site.open_again();
+        self.loaded.open_again();
         // The successor may have said that it is the main process.
         self.manager.tell(Told::Ready);
         let mut children = self.children.iter();
@@ -419,7 +426,7 @@ impl Master {
         let Some(watch) = self.watch().filter(|watch| watch.until <= now) else {
             return;
         };
-        if watch.stage == Stage::BackedOut {
+        if watch.stage == UpgradeStage::BackedOut {
             watch.until = now + BACK_OUT_WAIT;
             self.kill_successor();
         } else if watch.has_hung_up {

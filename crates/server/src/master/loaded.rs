@@ -21,7 +21,7 @@ const FOLDER_MODE: u32 = 0o700;
 
 /// What is in force, or about to be.
 #[derive(Debug)]
-pub(super) struct Site {
+pub(super) struct LoadedConfiguration {
     pub(super) configuration: Configuration,
     pub(super) logs: LogSet,
     pub(super) log: ErrorLog,
@@ -30,14 +30,14 @@ pub(super) struct Site {
 
 /// Why a site could not be opened. Everything about it has been logged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Failure {
+pub(super) enum LoadError {
     /// The configuration, a log file or a folder.
     Files,
     /// A listening socket.
     Gate(NotOpened),
 }
 
-impl Site {
+impl LoadedConfiguration {
     /// Reads the configuration and opens what it needs; what is open already is shared.
     pub(super) fn open(
         paths: &Paths,
@@ -45,9 +45,9 @@ impl Site {
         old_logs: &LogSet,
         old_gates: &GateSet,
         log: &ErrorLog,
-    ) -> Result<Site, Failure> {
-        let configuration = read(paths, globals, log).ok_or(Failure::Files)?;
-        Site::of(configuration, old_logs, old_gates, log)
+    ) -> Result<LoadedConfiguration, LoadError> {
+        let configuration = read(paths, globals, log).ok_or(LoadError::Files)?;
+        LoadedConfiguration::of(configuration, old_logs, old_gates, log)
     }
 
     /// Opens what a configuration needs that was read already.
@@ -56,9 +56,9 @@ impl Site {
         old_logs: &LogSet,
         old_gates: &GateSet,
         log: &ErrorLog,
-    ) -> Result<Site, Failure> {
-        let logs = open_logs(&configuration, old_logs, log).ok_or(Failure::Files)?;
-        make_folders(&configuration, log).ok_or(Failure::Files)?;
+    ) -> Result<LoadedConfiguration, LoadError> {
+        let logs = open_logs(&configuration, old_logs, log).ok_or(LoadError::Files)?;
+        make_folders(&configuration, log).ok_or(LoadError::Files)?;
         let listens = configuration.needs.listens.clone();
         let process = &configuration.settings.process;
         let opening = Opening {
@@ -68,9 +68,11 @@ impl Site {
             // The built-in configuration is for a person who waits for the answer.
             is_patient: !configuration.paths.embedded,
         };
-        let gates = old_gates.extend(listens, opening).map_err(Failure::Gate)?;
+        let gates = old_gates
+            .extend(listens, opening)
+            .map_err(LoadError::Gate)?;
         let log = ErrorLog::from_specs(&configuration.settings.error_logs, &logs);
-        Ok(Site {
+        Ok(LoadedConfiguration {
             configuration,
             logs,
             log,
@@ -80,8 +82,8 @@ impl Site {
 
     /// Whether a serving process of this configuration can take `new` up: what it has given up it
     /// does not get back, nor does a sandbox get another folder.
-    pub(super) fn can_become(&self, new: &Site) -> bool {
-        let settings = |site: &Site| site.configuration.settings.process.clone();
+    pub(super) fn can_become(&self, new: &LoadedConfiguration) -> bool {
+        let settings = |loaded: &LoadedConfiguration| loaded.configuration.settings.process.clone();
         let (own, new_settings) = (settings(self), settings(new));
         let same_folders = self.configuration.needs.folders == new.configuration.needs.folders;
         own.can_become(&new_settings) && (own.sandbox == Sandbox::Off || same_folders)
@@ -89,7 +91,7 @@ impl Site {
 
     /// Stays in force after all, `given_up` being given up. Returns whether the serving process
     /// must be told of sockets that are left of it.
-    pub(super) fn reinstate(&mut self, given_up: Site) -> bool {
+    pub(super) fn reinstate(&mut self, given_up: LoadedConfiguration) -> bool {
         let process = &self.configuration.settings.process;
         let opening = Opening {
             lanes: process.lanes,
