@@ -78,7 +78,7 @@ pub(super) async fn drive(
         plan,
         proxy_header,
     });
-    panicked.not();
+    panicked.disarm();
     return_queue.give_back(slot, connection, Some(exchange));
 }
 
@@ -89,7 +89,7 @@ struct HandBackOnPanic<'a> {
 }
 
 impl HandBackOnPanic<'_> {
-    fn not(mut self) {
+    fn disarm(mut self) {
         self.slot = None;
     }
 }

@@ -35,7 +35,7 @@ const LOOKS_PER_TIMEOUT: u32 = 4;
 const IDLE_LOOK: Duration = Duration::from_millis(250);
 /// Silence that is written about, with what the lane was doing. Others accept sooner, since that
 /// costs next to nothing; a lane that waits for a CPU may be silent for as long as they wait.
-const TOLD_AFTER: Duration = Duration::from_millis(200);
+const LOGGED_AFTER: Duration = Duration::from_millis(200);
 
 /// Silence of all lanes after which another one is started: long enough that whoever holds them up
 /// for a moment, as a disk or a busy machine, has let one of them go.
@@ -78,7 +78,7 @@ struct Rescue {
     /// Connections that waited when it began.
     waited: u32,
     /// Whether the log knows.
-    is_told: bool,
+    is_logged: bool,
 }
 
 /// A lane that has not come round in time.
@@ -107,7 +107,7 @@ impl Watchdog {
         self.end_rescues(view, &silent);
         for one in &silent {
             self.care_for(view, one, &silent);
-            self.tell(view, one, timeout);
+            self.log_rescue(view, one, timeout);
         }
         let wait = self.until_next_look(view, timeout);
         self.note_outage(view, &silent, wait);
@@ -241,7 +241,7 @@ impl Watchdog {
                 continue;
             }
             let after_ms = since.elapsed().as_millis();
-            let level = match rescue.is_told {
+            let level = match rescue.is_logged {
                 true => Level::Notice,
                 false => Level::Info,
             };
@@ -282,7 +282,7 @@ impl Watchdog {
             round_ns: view.board.last_round_ns(lane),
             successor: None,
             waited: waiting,
-            is_told: false,
+            is_logged: false,
         });
         rescue.successor = Some(successor);
         if view.board.beat(lane) == Beat::Asleep {
@@ -296,17 +296,17 @@ impl Watchdog {
     }
 
     /// Has the log know of a rescue that lasts.
-    fn tell(&mut self, view: &LaneView<'_>, one: &Silent, timeout: Duration) {
+    fn log_rescue(&mut self, view: &LaneView<'_>, one: &Silent, timeout: Duration) {
         let lane = one.lane;
-        let is_long = one.silence >= timeout.max(TOLD_AFTER);
+        let is_long = one.silence >= timeout.max(LOGGED_AFTER);
         let rescue = self.rescues.get_mut(&lane);
-        let Some(rescue) = rescue.filter(|rescue| is_long && !rescue.is_told) else {
+        let Some(rescue) = rescue.filter(|rescue| is_long && !rescue.is_logged) else {
             return;
         };
         let Some(successor) = rescue.successor else {
             return;
         };
-        rescue.is_told = true;
+        rescue.is_logged = true;
         let (waited, silence_ms) = (rescue.waited, one.silence.as_millis());
         self.note(
             Level::Warn,
