@@ -13,9 +13,9 @@ pub enum Scope {
     /// The directive is not there.
     #[default]
     None,
-    /// It is there and concerns these fields (`no-cache="set-cookie"`), lower-case.
+    /// The directive names these fields, lower-case (`no-cache="set-cookie"`).
     Fields(Vec<Vec<u8>>),
-    /// It is there and concerns the whole response.
+    /// The directive concerns the whole response.
     Whole,
 }
 

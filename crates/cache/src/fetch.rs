@@ -33,11 +33,11 @@ pub struct Fetch {
 /// How a fetch ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FetchOutcome {
-    /// Its response was stored: look again.
+    /// The response was stored: look again.
     Stored,
-    /// Its response may not be stored: everybody asks for themselves.
+    /// The response may not be stored: everybody asks for themselves.
     NotStored,
-    /// It failed or was given up: somebody else tries.
+    /// The fetch failed or was given up: somebody else tries.
     Failed,
 }
 
@@ -51,7 +51,7 @@ pub struct Turn {
 
 /// What asking for a turn gives.
 pub enum Asked {
-    /// It is ours.
+    /// The turn is the caller's.
     Ours(Turn),
     /// Somebody else has it.
     Theirs(Arc<Fetch>),

@@ -56,11 +56,11 @@ pub struct Rules {
 /// What of the request bears on storing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Asked {
-    /// It had an Authorization field.
+    /// The request had an Authorization field.
     pub authorized: bool,
-    /// It said `no-store`, and the configuration listens.
+    /// The request said `no-store`, and the configuration honours that.
     pub no_store: bool,
-    /// Its method is one whose responses are stored only where they say themselves how long they
+    /// The method is one whose responses are stored only where they say themselves how long they
     /// are fresh (RFC 9110 section 9.3.3).
     pub explicit_only: bool,
     /// When it was sent, in unix milliseconds.
@@ -119,7 +119,7 @@ impl Timing {
         self.received_ms.saturating_sub(self.initial_age_ms)
     }
 
-    /// Its age in seconds, for the Age field (sections 4.2.3 and 5.1).
+    /// The age in seconds, for the Age field (sections 4.2.3 and 5.1).
     pub fn age_s(&self, now_ms: u64) -> u64 {
         let resident_ms = now_ms.saturating_sub(self.received_ms);
         self.initial_age_ms.saturating_add(resident_ms) / 1000

@@ -25,9 +25,10 @@ pub enum Target {
 /// How it is taken away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manner {
-    /// It is gone.
+    /// The response is removed.
     Hard,
-    /// It is stale: asked for anew, and of use where that fails and staleness is allowed.
+    /// The response becomes stale: it is asked for anew, and used where that fails and staleness is
+    /// allowed.
     Soft,
 }
 

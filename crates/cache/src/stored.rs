@@ -40,17 +40,17 @@ pub struct Resource {
 
 /// A stored response.
 pub struct Variant {
-    /// Its head, without what must not be stored.
+    /// The head, without what must not be stored.
     pub head: Head,
     /// What of a request selects it.
     pub selection: Selection,
-    /// Its tags.
+    /// The tags.
     pub tags: Vec<Box<[u8]>>,
     /// Whether it answered HEAD, and can answer nothing else.
     pub for_head: bool,
     /// Which bytes it holds, where these are not all.
     pub part: Option<Part>,
-    /// Its content.
+    /// The content.
     pub body: StoredBody,
     /// What users of the cache made of its head, to be used again: see [`Variant::prepared`].
     prepared: ArcSwapOption<Prepared>,
@@ -61,7 +61,7 @@ pub struct Variant {
 
 /// Something made of a stored head once, such as the fields that are sent.
 pub struct Prepared {
-    /// Who made it: it is of use to nobody else.
+    /// The zone that made the entry: no other zone can use it.
     pub owner: u64,
     /// What it is.
     pub value: Arc<dyn Any + Send + Sync>,
@@ -81,7 +81,7 @@ pub struct StoredFile {
     pub(crate) path: PathBuf,
     /// Bytes of the response's content.
     pub(crate) length: u64,
-    /// Its checksum.
+    /// The checksum.
     pub(crate) crc: u32,
     /// The file as it was when its checksum was last found right; none: not looked at yet.
     pub(crate) sound: Mutex<Option<Identity>>,

@@ -56,9 +56,9 @@ fn weak(tag: &[u8]) -> &[u8] {
 /// What the response to a HEAD request makes of a stored response to GET (section 4.3.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadVerdict {
-    /// It is the same one still: its fields are brought up to date.
+    /// The stored response still holds: its fields are brought up to date.
     Update,
-    /// It is another one: the stored one is no longer used without asking.
+    /// Another response is meant: the stored one is no longer used without asking.
     Invalidate,
 }
 

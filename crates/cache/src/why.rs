@@ -37,13 +37,13 @@ reasons! {
     NoCache => "no-cache",
     /// Neither the response nor the configuration says how long it is fresh.
     NoFreshness => "no-freshness",
-    /// It was stale when it came.
+    /// The response was stale when it came.
     Expired => "expired",
     /// `X-Accel-Expires: 0`.
     AccelExpires => "x-accel-expires",
     /// A time in Cache-Control is none.
     Malformed => "malformed",
-    /// It sets a cookie.
+    /// The response sets a cookie.
     SetCookie => "set-cookie",
     /// `Vary: *`.
     VaryAny => "vary-any",
@@ -59,11 +59,11 @@ reasons! {
     Configured => "configured",
     /// Not asked for often enough yet.
     MinUses => "min-uses",
-    /// It waited too long for another request's answer, which is the one that is stored.
+    /// The request waited too long for another request's answer, which is the one that is stored.
     LockTimeout => "lock-timeout",
     /// The range asked for begins too far behind the start.
     RangeOffset => "range-offset",
-    /// It is larger than the zone holds.
+    /// The response is larger than the zone holds.
     TooLarge => "too-large",
     /// The upstream server broke off.
     Truncated => "truncated",

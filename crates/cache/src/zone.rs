@@ -89,13 +89,13 @@ pub struct NewResponse {
     pub key: Arc<[u8]>,
     /// The host that it is for.
     pub host: Box<[u8]>,
-    /// Its head.
+    /// The head.
     pub head: Head,
     /// What selects it.
     pub selection: Selection,
     /// Whether it answers HEAD only.
     pub for_head: bool,
-    /// Its times.
+    /// The times.
     pub timing: Timing,
     /// What [`Zone::began`] gave before it was asked for.
     pub began: u64,
@@ -181,7 +181,7 @@ impl Zone {
         }
     }
 
-    /// Its name.
+    /// The name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -191,7 +191,7 @@ impl Zone {
         &self.place
     }
 
-    /// Its folder, if it has one.
+    /// The folder, if it has one.
     pub fn folder(&self) -> Option<&Disk> {
         match &self.place {
             Storage::Memory(_) => None,

@@ -43,9 +43,9 @@ pub(crate) struct Block {
 pub struct Entry {
     /// The row it was checked against.
     pub row: &'static Row,
-    /// Its name as written.
+    /// The name as written.
     pub name: Word,
-    /// Its arguments.
+    /// The arguments.
     pub arguments: Vec<Word>,
     /// The line nginx reports for it: that of its `;` or `{`.
     pub span: Span,

@@ -39,7 +39,7 @@ pub(crate) enum Token {
 
 /// The words of one directive.
 pub(crate) struct Draft {
-    /// Its words; empty only when `broken`.
+    /// The words; empty only when `broken`.
     pub(crate) words: Vec<Word>,
     /// A mistake in it was noted: it is to be read over.
     pub(crate) broken: bool,

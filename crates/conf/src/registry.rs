@@ -236,7 +236,7 @@ pub enum Merge {
 /// One directive in the contexts where it has one meaning.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// Its name; rows are found by name and context.
+    /// The name; rows are found by name and context.
     pub name: &'static str,
     /// Where it may be written.
     pub contexts: &'static [Context],
@@ -250,7 +250,7 @@ pub struct Row {
     pub merge: Merge,
     /// The first argument in which a dollar sign begins a variable's name, `None` where none does.
     pub variables: Option<usize>,
-    /// Its arguments as the reference shows them: `on | off`; without a block's braces.
+    /// The arguments as the reference shows them: `on | off`; without a block's braces.
     pub syntax: &'static str,
     /// The arguments that hold when it is not written, "" for none.
     pub default: &'static str,

@@ -109,9 +109,9 @@ impl<P: Into<PathBuf>, B: Into<Vec<u8>>> FromIterator<(P, B)> for MemoryLoader {
 /// One file that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// Its path as it was opened: absolute, or relative to the main file's folder.
+    /// The path as it was opened: absolute, or relative to the main file's folder.
     pub path: PathBuf,
-    /// Its bytes.
+    /// The bytes.
     pub bytes: Arc<[u8]>,
     name: String,
 }

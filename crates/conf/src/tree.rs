@@ -43,7 +43,7 @@ impl Word {
 /// One directive, with everything inside its block when it has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directive {
-    /// Its first word.
+    /// The first word.
     pub name: Word,
     /// The other words.
     pub arguments: Vec<Word>,

@@ -37,9 +37,9 @@ pub enum Progress {
 /// Why a body cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyError {
-    /// Its chunked coding is broken: 400.
+    /// The chunked coding is broken: 400.
     Malformed,
-    /// It is larger than `client_max_body_size` allows: 413.
+    /// The body is larger than `client_max_body_size` allows: 413.
     TooLarge,
 }
 

@@ -16,9 +16,9 @@ pub type Arguments = serde_json::Map<String, Value>;
 /// One verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandRow {
-    /// Its name: the family's subject, a dot, and what is done, as `upstream.list`.
+    /// The name: the family's subject, a dot, and what is done, as `upstream.list`.
     pub name: &'static str,
-    /// Its arguments, as the reference shows them: `name=UPSTREAM [peer=ADDRESS]`.
+    /// The arguments, as the reference shows them: `name=UPSTREAM [peer=ADDRESS]`.
     pub arguments: &'static str,
     /// What it does, in a sentence.
     pub summary: &'static str,
@@ -40,7 +40,7 @@ pub enum CommandError {
     Invalid(String),
     /// What an argument names does not exist.
     NotFound(String),
-    /// It could not be done.
+    /// The command failed.
     Failed(String),
 }
 

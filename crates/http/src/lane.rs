@@ -82,7 +82,7 @@ impl ExchangePool {
 #[derive(Default)]
 pub(crate) struct Background {
     pub(crate) waiting: RefCell<Vec<LocalFuture<'static, ()>>>,
-    /// Those that wait and those that run.
+    /// The requests that wait and those that run.
     pub(crate) under_way: Cell<usize>,
     /// Wakes the lane, where it waits for driven connections.
     pub(crate) notify: Rc<Notify>,

@@ -37,7 +37,7 @@ pub enum Phase {
     PostRewrite,
     /// Limits of rate and of concurrency.
     PreAccess,
-    /// Who may: combined by `satisfy`.
+    /// Access control, combined by `satisfy`.
     Access,
     /// Before the content: `try_files`.
     PreContent,
@@ -114,7 +114,7 @@ impl<W: Work + 'static> Waiting for W {
 ///
 /// Whatever it needs beyond reading what has come, it does as a [`Waiting`].
 pub trait Awaiting {
-    /// Who brings it.
+    /// The socket that brings the answer.
     fn watched_socket(&self) -> &WatchedSocket;
     /// When it must have brought all, in the lane's monotonic milliseconds; 0: never.
     fn deadline_ms(&self) -> u64;

@@ -70,11 +70,11 @@ pub struct Response {
 pub struct Withheld {
     /// Whether a 200 was made into a 304 here.
     pub stands: bool,
-    /// Its Content-Type.
+    /// The Content-Type.
     pub content_type: Vec<u8>,
-    /// Its Content-Length.
+    /// The Content-Length.
     pub content_length: Option<u64>,
-    /// Its Content-Encoding.
+    /// The Content-Encoding.
     pub coding: Vec<u8>,
 }
 

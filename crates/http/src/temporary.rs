@@ -42,11 +42,11 @@ pub struct TemporaryFile {
 /// What becomes of a temporary file's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Removal {
-    /// It goes as soon as the file is open.
+    /// The name is removed as soon as the file is open.
     AtOnce,
-    /// It goes when the file is closed.
+    /// The file is removed when it is closed.
     AtEnd,
-    /// It stays.
+    /// The file stays.
     Never,
 }
 

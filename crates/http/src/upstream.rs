@@ -18,7 +18,7 @@ pub struct Upstream {
     pub target: Vec<u8>,
     /// The host that the configuration names (`$proxy_host`); empty while nobody is asked.
     pub host: Vec<u8>,
-    /// Its port (`$proxy_port`).
+    /// The port (`$proxy_port`).
     pub port: Vec<u8>,
     /// The request on its way.
     pub output: Vec<u8>,
@@ -47,9 +47,9 @@ pub struct CacheNote {
     pub not_stored: &'static str,
     /// When what is stored was last modified, in unix seconds.
     pub modified: Option<i64>,
-    /// Its entity tag.
+    /// The entity tag.
     pub etag: Vec<u8>,
-    /// Its age in seconds.
+    /// The age in seconds.
     pub age_s: Option<u64>,
     /// How long it is fresh yet, in seconds; less than 0 where it is stale.
     pub fresh_for_s: Option<i64>,
@@ -66,7 +66,7 @@ pub struct CacheNote {
 /// One server that was asked.
 #[derive(Clone, Debug, Default)]
 pub struct Try {
-    /// Its address, as `$upstream_addr` has it.
+    /// The address, as `$upstream_addr` has it.
     pub address: Arc<str>,
     /// What it answered, or what its failure counts as; 0 while neither is known.
     pub status: u16,

@@ -71,7 +71,7 @@ impl CpuSet {
         self.words.iter().all(|word| *word == 0)
     }
 
-    /// Its CPUs, in rising order.
+    /// The CPUs, in rising order.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.words.len() * 64).filter(|cpu| self.contains(*cpu))
     }

@@ -101,7 +101,7 @@ impl WorkerPool {
         }
     }
 
-    /// Its limits.
+    /// The limits.
     pub fn limits(&self) -> &PoolLimits {
         &self.limits
     }

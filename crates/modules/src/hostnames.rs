@@ -16,9 +16,9 @@ pub(crate) struct Hostnames<T> {
 /// Why a name cannot be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// It is no name, nor a wildcard at one of its ends.
+    /// The text is no name, nor a wildcard at one of its ends.
     Invalid,
-    /// It is there already.
+    /// The name is there already.
     Conflict,
 }
 

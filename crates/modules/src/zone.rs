@@ -13,7 +13,7 @@ use turnpike_http::plan::Builder;
 /// Least size of a zone: eight pages, nginx's.
 const ZONE_BYTES_MIN: u64 = 8 * 4096;
 
-/// Who declared which name.
+/// The directive that declared each name.
 #[derive(Default)]
 struct Names(HashMap<String, &'static str>);
 

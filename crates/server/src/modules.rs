@@ -16,7 +16,7 @@ pub enum Flag {
 /// One module of nginx's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Module {
-    /// Its switch.
+    /// The switch.
     pub flag: Flag,
     /// Whether its directives work here.
     pub present: bool,
@@ -123,11 +123,11 @@ pub const MODULES: &[Module] = &[
 /// Whether what `load_module` names is here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Standing {
-    /// Its directives work.
+    /// The module's directives work.
     Present,
-    /// It is one of nginx's own, whose directives are refused by name.
+    /// The module is one of nginx's own, whose directives are refused by name.
     Absent,
-    /// It is not one of nginx's.
+    /// The module is not one of nginx's.
     Unknown,
 }
 

@@ -24,7 +24,7 @@ use crate::control::{Request, RequestError};
 pub struct Listen {
     /// Where.
     pub address: ListenAddress,
-    /// Its socket options; whether there is a socket for each lane is said by `mode`.
+    /// The socket options; whether there is a socket for each lane is said by `mode`.
     pub options: ListenOptions,
     /// How lanes share it.
     pub mode: AcceptMode,
@@ -33,13 +33,13 @@ pub struct Listen {
 /// A folder that the serving process writes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folder {
-    /// Its whole path.
+    /// The whole path.
     pub path: PathBuf,
-    /// Whose it is.
+    /// The owner of the folder.
     pub kind: FolderKind,
 }
 
-/// Whose a folder is that the serving process writes to.
+/// The owner of a folder that the serving process writes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FolderKind {
     /// Ours, at its default place: made where that can be done.

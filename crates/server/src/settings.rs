@@ -49,7 +49,7 @@ pub struct Account {
 /// CPUs needs a new process.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ProcessSettings {
-    /// Whom to become; `None` when the master is not root's.
+    /// The user to become; `None` when the master is not root's.
     pub account: Option<Account>,
     /// Whether connections are bound to addresses that are not ours (`proxy_bind` with
     /// `transparent`): whoever serves keeps the right to do so.

@@ -43,9 +43,9 @@ pub struct NameError;
 /// Why an answer is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerError {
-    /// It belongs to another question: to be passed over, since anybody may have sent it.
+    /// The message belongs to another question: it is passed over, since anybody may have sent it.
     Unrelated,
-    /// It cannot be understood.
+    /// The message cannot be understood.
     Malformed,
 }
 
@@ -73,9 +73,9 @@ pub struct Service {
     pub priority: u16,
     /// Share among hosts of one priority.
     pub weight: u16,
-    /// Its port.
+    /// The port.
     pub port: u16,
-    /// Its name.
+    /// The name.
     pub host: String,
 }
 

@@ -135,16 +135,16 @@ struct Round {
 
 /// Whether the lane goes on.
 enum Ending {
-    /// It serves.
+    /// The lane or process serves.
     No,
-    /// It finishes what it is at; other lanes take what waits.
+    /// The lane finishes what it is at; other lanes take what waits.
     Leaving(Successors),
-    /// It finishes what was begun.
+    /// The lane finishes what was begun.
     Draining {
         /// In the lane's monotonic milliseconds.
         since_ms: u64,
     },
-    /// It ends now.
+    /// The lane ends now.
     Now,
 }
 

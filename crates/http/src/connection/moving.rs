@@ -39,7 +39,7 @@ pub struct Moving {
 /// The lanes that take over what a lane leaves.
 pub(super) struct Successors {
     mailboxes: Vec<Arc<Mailbox<Command>>>,
-    /// Whose turn it is.
+    /// The next one to be asked.
     next: Cell<usize>,
     /// Gates that the successors have.
     addresses: Vec<ListenAddress>,

@@ -49,9 +49,9 @@ const UNPARSED_BYTES_MAX: usize = 1024;
 
 /// What stands at a place of the lane's connections.
 pub(super) enum Slot {
-    /// Its connection is served in this turn.
+    /// The connection is served in this turn.
     InTurn,
-    /// It waits.
+    /// The connection waits.
     Parked(Parked),
     /// A future has it.
     Driven(Rc<Watch>),
@@ -107,21 +107,21 @@ impl Parked {
 
 /// Whether a socket that was read holds more.
 enum More {
-    /// It filled the buffer.
+    /// The read filled the buffer.
     Likely,
-    /// It did not.
+    /// The read did not fill the buffer.
     Unlikely,
-    /// It was emptied, or is no longer parked here.
+    /// The socket was emptied, or is no longer parked here.
     No,
 }
 
 /// What a parked connection waits for.
 pub(super) enum Await {
-    /// Its first bytes.
+    /// The first bytes.
     First,
     /// The rest of a head.
     Rest(Box<Half>),
-    /// Its next request.
+    /// The next request.
     Idle {
         /// How long, in milliseconds.
         timeout_ms: u64,

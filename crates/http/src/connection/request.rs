@@ -15,7 +15,7 @@ pub(super) enum Head {
     Complete,
     /// More bytes are needed.
     Incomplete,
-    /// It cannot be run: this status is the answer.
+    /// The request cannot be run: this status is the answer.
     Refused(u16),
 }
 

@@ -39,11 +39,11 @@ const PIPELINED_PER_TURN_MAX: usize = 32;
 enum Served {
     /// The connection takes its next request.
     Kept,
-    /// It is closed.
+    /// The connection is closed.
     Closed(CloseReason),
-    /// It goes on as a future.
+    /// The exchange goes on as a future.
     Driven(Stage),
-    /// It is parked until a watched socket brings the answer.
+    /// The exchange is parked until a watched socket brings the answer.
     Awaiting(Box<dyn Awaiting>),
 }
 

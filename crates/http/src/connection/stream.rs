@@ -29,7 +29,7 @@ pub struct Stream {
     socket: Rc<OwnedFd>,
     /// What the lane's loop sees of it.
     watch: Rc<Watch>,
-    /// Its registration with the runtime, once it was full: few ever are.
+    /// The registration with the runtime, once it was full: few ever are.
     writer: OnceCell<AsyncFd<Rc<OwnedFd>>>,
 }
 
@@ -38,7 +38,7 @@ pub struct Stream {
 pub(super) enum Discarded {
     /// The connection may take another request.
     Whole,
-    /// It must be closed.
+    /// The connection must be closed.
     Broken,
 }
 

@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum CloseReason {
-    /// Its last answer was sent: it was not to be kept.
+    /// The last answer was sent, and the connection was not to be kept.
     Answered,
     /// The client closed it between two requests, or without any.
     ClientClosed,
@@ -12,7 +12,7 @@ pub enum CloseReason {
     ClientAborted,
     /// The client has reset it.
     ClientReset,
-    /// It waited too long for its next request.
+    /// The connection waited too long for its next request.
     IdleTimeout,
     /// A request head did not come in time.
     HeaderTimeout,
@@ -50,7 +50,7 @@ impl CloseReason {
         CloseReason::Failed,
     ];
 
-    /// Its label.
+    /// The label.
     pub fn name(self) -> &'static str {
         match self {
             Self::Answered => "answered",

@@ -169,7 +169,7 @@ impl Default for Statuses {
 }
 
 impl Statuses {
-    /// Those that there were, with how often.
+    /// The values that were seen, with how often each.
     pub fn iter(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         let all = self.0.iter().map(Counter::value).enumerate();
         all.filter(|(_, count)| *count > 0)

@@ -12,9 +12,9 @@ use crate::metrics::{Kind, Reader, Row, Samples};
 
 /// A listening socket whose queue is told of.
 pub struct WatchedGate {
-    /// Its address.
+    /// The address.
     pub address: String,
-    /// Its lane; `None`: all of them.
+    /// The lane; `None`: all of them.
     pub lane: Option<usize>,
     /// The socket, which this does not keep open.
     pub socket: Weak<OwnedFd>,
@@ -27,7 +27,7 @@ pub struct ProcessCounts {
     pub generation: u64,
     /// Configurations that were put in force after the first.
     pub reloads: u64,
-    /// Those that were not.
+    /// The others.
     pub reloads_failed: u64,
     /// Serving processes that took the place of one that had died.
     pub restarts: u64,

@@ -27,11 +27,11 @@ pub use super::assemble::PlanError;
 
 /// A folder of directives: its rows, its variables, and what they add to a location.
 pub trait Family: Sync {
-    /// Its name, as the reference groups by it.
+    /// The name, as the reference groups by it.
     fn name(&self) -> &'static str;
-    /// Its directives.
+    /// The directives.
     fn rows(&self) -> &'static [Row];
-    /// Its variables.
+    /// The variables.
     fn variables(&self) -> &'static [VariableRow] {
         &[]
     }

@@ -70,13 +70,13 @@ pub struct Plan {
 
 /// A server block.
 pub struct Server {
-    /// Its first name, for `$server_name` and redirects; empty when none was given.
+    /// The first name, for `$server_name` and redirects; empty when none was given.
     pub name: Vec<u8>,
     /// Settings that hold before a location is known.
     pub settings: ServerSettings,
     /// The block's own location: settings and handlers for what no location covers.
     pub root: LocationIndex,
-    /// Its locations.
+    /// The locations.
     pub tree: LocationTree,
     /// Locations called `@name`.
     pub named: HashMap<String, LocationIndex>,
@@ -194,7 +194,7 @@ impl Location {
         &self.filters
     }
 
-    /// Who writes down exchanges that ended here.
+    /// The loggers of exchanges that ended here.
     pub fn loggers(&self) -> &[Arc<dyn Logger>] {
         &self.loggers
     }

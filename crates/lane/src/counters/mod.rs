@@ -16,9 +16,9 @@ pub use histogram::{BOUNDS_NS, Distribution, Histogram};
 /// What a metric's value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It only grows while the process lives.
+    /// The value only grows while the process lives.
     Counter,
-    /// It rises and falls.
+    /// The value rises and falls.
     Gauge,
     /// A distribution of times.
     Histogram,
@@ -27,7 +27,7 @@ pub enum Kind {
 /// One row of a table of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Its name: lower case words and underscores, the same everywhere it is shown.
+    /// The name: lower case words and underscores, the same everywhere it is shown.
     pub name: &'static str,
     /// Whether it only grows.
     pub kind: Kind,

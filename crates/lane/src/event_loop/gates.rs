@@ -92,7 +92,7 @@ pub(super) struct Gates {
 struct WatchedGate {
     gate: LaneGate,
     watched: bool,
-    /// It is another lane's, and watched until that lane works again.
+    /// The gate is another lane's, and is watched until that lane works again.
     adopted: bool,
 }
 

@@ -80,7 +80,7 @@ enum Held {
     Lent(Weak<OpenFile>),
     /// Kept open; or a directory, which costs no descriptor.
     Kept(Rc<OpenFile>),
-    /// It could not be opened.
+    /// The file could not be opened.
     Failed(FileError),
 }
 

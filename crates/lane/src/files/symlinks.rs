@@ -19,7 +19,7 @@ pub enum SymlinkRule {
     Off,
     /// None (`on`).
     On,
-    /// Those that belong to the owner of what they lead to (`if_not_owner`).
+    /// Links that belong to the owner of what they lead to (`if_not_owner`).
     IfNotOwner,
 }
 

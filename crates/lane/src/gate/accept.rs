@@ -26,7 +26,7 @@ impl AcceptMode {
         matches!(self, AcceptMode::Reuseport | AcceptMode::Steered)
     }
 
-    /// Its name, as it is told to people.
+    /// The name, as it is told to people.
     pub fn name(self) -> &'static str {
         match self {
             AcceptMode::Mutex => "accept_mutex",
@@ -78,7 +78,7 @@ impl AcceptMutex {
             .is_ok()
     }
 
-    /// Who holds it at this moment.
+    /// The lane that holds the mutex at this moment.
     pub fn holder(&self) -> Option<usize> {
         self.holder.load(Ordering::Relaxed).checked_sub(1)
     }

@@ -43,11 +43,11 @@ const LOAD_MAX: u64 = 1 << 48;
 /// What a lane has said last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beat {
-    /// It is not there.
+    /// The lane does not exist.
     Gone,
-    /// It waits for events.
+    /// The lane waits for events.
     Asleep,
-    /// It has begun a round then, in nanoseconds of CLOCK_MONOTONIC.
+    /// The lane began a round at that time, in nanoseconds of CLOCK_MONOTONIC.
     Awake {
         /// When.
         since_ns: u64,

@@ -31,11 +31,11 @@ pub struct Metadata {
     pub disk_bytes: u64,
     /// Last change of the content, in seconds since 1970.
     pub modified_s: i64,
-    /// Its fraction, in nanoseconds.
+    /// The fraction, in nanoseconds.
     pub modified_ns: u32,
     /// Last change of the inode, in seconds since 1970.
     pub changed_s: i64,
-    /// Its fraction, in nanoseconds.
+    /// The fraction, in nanoseconds.
     pub changed_ns: u32,
 }
 

@@ -239,7 +239,7 @@ pub fn redirect(stream: Stream, target: BorrowedFd<'_>) -> io::Result<()> {
 /// How a child has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// It returned this status.
+    /// The process returned this status.
     Status(i32),
     /// A signal ended it.
     Signal {

@@ -11,7 +11,7 @@ use super::{check, check_size, retry};
 /// One signal that has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signal {
-    /// Its number (`libc::SIGHUP`, ...).
+    /// The number (`libc::SIGHUP`, ...).
     pub number: i32,
     /// The process that sent it; 0 for the kernel.
     pub sender_process: i32,

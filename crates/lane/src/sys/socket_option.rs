@@ -147,7 +147,7 @@ pub struct TcpInfo {
     pub state: u8,
     /// Smoothed round trip time in microseconds.
     pub rtt_us: u32,
-    /// Its mean deviation in microseconds.
+    /// The mean deviation in microseconds.
     pub rtt_variance_us: u32,
     /// Congestion window in segments.
     pub congestion_window_segments: u32,
@@ -157,7 +157,7 @@ pub struct TcpInfo {
     pub retransmits_total: u32,
     /// Connections that wait to be accepted; only of a listening socket.
     pub accept_queue: u32,
-    /// Its limit; only of a listening socket.
+    /// The limit; only of a listening socket.
     pub accept_queue_max: u32,
 }
 
@@ -185,12 +185,12 @@ pub fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
     Ok(info)
 }
 
-/// Who is at the other end of a unix socket (`SO_PEERCRED`).
+/// The process at the other end of a unix socket (`SO_PEERCRED`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerCredentials {
     /// The process that connected, or that listened last; of a pair, the one that made it.
     pub process: i32,
-    /// Its effective user then.
+    /// The effective user then.
     pub user: u32,
 }
 

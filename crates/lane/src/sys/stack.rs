@@ -93,7 +93,7 @@ pub enum Place {
     },
     /// A library.
     Library {
-        /// Its path.
+        /// The path.
         file: String,
         /// Bytes from its start.
         offset: usize,

@@ -8,7 +8,7 @@ use turnpike_lane::sys::socket::PeerAddress;
 
 use crate::cidr::Cidr;
 
-/// Whom a rule is for.
+/// The clients that a rule is for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Who {
     /// Everybody.
@@ -22,7 +22,7 @@ pub(super) enum Who {
 /// One rule.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rule {
-    /// Whom it is for.
+    /// The clients that the rule is for.
     pub(super) who: Who,
     /// Whether it keeps them out.
     pub(super) denies: bool,

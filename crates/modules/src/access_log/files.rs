@@ -223,7 +223,7 @@ impl Entry {
         }
     }
 
-    /// It is used once more. Gives the open file, unless its time is over and another one stands
+    /// Counts a use. Gives the open file, unless its time is over and another one stands
     /// in its place.
     fn used(&mut self, path: &[u8], rules: &CacheRules, now_ms: u64) -> Option<&OwnedFd> {
         self.uses = self.uses.saturating_add(1);

@@ -31,7 +31,7 @@ pub(super) enum Output {
     File {
         /// The file.
         file: Arc<LogFile>,
-        /// Its buffer, where one was asked for.
+        /// The buffer, where one was asked for.
         buffer: Option<BufferSpec>,
     },
     /// A file whose path is only known with the request.

@@ -21,7 +21,7 @@ const COMPLAINT_PAUSE_MS: u64 = 60_000;
 /// A log's buffer, as its directive asks for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BufferSpec {
-    /// Its place among the buffers of the plan.
+    /// The place among the buffers of the plan.
     pub(super) index: usize,
     /// Bytes it holds.
     pub(super) bytes_max: usize,

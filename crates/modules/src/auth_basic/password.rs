@@ -20,9 +20,9 @@ const CRYPT_DIGITS: &[u8; 64] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefgh
 /// What came of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It is the password.
+    /// The password is right.
     Right,
-    /// It is not, or what is stored is broken.
+    /// The password is wrong, or what is stored is broken.
     Wrong,
     /// What is stored is of no scheme that is known here, or broken.
     UnknownScheme,

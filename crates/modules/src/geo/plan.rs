@@ -18,7 +18,7 @@ pub(super) struct Geo {
     pub(super) address: Option<VariableId>,
     pub(super) table: Table,
     pub(super) values: Vec<Box<[u8]>>,
-    /// Who may tell the client's address in X-Forwarded-For.
+    /// The proxies whose X-Forwarded-For is believed.
     pub(super) proxies: Vec<Network>,
     pub(super) proxy_recursive: bool,
 }

@@ -23,7 +23,7 @@ struct Shard {
 
 /// What came of counting a request.
 pub(super) enum Admission {
-    /// It is counted until the guard is dropped.
+    /// The request is counted until the guard is dropped.
     Within(Guard),
     /// There are enough already.
     Above,

@@ -41,7 +41,7 @@ pub(super) struct UpstreamConnection {
 }
 
 impl UpstreamConnection {
-    /// Its try ended without a response.
+    /// Ends the try without a response.
     pub(super) fn stopped(self, stop: Stop) -> Step {
         Step::Stopped(Some(self.connection), self.picked, stop)
     }
@@ -78,15 +78,15 @@ pub(super) struct Attempt {
 
 /// Where a request that waits goes on.
 pub(super) enum Step {
-    /// Its body is to be read.
+    /// The body is to be read.
     Body,
-    /// It goes to this server.
+    /// The request goes to this server.
     Connect(Picked),
-    /// It is to be written for this connection.
+    /// The request is to be written for this connection.
     Write(UpstreamConnection),
-    /// It is sent so far.
+    /// The request is sent so far.
     Send(UpstreamConnection),
-    /// It was stopped with this server.
+    /// The try was stopped with this server.
     Stopped(Option<Box<Connection>>, Picked, Stop),
 }
 

@@ -13,7 +13,7 @@ pub(crate) enum Failure {
     Timeout,
     /// What it sent is no response.
     InvalidHeader,
-    /// It answered with a status that `proxy_next_upstream` names.
+    /// The server answered with a status that `proxy_next_upstream` names.
     Status(u16),
     /// No server could be asked.
     NoLive,

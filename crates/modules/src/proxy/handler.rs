@@ -250,7 +250,7 @@ impl Route {
 
 /// Why a request cannot go on yet, or at all.
 enum Missing {
-    /// It ends so.
+    /// The request ends with this verdict.
     Verdict(Verdict),
     /// The server's addresses are not known.
     Addresses { name: String, port: u16 },

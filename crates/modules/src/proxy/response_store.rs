@@ -19,7 +19,7 @@ use turnpike_http::plan::LocationIndex;
 
 use super::conditions::Failure;
 
-/// Who may answer in place of the upstream servers of a location.
+/// A store that may answer in place of the upstream servers of a location.
 pub(crate) trait ResponseStore: Send + Sync {
     /// Told once who makes responses of kept heads.
     fn attach(&self, _presenter: Weak<dyn Presenter>) {}
@@ -45,7 +45,7 @@ pub(crate) enum Lookup {
     Pass,
     /// Servers are asked, and this looks at what they answer.
     Record(Box<dyn Recorder>),
-    /// It has to wait (for another request that fetches the same). The future it makes gives
+    /// The request has to wait (for another one that fetches the same). The future gives
     /// [`Verdict::Declined`] where servers are to be asked after all; then
     /// [`ResponseStore::look_up`] is asked once more.
     Wait(Box<dyn Waiting>),
@@ -105,11 +105,11 @@ pub(crate) trait Recorder {
 pub(crate) enum RecorderDecision {
     /// The response is sent, and its body shown to the recorder.
     Record,
-    /// It is sent and not kept.
+    /// The response is sent and not kept.
     Pass,
-    /// It is thrown away: the exchange holds another (`304` renewed what is kept).
+    /// The response is thrown away: the exchange holds another (`304` renewed what is kept).
     Replace(Verdict),
-    /// It is thrown away, and servers are asked anew: what they were asked before led nowhere. A
+    /// The response is thrown away, and servers are asked anew: the first question led nowhere. A
     /// keeping wishes this once.
     AskAgain,
 }

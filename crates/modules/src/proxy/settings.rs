@@ -63,7 +63,7 @@ pub(super) struct Passing {
     pub(super) location: u32,
     /// What this server is called in `Via`.
     pub(super) via: Option<Vec<u8>>,
-    /// Who may answer in place of the upstream servers, and keep what they answer.
+    /// The store that may answer in place of the upstream servers, and keep what they answer.
     pub(super) response_store: Option<Arc<dyn ResponseStore>>,
 }
 
@@ -80,7 +80,7 @@ pub(super) enum Destination {
     Evaluated {
         template: Template,
         directory: Arc<Directory>,
-        /// Who knows the addresses of names.
+        /// The resolver of names.
         names: Option<upstream::Names>,
     },
 }

@@ -193,7 +193,7 @@ impl Storing {
     }
 }
 
-/// Who may read a file may look into its folder.
+/// A user who may read a file may look into its folder.
 fn make_folders(folder: &Path, mode: u32) -> io::Result<()> {
     let mode = mode | (mode & 0o444) >> 2;
     DirBuilder::new().recursive(true).mode(mode).create(folder)

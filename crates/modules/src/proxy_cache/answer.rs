@@ -43,9 +43,9 @@ struct Sent {
 
 /// Why what is stored could not be given.
 pub(super) enum Unanswered {
-    /// Its file has to be looked through first: it was not since the start, or has changed.
+    /// The file must be checked first: it was not since the start, or has changed.
     Unchecked(OpenFile),
-    /// Its file is not there.
+    /// The file is not there.
     Gone,
 }
 

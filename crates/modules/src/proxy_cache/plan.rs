@@ -54,16 +54,16 @@ pub(super) struct Settings {
     pub(super) invalidation: Invalidation,
     /// Whether `Cache-Status` is sent.
     pub(super) tells_status: bool,
-    /// Whose the prepared heads are.
+    /// The owner of the prepared heads.
     pub(super) owner: u64,
 }
 
 /// What is done with POST (RFC 9110 section 9.3.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PostUse {
-    /// It is passed on.
+    /// The request is passed on.
     No,
-    /// Its response is stored for GET, where it says that it is one.
+    /// The response is stored for GET, where it says that it is one.
     ForGet,
     /// The key holds its content: what was answered to the same content is answered again.
     ByContent,
@@ -80,13 +80,13 @@ pub(super) enum Honor {
     On,
 }
 
-/// Whose unsafe requests make invalid what is stored (RFC 9111 section 4.4).
+/// The clients whose unsafe requests make invalid what is stored (RFC 9111 section 4.4).
 pub(super) enum Invalidation {
     /// Everybody's.
     Always,
     /// Nobody's.
     Never,
-    /// Those for which one of these holds.
+    /// Requests for which one of these conditions holds.
     Where(Vec<Template>),
 }
 

@@ -86,7 +86,7 @@ struct Taking {
 enum Sink {
     Memory(Vec<u8>),
     File(Writer),
-    /// It is not stored after all; where the system has said why, its word.
+    /// The response is not stored after all; with the system's error, where there is one.
     Failed(WhyNotStored, Option<std::io::Error>),
 }
 

@@ -17,7 +17,7 @@ use super::handler::{Question, request_field};
 
 /// What a wait has brought, left with the exchange for the next look.
 pub(super) struct Waited {
-    /// It is our turn to fetch.
+    /// This request fetches.
     pub(super) turn: Option<Turn>,
     /// We fetch out of turn, and do not store.
     pub(super) why: Option<WhyNotStored>,

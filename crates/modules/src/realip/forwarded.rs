@@ -10,7 +10,7 @@ use crate::cidr::Cidr;
 /// that more is no chain but an attempt.
 const STEPS_MAX: usize = 64;
 
-/// Who is trusted.
+/// The trusted proxies.
 #[derive(Debug, Default)]
 pub(super) struct Trust {
     /// Proxies at these addresses.

@@ -16,7 +16,7 @@ const ROUTE_BYTES_MAX: usize = 32;
 
 /// One `server` line.
 pub(super) struct Server {
-    /// Its address as written.
+    /// The address as written.
     pub(super) name: String,
     pub(super) addresses: Vec<Address>,
     pub(super) settings: PeerSettings,

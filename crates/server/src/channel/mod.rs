@@ -39,7 +39,7 @@ pub const MESSAGE_BYTES_MAX: usize = 512 * 1024 * 1024;
 /// An opened log file on its way.
 #[derive(Debug)]
 pub struct Log {
-    /// Its full path.
+    /// The full path.
     pub path: PathBuf,
     /// Open for appending.
     pub descriptor: OwnedFd,
@@ -166,7 +166,7 @@ pub fn send_counts(channel: BorrowedFd<'_>, counts: MasterCounts) -> io::Result<
 pub struct MasterCounts {
     /// Configurations that were put in force after the first.
     pub reloads: u64,
-    /// Those that were not.
+    /// The others.
     pub reloads_failed: u64,
     /// Serving processes that took the place of one that had died.
     pub restarts: u64,
@@ -177,7 +177,7 @@ pub struct MasterCounts {
 /// How a serving process is to end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
-    /// It is to end soon: clients are told.
+    /// The process is to end soon: clients are told.
     Announced,
     /// What is running is finished.
     Drained,

@@ -15,7 +15,7 @@ use super::{Request, RequestError};
 pub enum Trouble {
     /// The server cannot be reached, or has gone away.
     Connection(io::Error),
-    /// It has said no.
+    /// The server refused.
     Refused(RequestError),
 }
 

@@ -8,7 +8,7 @@ use turnpike_http::control::{Arguments, CommandError, CommandRow};
 /// Longest line of a request. The longest sensible one names a few hundred cache keys.
 pub const LINE_BYTES_MAX: usize = 64 * 1024;
 
-/// Who carries a verb out.
+/// The process that carries a verb out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Home {
     /// The master.
@@ -20,7 +20,7 @@ pub(crate) enum Home {
 /// One of the server's own verbs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Verb {
-    /// Its row, of the same form as those of the families.
+    /// The row, of the same form as those of the families.
     pub(crate) row: CommandRow,
     pub(crate) home: Home,
 }

@@ -38,7 +38,7 @@ const READ_BYTES: usize = 16 * 1024;
 /// Where tokens of the event queue begin that are ours; the master's others count up from 0.
 const TOKEN_BASE: u64 = 1 << 48;
 
-/// Who asked, and by which name the answer goes back.
+/// The client that asked, and the name under which the answer goes back.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Ticket {
     client: u64,
@@ -140,7 +140,7 @@ struct Client {
     input: Vec<u8>,
     output: Vec<u8>,
     in_hand: usize,
-    /// It sends no more; it goes when everything is answered.
+    /// The client sends no more; it is closed when everything is answered.
     has_ended: bool,
     active: Instant,
     interest: Interest,

@@ -31,9 +31,9 @@ pub(super) struct Lane {
 /// What others may know of a running lane.
 #[derive(Clone)]
 pub(super) struct Facts {
-    /// Its thread's number.
+    /// The thread's number.
     pub(super) thread: i32,
-    /// Its last request.
+    /// The last request.
     pub(super) doing: Arc<Doing>,
 }
 

@@ -50,7 +50,7 @@ pub(super) struct HttpService {
     shape: Shape,
     /// What is in force.
     pub(super) plan: Option<Arc<Plan>>,
-    /// Its listening sockets: the listen, the lane, the socket.
+    /// The listening sockets: the listen, the lane, the socket.
     pub(super) listening_sockets: Vec<(usize, Option<usize>, Arc<OwnedFd>)>,
     /// Runs commands of families.
     pub(super) workers: Workers,

@@ -61,7 +61,7 @@ pub(super) struct Watchdog {
     rescues: BTreeMap<usize, Rescue>,
     /// Lanes that sleep though connections wait: their last round, and since when it is seen.
     oversleeping: BTreeMap<usize, (u64, Instant)>,
-    /// Those that were silent at the last look.
+    /// The lanes that were silent at the last look.
     silent: Vec<usize>,
     /// Since when none works.
     outage: Option<Instant>,

@@ -26,7 +26,7 @@ pub(super) enum Server {
     Process(i32),
     /// A process that another master has started; its end is told by the handle.
     Adopted {
-        /// Its number.
+        /// The number.
         process: i32,
         /// What means it and no other.
         handle: ProcessHandle,
@@ -44,18 +44,18 @@ pub(super) enum Server {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum State {
-    /// It has been sent its first bundle.
+    /// The process has been sent its first bundle.
     Starting,
-    /// It serves.
+    /// The lane or process serves.
     Serving,
-    /// It has been told to end.
+    /// The process has been told to end.
     Leaving,
 }
 
 /// One server.
 #[derive(Debug)]
 pub(super) struct Child {
-    /// Its number in the master's event queue.
+    /// The number in the master's event queue.
     pub(super) token: u64,
     pub(super) server: Server,
     pub(super) state: State,

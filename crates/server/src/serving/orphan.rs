@@ -17,7 +17,7 @@ use turnpike_lane::sys::socket_option::peer_credentials;
 use super::{CHANNEL_TOKEN, Phase, Serving};
 use crate::adoption::{self, Facts};
 
-/// Its number in the event queue.
+/// The number in the event queue.
 pub(super) const ADOPTION_TOKEN: u64 = 3;
 /// How long a visitor may take to say what is wanted: it sends a word as soon as it is connected.
 const WORD_WAIT: Duration = Duration::from_secs(1);

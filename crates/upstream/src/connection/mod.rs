@@ -29,11 +29,11 @@ use crate::tls::Session;
 /// A connection to a peer. Must be used on the lane that opened it.
 pub struct Connection {
     socket: Rc<OwnedFd>,
-    /// Its registration with the runtime, while something waits for it there.
+    /// The registration with the runtime, while something waits for it there.
     runtime: OnceCell<AsyncFd<Rc<OwnedFd>>>,
     /// Never borrowed across a wait.
     tls: Option<RefCell<Session>>,
-    /// Its place in the lane's own event loop, once it was waited for there.
+    /// The place in the lane's own event loop, once it was waited for there.
     watched_socket: OnceCell<WatchedSocket>,
     key: Key,
     opened_ms: u64,

@@ -24,7 +24,7 @@ const CHECKS_MAX: u32 = 64;
 /// What a group's configuration says.
 #[derive(Clone, Debug, Default)]
 pub struct GroupSettings {
-    /// Who chooses.
+    /// The method of choice.
     pub balancer: Balancer,
     /// Idle connections.
     pub keep_alive: KeepAlive,
@@ -45,7 +45,7 @@ pub struct Group {
     states: Arc<GroupStates>,
 }
 
-/// Who is in a group at the moment.
+/// The peers that are in a group at the moment.
 #[derive(Default)]
 pub(crate) struct Members {
     /// Peers that are asked first.
@@ -78,7 +78,7 @@ impl Group {
         Arc::new(group)
     }
 
-    /// Its name, as logs have it where no peer could be chosen.
+    /// The name, as logs have it where no peer could be chosen.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -93,7 +93,7 @@ impl Group {
         &self.states
     }
 
-    /// Its peers at the moment, backups last.
+    /// The peers at the moment, backups last.
     pub fn peers(&self) -> Vec<Arc<Peer>> {
         let members = self.members();
         let all = members.primary.iter().chain(&members.backup);

@@ -60,7 +60,7 @@ impl Mode {
 /// Whether a peer takes requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// It does.
+    /// The peer takes requests.
     Up,
     /// None.
     Down,
@@ -73,11 +73,11 @@ pub enum Mode {
 pub enum FailReason {
     /// No connection, or it broke.
     Error,
-    /// It did not answer in time.
+    /// The peer did not answer in time.
     Timeout,
     /// What it answered cannot be understood.
     InvalidHeader,
-    /// It answered with a status that counts as a failure.
+    /// The peer answered with a status that counts as a failure.
     Status(u16),
     /// An active check found it ill.
     HealthCheck,
@@ -93,7 +93,7 @@ impl FailReason {
         "health_check",
     ];
 
-    /// Its place among the words.
+    /// The place among the words.
     pub fn index(self) -> usize {
         match self {
             FailReason::Error => 0,
@@ -182,7 +182,7 @@ impl Peer {
         }
     }
 
-    /// Its address as text (`$upstream_addr`).
+    /// The address as text (`$upstream_addr`).
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -246,7 +246,7 @@ impl Peer {
         self.is_available(monotonic_ns() / 1_000_000)
     }
 
-    /// Its weight: as commanded, else as configured.
+    /// The weight: as commanded, else as configured.
     pub fn weight(&self) -> i64 {
         match self.state.weight.load(Ordering::Relaxed) {
             0 => i64::from(self.settings.weight),
@@ -376,7 +376,7 @@ impl Peer {
         self.mode() != Mode::Down && self.is_able(now_ms)
     }
 
-    /// Its identity for sticky requests.
+    /// The identity for sticky requests.
     pub fn sticky_id(&self) -> &str {
         &self.sticky_id
     }
@@ -487,7 +487,7 @@ impl PeerState {
         self.checked.fetch_and(kept, Ordering::Relaxed);
     }
 
-    /// It is back: its failures are forgotten, and its weight grows up again.
+    /// Takes the peer back: its failures are forgotten, and its weight grows again.
     pub(crate) fn recover(&self, now_ms: u64) {
         self.fails.store(0, Ordering::Relaxed);
         self.recovered(now_ms);

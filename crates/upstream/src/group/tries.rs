@@ -18,7 +18,7 @@ use turnpike_lane::sys::process::monotonic_ns;
 pub struct Selection<'a> {
     /// The key of `hash`.
     pub key: &'a [u8],
-    /// Whom the request is from; `None` for unix sockets.
+    /// The client of the request; `None` for unix sockets.
     pub client: Option<IpAddr>,
     /// The identity of the peer that the request is bound to.
     pub sticky: Option<&'a [u8]>,
@@ -48,7 +48,7 @@ pub struct Tries {
 /// A peer that a request was given. It counts as busy until this is dropped.
 pub struct Picked {
     peer: Arc<Peer>,
-    /// It is the only one: its failures are not held against it.
+    /// The peer is the only one: its failures are not held against it.
     single: bool,
     /// Counted among the requests under way whose time matters, until what.
     inflight: Option<Until>,
@@ -130,7 +130,7 @@ impl Picked {
         &self.peer
     }
 
-    /// Its address as text (`$upstream_addr`).
+    /// The address as text (`$upstream_addr`).
     pub fn name(&self) -> &str {
         self.peer.name()
     }

@@ -48,7 +48,7 @@ pub enum ResolveError {
     Code(u8),
     /// There was no answer in time.
     TimedOut,
-    /// It is no name.
+    /// The text is no name.
     Name,
 }
 
@@ -88,7 +88,7 @@ impl std::error::Error for ResolveError {}
 /// Addresses of a name, and for how long they hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Addresses {
-    /// Those of IPv4 first.
+    /// The addresses, those of IPv4 first.
     pub addresses: Vec<IpAddr>,
     /// In monotonic milliseconds.
     pub until_ms: u64,

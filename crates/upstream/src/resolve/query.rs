@@ -77,7 +77,7 @@ pub(super) async fn ask(
 
 /// Why a server gave no answer.
 enum Failure {
-    /// It cannot be reached.
+    /// The name server cannot be reached.
     Socket,
     /// What it sent cannot be understood.
     Malformed,

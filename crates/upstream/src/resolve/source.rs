@@ -41,7 +41,7 @@ pub(crate) struct Found {
 }
 
 impl ResolvedServer {
-    /// Its peers as they were found last, by this configuration or the one before.
+    /// The peers as they were found last, by this configuration or the one before.
     pub fn remembered(&self, states: &GroupStates) -> Vec<Arc<Peer>> {
         let found = states.remembered(&self.key());
         self.peers(states, &found)
@@ -88,7 +88,7 @@ pub struct Resolving {
     pub source: usize,
     /// The server.
     pub server: ResolvedServer,
-    /// Who knows.
+    /// The resolver that is asked.
     pub resolver: Arc<Resolver>,
     /// How long a lookup may take, and how long to wait after one that failed, in milliseconds.
     pub timeout_ms: u64,

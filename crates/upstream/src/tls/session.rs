@@ -33,7 +33,7 @@ pub(crate) enum HandshakeError {
     Socket(io::Error),
     /// The peer's certificate is not good.
     Certificate(String),
-    /// It is good, but for another name.
+    /// The certificate is good, but for another name.
     Name,
     /// Peers do not understand one another.
     Protocol(String),

@@ -20,10 +20,10 @@ mod tests;
 /// (`ignore_invalid_headers`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InvalidFields {
-    /// They are left out, and remembered in `RequestHead::ignored` for the log.
+    /// Such lines are left out, and remembered in `RequestHead::ignored` for the log.
     #[default]
     Ignore,
-    /// They are kept, with `Field::valid` unset.
+    /// Such lines are kept, with `Field::valid` unset.
     Keep,
 }
 

@@ -115,7 +115,7 @@ impl Master {
         )
     }
 
-    /// It is another process's child: how it ended, only that one is told.
+    /// The process is another one's child: only that one learns how it ended.
     pub(super) fn adopted_ended(&mut self, token: u64) {
         let Some(index) = self.index_of_adopted(token) else {
             return;

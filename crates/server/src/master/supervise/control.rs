@@ -51,13 +51,13 @@ struct Question {
 /// What becomes of an answer.
 #[derive(Debug)]
 pub(super) enum Purpose {
-    /// It is passed on as it is.
+    /// The answer is passed on as it is.
     Pass(Ticket),
-    /// It is a part of the whole server's status.
+    /// The answer is a part of the whole server's status.
     Status(Ticket),
-    /// It says whether the serving process serves.
+    /// The answer says whether the serving process serves.
     SelfCheck,
-    /// It says whether systemd may be told that the server lives.
+    /// The answer says whether systemd may be told that the server lives.
     Life,
 }
 

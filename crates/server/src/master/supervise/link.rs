@@ -10,7 +10,7 @@ const INPUT_BYTES_MAX: usize = 64 * 1024;
 /// One end.
 #[derive(Debug)]
 pub(super) struct Link {
-    /// Its number in the master's event queue.
+    /// The number in the master's event queue.
     pub(super) token: u64,
     stream: UnixStream,
     input: Vec<u8>,

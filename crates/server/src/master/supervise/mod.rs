@@ -70,13 +70,13 @@ struct Pending {
     generation: u64,
     /// The child that must say Ready.
     token: u64,
-    /// Who waits for its report.
+    /// The clients that wait for the report.
     tickets: Vec<Ticket>,
     /// When it was asked for.
     since: Instant,
 }
 
-/// Who was here before.
+/// The master before this one.
 #[derive(Debug)]
 pub(super) enum Origin {
     /// Nobody.
@@ -96,7 +96,7 @@ pub(super) struct Master {
     loaded: LoadedConfiguration,
     pending: Option<Pending>,
     reload_again: bool,
-    /// Who waits for the next reload's report.
+    /// The clients that wait for the next reload's report.
     reload_tickets: Vec<Ticket>,
     control: ControlSocket,
     adoption: Adoption,
@@ -117,9 +117,9 @@ pub(super) struct Master {
     successor: Option<Successor>,
     /// The master whose place this one takes.
     predecessor: Option<Predecessor>,
-    /// It ends in favour of another master, who has its names and its sockets.
+    /// The master ends in favour of another one, which has its names and its sockets.
     is_succeeded: bool,
-    /// It ends, and not because it was told to.
+    /// The master ends, and not because it was told to.
     failed: bool,
     launcher: Option<Launcher>,
     daemonized: bool,

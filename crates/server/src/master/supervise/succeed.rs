@@ -323,7 +323,7 @@ impl Master {
         places
     }
 
-    /// It does not serve: the master before goes on.
+    /// The new server does not serve: the master before it goes on.
     fn fail_trial(&mut self, why: &str) {
         self.log.event(
             Level::Emerg,

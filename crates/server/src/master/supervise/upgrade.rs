@@ -67,7 +67,7 @@ struct Watch {
     stage: UpgradeStage,
     /// When it must have got on.
     until: Instant,
-    /// It says nothing more.
+    /// The other master says nothing more.
     has_hung_up: bool,
     since: Instant,
     ticket: Option<Ticket>,
@@ -76,15 +76,15 @@ struct Watch {
 /// How far it has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum UpgradeStage {
-    /// It reads its configuration and checks itself.
+    /// The new master reads its configuration and checks itself.
     Starting,
-    /// It may accept.
+    /// The new master may accept.
     Opening,
-    /// It accepts; this side is to stop doing so, with this generation.
+    /// The new master accepts; this side is to stop doing so, with this generation.
     Pausing(u64),
-    /// It accepts alone, and is probed.
+    /// The new master accepts alone, and is probed.
     Probing,
-    /// It has failed, and is to end.
+    /// The new master has failed, and is to end.
     BackedOut,
 }
 
@@ -97,7 +97,7 @@ pub(super) mod words {
     pub(crate) const SERVING: &str = "serving";
 }
 
-/// Its start.
+/// The start.
 impl Master {
     /// USR2.
     pub(super) fn change_binary(&mut self) {
@@ -242,7 +242,7 @@ impl Master {
     }
 }
 
-/// Its way.
+/// The state that it is in.
 impl Master {
     /// Whether an event is of the link to the successor.
     pub(super) fn is_successor_link(&self, token: u64) -> bool {
@@ -345,7 +345,7 @@ impl Master {
         self.leave();
     }
 
-    /// It does not come to anything: this side goes on, that one ends.
+    /// The upgrade is given up: this side goes on, the other one ends.
     fn back_out(&mut self, why: &str) {
         let process = self.successor.as_ref().map(|successor| successor.process);
         let (Some(watch), Some(process)) = (self.watch(), process) else {
