@@ -44,7 +44,6 @@ pub struct Variant {
     pub head: Head,
     /// What of a request selects it.
     pub selection: Selection,
-    /// The tags.
     pub tags: Vec<Box<[u8]>>,
     /// Whether it answered HEAD, and can answer nothing else.
     pub for_head: bool,
@@ -63,16 +62,13 @@ pub struct Variant {
 pub struct Prepared {
     /// The zone that made the entry: no other zone can use it.
     pub owner: u64,
-    /// What it is.
     pub value: Arc<dyn Any + Send + Sync>,
 }
 
 /// A stored response's content.
 #[derive(Clone)]
 pub enum StoredBody {
-    /// In memory.
     Memory(Arc<[u8]>),
-    /// In a file.
     File(Arc<StoredFile>),
 }
 

@@ -4,7 +4,6 @@
 /// The value of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// An integer.
     Integer(i64),
     /// A boolean; a member without a value is true.
     Boolean(bool),

@@ -85,17 +85,13 @@ type Index = Cache<Arc<[u8]>, Arc<Resource>, Weigh, quick_cache::DefaultHashBuil
 
 /// A response to be stored.
 pub struct NewResponse {
-    /// The key.
     pub key: Arc<[u8]>,
-    /// The host that it is for.
     pub host: Box<[u8]>,
-    /// The head.
     pub head: Head,
     /// What selects it.
     pub selection: Selection,
     /// Whether it answers HEAD only.
     pub for_head: bool,
-    /// The times.
     pub timing: Timing,
     /// What [`Zone::began`] gave before it was asked for.
     pub began: u64,
@@ -117,7 +113,6 @@ impl NewResponse {
 /// What a purge found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Purged {
-    /// Keys.
     pub keys: u64,
     /// Responses, all variants counted.
     pub responses: u64,
@@ -126,7 +121,6 @@ pub struct Purged {
 /// What is in a zone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Contents {
-    /// Keys.
     pub keys: u64,
     /// Share of the zone that is taken, in millionths.
     pub filled_ppm: u64,

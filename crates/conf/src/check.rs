@@ -45,7 +45,6 @@ pub struct Entry {
     pub row: &'static Row,
     /// The name as written.
     pub name: Word,
-    /// The arguments.
     pub arguments: Vec<Word>,
     /// The line nginx reports for it: that of its `;` or `{`.
     pub span: Span,

@@ -111,7 +111,6 @@ impl<P: Into<PathBuf>, B: Into<Vec<u8>>> FromIterator<(P, B)> for MemoryLoader {
 pub struct Source {
     /// The path as it was opened: absolute, or relative to the main file's folder.
     pub path: PathBuf,
-    /// The bytes.
     pub bytes: Arc<[u8]>,
     name: String,
 }

@@ -16,9 +16,7 @@ impl FileId {
 /// A place: a file and a line, the first line being 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Span {
-    /// The file.
     pub file: FileId,
-    /// The line.
     pub line: u32,
 }
 

@@ -124,7 +124,6 @@ pub struct Exchange {
     pub query: Vec<u8>,
     /// The validated, lower-case host of the request; empty when there is none.
     pub host: Vec<u8>,
-    /// The request's body.
     pub body: RequestBody,
     /// Where in the phases the request is.
     pub phase: Phase,

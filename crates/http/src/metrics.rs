@@ -29,7 +29,6 @@ pub struct Sample {
     pub row: &'static Row,
     /// Values of the row's labels, in the row's order.
     pub labels: Vec<String>,
-    /// The value.
     pub value: Value,
 }
 

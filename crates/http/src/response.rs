@@ -70,9 +70,7 @@ pub struct Response {
 pub struct Withheld {
     /// Whether a 200 was made into a 304 here.
     pub stands: bool,
-    /// The Content-Type.
     pub content_type: Vec<u8>,
-    /// The Content-Length.
     pub content_length: Option<u64>,
     /// The Content-Encoding.
     pub coding: Vec<u8>,
@@ -91,9 +89,7 @@ impl Withheld {
 /// on in its order. `None`: where this server has them in responses of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Places {
-    /// ETag.
     pub etag: Option<Place>,
-    /// Last-Modified.
     pub last_modified: Option<Place>,
     /// Location, unless it is made absolute.
     pub location: Option<Place>,

@@ -78,7 +78,6 @@ pub struct Try {
     pub header_ms: Option<u64>,
     /// Until its answer was received, in milliseconds.
     pub response_ms: Option<u64>,
-    /// Bytes sent to it.
     pub bytes_sent: u64,
     /// Bytes received from it.
     pub bytes_received: u64,

@@ -37,7 +37,6 @@ const LONG_SILENCE: Duration = Duration::from_secs(30);
 struct Signals {
     /// Lane 1 is to hang at its next connection.
     hang: AtomicBool,
-    /// It hangs.
     hangs: AtomicBool,
     ended: AtomicBool,
     served: [AtomicUsize; LANES],

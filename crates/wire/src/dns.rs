@@ -56,9 +56,7 @@ pub struct Answer {
     pub code: u8,
     /// Not all of it fitted: ask again over TCP.
     pub truncated: bool,
-    /// Addresses.
     pub addresses: Vec<IpAddr>,
-    /// Services.
     pub services: Vec<Service>,
     /// The name that the asked one stands for, where the answer says so and does not say more.
     pub alias: Option<String>,
@@ -73,7 +71,6 @@ pub struct Service {
     pub priority: u16,
     /// Share among hosts of one priority.
     pub weight: u16,
-    /// The port.
     pub port: u16,
     /// The name.
     pub host: String,

@@ -30,7 +30,6 @@ pub struct Load {
 /// A distribution of latency, in microseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Latency {
-    /// The mean.
     pub mean_us: f64,
     /// The standard deviation.
     pub stdev_us: f64,

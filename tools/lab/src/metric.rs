@@ -15,7 +15,6 @@ pub(crate) enum Unit {
     PerSecond,
     /// Microseconds, shown as ms from a thousand on.
     Microseconds,
-    /// Bits a second.
     BitsPerSecond,
     /// A share of 1, shown in percent.
     Share,

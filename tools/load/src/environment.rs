@@ -40,7 +40,6 @@ pub(crate) struct Machine {
     pub(crate) tcp_tw_reuse: u64,
     /// Descriptors each thread may have.
     pub(crate) files_max: u64,
-    /// The clock source.
     pub(crate) clock_source: String,
     /// What one look at the clock costs, in nanoseconds.
     pub(crate) clock_read_ns: u64,

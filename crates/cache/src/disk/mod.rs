@@ -45,7 +45,6 @@ const BLOCK_BYTES: u64 = 4096;
 /// What a disk zone is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskSettings {
-    /// The folder.
     pub folder: PathBuf,
     /// Lengths of the names of folders below it, 1 or 2 each (`levels`).
     pub levels: Vec<usize>,
@@ -89,7 +88,6 @@ pub struct Disk {
 pub struct Identity {
     /// Inode number.
     pub inode: u64,
-    /// Bytes.
     pub size_bytes: u64,
     /// Last change of the content: seconds and nanoseconds.
     pub modified: (i64, i64),

@@ -48,7 +48,6 @@ macro_rules! counters {
 
 /// A counter that every lane has.
 pub struct LaneRow {
-    /// What it is.
     pub row: Row,
     /// Where it is.
     pub counter: fn(&HttpCounters) -> &Counter,

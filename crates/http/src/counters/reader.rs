@@ -12,7 +12,6 @@ use crate::metrics::{Kind, Reader, Row, Samples};
 
 /// A listening socket whose queue is told of.
 pub struct WatchedGate {
-    /// The address.
     pub address: String,
     /// The lane; `None`: all of them.
     pub lane: Option<usize>,

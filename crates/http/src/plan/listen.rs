@@ -15,7 +15,6 @@ const BACKLOG_DEFAULT: i32 = 511;
 
 /// A listening address with the servers behind it.
 pub struct Listen {
-    /// The address.
     pub address: ListenAddress,
     /// Socket options.
     pub options: ListenOptions,
@@ -32,7 +31,6 @@ pub struct Listen {
 /// One address of one `listen` directive.
 #[derive(Clone, Debug)]
 pub struct ListenRequest {
-    /// The address.
     pub address: ListenAddress,
     /// Socket options that were given.
     pub options: ListenOptions,

@@ -76,7 +76,6 @@ pub struct Server {
     pub settings: ServerSettings,
     /// The block's own location: settings and handlers for what no location covers.
     pub root: LocationIndex,
-    /// The locations.
     pub tree: LocationTree,
     /// Locations called `@name`.
     pub named: HashMap<String, LocationIndex>,

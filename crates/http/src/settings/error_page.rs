@@ -7,7 +7,6 @@ use crate::variables::{Template, VariableTable};
 /// One `error_page` directive.
 #[derive(Clone, Debug)]
 pub struct ErrorPage {
-    /// Statuses it is for.
     pub statuses: Vec<u16>,
     /// `=CODE`: the status to answer with; `=` alone takes the page's own.
     pub answer: PageStatus,
@@ -18,11 +17,8 @@ pub struct ErrorPage {
 /// The status that an error page is answered with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageStatus {
-    /// The error's.
     Error,
-    /// The page's.
     Page,
-    /// This one.
     Status(u16),
 }
 

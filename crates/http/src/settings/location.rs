@@ -39,7 +39,6 @@ pub enum LingeringClose {
 /// `disable_symlinks`.
 #[derive(Clone, Debug)]
 pub enum Symlinks {
-    /// Allowed.
     Allowed,
     /// Refused, from the prefix on where one is given.
     Refused(Option<Template>),
@@ -123,7 +122,6 @@ pub struct LocationSettings {
     pub if_modified_since_exact: Option<bool>,
     /// Ranges that one request may ask for; `None` has no limit.
     pub ranges_max: Option<u64>,
-    /// Pages for errors.
     pub error_pages: Arc<[ErrorPage]>,
     /// `error_page` may lead to another.
     pub recursive_error_pages: bool,

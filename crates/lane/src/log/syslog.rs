@@ -27,7 +27,6 @@ const FACILITY_DEFAULT: u8 = 23;
 /// Where the syslog server listens.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SyslogAddress {
-    /// UDP.
     Udp(SocketAddr),
     /// A unix datagram socket.
     Unix(PathBuf),

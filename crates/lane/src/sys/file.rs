@@ -25,7 +25,6 @@ pub struct Metadata {
     pub mode: u32,
     /// Owner.
     pub user_id: u32,
-    /// Size in bytes.
     pub size_bytes: u64,
     /// Blocks on disk, in bytes.
     pub disk_bytes: u64,
@@ -75,7 +74,6 @@ pub enum Purpose {
 /// Whether a symbolic link in the last component is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
-    /// Follow.
     Follow,
     /// Do not: opening to read fails with `ELOOP`, opening to locate takes the link itself.
     Refuse,

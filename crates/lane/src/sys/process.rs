@@ -243,7 +243,6 @@ pub enum Ending {
     Status(i32),
     /// A signal ended it.
     Signal {
-        /// Which.
         number: i32,
         /// Whether the kernel has written a core file.
         has_core: bool,

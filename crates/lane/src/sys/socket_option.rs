@@ -149,7 +149,6 @@ pub struct TcpInfo {
     pub rtt_us: u32,
     /// The mean deviation in microseconds.
     pub rtt_variance_us: u32,
-    /// Congestion window in segments.
     pub congestion_window_segments: u32,
     /// Room advertised for receiving, in bytes.
     pub receive_space_bytes: u32,

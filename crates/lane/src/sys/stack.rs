@@ -101,10 +101,7 @@ pub enum Place {
         function: Option<String>,
     },
     /// Nothing that is loaded.
-    Unknown {
-        /// The address.
-        address: usize,
-    },
+    Unknown { address: usize },
 }
 
 /// Finds what an address belongs to (dladdr(3)). Allocates, and may take the loader's lock.

@@ -29,7 +29,6 @@ pub(super) struct Log {
 pub(super) enum Output {
     /// A file that is open while the plan lives.
     File {
-        /// The file.
         file: Arc<LogFile>,
         /// The buffer, where one was asked for.
         buffer: Option<BufferSpec>,

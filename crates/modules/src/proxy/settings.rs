@@ -161,7 +161,6 @@ impl Buffers {
 pub(super) enum Bind {
     /// The kernel chooses.
     No,
-    /// This address.
     Address(SocketAddr),
     /// One that is known when a request is there; and whether it may be any.
     Evaluated(Template, bool),

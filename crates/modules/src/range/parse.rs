@@ -14,7 +14,6 @@ pub(super) enum Wish {
     Whole,
     /// One part; by far the most frequent, so it needs no list.
     One(ByteRange),
-    /// Several.
     Several(Vec<ByteRange>),
     /// Nothing that the body has.
     Unsatisfiable,

@@ -19,7 +19,6 @@ pub(super) enum Signature {
     Expressions {
         /// Where the signature is.
         place: Template,
-        /// What is signed.
         signed: Template,
     },
     /// `secure_link_secret`.

@@ -25,9 +25,7 @@ pub struct ListeningSocket {
 /// Another descriptor that belongs to the gates of a `listen` (steering).
 #[derive(Debug)]
 pub struct Extra {
-    /// What it is, and for what.
     pub name: String,
-    /// The descriptor.
     pub descriptor: OwnedFd,
 }
 
@@ -42,7 +40,6 @@ pub struct Bundle {
     pub globals: Option<String>,
     /// Every file that was read, by path.
     pub sources: Vec<(PathBuf, Vec<u8>)>,
-    /// The listening sockets.
     pub listening_sockets: Vec<ListeningSocket>,
     /// The open log files.
     pub logs: Vec<Log>,

@@ -11,7 +11,6 @@ pub const LINE_BYTES_MAX: usize = 64 * 1024;
 /// The process that carries a verb out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Home {
-    /// The master.
     Master,
     /// The serving process.
     Serving,

@@ -24,7 +24,6 @@ pub(super) struct BuildContext<'a> {
     logs: Logs<'a>,
     /// Zones of the configuration before this one.
     zones_before: &'a mut Zones,
-    /// Zones of this one.
     zones: Zones,
     named: Vec<PathBuf>,
     warnings: Vec<String>,

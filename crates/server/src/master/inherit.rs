@@ -33,7 +33,6 @@ pub(super) struct Inherited {
     pub(super) gates: GateSet,
     /// The master before.
     pub(super) parent: i32,
-    /// The link to it.
     pub(super) link: Option<UnixStream>,
 }
 

@@ -42,7 +42,6 @@ pub enum Balancer {
     RandomTwo(Measure),
     /// The peer that should be done first.
     LeastTime {
-        /// Until what.
         until: Until,
         /// Whether requests under way count too.
         inflight: bool,
@@ -54,7 +53,6 @@ pub enum Balancer {
 pub enum Measure {
     /// Requests at the moment.
     Connections,
-    /// Time.
     Time(Until),
 }
 

@@ -49,7 +49,6 @@ impl Judge for Usual {
 
 /// An active check of a group.
 pub struct Check {
-    /// The group.
     pub group: Weak<Group>,
     /// Which check of the group it is, see [`Group::add_check`].
     pub number: u32,

@@ -82,11 +82,9 @@ impl ResolvedServer {
 
 /// Looks a server up for as long as its group lives.
 pub struct Resolving {
-    /// The group.
     pub group: Weak<Group>,
     /// Which line of the group it is.
     pub source: usize,
-    /// The server.
     pub server: ResolvedServer,
     /// The resolver that is asked.
     pub resolver: Arc<Resolver>,

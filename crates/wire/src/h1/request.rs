@@ -118,7 +118,6 @@ impl Connection {
 /// A request head as spans of the caller's buffer; to be reused from request to request.
 #[derive(Clone, Debug, Default)]
 pub struct RequestHead {
-    /// The method.
     pub method: Method,
     /// The method as written.
     pub method_span: Span,
@@ -126,7 +125,6 @@ pub struct RequestHead {
     pub line: Span,
     /// The request target as written.
     pub target: Span,
-    /// The form of the target.
     pub form: TargetForm,
     /// Path, query and fragment as written, without scheme and authority: nginx's `$request_uri`.
     pub origin: Span,
