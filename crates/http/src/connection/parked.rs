@@ -324,10 +324,8 @@ impl Connections {
         };
         self.count_unparked(&waits_for);
         let mut exchange = self.exchange(&connection);
-        let mut started_ms = None;
         if let Await::Rest(half) = &waits_for {
             exchange.input.extend_from_slice(&half.input);
-            started_ms = Some(half.started_ms);
         }
         match receive(&connection, &mut exchange) {
             Ok(0) => {
@@ -335,22 +333,9 @@ impl Connections {
                 More::No
             }
             Ok(received) => {
+                let read = (waits_for, received);
+                self.serve_or_collect(event_loop, token, connection, exchange, read);
                 let full = received == RECEIVE_BYTES;
-                if let Await::Rest(half) = waits_for
-                    && !may_end_line(&exchange.input, received)
-                {
-                    let input = std::mem::take(&mut exchange.input);
-                    self.recycle(exchange);
-                    let half = Half { input, ..*half };
-                    self.park(
-                        event_loop,
-                        Some(token),
-                        connection,
-                        Await::Rest(Box::new(half)),
-                    );
-                } else {
-                    self.serve(event_loop, Some(token), connection, exchange, started_ms);
-                }
                 if full { More::Likely } else { More::Unlikely }
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -374,6 +359,29 @@ impl Connections {
                 More::No
             }
         }
+    }
+
+    /// Serves what was received, or collects it where no line of the head can have ended.
+    fn serve_or_collect(
+        &mut self,
+        event_loop: &mut EventLoop,
+        token: u32,
+        connection: Connection,
+        mut exchange: Box<Exchange>,
+        (waits_for, received): (Await, usize),
+    ) {
+        let started_ms = match waits_for {
+            Await::Rest(half) if !may_end_line(&exchange.input, received) => {
+                let input = std::mem::take(&mut exchange.input);
+                self.recycle(exchange);
+                let rest = Await::Rest(Box::new(Half { input, ..*half }));
+                self.park(event_loop, Some(token), connection, rest);
+                return;
+            }
+            Await::Rest(half) => Some(half.started_ms),
+            Await::First | Await::Idle { .. } => None,
+        };
+        self.serve(event_loop, Some(token), connection, exchange, started_ms);
     }
 
     fn receive_failed(
