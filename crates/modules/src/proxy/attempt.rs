@@ -19,7 +19,7 @@ use turnpike_http::exchange::{Action, Exchange};
 use turnpike_http::phase::{Verdict, Work};
 use turnpike_http::regex::Settled;
 use turnpike_lane::log::{Errno, Level};
-use turnpike_upstream::{ConnectError, ConnectOptions, Connection, Picked, Tls, Tries};
+use turnpike_upstream::{ConnectOptions, Connection, Picked, Tls, Tries};
 use turnpike_wire::h1::{self, Framing, Method, Version};
 
 use super::conditions::Failure;
@@ -29,6 +29,7 @@ use super::proxy_header::ProxyHeader;
 use super::request::{self, BodyFraming};
 use super::response_store::{Recorder, RecorderDecision};
 use super::settings::Passing;
+use super::try_notes::{client_went_away, connected, end_try, not_connected};
 use super::upload::{Upload, UploadError};
 use super::{awaited_head, relay, response, tunnel};
 use crate::upstream::Upstream;
@@ -749,58 +750,4 @@ fn body_is_read(exchange: &Exchange) -> bool {
 fn is_repeatable(exchange: &Exchange) -> bool {
     use Method::{Delete, Get, Head, Options, Put};
     matches!(exchange.head.method, Get | Head | Options | Put | Delete)
-}
-
-fn connected(exchange: &mut Exchange) {
-    let now_ms = exchange.lane.clock.now_ms();
-    if let Some(one) = exchange.upstream.last_try() {
-        one.connect_ms = Some(now_ms.saturating_sub(one.started_ms));
-    }
-}
-
-/// What a failure to connect means.
-fn not_connected(exchange: &Exchange, error: &ConnectError) -> Stop {
-    let connecting = matches!(
-        error,
-        ConnectError::Socket(_)
-            | ConnectError::Bind(_)
-            | ConnectError::Connect(_)
-            | ConnectError::TimedOut
-    );
-    if !connecting {
-        exchange.action.set(Action::HandshakingUpstream);
-    }
-    if error.is_timeout() {
-        return Stop::Failed(Failure::Timeout);
-    }
-    exchange.log(Level::Error, format_args!("{error}"));
-    Stop::Failed(Failure::Error)
-}
-
-/// Says that the client did not wait.
-pub(super) fn client_went_away(exchange: &mut Exchange) -> Stop {
-    exchange.log(
-        Level::Info,
-        format_args!(
-            "epoll_wait() reported that client prematurely closed connection, so upstream \
-             connection is closed too"
-        ),
-    );
-    exchange.client_closed_request();
-    Stop::Verdict(Verdict::Close)
-}
-
-/// Writes down how long a try took and what went over its connection.
-pub(super) fn end_try(exchange: &mut Exchange, connection: Option<&Connection>) {
-    let now_ms = exchange.lane.clock.now_ms();
-    let Some(one) = exchange.upstream.last_try() else {
-        return;
-    };
-    if one.response_ms.is_none() {
-        one.response_ms = Some(now_ms.saturating_sub(one.started_ms));
-    }
-    if let Some(connection) = connection {
-        one.bytes_sent = connection.bytes_sent();
-        one.bytes_received = connection.bytes_received();
-    }
 }

@@ -11,9 +11,10 @@ use turnpike_http::phase::{Awaiting, Verdict, Waiting};
 use turnpike_http::regex::Settled;
 use turnpike_lane::event_loop::WatchedSocket;
 
-use super::attempt::{Attempt, Pending, Step, Stop, UpstreamConnection, client_went_away, end_try};
+use super::attempt::{Attempt, Pending, Step, Stop, UpstreamConnection};
 use super::conditions::Failure;
 use super::head::{ReceivedHead, asked_method, received, take_head};
+use super::try_notes::{client_went_away, end_try};
 
 /// A request whose answer is awaited. Its exchange keeps the box for its next request.
 #[derive(Default)]

@@ -35,6 +35,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod try_notes;
 mod tunnel;
 mod upload;
 mod variables;

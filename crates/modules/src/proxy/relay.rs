@@ -21,11 +21,12 @@ use turnpike_http::temporary::{Removal, TemporaryFile};
 use turnpike_lane::log::{Errno, Level};
 use turnpike_wire::h1::{self, BodyDecoder, BodyState, ResponseFraming};
 
-use super::attempt::{UpstreamConnection, end_try};
+use super::attempt::UpstreamConnection;
 use super::coding::{self, Expander};
 use super::response;
 use super::response_store::Recorder;
 use super::settings::Passing;
+use super::try_notes::end_try;
 use super::upload::{Upload, UploadError};
 
 /// Bytes read of a file at a time.

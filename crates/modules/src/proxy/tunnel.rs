@@ -11,9 +11,10 @@ use turnpike_http::response::{Body, LocalFuture, Tunnel};
 use turnpike_lane::log::{Errno, Level};
 use turnpike_wire::h1::Known;
 
-use super::attempt::{UpstreamConnection, end_try};
+use super::attempt::UpstreamConnection;
 use super::response;
 use super::settings::Passing;
+use super::try_notes::end_try;
 
 /// Bytes that each direction carries at a time.
 const PIECE_BYTES: usize = 16 * 1024;

@@ -1,0 +1,65 @@
+//! What is noted of a try, for `$upstream_*` variables and the log: when it was connected, why it
+//! was not, and what went over its connection.
+
+use turnpike_http::exchange::{Action, Exchange};
+use turnpike_http::phase::Verdict;
+use turnpike_lane::log::Level;
+use turnpike_upstream::{ConnectError, Connection};
+
+use super::attempt::Stop;
+use super::conditions::Failure;
+
+/// Notes when the connection was there.
+pub(super) fn connected(exchange: &mut Exchange) {
+    let now_ms = exchange.lane.clock.now_ms();
+    if let Some(one) = exchange.upstream.last_try() {
+        one.connect_ms = Some(now_ms.saturating_sub(one.started_ms));
+    }
+}
+
+/// What a failure to connect means.
+pub(super) fn not_connected(exchange: &Exchange, error: &ConnectError) -> Stop {
+    let connecting = matches!(
+        error,
+        ConnectError::Socket(_)
+            | ConnectError::Bind(_)
+            | ConnectError::Connect(_)
+            | ConnectError::TimedOut
+    );
+    if !connecting {
+        exchange.action.set(Action::HandshakingUpstream);
+    }
+    if error.is_timeout() {
+        return Stop::Failed(Failure::Timeout);
+    }
+    exchange.log(Level::Error, format_args!("{error}"));
+    Stop::Failed(Failure::Error)
+}
+
+/// Says that the client did not wait.
+pub(super) fn client_went_away(exchange: &mut Exchange) -> Stop {
+    exchange.log(
+        Level::Info,
+        format_args!(
+            "epoll_wait() reported that client prematurely closed connection, so upstream \
+             connection is closed too"
+        ),
+    );
+    exchange.client_closed_request();
+    Stop::Verdict(Verdict::Close)
+}
+
+/// Writes down how long a try took and what went over its connection.
+pub(super) fn end_try(exchange: &mut Exchange, connection: Option<&Connection>) {
+    let now_ms = exchange.lane.clock.now_ms();
+    let Some(one) = exchange.upstream.last_try() else {
+        return;
+    };
+    if one.response_ms.is_none() {
+        one.response_ms = Some(now_ms.saturating_sub(one.started_ms));
+    }
+    if let Some(connection) = connection {
+        one.bytes_sent = connection.bytes_sent();
+        one.bytes_received = connection.bytes_received();
+    }
+}
