@@ -4,6 +4,7 @@
 //! It reads source text through its own small scanner and must never need a build of the crates.
 
 mod closure;
+mod docs;
 mod imports;
 mod limits;
 mod reach;
@@ -65,6 +66,9 @@ pub(crate) fn run(_arguments: &[String]) -> Outcome {
         if file.extension().is_some_and(|extension| extension == "rs") {
             let source = Source::scan(&text);
             findings.extend(limits::check(file, &text, &source));
+            if file.starts_with("crates") && !is_test(file) {
+                findings.extend(docs::check(file, &text));
+            }
             sources += 1;
         }
     }
@@ -80,4 +84,10 @@ pub(crate) fn run(_arguments: &[String]) -> Outcome {
         }
         count => Err(format!("{count} findings")),
     }
+}
+
+/// Whether a file holds tests only.
+fn is_test(file: &Path) -> bool {
+    file.components().any(|part| part.as_os_str() == "tests")
+        || file.file_name().is_some_and(|name| name == "tests.rs")
 }

@@ -1,0 +1,71 @@
+//! What a doc comment owes its reader: public items have one, and it names its noun first.
+//!
+//! Fields and variants need none where their name says all there is: a line that repeats the name
+//! costs a reader time.
+
+use std::path::Path;
+
+use super::Finding;
+
+/// Items that must be described where they are `pub`. Modules describe themselves with `//!`.
+const DESCRIBED: &[&str] = &["fn", "struct", "enum", "trait", "type", "const", "static"];
+
+/// Words between `pub` and the item's keyword.
+const QUALIFIERS: &[&str] = &["async", "const", "unsafe", "extern", "\"C\""];
+
+/// First words that leave the reader to guess what is meant.
+const PRONOUNS: &[&str] = &[
+    "It", "Its", "They", "He", "She", "Who", "Whose", "Whom", "Those",
+];
+
+/// Checks one file of the crates.
+pub(super) fn check(file: &Path, text: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut described = false;
+    let mut in_attribute = false;
+    let mut after_doc = false;
+    for (index, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if let Some(doc) = line.strip_prefix("///") {
+            if !after_doc && let Some(word) = pronoun(doc) {
+                let text = format!("a doc comment begins with \"{word}\": name the thing first");
+                findings.push(Finding::new(file, index + 1, text));
+            }
+            (described, after_doc) = (true, true);
+            continue;
+        }
+        after_doc = false;
+        if in_attribute || line.starts_with("#[") {
+            in_attribute = !line.ends_with(']');
+            continue;
+        }
+        if !described && let Some(keyword) = item(line) {
+            let text = format!("a public {keyword} without a doc comment");
+            findings.push(Finding::new(file, index + 1, text));
+        }
+        described = false;
+    }
+    findings
+}
+
+fn pronoun(doc: &str) -> Option<&'static str> {
+    let first = doc.split_whitespace().next()?;
+    PRONOUNS.iter().find(|word| **word == first).copied()
+}
+
+/// The keyword of the public item that begins in this line.
+fn item(line: &str) -> Option<&'static str> {
+    let words: Vec<&str> = line.strip_prefix("pub ")?.split_whitespace().collect();
+    let at = words
+        .iter()
+        .position(|word| DESCRIBED.contains(word) && *word != "const");
+    let keyword = match at {
+        Some(at) if words[..at].iter().all(|word| QUALIFIERS.contains(word)) => words[at],
+        _ if words.first() == Some(&"const") => "const",
+        _ => return None,
+    };
+    DESCRIBED.iter().find(|known| **known == keyword).copied()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,26 @@
+//! Sources, and what is said of them.
+
+use std::path::Path;
+
+#[test]
+fn sources() {
+    let cases = [
+        ("pub fn f() {}", 1),
+        ("/// Does it.\npub fn f() {}", 0),
+        ("/// Does it.\n#[must_use]\npub fn f() {}", 0),
+        ("/// Does it.\n#[derive(\n    Clone\n)]\npub struct S;", 0),
+        ("#[must_use]\npub fn f() {}", 1),
+        ("/// A field.\npub a: u8,\npub b: u8,", 0),
+        ("pub(crate) fn f() {}", 0),
+        ("pub const unsafe fn f() {}", 1),
+        ("pub const MAX: usize = 1;", 1),
+        ("pub mod m;\npub use m::*;", 0),
+        ("/// It is what it is.\npub fn f() {}", 1),
+        ("/// The sum.\n/// It is what it is.\npub fn f() {}", 0),
+        ("/// Who asks.\nfn f() {}", 1),
+    ];
+    for (text, expected) in cases {
+        let findings = super::check(Path::new("crates/a.rs"), text);
+        assert_eq!(findings.len(), expected, "{text}: {findings:?}");
+    }
+}
