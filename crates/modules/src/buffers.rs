@@ -83,7 +83,7 @@ impl BufferSizes {
             "max_temp_file_size",
         ];
         let is_written = |end: &&str| view.own(&format!("{module}_{end}")).is_some();
-        match written.iter().any(|end| is_written(&end)) {
+        match written.iter().any(is_written) {
             true => Self::read(view, module).map(|_| ()),
             false => Ok(()),
         }

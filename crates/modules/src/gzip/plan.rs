@@ -246,8 +246,6 @@ pub(super) fn check_window(name: &str, words: &[&str]) -> Result<(), String> {
 
 /// `gzip_disable`.
 pub(super) fn check_disable(_: &str, words: &[&str]) -> Result<(), String> {
-    let patterns = words.iter().filter(|word| **word != "msie6");
-    patterns
-        .map(|word| Regex::new(word, true, "").map(|_| ()))
-        .collect()
+    let mut patterns = words.iter().filter(|word| **word != "msie6");
+    patterns.try_for_each(|word| Regex::new(word, true, "").map(drop))
 }
