@@ -1,5 +1,7 @@
 //! Browsers and their ages, as nginx sees them.
 
+#![allow(clippy::unwrap_used)]
+
 use super::handler::{Browsers, KINDS, Rule};
 use super::plan::{check_modern, version};
 
