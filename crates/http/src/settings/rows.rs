@@ -41,8 +41,8 @@ pub const ROWS: &[Row] = &[
         value: Value::Block(Context::Server),
         repeat: Repeat::Many,
         merge: Merge::Own,
-        summary: "Holds the configuration of a virtual server, chosen by address and by the name \
-            that the client asks for.",
+        summary: "Holds the configuration of a virtual server. The server is chosen by the address \
+            of the connection and the host name in the request.",
         ..PLAIN
     },
     Row {
@@ -54,8 +54,8 @@ pub const ROWS: &[Row] = &[
         merge: Merge::Own,
         syntax: "[= | ~ | ~* | ^~] uri | @name",
         summary: "Holds the configuration for paths: an exact path, a prefix, a regular \
-            expression, or a name for internal use. A regular expression that comes to no verdict \
-            within its limits is answered with 500 and logged as an alert; see \
+            expression, or a name for internal use. If a regular expression reaches its limits \
+            without a result, the answer is 500 and an alert is logged; see \
             [operations](operations.md#regular-expressions).",
         ..PLAIN
     },
@@ -71,9 +71,9 @@ pub const ROWS: &[Row] = &[
             [deferred] [reuseport[=hash|steer]] [fastopen=number] [rcvbuf=size] [sndbuf=size] \
             [bind] [ipv6only=on|off] [so_keepalive=on|off|idle:interval:count]",
         default: "*:80 | *:8000",
-        summary: "Listens on an address. `reuseport` gives every lane a socket of its own; \
-            `reuseport=steer` lets the kernel prefer the lane on the packet's CPU while that \
-            lane is responsive.",
+        summary: "Listens on an address. `reuseport` gives every lane its own socket. With \
+            `reuseport=steer` the kernel prefers the lane on the packet's CPU while that lane is \
+            responsive.",
     },
     Row {
         name: "server_name",
@@ -83,8 +83,8 @@ pub const ROWS: &[Row] = &[
         repeat: Repeat::Many,
         merge: Merge::Own,
         syntax: "name ...",
-        summary: "Names of a virtual server: exact, with a wildcard in front or at the end, or a \
-            regular expression after a tilde.",
+        summary: "Names of a virtual server: an exact name, a name with a wildcard at the start or \
+            the end, or a regular expression after a tilde.",
         ..PLAIN
     },
     Row {
@@ -93,7 +93,7 @@ pub const ROWS: &[Row] = &[
         contexts: HTTP_SERVER_LOCATION_IF,
         syntax: "path",
         default: "html",
-        summary: "The folder that paths are looked up in.",
+        summary: "The root folder for requests. The request path is appended to it.",
         ..PLAIN
     },
     Row {
@@ -102,7 +102,7 @@ pub const ROWS: &[Row] = &[
         contexts: LOCATION,
         merge: Merge::Own,
         syntax: "path",
-        summary: "The folder that stands for the location's own prefix.",
+        summary: "The folder that replaces the location's prefix in the path.",
         ..PLAIN
     },
     Row {
@@ -112,7 +112,7 @@ pub const ROWS: &[Row] = &[
         value: Value::Block(Context::LimitExcept),
         merge: Merge::Own,
         syntax: "method ...",
-        summary: "Limits the methods that are not named.",
+        summary: "Restricts all methods except the listed ones.",
         ..PLAIN
     },
     Row {
@@ -120,8 +120,8 @@ pub const ROWS: &[Row] = &[
         arguments: Arguments::none(),
         value: Value::Entries,
         repeat: Repeat::Many,
-        summary: "Content types by file extension: each line has a type, then its extensions. \
-            `text/html html; image/gif gif; image/jpeg jpg;` where there is none.",
+        summary: "Content types by file extension: each line has a type, then its extensions. The \
+            default is `text/html html; image/gif gif; image/jpeg jpg;`.",
         ..PLAIN
     },
     Row {
@@ -137,7 +137,7 @@ pub const ROWS: &[Row] = &[
         value: Value::Size,
         syntax: "size",
         default: "1k",
-        summary: "First buffer for a request head.",
+        summary: "Size of the first buffer for a request head.",
         ..PLAIN
     },
     Row {
@@ -147,7 +147,8 @@ pub const ROWS: &[Row] = &[
         value: Value::Buffers,
         syntax: "number size",
         default: "4 8k",
-        summary: "How many further buffers a head may fill, and the largest request line or field.",
+        summary: "Number and size of the additional buffers for a request head. A request line or \
+            a field must fit into one of them.",
         ..PLAIN
     },
     Row {
@@ -156,7 +157,7 @@ pub const ROWS: &[Row] = &[
         value: Value::Milliseconds,
         syntax: "time",
         default: "60s",
-        summary: "How long a client may take over a request head.",
+        summary: "How long a client may take to send a request head.",
         ..PLAIN
     },
     Row {
@@ -165,7 +166,7 @@ pub const ROWS: &[Row] = &[
         value: Value::Number,
         syntax: "number",
         default: "1000",
-        summary: "How many fields a request head may have.",
+        summary: "The maximum number of fields in a request head.",
         ..PLAIN
     },
     Row {
@@ -173,7 +174,7 @@ pub const ROWS: &[Row] = &[
         value: Value::Offset,
         syntax: "size",
         default: "1m",
-        summary: "The largest request body; 0 has no limit.",
+        summary: "The largest request body; 0 means no limit.",
         ..PLAIN
     },
     Row {
@@ -189,7 +190,7 @@ pub const ROWS: &[Row] = &[
         value: Value::Size,
         syntax: "size",
         default: "16k",
-        summary: "Memory for a request body; larger ones go to a temporary file.",
+        summary: "Memory for a request body. Larger bodies go to a temporary file.",
         ..PLAIN
     },
     Row {
@@ -198,7 +199,7 @@ pub const ROWS: &[Row] = &[
         value: Value::Custom,
         syntax: "path [level1 [level2 [level3]]]",
         default: "client_body_temp",
-        summary: "Where request bodies that do not fit in memory are kept.",
+        summary: "Folder for request bodies that do not fit in memory.",
         ..PLAIN
     },
     Row {
@@ -206,8 +207,8 @@ pub const ROWS: &[Row] = &[
         value: Value::OneOf(&["off", "on", "clean"]),
         syntax: "on | clean | off",
         default: "off",
-        summary: "Keeps every request body in a file: one that stays (`on`), or one that is \
-            removed when the request has ended (`clean`).",
+        summary: "Stores every request body in a file. The file stays (`on`) or is removed after \
+            the request (`clean`).",
         ..PLAIN
     },
     Row {
@@ -215,7 +216,7 @@ pub const ROWS: &[Row] = &[
         value: Value::Flag,
         syntax: "on | off",
         default: "off",
-        summary: "Keeps a request body in one buffer. What is in memory is always kept so.",
+        summary: "Keeps a request body in one buffer. A body in memory is always in one buffer.",
         ..PLAIN
     },
     Row {
@@ -232,7 +233,8 @@ pub const ROWS: &[Row] = &[
         value: Value::Checked(checks::keepalive_timeout),
         syntax: "timeout [header_timeout]",
         default: "75s",
-        summary: "How long an idle connection is kept, and what the Keep-Alive field says.",
+        summary: "How long an idle connection stays open, and the timeout in the Keep-Alive \
+            response field.",
         ..PLAIN
     },
     Row {
@@ -240,7 +242,7 @@ pub const ROWS: &[Row] = &[
         value: Value::Number,
         syntax: "number",
         default: "1000",
-        summary: "Requests on one connection.",
+        summary: "The maximum number of requests on one connection.",
         ..PLAIN
     },
     Row {
@@ -248,7 +250,7 @@ pub const ROWS: &[Row] = &[
         value: Value::Milliseconds,
         syntax: "time",
         default: "1h",
-        summary: "How long one connection may go on being used.",
+        summary: "The maximum age of a connection that still takes new requests.",
         ..PLAIN
     },
     Row {
@@ -258,7 +260,7 @@ pub const ROWS: &[Row] = &[
         repeat: Repeat::Many,
         syntax: "none | browser ...",
         default: "msie6",
-        summary: "Browsers that connections are not kept with.",
+        summary: "Browsers for which connections are not kept alive.",
         ..PLAIN
     },
     Row {
@@ -266,7 +268,7 @@ pub const ROWS: &[Row] = &[
         value: Value::Milliseconds,
         syntax: "timeout",
         default: "0",
-        summary: "How long a connection is at least kept when the server winds down.",
+        summary: "The minimum time that an idle connection stays open during a graceful shutdown.",
         ..PLAIN
     },
     Row {
@@ -274,7 +276,7 @@ pub const ROWS: &[Row] = &[
         value: Value::OneOf(&["off", "on", "always"]),
         syntax: "off | on | always",
         default: "on",
-        summary: "Whether what a client still sends is read before its connection is closed.",
+        summary: "Whether the server reads remaining client data before it closes a connection.",
         ..PLAIN
     },
     Row {
@@ -282,7 +284,8 @@ pub const ROWS: &[Row] = &[
         value: Value::Milliseconds,
         syntax: "time",
         default: "30s",
-        summary: "The longest that reading before closing may take.",
+        summary: "The maximum total time for reading remaining client data before a connection is \
+            closed.",
         ..PLAIN
     },
     Row {
@@ -290,7 +293,7 @@ pub const ROWS: &[Row] = &[
         value: Value::Milliseconds,
         syntax: "time",
         default: "5s",
-        summary: "The longest wait for more while reading before closing.",
+        summary: "The maximum wait for more client data before a connection is closed.",
         ..PLAIN
     },
     Row {
@@ -298,7 +301,7 @@ pub const ROWS: &[Row] = &[
         value: Value::Flag,
         syntax: "on | off",
         default: "off",
-        summary: "Resets connections that timed out, so that no memory is held for them.",
+        summary: "Resets connections that timed out. The kernel then keeps no memory for them.",
         ..PLAIN
     },
     Row {
@@ -307,7 +310,7 @@ pub const ROWS: &[Row] = &[
         value: Value::Flag,
         syntax: "on | off",
         default: "off",
-        summary: "Sends files by sendfile(2).",
+        summary: "Sends files with sendfile(2).",
         ..PLAIN
     },
     Row {
@@ -315,7 +318,7 @@ pub const ROWS: &[Row] = &[
         value: Value::Size,
         syntax: "size",
         default: "2m",
-        summary: "What one sendfile call may send.",
+        summary: "The maximum number of bytes that one sendfile call sends.",
         ..PLAIN
     },
     Row {
@@ -348,7 +351,7 @@ pub const ROWS: &[Row] = &[
         value: Value::Size,
         syntax: "size",
         default: "1460",
-        summary: "Output is sent at once whatever its size: accepted, without effect.",
+        summary: "Accepted, without effect: output of any size is sent at once.",
         ..PLAIN
     },
     Row {
@@ -358,7 +361,7 @@ pub const ROWS: &[Row] = &[
         value: Value::Checked(checks::size_or_variable),
         syntax: "rate",
         default: "0",
-        summary: "Bytes a second that a response is sent at.",
+        summary: "Limits the speed of a response, in bytes per second.",
         ..PLAIN
     },
     Row {
@@ -368,7 +371,7 @@ pub const ROWS: &[Row] = &[
         value: Value::Checked(checks::size_or_variable),
         syntax: "size",
         default: "0",
-        summary: "Bytes of a response that are sent at full speed first.",
+        summary: "The number of bytes at the start of a response that are sent at full speed.",
         ..PLAIN
     },
     Row {
@@ -376,7 +379,7 @@ pub const ROWS: &[Row] = &[
         value: Value::Flag,
         syntax: "on | off",
         default: "on",
-        summary: "Sends an ETag made of a file's time and length.",
+        summary: "Sends an ETag made from a file's modification time and length.",
         ..PLAIN
     },
     Row {
@@ -384,14 +387,14 @@ pub const ROWS: &[Row] = &[
         value: Value::OneOf(&["off", "exact", "before"]),
         syntax: "off | exact | before",
         default: "exact",
-        summary: "How If-Modified-Since is compared with a file's time.",
+        summary: "How If-Modified-Since is compared with a file's modification time.",
         ..PLAIN
     },
     Row {
         name: "max_ranges",
         value: Value::Number,
         syntax: "number",
-        summary: "Ranges that one request may ask for; 0 switches ranges off.",
+        summary: "The maximum number of ranges in one request; 0 disables ranges.",
         ..PLAIN
     },
     Row {
@@ -402,7 +405,7 @@ pub const ROWS: &[Row] = &[
         value: Value::Checked(checks::error_page),
         repeat: Repeat::Many,
         syntax: "code ... [=[response]] uri",
-        summary: "The page, URL or named location that answers instead of an error.",
+        summary: "The page, URL or named location to answer with instead of an error.",
         ..PLAIN
     },
     Row {
@@ -418,7 +421,7 @@ pub const ROWS: &[Row] = &[
         value: Value::OneOf(&["all", "any"]),
         syntax: "all | any",
         default: "all",
-        summary: "Whether all access checks must grant, or one is enough.",
+        summary: "Whether all access checks must pass (`all`) or one is enough (`any`).",
         ..PLAIN
     },
     Row {
@@ -426,7 +429,7 @@ pub const ROWS: &[Row] = &[
         value: Value::Milliseconds,
         syntax: "time",
         default: "0s",
-        summary: "How long an answer to wrong or missing credentials is held back.",
+        summary: "How long the answer to wrong or missing credentials is delayed.",
         ..PLAIN
     },
     Row {
@@ -436,7 +439,7 @@ pub const ROWS: &[Row] = &[
         value: Value::Custom,
         repeat: Repeat::Once,
         merge: Merge::Own,
-        summary: "Only internal redirects may come to this location.",
+        summary: "Restricts this location to internal redirects.",
         ..PLAIN
     },
     Row {
@@ -444,7 +447,7 @@ pub const ROWS: &[Row] = &[
         value: Value::OneOf(&["on", "off", "build"]),
         syntax: "on | off | build",
         default: "on",
-        summary: "Whether the version is told in Server and on error pages.",
+        summary: "Whether the Server field and the error pages show the version.",
         ..PLAIN
     },
     Row {
@@ -452,7 +455,7 @@ pub const ROWS: &[Row] = &[
         value: Value::Flag,
         syntax: "on | off",
         default: "on",
-        summary: "Redirects carry scheme and host.",
+        summary: "Adds scheme and host to redirects.",
         ..PLAIN
     },
     Row {
@@ -460,7 +463,8 @@ pub const ROWS: &[Row] = &[
         value: Value::Flag,
         syntax: "on | off",
         default: "off",
-        summary: "Redirects carry the server's first name, not the name that was asked for.",
+        summary: "Uses the server's first name in redirects instead of the host name in the \
+            request.",
         ..PLAIN
     },
     Row {
@@ -468,7 +472,7 @@ pub const ROWS: &[Row] = &[
         value: Value::Flag,
         syntax: "on | off",
         default: "on",
-        summary: "Redirects carry the port.",
+        summary: "Adds the port to redirects.",
         ..PLAIN
     },
     Row {
@@ -484,7 +488,7 @@ pub const ROWS: &[Row] = &[
         value: Value::Flag,
         syntax: "on | off",
         default: "off",
-        summary: "Answers MSIE with a refreshing page, not a redirect.",
+        summary: "Answers MSIE with a page that refreshes instead of a redirect.",
         ..PLAIN
     },
     Row {
@@ -500,8 +504,8 @@ pub const ROWS: &[Row] = &[
         value: Value::Flag,
         syntax: "on | off",
         default: "off",
-        summary: "Writes subrequests to the access log. There are none yet: accepted, without \
-            effect.",
+        summary: "Writes subrequests to the access log. Accepted, without effect: there are no \
+            subrequests yet.",
         ..PLAIN
     },
     Row {
@@ -519,7 +523,7 @@ pub const ROWS: &[Row] = &[
         value: Value::Custom,
         syntax: "off | on | if_not_owner [from=part]",
         default: "off",
-        summary: "Refuses paths that lead through symbolic links.",
+        summary: "Refuses paths that contain symbolic links.",
         ..PLAIN
     },
     Row {
@@ -528,8 +532,8 @@ pub const ROWS: &[Row] = &[
         value: Value::Checked(checks::open_file_cache),
         syntax: "off | max=N [inactive=time]",
         default: "off",
-        summary: "Keeps descriptors, sizes and times of files, and the content of small ones, \
-            by lane.",
+        summary: "Caches descriptors, sizes and times of files, and the content of small files. \
+            Each lane has its own cache.",
         ..PLAIN
     },
     Row {
@@ -537,7 +541,7 @@ pub const ROWS: &[Row] = &[
         value: Value::Seconds,
         syntax: "time",
         default: "60s",
-        summary: "How long a kept file is believed before it is looked at again.",
+        summary: "How long a cached file is used before it is checked again.",
         ..PLAIN
     },
     Row {
@@ -545,7 +549,7 @@ pub const ROWS: &[Row] = &[
         value: Value::Number,
         syntax: "number",
         default: "1",
-        summary: "Uses that keep a file's descriptor open.",
+        summary: "The number of uses after which a file's descriptor stays open.",
         ..PLAIN
     },
     Row {
@@ -553,7 +557,7 @@ pub const ROWS: &[Row] = &[
         value: Value::Flag,
         syntax: "on | off",
         default: "off",
-        summary: "Remembers failures too.",
+        summary: "Caches errors too.",
         ..PLAIN
     },
     Row {
@@ -580,11 +584,11 @@ pub const ROWS: &[Row] = &[
         value: Value::OneOf(&["rfc", "nginx"]),
         syntax: "rfc | nginx",
         default: "rfc",
-        summary: "Whose rules messages of clients and upstream servers have to follow: those of \
-            RFC 9112, or nginx's, which take more. While the head of a request is read, the \
-            default server of the address decides (and `rfc` in the server that `Host` names); \
-            that server decides about the body and about responses of upstream servers. What \
-            differs is told in http1.md.",
+        summary: "The rules for messages of clients and upstream servers: `rfc` follows RFC 9112, \
+            `nginx` follows nginx, which accepts more. For a request head, the setting of the \
+            address's default server applies; `rfc` in the server that `Host` names applies too. \
+            For the body and for responses of upstream servers, the setting of the server that \
+            `Host` names applies. http1.md lists the differences.",
         ..PLAIN
     },
     Row {
@@ -593,7 +597,7 @@ pub const ROWS: &[Row] = &[
         value: Value::Flag,
         syntax: "on | off",
         default: "on",
-        summary: "Takes several slashes in a path for one.",
+        summary: "Merges adjacent slashes in a path into one.",
         ..PLAIN
     },
     Row {
@@ -602,8 +606,8 @@ pub const ROWS: &[Row] = &[
         value: Value::Size,
         syntax: "size",
         default: "512",
-        summary: "nginx's memory pool of a connection. There are no such pools here: accepted, \
-            without effect.",
+        summary: "Accepted, without effect: the size of nginx's memory pool for a connection. \
+            Turnpike has no such pools.",
         ..PLAIN
     },
     Row {
@@ -612,8 +616,8 @@ pub const ROWS: &[Row] = &[
         value: Value::Size,
         syntax: "size",
         default: "4k",
-        summary: "nginx's memory pool of a request. There are no such pools here: accepted, \
-            without effect.",
+        summary: "Accepted, without effect: the size of nginx's memory pool for a request. \
+            Turnpike has no such pools.",
         ..PLAIN
     },
     Row {
@@ -622,8 +626,8 @@ pub const ROWS: &[Row] = &[
         value: Value::Number,
         syntax: "size",
         default: "512",
-        summary: "Limit of nginx's table of names. The table here needs none: accepted, without \
-            effect.",
+        summary: "Accepted, without effect: the size limit of nginx's table of names. Turnpike's \
+            table needs no limit.",
         ..PLAIN
     },
     Row {
@@ -632,8 +636,8 @@ pub const ROWS: &[Row] = &[
         value: Value::Number,
         syntax: "size",
         default: "64",
-        summary: "Bucket of nginx's table of names. The table here needs none: accepted, without \
-            effect.",
+        summary: "Accepted, without effect: the bucket size of nginx's table of names. Turnpike's \
+            table has no buckets to set.",
         ..PLAIN
     },
     Row {
@@ -641,8 +645,8 @@ pub const ROWS: &[Row] = &[
         value: Value::AtLeast(1),
         syntax: "size",
         default: "1024",
-        summary: "Limit of nginx's table of types. The table here needs none: accepted, without \
-            effect.",
+        summary: "Accepted, without effect: the size limit of nginx's table of types. Turnpike's \
+            table needs no limit.",
         ..PLAIN
     },
     Row {
@@ -650,8 +654,8 @@ pub const ROWS: &[Row] = &[
         value: Value::Between(0, 65_535),
         syntax: "size",
         default: "64",
-        summary: "Bucket of nginx's table of types. The table here needs none: accepted, without \
-            effect.",
+        summary: "Accepted, without effect: the bucket size of nginx's table of types. Turnpike's \
+            table has no buckets to set.",
         ..PLAIN
     },
     Row {
@@ -660,8 +664,8 @@ pub const ROWS: &[Row] = &[
         value: Value::Number,
         syntax: "size",
         default: "1024",
-        summary: "Limit of nginx's table of variables. The table here needs none: accepted, \
-            without effect.",
+        summary: "Accepted, without effect: the size limit of nginx's table of variables. \
+            Turnpike's table needs no limit.",
         ..PLAIN
     },
     Row {
@@ -670,8 +674,8 @@ pub const ROWS: &[Row] = &[
         value: Value::Number,
         syntax: "size",
         default: "64",
-        summary: "Bucket of nginx's table of variables. The table here needs none: accepted, \
-            without effect.",
+        summary: "Accepted, without effect: the bucket size of nginx's table of variables. \
+            Turnpike's table has no buckets to set.",
         ..PLAIN
     },
     Row {
@@ -679,8 +683,8 @@ pub const ROWS: &[Row] = &[
         value: Value::Size,
         syntax: "size",
         default: "0",
-        summary: "Read-ahead of files in nginx; Linux takes any size but 0 alike: accepted, \
-            without effect.",
+        summary: "Accepted, without effect: the read-ahead of files in nginx. Linux treats all \
+            sizes except 0 alike.",
         ..PLAIN
     },
 ];

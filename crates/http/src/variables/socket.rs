@@ -12,25 +12,25 @@ pub const SOCKET: &[VariableRow] = &[
         name: "tcpinfo_rcv_space",
         get: |exchange, out| tell(exchange, out, |info| info.receive_space_bytes),
         set: None,
-        summary: "Room that the kernel keeps for what the client sends, in bytes.",
+        summary: "The kernel's buffer space for data from the client, in bytes.",
     },
     VariableRow {
         name: "tcpinfo_rtt",
         get: |exchange, out| tell(exchange, out, |info| info.rtt_us),
         set: None,
-        summary: "Time to the client and back, in microseconds.",
+        summary: "The round-trip time to the client, in microseconds.",
     },
     VariableRow {
         name: "tcpinfo_rttvar",
         get: |exchange, out| tell(exchange, out, |info| info.rtt_variance_us),
         set: None,
-        summary: "How much that time varies, in microseconds.",
+        summary: "The variance of the round-trip time, in microseconds.",
     },
     VariableRow {
         name: "tcpinfo_snd_cwnd",
         get: |exchange, out| tell(exchange, out, |info| info.congestion_window_segments),
         set: None,
-        summary: "Segments that may be on their way to the client.",
+        summary: "The congestion window of the connection, in segments.",
     },
 ];
 

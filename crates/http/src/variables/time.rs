@@ -16,13 +16,13 @@ pub const DATES: &[VariableRow] = &[
         name: "date_gmt",
         get: date_gmt,
         set: None,
-        summary: "Greenwich time with the day of the week.",
+        summary: "The current time in GMT, with the day of the week.",
     },
     VariableRow {
         name: "date_local",
         get: date_local,
         set: None,
-        summary: "Local time with the day of the week.",
+        summary: "The current local time, with the day of the week.",
     },
 ];
 
