@@ -21,15 +21,15 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         name: "allow",
         value: Value::Checked(plan::check),
-        summary: "Lets clients of an address or network in. Rules are asked in the order they \
-            are written, and the first that fits decides.",
+        summary: "Allows access for an address or network. Rules are checked in the order of the \
+            configuration, and the first match decides.",
         ..PLAIN
     },
     Row {
         name: "deny",
         value: Value::Checked(plan::check),
-        summary: "Keeps clients of an address or network out. Rules are asked in the order they \
-            are written, and the first that fits decides.",
+        summary: "Denies access for an address or network. Rules are checked in the order of the \
+            configuration, and the first match decides.",
         ..PLAIN
     },
 ];

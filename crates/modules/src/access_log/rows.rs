@@ -21,8 +21,8 @@ pub(super) const ROWS: &[Row] = &[
         syntax: "path [format [buffer=size] [gzip[=level]] [flush=time] [if=condition]] | \
             syslog:server=address[,parameter=value] [format [if=condition]] | off",
         default: "logs/access.log combined",
-        summary: "Writes a line about each request to a file or a syslog server. Several may be \
-            given; those of a level replace what the outer one has.",
+        summary: "Writes a line for each request to a file or a syslog server. Several logs may be \
+            given. The logs of a level replace those of the outer level.",
     },
     Row {
         name: "log_format",
@@ -34,7 +34,8 @@ pub(super) const ROWS: &[Row] = &[
         variables: None,
         syntax: "name [escape=default|json|none] string ...",
         default: "",
-        summary: "Names a format of access log lines. The format \"combined\" is there already.",
+        summary: "Defines a named format for access log lines. The format \"combined\" is \
+            predefined.",
     },
     Row {
         name: "open_log_file_cache",
@@ -46,6 +47,7 @@ pub(super) const ROWS: &[Row] = &[
         variables: None,
         syntax: "max=N [inactive=time] [min_uses=N] [valid=time] | off",
         default: "off",
-        summary: "Keeps log files open whose paths hold variables; each lane keeps its own.",
+        summary: "Keeps log files open if their paths contain variables. Each lane keeps its own \
+            files open.",
     },
 ];

@@ -19,19 +19,19 @@ pub(super) const ROWS: &[Row] = &[
         name: "auth_basic",
         syntax: "realm | off",
         default: "off",
-        summary: "Asks for a user name and a password. The realm may hold variables, and is shown \
-            to the user.",
+        summary: "Requires a user name and a password. The browser shows the realm to the user. \
+            The realm may contain variables.",
         ..PLAIN
     },
     Row {
         name: "auth_basic_user_file",
         syntax: "file",
-        summary: "Names the file of users and passwords, a line for each: name, colon, password \
-            as crypt(3) or Apache's htpasswd writes it: yescrypt, scrypt, bcrypt and all else that \
-            the system's libcrypt knows. Slow schemes hold up no other request: two threads \
-            check passwords, up to 128 wait for them, and beyond that the answer is 503. A \
-            password that was right need not be checked again for a minute. A relative path \
-            starts from the folder of the main configuration file.",
+        summary: "The file of users and passwords. Each line has a name, a colon and a password \
+            hash in the format of crypt(3) or Apache's htpasswd: yescrypt, scrypt, bcrypt and all \
+            other schemes of the system's libcrypt. Slow schemes do not delay other requests: two \
+            threads check passwords, up to 128 checks wait for them, and beyond that the answer is \
+            503. A correct password is not checked again for a minute. A relative path starts from \
+            the folder of the main configuration file.",
         ..PLAIN
     },
 ];

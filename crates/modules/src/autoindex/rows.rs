@@ -12,7 +12,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         name: "autoindex",
         default: "off",
-        summary: "Lists folders for which no index file is found.",
+        summary: "Lists the content of folders that have no index file.",
         ..PLAIN
     },
     Row {
@@ -20,20 +20,20 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::OneOf(&["html", "json", "jsonp", "xml"]),
         syntax: "html | xml | json | jsonp",
         default: "html",
-        summary: "The form of a listing. `jsonp` wraps JSON in the function that the argument \
-            `callback` names.",
+        summary: "The format of a listing. `jsonp` wraps the JSON in a function call. The query \
+            argument `callback` names the function.",
         ..PLAIN
     },
     Row {
         name: "autoindex_localtime",
         default: "off",
-        summary: "Shows times of an HTML listing in local time rather than UTC.",
+        summary: "Shows the times of an HTML listing in local time instead of UTC.",
         ..PLAIN
     },
     Row {
         name: "autoindex_exact_size",
         default: "on",
-        summary: "Shows sizes of an HTML listing in bytes rather than rounded to K, M and G.",
+        summary: "Shows the sizes of an HTML listing in bytes instead of rounded to K, M and G.",
         ..PLAIN
     },
 ];

@@ -146,7 +146,7 @@ pub(super) const VARIABLES: &[VariableRow] = &[VariableRow {
     name: "msie",
     get: msie,
     set: None,
-    summary: "1 where the browser says that it is MSIE.",
+    summary: "1 if the User-Agent identifies the browser as MSIE.",
 }];
 
 /// nginx looks for the name with a version of one digit and a dot, as MSIE 4 to 9 had.

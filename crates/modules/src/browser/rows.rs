@@ -18,13 +18,13 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Text,
         repeat: Repeat::Many,
         syntax: "string ...",
-        summary: "Browsers whose User-Agent has one of these texts are ancient; `netscape4` stands \
-            for `Mozilla/` with a version from 1 to 4.",
+        summary: "Treats browsers as ancient if their User-Agent contains one of these texts. \
+            `netscape4` stands for `Mozilla/` with a version from 1 to 4.",
         ..Row::PLAIN
     },
     Row {
         name: "ancient_browser_value",
-        summary: "What `$ancient_browser` says of ancient browsers.",
+        summary: "The value of `$ancient_browser` for ancient browsers.",
         ..VALUE
     },
     Row {
@@ -33,13 +33,14 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Checked(check_modern),
         repeat: Repeat::Many,
         syntax: "browser version | unlisted",
-        summary: "From which version on a browser is modern: `msie`, `gecko`, `opera`, `safari` or \
-            `konqueror`. `unlisted`: so is one that no directive names.",
+        summary: "The first version of a browser that is modern. The browser is `msie`, `gecko`, \
+            `opera`, `safari` or `konqueror`. With `unlisted`, browsers that no directive names \
+            are modern too.",
         ..Row::PLAIN
     },
     Row {
         name: "modern_browser_value",
-        summary: "What `$modern_browser` says of modern browsers.",
+        summary: "The value of `$modern_browser` for modern browsers.",
         ..VALUE
     },
 ];

@@ -25,8 +25,8 @@ pub(super) const ROWS: &[Row] = &[
         name: "charset",
         syntax: "charset | off",
         default: "off",
-        summary: "Says in the Content-Type of texts that they are in this character set; converts \
-            them to it where `source_charset` is another.",
+        summary: "Adds this character set to the Content-Type of text responses. The text is \
+            converted to it if `source_charset` names another one.",
         ..PLAIN
     },
     Row {
@@ -37,10 +37,10 @@ pub(super) const ROWS: &[Row] = &[
         repeat: Repeat::Many,
         merge: Merge::Own,
         syntax: "charset1 charset2",
-        summary: "How one character set is converted to another and back: lines of a byte of the \
-            first and its counterpart in the second, both hexadecimal. `utf-8` can only be the \
-            second, with one to three bytes. What is not in the map becomes a question mark, or \
-            `&#N;` where it comes from utf-8.",
+        summary: "The conversion from one character set to another and back. Each line has a byte \
+            of the first set and its counterpart in the second set, both in hexadecimal. `utf-8` \
+            can only be the second set, with one to three bytes. A character that is not in the \
+            map becomes a question mark, or `&#N;` when the source is utf-8.",
         ..PLAIN
     },
     Row {
@@ -51,7 +51,8 @@ pub(super) const ROWS: &[Row] = &[
         syntax: "mime-type ...",
         default: "text/html text/xml text/plain text/vnd.wap.wml application/javascript \
             application/rss+xml",
-        summary: "Types that `charset` is for, besides text/html; `*` is any.",
+        summary: "The content types to which `charset` applies, besides text/html. `*` means any \
+            type.",
         ..PLAIN
     },
     Row {
@@ -59,14 +60,14 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Flag,
         syntax: "on | off",
         default: "off",
-        summary: "Whether a response whose Content-Type names a character set is converted from \
-            that to `charset`; it is left alone otherwise.",
+        summary: "Whether a response is converted to `charset` if its Content-Type already names a \
+            character set. With `off`, such a response is not changed.",
         ..PLAIN
     },
     Row {
         name: "source_charset",
         syntax: "charset",
-        summary: "The character set that texts are in before they are converted.",
+        summary: "The character set of the original text.",
         ..PLAIN
     },
 ];

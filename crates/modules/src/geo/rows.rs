@@ -13,5 +13,6 @@ pub(super) const ROWS: &[Row] = &[Row {
     variables: None,
     syntax: "[$address] $variable",
     default: "",
-    summary: "Makes a variable whose value depends on the client's address, or on another.",
+    summary: "Defines a variable whose value depends on the client's address or on another \
+        address.",
 }];

@@ -216,7 +216,7 @@ const VARIABLES: &[VariableRow] = &[VariableRow {
     name: "gzip_ratio",
     get: ratio,
     set: None,
-    summary: "How many times smaller `gzip` has made the response.",
+    summary: "The compression ratio that `gzip` achieved for the response.",
 }];
 
 fn ratio(exchange: &Exchange, out: &mut Vec<u8>) -> bool {

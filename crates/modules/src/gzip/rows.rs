@@ -33,11 +33,11 @@ pub(super) const ROWS: &[Row] = &[
             Context::IfInLocation,
         ],
         default: "off",
-        summary: "Compresses responses of the types that `gzip_types` names, for clients that \
-            accept it. What is at hand is compressed as a whole; a response that still comes is \
-            flushed whenever its server pauses. Ranges are not offered of such responses, and \
-            their ETag becomes a weak one. What a server \
-            has said must not be transformed (`Cache-Control: no-transform`) is left alone.",
+        summary: "Compresses responses of the types in `gzip_types` for clients that accept it. A \
+            response that is complete is compressed as a whole. A response that is still being \
+            received is flushed whenever its server pauses. Compressed responses do not support \
+            ranges, and their ETag becomes weak. Responses with `Cache-Control: no-transform` are \
+            not compressed.",
         ..PLAIN
     },
     Row {
@@ -46,7 +46,8 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Buffers,
         syntax: "number size",
         default: "32 4k",
-        summary: "How much of a response is compressed before it is sent: all buffers together.",
+        summary: "The amount of compressed data that is collected before it is sent: the total \
+            size of all buffers.",
         ..PLAIN
     },
     Row {
@@ -54,8 +55,9 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Between(1, 9),
         syntax: "level",
         default: "1",
-        summary: "From 1 (fast) to 9 (small). Level 1 compresses as well as zlib's does: it is \
-            the second one of the library in use, whose first is faster and much larger.",
+        summary: "The compression level, from 1 (fastest) to 9 (smallest). Level 1 compresses as \
+            well as zlib's level 1. It is the second level of the library in use; the library's \
+            first level is faster, but its output is much larger.",
         ..PLAIN
     },
     Row {
@@ -64,8 +66,8 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Checked(plan::check_disable),
         repeat: Repeat::Many,
         syntax: "regex ...",
-        summary: "Nothing is compressed for clients whose User-Agent matches; `msie6` stands for \
-            MSIE 4 to 6, but for 6 with SV1.",
+        summary: "Disables compression for clients whose User-Agent matches. `msie6` stands for \
+            MSIE 4 to 6, except MSIE 6 with SV1.",
         ..PLAIN
     },
     Row {
@@ -73,7 +75,7 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::OneOf(&["1.0", "1.1"]),
         syntax: "1.0 | 1.1",
         default: "1.1",
-        summary: "The least version of requests whose responses are compressed.",
+        summary: "The minimum HTTP version of a request for a compressed response.",
         ..PLAIN
     },
     Row {
@@ -81,7 +83,7 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Size,
         syntax: "length",
         default: "20",
-        summary: "Responses whose Content-Length is less are not compressed.",
+        summary: "The minimum Content-Length of a response that is compressed.",
         ..PLAIN
     },
     Row {
@@ -93,7 +95,7 @@ pub(super) const ROWS: &[Row] = &[
             auth | any ...",
         default: "off",
         summary: "Which responses are compressed for proxies, that is, for requests with a Via \
-            field: those that no cache should keep, or any.",
+            field: responses that caches must not store, or all responses.",
         ..PLAIN
     },
     Row {
@@ -101,8 +103,8 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::OneOf(&["off", "on", "always"]),
         syntax: "on | off | always",
         default: "off",
-        summary: "Sends the file with `.gz` behind its name in a file's place, where there is one: \
-            to clients that accept it, or `always`.",
+        summary: "Sends a precompressed file, with `.gz` after the name, if it exists. It is sent \
+            to clients that accept gzip, or to all clients with `always`.",
         ..PLAIN
     },
     Row {
@@ -112,14 +114,15 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Custom,
         syntax: "mime-type ...",
         default: "text/html",
-        summary: "Types of responses that are compressed, besides text/html; `*` is any.",
+        summary: "The content types of responses to compress, besides text/html. `*` means any \
+            type.",
         ..PLAIN
     },
     Row {
         name: "gzip_vary",
         default: "off",
         summary: "Adds `Vary: Accept-Encoding` to responses that `gzip`, `gzip_static` or `gunzip` \
-            may change, unless they have it already.",
+            may change. It is not added twice.",
         ..PLAIN
     },
     Row {
@@ -127,7 +130,7 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Checked(plan::check_window),
         syntax: "size",
         default: "32k",
-        summary: "How far back repetitions are found: 512, 1k, 2k, 4k, 8k, 16k or 32k.",
+        summary: "The size of the compression window: 512, 1k, 2k, 4k, 8k, 16k or 32k.",
         ..PLAIN
     },
     Row {
@@ -139,8 +142,8 @@ pub(super) const ROWS: &[Row] = &[
             Context::IfInLocation,
         ],
         default: "off",
-        summary: "Expands responses with `Content-Encoding: gzip` for clients that do not accept \
-            it.",
+        summary: "Decompresses responses with `Content-Encoding: gzip` for clients that do not \
+            accept gzip.",
         ..PLAIN
     },
     Row {
@@ -149,7 +152,8 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Buffers,
         syntax: "number size",
         default: "32 4k",
-        summary: "How much of a response is expanded before it is sent: all buffers together.",
+        summary: "The amount of decompressed data that is collected before it is sent: the total \
+            size of all buffers.",
         ..PLAIN
     },
 ];

@@ -25,7 +25,7 @@ pub(super) const ROWS: &[Row] = &[
         arguments: Arguments::between(1, 2),
         syntax: "[modified] time | @time | epoch | max | off",
         default: "off",
-        summary: "Adds Expires and Cache-Control to responses that are no errors.",
+        summary: "Adds Expires and Cache-Control to responses that are not errors.",
         ..PLAIN
     },
     Row {
@@ -35,9 +35,10 @@ pub(super) const ROWS: &[Row] = &[
         arguments: Arguments::between(2, 3),
         repeat: Repeat::Many,
         syntax: "name value [always]",
-        summary: "Adds a field to responses that are no errors, or (`always`) to all. Those of \
-            outer levels hold only where none is given. Differs from nginx: a field whose value \
-            holds a control character is left out, and the error log says so.",
+        summary: "Adds a field to responses that are not errors, or with `always` to all \
+            responses. Fields of outer levels apply only to levels without `add_header`. Differs \
+            from nginx: a field whose value contains a control character is left out, and an error \
+            is logged.",
         ..PLAIN
     },
     Row {
@@ -45,8 +46,8 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::OneOf(&["on", "off", "merge"]),
         syntax: "on | off | merge",
         default: "on",
-        summary: "Whether fields of outer levels hold where none is given (`on`), never (`off`), \
-            or beside those that are given (`merge`).",
+        summary: "Whether fields of outer levels apply to levels without `add_header` (`on`), \
+            never apply (`off`), or apply in addition to the level's own fields (`merge`).",
         ..PLAIN
     },
     Row {
@@ -56,9 +57,9 @@ pub(super) const ROWS: &[Row] = &[
         arguments: Arguments::between(2, 3),
         repeat: Repeat::Many,
         syntax: "name value [always]",
-        summary: "Adds a field behind the body of responses that are no errors, or (`always`) of \
-            all. HTTP/1.1 only, and the body is sent in chunks then. Those of outer levels hold \
-            only where none is given.",
+        summary: "Adds a trailer field after the body of responses that are not errors, or with \
+            `always` of all responses. It works only with HTTP/1.1, and the body is then sent in \
+            chunks. Trailers of outer levels apply only to levels without `add_trailer`.",
         ..PLAIN
     },
     Row {
@@ -66,8 +67,8 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::OneOf(&["on", "off", "merge"]),
         syntax: "on | off | merge",
         default: "on",
-        summary: "Whether trailers of outer levels hold where none is given (`on`), never \
-            (`off`), or beside those that are given (`merge`).",
+        summary: "Whether trailers of outer levels apply to levels without `add_trailer` (`on`), \
+            never apply (`off`), or apply in addition to the level's own trailers (`merge`).",
         ..PLAIN
     },
 ];

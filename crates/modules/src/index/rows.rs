@@ -12,6 +12,6 @@ pub(super) const ROWS: &[Row] = &[Row {
     variables: Some(0),
     syntax: "file ...",
     default: "index.html",
-    summary: "Files that may stand for a folder: the first that exists is taken. The last one may \
-        be an absolute path, which is taken without a look.",
+    summary: "The index files of a folder. The first file that exists is used. The last one may be \
+        an absolute path, which is used without a check.",
 }];

@@ -21,7 +21,7 @@ pub(super) const VARIABLES: &[VariableRow] = &[VariableRow {
         !exchange.limit_conn_status.is_empty()
     },
     set: None,
-    summary: "What the limit of concurrency decided: PASSED, REJECTED or REJECTED_DRY_RUN.",
+    summary: "The result of the concurrency limit: PASSED, REJECTED or REJECTED_DRY_RUN.",
 }];
 
 /// A zone with its key, as the present configuration has it.

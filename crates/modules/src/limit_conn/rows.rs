@@ -14,8 +14,8 @@ pub(super) const ROWS: &[Row] = &[
         repeat: Repeat::Many,
         merge: Merge::Own,
         syntax: "key zone=name:size",
-        summary: "Declares a zone that counts requests in progress by key. Requests with an empty \
-            key are not counted. The zone is one for all lanes, and its counts are exact.",
+        summary: "Declares a zone that counts the requests in progress for each key. Requests with \
+            an empty key are not counted. All lanes share the zone, and its counts are exact.",
         ..PLAIN
     },
     Row {
@@ -23,7 +23,7 @@ pub(super) const ROWS: &[Row] = &[
         arguments: Arguments::exactly(2),
         repeat: Repeat::Many,
         syntax: "zone number",
-        summary: "Limits how many requests of one key may be in progress at a time.",
+        summary: "Limits the number of requests in progress for one key.",
         ..PLAIN
     },
     Row {
@@ -31,7 +31,7 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::OneOf(&["info", "notice", "warn", "error"]),
         syntax: "info | notice | warn | error",
         default: "error",
-        summary: "Level at which refusals are logged.",
+        summary: "The log level for rejected requests.",
         ..PLAIN
     },
     Row {
@@ -39,7 +39,7 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Number,
         syntax: "code",
         default: "503",
-        summary: "Status of refusals.",
+        summary: "The status code for rejected requests.",
         ..PLAIN
     },
     Row {
@@ -47,7 +47,7 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Flag,
         syntax: "on | off",
         default: "off",
-        summary: "Counts and logs, but does not refuse.",
+        summary: "Counts and logs requests above the limit, but does not reject them.",
         ..PLAIN
     },
 ];

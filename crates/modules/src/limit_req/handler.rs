@@ -22,7 +22,7 @@ pub(super) const VARIABLES: &[VariableRow] = &[VariableRow {
         !exchange.limit_req_status.is_empty()
     },
     set: None,
-    summary: "What the limit of rates decided: PASSED, DELAYED, REJECTED, DELAYED_DRY_RUN or \
+    summary: "The result of the rate limit: PASSED, DELAYED, REJECTED, DELAYED_DRY_RUN or \
         REJECTED_DRY_RUN.",
 }];
 

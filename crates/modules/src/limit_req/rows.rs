@@ -14,10 +14,10 @@ pub(super) const ROWS: &[Row] = &[
         repeat: Repeat::Many,
         merge: Merge::Own,
         syntax: "key zone=name:size rate=rate",
-        summary: "Declares a zone of request rates by key. The rate is `Nr/s` or `Nr/m`. Requests \
-            with an empty key are not counted. The zone is one for all lanes, and every request \
-            is counted once; lanes read the time once a turn, so a bucket may be wrong by what \
-            its rate gives in the length of a turn.",
+        summary: "Declares a zone that measures the request rate for each key. The rate is `Nr/s` \
+            or `Nr/m`. Requests with an empty key are not counted. All lanes share the zone, and \
+            every request is counted once. Lanes read the time once per turn, so a bucket may be \
+            off by the requests that its rate allows during one turn.",
         ..PLAIN
     },
     Row {
@@ -25,8 +25,8 @@ pub(super) const ROWS: &[Row] = &[
         arguments: Arguments::between(1, 3),
         repeat: Repeat::Many,
         syntax: "zone=name [burst=N] [nodelay | delay=N]",
-        summary: "Limits requests by the rate of a zone. Those above it are delayed, the burst of \
-            them being limited too; more are refused.",
+        summary: "Limits requests to the rate of a zone. Requests above the rate are delayed, up \
+            to the size of the burst. Requests beyond the burst are rejected.",
         ..PLAIN
     },
     Row {
@@ -34,7 +34,7 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::OneOf(&["info", "notice", "warn", "error"]),
         syntax: "info | notice | warn | error",
         default: "error",
-        summary: "Level at which refusals are logged; delays are logged one level below.",
+        summary: "The log level for rejected requests. Delays are logged one level below it.",
         ..PLAIN
     },
     Row {
@@ -42,7 +42,7 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Number,
         syntax: "code",
         default: "503",
-        summary: "Status of refusals.",
+        summary: "The status code for rejected requests.",
         ..PLAIN
     },
     Row {
@@ -50,7 +50,7 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Flag,
         syntax: "on | off",
         default: "off",
-        summary: "Counts and logs, but neither delays nor refuses.",
+        summary: "Counts and logs requests above the limit, but neither delays nor rejects them.",
         ..PLAIN
     },
 ];

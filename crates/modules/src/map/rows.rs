@@ -20,20 +20,22 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Entries,
         repeat: Repeat::Many,
         syntax: "string $variable",
-        summary: "Makes a variable whose value depends on a text: by name, by host name with \
-            wildcards, or by regular expression.",
+        summary: "Defines a variable whose value depends on another value. Values are matched by \
+            name, by host name with wildcards, or by regular expression.",
         ..SIZE
     },
     Row {
         name: "map_hash_max_size",
         default: "2048",
-        summary: "Limit of nginx's table. The table here needs none: accepted, without effect.",
+        summary: "Accepted, without effect: the size limit of nginx's table. Turnpike's table \
+            needs no limit.",
         ..SIZE
     },
     Row {
         name: "map_hash_bucket_size",
         default: "64",
-        summary: "Bucket of nginx's table. The table here needs none: accepted, without effect.",
+        summary: "Accepted, without effect: the bucket size of nginx's table. Turnpike's table has \
+            no buckets to set.",
         ..SIZE
     },
 ];

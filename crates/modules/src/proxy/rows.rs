@@ -45,10 +45,11 @@ pub(super) const ROWS: &[Row] = &[
         arguments: Arguments::at_least(1),
         repeat: Repeat::Many,
         syntax: "string ...",
-        summary: "A request for which one of these is neither empty nor \"0\" gets the 103 (Early \
-            Hints) responses of upstream servers. Old clients may not understand them. Without it, \
-            browsers that open a page (`Sec-Fetch-Mode: navigate`) over HTTP/2 or later get them, \
-            and nobody over HTTP/1.1, where browsers ignore hints and old proxies break.",
+        summary: "Passes 103 (Early Hints) responses of upstream servers to the client if one of \
+            these values is neither empty nor \"0\". Old clients may not understand them. By \
+            default they are passed to browsers that open a page (`Sec-Fetch-Mode: navigate`) over \
+            HTTP/2 or later. Over HTTP/1.1 they are not passed, because browsers ignore them there \
+            and old proxies break.",
         ..PLAIN
     },
     Row {
@@ -57,19 +58,19 @@ pub(super) const ROWS: &[Row] = &[
         variables: Some(0),
         arguments: Arguments::between(1, 2),
         syntax: "address [transparent] | off",
-        summary: "Makes connections to upstream servers from this address of ours.",
+        summary: "The local address for connections to upstream servers.",
         ..PLAIN
     },
     Row {
         name: "proxy_buffer_size",
         default: "4k",
-        summary: "Memory for the first part of a response; its head must fit.",
+        summary: "Memory for the first part of a response. The response head must fit into it.",
         ..SIZE
     },
     Row {
         name: "proxy_buffering",
-        summary: "Reads a response as fast as the upstream server sends it and keeps what the \
-            client does not take yet. `X-Accel-Buffering` decides for one response.",
+        summary: "Reads a response as fast as the upstream server sends it, and keeps the data \
+            until the client takes it. `X-Accel-Buffering` overrides this for one response.",
         ..FLAG_ON
     },
     Row {
@@ -78,17 +79,18 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Buffers,
         syntax: "number size",
         default: "8 4k",
-        summary: "Memory for what the client has not taken yet of one response.",
+        summary: "Memory for the part of a response that the client has not yet taken.",
         ..PLAIN
     },
     Row {
         name: "proxy_busy_buffers_size",
-        summary: "Memory that may be on its way to the client at one time.",
+        summary: "The maximum amount of buffered data that is being sent to the client at one \
+            time.",
         ..SIZE
     },
     Row {
         name: "proxy_connect_timeout",
-        summary: "How long connecting to an upstream server may take.",
+        summary: "The timeout for connecting to an upstream server.",
         ..TIME
     },
     Row {
@@ -117,7 +119,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "proxy_force_ranges",
-        summary: "Serves ranges of a response whatever the upstream server says of them.",
+        summary: "Serves ranges of a response even if the upstream server does not offer them.",
         ..FLAG_OFF
     },
     Row {
@@ -125,7 +127,8 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Number,
         syntax: "size",
         default: "64",
-        summary: "Taken for nginx's sake: names of fields are not kept in such a table.",
+        summary: "Accepted for compatibility with nginx, without effect: Turnpike has no such \
+            table of field names.",
         ..PLAIN
     },
     Row {
@@ -133,13 +136,14 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Number,
         syntax: "size",
         default: "512",
-        summary: "Taken for nginx's sake: names of fields are not kept in such a table.",
+        summary: "Accepted for compatibility with nginx, without effect: Turnpike has no such \
+            table of field names.",
         ..PLAIN
     },
     Row {
         name: "proxy_hide_header",
         syntax: "field",
-        summary: "Keeps a field of responses from the client.",
+        summary: "Removes a field from responses to the client.",
         ..MANY
     },
     Row {
@@ -147,12 +151,13 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::OneOf(&["1.0", "1.1"]),
         syntax: "1.0 | 1.1",
         default: "1.1",
-        summary: "The version of HTTP in which upstream servers are asked.",
+        summary: "The HTTP version of requests to upstream servers.",
         ..PLAIN
     },
     Row {
         name: "proxy_ignore_client_abort",
-        summary: "Lets an upstream server finish when the client has gone.",
+        summary: "Keeps the connection to an upstream server open until the response is complete, \
+            even if the client closes its connection.",
         ..FLAG_OFF
     },
     Row {
@@ -172,13 +177,14 @@ pub(super) const ROWS: &[Row] = &[
             "Vary",
         ]),
         syntax: "field ...",
-        summary: "Takes these fields of responses as not meant for the proxy. `Cache-Control` \
-            means `CDN-Cache-Control` too, which stands for it.",
+        summary: "Ignores these fields in responses of upstream servers. `Cache-Control` includes \
+            `CDN-Cache-Control`, which replaces it.",
         ..PLAIN
     },
     Row {
         name: "proxy_intercept_errors",
-        summary: "Answers with `error_page` where an upstream server answers with 300 or more.",
+        summary: "Answers with `error_page` if an upstream server answers with status 300 or \
+            above.",
         ..FLAG_OFF
     },
     Row {
@@ -186,20 +192,22 @@ pub(super) const ROWS: &[Row] = &[
         variables: Some(0),
         syntax: "rate",
         default: "0",
-        summary: "Bytes per second that are read of one buffered response; 0 has no limit.",
+        summary: "The maximum speed for reading one buffered response, in bytes per second; 0 \
+            means no limit.",
         ..PLAIN
     },
     Row {
         name: "proxy_max_temp_file_size",
         default: "1024m",
-        summary: "Bytes of one response that a temporary file may hold; 0 uses none.",
+        summary: "The maximum size of a temporary file for one response; 0 disables temporary \
+            files.",
         ..SIZE
     },
     Row {
         name: "proxy_method",
         variables: Some(0),
         syntax: "method",
-        summary: "The method of requests to upstream servers, in place of the client's.",
+        summary: "The method of requests to upstream servers, instead of the client's method.",
         ..PLAIN
     },
     Row {
@@ -224,15 +232,16 @@ pub(super) const ROWS: &[Row] = &[
         syntax: "error | timeout | invalid_header | http_500 | http_502 | http_503 | http_504 | \
             http_403 | http_404 | http_429 | non_idempotent | off ...",
         default: "error timeout",
-        summary: "What lets a request be passed to the next server, as long as nothing of a \
-            response was sent. Requests that may not be repeated never are once they were sent, \
-            unless `non_idempotent` says so.",
+        summary: "The cases in which a request is passed to the next server, as long as no part of \
+            a response was sent. A non-idempotent request that was already sent is passed on only \
+            with `non_idempotent`.",
         ..PLAIN
     },
     Row {
         name: "proxy_next_upstream_timeout",
         default: "0",
-        summary: "Time within which a request may be passed to another server; 0 has no limit.",
+        summary: "The time during which a request may be passed to another server; 0 means no \
+            limit.",
         ..TIME
     },
     Row {
@@ -240,7 +249,7 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Number,
         syntax: "number",
         default: "0",
-        summary: "How many servers one request may be passed to; 0 has no limit.",
+        summary: "The maximum number of servers to which one request is passed; 0 means no limit.",
         ..PLAIN
     },
     Row {
@@ -254,15 +263,15 @@ pub(super) const ROWS: &[Row] = &[
         merge: Merge::Own,
         syntax: "URL",
         summary: "Passes requests to an upstream server: `http://` and an address, the name of an \
-            `upstream` block, or `unix:` and a path. A path behind it replaces the part of the \
-            request's path that stands for the location. Differs from nginx: spaces and control \
-            characters that variables bring into the URL are percent-encoded.",
+            `upstream` block, or `unix:` and a path. A path after it replaces the part of the \
+            request path that matches the location. Differs from nginx: spaces and control \
+            characters that come from variables in the URL are percent-encoded.",
         ..PLAIN
     },
     Row {
         name: "proxy_pass_header",
         syntax: "field",
-        summary: "Lets a field of responses reach the client that is kept from it otherwise.",
+        summary: "Passes a response field to the client that is removed by default.",
         ..MANY
     },
     Row {
@@ -277,7 +286,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "proxy_pass_trailers",
-        summary: "Whether fields behind a chunked response are passed on.",
+        summary: "Whether trailer fields of a chunked response are passed on.",
         ..FLAG_OFF
     },
     Row {
@@ -285,14 +294,15 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::OneOf(&["on", "v2", "off"]),
         syntax: "on | v2 | off",
         default: "off",
-        summary: "Begins each connection to an upstream server with the client's address, by \
-            version 1 (`on`) or 2 of the PROXY protocol. Such a connection is not kept.",
+        summary: "Sends the client's address at the start of each connection to an upstream \
+            server, with version 1 (`on`) or 2 of the PROXY protocol. Such a connection is not \
+            kept open.",
         ..PLAIN
     },
     Row {
         name: "proxy_read_timeout",
-        summary: "How long the head of a response may take from the end of the request, and how \
-            long an upstream server may pause within the body.",
+        summary: "The maximum time from the end of the request to the complete response head, and \
+            the maximum pause of an upstream server within the body.",
         ..TIME
     },
     Row {
@@ -300,31 +310,32 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Checked(rewrites::check),
         arguments: Arguments::between(1, 2),
         syntax: "default | off | redirect replacement",
-        summary: "Replaces the beginning of `Location` and `Refresh` in responses. By default \
-            what `proxy_pass` names becomes the location's own path.",
+        summary: "Replaces the start of `Location` and `Refresh` in responses. By default the URL \
+            of `proxy_pass` is replaced with the path of the location.",
         ..MANY
     },
     Row {
         name: "proxy_request_buffering",
-        summary: "Reads a request's body whole before an upstream server is asked.",
+        summary: "Reads the whole request body before the request is sent to an upstream server.",
         ..FLAG_ON
     },
     Row {
         name: "proxy_send_lowat",
         default: "0",
-        summary: "Taken for nginx's sake: Linux has no such threshold.",
+        summary: "Accepted for compatibility with nginx, without effect: Linux has no such \
+            threshold.",
         ..SIZE
     },
     Row {
         name: "proxy_send_timeout",
-        summary: "How long an upstream server may take nothing of a request.",
+        summary: "The maximum time during which an upstream server takes no data of a request.",
         ..TIME
     },
     Row {
         name: "proxy_set_body",
         variables: Some(0),
         syntax: "value",
-        summary: "The body of requests to upstream servers, in place of the client's.",
+        summary: "The body of requests to upstream servers, instead of the client's body.",
         ..PLAIN
     },
     Row {
@@ -332,62 +343,64 @@ pub(super) const ROWS: &[Row] = &[
         variables: Some(1),
         arguments: Arguments::exactly(2),
         syntax: "field value",
-        summary: "A field of requests to upstream servers, in place of the client's; an empty \
-            value sends none. `Host` is `$proxy_host` by default. Differs from nginx: a field \
-            whose value holds a control character is left out, and the error log says so.",
+        summary: "Sets a field in requests to upstream servers, instead of the client's field. An \
+            empty value removes the field. `Host` is `$proxy_host` by default. Differs from nginx: \
+            a field whose value contains a control character is left out, and an error is logged.",
         ..MANY
     },
     Row {
         name: "proxy_socket_keepalive",
-        summary: "Lets the kernel probe idle connections to upstream servers.",
+        summary: "Enables TCP keepalive probes on idle connections to upstream servers.",
         ..FLAG_OFF
     },
     Row {
         name: "proxy_socket_rcvbuf",
         default: "0",
-        summary: "Receive buffer of connections to upstream servers; 0 leaves it to the kernel.",
+        summary: "The receive buffer of connections to upstream servers; 0 uses the kernel's \
+            default.",
         ..SIZE
     },
     Row {
         name: "proxy_socket_sndbuf",
         default: "0",
-        summary: "Send buffer of connections to upstream servers; 0 leaves it to the kernel.",
+        summary: "The send buffer of connections to upstream servers; 0 uses the kernel's default.",
         ..SIZE
     },
     Row {
         name: "proxy_ssl_certificate",
         variables: Some(0),
         syntax: "file",
-        summary: "Our own certificate for `https` servers that ask for one, with those that lead \
-            to it, in PEM.",
+        summary: "The client certificate for `https` servers that request one, with its \
+            intermediate certificates, in PEM.",
         ..PLAIN
     },
     Row {
         name: "proxy_ssl_certificate_key",
         variables: Some(0),
         syntax: "file",
-        summary: "The key of that certificate, in PEM and not encrypted.",
+        summary: "The private key of the client certificate, in PEM and not encrypted.",
         ..PLAIN
     },
     Row {
         name: "proxy_ssl_ciphers",
         syntax: "ciphers",
         default: "DEFAULT",
-        summary: "Only `DEFAULT`: TLS is rustls's, whose few ciphers are all good.",
+        summary: "The TLS ciphers. Only `DEFAULT` is accepted: TLS uses rustls, and all its \
+            ciphers are secure.",
         ..PLAIN
     },
     Row {
         name: "proxy_ssl_crl",
         syntax: "file",
-        summary: "Certificates that were revoked, in PEM.",
+        summary: "A list of revoked certificates, in PEM.",
         ..PLAIN
     },
     Row {
         name: "proxy_ssl_name",
         variables: Some(0),
         syntax: "name",
-        summary: "The name that the certificate of a server must have and that is sent to it; by \
-            default the host of `proxy_pass`.",
+        summary: "The server name that is sent to the server and checked against its certificate. \
+            The default is the host of `proxy_pass`.",
         ..PLAIN
     },
     Row {
@@ -397,7 +410,7 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::OneOf(&["SSLv2", "SSLv3", "TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"]),
         syntax: "[SSLv2] [SSLv3] [TLSv1] [TLSv1.1] [TLSv1.2] [TLSv1.3]",
         default: "TLSv1.2 TLSv1.3",
-        summary: "Versions of TLS for `https` servers; those before 1.2 are never spoken.",
+        summary: "The TLS versions for `https` servers. Versions before 1.2 are never used.",
         ..PLAIN
     },
     Row {
@@ -413,13 +426,14 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         name: "proxy_ssl_trusted_certificate",
         syntax: "file",
-        summary: "Certificates that vouch for those of servers, in PEM.",
+        summary: "The CA certificates for checking the certificates of servers, in PEM.",
         ..PLAIN
     },
     Row {
         name: "proxy_ssl_verify",
-        summary: "Refuses servers whose certificate is not good: signed by a trusted one (or \
-            trusted itself), and for the server's name, which must be among its subjectAltNames.",
+        summary: "Checks the certificates of servers and refuses invalid ones. A valid certificate \
+            is trusted itself or signed by a trusted one, and has the server's name among its \
+            subjectAltNames.",
         ..FLAG_OFF
     },
     Row {
@@ -427,7 +441,8 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Number,
         syntax: "number",
         default: "1",
-        summary: "Taken for nginx's sake: chains of up to six certificates are verified.",
+        summary: "Accepted for compatibility with nginx, without effect: chains of up to six \
+            certificates are verified.",
         ..PLAIN
     },
     Row {
@@ -435,8 +450,8 @@ pub(super) const ROWS: &[Row] = &[
         variables: Some(0),
         syntax: "on | off | string",
         default: "off",
-        summary: "Keeps responses as files: under the names that `root` or `alias` give them \
-            (`on`), or under this one.",
+        summary: "Stores responses as files, under the paths from `root` or `alias` (`on`) or \
+            under the given path.",
         ..PLAIN
     },
     Row {
@@ -445,12 +460,12 @@ pub(super) const ROWS: &[Row] = &[
         arguments: Arguments::between(1, 3),
         syntax: "users:permissions ...",
         default: "user:rw",
-        summary: "Who may read and write stored files: `user`, `group` or `all`, with `r` or `rw`.",
+        summary: "The access rights of stored files: `user`, `group` or `all`, with `r` or `rw`.",
         ..PLAIN
     },
     Row {
         name: "proxy_temp_file_write_size",
-        summary: "Bytes that are written to a temporary file at one time.",
+        summary: "The maximum number of bytes that one write to a temporary file contains.",
         ..SIZE
     },
     Row {
@@ -458,16 +473,17 @@ pub(super) const ROWS: &[Row] = &[
         arguments: Arguments::between(1, 4),
         syntax: "path [level1 [level2 [level3]]]",
         default: "proxy_temp",
-        summary: "Where responses are kept that do not fit in memory.",
+        summary: "The folder for responses that do not fit in memory.",
         ..PLAIN
     },
     Row {
         name: "via",
         syntax: "on | off | name",
         default: "off",
-        summary: "Adds a `Via` field (RFC 9110 section 7.6.3) to requests for upstream servers and \
-            to their responses, stored ones too: the version in which the message came, and this \
-            name, which `on` makes `turnpike`. `proxy_set_header Via` wins for requests.",
+        summary: "Adds a `Via` field (RFC 9110 section 7.6.3) to requests to upstream servers and \
+            to their responses, including stored ones. The field has the HTTP version of the \
+            received message and the given name. With `on` the name is `turnpike`. For requests, \
+            `proxy_set_header Via` takes precedence.",
         ..PLAIN
     },
 ];

@@ -9,31 +9,31 @@ pub(super) const ROWS: &[VariableRow] = &[
         name: "proxy_add_x_forwarded_for",
         get: add_forwarded_for,
         set: None,
-        summary: "The client's X-Forwarded-For with its address behind it.",
+        summary: "The client's X-Forwarded-For field with the client's address appended.",
     },
     VariableRow {
         name: "proxy_host",
         get: host,
         set: None,
-        summary: "Host and port that `proxy_pass` names.",
+        summary: "The host and port of `proxy_pass`.",
     },
     VariableRow {
         name: "proxy_port",
         get: port,
         set: None,
-        summary: "The port that `proxy_pass` names, or its protocol's.",
+        summary: "The port of `proxy_pass`, or the default port of its protocol.",
     },
     VariableRow {
         name: "proxy_internal_body_length",
         get: internal,
         set: None,
-        summary: "No value: nginx's own, for the request to the server.",
+        summary: "Always empty: nginx uses it internally for the request to the server.",
     },
     VariableRow {
         name: "proxy_internal_chunked",
         get: internal,
         set: None,
-        summary: "No value: nginx's own, for the request to the server.",
+        summary: "Always empty: nginx uses it internally for the request to the server.",
     },
 ];
 

@@ -17,15 +17,15 @@ use super::zones::Zones;
 const PURGE: CommandRow = CommandRow {
     name: "cache.purge",
     arguments: "[zone=NAME] [key=KEY] [prefix=KEY] [host=NAME] [tag=TAG] [all=on] [soft=on]",
-    summary: "Takes responses out of the cache, all variants at once: by one of key, prefix, \
-        host, tag or all; of all zones where none is named. With soft=on they become stale. When \
-        it has answered, nothing of it is sent as fresh any more.",
+    summary: "Removes responses with all their variants from the cache, by one of key, prefix, \
+        host, tag or all. Without zone it applies to all zones. With soft=on the responses become \
+        stale instead. After the answer, none of them is sent as fresh.",
 };
 
 const LIST: CommandRow = CommandRow {
     name: "cache.list",
     arguments: "",
-    summary: "Lists the zones of the cache and what is in them.",
+    summary: "Lists the zones of the cache and their content.",
 };
 
 /// The verbs.

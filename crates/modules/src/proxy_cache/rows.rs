@@ -37,11 +37,11 @@ pub(super) const ROWS: &[Row] = &[
             [max_size=size] [min_free=size] [manager_files=number] [manager_sleep=time] \
             [manager_threshold=time] [loader_files=number] [loader_sleep=time] \
             [loader_threshold=time] | name keys_zone=name:size memory",
-        summary: "Declares a zone of stored responses. In files: nginx's folders and names, with \
-            checksums; a megabyte of `keys_zone` is good for 8 thousand keys. With `memory` the \
-            responses are kept in memory, as many as the zone's size holds with all that belongs \
-            to them. Which of them stay when a zone is full is chosen so that a scan does not \
-            push out what is asked for often.",
+        summary: "Declares a zone of stored responses. Responses are stored in files with nginx's \
+            folders and names, and with checksums. One megabyte of `keys_zone` holds 8 thousand \
+            keys. With `memory` the responses are stored in memory, and the size of the zone \
+            covers the responses and all their metadata. When a zone is full, responses are \
+            removed so that a scan does not evict popular ones.",
         ..PLAIN
     },
     Row {
@@ -49,15 +49,15 @@ pub(super) const ROWS: &[Row] = &[
         variables: Some(0),
         syntax: "zone | off",
         default: "off",
-        summary: "The zone that stores responses; variables may name it.",
+        summary: "The zone that stores responses. The name may contain variables.",
         ..PLAIN
     },
     Row {
         name: "proxy_cache_key",
         variables: Some(0),
         syntax: "string",
-        summary: "The key under which a response is stored. Without it: the scheme, the host of \
-            `proxy_pass` and the path as it is passed.",
+        summary: "The key under which a response is stored. The default is the scheme, the host of \
+            `proxy_pass` and the path that is passed to the server.",
         ..PLAIN
     },
     Row {
@@ -66,8 +66,8 @@ pub(super) const ROWS: &[Row] = &[
         arguments: Arguments::at_least(1),
         repeat: Repeat::Many,
         syntax: "[code ...] time",
-        summary: "How long responses with these codes (`any` for all; 200, 301 and 302 without \
-            any) are fresh that do not say so themselves.",
+        summary: "How long responses with these codes stay fresh if they do not set a lifetime \
+            themselves. `any` means all codes. Without codes, it applies to 200, 301 and 302.",
         ..PLAIN
     },
     Row {
@@ -77,11 +77,11 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::OneOf(METHODS),
         syntax: "GET | HEAD | POST ...",
         default: "GET HEAD",
-        summary: "The methods that are answered from the cache. GET and HEAD always are. With \
-            POST, a response that says itself how long it is fresh is stored: where \
-            `proxy_cache_key` names `$request_body`, for requests with the same content; else, \
-            where `Content-Location` is the request's own URI, for GET and HEAD (RFC 9110 section \
-            9.3.3). Content in a file is in no key.",
+        summary: "The methods that are answered from the cache. GET and HEAD are always included. \
+            With POST, a response is stored only if it sets its own lifetime. If `proxy_cache_key` \
+            contains `$request_body`, it is stored for requests with the same content. Otherwise, \
+            if `Content-Location` is the URI of the request, it is stored for GET and HEAD (RFC \
+            9110 section 9.3.3). Content in a file is not part of any key.",
         ..PLAIN
     },
     Row {
@@ -89,7 +89,7 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Number,
         syntax: "number",
         default: "1",
-        summary: "After how many requests for it a response is stored.",
+        summary: "The number of requests after which a response is stored.",
         ..PLAIN
     },
     Row {
@@ -98,8 +98,8 @@ pub(super) const ROWS: &[Row] = &[
         arguments: Arguments::at_least(1),
         repeat: Repeat::Many,
         syntax: "string ...",
-        summary: "A request for which one of these is neither empty nor \"0\" is not answered from \
-            the cache; what a server answers is stored.",
+        summary: "Does not answer a request from the cache if one of these values is neither empty \
+            nor \"0\". The server's response is still stored.",
         ..PLAIN
     },
     Row {
@@ -108,7 +108,7 @@ pub(super) const ROWS: &[Row] = &[
         arguments: Arguments::at_least(1),
         repeat: Repeat::Many,
         syntax: "string ...",
-        summary: "A response for which one of these is neither empty nor \"0\" is not stored.",
+        summary: "Does not store a response if one of these values is neither empty nor \"0\".",
         ..PLAIN
     },
     Row {
@@ -119,15 +119,16 @@ pub(super) const ROWS: &[Row] = &[
         syntax: "error | timeout | invalid_header | updating | http_500 | http_502 | http_503 | \
             http_504 | http_403 | http_404 | http_429 | off ...",
         default: "off",
-        summary: "When a stale response is sent, unless it forbids that itself.",
+        summary: "The cases in which a stale response is sent, unless the response itself forbids \
+            it.",
         ..PLAIN
     },
     Row {
         name: "proxy_cache_background_update",
         value: Value::Flag,
         syntax: "on | off",
-        summary: "Whether a stale response that may be sent is asked for anew behind the \
-            client's back. Without it: where the response itself allows that with \
+        summary: "Whether a stale response is updated in the background while it is sent to the \
+            client. By default this happens if the response allows it with \
             `stale-while-revalidate`.",
         ..PLAIN
     },
@@ -136,9 +137,9 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Flag,
         syntax: "on | off",
         default: "off",
-        summary: "Whether only one request at a time fetches what is not stored, while the others \
-            wait for it; one for all lanes. When the response may not be stored, those who waited \
-            all ask for themselves.",
+        summary: "Whether only one request at a time fetches a response that is not stored, while \
+            other requests for it wait. The lock covers all lanes. If the response may not be \
+            stored, all waiting requests go to the server themselves.",
         ..PLAIN
     },
     Row {
@@ -146,8 +147,8 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Milliseconds,
         syntax: "time",
         default: "5s",
-        summary: "How long a request waits for another's. Then it asks for itself, and the \
-            response is not stored.",
+        summary: "How long a request waits for the response to another request. After that time it \
+            goes to the server itself, and its response is not stored.",
         ..PLAIN
     },
     Row {
@@ -155,7 +156,8 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Milliseconds,
         syntax: "time",
         default: "5s",
-        summary: "After which time one more request may fetch what another has begun to.",
+        summary: "The time after which one more request may fetch a response that another request \
+            is already fetching.",
         ..PLAIN
     },
     Row {
@@ -163,9 +165,9 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Flag,
         syntax: "on | off",
         default: "off",
-        summary: "Whether a stale response is asked for on the condition that it has changed. \
-            Where the answer, 304, is about another one than is stored (servers that do not tag \
-            alike), it is asked for again without conditions.",
+        summary: "Whether stale responses are revalidated with a conditional request. If a 304 \
+            answer refers to another response than the stored one (servers with different tags), \
+            the request is repeated without conditions.",
         ..PLAIN
     },
     Row {
@@ -173,17 +175,18 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Flag,
         syntax: "on | off",
         default: "on",
-        summary: "Whether HEAD becomes GET on the way to the server, so that the response can be \
-            stored. With off, responses to HEAD are stored on their own, and answer HEAD only.",
+        summary: "Whether a HEAD request is sent to the server as GET, so that the response can be \
+            stored. With `off`, responses to HEAD are stored separately and answer only HEAD \
+            requests.",
         ..PLAIN
     },
     Row {
         name: "proxy_cache_max_range_offset",
         value: Value::Offset,
         syntax: "number",
-        summary: "A range that begins behind this offset is asked of the server as it is. Of the \
-            answer only a part (206) is stored that says itself how long it is fresh; it answers \
-            what lies within it.",
+        summary: "A range that starts after this offset is requested from the server unchanged. A \
+            partial response (206) is stored only if it sets its own lifetime. It then answers \
+            requests for ranges within it.",
         ..PLAIN
     },
     Row {
@@ -192,11 +195,11 @@ pub(super) const ROWS: &[Row] = &[
         arguments: Arguments::at_least(1),
         repeat: Repeat::Many,
         syntax: "string ...",
-        summary: "A request for which one of these is neither empty nor \"0\" purges: all variants \
-            of its key, or all keys that begin with it where it ends in `*`. With a \
-            `Surrogate-Key` or `Cache-Tag` field it purges what carries one of these tags. \
-            `Soft-Purge: 1` makes stale instead. The answer is 204, or 404 where nothing was \
-            found.",
+        summary: "Treats a request as a purge if one of these values is neither empty nor \"0\". \
+            It removes all variants of the request's key. If the key ends in `*`, it removes all \
+            keys that start with it. With a `Surrogate-Key` or `Cache-Tag` field, it removes the \
+            responses with one of these tags. `Soft-Purge: 1` marks the responses as stale \
+            instead. The answer is 204, or 404 if nothing was found.",
         ..PLAIN
     },
     Row {
@@ -204,10 +207,10 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::OneOf(&["on", "off", "no-store"]),
         syntax: "on | no-store | off",
         default: "no-store",
-        summary: "Whether Cache-Control of requests is followed: with `on`, `no-cache`, \
-            `no-store`, `max-age`, `min-fresh`, `max-stale` and `only-if-cached`; with `no-store` \
-            only that one: the response is not stored, and what is stored already is sent (RFC \
-            9111 section 5.2.1.5).",
+        summary: "Whether Cache-Control in requests is followed. `on` follows `no-cache`, \
+            `no-store`, `max-age`, `min-fresh`, `max-stale` and `only-if-cached`. `no-store` \
+            follows only `no-store`: the response is not stored, but a stored response may be sent \
+            (RFC 9111 section 5.2.1.5).",
         ..PLAIN
     },
     Row {
@@ -216,10 +219,11 @@ pub(super) const ROWS: &[Row] = &[
         repeat: Repeat::Many,
         syntax: "on | off | string ...",
         default: "on",
-        summary: "Whose requests with other methods (POST, PUT, DELETE and whatever is not known \
-            to be safe) make invalid what is stored under their key, once a server has answered \
-            with 2xx or 3xx: everybody's, as RFC 9111 section 4.4 demands, nobody's, or those for \
-            which one of the strings is neither empty nor \"0\".",
+        summary: "Which unsafe requests (POST, PUT, DELETE and all methods that are not known to \
+            be safe) invalidate the responses stored under their key, after the server answers \
+            with 2xx or 3xx. `on` means all requests, as RFC 9111 section 4.4 requires. `off` \
+            means none. Otherwise it applies to requests for which one of the strings is neither \
+            empty nor \"0\".",
         ..PLAIN
     },
     Row {
@@ -227,18 +231,18 @@ pub(super) const ROWS: &[Row] = &[
         arguments: Arguments::between(1, 2),
         syntax: "off | fraction [time]",
         default: "off",
-        summary: "Takes a response that does not say how long it is fresh, but has \
-            `Last-Modified`, to be fresh for this fraction (`0.1` or `10%`) of the time since \
-            then, and no longer than the time, which is `1d` where it is left out (RFC 9111 \
-            section 4.2.2). It goes before `proxy_cache_valid`.",
+        summary: "Sets the lifetime of a response that sets none itself but has `Last-Modified`. \
+            The lifetime is this fraction (`0.1` or `10%`) of the time since the last \
+            modification, and at most the given time, which is `1d` by default (RFC 9111 section \
+            4.2.2). It takes precedence over `proxy_cache_valid`.",
         ..PLAIN
     },
     Row {
         name: "proxy_cache_status",
         syntax: "on | off | name",
         default: "off",
-        summary: "Whether responses say in `Cache-Status` what the cache had to do with them (RFC \
-            9211), under this name, or `turnpike`.",
+        summary: "Adds a `Cache-Status` field (RFC 9211) to responses, under this name or \
+            `turnpike`. The field shows how the cache handled the request.",
         ..PLAIN
     },
 ];

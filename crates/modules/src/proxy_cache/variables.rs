@@ -26,7 +26,7 @@ pub(super) const VARIABLES: &[VariableRow] = &[
             None => false,
         },
         set: None,
-        summary: "When the stored response that is asked for anew was last modified.",
+        summary: "The last modification time of the stored response that is being revalidated.",
     },
     VariableRow {
         name: "upstream_cache_etag",
@@ -36,7 +36,7 @@ pub(super) const VARIABLES: &[VariableRow] = &[
             !etag.is_empty()
         },
         set: None,
-        summary: "The entity tag of the stored response that is asked for anew.",
+        summary: "The entity tag of the stored response that is being revalidated.",
     },
     VariableRow {
         name: "upstream_cache_age",
@@ -48,7 +48,7 @@ pub(super) const VARIABLES: &[VariableRow] = &[
             None => false,
         },
         set: None,
-        summary: "Age of the stored response that was sent, in seconds.",
+        summary: "The age of the stored response that was sent, in seconds.",
     },
     VariableRow {
         name: "upstream_cache_not_stored",
@@ -58,6 +58,7 @@ pub(super) const VARIABLES: &[VariableRow] = &[
             !reason.is_empty()
         },
         set: None,
-        summary: "Why the response of a server was not stored; empty where it was.",
+        summary: "The reason why the server's response was not stored. It is empty if the response \
+            was stored.",
     },
 ];

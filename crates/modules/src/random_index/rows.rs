@@ -12,5 +12,5 @@ pub(super) const ROWS: &[Row] = &[Row {
     variables: None,
     syntax: "on | off",
     default: "off",
-    summary: "Lets a file of the folder, picked at random, stand for the folder.",
+    summary: "Answers a request for a folder with a random file from that folder.",
 }];

@@ -15,13 +15,13 @@ pub(super) const VARIABLES: &[VariableRow] = &[
         name: "realip_remote_addr",
         get: remote_address,
         set: None,
-        summary: "Where the connection comes from, whatever the client's address was replaced by.",
+        summary: "The original client address of the connection, before it was replaced.",
     },
     VariableRow {
         name: "realip_remote_port",
         get: remote_port,
         set: None,
-        summary: "The connection's port, whatever the client's address was replaced by.",
+        summary: "The original client port of the connection, before it was replaced.",
     },
 ];
 

@@ -10,7 +10,7 @@ pub(super) const ROWS: &[Row] = &[
         name: "set_real_ip_from",
         repeat: Repeat::Many,
         syntax: "address | CIDR | hostname | unix:",
-        summary: "Trusts what proxies of this address or network say of their clients.",
+        summary: "Trusts the client addresses that proxies of this address or network send.",
         ..PLAIN
     },
     Row {
@@ -25,8 +25,8 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Flag,
         syntax: "on | off",
         default: "off",
-        summary: "Takes the last address in the field that is not a trusted proxy's, rather than \
-            the last one.",
+        summary: "Uses the last address in the field that does not belong to a trusted proxy, \
+            instead of the last address.",
         ..PLAIN
     },
 ];

@@ -17,19 +17,21 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Custom,
         repeat: Repeat::Many,
         syntax: "none | blocked | server_names | name[/path] | ~regex ...",
-        summary: "Pages that may lead to a request; `$invalid_referer` is 1 for all others.",
+        summary: "The valid values of the Referer field. `$invalid_referer` is 1 for all others.",
         ..PLAIN
     },
     Row {
         name: "referer_hash_max_size",
         default: "2048",
-        summary: "Limit of nginx's table. The table here needs none: accepted, without effect.",
+        summary: "Accepted, without effect: the size limit of nginx's table. Turnpike's table \
+            needs no limit.",
         ..PLAIN
     },
     Row {
         name: "referer_hash_bucket_size",
         default: "64",
-        summary: "Bucket of nginx's table. The table here needs none: accepted, without effect.",
+        summary: "Accepted, without effect: the bucket size of nginx's table. Turnpike's table has \
+            no buckets to set.",
         ..PLAIN
     },
 ];

@@ -52,9 +52,9 @@ pub(super) const ROWS: &[Row] = &[
         variables: Some(1),
         arguments: Arguments::between(2, 3),
         syntax: "regex replacement [last | break | redirect | permanent]",
-        summary: "Replaces a path that the regular expression matches, and with it the query \
-            unless the replacement ends with a question mark. Without a verdict within the limits \
-            of regular expressions the answer is 500.",
+        summary: "Replaces a path that matches the regular expression. The query is kept unless \
+            the replacement ends with a question mark. If the regular expression reaches its \
+            limits without a result, the answer is 500.",
         ..STEP
     },
     Row {
@@ -62,26 +62,27 @@ pub(super) const ROWS: &[Row] = &[
         variables: Some(0),
         arguments: Arguments::between(1, 2),
         syntax: "code [text] | code URL | URL",
-        summary: "Ends the program with an answer: a status, a text, a redirect, or (444) none. \
-            Differs from nginx: control characters in a redirect are percent-encoded.",
+        summary: "Stops rewriting and returns a response: a status, a text or a redirect. 444 \
+            closes the connection without a response. Differs from nginx: control characters in a \
+            redirect are percent-encoded.",
         ..STEP
     },
     Row {
         name: "break",
-        summary: "Ends the program; a rewritten path stays in the location it is in.",
+        summary: "Stops rewriting. A rewritten path stays in the current location.",
         ..STEP
     },
     Row {
         contexts: SERVER,
         value: Value::Block(Context::IfInServer),
-        summary: "Runs what stands in it when the condition is true.",
+        summary: "Runs the directives in the block if the condition is true.",
         ..IF
     },
     Row {
         contexts: LOCATION,
         value: Value::Block(Context::IfInLocation),
-        summary: "Runs what stands in it when the condition is true, and puts its other \
-            directives in force.",
+        summary: "Runs the rewrite directives in the block if the condition is true, and applies \
+            its other directives.",
         ..IF
     },
     Row {
@@ -95,13 +96,13 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         name: "rewrite_log",
         default: "off",
-        summary: "Writes what rewriting does to the error log, at level notice.",
+        summary: "Logs each step of rewriting to the error log, at level notice.",
         ..FLAG
     },
     Row {
         name: "uninitialized_variable_warn",
         default: "on",
-        summary: "Writes the use of variables that nothing was stored in to the error log.",
+        summary: "Logs the use of uninitialized variables to the error log.",
         ..FLAG
     },
 ];

@@ -13,22 +13,22 @@ pub(super) const ROWS: &[Row] = &[
         name: "secure_link",
         variables: Some(0),
         syntax: "expression",
-        summary: "Says where the signature of a link is: a base64url MD5, which a comma and the \
-            time until when the link holds may follow.",
+        summary: "The signature of a link: a base64url MD5. A comma and the time when the link \
+            expires may follow it.",
         ..PLAIN
     },
     Row {
         name: "secure_link_md5",
         variables: Some(0),
         syntax: "expression",
-        summary: "Says what is signed, the secret included.",
+        summary: "The text that is signed, including the secret.",
         ..PLAIN
     },
     Row {
         name: "secure_link_secret",
         contexts: &[Context::Location],
         syntax: "word",
-        summary: "The secret of links of the form /prefix/signature/link, whose signature is the \
+        summary: "The secret for links of the form /prefix/signature/link. The signature is the \
             hexadecimal MD5 of link and secret.",
         ..PLAIN
     },

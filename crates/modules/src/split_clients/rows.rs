@@ -13,5 +13,6 @@ pub(super) const ROWS: &[Row] = &[Row {
     variables: None,
     syntax: "string $variable",
     default: "",
-    summary: "Makes a variable whose value depends on the hash of a text, by percentages.",
+    summary: "Defines a variable that splits clients by percentages. Its value depends on the hash \
+        of a text.",
 }];

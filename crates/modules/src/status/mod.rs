@@ -22,8 +22,8 @@ const ROWS: &[Row] = &[Row {
     variables: None,
     syntax: "[text | json]",
     default: "",
-    summary: "Answers with the server's numbers: the configuration's generation, and connections \
-        and requests in all and by lane.",
+    summary: "Answers with the status of the server: the generation of the configuration, and the \
+        connections and requests in total and per lane.",
 }];
 
 impl Family for Status {

@@ -34,7 +34,7 @@ pub(super) const VARIABLES: &[VariableRow] = &[
         name: "connections_writing",
         get: |exchange, out| number(exchange, out, |counters| &counters.writing),
         set: None,
-        summary: "Connections with a request that is worked on or answered.",
+        summary: "Connections with a request that is being processed or answered.",
     },
 ];
 

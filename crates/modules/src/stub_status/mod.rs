@@ -21,8 +21,8 @@ const ROWS: &[Row] = &[Row {
     variables: None,
     syntax: "[on]",
     default: "",
-    summary: "Answers with numbers of connections and requests, in the form that monitoring \
-        tools of nginx read.",
+    summary: "Answers with the numbers of connections and requests, in the format of nginx's \
+        `stub_status`.",
 }];
 
 impl Family for StubStatus {

@@ -12,6 +12,6 @@ pub(super) const ROWS: &[Row] = &[Row {
     variables: Some(0),
     syntax: "file ... uri | @name | =code",
     default: "",
-    summary: "Looks for files, and with a slash at the end for folders, in the given order; the \
-        request goes on with the first that exists, else with the last argument.",
+    summary: "Checks whether files exist, in the given order. A name that ends with a slash is a \
+        folder. The request continues with the first match, or otherwise with the last argument.",
 }];

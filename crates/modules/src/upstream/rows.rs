@@ -16,7 +16,7 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Block(Context::Upstream),
         repeat: Repeat::Many,
         syntax: "name",
-        summary: "Defines a group of servers that requests can be passed to by its name.",
+        summary: "Defines a named group of servers for `proxy_pass`.",
         ..PLAIN
     },
     Row {
@@ -28,8 +28,8 @@ pub(super) const ROWS: &[Row] = &[
             [service=name]",
         summary: "Adds a server to the group: an address with an optional port, a name with \
             several addresses, or `unix:` and a path. With `resolve` the name is looked up again \
-            whenever its addresses may have changed, with `service` by its SRV records. State of \
-            a server is shared by all lanes and stays over a reload.",
+            whenever its addresses may have changed. With `service` the lookup uses SRV records. \
+            All lanes share the state of a server, and a reload keeps it.",
         ..PLAIN
     },
     Row {
@@ -37,24 +37,24 @@ pub(super) const ROWS: &[Row] = &[
         repeat: Repeat::Many,
         arguments: Arguments::between(1, 2),
         syntax: "name [size]",
-        summary: "Names the memory in which the state of the group is shared. It always is here, \
-            with or without this.",
+        summary: "Names the memory zone for the shared state of the group. The state is always \
+            shared, with or without this directive.",
         ..PLAIN
     },
     Row {
         name: "least_conn",
         arguments: Arguments::none(),
         repeat: Repeat::Many,
-        summary: "Passes a request to the server with the fewest requests at the moment for its \
-            weight.",
+        summary: "Passes a request to the server with the fewest active requests in relation to \
+            its weight.",
         ..PLAIN
     },
     Row {
         name: "ip_hash",
         arguments: Arguments::none(),
         repeat: Repeat::Many,
-        summary: "Passes requests of one client network to one server: by the first three bytes of \
-            an IPv4 address, or by a whole IPv6 address.",
+        summary: "Passes all requests of a client network to the same server. The network is the \
+            first three bytes of an IPv4 address, or the whole IPv6 address.",
         ..PLAIN
     },
     Row {
@@ -62,8 +62,8 @@ pub(super) const ROWS: &[Row] = &[
         arguments: Arguments::between(1, 2),
         repeat: Repeat::Many,
         syntax: "key [consistent]",
-        summary: "Passes requests with the same key to the same server; with `consistent` a change \
-            of the servers moves few keys (ketama).",
+        summary: "Passes requests with the same key to the same server. With `consistent`, a \
+            change of the server list moves only a few keys (ketama).",
         ..PLAIN
     },
     Row {
@@ -71,8 +71,9 @@ pub(super) const ROWS: &[Row] = &[
         arguments: Arguments::between(0, 2),
         repeat: Repeat::Many,
         syntax: "[two [least_conn | least_time=header | least_time=last_byte]]",
-        summary: "Passes a request to any server by its weight; with `two`, to the one of two that \
-            has fewer requests, or is quicker.",
+        summary: "Passes a request to a random server, according to its weight. With `two`, two \
+            servers are picked, and the request goes to the one with fewer active requests or the \
+            shorter response time.",
         ..PLAIN
     },
     Row {
@@ -80,9 +81,9 @@ pub(super) const ROWS: &[Row] = &[
         arguments: Arguments::between(1, 2),
         repeat: Repeat::Many,
         syntax: "header | last_byte [inflight]",
-        summary: "Passes a request to the server that should be done with it first, by its average \
-            time until the header or until the end of a response and by its requests at the \
-            moment; with `inflight`, by the times of requests under way too.",
+        summary: "Passes a request to the server that should finish it first. The choice depends \
+            on the server's active requests and on its average time to the header or to the end of \
+            a response. With `inflight`, the times of requests in progress count too.",
         ..PLAIN
     },
     Row {
@@ -91,8 +92,8 @@ pub(super) const ROWS: &[Row] = &[
         syntax: "cookie name [expires=time | expires=max] [domain=domain] [httponly] [secure] \
             [samesite=strict|lax|none|$variable] [path=path] | route $variable ... | \
             learn create=$variable lookup=$variable zone=name:size [timeout=time] [header]",
-        summary: "Binds the requests of a session to one server: by a cookie that is set, by a \
-            route that a variable holds, or by a session identifier that the servers give out.",
+        summary: "Binds the requests of a session to one server: by a cookie that Turnpike sets, \
+            by a route in a variable, or by a session identifier that the servers create.",
         ..PLAIN
     },
     Row {
@@ -100,8 +101,9 @@ pub(super) const ROWS: &[Row] = &[
         arguments: Arguments::between(1, 2),
         syntax: "connections [local]",
         default: "32 local",
-        summary: "Idle connections that each lane keeps open to the servers of the group; with \
-            `local` a connection is used again only by the location that opened it. 0 keeps none.",
+        summary: "The number of idle connections that each lane keeps open to the servers of the \
+            group; 0 keeps none. With `local`, only the location that opened a connection reuses \
+            it.",
         ..PLAIN
     },
     Row {
@@ -109,7 +111,7 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Number,
         syntax: "number",
         default: "1000",
-        summary: "Requests after which a kept connection is closed.",
+        summary: "The number of requests after which a kept connection is closed.",
         ..PLAIN
     },
     Row {
@@ -117,7 +119,7 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Milliseconds,
         syntax: "time",
         default: "1h",
-        summary: "Age after which a kept connection is closed when its request is over.",
+        summary: "The age after which a kept connection is closed at the end of its request.",
         ..PLAIN
     },
     Row {
@@ -139,8 +141,8 @@ pub(super) const ROWS: &[Row] = &[
         arguments: Arguments::at_least(1),
         merge: Merge::Nearest,
         syntax: "address ... [valid=time] [ipv4=on|off] [ipv6=on|off]",
-        summary: "Name servers that are asked for the addresses of names while the server runs. \
-            Answers hold for as long as they say, or for `valid`.",
+        summary: "The name servers for looking up names while the server runs. Answers are cached \
+            for their own lifetime, or for the time in `valid`.",
         ..PLAIN
     },
     Row {
@@ -155,7 +157,7 @@ pub(super) const ROWS: &[Row] = &[
         merge: Merge::Nearest,
         syntax: "time",
         default: "30s",
-        summary: "How long a name may take to be looked up.",
+        summary: "The timeout for looking up a name.",
         ..PLAIN
     },
     Row {
@@ -164,10 +166,10 @@ pub(super) const ROWS: &[Row] = &[
         arguments: Arguments::at_least(0),
         syntax: "[interval=time] [jitter=time] [fails=number] [passes=number] [uri=uri] \
             [match=name] [port=number] [mandatory [persistent]] [keepalive_time=time]",
-        summary: "Asks every server of the group that the location passes requests to now and \
-            then; servers whose answers are not good take no requests. With `keepalive_time` a \
-            connection asks again until it is that old. A `mandatory` check must \
-            pass before a server takes its first one.",
+        summary: "Sends periodic check requests to every server of the location's upstream group. \
+            Servers that fail the check receive no requests. With `keepalive_time` a check \
+            connection is reused up to that age. With `mandatory`, a server must pass a check \
+            before it receives its first request.",
         ..PLAIN
     },
     Row {
@@ -176,11 +178,11 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::Entries,
         repeat: Repeat::Many,
         syntax: "name",
-        summary: "Conditions of a good answer to `health_check`: `status 200 301-303`, \
+        summary: "The conditions that an answer to `health_check` must meet: `status 200 301-303`, \
             `status ! 500`, `header Name`, `header ! Name`, `header Name = value`, `!=`, `~`, \
             `!~`, `body ~ regex`, `body !~ regex`, `require $variable ...` (neither empty nor \
-            \"0\"; `$upstream_status`, `$upstream_http_...` or `$upstream_cookie_...`). All must \
-            hold.",
+            \"0\"; `$upstream_status`, `$upstream_http_...` or `$upstream_cookie_...`). All \
+            conditions must be met.",
         ..PLAIN
     },
 ];
