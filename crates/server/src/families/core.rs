@@ -39,66 +39,70 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         syntax: "on | off",
         default: "on",
-        summary: "Whether the master goes into the background.",
+        summary: "Whether the master runs in the background.",
         ..once("daemon", MAIN, ONE, Value::Flag)
     },
     Row {
         syntax: "on | off",
         default: "on",
-        summary: "Whether requests are served by a process of their own. Off: one process does \
-                  everything, for debugging.",
+        summary: "Whether a separate process serves the requests. With `off`, one process does \
+            everything, for debugging.",
         ..once("master_process", MAIN, ONE, Value::Flag)
     },
     Row {
         syntax: "interval",
-        summary: "Accepted for nginx's sake; a lane's clock is read once a turn anyway.",
+        summary: "Accepted for compatibility with nginx, without effect. A lane reads its clock \
+            once per turn.",
         ..once("timer_resolution", MAIN, ONE, Value::Milliseconds)
     },
     Row {
         syntax: "file",
         default: "logs/nginx.pid",
-        summary: "The file that holds the master's process number while it is running.",
+        summary: "The file that holds the master's process ID while it runs.",
         ..once("pid", MAIN, ONE, Value::Text)
     },
     Row {
         syntax: "file | off",
-        summary: "The unix socket on which the running server is asked and told things. Without \
-                  it: beside the pid file, under its name with .control instead of .pid.",
+        summary: "The unix socket for control commands to the running server. By default the \
+            socket is beside the pid file, and its name ends in .control instead of .pid.",
         ..once("control", MAIN, ONE, Value::Text)
     },
     Row {
         syntax: "file",
         default: "logs/nginx.lock",
-        summary: "Accepted for nginx's sake; lanes of one process need no lock file.",
+        summary: "Accepted for compatibility with nginx, without effect. Lanes of one process need \
+            no lock file.",
         ..once("lock_file", MAIN, ONE, Value::Text)
     },
     Row {
         syntax: "number | auto",
         default: "1",
-        summary: "How many lanes (pinned threads) serve; auto: one per CPU.",
+        summary: "The number of lanes (pinned threads) that serve requests. `auto` means one per \
+            CPU.",
         ..once("worker_processes", MAIN, ONE, Value::Custom)
     },
     Row {
         syntax: "stop | abort",
-        summary: "Accepted for nginx's sake; internal errors end a connection, not the process.",
+        summary: "Accepted for compatibility with nginx, without effect. An internal error ends a \
+            connection, not the process.",
         ..once("debug_points", MAIN, ONE, Value::OneOf(&["stop", "abort"]))
     },
     Row {
         syntax: "user [group]",
         default: "nobody",
-        summary: "The user and group of the serving process, if the master is started by root.",
+        summary: "The user and group of the serving process if root starts the master.",
         ..once("user", MAIN, Arguments::between(1, 2), Value::Custom)
     },
     Row {
         syntax: "number",
         default: "0",
-        summary: "The serving process's scheduling priority, -20 (first) to 20.",
+        summary: "The scheduling priority of the serving process, from -20 (highest) to 20.",
         ..once("worker_priority", MAIN, ONE, Value::Custom)
     },
     Row {
         syntax: "cpumask ... | auto [cpumask]",
-        summary: "The CPUs of each lane, as masks of 0 and 1 of any length, the rightmost digit \
-                  being CPU 0; auto gives each lane one CPU.",
+        summary: "The CPUs of each lane, as masks of 0 and 1 of any length. The rightmost digit is \
+            CPU 0. `auto` gives each lane one CPU.",
         ..once(
             "worker_cpu_affinity",
             MAIN,
@@ -108,33 +112,35 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         syntax: "number",
-        summary: "How many descriptors may be open for each lane. Without it the serving process \
-                  takes all that it may have.",
+        summary: "The maximum number of open descriptors for each lane. By default the serving \
+            process uses as many as the system allows.",
         ..once("worker_rlimit_nofile", MAIN, ONE, Value::Number)
     },
     Row {
         syntax: "size",
-        summary: "How large a core file of the serving process may be.",
+        summary: "The maximum size of a core file of the serving process.",
         ..once("worker_rlimit_core", MAIN, ONE, Value::Offset)
     },
     Row {
         syntax: "time",
-        summary: "How long a graceful stop may take; what is still open then is closed.",
+        summary: "The maximum time of a graceful stop. Connections that are still open after that \
+            time are closed.",
         ..once("worker_shutdown_timeout", MAIN, ONE, Value::Milliseconds)
     },
     Row {
         syntax: "time",
         default: "0",
-        summary: "How long connections are still accepted after QUIT, while every answer closes \
-                  its connection already: the time that a load balancer needs to notice.",
+        summary: "How long the server still accepts connections after QUIT. During that time every \
+            response closes its connection. Set it to the time that a load balancer needs to \
+            detect the shutdown.",
         ..once("shutdown_delay", MAIN, ONE, Value::Milliseconds)
     },
     Row {
         syntax: "on | off | required",
         default: "off",
-        summary: "Whether the serving process gives up what serving does not need: capabilities, \
-                  new privileges, starting programs, writing outside of its own folders. \
-                  required: the server does not start where the kernel cannot enforce it.",
+        summary: "Whether the serving process drops rights that it does not need: capabilities, \
+            new privileges, starting programs, writing outside its own folders. With `required`, \
+            the server does not start if the kernel cannot enforce this.",
         ..once(
             "sandbox",
             MAIN,
@@ -145,47 +151,50 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         syntax: "time | off",
         default: "50ms",
-        summary: "After which time of silence other lanes accept the connections that wait for a \
-                  lane, until it works again. What it was doing is logged when it lasts for 200ms.",
+        summary: "If a lane does not respond for this time, other lanes accept its waiting \
+            connections until it responds again. After 200ms the server logs what the lane was \
+            doing.",
         ..once("lane_rescue_timeout", MAIN, ONE, Value::Custom)
     },
     Row {
         syntax: "directory",
-        summary: "The serving process's current folder: where its core files go.",
+        summary: "The current folder of the serving process. Core files are written there.",
         ..once("working_directory", MAIN, ONE, Value::Text)
     },
     Row {
         syntax: "variable[=value]",
         default: "TZ",
-        summary: "An environment variable that the serving process keeps or gets; all others but \
-                  TZ are removed.",
+        summary: "An environment variable that the serving process keeps or gets. All others \
+            except TZ are removed.",
         repeat: Repeat::Many,
         ..once("env", MAIN, ONE, Value::Custom)
     },
     Row {
         syntax: "file",
-        summary: "Accepted for modules that are built in; of nginx's others it warns. Binary \
-                  modules cannot be loaded.",
+        summary: "Accepted for modules that are built in. For nginx's other modules a warning is \
+            logged. Binary modules cannot be loaded.",
         repeat: Repeat::Many,
         ..once("load_module", MAIN, ONE, Value::Custom)
     },
     Row {
         syntax: "on | off",
         default: "off",
-        summary: "Accepted for nginx's sake; regular expressions are always compiled to machine \
-                  code where the machine can.",
+        summary: "Accepted for compatibility with nginx, without effect. Regular expressions are \
+            always compiled to machine code if the machine supports it.",
         ..once("pcre_jit", MAIN, ONE, Value::Flag)
     },
     Row {
         syntax: "name threads=number [max_queue=number]",
-        summary: "Accepted for nginx's sake; nothing uses thread pools yet.",
+        summary: "Accepted for compatibility with nginx, without effect. Nothing uses thread pools \
+            yet.",
         repeat: Repeat::Many,
         ..once("thread_pool", MAIN, Arguments::between(2, 3), Value::Custom)
     },
     Row {
         syntax: "file [level] | stderr [level] | syslog:parameter,... [level]",
         default: "logs/error.log error",
-        summary: "Where errors are logged, and from which level on. Several may be given.",
+        summary: "The destination of error messages and the lowest level that is logged. Several \
+            destinations may be given.",
         repeat: Repeat::Many,
         merge: Merge::Nearest,
         ..once("error_log", LOGGED, Arguments::at_least(1), Value::Custom)
@@ -202,11 +211,11 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         syntax: "number",
         default: "512",
-        summary: "How many connections from clients a lane may have open. At the limit idle \
-                  keep-alive connections are closed first, then the oldest of those that have \
-                  not sent a whole request head within a second. Requests that wait for upstream \
-                  servers leave a sixteenth to others, 16 at most: beyond that they get 502, and \
-                  an alert is logged.",
+        summary: "The maximum number of open client connections per lane. At the limit the lane \
+            first closes idle keep-alive connections. Then it closes the oldest connections that \
+            have not sent a whole request head within a second. A sixteenth of the connections, 16 \
+            at most, is reserved for requests that do not wait for upstream servers. Other \
+            requests to upstream servers then get 502, and an alert is logged.",
         ..once("worker_connections", EVENTS, ONE, Value::Number)
     },
     Row {
@@ -224,20 +233,21 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         syntax: "on | off",
         default: "off",
-        summary: "Whether lanes take turns in listening.",
+        summary: "Whether lanes take turns at listening.",
         ..once("accept_mutex", EVENTS, ONE, Value::Flag)
     },
     Row {
         syntax: "time",
         default: "500ms",
         summary: "How long a lane waits before it tries again to get its turn to listen, or to \
-                  accept where descriptors had run out.",
+            accept after descriptors ran out.",
         ..once("accept_mutex_delay", EVENTS, ONE, Value::Milliseconds)
     },
     Row {
         syntax: "on | off",
         default: "off",
-        summary: "Tengine's switch: a listening socket per lane for every listen.",
+        summary: "Gives every lane its own listening socket for every `listen`. This directive \
+            comes from Tengine.",
         ..once("reuse_port", EVENTS, ONE, Value::Flag)
     },
 ];
