@@ -22,7 +22,7 @@ macro_rules! counters {
             $( #[doc = $help] pub $name: Counter, )+
             /// Requests by the status of their answer.
             pub statuses: Statuses,
-            /// Connections that are no more, by [`CloseReason`].
+            /// Closed connections, by [`CloseReason`].
             pub closed: [Counter; CloseReason::ALL.len()],
             /// From accept to the first byte of the first answer.
             pub first_byte: Histogram,
@@ -55,21 +55,21 @@ pub struct LaneRow {
 
 counters! {
     accepted: Counter "connections_accepted" in "connections",
-        "Connections taken from a gate.";
+        "Connections that were accepted.";
     handled: Counter "connections_handled" in "connections",
-        "Connections taken and not closed at once for want of room.";
+        "Accepted connections that were not closed at once for lack of room.";
     requests: Counter "requests" in "requests",
-        "Requests whose head was read, or refused.";
+        "Requests with a complete or rejected head.";
     reading: Gauge "connections_reading" in "connections",
-        "Connections of whose request head a part has come.";
+        "Connections on which part of a request head has arrived.";
     writing: Gauge "connections_writing" in "connections",
-        "Connections with a request that is worked on or answered.";
+        "Connections with a request that is being processed or answered.";
     waiting: Gauge "connections_waiting" in "connections",
-        "Connections that wait for a request.";
+        "Idle connections that wait for a request.";
     active: Gauge "connections_active" in "connections",
-        "Connections that are open.";
+        "Open connections.";
     made_room: Counter "connections_made_room" in "connections",
-        "Connections that were idle, or slow to send a request, and closed to make room.";
+        "Idle or slow connections that were closed to make room for others.";
     bytes_received: Counter "received_bytes" in "bytes",
         "Bytes of requests received from clients.";
     bytes_sent: Counter "sent_bytes" in "bytes",
@@ -77,11 +77,11 @@ counters! {
     moved: Counter "connections_moved" in "connections",
         "Connections that were handed to another lane.";
     panics: Counter "panics" in "connections",
-        "Connections ended by a fault of ours.";
+        "Connections that were closed because of an internal error of the server.";
     log_lines_lost: Counter "log_lines_lost" in "lines",
-        "Lines of access logs that could not be written.";
+        "Access log lines that could not be written.";
     rescues: Counter "lane_rescues" in "rescues",
-        "Times that the lane was found silent while connections waited for it.";
+        "Times that the lane did not respond while connections waited for it.";
 }
 
 /// Numbers that a lane takes from the process at a time: large enough that lanes seldom meet.

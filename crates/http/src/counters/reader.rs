@@ -55,49 +55,49 @@ static GENERATION: Row = row(
     Kind::Gauge,
     "generations",
     &[],
-    "Number of the configuration in force.",
+    "Number of the active configuration.",
 );
 static RELOADS: Row = row(
     "reloads",
     Kind::Counter,
     "reloads",
     &["outcome"],
-    "Reloads, by whether the configuration was put in force (done, failed).",
+    "Reloads, by outcome: the new configuration is active (done) or was rejected (failed).",
 );
 static RESTARTS: Row = row(
     "serving_restarts",
     Kind::Counter,
     "processes",
     &[],
-    "Serving processes that took the place of one that had died.",
+    "Serving processes that were started because the previous one died.",
 );
 static CORES: Row = row(
     "serving_cores",
     Kind::Counter,
     "processes",
     &[],
-    "Serving processes of which the kernel has written a core file.",
+    "Serving processes for which the kernel wrote a core file.",
 );
 static LANES: Row = row(
     "lanes",
     Kind::Gauge,
     "lanes",
     &[],
-    "Lanes that were ever started.",
+    "Lanes that have been started.",
 );
 static STATUSES: Row = row(
     "requests_by_status",
     Kind::Counter,
     "requests",
     &["lane", "status"],
-    "Requests that have ended, by the status of their answer.",
+    "Finished requests, by response status.",
 );
 static CLOSED: Row = row(
     "connections_closed",
     Kind::Counter,
     "connections",
     &["lane", "reason"],
-    "Connections that are no more, by the reason.",
+    "Closed connections, by reason.",
 );
 static FIRST_BYTE: Row = row(
     "accept_to_first_byte_seconds",
@@ -111,22 +111,21 @@ static ROUNDS: Row = row(
     Kind::Histogram,
     "seconds",
     &["lane"],
-    "Time that a round of the lane's loop took which had something to do: how late the next event \
-     of the lane may be looked at.",
+    "Duration of a round of the lane's loop with work to do: an event may wait that long.",
 );
 static QUEUE: Row = row(
     "accept_queue",
     Kind::Gauge,
     "connections",
     &["address", "lane"],
-    "Connections that wait to be accepted; of TCP only, since unix sockets do not tell.",
+    "TCP connections that wait to be accepted. Unix sockets do not report this.",
 );
 static QUEUE_MAX: Row = row(
     "accept_queue_max",
     Kind::Gauge,
     "connections",
     &["address", "lane"],
-    "How many may wait to be accepted.",
+    "Maximum number of connections that may wait to be accepted.",
 );
 
 /// The rows beside [`COUNTERS`].

@@ -18,14 +18,14 @@ pub(super) const METRICS: &[Row] = &[
         kind: Kind::Counter,
         unit: "requests",
         labels: &["zone", "status"],
-        help: "Requests answered, by what the cache had to do with it ($upstream_cache_status).",
+        help: "Answered requests, by cache status ($upstream_cache_status).",
     },
     Row {
         name: "cache_not_stored",
         kind: Kind::Counter,
         unit: "responses",
         labels: &["zone", "reason"],
-        help: "Responses of servers that were not stored, by reason.",
+        help: "Server responses that were not stored, by reason.",
     },
     Row {
         name: "cache_keys",
@@ -39,14 +39,14 @@ pub(super) const METRICS: &[Row] = &[
         kind: Kind::Gauge,
         unit: "millionths",
         labels: &["zone"],
-        help: "How much of the zone is taken, by bytes or by keys, whichever is more.",
+        help: "How full the zone is, by bytes or by keys, whichever is more.",
     },
     Row {
         name: "cache_evicted",
         kind: Kind::Counter,
         unit: "keys",
         labels: &["zone"],
-        help: "Keys that had to go for others.",
+        help: "Keys that were evicted to make room for others.",
     },
 ];
 
