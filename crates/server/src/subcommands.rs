@@ -41,7 +41,7 @@ pub const SUBCOMMANDS: &[Subcommand] = &[
     },
     Subcommand {
         name: "load",
-        summary: "drive a server with load and measure it",
+        summary: "send load to a server and measure it",
         run: turnpike_load::main,
     },
 ];
@@ -59,7 +59,7 @@ pub fn help() -> String {
     let tools = SUBCOMMANDS.iter();
     let mut text: String = tools.map(|tool| line(tool.name, tool.summary)).collect();
     text.push_str(
-        "\nSubcommands that ask the running server of -c and -p (see docs/control.md):\n",
+        "\nSubcommands for the running server that -c and -p name (see docs/control.md):\n",
     );
     for (name, summary) in command_line::names() {
         text.push_str(&line(name, &summary));
@@ -123,10 +123,9 @@ const METRICS_HEAD: &str = "\
 
 Written by `cargo xtask docs`; do not edit.
 
-`metrics;` in a location answers with all of them in Prometheus's text format, `turnpike metrics`
-prints them. Lanes count in cells of their own, which whoever asks reads without stopping anybody;
-a serving process that is started anew begins at 0. Rows of directive families are there while the
-configuration uses them.
+A location with `metrics;` answers with all metrics in Prometheus's text format. `turnpike metrics`
+prints them. Every lane has its own counters, and reading them stops no lane. A new serving process
+starts at 0. Metrics of a directive family exist while the configuration uses the family.
 
 | name | kind | unit | labels | meaning |
 |---|---|---|---|---|

@@ -60,8 +60,8 @@ fn mistakes_on_the_command_line_are_named() {
         ),
         (
             &["status"],
-            "turnpike: the built-in configuration has no control socket: say by -p and -c which \
-             server is meant, or by --socket\n",
+            "turnpike: the built-in configuration has no control socket: name the server with \
+             -p and -c, or with --socket\n",
         ),
         (&["-s", "halt"], "nginx: invalid option: \"-s halt\"\n"),
         (&["-c"], "nginx: option \"-c\" requires file name\n"),

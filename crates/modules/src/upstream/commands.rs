@@ -40,27 +40,27 @@ pub(super) const ROWS: &[CommandRow] = &[
     row(
         "upstream.list",
         "[upstream=NAME]",
-        "Shows the groups and how their servers are.",
+        "Shows the groups and the state of their servers.",
     ),
     row(
         "upstream.drain",
         "upstream=NAME peer=ADDRESS",
-        "A server takes no new requests but those that are bound to it.",
+        "Stops new requests to a server, except those of sessions bound to it.",
     ),
     row(
         "upstream.down",
         "upstream=NAME peer=ADDRESS",
-        "A server takes no new requests at all.",
+        "Stops all new requests to a server.",
     ),
     row(
         "upstream.up",
         "upstream=NAME peer=ADDRESS",
-        "A server takes requests again; its failures are forgotten.",
+        "Enables requests to a server again and clears its failures.",
     ),
     row(
         "upstream.weight",
         "upstream=NAME peer=ADDRESS weight=NUMBER",
-        "Gives a server another weight; 0 is that of the configuration.",
+        "Changes the weight of a server; 0 restores the configured weight.",
     ),
     row(
         "upstream.add",
@@ -70,7 +70,7 @@ pub(super) const ROWS: &[CommandRow] = &[
     row(
         "upstream.remove",
         "upstream=NAME peer=ADDRESS",
-        "Takes a server out until the next reload.",
+        "Removes a server until the next reload.",
     ),
 ];
 
@@ -97,25 +97,25 @@ pub(super) const METRICS: &[metrics::Row] = &[
     metrics::Row {
         name: "upstream_requests",
         kind: Kind::Counter,
-        help: "Tries of requests at a server.",
+        help: "Attempts to pass a request to a server.",
         ..PLAIN
     },
     metrics::Row {
         name: "upstream_failures",
         kind: Kind::Counter,
         labels: &["upstream", "peer", "reason"],
-        help: "Tries that a server failed, and checks, by reason.",
+        help: "Failed attempts and failed health checks of a server, by reason.",
         ..PLAIN
     },
     metrics::Row {
         name: "upstream_active",
-        help: "Requests that a server has at the moment.",
+        help: "Active requests of a server.",
         ..PLAIN
     },
     metrics::Row {
         name: "upstream_available",
         unit: "servers",
-        help: "Whether a server may be asked at the moment: 1 or 0.",
+        help: "Whether a server can take requests at the moment: 1 or 0.",
         ..PLAIN
     },
 ];

@@ -219,9 +219,9 @@ fn help(word: &str) -> String {
 /// The options of all subcommands that ask a running server.
 const OPTIONS_HELP: &str = "\
 Options:
-  -c FILE, -p FOLDER : the configuration and prefix that the server was started with
-  --socket FILE      : its control socket, instead of them
-  --json             : the answer as it came, for programs
+  -c FILE, -p FOLDER : the configuration and prefix of the running server
+  --socket FILE      : the control socket of the server, instead of -c and -p
+  --json             : print the answer as JSON, for programs
 ";
 
 /// The part of a family's verb before the dot, and the one behind it.
@@ -261,12 +261,12 @@ fn configured_socket(options: &Options) -> Result<PathBuf, String> {
     let globals = options.globals.as_ref();
     let globals = globals.map(|text| text_of(text.as_encoded_bytes()));
     let configuration = Configuration::read(&paths, globals.as_deref())
-        .map_err(|errors| format!("{errors}\nthe socket can be named by --socket"))?;
+        .map_err(|errors| format!("{errors}\nname the socket with --socket"))?;
     match configuration.settings.control.path() {
         Some(path) => Ok(path.to_path_buf()),
         None if paths.embedded => Err(
-            "the built-in configuration has no control socket: say by -p and -c which server is \
-             meant, or by --socket"
+            "the built-in configuration has no control socket: name the server with -p and \
+             -c, or with --socket"
                 .to_owned(),
         ),
         None => Err(format!("{} has no control socket", paths.name())),

@@ -49,66 +49,67 @@ pub(crate) const VERBS: &[Verb] = &[
         Home::Master,
         "status",
         "",
-        "Tells how the master and the serving process are.",
+        "Shows the state of the master and the serving process.",
     ),
     verb(
         Home::Master,
         "generation",
         "",
-        "Tells the number of the configuration in force.",
+        "Shows the number of the active configuration.",
     ),
     verb(
         Home::Master,
         "reload",
         "",
-        "Reads the configuration anew; answers with the report when it is in force, or with what \
-         is wrong with it.",
+        "Reads the configuration again; answers with a report when it is active, or with the \
+         errors in it.",
     ),
-    verb(Home::Master, "reopen", "", "Opens the log files anew."),
+    verb(Home::Master, "reopen", "", "Opens the log files again."),
     verb(
         Home::Master,
         "drain",
         "",
-        "Ends gracefully: answers close their connections, after shutdown_delay nothing is \
-         accepted any more, and the server exits when the last request is done.",
+        "Stops the server gracefully: every response closes its connection. After \
+         shutdown_delay the server accepts no new connections. It exits when the last request is \
+         done.",
     ),
     verb(
         Home::Master,
         "upgrade",
         "[binary=FILE] [timeout_s=NUMBER]",
-        "Starts another binary on the same sockets and ends in its favour once it serves; backs \
-         out if it does not.",
+        "Starts a new binary on the same sockets; this server stops when the new one serves \
+         requests, and continues if the new one fails.",
     ),
-    verb(Home::Master, "stop", "", "Ends at once."),
+    verb(Home::Master, "stop", "", "Stops the server at once."),
     verb(
         Home::Master,
         "verbs",
         "",
-        "Lists the verbs, those of the configuration in force included.",
+        "Lists all verbs, including those of the active configuration.",
     ),
     verb(
         Home::Serving,
         "lanes",
         "",
-        "Lists the lanes with what each has done and has in hand.",
+        "Lists the lanes with their finished and current work.",
     ),
     verb(
         Home::Serving,
         "gates",
         "",
-        "Lists the listening sockets with their queues.",
+        "Lists the listening sockets and their queues.",
     ),
     verb(
         Home::Serving,
         "metrics",
         "",
-        "Tells all metrics, in Prometheus's text format.",
+        "Shows all metrics, in Prometheus's text format.",
     ),
     verb(
         Home::Serving,
         "connections",
         "",
-        "Counts the open connections by state, in all and by lane.",
+        "Counts the open connections by state, in total and per lane.",
     ),
 ];
 
