@@ -45,13 +45,13 @@ const CHORES: &[Chore] = &[
     Chore {
         name: "suites",
         arguments: "TARGET...",
-        summary: "run targets of the Makefile, tell the seconds of each",
+        summary: "run targets of the Makefile and print how long each takes",
         run: suites::run,
     },
     Chore {
         name: "unit",
         arguments: "[--once] [--only PART]",
-        summary: "run every test suite; as root, once more as an ordinary user",
+        summary: "run every test suite; as root, run it again as an ordinary user",
         run: unit::run,
     },
     Chore {
@@ -63,13 +63,13 @@ const CHORES: &[Chore] = &[
     Chore {
         name: "deny",
         arguments: "",
-        summary: "check licences, sources and duplicates of the dependencies",
+        summary: "check the licences, sources and duplicates of dependencies",
         run: deny::run,
     },
     Chore {
         name: "docs",
         arguments: "[--check]",
-        summary: "write (or check) the documentation that is generated",
+        summary: "write (or check) the generated documentation",
         run: docs::run,
     },
     Chore {
@@ -81,37 +81,37 @@ const CHORES: &[Chore] = &[
     Chore {
         name: "fuzz-live",
         arguments: "[--minutes N] [--seed S [--case N]] [--server PATH | --debug]",
-        summary: "send changed requests to us and nginx, changed answers from an origin",
+        summary: "fuzz Turnpike and nginx with mutated requests and mutated origin answers",
         run: fuzz_live::run,
     },
     Chore {
         name: "bench",
         arguments: "[accelerate] [--quick] [--no-write] [--server PATH]",
-        summary: "measure beside nginx; write bench/results and the README's table",
+        summary: "compare with nginx; write bench/results and the README's table",
         run: bench::run,
     },
     Chore {
         name: "studies",
         arguments: "[--seconds N] [--only NAME] [--server PATH | --debug | --nginx]",
-        summary: "hold the published configurations under wrk and ab",
+        summary: "run the published configurations under load from wrk and ab",
         run: studies::run,
     },
     Chore {
         name: "reload-torture",
         arguments: "[--reloads N] [--server PATH | --debug] [--without-nginx]",
-        summary: "reload under load, count failed requests, nginx beside",
+        summary: "reload under load and count failed requests, compared with nginx",
         run: reload_torture::run,
     },
     Chore {
         name: "crash-test",
         arguments: "[--kills N] [--server PATH | --debug] [--without-nginx]",
-        summary: "kill the serving process under load, nginx beside",
+        summary: "kill the serving process under load, compared with nginx",
         run: crash_test::run,
     },
     Chore {
         name: "stall",
         arguments: "[--rate N] [--seconds N] [--server PATH | --debug] [--write]",
-        summary: "stop one of two lanes for two seconds under a fixed rate, nginx beside",
+        summary: "stop one of two lanes for two seconds at a fixed rate, compared with nginx",
         run: stall::run,
     },
     Chore {
@@ -150,7 +150,7 @@ fn main() -> ExitCode {
 }
 
 fn print_chores() {
-    println!("cargo xtask CHORE, where CHORE is one of");
+    println!("Usage: cargo xtask CHORE, where CHORE is one of:");
     for chore in CHORES {
         let call = format!("{} {}", chore.name, chore.arguments);
         println!("  {call:<70} {}", chore.summary);
