@@ -17,7 +17,7 @@ const EXIT_FAILED: u8 = 2;
 /// Ctrl-C, as shells count it.
 const EXIT_INTERRUPTED: u8 = 130;
 
-/// Runs published studies here and says what can be seen of them.
+/// Runs published studies of web servers on this machine and reports the results.
 #[derive(Debug, Parser)]
 #[command(name = "turnpike lab", max_term_width = 100)]
 struct Options {
@@ -27,9 +27,9 @@ struct Options {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// List the studies that ship
+    /// List the included studies
     List,
-    /// Show a study: what was published, what is compared, what is claimed
+    /// Show a study: its published results, its contenders and its claims
     Show {
         /// A study's name, or the path of a file
         study: String,
@@ -39,12 +39,12 @@ enum Command {
     },
     /// Run a study
     Run(Run),
-    /// Write the report of a run anew, from its raw data
+    /// Write the report of a run again from its raw data
     Report {
         /// The folder of a run
         folder: PathBuf,
     },
-    /// Compare two runs of a study: of two versions, days or machines
+    /// Compare two runs of a study, for example of two versions, days or machines
     Compare {
         /// The folder of the first run
         a: PathBuf,
@@ -57,16 +57,16 @@ enum Command {
 struct Run {
     /// A study's name, or the path of a file
     study: String,
-    /// Fewer levels, repetitions and seconds: does it work?
+    /// Check that the study works: use fewer levels, repetitions and seconds
     #[arg(long)]
     quick: bool,
-    /// Only these levels: DIMENSION=LEVEL[,LEVEL], or a level alone; may be repeated
+    /// Run only these levels: DIMENSION=LEVEL[,LEVEL], or a level alone; may be repeated
     #[arg(long, value_name = "LEVELS")]
     only: Vec<String>,
-    /// The folder that gets the run's folder
+    /// The folder in which the run's folder is created
     #[arg(long, value_name = "DIR", default_value = "results")]
     out: PathBuf,
-    /// Go on with the last run of this study in DIR
+    /// Continue the last run of this study in DIR
     #[arg(long)]
     resume: bool,
     /// Repetitions of each case [the study's]
@@ -81,7 +81,7 @@ struct Run {
     /// Seed of the order and of all random choices [the study's]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Show no progress
+    /// Do not show progress
     #[arg(short, long)]
     quiet: bool,
 }

@@ -12,8 +12,8 @@ use crate::mix::Connreqs;
 use crate::source::SourceRange;
 use crate::units::{parse_metric, parse_rate, parse_time};
 
-/// Drives HTTP servers: wrk's options and output, requests per connection as an option, open
-/// loops with honest latency, histograms that merge.
+/// Sends load to HTTP servers and measures them. It has wrk's options and output, requests per
+/// connection, open loops with correct latency, and histograms that can be merged.
 #[derive(Debug, Clone, Parser)]
 #[command(
     name = "turnpike load",
@@ -27,48 +27,48 @@ pub(crate) struct Options {
     #[arg(value_name = "URL")]
     pub(crate) urls: Vec<String>,
 
-    /// Connections to keep open [10]
+    /// Number of connections to keep open [10]
     #[arg(short, long, value_name = "N", value_parser = parse_metric)]
     pub(crate) connections: Option<u64>,
-    /// Threads, each with its own loop [2]
+    /// Number of threads, each with its own event loop [2]
     #[arg(short, long, value_name = "N", value_parser = parse_metric)]
     pub(crate) threads: Option<u64>,
     /// Duration of the test [10s, or until --requests are done]
     #[arg(short, long, value_name = "T", value_parser = parse_time)]
     pub(crate) duration: Option<Duration>,
-    /// Requests in all, then stop (as ab)
+    /// Stop after this many requests (like ab)
     #[arg(short = 'n', long, value_name = "N", value_parser = parse_metric)]
     pub(crate) requests: Option<u64>,
-    /// Users, each with one connection at a time and a new one for each request (as inject)
+    /// Number of users; each uses one connection at a time, a new one per request (like inject)
     #[arg(short, long, value_name = "N", value_parser = parse_metric)]
     #[arg(conflicts_with = "connections")]
     pub(crate) users: Option<u64>,
-    /// Start this many users or connections a second instead of all at once (as inject)
+    /// Start this many users or connections per second instead of all at once (like inject)
     #[arg(short = 's', long, value_name = "N", value_parser = parse_rate)]
     pub(crate) start_rate: Option<f64>,
-    /// Leave the first T out of the figures
+    /// Exclude the first T from the results
     #[arg(long, value_name = "T", value_parser = parse_time)]
     pub(crate) warmup: Option<Duration>,
-    /// Time-out of a connection attempt and of a request [2s]
+    /// Timeout of a connection attempt and of a request [2s]
     #[arg(short = 'T', long, value_name = "T", value_parser = parse_time)]
     pub(crate) timeout: Option<Duration>,
 
     /// Requests per connection, then reconnect: N, FIRST-LAST, or N:WEIGHT,N:WEIGHT,...
     #[arg(short = 'C', long, value_name = "N")]
     pub(crate) connreqs: Option<Connreqs>,
-    /// Open loop: start N requests a second; latency counts from the intended start
+    /// Open loop: start N requests per second; latency counts from the intended start
     #[arg(long, value_name = "N", value_parser = parse_rate, conflicts_with = "connrate")]
     pub(crate) rate: Option<f64>,
-    /// Open loop: open N connections a second, each with --connreqs requests [1]
+    /// Open loop: open N connections per second, each with --connreqs requests [1]
     #[arg(long, value_name = "N", value_parser = parse_rate)]
     pub(crate) connrate: Option<f64>,
-    /// How the arrivals of an open loop are spaced
+    /// Spacing of the arrivals in an open loop
     #[arg(long, value_enum, default_value_t = ArrivalName::Constant)]
     pub(crate) arrival: ArrivalName,
-    /// Requests sent together on a connection before their answers are awaited
+    /// Number of requests to send on a connection before waiting for their answers
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) pipeline: u16,
-    /// Ask the server to close after each answer
+    /// Ask the server to close the connection after each answer
     #[arg(long)]
     pub(crate) no_keepalive: bool,
     /// Seed of all random choices
@@ -84,36 +84,36 @@ pub(crate) struct Options {
     /// Send this file as the body
     #[arg(long, value_name = "FILE")]
     pub(crate) body: Option<PathBuf>,
-    /// Basic authentication
+    /// Use basic authentication
     #[arg(short = 'A', long, value_name = "USER:PASSWORD")]
     pub(crate) auth: Option<String>,
-    /// A file of `URL [WEIGHT]` lines
+    /// Read URLs from a file of `URL [WEIGHT]` lines
     #[arg(long, value_name = "FILE")]
     pub(crate) urls_from: Option<PathBuf>,
-    /// inject's page file: `new NAME THINK_MS`, `get HOST:PORT URI`
+    /// Read an inject page file: `new NAME THINK_MS`, `get HOST:PORT URI`
     #[arg(short = 'f', long, value_name = "FILE")]
     pub(crate) pages: Option<PathBuf>,
 
-    /// Leave Nagle's algorithm on
+    /// Keep Nagle's algorithm enabled
     #[arg(short = 'N', long)]
     pub(crate) delay: bool,
-    /// Source addresses, and ports: FIRST[-LAST][:PORT-PORT]; may be repeated
+    /// Source addresses and ports: FIRST[-LAST][:PORT-PORT]; may be repeated
     #[arg(short = 'S', long = "source", value_name = "RANGE")]
     pub(crate) sources: Vec<SourceRange>,
-    /// Connect to this unix socket whatever the URL's host is
+    /// Connect to this unix socket instead of the URL's host
     #[arg(long, value_name = "PATH")]
     pub(crate) unix: Option<PathBuf>,
-    /// TCP Fast Open: data with the SYN once a cookie is known
+    /// Use TCP Fast Open: send data with the SYN when a cookie is known
     #[arg(long)]
     pub(crate) fastopen: bool,
-    /// Close with a reset, leaving no TIME_WAIT behind
+    /// Close connections with a reset, so that none stays in TIME_WAIT
     #[arg(long)]
     pub(crate) linger0: bool,
-    /// Pin each thread to a CPU, in the order of the list if one is given
+    /// Pin each thread to a CPU, in the order of the list if given
     #[arg(short = 'B', long, value_name = "CPUS", num_args = 0..=1, require_equals = true)]
     pub(crate) bindcpu: Option<Option<String>>,
 
-    /// Share of TLS connections, in percent, that may resume a session
+    /// Percentage of TLS connections that may resume a session
     #[arg(long, value_name = "PERCENT", default_value_t = 100.0)]
     pub(crate) tls_resume: f64,
     /// Accept any certificate
@@ -125,7 +125,7 @@ pub(crate) struct Options {
     /// Server name to ask for instead of the URL's host
     #[arg(long, value_name = "NAME")]
     pub(crate) sni: Option<String>,
-    /// Application protocols to offer, with commas between [http/1.1]
+    /// Application protocols to offer, separated by commas [http/1.1]
     #[arg(long, value_name = "NAMES")]
     pub(crate) alpn: Option<String>,
 
@@ -135,52 +135,52 @@ pub(crate) struct Options {
     /// Count every answer whose body is not this file as an error
     #[arg(long, value_name = "FILE")]
     pub(crate) expect_body: Option<PathBuf>,
-    /// Exit status 0 with up to N errors
+    /// Exit with status 0 if there are at most N errors
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = parse_metric)]
     pub(crate) max_errors: u64,
 
     /// Print the latency distribution
     #[arg(short = 'L', long)]
     pub(crate) latency: bool,
-    /// Print parts of a transaction, client CPU, ports and memory too
+    /// Also print the parts of a transaction, client CPU, ports and memory
     #[arg(long)]
     pub(crate) detail: bool,
-    /// Write the figures as JSON to FILE, or instead of the text to standard output
+    /// Write the results as JSON to FILE, or to standard output instead of the text
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     pub(crate) json: Option<Option<PathBuf>>,
     /// Write the histograms as an HdrHistogram log
     #[arg(long, value_name = "FILE")]
     pub(crate) hdr: Option<PathBuf>,
-    /// Write each failed request: when it began and ended (microseconds since 1970), and how
+    /// Write each failed request: start, end (microseconds since 1970) and kind of error
     #[arg(long, value_name = "FILE")]
     pub(crate) failures: Option<PathBuf>,
     /// Show rate, percentiles, errors and connections while the test runs
     #[arg(long)]
     pub(crate) live: bool,
-    /// Show no progress bar
+    /// Do not show a progress bar
     #[arg(short, long)]
     pub(crate) quiet: bool,
     /// Print the version
     #[arg(short, long)]
     pub(crate) version: bool,
 
-    /// ab's: go on after socket errors (always so here)
+    /// ab's: continue after socket errors (always on here)
     #[arg(short = 'r', hide = true, action = ArgAction::SetTrue)]
     pub(crate) go_on: bool,
-    /// ab's: keep-alive (always so here, unless --no-keepalive)
+    /// ab's: keep-alive (always on here, unless --no-keepalive)
     #[arg(short = 'k', hide = true, action = ArgAction::SetTrue)]
     pub(crate) keep_alive: bool,
-    /// inject's, without a meaning here
+    /// inject's, without effect here
     #[arg(short = 'b', hide = true, action = ArgAction::SetTrue)]
     pub(crate) inject_b: bool,
 }
 
-/// How the arrivals of an open loop are spaced.
+/// Spacing of the arrivals in an open loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ArrivalName {
-    /// Evenly
+    /// Even gaps
     Constant,
-    /// With exponential gaps
+    /// Exponential gaps
     Poisson,
 }
 
