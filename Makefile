@@ -20,20 +20,20 @@ run: ## Install what the build needs, build, serve http://127.0.0.1:8080
 build: ## Build the server, optimised
 	$(CARGO) build --release --locked --package turnpike-server --package turnpike-view
 
-test: ## Every check that CI runs, the same way; tells the seconds of each
+test: ## Every check that CI runs, the same way; prints how long each takes
 	$(XTASK) suites setup format lint tidy deny unit sandbox foreign fuzz-live docs fuzz
 
-test-long: ## What takes too long for every push: about 50 minutes
+test-long: ## The checks that take too long for every push: about 50 minutes
 	$(XTASK) suites setup torture upstream-torture stall fuzz-live-long fuzz-long
 
 setup: ## Install the Debian packages that the tests need
 	$(XTASK) setup build test
 
-format: ## rustfmt would change nothing
+format: ## Check the format with rustfmt
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 
-lint: ## clippy, warnings denied
+lint: ## Run clippy and deny warnings
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
 tidy: ## House rules: import table, ceilings, unsafe, dead files
@@ -42,10 +42,10 @@ tidy: ## House rules: import table, ceilings, unsafe, dead files
 deny: ## Licences and sources of every dependency
 	$(XTASK) deny
 
-unit: ## Unit and integration tests; run by root, once more as an ordinary user
+unit: ## Unit and integration tests; as root, they run again as an ordinary user
 	$(XTASK) unit
 
-sandbox: ## The server's integration tests again, every server of them in its sandbox
+sandbox: ## The integration tests again, with every server in its sandbox
 	TURNPIKE_TEST_SANDBOX=on $(CARGO) test --package turnpike-server --locked
 
 foreign: ## wrk and ab against the published configurations, reloads, and a minute of torture
@@ -54,22 +54,22 @@ foreign: ## wrk and ab against the published configurations, reloads, and a minu
 	$(XTASK) torture --debug --seconds 60
 	$(XTASK) upstream-torture --debug --seconds 15
 
-docs: ## Generated documentation is current
+docs: ## Check that the generated documentation is current
 	$(XTASK) docs --check
 
 fuzz: ## Each fuzz target, ten seconds
 	$(XTASK) fuzz
 
-fuzz-live: ## Changed requests to us and nginx, changed answers of an origin: a minute
+fuzz-live: ## Fuzz Turnpike and nginx with mutated requests and answers: a minute
 	$(XTASK) fuzz-live --debug --minutes 1 --seed 20
 
 torture: ## Ten minutes of reloads, upgrades, stalls and kills under load
 	$(XTASK) torture --debug --minutes 10
 
-upstream-torture: ## Five minutes of kills of two upstream servers
+upstream-torture: ## Kill and restart two upstream servers for five minutes
 	$(XTASK) upstream-torture --debug --seconds 300
 
-stall: ## A lane that is stopped for two seconds, nginx beside
+stall: ## Stop a lane for two seconds, compared with nginx
 	$(XTASK) stall --debug
 
 fuzz-live-long: ## Ten minutes of fuzz-live, each time with another seed
@@ -78,7 +78,7 @@ fuzz-live-long: ## Ten minutes of fuzz-live, each time with another seed
 fuzz-long: ## Each fuzz target, two minutes
 	$(XTASK) fuzz --seconds 120
 
-bench: ## Paired runs beside nginx; rewrites the README's table
+bench: ## Paired runs of Turnpike and nginx; rewrites the README's table
 	$(XTASK) setup build test
 	$(XTASK) bench
 

@@ -1,4 +1,4 @@
-//! `turnpike load`: drives HTTP servers and tells the truth about it.
+//! `turnpike load`: sends load to HTTP servers and measures them.
 //!
 //! wrk's options and output, requests per connection as an option, open loops of requests or
 //! connections with latency from the intended start, every part of a transaction with its own
