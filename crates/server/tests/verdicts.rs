@@ -152,6 +152,10 @@ fn an_installed_nginx_agrees() {
         if row.accepted && unable.iter().any(|words| said.contains(words)) {
             continue;
         }
+        // Without root, nginx passes over `user`, whatever is wrong with it.
+        if said.contains("makes sense only if the master process runs with super-user") {
+            continue;
+        }
         compared += 1;
         if output.status.success() != row.accepted {
             let _ = writeln!(
