@@ -324,3 +324,26 @@ fn a_large_response_waits_in_a_file_for_a_slow_client() {
     let response = peer.response();
     assert!(response.body == body.as_bytes());
 }
+
+/// A 416 says how long the content is (RFC 9110 section 15.5.17), and nothing else of a range.
+#[test]
+fn a_416_has_one_content_range() {
+    let origin = answers(
+        "HTTP/1.1 200 OK\r\nContent-Length: 8\r\nContent-Range: stub\r\n\
+         Connection: close\r\n\r\nSEE-THIS",
+    );
+    let server = server(
+        &origin,
+        "location / { proxy_pass http://%ORIGIN%; proxy_force_ranges on; }",
+    );
+    check(
+        &server,
+        &[(
+            "a range behind the end",
+            "GET / HTTP/1.1\nHost: a\nRange: bytes=1000-\nConnection: close\n\n",
+            "HTTP/1.1 416 Requested Range Not Satisfiable\nServer: nginx\nDate: *\n\
+             Content-Type: text/html\nContent-Length: *\nConnection: close\n\
+             Content-Range: bytes */8\n\n*\n(closed)",
+        )],
+    );
+}

@@ -40,7 +40,7 @@ impl Filter for RangeFilter {
                 value.clear();
                 value.extend_from_slice(b"bytes */");
                 append_number(value, length);
-                exchange.response.fields.add(b"Content-Range", value);
+                exchange.response.fields.set(b"Content-Range", value);
                 return Some(416);
             }
         }
