@@ -2,36 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
-use turnpike_testkit::{Origin, Server, Step};
+#[path = "support/one_origin.rs"]
+mod support;
 
-fn server(origin: &Origin, directives: &str) -> Server {
-    let configuration = format!(
-        "error_log %FOLDER%/error.log info;
-        events {{ }}
-        http {{
-            proxy_cache_path %FOLDER%/cache keys_zone=z:1m;
-            server {{
-                listen 127.0.0.1:%PORT%;
-                proxy_http_version 1.1;
-                location / {{ proxy_pass http://127.0.0.1:{}; {directives} }}
-            }}
-        }}",
-        origin.port()
-    );
-    Server::builder(env!("CARGO_BIN_EXE_turnpike"))
-        .configuration(&configuration)
-        .start()
-}
-
-fn origin(fields: &str) -> Origin {
-    let answer = format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: 2\r\n\r\nok");
-    Origin::start(vec![vec![Step::ReadHead, Step::send(answer)]])
-}
-
-fn last_request(origin: &Origin) -> String {
-    let received = origin.received();
-    String::from_utf8_lossy(received.last().unwrap()).into_owned()
-}
+use support::{last_request, origin, server};
+use turnpike_testkit::Server;
 
 /// Directives, the version and fields of the request, `Via` upstream, and `Via` to the client.
 const VIAS: &[(&str, &str, &str, &str, &str)] = &[
