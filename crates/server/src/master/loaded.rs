@@ -6,6 +6,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, chown};
 use std::path::Path;
 use std::sync::Arc;
 
+use turnpike_lane::affinity::CpuSet;
 use turnpike_lane::log::{Errno, ErrorLog, Level, LogFile, LogSet};
 
 use super::gates::{GateSet, NotOpened, Opening};
@@ -15,6 +16,7 @@ use crate::error_output;
 use crate::paths::Paths;
 use crate::plan::FolderKind;
 use crate::sandbox::Sandbox;
+use crate::settings::ProcessSettings;
 
 /// Mode of folders for temporary files: theirs alone who serve.
 const FOLDER_MODE: u32 = 0o700;
@@ -61,12 +63,11 @@ impl LoadedConfiguration {
         make_folders(&configuration, log).ok_or(LoadError::Files)?;
         let listens = configuration.needs.listens.clone();
         let process = &configuration.settings.process;
+        let homes = process.homes();
         let opening = Opening {
-            lanes: process.lanes,
-            homes: &process.homes(),
-            log,
             // The built-in configuration is for a person who waits for the answer.
             is_patient: !configuration.paths.embedded,
+            ..opening(process, &homes, log)
         };
         let gates = old_gates
             .extend(listens, opening)
@@ -93,12 +94,8 @@ impl LoadedConfiguration {
     /// must be told of sockets that are left of it.
     pub(super) fn reinstate(&mut self, given_up: LoadedConfiguration) -> bool {
         let process = &self.configuration.settings.process;
-        let opening = Opening {
-            lanes: process.lanes,
-            homes: &process.homes(),
-            log: &self.log,
-            is_patient: false,
-        };
+        let homes = process.homes();
+        let opening = opening(process, &homes, &self.log);
         self.gates.reinstate(given_up.gates, opening)
     }
 
@@ -106,12 +103,8 @@ impl LoadedConfiguration {
     /// master had it choose by its own.
     pub(super) fn open_again(&mut self) {
         let process = &self.configuration.settings.process;
-        let opening = Opening {
-            lanes: process.lanes,
-            homes: &process.homes(),
-            log: &self.log,
-            is_patient: false,
-        };
+        let homes = process.homes();
+        let opening = opening(process, &homes, &self.log);
         self.gates.open_again(opening);
     }
 
@@ -119,12 +112,8 @@ impl LoadedConfiguration {
     /// [`GateSet::steer_again`].
     pub(super) fn steer_again(&mut self) -> (bool, bool) {
         let process = &self.configuration.settings.process;
-        let opening = Opening {
-            lanes: process.lanes,
-            homes: &process.homes(),
-            log: &self.log,
-            is_patient: false,
-        };
+        let homes = process.homes();
+        let opening = opening(process, &homes, &self.log);
         self.gates.steer_again(opening)
     }
 
@@ -191,6 +180,16 @@ impl LoadedConfiguration {
             let message = format_args!("chown(\"{path}\", {user}) failed {}", Errno(&error));
             self.log.event(Level::Emerg, message);
         }
+    }
+}
+
+/// How listening sockets are opened for lanes as these settings have them.
+fn opening<'a>(process: &ProcessSettings, homes: &'a [CpuSet], log: &'a ErrorLog) -> Opening<'a> {
+    Opening {
+        lanes: process.lanes,
+        homes,
+        log,
+        is_patient: false,
     }
 }
 
