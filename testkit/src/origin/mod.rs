@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -50,6 +50,8 @@ struct Shared {
     is_stopped: AtomicBool,
     /// What each connection has sent, in the order in which they came.
     received: Mutex<Vec<Vec<u8>>>,
+    /// Connections whose scripts have ended.
+    ended: AtomicUsize,
 }
 
 impl Origin {
@@ -98,6 +100,16 @@ impl Origin {
             self.received().len()
         );
     }
+
+    /// Waits until the scripts of so many connections have ended.
+    ///
+    /// # Panics
+    /// They do not before the deadline.
+    pub fn wait_for_ended(&self, count: usize) {
+        let ended = || self.shared.ended.load(Ordering::Acquire);
+        let found = wait_for(|| (ended() >= count).then_some(()));
+        assert!(found.is_some(), "{} of {count} connections ended", ended());
+    }
 }
 
 impl Drop for Origin {
@@ -134,9 +146,10 @@ fn accept(listener: &TcpListener, scripts: &[Vec<Step>], shared: &Arc<Shared>) {
             };
             for step in &script {
                 if !play.step(step) {
-                    return; // the peer is gone: what it sent is there to be looked at
+                    break; // the peer is gone: what it sent is there to be looked at
                 }
             }
+            play.shared.ended.fetch_add(1, Ordering::Release);
         });
     }
 }
