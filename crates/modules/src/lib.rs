@@ -26,6 +26,7 @@ mod limits;
 mod map;
 mod metrics;
 mod not_modified;
+mod pass;
 mod predicates;
 mod proxy;
 mod proxy_cache;

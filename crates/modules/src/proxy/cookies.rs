@@ -5,10 +5,10 @@ use turnpike_http::exchange::Exchange;
 use turnpike_http::plan::{Builder, Pattern};
 use turnpike_http::variables::Template;
 
-use super::settings::Passing;
+use crate::pass::settings::Passing;
 
 /// A `proxy_cookie_flags` directive.
-pub(super) struct CookieFlags {
+pub(crate) struct CookieFlags {
     cookie: Cookie,
     flags: Vec<Template>,
 }
@@ -31,7 +31,7 @@ struct Wish {
 }
 
 /// Reads `proxy_cookie_flags`.
-pub(super) fn read_flags(
+pub(crate) fn read_flags(
     view: View<'_>,
     builder: &mut Builder<'_>,
 ) -> Result<Vec<CookieFlags>, ConfError> {
@@ -75,7 +75,7 @@ pub(super) fn read_flags(
 }
 
 /// Changes a `Set-Cookie` value as the location asks.
-pub(super) fn rewrite(passing: &Passing, exchange: &Exchange, value: &mut Vec<u8>) {
+pub(crate) fn rewrite(passing: &Passing, exchange: &Exchange, value: &mut Vec<u8>) {
     let none = passing.cookie_domains.is_empty() && passing.cookie_paths.is_empty();
     if none && passing.cookie_flags.is_empty() {
         return;

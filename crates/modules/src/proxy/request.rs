@@ -9,12 +9,12 @@ use turnpike_wire::h1::{self, Known, Version};
 use turnpike_wire::target::{self, Escape};
 
 use super::hops;
-use super::response_store::Recorder;
-use super::settings::{Passing, Request};
+use crate::pass::response_store::Recorder;
+use crate::pass::settings::{Passing, Request};
 
 /// How the end of the request's body is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BodyFraming {
+pub(crate) enum BodyFraming {
     /// No body.
     None,
     /// So many bytes.
@@ -24,11 +24,11 @@ pub(super) enum BodyFraming {
 }
 
 /// Where a request goes, as far as its text depends on it.
-pub(super) struct Path<'a> {
+pub(crate) struct Path<'a> {
     /// The path that `proxy_pass` names; empty when none.
-    pub(super) written: &'a [u8],
+    pub(crate) written: &'a [u8],
     /// The part of the request's path that it takes the place of; `None`: of all of it.
-    pub(super) location: Option<&'a [u8]>,
+    pub(crate) location: Option<&'a [u8]>,
 }
 
 /// Fields that a response store has its own of.
@@ -43,7 +43,7 @@ const CONDITIONS: &[Known] = &[
 
 /// Appends the target: the one that the client wrote where it still holds, else the path with its
 /// part for the location replaced.
-pub(super) fn write_target(exchange: &Exchange, path: &Path<'_>, out: &mut Vec<u8>) {
+pub(crate) fn write_target(exchange: &Exchange, path: &Path<'_>, out: &mut Vec<u8>) {
     let Some(location) = path.location else {
         push_visible(path.written, out);
         return;
@@ -82,7 +82,7 @@ fn push_visible(text: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Appends the head. `target` stands in the exchange's output already, at its start.
-pub(super) fn write_head(
+pub(crate) fn write_head(
     exchange: &Exchange,
     passing: &Passing,
     recorder: Option<&dyn Recorder>,
@@ -139,7 +139,7 @@ pub(super) fn write_head(
 }
 
 /// Notes whether a head announces that its connection is closed after the response.
-pub(super) fn note_close(exchange: &mut Exchange, request: &Request, head: &[u8]) {
+pub(crate) fn note_close(exchange: &mut Exchange, request: &Request, head: &[u8]) {
     if let Some(one) = exchange.upstream.last_try() {
         one.said_close = request.fields.names_connection && says_close(head);
     }

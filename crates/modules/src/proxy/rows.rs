@@ -2,7 +2,8 @@
 
 use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
 
-use super::{rewrites, settings, store};
+use super::rewrites;
+use crate::pass::{settings, store};
 
 /// What a row is unless it says otherwise: given once, inherited from the nearest level.
 const PLAIN: Row = Row::PLAIN;

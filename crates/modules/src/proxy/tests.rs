@@ -2,11 +2,11 @@
 
 use turnpike_wire::h1::{Known, Method};
 
-use super::conditions::{Failure, NextConditions};
-use super::early_hints::knows_hints;
-use super::names::Names;
-use super::relay::Limit;
-use super::target::{PassUrl, UrlError};
+use crate::pass::conditions::{Failure, NextConditions};
+use crate::pass::early_hints::knows_hints;
+use crate::pass::names::Names;
+use crate::pass::relay::Limit;
+use crate::pass::target::{PassUrl, UrlError};
 
 /// A URL, and its scheme, host, port and path.
 const URLS: &[(&str, &str, &str, &str, &str)] = &[

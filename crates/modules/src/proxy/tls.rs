@@ -12,8 +12,8 @@ use turnpike_lane::log::Errno;
 use turnpike_upstream::{TlsConnector, TlsError, TlsIdentity, TlsSettings, TlsVersions};
 
 /// What begins TLS sessions, and for which name.
-pub(super) struct Tls {
-    pub(super) connector: Arc<TlsConnector>,
+pub(crate) struct Tls {
+    pub(crate) connector: Arc<TlsConnector>,
     /// `proxy_ssl_name`.
     name: Option<Template>,
 }
@@ -27,7 +27,7 @@ impl Tls {
     ///
     /// # Errors
     /// What cannot be read, or what this TLS cannot do.
-    pub(super) fn read(view: View<'_>, builder: &mut Builder<'_>) -> Result<Self, ConfError> {
+    pub(crate) fn read(view: View<'_>, builder: &mut Builder<'_>) -> Result<Self, ConfError> {
         if let Some(entry) = view.nearest("proxy_ssl_ciphers")
             && entry.argument(0) != "DEFAULT"
         {
@@ -61,7 +61,7 @@ impl Tls {
 
     /// The name that the server must have: `proxy_ssl_name`, else the host of `proxy_pass`; without
     /// a port.
-    pub(super) fn name(&self, exchange: &Exchange) -> String {
+    pub(crate) fn name(&self, exchange: &Exchange) -> String {
         without_port(match &self.name {
             Some(template) => template.value(exchange),
             None => exchange.upstream.host.clone(),
@@ -69,7 +69,7 @@ impl Tls {
     }
 
     /// The same where no request is there: of `proxy_ssl_name` only what needs none.
-    pub(super) fn name_without_request(&self, host: &[u8]) -> String {
+    pub(crate) fn name_without_request(&self, host: &[u8]) -> String {
         let name = self.name.as_ref().and_then(Template::constant);
         without_port(name.unwrap_or(host).to_vec())
     }

@@ -16,7 +16,7 @@ use turnpike_lane::sys::file::Metadata;
 use turnpike_wire::date;
 use turnpike_wire::h1::{self, HeadRules, HeadStep, Method, Strictness};
 
-use crate::proxy::response_store::Presenter;
+use crate::pass::response_store::Presenter;
 
 /// A name that no field can have: the reason behind the status, where it is an unusual one.
 pub(super) const REASON: &[u8] = b":reason";

@@ -24,8 +24,8 @@ use super::plan::{Honor, PostUse, Settings, ZoneChoice};
 use super::purge;
 use super::recorder::{Changing, Post, Storing};
 use super::waiting::{Checking, ReadingBody, Waited, Waiter};
+use crate::pass::response_store::{Lookup, Presenter, ResponseStore};
 use crate::predicates::any_holds;
-use crate::proxy::response_store::{Lookup, Presenter, ResponseStore};
 
 /// The cache of a location.
 pub(super) struct Cache {

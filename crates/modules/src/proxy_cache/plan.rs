@@ -16,9 +16,9 @@ use super::handler::Cache;
 use super::rows::STALE_WORDS;
 use super::status::{self, StatusField};
 use super::zones::Zones;
+use crate::pass::Failure;
+use crate::pass::response_store::ResponseStores;
 use crate::predicates;
-use crate::proxy::Failure;
-use crate::proxy::response_store::ResponseStores;
 
 /// Statuses that `proxy_cache_valid` means without naming one; nginx's.
 const USUAL_STATUSES: &[u16] = &[200, 301, 302];

@@ -23,9 +23,9 @@ use super::answer::{self, INTERCEPTED, REASON, Unanswered};
 use super::counts;
 use super::handler::{Question, request_field};
 use super::plan::Honor;
+use crate::pass::Failure;
+use crate::pass::response_store::{Recorder, RecorderDecision};
 use crate::predicates::any_holds;
-use crate::proxy::Failure;
-use crate::proxy::response_store::{Recorder, RecorderDecision};
 
 /// Room that is made at once for content of a known length, in bytes; the rest grows as it comes,
 /// since a length is only a promise.

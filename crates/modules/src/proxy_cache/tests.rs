@@ -2,7 +2,7 @@
 
 use super::plan::StaleUses;
 use super::zones::levels;
-use crate::proxy::Failure;
+use crate::pass::Failure;
 
 #[test]
 fn levels_are_read_as_nginx_reads_them() {

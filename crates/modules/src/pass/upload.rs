@@ -18,7 +18,7 @@ const FILE_BYTES: usize = 64 * 1024;
 
 /// What is still to be sent.
 #[derive(Clone, Debug)]
-pub(super) struct Upload {
+pub(crate) struct Upload {
     /// Bytes of the exchange's upstream output that were sent.
     sent: usize,
     source: Source,
@@ -44,7 +44,7 @@ enum Source {
 }
 
 /// Why a request was not sent.
-pub(super) enum UploadError {
+pub(crate) enum UploadError {
     /// The server's connection failed.
     Upstream(io::Error),
     /// The client's body cannot be had: the verdict that answers it.
@@ -53,7 +53,7 @@ pub(super) enum UploadError {
 
 impl Upload {
     /// A request without a body, or with one that stands in the output.
-    pub(super) fn of_output() -> Self {
+    pub(crate) fn of_output() -> Self {
         Self {
             sent: 0,
             source: Source::None,
@@ -61,7 +61,7 @@ impl Upload {
     }
 
     /// A request whose body the exchange holds.
-    pub(super) fn of_body(exchange: &mut Exchange) -> Self {
+    pub(crate) fn of_body(exchange: &mut Exchange) -> Self {
         let body = &exchange.body;
         let source = if body.file.is_some() {
             Source::File(0)
@@ -75,7 +75,7 @@ impl Upload {
     }
 
     /// A request whose body is read while it is sent.
-    pub(super) fn of_client(exchange: &mut Exchange, chunked: bool) -> Self {
+    pub(crate) fn of_client(exchange: &mut Exchange, chunked: bool) -> Self {
         let early = exchange.body.bytes.len();
         let output = &mut exchange.upstream.output;
         write_piece(&exchange.body.bytes, chunked, output);
@@ -86,7 +86,7 @@ impl Upload {
     }
 
     /// A request of which no more is sent: the server has stopped reading.
-    pub(super) fn given_up(exchange: &mut Exchange) -> Self {
+    pub(crate) fn given_up(exchange: &mut Exchange) -> Self {
         exchange.upstream.output.clear();
         Self {
             sent: 0,
@@ -95,17 +95,17 @@ impl Upload {
     }
 
     /// Whether nothing more is to be sent.
-    pub(super) fn is_over(&self, exchange: &Exchange) -> bool {
+    pub(crate) fn is_over(&self, exchange: &Exchange) -> bool {
         self.source == Source::Abandoned || self.is_done(exchange)
     }
 
     /// Whether all of it was sent.
-    pub(super) fn is_done(&self, exchange: &Exchange) -> bool {
+    pub(crate) fn is_done(&self, exchange: &Exchange) -> bool {
         self.source == Source::None && self.sent >= exchange.upstream.output.len()
     }
 
     /// Sends what the socket takes of the output at once; returns how much that was.
-    pub(super) fn try_send(
+    pub(crate) fn try_send(
         &mut self,
         exchange: &Exchange,
         connection: &Connection,
@@ -127,7 +127,7 @@ impl Upload {
 
     /// Sends on until a wait is over. `true`: all of it was sent. Nothing is lost where it is
     /// dropped before its end.
-    pub(super) async fn step(
+    pub(crate) async fn step(
         &mut self,
         exchange: &mut Exchange,
         client: &Stream,

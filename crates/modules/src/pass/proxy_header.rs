@@ -9,7 +9,7 @@ use turnpike_wire::proxy_protocol::{Transport, write_v1, write_v2};
 
 /// The version of the header that is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ProxyHeader {
+pub(crate) enum ProxyHeader {
     /// No header.
     No,
     /// Version 1, a line of text.
@@ -20,7 +20,7 @@ pub(super) enum ProxyHeader {
 
 impl ProxyHeader {
     /// Reads the directive in force.
-    pub(super) fn read(view: View<'_>) -> Self {
+    pub(crate) fn read(view: View<'_>) -> Self {
         match view.choice("proxy_protocol") {
             "on" => Self::V1,
             "v2" => Self::V2,
@@ -30,7 +30,7 @@ impl ProxyHeader {
 
     /// What the connection for this exchange begins with: the client as `$remote_addr` has it, and
     /// the address that it has connected to.
-    pub(super) fn of(self, exchange: &Exchange) -> Vec<u8> {
+    pub(crate) fn of(self, exchange: &Exchange) -> Vec<u8> {
         if self == Self::No {
             return Vec::new();
         }
@@ -38,7 +38,7 @@ impl ProxyHeader {
     }
 
     /// The header for these ends; without them it says that it speaks for nobody.
-    pub(super) fn header(self, ends: Option<(SocketAddr, SocketAddr)>) -> Vec<u8> {
+    pub(crate) fn header(self, ends: Option<(SocketAddr, SocketAddr)>) -> Vec<u8> {
         let mut out = Vec::new();
         match self {
             Self::No => {}

@@ -10,7 +10,7 @@ use super::attempt::Stop;
 use super::conditions::Failure;
 
 /// Notes when the connection was there.
-pub(super) fn connected(exchange: &mut Exchange) {
+pub(crate) fn connected(exchange: &mut Exchange) {
     let now_ms = exchange.lane.clock.now_ms();
     if let Some(one) = exchange.upstream.last_try() {
         one.connect_ms = Some(now_ms.saturating_sub(one.started_ms));
@@ -18,7 +18,7 @@ pub(super) fn connected(exchange: &mut Exchange) {
 }
 
 /// What a failure to connect means.
-pub(super) fn not_connected(exchange: &Exchange, error: &ConnectError) -> Stop {
+pub(crate) fn not_connected(exchange: &Exchange, error: &ConnectError) -> Stop {
     let connecting = matches!(
         error,
         ConnectError::Socket(_)
@@ -37,7 +37,7 @@ pub(super) fn not_connected(exchange: &Exchange, error: &ConnectError) -> Stop {
 }
 
 /// Says that the client did not wait.
-pub(super) fn client_went_away(exchange: &mut Exchange) -> Stop {
+pub(crate) fn client_went_away(exchange: &mut Exchange) -> Stop {
     exchange.log(
         Level::Info,
         format_args!(
@@ -50,7 +50,7 @@ pub(super) fn client_went_away(exchange: &mut Exchange) -> Stop {
 }
 
 /// Writes down how long a try took and what went over its connection.
-pub(super) fn end_try(exchange: &mut Exchange, connection: Option<&Connection>) {
+pub(crate) fn end_try(exchange: &mut Exchange, connection: Option<&Connection>) {
     let now_ms = exchange.lane.clock.now_ms();
     let Some(one) = exchange.upstream.last_try() else {
         return;

@@ -5,12 +5,12 @@ use turnpike_http::phase::Verdict;
 use turnpike_lane::log::Level;
 
 use super::{Attempt, Pending, Step, UpstreamConnection, begin_tries};
-use crate::proxy::conditions::Failure;
-use crate::proxy::relay;
+use crate::pass::conditions::Failure;
+use crate::pass::relay;
 
 impl Attempt {
     /// Gives up before any server is asked, since connections run out.
-    pub(super) fn no_connection(mut self, exchange: &mut Exchange) -> Verdict {
+    pub(crate) fn no_connection(mut self, exchange: &mut Exchange) -> Verdict {
         exchange.action.set(Action::ConnectingUpstream);
         let most = exchange.plan.events.connections_max;
         exchange.log(
@@ -24,7 +24,7 @@ impl Attempt {
     }
 
     /// Begins anew, since the answer was to another question than the one that is asked now.
-    pub(super) fn ask_again(
+    pub(crate) fn ask_again(
         mut self,
         exchange: &mut Exchange,
         server: UpstreamConnection,

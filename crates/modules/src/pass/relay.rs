@@ -81,20 +81,20 @@ struct Spill {
 }
 
 /// `proxy_limit_rate`.
-pub(super) struct Limit {
-    pub(super) bytes_per_second: u64,
-    pub(super) started_ms: u64,
+pub(crate) struct Limit {
+    pub(crate) bytes_per_second: u64,
+    pub(crate) started_ms: u64,
 }
 
 /// Throws a response's body away.
-pub(super) fn discard(exchange: &mut Exchange, server: UpstreamConnection) {
+pub(crate) fn discard(exchange: &mut Exchange, server: UpstreamConnection) {
     let framing = exchange.upstream.head.framing;
     let empty = matches!(framing, ResponseFraming::None | ResponseFraming::Length(0));
     finish(exchange, server, empty);
 }
 
 /// Makes the body of the exchange's response of what the connection brings.
-pub(super) fn begin(
+pub(crate) fn begin(
     exchange: &mut Exchange,
     passing: &Arc<Passing>,
     server: UpstreamConnection,
@@ -596,13 +596,13 @@ impl Limit {
 
     /// Bytes that may have been read so long after the start: one second's worth at once, as in
     /// nginx.
-    pub(super) fn allowed(&self, elapsed_ms: u64) -> u64 {
+    pub(crate) fn allowed(&self, elapsed_ms: u64) -> u64 {
         let bytes = u128::from(self.bytes_per_second) * (u128::from(elapsed_ms) + 1000) / 1000;
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 
     /// How long to wait until more than so many bytes may have been read, in milliseconds.
-    pub(super) fn pause_ms(&self, read_bytes: u64, elapsed_ms: u64) -> u64 {
+    pub(crate) fn pause_ms(&self, read_bytes: u64, elapsed_ms: u64) -> u64 {
         let due_ms = u128::from(read_bytes) * 1000 / u128::from(self.bytes_per_second);
         let due_ms = u64::try_from(due_ms).unwrap_or(u64::MAX);
         due_ms

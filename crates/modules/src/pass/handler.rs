@@ -8,11 +8,12 @@ use turnpike_http::phase::{Handler, Verdict, Waiting, Work};
 use turnpike_lane::log::Level;
 use turnpike_upstream::Address;
 
-use super::request::{self, Path};
+use super::attempt;
 use super::response_store::{Lookup, Recorder, ResponseStore};
 use super::settings::{Destination, Passing};
 use super::target::{PassUrl, UrlError};
-use super::{attempt, hops};
+use crate::proxy::hops;
+use crate::proxy::request::{self, Path};
 use crate::upstream::{Directory, Names, Target, Upstream};
 
 /// Times that a response store may let one request wait: for another request, then for a file that
@@ -20,7 +21,7 @@ use crate::upstream::{Directory, Names, Target, Upstream};
 const WAITS_MAX: usize = 4;
 
 /// The content of a location with `proxy_pass`.
-pub(super) struct ProxyPass(pub(super) Arc<Passing>);
+pub(crate) struct ProxyPass(pub(crate) Arc<Passing>);
 
 impl Handler for ProxyPass {
     fn handle(&self, exchange: &mut Exchange) -> Verdict {
@@ -164,7 +165,7 @@ fn look_up(
 }
 
 /// Where one request goes.
-pub(super) enum Route {
+pub(crate) enum Route {
     /// As the location says.
     Fixed,
     /// As was found out for this request.
@@ -202,7 +203,7 @@ impl Route {
         Ok((route, url))
     }
 
-    pub(super) fn upstream<'a>(&'a self, passing: &'a Passing) -> &'a Arc<Upstream> {
+    pub(crate) fn upstream<'a>(&'a self, passing: &'a Passing) -> &'a Arc<Upstream> {
         match (self, &passing.destination) {
             (Self::Evaluated { upstream, .. }, _) => upstream,
             (Self::Fixed, Destination::Fixed { upstream, .. }) => upstream,
@@ -213,7 +214,7 @@ impl Route {
     }
 
     /// The scheme, for the log.
-    pub(super) fn scheme<'a>(&'a self, passing: &'a Passing) -> &'a [u8] {
+    pub(crate) fn scheme<'a>(&'a self, passing: &'a Passing) -> &'a [u8] {
         match (self, &passing.destination) {
             (Self::Evaluated { url, .. }, _) => &url.scheme,
             (Self::Fixed, Destination::Fixed { url, .. }) => &url.scheme,
@@ -222,7 +223,7 @@ impl Route {
     }
 
     /// Whether it is `https`.
-    pub(super) fn is_secure(&self, passing: &Passing) -> bool {
+    pub(crate) fn is_secure(&self, passing: &Passing) -> bool {
         match (self, &passing.destination) {
             (Self::Evaluated { url, .. }, _) => url.secure,
             (Self::Fixed, Destination::Fixed { url, .. }) => url.secure,
@@ -230,7 +231,7 @@ impl Route {
         }
     }
 
-    pub(super) fn path<'a>(&'a self, passing: &'a Passing) -> Path<'a> {
+    pub(crate) fn path<'a>(&'a self, passing: &'a Passing) -> Path<'a> {
         match (self, &passing.destination) {
             (Self::Evaluated { url, .. }, _) => Path {
                 written: &url.path,
@@ -279,10 +280,10 @@ fn find(
 }
 
 /// A request that servers are to be asked.
-pub(super) struct Ask {
-    pub(super) passing: Arc<Passing>,
-    pub(super) route: Route,
-    pub(super) recorder: Option<Box<dyn Recorder>>,
+pub(crate) struct Ask {
+    pub(crate) passing: Arc<Passing>,
+    pub(crate) route: Route,
+    pub(crate) recorder: Option<Box<dyn Recorder>>,
 }
 
 /// Lets a response store wait first.

@@ -124,7 +124,7 @@ impl ResponseStores {
         self.0.insert(location.0, response_store);
     }
 
-    pub(super) fn take(&mut self, location: LocationIndex) -> Option<Arc<dyn ResponseStore>> {
+    pub(crate) fn take(&mut self, location: LocationIndex) -> Option<Arc<dyn ResponseStore>> {
         self.0.remove(&location.0)
     }
 }

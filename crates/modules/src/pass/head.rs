@@ -31,7 +31,7 @@ fn head_rules(first_bytes: usize, strictness: Strictness) -> HeadRules {
 
 /// The method that decides whether the answer has a body. Asked while the request's head stands in
 /// the output.
-pub(super) fn asked_method(exchange: &Exchange) -> Method {
+pub(crate) fn asked_method(exchange: &Exchange) -> Method {
     match exchange.upstream.output.get(..5) {
         Some(b"HEAD ") => Method::Head,
         _ => Method::Get,
@@ -40,18 +40,18 @@ pub(super) fn asked_method(exchange: &Exchange) -> Method {
 
 /// How far a response's head is.
 #[derive(Default)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     /// Interim responses before it.
     interim: usize,
     /// Bytes looked at.
     scanned: usize,
     /// What is to be sent before the response.
-    pub(super) hints: Hints,
+    pub(crate) hints: Hints,
 }
 
 /// What has come of a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ReceivedHead {
+pub(crate) enum ReceivedHead {
     /// More is needed.
     Incomplete,
     /// Hints, which are to be sent before what has come behind them is looked at.
@@ -62,7 +62,7 @@ pub(super) enum ReceivedHead {
 
 /// Takes what has come of a head; those of interim responses are passed over, but for hints that
 /// the client is to see.
-pub(super) fn take_head(
+pub(crate) fn take_head(
     exchange: &Exchange,
     passing: &Passing,
     method: Method,
@@ -104,7 +104,7 @@ pub(super) fn take_head(
 }
 
 /// What reading brought, or why nothing.
-pub(super) fn received(exchange: &Exchange, read: io::Result<usize>) -> Result<(), Stop> {
+pub(crate) fn received(exchange: &Exchange, read: io::Result<usize>) -> Result<(), Stop> {
     exchange.action.set(Action::ReadingUpstreamHead);
     match read {
         Ok(0) => {

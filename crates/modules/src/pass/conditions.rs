@@ -30,7 +30,7 @@ impl Failure {
     }
 
     /// What is held against the server; `None` where nothing is.
-    pub(super) fn blame(self) -> Option<FailReason> {
+    pub(crate) fn blame(self) -> Option<FailReason> {
         match self {
             Self::Error => Some(FailReason::Error),
             Self::Timeout => Some(FailReason::Timeout),
@@ -68,11 +68,11 @@ const STATUSES: &[u16] = &[500, 502, 503, 504, 403, 404, 429];
 
 /// `proxy_next_upstream`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct NextConditions(u32);
+pub(crate) struct NextConditions(u32);
 
 impl NextConditions {
     /// Reads the directives in force.
-    pub(super) fn read(view: View<'_>) -> Self {
+    pub(crate) fn read(view: View<'_>) -> Self {
         let entries = view.nearest_all("proxy_next_upstream");
         if entries.is_empty() {
             return Self(ERROR | TIMEOUT);
@@ -82,7 +82,7 @@ impl NextConditions {
     }
 
     /// The conditions that these words name.
-    pub(super) fn of<'a>(words: impl Iterator<Item = &'a str>) -> Self {
+    pub(crate) fn of<'a>(words: impl Iterator<Item = &'a str>) -> Self {
         let mut bits = 0;
         for word in words {
             bits |= match word.to_ascii_lowercase().as_str() {
@@ -102,7 +102,7 @@ impl NextConditions {
 
     /// Whether a request may go on to another server. `sent`: something of it was sent to the one
     /// that failed.
-    pub(super) fn allow(self, failure: Failure, method: Method, sent: bool) -> bool {
+    pub(crate) fn allow(self, failure: Failure, method: Method, sent: bool) -> bool {
         let once = {
             // Of a method that we do not know it cannot be told.
             matches!(

@@ -26,7 +26,7 @@ struct SentRequest {
 }
 
 /// Writes the request; where all of it leaves at once, its answer is awaited.
-pub(super) fn begin(
+pub(crate) fn begin(
     exchange: &mut Exchange,
     mut attempt: Attempt,
     mut server: UpstreamConnection,

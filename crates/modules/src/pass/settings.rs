@@ -12,63 +12,63 @@ use turnpike_http::variables::Template;
 use turnpike_wire::h1::Version;
 
 use super::conditions::NextConditions;
-use super::cookies::CookieFlags;
 use super::names::Names;
 use super::proxy_header::ProxyHeader;
 use super::response::Ignored;
 use super::response_store::ResponseStore;
-use super::rewrites::Rewrites;
 use super::target::PassUrl;
-use super::tls::Tls;
 use crate::buffers::BufferSizes;
+use crate::proxy::cookies::CookieFlags;
+use crate::proxy::rewrites::Rewrites;
+use crate::proxy::tls::Tls;
 use crate::upstream::{self, Directory, Upstream};
 
 /// Everything that the directives in force in a location say.
-pub(super) struct Passing {
-    pub(super) destination: Destination,
-    pub(super) request: Request,
+pub(crate) struct Passing {
+    pub(crate) destination: Destination,
+    pub(crate) request: Request,
     /// Fields of responses that the client does not see.
-    pub(super) hidden: Names,
+    pub(crate) hidden: Names,
     /// Fields of responses that are not meant for us.
-    pub(super) ignored: Ignored,
-    pub(super) redirects: Rewrites,
-    pub(super) cookie_domains: Rewrites,
-    pub(super) cookie_paths: Rewrites,
-    pub(super) cookie_flags: Vec<CookieFlags>,
-    pub(super) timeouts: Timeouts,
-    pub(super) next: NextConditions,
+    pub(crate) ignored: Ignored,
+    pub(crate) redirects: Rewrites,
+    pub(crate) cookie_domains: Rewrites,
+    pub(crate) cookie_paths: Rewrites,
+    pub(crate) cookie_flags: Vec<CookieFlags>,
+    pub(crate) timeouts: Timeouts,
+    pub(crate) next: NextConditions,
     /// Servers that one request is passed to; 0 has no limit.
-    pub(super) next_tries_max: u32,
+    pub(crate) next_tries_max: u32,
     /// Time for all of them, in milliseconds; 0 has no limit.
-    pub(super) next_timeout_ms: u64,
-    pub(super) intercepts_errors: bool,
-    pub(super) ignores_client_abort: bool,
-    pub(super) passes_trailers: bool,
+    pub(crate) next_timeout_ms: u64,
+    pub(crate) intercepts_errors: bool,
+    pub(crate) ignores_client_abort: bool,
+    pub(crate) passes_trailers: bool,
     /// One that holds lets early hints reach the client.
-    pub(super) early_hints: Vec<Template>,
-    pub(super) forces_ranges: bool,
-    pub(super) buffers: Buffers,
+    pub(crate) early_hints: Vec<Template>,
+    pub(crate) forces_ranges: bool,
+    pub(crate) buffers: Buffers,
     /// Bytes per second that are read of a response.
-    pub(super) limit_rate: Option<Template>,
+    pub(crate) limit_rate: Option<Template>,
     /// Where servers may have to be spoken to by TLS.
-    pub(super) tls: Option<Tls>,
-    pub(super) bind: Bind,
-    pub(super) proxy_header: ProxyHeader,
-    pub(super) socket_keepalive: bool,
+    pub(crate) tls: Option<Tls>,
+    pub(crate) bind: Bind,
+    pub(crate) proxy_header: ProxyHeader,
+    pub(crate) socket_keepalive: bool,
     /// 0 leaves it to the kernel.
-    pub(super) send_buffer_bytes: u32,
+    pub(crate) send_buffer_bytes: u32,
     /// 0 leaves it to the kernel.
-    pub(super) receive_buffer_bytes: u32,
+    pub(crate) receive_buffer_bytes: u32,
     /// Number of the location: connections may be kept for it alone.
-    pub(super) location: u32,
+    pub(crate) location: u32,
     /// What this server is called in `Via`.
-    pub(super) via: Option<Vec<u8>>,
+    pub(crate) via: Option<Vec<u8>>,
     /// The store that may answer in place of the upstream servers, and keep what they answer.
-    pub(super) response_store: Option<Arc<dyn ResponseStore>>,
+    pub(crate) response_store: Option<Arc<dyn ResponseStore>>,
 }
 
 /// Where requests go.
-pub(super) enum Destination {
+pub(crate) enum Destination {
     /// As written.
     Fixed {
         url: PassUrl,
@@ -86,56 +86,56 @@ pub(super) enum Destination {
 }
 
 /// What requests are made of.
-pub(super) struct Request {
-    pub(super) method: Option<Template>,
-    pub(super) version: Version,
-    pub(super) fields: Fields,
-    pub(super) body: Option<Template>,
-    pub(super) passes_fields: bool,
-    pub(super) passes_body: bool,
+pub(crate) struct Request {
+    pub(crate) method: Option<Template>,
+    pub(crate) version: Version,
+    pub(crate) fields: Fields,
+    pub(crate) body: Option<Template>,
+    pub(crate) passes_fields: bool,
+    pub(crate) passes_body: bool,
     /// Whether the client's body is read whole first.
-    pub(super) buffered: bool,
+    pub(crate) buffered: bool,
 }
 
 /// Fields of requests.
 #[derive(Default)]
-pub(super) struct Fields {
-    pub(super) host: Option<Template>,
+pub(crate) struct Fields {
+    pub(crate) host: Option<Template>,
     /// `Content-Length` of requests without a body.
-    pub(super) length: Option<Template>,
-    pub(super) set: Vec<(Vec<u8>, Template)>,
+    pub(crate) length: Option<Template>,
+    pub(crate) set: Vec<(Vec<u8>, Template)>,
     /// Whether `Connection` is among them.
-    pub(super) names_connection: bool,
+    pub(crate) names_connection: bool,
     /// The client's that are not passed on.
-    pub(super) replaced: Names,
+    pub(crate) replaced: Names,
     /// Whether the operator sets `Via`.
-    pub(super) names_via: bool,
+    pub(crate) names_via: bool,
 }
 
 /// How long each step may pause, in milliseconds; 0 is without limit.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Timeouts {
-    pub(super) connect_ms: u64,
-    pub(super) send_ms: u64,
-    pub(super) read_ms: u64,
+pub(crate) struct Timeouts {
+    pub(crate) connect_ms: u64,
+    pub(crate) send_ms: u64,
+    pub(crate) read_ms: u64,
 }
 
 /// Memory and files for one response.
 #[derive(Clone, Debug)]
-pub(super) struct Buffers {
+pub(crate) struct Buffers {
     /// For the head and what comes with it.
-    pub(super) first_bytes: usize,
+    pub(crate) first_bytes: usize,
     /// For what the client has not taken.
-    pub(super) all_bytes: usize,
+    pub(crate) all_bytes: usize,
     /// Most in one piece for the client.
-    pub(super) busy_bytes: usize,
+    pub(crate) busy_bytes: usize,
     /// In a temporary file; 0 uses none.
-    pub(super) file_bytes_max: u64,
+    pub(crate) file_bytes_max: u64,
     /// Written to it at one time.
-    pub(super) file_write_bytes: usize,
-    pub(super) folder: TemporaryFolder,
+    pub(crate) file_write_bytes: usize,
+    pub(crate) folder: TemporaryFolder,
     /// Whether a response is read ahead of the client.
-    pub(super) ahead: bool,
+    pub(crate) ahead: bool,
 }
 
 impl Buffers {
@@ -143,7 +143,7 @@ impl Buffers {
     ///
     /// # Errors
     /// nginx's words.
-    pub(super) fn read(view: View<'_>, prefix: &Path) -> Result<Self, ConfError> {
+    pub(crate) fn read(view: View<'_>, prefix: &Path) -> Result<Self, ConfError> {
         let sizes = BufferSizes::read(view, "proxy")?;
         Ok(Self {
             first_bytes: sizes.first as usize,
@@ -158,7 +158,7 @@ impl Buffers {
 }
 
 /// `proxy_bind`.
-pub(super) enum Bind {
+pub(crate) enum Bind {
     /// The kernel chooses.
     No,
     Address(SocketAddr),
@@ -169,7 +169,7 @@ pub(super) enum Bind {
 }
 
 impl Bind {
-    pub(super) fn read(view: View<'_>, builder: &mut Builder<'_>) -> Result<Self, ConfError> {
+    pub(crate) fn read(view: View<'_>, builder: &mut Builder<'_>) -> Result<Self, ConfError> {
         let Some(entry) = view.nearest("proxy_bind") else {
             return Ok(Self::No);
         };
@@ -198,7 +198,7 @@ impl Bind {
     }
 
     /// The address to bind to, and whether it may be one that is not ours.
-    pub(super) fn address(&self, exchange: &Exchange) -> Option<(SocketAddr, bool)> {
+    pub(crate) fn address(&self, exchange: &Exchange) -> Option<(SocketAddr, bool)> {
         match self {
             Self::No => None,
             Self::Address(address) => Some((*address, false)),
@@ -225,7 +225,7 @@ fn local_address(text: &str) -> Option<SocketAddr> {
 }
 
 /// `address [transparent] | off`.
-pub(super) fn check_bind(_: &str, words: &[&str]) -> Result<(), String> {
+pub(crate) fn check_bind(_: &str, words: &[&str]) -> Result<(), String> {
     match words {
         ["off"] => Ok(()),
         [_, other] if *other != "transparent" => Err(format!("invalid parameter \"{other}\"")),

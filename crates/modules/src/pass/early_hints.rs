@@ -12,11 +12,11 @@ use super::settings::Passing;
 use crate::predicates::any_holds;
 
 /// The status of early hints.
-pub(super) const EARLY_HINTS: u16 = 103;
+pub(crate) const EARLY_HINTS: u16 = 103;
 
 /// Hints that wait to be sent, and how many there were.
 #[derive(Default)]
-pub(super) struct Hints {
+pub(crate) struct Hints {
     /// Whole interim responses.
     text: Vec<u8>,
     /// Bytes of all hints of this try; no more than the first part of a response may have.
@@ -25,12 +25,12 @@ pub(super) struct Hints {
 
 impl Hints {
     /// Whether there is something to be sent.
-    pub(super) fn wait(&self) -> bool {
+    pub(crate) fn wait(&self) -> bool {
         !self.text.is_empty()
     }
 
     /// Takes the hints of an interim head, where the client is to see them.
-    pub(super) fn take(
+    pub(crate) fn take(
         &mut self,
         exchange: &Exchange,
         passing: &Passing,
@@ -73,7 +73,7 @@ impl Hints {
     }
 
     /// Sends what waits. A client that takes none is found out by the answer.
-    pub(super) async fn send(&mut self, exchange: &mut Exchange, client: &Stream) {
+    pub(crate) async fn send(&mut self, exchange: &mut Exchange, client: &Stream) {
         let settings = &exchange.location().settings;
         let timeout_ms = settings.send_timeout_ms;
         if settings.tcp_nodelay && exchange.client.peer.inet().is_some() {
@@ -108,7 +108,7 @@ fn are_wanted(exchange: &Exchange, passing: &Passing) -> bool {
 /// Whether a client is one that is known to make use of hints: a browser that opens a page, and
 /// talks HTTP/2 or later. Browsers ignore hints in HTTP/1.1, and between them and us there may be
 /// proxies that pass on their fields and take a 103 for the answer.
-pub(super) fn knows_hints(multiplexed: bool, fetch_mode: Option<&[u8]>) -> bool {
+pub(crate) fn knows_hints(multiplexed: bool, fetch_mode: Option<&[u8]>) -> bool {
     multiplexed && fetch_mode.is_some_and(|mode| mode.eq_ignore_ascii_case(b"navigate"))
 }
 

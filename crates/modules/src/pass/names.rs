@@ -4,7 +4,7 @@ use turnpike_wire::h1::Known;
 
 /// Names of fields, without regard to case.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Names {
+pub(crate) struct Names {
     /// One bit for each name that the parser knows.
     known: u64,
     /// Few in any configuration: a walk over them costs less than a hash.
@@ -13,7 +13,7 @@ pub(super) struct Names {
 
 impl Names {
     /// Adds a name.
-    pub(super) fn add(&mut self, name: &[u8]) {
+    pub(crate) fn add(&mut self, name: &[u8]) {
         match Known::of(name) {
             Known::Other if self.has(Known::Other, name) => {}
             Known::Other => self.others.push(name.into()),
@@ -22,7 +22,7 @@ impl Names {
     }
 
     /// Takes a name out.
-    pub(super) fn remove(&mut self, name: &[u8]) {
+    pub(crate) fn remove(&mut self, name: &[u8]) {
         match Known::of(name) {
             Known::Other => self.others.retain(|own| !own.eq_ignore_ascii_case(name)),
             known => self.known &= !(1 << known as u8),
@@ -30,7 +30,7 @@ impl Names {
     }
 
     /// Whether a field's name is among them. `known` is what the parser took it for.
-    pub(super) fn has(&self, known: Known, name: &[u8]) -> bool {
+    pub(crate) fn has(&self, known: Known, name: &[u8]) -> bool {
         match known {
             Known::Other => self.others.iter().any(|own| own.eq_ignore_ascii_case(name)),
             known => self.known & (1 << known as u8) != 0,

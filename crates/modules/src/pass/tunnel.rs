@@ -39,7 +39,7 @@ enum Ended {
 }
 
 /// Passes `101` on; then the connection is a tunnel.
-pub(super) fn begin(
+pub(crate) fn begin(
     exchange: &mut Exchange,
     passing: &Arc<Passing>,
     server: UpstreamConnection,

@@ -6,24 +6,24 @@ use crate::upstream::{Target, Url};
 
 /// A parsed `proxy_pass` URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct PassUrl {
+pub(crate) struct PassUrl {
     /// Whether it is `https`.
-    pub(super) secure: bool,
+    pub(crate) secure: bool,
     /// The scheme as written, with its slashes.
-    pub(super) scheme: Vec<u8>,
+    pub(crate) scheme: Vec<u8>,
     /// The address.
-    pub(super) url: Url,
+    pub(crate) url: Url,
     /// `Host` of requests, unless it is set otherwise (`$proxy_host`).
-    pub(super) host: Vec<u8>,
+    pub(crate) host: Vec<u8>,
     /// `$proxy_port`.
-    pub(super) port: Vec<u8>,
+    pub(crate) port: Vec<u8>,
     /// What stands behind the address, from its slash on; empty when nothing does.
-    pub(super) path: Vec<u8>,
+    pub(crate) path: Vec<u8>,
 }
 
 /// Why it cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum UrlError {
+pub(crate) enum UrlError {
     /// Neither `http://` nor `https://`.
     Prefix,
     /// The address: nginx's words, and the text they are said of.
@@ -35,7 +35,7 @@ impl PassUrl {
     ///
     /// # Errors
     /// See [`UrlError`].
-    pub(super) fn parse(text: &str) -> Result<Self, UrlError> {
+    pub(crate) fn parse(text: &str) -> Result<Self, UrlError> {
         let starts = |scheme: &str| {
             let head = text.get(..scheme.len());
             head.is_some_and(|head| head.eq_ignore_ascii_case(scheme))
@@ -63,7 +63,7 @@ impl PassUrl {
     }
 
     /// The port where none is written.
-    pub(super) fn default_port(&self) -> u16 {
+    pub(crate) fn default_port(&self) -> u16 {
         if self.secure { 443 } else { 80 }
     }
 }

@@ -26,30 +26,30 @@ use super::conditions::Failure;
 use super::handler::{Ask, Route};
 use super::head::{Progress, ReceivedHead, asked_method, received, take_head};
 use super::proxy_header::ProxyHeader;
-use super::request::{self, BodyFraming};
 use super::response_store::{Recorder, RecorderDecision};
 use super::settings::Passing;
 use super::try_notes::{client_went_away, connected, end_try, not_connected};
 use super::upload::{Upload, UploadError};
 use super::{awaited_head, relay, response, tunnel};
+use crate::proxy::request::{self, BodyFraming};
 use crate::upstream::Upstream;
 
 /// A connection to a server that answers the present request.
-pub(super) struct UpstreamConnection {
-    pub(super) connection: Box<Connection>,
-    pub(super) picked: Picked,
-    pub(super) upstream: Arc<Upstream>,
+pub(crate) struct UpstreamConnection {
+    pub(crate) connection: Box<Connection>,
+    pub(crate) picked: Picked,
+    pub(crate) upstream: Arc<Upstream>,
 }
 
 impl UpstreamConnection {
     /// Ends the try without a response.
-    pub(super) fn stopped(self, stop: Stop) -> Step {
+    pub(crate) fn stopped(self, stop: Stop) -> Step {
         Step::Stopped(Some(self.connection), self.picked, stop)
     }
 }
 
 /// How a try ended without a response.
-pub(super) enum Stop {
+pub(crate) enum Stop {
     /// The server failed; others may do better.
     Failed(Failure),
     /// The request itself ends.
@@ -57,20 +57,20 @@ pub(super) enum Stop {
 }
 
 /// One request on its way.
-pub(super) struct Attempt {
-    pub(super) passing: Arc<Passing>,
+pub(crate) struct Attempt {
+    pub(crate) passing: Arc<Passing>,
     route: Route,
     recorder: Option<Box<dyn Recorder>>,
-    pub(super) upload: Upload,
+    pub(crate) upload: Upload,
     /// Whether the client's body is read while it is sent.
     unbuffered: bool,
     /// Whether something was sent to the server that is asked now.
-    pub(super) sent: bool,
+    pub(crate) sent: bool,
     /// How far its answer's head is.
-    pub(super) progress: Progress,
+    pub(crate) progress: Progress,
     /// When that must be whole, in the lane's monotonic milliseconds; 0: never, or not all of the
     /// request is sent.
-    pub(super) head_deadline_ms: u64,
+    pub(crate) head_deadline_ms: u64,
     tries: Tries,
     started_ms: u64,
     /// Whether an internal redirect lies between this try and the one before.
@@ -78,7 +78,7 @@ pub(super) struct Attempt {
 }
 
 /// Where a request that waits goes on.
-pub(super) enum Step {
+pub(crate) enum Step {
     /// The body is to be read.
     Body,
     /// The request goes to this server.
@@ -92,9 +92,9 @@ pub(super) enum Step {
 }
 
 /// A request that waits.
-pub(super) struct Pending {
-    pub(super) attempt: Attempt,
-    pub(super) step: Step,
+pub(crate) struct Pending {
+    pub(crate) attempt: Attempt,
+    pub(crate) step: Step,
 }
 
 impl Work for Pending {
@@ -105,7 +105,7 @@ impl Work for Pending {
 
 /// Begins to pass a request on. What can be done at once is: a kept connection is written to, and
 /// the answer awaited without a task.
-pub(super) fn begin(exchange: &mut Exchange, ask: Ask) -> Verdict {
+pub(crate) fn begin(exchange: &mut Exchange, ask: Ask) -> Verdict {
     let Ask {
         passing,
         route,
@@ -280,7 +280,7 @@ impl Attempt {
 
     /// What is wrong with the status of the response that has come, where another server may do
     /// better. Notes when it came.
-    pub(super) fn judge(&self, exchange: &mut Exchange) -> Option<Failure> {
+    pub(crate) fn judge(&self, exchange: &mut Exchange) -> Option<Failure> {
         let now_ms = exchange.lane.clock.now_ms();
         let status = exchange.upstream.head.status;
         if let Some(one) = exchange.upstream.last_try() {
@@ -431,7 +431,7 @@ impl Attempt {
 
     /// Whether the request is given up when its client goes: not where others are to get the
     /// answer too.
-    pub(super) fn needs_client(&self) -> bool {
+    pub(crate) fn needs_client(&self) -> bool {
         let outlives = |recorder: &dyn Recorder| recorder.outlives_client();
         !self.passing.ignores_client_abort && !self.recorder.as_deref().is_some_and(outlives)
     }
@@ -484,7 +484,7 @@ impl Attempt {
         }
     }
 
-    pub(super) fn write_request(&mut self, exchange: &mut Exchange) {
+    pub(crate) fn write_request(&mut self, exchange: &mut Exchange) {
         let passing = &self.passing;
         let mut output = std::mem::take(&mut exchange.upstream.output);
         let mut target = std::mem::take(&mut exchange.scratch);
@@ -586,7 +586,7 @@ impl Attempt {
 
     /// The request is sent: from here on the answer's head has its time. How much of it is left, in
     /// milliseconds; 0 is without limit.
-    pub(super) fn await_head(&mut self, exchange: &Exchange) -> Result<u64, Stop> {
+    pub(crate) fn await_head(&mut self, exchange: &Exchange) -> Result<u64, Stop> {
         exchange.action.set(Action::ReadingUpstreamHead);
         let read_ms = self.passing.timeouts.read_ms;
         if read_ms == 0 {
@@ -603,7 +603,7 @@ impl Attempt {
     }
 
     /// What a failure to send means.
-    pub(super) fn not_sent(
+    pub(crate) fn not_sent(
         &mut self,
         exchange: &Exchange,
         server: &UpstreamConnection,
@@ -687,7 +687,7 @@ impl Attempt {
     }
 
     /// A final head is there: it becomes the response.
-    pub(super) fn answered(
+    pub(crate) fn answered(
         mut self,
         exchange: &mut Exchange,
         mut server: UpstreamConnection,

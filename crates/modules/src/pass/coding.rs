@@ -6,7 +6,7 @@ use turnpike_wire::h1::TransferCoding;
 
 /// Most compressed bytes that are read at a time. One may expand to 1032 (RFC 1951), so that a
 /// piece takes a megabyte of memory, and little of the lane's time.
-pub(super) const READ_BYTES_MAX: usize = 1024;
+pub(crate) const READ_BYTES_MAX: usize = 1024;
 
 /// The largest window that a gzip member may need (RFC 1951 section 2).
 const WINDOW_BITS: u8 = 15;
@@ -20,10 +20,10 @@ const ZLIB_METHOD: u8 = 8;
 
 /// What came is not in the coding that was announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Malformed;
+pub(crate) struct Malformed;
 
 /// Expands a body as it comes.
-pub(super) struct Expander {
+pub(crate) struct Expander {
     coding: TransferCoding,
     /// The stream that has begun; of gzip, several may follow one another.
     stream: Option<Decompress>,
@@ -32,7 +32,7 @@ pub(super) struct Expander {
 }
 
 impl Expander {
-    pub(super) fn new(coding: TransferCoding) -> Self {
+    pub(crate) fn new(coding: TransferCoding) -> Self {
         Self {
             coding,
             stream: None,
@@ -41,7 +41,7 @@ impl Expander {
     }
 
     /// Expands a piece behind what `out` holds.
-    pub(super) fn expand(&mut self, piece: &[u8], out: &mut Vec<u8>) -> Result<(), Malformed> {
+    pub(crate) fn expand(&mut self, piece: &[u8], out: &mut Vec<u8>) -> Result<(), Malformed> {
         let mut rest = piece;
         loop {
             let stream = match (&mut self.stream, rest.first()) {
@@ -71,7 +71,7 @@ impl Expander {
     }
 
     /// Whether a body may end here.
-    pub(super) fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         self.stream.is_none()
     }
 }

@@ -23,7 +23,7 @@ use super::response_store::{Lookup, Recorder, RecorderDecision, ResponseStore};
 const MODE: u32 = 0o600;
 
 /// A location's `proxy_store`.
-pub(super) struct Store {
+pub(crate) struct Store {
     shared: Arc<Shared>,
 }
 
@@ -51,7 +51,7 @@ impl Store {
     ///
     /// # Errors
     /// nginx's words for access that is none.
-    pub(super) fn read(
+    pub(crate) fn read(
         view: View<'_>,
         builder: &mut Builder<'_>,
     ) -> Result<Option<Arc<dyn ResponseStore>>, ConfError> {
@@ -200,7 +200,7 @@ fn make_folders(folder: &Path, mode: u32) -> io::Result<()> {
 }
 
 /// `users:permissions ...`.
-pub(super) fn check_access(_: &str, words: &[&str]) -> Result<(), String> {
+pub(crate) fn check_access(_: &str, words: &[&str]) -> Result<(), String> {
     let checked = words.iter().map(|word| match rights(word) {
         Some(_) => Ok(()),
         None => Err(format!("invalid value \"{word}\"")),

@@ -12,19 +12,19 @@ use turnpike_wire::h1::{Field, Known, Method, ResponseHead};
 
 use super::response_store::Presenter;
 use super::settings::Passing;
-use super::{cookies, hops};
+use crate::proxy::{cookies, hops};
 
 /// `proxy_ignore_headers`, as far as it is this family's: a cache has its own look at the rest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Ignored {
-    pub(super) redirect: bool,
-    pub(super) limit_rate: bool,
-    pub(super) buffering: bool,
-    pub(super) charset: bool,
+pub(crate) struct Ignored {
+    pub(crate) redirect: bool,
+    pub(crate) limit_rate: bool,
+    pub(crate) buffering: bool,
+    pub(crate) charset: bool,
 }
 
 impl Ignored {
-    pub(super) fn read(view: View<'_>) -> Self {
+    pub(crate) fn read(view: View<'_>) -> Self {
         let entries = view.nearest_all("proxy_ignore_headers");
         let has = |name: &str| {
             let mut words = entries.iter().flat_map(|entry| entry.arguments.iter());
@@ -46,7 +46,7 @@ impl Presenter for Passing {
 }
 
 /// Makes the exchange's response of the upstream head: everything but the body.
-pub(super) fn take_head(exchange: &mut Exchange, passing: &Passing) {
+pub(crate) fn take_head(exchange: &mut Exchange, passing: &Passing) {
     let upstream = std::mem::take(&mut exchange.upstream.input);
     let head = std::mem::take(&mut exchange.upstream.head);
     let response = &mut exchange.response;
@@ -84,7 +84,7 @@ pub(super) fn take_head(exchange: &mut Exchange, passing: &Passing) {
 }
 
 /// Whether the response may be sent as it comes: `X-Accel-Buffering`.
-pub(super) fn reads_ahead(exchange: &Exchange, passing: &Passing) -> bool {
+pub(crate) fn reads_ahead(exchange: &Exchange, passing: &Passing) -> bool {
     let wish = exchange.upstream.head.find(Known::XAccelBuffering);
     match wish.map(|field| field.value.of(&exchange.upstream.input)) {
         Some(_) if passing.ignored.buffering => passing.buffers.ahead,
@@ -201,7 +201,7 @@ fn find_url(value: &[u8]) -> Option<usize> {
 }
 
 /// `X-Accel-Limit-Rate`: it holds for an answer from elsewhere (`X-Accel-Redirect`) too.
-pub(super) fn take_limit_rate(exchange: &mut Exchange, passing: &Passing) {
+pub(crate) fn take_limit_rate(exchange: &mut Exchange, passing: &Passing) {
     let upstream = &exchange.upstream;
     let field = upstream.head.find(Known::XAccelLimitRate);
     let Some(field) = field.filter(|_| !passing.ignored.limit_rate) else {
@@ -232,7 +232,7 @@ fn charset(exchange: &mut Exchange, passing: &Passing, head: &ResponseHead, inpu
 }
 
 /// `X-Accel-Redirect`: the verdict that goes there. Some fields of the response go along.
-pub(super) fn accelerated_redirect(exchange: &mut Exchange, passing: &Passing) -> Option<Verdict> {
+pub(crate) fn accelerated_redirect(exchange: &mut Exchange, passing: &Passing) -> Option<Verdict> {
     if passing.ignored.redirect {
         return None;
     }
@@ -312,7 +312,7 @@ fn safe_path(path: &[u8]) -> Option<Vec<u8>> {
 
 /// `proxy_intercept_errors`: the status that a page of ours answers for. `WWW-Authenticate` and
 /// `Allow` are kept, since a 401 and a 405 say nothing without them.
-pub(super) fn intercepted(exchange: &mut Exchange, passing: &Passing) -> Option<u16> {
+pub(crate) fn intercepted(exchange: &mut Exchange, passing: &Passing) -> Option<u16> {
     let status = exchange.upstream.head.status;
     if status < 300 || !passing.intercepts_errors {
         return None;

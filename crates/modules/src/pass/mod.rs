@@ -1,0 +1,31 @@
+//! The engine of every family that passes requests to upstream servers: it makes tries, sends the
+//! request, and makes the client's response of the answer.
+//!
+//! ```text
+//!  settings
+//!  request (writer) ─► upload ─►┐                       ┌─► response (head) ─► relay (body)
+//!                               ├─ attempt ◄─ upstream ─┤
+//!  conditions (who is next) ◄───┘                       └─► tunnel (101)
+//!  response_store: where a cache joins in
+//! ```
+
+pub(crate) mod attempt;
+pub(crate) mod awaited_head;
+pub(crate) mod coding;
+pub(crate) mod conditions;
+pub(crate) mod early_hints;
+pub(crate) mod handler;
+pub(crate) mod head;
+pub(crate) mod names;
+pub(crate) mod proxy_header;
+pub(crate) mod relay;
+pub(crate) mod response;
+pub(crate) mod response_store;
+pub(crate) mod settings;
+pub(crate) mod store;
+pub(crate) mod target;
+pub(crate) mod try_notes;
+pub(crate) mod tunnel;
+pub(crate) mod upload;
+
+pub(crate) use conditions::Failure;
