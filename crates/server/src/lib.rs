@@ -12,7 +12,7 @@ pub mod control;
 pub mod embedded;
 mod error_output;
 pub mod families;
-pub mod http;
+pub mod lanes;
 pub mod master;
 pub mod modules;
 pub mod paths;

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use turnpike_conf::{Registry, Row};
 
-use crate::http::Http;
+use crate::lanes::Lanes;
 use crate::plan::ServingPlan;
 
 /// Every family with its rows, in the reference's order.
@@ -43,7 +43,7 @@ pub fn registry() -> Registry {
 
 /// What turns the rest of the configuration into a running service.
 pub fn serving_plan() -> &'static dyn ServingPlan {
-    &Http
+    &Lanes
 }
 
 #[cfg(test)]

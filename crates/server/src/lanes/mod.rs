@@ -1,11 +1,13 @@
-//! HTTP as the process code sees it: what a configuration needs opened, and the service that runs
-//! it on lanes.
+//! The lanes of a serving process: what a configuration needs opened for them, and the service that
+//! starts them, tells them of a new plan, and looks after them.
+//!
+//! How a request is answered is not known here.
 
 mod ask;
 mod changes;
 mod environment;
 mod folders;
-mod lanes;
+mod lane;
 mod self_check;
 mod service;
 mod standby_lane;
@@ -18,11 +20,11 @@ use crate::configuration::Configuration;
 use crate::plan::{Folder, Listen, Needs, Reporter, Service, ServingPlan};
 use environment::{BuildContext, Zones};
 
-/// The HTTP server.
+/// What serves a configuration on lanes.
 #[derive(Clone, Copy, Debug)]
-pub struct Http;
+pub struct Lanes;
 
-impl ServingPlan for Http {
+impl ServingPlan for Lanes {
     fn needs(&self, configuration: &Configuration) -> Result<Needs, Errors> {
         let mut zones = Zones::default();
         let mut site = BuildContext::dry(configuration, &mut zones);
@@ -48,7 +50,7 @@ impl ServingPlan for Http {
     }
 
     fn service(&self, reporter: Reporter) -> Box<dyn Service> {
-        Box::new(service::HttpService::new(reporter))
+        Box::new(service::LaneService::new(reporter))
     }
 }
 

@@ -24,7 +24,7 @@ use turnpike_lane::steering::{Beat, LaneBoard};
 use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_lane::sys::socket_option;
 
-use super::lanes::Lane;
+use super::lane::Lane;
 
 /// Most looks in the time that a lane may be silent. A look comes when the first lane can have been
 /// silent for so long, which is once in that time while all work; should it come sooner, a lane is

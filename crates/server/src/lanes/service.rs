@@ -1,4 +1,4 @@
-//! The HTTP service: one plan, many lanes.
+//! The service of a serving process: one plan, many lanes.
 
 use std::collections::HashMap;
 use std::io;
@@ -21,7 +21,7 @@ use turnpike_lane::steering::LaneBoard;
 use super::ask::Workers;
 use super::changes::Shape;
 use super::environment::{BuildContext, Zones};
-use super::lanes::{Lane, Start};
+use super::lane::{Lane, Start};
 use super::watchdog::{LaneView, Watchdog};
 use crate::channel::{ListeningSocket, MasterCounts};
 use crate::configuration::Configuration;
@@ -36,8 +36,8 @@ const APPLY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Between two looks at silent lanes meanwhile.
 const APPLY_LOOK: Duration = Duration::from_millis(50);
 
-/// The HTTP service of a serving process.
-pub(super) struct HttpService {
+/// The service of a serving process: its lanes and what they share.
+pub(super) struct LaneService {
     pub(super) reporter: Reporter,
     pub(super) counters: Arc<AllCounters>,
     pub(super) running: Arc<AtomicUsize>,
@@ -68,7 +68,7 @@ pub(super) struct HttpService {
     lane_gates: Vec<Vec<LaneGate>>,
 }
 
-impl HttpService {
+impl LaneService {
     pub(super) fn new(reporter: Reporter) -> Self {
         turnpike_http::variables::prepare_time();
         Self {
@@ -303,7 +303,7 @@ impl HttpService {
     }
 }
 
-impl Service for HttpService {
+impl Service for LaneService {
     fn apply(&mut self, mut generation: Generation) -> Result<Value, String> {
         let mut zones = std::mem::take(&mut self.zones);
         let configuration = &generation.configuration;

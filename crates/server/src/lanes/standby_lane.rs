@@ -14,13 +14,13 @@ use turnpike_lane::log::{ErrorLog, Level};
 use turnpike_lane::steering::Beat;
 use turnpike_lane::sys::process::monotonic_ns;
 
-use super::lanes::{Lane, Start};
-use super::service::{HttpService, gates_of_all};
+use super::lane::{Lane, Start};
+use super::service::{LaneService, gates_of_all};
 
 /// Silence of the stand-by lane that says of the whole process that it hangs.
 const STUCK_AFTER: Duration = Duration::from_secs(10);
 
-impl HttpService {
+impl LaneService {
     /// Starts the stand-by lane where it is wanted, and lets it leave when another lane works.
     pub(super) fn start_or_end_standby_lane(&mut self) {
         let Some(log) = self.watchdog.log().cloned() else {

@@ -13,7 +13,7 @@ use turnpike_lane::log::{ErrorLog, Level};
 use turnpike_lane::symbols;
 use turnpike_lane::sys::stack;
 
-use crate::http::lanes::Facts;
+use crate::lanes::lane::Facts;
 
 /// How long a thread may take to write its stack down: it has to get a CPU first.
 const PATIENCE: Duration = Duration::from_millis(500);

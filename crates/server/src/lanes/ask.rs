@@ -14,7 +14,7 @@ use turnpike_http::metrics::{Kind, Samples, write_prometheus};
 use turnpike_lane::sys::socket_option;
 
 use super::self_check::SelfCheck;
-use super::service::HttpService;
+use super::service::LaneService;
 use crate::control::{LIFE_VERB, Request, RequestError};
 use crate::plan::Reporter;
 
@@ -26,7 +26,7 @@ const COMMANDS_MAX: usize = 8;
 #[derive(Clone, Default)]
 pub(super) struct Workers(Arc<AtomicUsize>);
 
-impl HttpService {
+impl LaneService {
     /// Answers, or lets a thread answer.
     pub(super) fn answer(&mut self, number: u64, request: Request) {
         let Request {
