@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 use turnpike_testkit::{Server, Signal, process};
 
 use crate::contender::{self, Contender, OBJECT};
+use crate::machine;
 use crate::options::Options;
-use crate::{Outcome, machine};
+use crate::outcome::Outcome;
 
 /// Kills of one run.
 const KILLS: usize = 10;

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::Outcome;
+use crate::outcome::Outcome;
 use crate::workspace::{self, elements, text};
 
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";

@@ -1,7 +1,7 @@
 //! The references of directives and metrics are what the binary says about itself. This
 //! chore writes that down, or checks that what is written down is still what it says.
 
-use crate::Outcome;
+use crate::outcome::Outcome;
 use crate::workspace;
 
 /// Documents and the words that make the binary print them.

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Stdio;
 
-use crate::Outcome;
+use crate::outcome::Outcome;
 use crate::workspace::{self, must};
 
 /// The version that was tried: `-s none` makes it work on a stable compiler.

@@ -12,6 +12,7 @@ mod fuzz;
 mod fuzz_live;
 mod machine;
 mod options;
+mod outcome;
 mod reload_torture;
 mod setup;
 mod stall;
@@ -24,8 +25,7 @@ mod workspace;
 
 use std::process::ExitCode;
 
-/// What a chore ends with: an error is one line for the person who ran it.
-type Outcome = Result<(), String>;
+use outcome::Outcome;
 
 struct Chore {
     name: &'static str,

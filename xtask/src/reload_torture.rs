@@ -8,7 +8,8 @@ use turnpike_testkit::{Server, Signal, wait_for};
 
 use crate::contender::{Contender, localise, study};
 use crate::options::Options;
-use crate::{Outcome, machine, workspace};
+use crate::outcome::Outcome;
+use crate::{machine, workspace};
 
 /// Reloads of one run.
 const RELOADS: u32 = 100;

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use turnpike_testkit::process::find_program;
 
-use crate::Outcome;
+use crate::outcome::Outcome;
 use crate::workspace::must;
 
 struct Package {

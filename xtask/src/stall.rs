@@ -25,7 +25,8 @@ use turnpike_testkit::process::{self, Moment};
 
 use crate::contender::{Contender, OBJECT};
 use crate::options::Options;
-use crate::{Outcome, machine, workspace};
+use crate::outcome::Outcome;
+use crate::{machine, workspace};
 
 /// Connections begun in a second, one request each: a twentieth of what one CPU does with the
 /// generator on it.

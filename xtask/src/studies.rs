@@ -7,7 +7,8 @@ use turnpike_testkit::{Server, clients};
 
 use crate::contender::{Contender, localise, study};
 use crate::options::Options;
-use crate::{Outcome, machine, workspace};
+use crate::outcome::Outcome;
+use crate::{machine, workspace};
 
 /// Connections of each client, as study S4's largest.
 const CONNECTIONS: &str = "1000";

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
-use crate::Outcome;
+use crate::outcome::Outcome;
 use crate::workspace::{self, must};
 
 /// Runs the named targets of the Makefile.

@@ -16,8 +16,9 @@ use std::time::{Duration, Instant};
 use turnpike_testkit::Server;
 
 use crate::contender::{self, Contender};
+use crate::machine;
 use crate::options::Options;
-use crate::{Outcome, machine};
+use crate::outcome::Outcome;
 
 /// How much is measured.
 #[derive(Debug, Clone)]

@@ -9,7 +9,8 @@ use super::counts::{Allocations, Calls};
 use super::idle::Idle;
 use super::rounds::Sample;
 use super::{Contender, Mode, Plan};
-use crate::{Outcome, machine, workspace};
+use crate::outcome::Outcome;
+use crate::{machine, workspace};
 
 /// What the project promises; a run says of each whether it was held.
 const CALLS_MAX: f64 = 4.0;

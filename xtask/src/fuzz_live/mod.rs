@@ -21,9 +21,9 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::Outcome;
 use crate::contender::Contender;
 use crate::options::Options;
+use crate::outcome::Outcome;
 use requests::Requests;
 use upstreams::{Script, Upstreams};
 use witness::Witness;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::Finding;
+use super::finding::Finding;
 use crate::workspace::{elements, text};
 
 /// The crate whose normal dependencies are looked at.

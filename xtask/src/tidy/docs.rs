@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use super::Finding;
+use super::finding::Finding;
 
 /// Items that must be described where they are `pub`. Modules describe themselves with `//!`.
 const DESCRIBED: &[&str] = &["fn", "struct", "enum", "trait", "type", "const", "static"];

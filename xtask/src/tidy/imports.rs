@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::Finding;
+use super::finding::Finding;
 use crate::workspace::{self, elements, text};
 
 /// A crate's folder and the folders that it may import. Test helpers may be a

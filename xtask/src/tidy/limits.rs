@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::Finding;
+use super::finding::Finding;
 use super::scanner::Source;
 
 /// Lines of a function, signature included: what one screen shows.

@@ -5,48 +5,18 @@
 
 mod closure;
 mod docs;
+mod finding;
 mod imports;
 mod limits;
 mod reach;
 mod scanner;
 mod words;
 
-use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::Outcome;
+use crate::outcome::Outcome;
 use crate::{deny, workspace};
 use scanner::Source;
-
-/// One broken rule at one place.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Finding {
-    file: PathBuf,
-    line: usize,
-    text: String,
-}
-
-impl Finding {
-    fn new(file: &Path, line: usize, text: impl Into<String>) -> Finding {
-        Finding {
-            file: file.to_path_buf(),
-            line,
-            text: text.into(),
-        }
-    }
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            formatter,
-            "{}:{}: {}",
-            self.file.display(),
-            self.line,
-            self.text
-        )
-    }
-}
 
 /// Checks every rule over every file.
 pub(crate) fn run(_arguments: &[String]) -> Outcome {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::Finding;
+use super::finding::Finding;
 use super::scanner::{Source, Token};
 
 /// Finds the files that no crate root reaches.

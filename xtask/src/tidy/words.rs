@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::Finding;
+use super::finding::Finding;
 
 /// Folders that exist on one machine only. Split, so that this file is not its own finding.
 const PLACES: [&str; 3] = [

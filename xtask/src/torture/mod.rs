@@ -20,7 +20,8 @@ use std::time::{Duration, Instant};
 
 use crate::contender::{Contender, OBJECT};
 use crate::options::Options;
-use crate::{Outcome, machine, workspace};
+use crate::outcome::Outcome;
+use crate::{machine, workspace};
 use clients::Load;
 use ledger::{Account, Act, Deed, now_us};
 use victim::Victim;

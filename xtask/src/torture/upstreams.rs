@@ -15,8 +15,9 @@ use turnpike_testkit::{Folder, Server, ports, wait_for};
 use super::clients::Load;
 use super::ledger::Account;
 use crate::contender::Contender;
+use crate::machine;
 use crate::options::Options;
-use crate::{Outcome, machine};
+use crate::outcome::Outcome;
 
 /// How long a run kills, in seconds, unless told otherwise.
 const SECONDS: u64 = 60;

@@ -11,9 +11,10 @@ use std::time::Instant;
 
 use serde_json::Value;
 
+use crate::machine;
 use crate::options::Options;
+use crate::outcome::Outcome;
 use crate::workspace::{self, must, text};
-use crate::{Outcome, machine};
 use report::Report;
 use user::User;
 

@@ -3,7 +3,8 @@
 use std::process::Output;
 use std::time::Duration;
 
-use crate::{Outcome, suites};
+use crate::outcome::Outcome;
+use crate::suites;
 
 /// How `testkit::needs_root` begins its line.
 const SKIPPED: &str = "skipped: ";

@@ -12,8 +12,9 @@ use std::time::Duration;
 
 use super::{Mode, Progress};
 use crate::contender::Contender;
+use crate::machine;
 use crate::options::Options;
-use crate::{Outcome, machine};
+use crate::outcome::Outcome;
 use turnpike_testkit::process::find_program;
 
 use servers::{Case, Front, Origin};

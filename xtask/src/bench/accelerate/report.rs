@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::{Case, Mode, Plan, Sample};
 use crate::bench::report::{CORE_SHARE_MAX, Papers, Spread, commit, list_environment, verdict};
-use crate::{Outcome, machine};
+use crate::machine;
+use crate::outcome::Outcome;
 
 /// Between these lines the README's table is rewritten.
 const MARKERS: (&str, &str) = ("<!-- accelerate:begin -->", "<!-- accelerate:end -->");
