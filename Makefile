@@ -36,7 +36,7 @@ format: ## Check the format with rustfmt
 lint: ## Run clippy and deny warnings
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
-tidy: ## House rules: import table, ceilings, unsafe, dead files
+tidy: ## House rules: import table, cycles, ceilings, unsafe, dead files
 	$(XTASK) tidy
 
 deny: ## Licences and sources of every dependency

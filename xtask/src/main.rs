@@ -56,8 +56,8 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "tidy",
-        arguments: "",
-        summary: "check the house rules: imports, ceilings, unsafe, dead files",
+        arguments: "[--cycles [--crate FOLDER]]",
+        summary: "check the house rules: imports, cycles, ceilings, unsafe, dead files",
         run: tidy::run,
     },
     Chore {

@@ -1,9 +1,11 @@
-//! The house rules that a compiler does not hold: who may import whom, how long things may be,
-//! where `unsafe` may stand, which files nobody reads. Each finding is one line, `FILE:LINE: text`.
+//! The house rules that a compiler does not hold: who may import whom, how large import cycles
+//! are, how long things may be, where `unsafe` may stand, which files nobody reads. Each finding is
+//! one line, `FILE:LINE: text`.
 //!
 //! It reads source text through its own small scanner and must never need a build of the crates.
 
 mod closure;
+mod cycles;
 mod docs;
 mod finding;
 mod imports;
@@ -14,14 +16,23 @@ mod words;
 
 use std::path::Path;
 
+use crate::options::Options;
 use crate::outcome::Outcome;
 use crate::{deny, workspace};
 use scanner::Source;
 
-/// Checks every rule over every file.
-pub(crate) fn run(_arguments: &[String]) -> Outcome {
+/// Checks every rule over every file; with `--cycles`, prints the import cycles instead.
+pub(crate) fn run(arguments: &[String]) -> Outcome {
+    let options = Options::parse(arguments, &["--crate"], &["--cycles"])?;
     let root = workspace::root();
     let files = workspace::files()?;
+    let cycles = cycles::find(&files, &|file| {
+        std::fs::read_to_string(root.join(file)).ok()
+    });
+    if options.has("--cycles") {
+        cycles::print(&cycles, options.text("--crate"));
+        return Ok(());
+    }
     let mut findings = imports::check(&workspace::metadata(&["--no-deps", "--offline"])?);
     let resolved = workspace::metadata(&["--offline", "--filter-platform", deny::PLATFORM])?;
     findings.extend(closure::check(&resolved));
@@ -43,6 +54,10 @@ pub(crate) fn run(_arguments: &[String]) -> Outcome {
         }
     }
     findings.extend(reach::check(&root, &files));
+    findings.extend(cycles::check(&cycles));
+    for sentence in cycles::slack(&cycles) {
+        println!("{sentence}");
+    }
     findings.sort();
     for finding in &findings {
         println!("{finding}");
