@@ -21,6 +21,8 @@ pub mod symbols;
 #[allow(unsafe_code)]
 pub mod sys;
 pub mod timeout;
+pub mod transport;
+pub mod waiting;
 
 /// Calls for memory since the process started; none where they are not counted.
 pub fn allocations() -> Option<u64> {

@@ -7,6 +7,8 @@ use std::rc::Rc;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+use crate::transport::Transport;
+
 /// Registers a descriptor with the runtime that the caller is on.
 ///
 /// # Errors
@@ -28,4 +30,17 @@ pub fn register_shared(
     // SAFETY: as above; a shared OwnedFd is open for as long as one of its holders lives, and the
     // registration is one of them.
     unsafe { AsyncFd::register_with_interest(descriptor, interest) }.map_err(io::Error::from)
+}
+
+/// As [`register`], for a transport that its owner goes on using.
+///
+/// # Errors
+/// What epoll_ctl(2) says.
+pub fn register_transport(
+    transport: Rc<Transport>,
+    interest: Interest,
+) -> io::Result<AsyncFd<Rc<Transport>>> {
+    // SAFETY: a transport keeps its socket open, and the same, for as long as it lives; it lives
+    // as long as one of its holders does, and the registration is one of them.
+    unsafe { AsyncFd::register_with_interest(transport, interest) }.map_err(io::Error::from)
 }

@@ -1,0 +1,196 @@
+//! One type over a plain socket and a TLS session, so that whoever moves bytes need not know
+//! which of them there is.
+//!
+//! Nothing here waits: a call does what the socket lets it do at once and says `WouldBlock`
+//! otherwise. Waiting is the business of [`crate::waiting`] and of the event loop.
+
+mod session;
+#[cfg(test)]
+mod tests;
+
+use std::cell::{OnceCell, RefCell};
+use std::io::{self, IoSlice};
+use std::net::Shutdown;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+
+use rustls::Connection as TlsConnection;
+
+use crate::sys::file;
+use crate::sys::socket::{self, More};
+use session::Session;
+pub use session::{Handshake, HandshakeError};
+
+/// Bytes of a file that are read and encrypted at a time: four full records, which is what a
+/// session takes before some of it has to leave.
+const SEALED_FILE_BYTES_MAX: usize = 64 * 1024;
+
+/// A connection's socket, with its TLS session where it has one. Its socket stays the same for as
+/// long as it lives. Not for two threads at once.
+pub struct Transport {
+    socket: OwnedFd,
+    /// Boxed, so that a plain connection does not pay for it; never borrowed across a call.
+    session: OnceCell<Box<RefCell<Session>>>,
+}
+
+impl Transport {
+    /// A transport whose bytes go as they are.
+    pub fn plain(socket: OwnedFd) -> Self {
+        Self {
+            socket,
+            session: OnceCell::new(),
+        }
+    }
+
+    /// Begins a TLS session on the socket: the handshake comes next. A transport has one session;
+    /// another one is not taken.
+    pub fn secure(&self, session: TlsConnection) {
+        self.session
+            .get_or_init(|| Box::new(RefCell::new(Session::new(session))));
+    }
+
+    /// Whether bytes go as they are: nothing has to be sent to read.
+    pub fn is_plain(&self) -> bool {
+        self.session.get().is_none()
+    }
+
+    /// Continues the handshake as far as the socket lets it. A plain transport needs none.
+    ///
+    /// # Errors
+    /// See [`HandshakeError`]. The alert that tells the peer has been sent where it could be.
+    pub fn handshake(&self) -> Result<Handshake, HandshakeError> {
+        match self.session.get() {
+            None => Ok(Handshake::Done),
+            Some(session) => session.borrow_mut().handshake(self.as_fd()),
+        }
+    }
+
+    /// Looks at the TLS session; `None`: the transport is plain.
+    pub fn with_session<T>(&self, look: impl FnOnce(&TlsConnection) -> T) -> Option<T> {
+        let session = self.session.get()?;
+        Some(look(session.borrow().connection()))
+    }
+
+    /// Reads behind what `buffer` holds, up to `bytes_max`. 0 is the end.
+    ///
+    /// # Errors
+    /// What the socket says; `WouldBlock` when there is nothing to read; of TLS `InvalidData`, and
+    /// `UnexpectedEof` where the connection ended but the session did not.
+    #[inline]
+    pub fn try_read(&self, buffer: &mut Vec<u8>, bytes_max: usize) -> io::Result<usize> {
+        match self.session.get() {
+            None => socket::receive_append(self.as_fd(), buffer, bytes_max),
+            Some(session) => session.borrow_mut().read(self.as_fd(), buffer, bytes_max),
+        }
+    }
+
+    /// Whether a read of that many bytes, of at most `bytes_max`, has emptied the socket, so that
+    /// only a new event tells of more. Of a TLS session only `WouldBlock` says so.
+    pub fn was_emptied(&self, received: usize, bytes_max: usize) -> bool {
+        self.session.get().is_none() && received > 0 && received < bytes_max
+    }
+
+    /// Whether something can be read, which is left where it is: 0 is the end, as for a read.
+    ///
+    /// # Errors
+    /// As for [`Transport::try_read`].
+    pub fn peek(&self) -> io::Result<usize> {
+        match self.session.get() {
+            None => socket::peek(self.as_fd(), &mut [0]),
+            Some(session) => session.borrow_mut().fill(self.as_fd()),
+        }
+    }
+
+    /// Sends what the socket takes of the slices. A TLS session may keep some of what it took:
+    /// [`Transport::flush`].
+    ///
+    /// # Errors
+    /// What the socket says; `WouldBlock` when it takes nothing.
+    #[inline]
+    pub fn try_write(&self, slices: &[IoSlice<'_>], more: More) -> io::Result<usize> {
+        match (self.session.get(), slices) {
+            (None, [slice]) => socket::send(self.as_fd(), slice, more),
+            (None, slices) => socket::send_vectored(self.as_fd(), slices, more),
+            (Some(session), slices) => session.borrow_mut().write(self.as_fd(), slices),
+        }
+    }
+
+    /// Sends from a file, at most `count` bytes from `offset` on: by sendfile(2), or read into
+    /// `buffer` and encrypted. 0: the file ends before.
+    ///
+    /// # Errors
+    /// What the socket or the file says; `WouldBlock` when the socket takes nothing.
+    pub fn try_send_file(
+        &self,
+        file: BorrowedFd<'_>,
+        offset: u64,
+        count: usize,
+        buffer: &mut Vec<u8>,
+    ) -> io::Result<usize> {
+        if self.session.get().is_none() {
+            return file::send_file(self.as_fd(), file, offset, count);
+        }
+        self.flush()?;
+        buffer.resize(count.min(SEALED_FILE_BYTES_MAX), 0);
+        let read = file::read_at(file, buffer, offset)?;
+        match read {
+            0 => Ok(0),
+            _ => self.try_write(&[IoSlice::new(&buffer[..read])], More::No),
+        }
+    }
+
+    /// Sends what a TLS session keeps; nothing to do for a plain transport.
+    ///
+    /// # Errors
+    /// What the socket says; `WouldBlock` when some of it is left.
+    #[inline]
+    pub fn flush(&self) -> io::Result<()> {
+        match self.session.get() {
+            None => Ok(()),
+            Some(session) => session.borrow_mut().flush(self.as_fd()),
+        }
+    }
+
+    /// Whether a TLS session keeps bytes that have not been sent.
+    pub fn has_unsent(&self) -> bool {
+        let session = self.session.get();
+        session.is_some_and(|session| session.borrow().has_unsent())
+    }
+
+    /// Tells the peer of a TLS session that nothing more comes. What the socket does not take now
+    /// is kept: [`Transport::flush`].
+    pub fn end_session(&self) {
+        if let Some(session) = self.session.get() {
+            session.borrow_mut().close(self.as_fd());
+        }
+    }
+
+    /// Ends our side; the peer may still send. The end of a TLS session that the socket does not
+    /// take is lost: send it before by [`Transport::end_session`].
+    ///
+    /// # Errors
+    /// What the socket says.
+    pub fn shutdown_write(&self) -> io::Result<()> {
+        self.end_session();
+        socket::shutdown(self.as_fd(), Shutdown::Write)
+    }
+}
+
+impl AsFd for Transport {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl AsRawFd for Transport {
+    fn as_raw_fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+}
+
+impl Drop for Transport {
+    fn drop(&mut self) {
+        if let Some(session) = self.session.get_mut() {
+            session.get_mut().close(self.socket.as_fd());
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! A transport over each kind of connection, against the library's own blocking session.
+
+#![allow(clippy::unwrap_used)]
+
+use std::io::{ErrorKind, IoSlice, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
+
+use super::{Handshake, HandshakeError, Transport};
+use crate::sys::socket::More;
+
+const CERTIFICATE: &[u8] = include_bytes!("../../../upstream/src/tls/tests/own.pem");
+const KEY: &[u8] = include_bytes!("../../../upstream/src/tls/tests/own.key");
+
+/// Bytes asked for at a time.
+const PIECE: usize = 4096;
+
+fn server() -> rustls::Connection {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let chain = vec![CertificateDer::from_pem_slice(CERTIFICATE).unwrap()];
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(chain, PrivateKeyDer::from_pem_slice(KEY).unwrap())
+        .unwrap();
+    rustls::Connection::Server(ServerConnection::new(Arc::new(config)).unwrap())
+}
+
+fn client() -> ClientConnection {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut roots = RootCertStore::empty();
+    roots
+        .add(CertificateDer::from_pem_slice(CERTIFICATE).unwrap())
+        .unwrap();
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = ServerName::try_from("peer.test").unwrap();
+    ClientConnection::new(Arc::new(config), name).unwrap()
+}
+
+fn pair() -> (Transport, UnixStream) {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    ours.set_nonblocking(true).unwrap();
+    (Transport::plain(OwnedFd::from(ours)), theirs)
+}
+
+/// Repeats what blocks until it does not: the peer is a thread.
+fn insist<T>(mut attempt: impl FnMut() -> std::io::Result<T>) -> std::io::Result<T> {
+    loop {
+        match attempt() {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::yield_now(),
+            other => return other,
+        }
+    }
+}
+
+fn shake(transport: &Transport) {
+    while transport.handshake().unwrap() != Handshake::Done {
+        std::thread::yield_now();
+    }
+}
+
+/// A transport with a session, whose peer runs `peer` over it.
+fn secured(peer: impl FnOnce(&mut dyn ReadWrite) + Send + 'static) -> Transport {
+    let (transport, mut socket) = pair();
+    transport.secure(server());
+    std::thread::spawn(move || {
+        let mut session = client();
+        peer(&mut rustls::Stream::new(&mut session, &mut socket));
+    });
+    transport
+}
+
+trait ReadWrite: Read + Write {}
+
+impl<T: Read + Write> ReadWrite for T {}
+
+#[test]
+fn plain_bytes_go_as_they_are() {
+    let (transport, mut peer) = pair();
+    assert!(transport.is_plain());
+    assert_eq!(transport.handshake().unwrap(), Handshake::Done);
+    assert_eq!(transport.peek().unwrap_err().kind(), ErrorKind::WouldBlock);
+    peer.write_all(b"hello").unwrap();
+    assert_eq!(transport.peek().unwrap(), 1);
+    let mut buffer = b"> ".to_vec();
+    assert_eq!(transport.try_read(&mut buffer, PIECE).unwrap(), 5);
+    assert!(transport.was_emptied(5, PIECE));
+    assert_eq!(buffer, b"> hello");
+    let slices = [IoSlice::new(b"wor"), IoSlice::new(b"ld")];
+    assert_eq!(transport.try_write(&slices, More::No).unwrap(), 5);
+    drop(transport);
+    let mut all = Vec::new();
+    peer.read_to_end(&mut all).unwrap();
+    assert_eq!(all, b"world");
+}
+
+#[test]
+fn a_session_carries_both_ways_and_is_ended_when_dropped() {
+    let (tell, told) = std::sync::mpsc::channel();
+    let transport = secured(move |stream| {
+        stream.write_all(b"question").unwrap();
+        let mut all = Vec::new();
+        // An end without the peer's word would be an error here.
+        stream.read_to_end(&mut all).unwrap();
+        tell.send(all).unwrap();
+    });
+    shake(&transport);
+    assert_eq!(insist(|| transport.peek()).unwrap(), 8);
+    let mut buffer = Vec::new();
+    assert_eq!(transport.try_read(&mut buffer, 5).unwrap(), 5);
+    assert!(!transport.was_emptied(5, PIECE));
+    assert_eq!(transport.try_read(&mut buffer, PIECE).unwrap(), 3);
+    assert_eq!(buffer, b"question");
+    let slices = [IoSlice::new(b"ans"), IoSlice::new(b"wer")];
+    assert_eq!(transport.try_write(&slices, More::No).unwrap(), 6);
+    drop(transport);
+    assert_eq!(told.recv().unwrap(), b"answer");
+}
+
+#[test]
+fn a_file_is_sent_over_both() {
+    let content: Vec<u8> = (0..1_000_000_u32).map(|at| (at % 251) as u8).collect();
+    let path = std::env::temp_dir().join(format!("lane-transport-{}", std::process::id()));
+    std::fs::write(&path, &content).unwrap();
+    let file = std::fs::File::open(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
+    let tell_plain = tell.clone();
+    let (plain, mut socket) = pair();
+    std::thread::spawn(move || {
+        let mut all = Vec::new();
+        socket.read_to_end(&mut all).unwrap();
+        tell_plain.send(all).unwrap();
+    });
+    let secure = secured(move |stream| {
+        let mut all = Vec::new();
+        stream.read_to_end(&mut all).unwrap();
+        tell.send(all).unwrap();
+    });
+    shake(&secure);
+    for transport in [plain, secure] {
+        let mut buffer = Vec::new();
+        let mut sent = 0;
+        loop {
+            let piece =
+                insist(|| transport.try_send_file(file.as_fd(), sent, 2_000_000, &mut buffer));
+            match piece.unwrap() {
+                0 => break,
+                piece => sent += piece as u64,
+            }
+        }
+        transport.end_session();
+        insist(|| transport.flush()).unwrap();
+        assert!(!transport.has_unsent());
+        drop(transport);
+        assert!(told.recv().unwrap() == content, "the file is whole");
+    }
+}
+
+#[test]
+fn what_the_socket_does_not_take_is_kept_until_it_does() {
+    let (tell, wait) = std::sync::mpsc::channel::<()>();
+    let (told, all) = std::sync::mpsc::channel();
+    let transport = secured(move |stream| {
+        stream.flush().unwrap();
+        wait.recv().unwrap();
+        let mut all = Vec::new();
+        stream.read_to_end(&mut all).unwrap();
+        told.send(all.len()).unwrap();
+    });
+    shake(&transport);
+    let piece = vec![7; 64 * 1024];
+    let mut taken = 0;
+    let blocked = loop {
+        match transport.try_write(&[IoSlice::new(&piece)], More::No) {
+            Ok(count) => taken += count,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(blocked.kind(), ErrorKind::WouldBlock);
+    assert!(transport.has_unsent());
+    assert_eq!(transport.flush().unwrap_err().kind(), ErrorKind::WouldBlock);
+    tell.send(()).unwrap();
+    transport.end_session();
+    insist(|| transport.flush()).unwrap();
+    drop(transport);
+    assert_eq!(all.recv().unwrap(), taken);
+}
+
+#[test]
+fn an_end_without_the_sessions_end_is_told() {
+    let (shaken, wait) = std::sync::mpsc::channel::<()>();
+    let (transport, mut socket) = pair();
+    transport.secure(server());
+    std::thread::spawn(move || {
+        let mut session = client();
+        let mut stream = rustls::Stream::new(&mut session, &mut socket);
+        stream.write_all(b"cut").unwrap();
+        wait.recv().unwrap();
+        // A unix socket that is closed with something unread resets its peer.
+        let _tickets = socket.read(&mut [0; 16 * 1024]).unwrap();
+    });
+    shake(&transport);
+    shaken.send(()).unwrap();
+    let mut buffer = Vec::new();
+    insist(|| transport.try_read(&mut buffer, PIECE)).unwrap();
+    let ended = insist(|| transport.try_read(&mut buffer, PIECE));
+    assert_eq!(ended.unwrap_err().kind(), ErrorKind::UnexpectedEof);
+}
+
+#[test]
+fn a_handshake_fails_for_what_is_none() {
+    type Cases<'a> = [(&'a [u8], fn(&HandshakeError) -> bool); 3];
+    let cases: Cases<'_> = [
+        (b"GET / HTTP/1.0\r\n\r\n", |error| {
+            matches!(error, HandshakeError::Tls(_))
+        }),
+        (&[22, 3, 1, 0, 4, 1, 0, 0, 0], |error| {
+            matches!(error, HandshakeError::Tls(_))
+        }),
+        (b"", |error| {
+            matches!(error, HandshakeError::Socket(error)
+                if error.kind() == ErrorKind::UnexpectedEof)
+        }),
+    ];
+    for (bytes, is_expected) in cases {
+        let (transport, mut peer) = pair();
+        transport.secure(server());
+        assert_eq!(transport.handshake().unwrap(), Handshake::WantsRead);
+        peer.write_all(bytes).unwrap();
+        peer.shutdown(std::net::Shutdown::Write).unwrap();
+        let error = transport.handshake().unwrap_err();
+        assert!(is_expected(&error), "{bytes:?}: {error:?}");
+    }
+}
