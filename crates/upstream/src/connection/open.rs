@@ -1,21 +1,24 @@
 //! Opening a connection.
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, OnceCell};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
-use std::rc::Rc;
 use std::sync::Arc;
 
 use turnpike_lane::log::Errno;
 use turnpike_lane::sys::socket::{self, Family, Kind, More};
 use turnpike_lane::sys::socket_option;
+use turnpike_lane::transport::{HandshakeError, Transport};
+use turnpike_lane::waiting::Waited;
 
-use super::{Connection, within};
+use turnpike_lane::timeout::bounded;
+
+use super::Connection;
 use crate::address::Address;
 use crate::group::Picked;
-use crate::tls::{Handshake, HandshakeError, Session, TlsConnector};
+use crate::tls::{Refusal, TlsConnector};
 
 /// How a connection is opened.
 #[derive(Clone, Copy, Debug, Default)]
@@ -203,10 +206,8 @@ impl Connection {
     ) -> Result<Connection, ConnectError> {
         let key = Key::new(address, options);
         let (socket, under_way) = begin(address, options)?;
-        let mut connection = Connection {
-            socket: Rc::new(socket),
-            runtime: OnceCell::new(),
-            tls: None,
+        let connection = Connection {
+            waited: Waited::new(Transport::plain(socket)),
             watched_socket: OnceCell::new(),
             key,
             opened_ms: now_ms,
@@ -223,8 +224,7 @@ impl Connection {
         }
         connection.send_proxy_header(options.proxy_header)?;
         if let Some(tls) = &options.tls {
-            let session = connection.handshake(tls).await?;
-            connection.tls = Some(RefCell::new(session));
+            connection.handshake(tls).await?;
         }
         Ok(connection)
     }
@@ -233,7 +233,7 @@ impl Connection {
     async fn established(&self, timeout_ms: u64) -> io::Result<()> {
         // Sending nothing asks in one call: not yet, there, or why not.
         let ask = || socket::send(self.as_fd(), &[], More::No).map(|_| ());
-        self.when_writable(timeout_ms, ask).await
+        self.waited.when_writable(timeout_ms, ask).await
     }
 
     /// Sends what comes before all else.
@@ -248,33 +248,19 @@ impl Connection {
         }
     }
 
-    async fn handshake(&self, tls: &Tls<'_>) -> Result<Session, ConnectError> {
-        let named = |error| match error {
-            HandshakeError::Socket(error) => ConnectError::HandshakeBroken(error),
-            HandshakeError::Certificate(why) => ConnectError::Certificate(why),
-            HandshakeError::Name => ConnectError::Name(tls.name.to_owned()),
-            HandshakeError::Protocol(why) => ConnectError::Handshake(why),
+    async fn handshake(&self, tls: &Tls<'_>) -> Result<(), ConnectError> {
+        let named = |refusal| match refusal {
+            Refusal::Certificate(why) => ConnectError::Certificate(why),
+            Refusal::Name => ConnectError::Name(tls.name.to_owned()),
+            Refusal::Protocol(why) => ConnectError::Handshake(why),
         };
-        let mut session = Session::new(tls.connector, tls.name).map_err(named)?;
-        let shaken = within(tls.timeout_ms, async {
-            loop {
-                let mut ready = match session.handshake(self.as_fd()) {
-                    Ok(Handshake::Done) => return Ok(Ok(())),
-                    Ok(Handshake::WantsRead) => self.runtime()?.readable().await?,
-                    Ok(Handshake::WantsWrite) => self.runtime()?.writable().await?,
-                    Err(error) => return Ok(Err(error)),
-                };
-                // The session has just found the socket to block, or finds it so in its next turn.
-                ready.clear_ready();
-            }
-        });
-        match shaken.await {
-            Ok(Ok(())) => Ok(session),
-            Ok(Err(error)) => Err(named(error)),
-            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                Err(ConnectError::HandshakeTimedOut)
-            }
-            Err(error) => Err(ConnectError::HandshakeBroken(error)),
+        let session = tls.connector.session(tls.name).map_err(named)?;
+        self.transport().secure(session);
+        match bounded(tls.timeout_ms, self.waited.handshake()).await {
+            Some(Ok(())) => Ok(()),
+            Some(Err(HandshakeError::Tls(error))) => Err(named(Refusal::of(&error))),
+            Some(Err(HandshakeError::Socket(error))) => Err(ConnectError::HandshakeBroken(error)),
+            None => Err(ConnectError::HandshakeTimedOut),
         }
     }
 }

@@ -2,16 +2,15 @@
 //! the answer does not fit.
 
 use std::hash::{BuildHasher, RandomState};
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
-use turnpike_lane::sys::readiness;
 use turnpike_lane::sys::socket::{self, Family, Kind, More};
+use turnpike_lane::transport::Transport;
+use turnpike_lane::waiting::Waited;
 use turnpike_wire::dns::{self, Answer, AnswerError, Question};
 
 use super::{FORMAT, ResolveError, Resolver};
@@ -25,9 +24,6 @@ const PAUSE_MS: u64 = 200;
 
 /// Largest message over UDP that is looked at; without EDNS servers send 512 bytes at most.
 const MESSAGE_BYTES_MAX: usize = 4096;
-
-/// What ends a wait for an answer. That nobody listens at a UDP port is an error and nothing else.
-const ANSWER: Interest = Interest::READABLE.add(Interest::ERROR);
 
 /// Codes after which another server may do better: failure, refusal.
 const CODES_TO_TURN_FROM: [u8; 2] = [2, 5];
@@ -109,7 +105,9 @@ impl Asked<'_> {
 
     async fn by_datagram(&self) -> Result<Answer, Failure> {
         let socket = self.connect(Kind::Datagram)?;
-        socket::send(socket.get_ref().as_fd(), self.message, More::No)?;
+        socket
+            .transport()
+            .try_write(&[IoSlice::new(self.message)], More::No)?;
         let mut answer = Vec::with_capacity(MESSAGE_BYTES_MAX);
         loop {
             answer.clear();
@@ -129,12 +127,10 @@ impl Asked<'_> {
         let framed = [&length.to_be_bytes(), self.message].concat();
         let mut rest = framed.as_slice();
         while !rest.is_empty() {
-            let mut ready = socket.writable().await?;
-            let sent =
-                ready.try_io(|socket| socket::send(socket.get_ref().as_fd(), rest, More::No));
-            if let Ok(sent) = sent {
-                rest = &rest[sent?..];
-            }
+            let slices = [IoSlice::new(rest)];
+            let send = || socket.transport().try_write(&slices, More::No);
+            let sent = socket.when_writable(0, send).await?;
+            rest = &rest[sent..];
         }
         let mut answer = Vec::new();
         loop {
@@ -151,7 +147,7 @@ impl Asked<'_> {
         }
     }
 
-    fn connect(&self, kind: Kind) -> io::Result<AsyncFd<OwnedFd>> {
+    fn connect(&self, kind: Kind) -> io::Result<Waited> {
         let family = match self.server {
             SocketAddr::V4(_) => Family::V4,
             SocketAddr::V6(_) => Family::V6,
@@ -161,7 +157,7 @@ impl Asked<'_> {
             Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error),
             _ => {}
         }
-        readiness::register(socket, ANSWER.add(Interest::WRITABLE))
+        Ok(Waited::new(Transport::plain(socket)))
     }
 
     fn parse(&self, message: &[u8]) -> Result<Answer, AnswerError> {
@@ -169,17 +165,7 @@ impl Asked<'_> {
     }
 }
 
-async fn receive(
-    socket: &AsyncFd<OwnedFd>,
-    buffer: &mut Vec<u8>,
-    bytes_max: usize,
-) -> io::Result<usize> {
-    loop {
-        let mut ready = socket.ready(ANSWER).await?;
-        let received = ready
-            .try_io(|socket| socket::receive_append(socket.get_ref().as_fd(), buffer, bytes_max));
-        if let Ok(received) = received {
-            return received;
-        }
-    }
+async fn receive(socket: &Waited, buffer: &mut Vec<u8>, bytes_max: usize) -> io::Result<usize> {
+    let read = || socket.transport().try_read(buffer, bytes_max);
+    socket.when_readable(read).await
 }

@@ -1,5 +1,5 @@
-//! TLS towards peers: what is configured, once for all connections. With `session`, the only
-//! files that name rustls.
+//! TLS towards peers: what is configured, once for all connections, and what a refusal means. The
+//! sessions themselves are `lane::transport`'s.
 
 mod der;
 mod pinned;
@@ -19,7 +19,7 @@ use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKey
 use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
 
 use pinned::KnownOrSigned;
-pub(crate) use session::{Handshake, HandshakeError, Session};
+pub(crate) use session::Refusal;
 use verify::AcceptAny;
 
 /// Sessions that a connector remembers; two tickets each for a hundred names.
