@@ -6,6 +6,7 @@
 
 pub mod base64;
 pub mod body;
+pub mod body_filter;
 pub mod connection;
 pub mod control;
 pub mod counters;

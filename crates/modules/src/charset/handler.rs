@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use turnpike_http::body_filter::Filtered;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Filter;
 use turnpike_http::response::{Body, BodyStream, CharsetWish, Response};
@@ -9,7 +10,7 @@ use turnpike_http::variables::Template;
 use turnpike_lane::log::Level;
 
 use super::plan::Maps;
-use super::recode::{Recoded, Table};
+use super::recode::{Recoding, Table};
 use crate::types::Types;
 
 /// Bytes of a body that are converted at once: its new length is known then, and parts of it can be
@@ -128,7 +129,7 @@ fn recode(exchange: &mut Exchange, table: Arc<Table>) -> Option<u16> {
         return None;
     }
     let keeps_length = table.keeps_length();
-    let mut body = Recoded::new(response.take_stream(), table);
+    let mut body = Filtered::new(response.take_stream(), Recoding::new(table));
     if at_hand && small {
         let mut text = Vec::new();
         let mut piece = Vec::new();

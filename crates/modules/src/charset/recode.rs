@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::sync::Arc;
 
-use turnpike_http::connection::Stream;
+use turnpike_http::body_filter::{BodyFilter, Passed, Piece};
 use turnpike_http::exchange::Exchange;
-use turnpike_http::response::{BodyFailed, BodyStream, LocalFuture};
+use turnpike_http::response::BodyFailed;
 
 /// What stands for a byte or character that has no counterpart.
 const UNKNOWN: u8 = b'?';
@@ -157,80 +157,35 @@ fn bytes_of_hex(text: &str) -> Option<Vec<u8>> {
     bytes.filter(|bytes| text.len().is_multiple_of(2) && (1..=3).contains(&bytes.len()))
 }
 
-/// A body that is converted on its way.
-pub(super) struct Recoded {
-    body: Box<dyn BodyStream>,
+/// The conversion of one body.
+pub(super) struct Recoding {
     table: Arc<Table>,
-    piece: Vec<u8>,
     /// The beginning of a character whose end is in the next piece.
     begun: Vec<u8>,
-    /// Whether the client takes no more, and the rest is for others.
-    draining: bool,
 }
 
-impl Recoded {
-    pub(super) fn new(body: Box<dyn BodyStream>, table: Arc<Table>) -> Self {
+impl Recoding {
+    pub(super) fn new(table: Arc<Table>) -> Self {
         Self {
-            body,
             table,
-            piece: Vec::new(),
             begun: Vec::new(),
-            draining: false,
         }
     }
+}
 
-    fn convert(&mut self, more: bool, out: &mut Vec<u8>) -> bool {
-        self.table.convert(&mut self.begun, &self.piece, out);
-        self.piece.clear();
-        if !more {
+impl BodyFilter for Recoding {
+    fn pass(
+        &mut self,
+        _exchange: &mut Exchange,
+        piece: &mut Piece,
+        out: &mut Vec<u8>,
+    ) -> Result<Passed, BodyFailed> {
+        let rest = piece.rest();
+        self.table.convert(&mut self.begun, rest, out);
+        piece.take(rest.len());
+        if piece.is_last() {
             self.table.end(&self.begun, out);
         }
-        more
-    }
-}
-
-impl BodyStream for Recoded {
-    fn next<'a>(
-        &'a mut self,
-        exchange: &'a mut Exchange,
-        client: &'a Stream,
-        out: &'a mut Vec<u8>,
-    ) -> LocalFuture<'a, Result<bool, BodyFailed>> {
-        if self.draining {
-            return self.body.next(exchange, client, out);
-        }
-        Box::pin(async move {
-            loop {
-                self.piece.clear();
-                let more = self.body.next(exchange, client, &mut self.piece).await?;
-                // The rest of a character alone is worth no piece.
-                if !self.convert(more, out) || !out.is_empty() {
-                    return Ok(more);
-                }
-            }
-        })
-    }
-
-    fn ready(
-        &mut self,
-        exchange: &mut Exchange,
-        out: &mut Vec<u8>,
-    ) -> Option<Result<bool, BodyFailed>> {
-        self.piece.clear();
-        let more = self.body.ready(exchange, &mut self.piece)?;
-        Some(more.map(|more| self.convert(more, out)))
-    }
-
-    fn read_ahead<'a>(&'a mut self, exchange: &'a mut Exchange) -> LocalFuture<'a, ()> {
-        self.body.read_ahead(exchange)
-    }
-
-    fn outlives_client(&mut self) -> bool {
-        self.draining = self.body.outlives_client();
-        self.draining
-    }
-
-    fn ended(&mut self, exchange: &mut Exchange) {
-        self.body.ended(exchange);
+        Ok(piece.passed(out))
     }
 }

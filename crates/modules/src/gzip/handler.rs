@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use turnpike_http::body_filter::Filtered;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::lane::LaneSlot;
 use turnpike_http::phase::{Filter, Handler, Verdict};
@@ -10,8 +11,8 @@ use turnpike_lane::log::Level;
 use turnpike_wire::h1::Method;
 
 use super::accept::Acceptance;
-use super::compress::Compressed;
-use super::expand::Expanded;
+use super::compress::Compressor;
+use super::expand::Expander;
 use super::plan::{Compressing, Spare};
 use crate::files::{self, Files};
 use crate::static_files;
@@ -49,7 +50,8 @@ impl Filter for GzipFilter {
         let compression = Arc::clone(&self.compression);
         let spare = self.spare;
         recode(&mut exchange.response, |body| {
-            Body::Stream(Box::new(Compressed::new(body, compression, spare)))
+            let compressor = Compressor::new(compression, spare);
+            Body::Stream(Box::new(Filtered::new(body, compressor)))
         });
         None
     }
@@ -79,7 +81,8 @@ impl Filter for GunzipFilter {
         }
         exchange.response.fields.remove(b"Content-Encoding");
         recode(&mut exchange.response, |body| {
-            Body::Stream(Box::new(Expanded::new(body, self.piece_bytes)))
+            let expander = Expander::new(self.piece_bytes);
+            Body::Stream(Box::new(Filtered::new(body, expander)))
         });
         None
     }

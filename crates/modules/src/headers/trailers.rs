@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use turnpike_http::connection::Stream;
+use turnpike_http::body_filter::{BodyFilter, Filtered, Passed, Piece};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Filter;
-use turnpike_http::response::{Body, BodyFailed, BodyStream, LocalFuture};
+use turnpike_http::response::{Body, BodyFailed};
 use turnpike_wire::h1::Version;
 
 use super::handler::is_safe;
@@ -27,32 +27,20 @@ impl Filter for AddTrailers {
         let response = &mut exchange.response;
         let body = response.take_stream();
         response.content_length = None;
-        response.body = Body::Stream(Box::new(Trailing {
-            body,
-            trailers: Arc::clone(&self.0),
-        }));
+        let trailing = Trailing(Arc::clone(&self.0));
+        response.body = Body::Stream(Box::new(Filtered::new(body, trailing)));
         None
     }
 }
 
-/// A body with fields behind it; they are evaluated when it has ended.
-struct Trailing {
-    body: Box<dyn BodyStream>,
-    trailers: Arc<Trailers>,
-}
+/// Fields behind a body; they are evaluated when it has ended.
+struct Trailing(Arc<Trailers>);
 
 impl Trailing {
-    fn passed(&self, exchange: &mut Exchange, more: bool) -> bool {
-        if !more {
-            self.add(exchange);
-        }
-        more
-    }
-
     fn add(&self, exchange: &mut Exchange) {
         let safe = is_safe(exchange.response.status);
         let mut value = std::mem::take(&mut exchange.scratch);
-        let fields = self.trailers.fields.iter();
+        let fields = self.0.fields.iter();
         for field in fields.filter(|field| safe || field.always) {
             value.clear();
             field.value.evaluate(exchange, &mut value);
@@ -64,37 +52,17 @@ impl Trailing {
     }
 }
 
-impl BodyStream for Trailing {
-    fn next<'a>(
-        &'a mut self,
-        exchange: &'a mut Exchange,
-        client: &'a Stream,
-        out: &'a mut Vec<u8>,
-    ) -> LocalFuture<'a, Result<bool, BodyFailed>> {
-        Box::pin(async move {
-            let more = self.body.next(exchange, client, out).await?;
-            Ok(self.passed(exchange, more))
-        })
-    }
-
-    fn ready(
+impl BodyFilter for Trailing {
+    fn pass(
         &mut self,
         exchange: &mut Exchange,
+        piece: &mut Piece,
         out: &mut Vec<u8>,
-    ) -> Option<Result<bool, BodyFailed>> {
-        let more = self.body.ready(exchange, out)?;
-        Some(more.map(|more| self.passed(exchange, more)))
-    }
-
-    fn read_ahead<'a>(&'a mut self, exchange: &'a mut Exchange) -> LocalFuture<'a, ()> {
-        self.body.read_ahead(exchange)
-    }
-
-    fn outlives_client(&mut self) -> bool {
-        self.body.outlives_client()
-    }
-
-    fn ended(&mut self, exchange: &mut Exchange) {
-        self.body.ended(exchange);
+    ) -> Result<Passed, BodyFailed> {
+        piece.move_to(out);
+        if piece.is_last() {
+            self.add(exchange);
+        }
+        Ok(piece.passed(out))
     }
 }

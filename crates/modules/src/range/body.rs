@@ -1,10 +1,8 @@
 //! Cutting bodies of every kind.
 
-use turnpike_http::connection::Stream;
+use turnpike_http::body_filter::{BodyFilter, Filtered, Passed, Piece};
 use turnpike_http::exchange::Exchange;
-use turnpike_http::response::{
-    Body, BodyFailed, BodyStream, FileBody, LocalFuture, Parts, Response,
-};
+use turnpike_http::response::{Body, BodyFailed, FileBody, Parts, Response};
 
 use super::parse::ByteRange;
 
@@ -35,12 +33,13 @@ pub(super) fn cut(response: &mut Response, range: ByteRange) {
             };
             Body::File(FileBody { file, parts })
         }
-        Body::Stream(inner) => Body::Stream(Box::new(CutStream {
-            inner,
-            skip: range.start,
-            left: range.end - range.start,
-            draining: false,
-        })),
+        Body::Stream(body) => {
+            let cut = Cut {
+                skip: range.start,
+                left: range.end - range.start,
+            };
+            Body::Stream(Box::new(Filtered::new(body, cut)))
+        }
     };
 }
 
@@ -92,58 +91,30 @@ fn file_parts(start: u64, ranges: &[ByteRange], heads: Vec<Vec<u8>>, end: Vec<u8
     }
 }
 
-/// A stream of which the beginning is thrown away and the end not waited for.
-struct CutStream {
-    inner: Box<dyn BodyStream>,
+/// Throws the beginning of a stream away and does not wait for its end.
+struct Cut {
+    /// Bytes before the range that are still to come.
     skip: u64,
+    /// Bytes of the range that are still to come.
     left: u64,
-    /// Whether the client has its part, and the rest is for others.
-    draining: bool,
 }
 
-impl CutStream {
-    /// Leaves of a piece what is in the range. `false`: nothing more of the body is.
-    fn cut(&mut self, piece: &mut Vec<u8>) -> bool {
-        let skipped = self.skip.min(piece.len() as u64);
+impl BodyFilter for Cut {
+    fn pass(
+        &mut self,
+        _exchange: &mut Exchange,
+        piece: &mut Piece,
+        out: &mut Vec<u8>,
+    ) -> Result<Passed, BodyFailed> {
+        let skipped = self.skip.min(piece.rest().len() as u64);
         self.skip -= skipped;
-        piece.drain(..skipped as usize);
-        piece.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
-        self.left -= piece.len() as u64;
-        self.left > 0
-    }
-}
-
-impl BodyStream for CutStream {
-    fn next<'a>(
-        &'a mut self,
-        exchange: &'a mut Exchange,
-        client: &'a Stream,
-        out: &'a mut Vec<u8>,
-    ) -> LocalFuture<'a, Result<bool, BodyFailed>> {
-        if self.draining {
-            return self.inner.next(exchange, client, out);
+        piece.move_to(out);
+        out.drain(..skipped as usize);
+        out.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
+        self.left -= out.len() as u64;
+        match self.left {
+            0 => Ok(Passed::Ended),
+            _ => Ok(piece.passed(out)),
         }
-        Box::pin(async move {
-            loop {
-                let more = self.inner.next(exchange, client, out).await?;
-                let more = self.cut(out) && more;
-                if !more || !out.is_empty() {
-                    return Ok(more);
-                }
-            }
-        })
-    }
-
-    fn read_ahead<'a>(&'a mut self, exchange: &'a mut Exchange) -> LocalFuture<'a, ()> {
-        self.inner.read_ahead(exchange)
-    }
-
-    fn outlives_client(&mut self) -> bool {
-        self.draining = self.inner.outlives_client();
-        self.draining
-    }
-
-    fn ended(&mut self, exchange: &mut Exchange) {
-        self.inner.ended(exchange);
     }
 }
