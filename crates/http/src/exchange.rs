@@ -16,11 +16,11 @@ use turnpike_lane::sys::socket::{self, PeerAddress};
 use turnpike_wire::h1::{self, Known, Method, RequestHead, Strictness};
 
 use crate::body::RequestBody;
-use crate::connection::ProxyHeader;
 use crate::counters::CloseReason;
 use crate::lane::{LanePlan, LaneShared};
 use crate::phase::{Phase, Verdict};
 use crate::plan::{Listen, ListenIndex, Location, LocationIndex, Server, ServerIndex};
+use crate::proxy_header::ProxyHeader;
 use crate::regex::{Captures, Turn};
 use crate::response::Response;
 use crate::upstream::Upstream;

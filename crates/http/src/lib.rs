@@ -18,6 +18,7 @@ pub mod metrics;
 mod options;
 pub mod phase;
 pub mod plan;
+pub mod proxy_header;
 pub mod regex;
 mod relocate;
 pub mod response;

@@ -46,13 +46,13 @@ use turnpike_lane::sys::socket::PeerAddress;
 
 pub use commands::{Apply, Command, Leave};
 pub use moving::Moving;
-pub use proxy_header::ProxyHeader;
 pub use stream::Stream;
 
 use crate::counters::CloseReason;
 use crate::exchange::{Client, Exchange};
 use crate::lane::{LanePlan, LaneShared};
 use crate::plan::ListenIndex;
+use crate::proxy_header::ProxyHeader;
 use moving::Successors;
 use parked::Slot;
 use watch::Watch;

@@ -19,10 +19,11 @@ use turnpike_lane::gate::ListenAddress;
 
 use super::commands::Command;
 use super::parked::{Await, Parked};
-use super::{Connection, Connections, ProxyHeader};
+use super::{Connection, Connections};
 use crate::counters::CloseReason;
 use crate::exchange::Client;
 use crate::plan::{ListenIndex, Plan};
+use crate::proxy_header::ProxyHeader;
 
 /// A parked connection on its way to another lane.
 pub struct Moving {

@@ -3,22 +3,12 @@
 use std::rc::Rc;
 
 use turnpike_lane::log::Level;
-use turnpike_wire::proxy_protocol::{self, Addresses, Header};
+use turnpike_wire::proxy_protocol;
 
 use super::Connection;
 use crate::exchange::{Action, Exchange};
 use crate::log::Quoted;
-
-/// What a header said.
-#[derive(Clone, Debug)]
-pub struct ProxyHeader {
-    /// Both ends of the proxied connection, where the sender knows them.
-    pub addresses: Option<Addresses>,
-    /// Client and server address as version 1 wrote them; empty in version 2.
-    pub texts: [Box<[u8]>; 2],
-    /// The additions of version 2.
-    pub tlvs: Box<[u8]>,
-}
+use crate::proxy_header::ProxyHeader;
 
 /// How much of a connection's PROXY protocol header has been read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,25 +44,6 @@ pub(super) fn read(connection: &mut Connection, exchange: &mut Exchange) -> Prox
             let (reason, quoted) = (error.reason(), Quoted(first_line(exchange.head_bytes())));
             exchange.log(Level::Error, format_args!("{reason}: \"{quoted}\""));
             ProxyHeaderState::Invalid
-        }
-    }
-}
-
-impl ProxyHeader {
-    fn new(header: &Header, bytes: &[u8]) -> ProxyHeader {
-        let text = |pick: fn(&Addresses) -> turnpike_wire::Span| {
-            header
-                .addresses
-                .as_ref()
-                .map_or_else(Box::default, |found| pick(found).of(bytes).into())
-        };
-        ProxyHeader {
-            addresses: header.addresses,
-            texts: [
-                text(|found| found.source_text),
-                text(|found| found.destination_text),
-            ],
-            tlvs: header.tlvs.of(bytes).into(),
         }
     }
 }
