@@ -3,7 +3,7 @@
 //!
 //! Nothing here knows what a filter does with the bytes.
 
-use crate::connection::Stream;
+use crate::client::Client;
 use crate::exchange::Exchange;
 use crate::response::{BodyFailed, BodyStream, LocalFuture};
 
@@ -166,7 +166,7 @@ impl<F: BodyFilter> BodyStream for Filtered<F> {
     fn next<'a>(
         &'a mut self,
         exchange: &'a mut Exchange,
-        client: &'a Stream,
+        client: Client<'a>,
         out: &'a mut Vec<u8>,
     ) -> LocalFuture<'a, Result<bool, BodyFailed>> {
         if self.draining {

@@ -7,7 +7,7 @@ use turnpike_wire::h1::{Framing, Method};
 use turnpike_wire::target::{self, Escape};
 
 use crate::Quoted;
-use crate::connection::Stream;
+use crate::client::Client;
 use crate::exchange::{Action, Exchange};
 use crate::phase::{Awaiting, Delay, Phase, Verdict, Waiting, Work};
 use crate::plan::{Found, LocationIndex};
@@ -461,7 +461,7 @@ impl Exchange {
 struct ServerChoice(Box<dyn Waiting>);
 
 impl Work for ServerChoice {
-    async fn run(self, exchange: &mut Exchange, client: &mut Stream) -> Verdict {
+    async fn run(self, exchange: &mut Exchange, client: Client<'_>) -> Verdict {
         let mut waiting = self.0;
         loop {
             match waiting.run(exchange, client).await {

@@ -7,11 +7,13 @@
 pub mod base64;
 pub mod body;
 pub mod body_filter;
+pub mod client;
 pub mod connection;
 pub mod control;
 pub mod counters;
 pub mod engine;
 pub mod exchange;
+pub mod h1;
 pub mod lane;
 mod log;
 pub mod metrics;

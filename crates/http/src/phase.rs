@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use turnpike_lane::event_loop::WatchedSocket;
 
-use crate::connection::Stream;
+use crate::client::Client;
 use crate::exchange::Exchange;
 use crate::response::LocalFuture;
 
@@ -86,7 +86,7 @@ pub trait Handler: Send + Sync {
 /// Work that a handler could not do at once.
 pub trait Work {
     /// Does the work. The client's stream is at hand, for reading the request body.
-    fn run(self, exchange: &mut Exchange, client: &mut Stream) -> impl Future<Output = Verdict>;
+    fn run(self, exchange: &mut Exchange, client: Client<'_>) -> impl Future<Output = Verdict>;
 }
 
 /// Any [`Work`], as a verdict carries it.
@@ -95,7 +95,7 @@ pub trait Waiting {
     fn run<'a>(
         self: Box<Self>,
         exchange: &'a mut Exchange,
-        client: &'a mut Stream,
+        client: Client<'a>,
     ) -> LocalFuture<'a, Verdict>;
 }
 
@@ -103,7 +103,7 @@ impl<W: Work + 'static> Waiting for W {
     fn run<'a>(
         self: Box<Self>,
         exchange: &'a mut Exchange,
-        client: &'a mut Stream,
+        client: Client<'a>,
     ) -> LocalFuture<'a, Verdict> {
         Box::pin(Work::run(*self, exchange, client))
     }
@@ -139,7 +139,7 @@ pub struct Delay {
 }
 
 impl Work for Delay {
-    async fn run(self, exchange: &mut Exchange, client: &mut Stream) -> Verdict {
+    async fn run(self, exchange: &mut Exchange, client: Client<'_>) -> Verdict {
         let pause = tokio::time::sleep(Duration::from_millis(self.delay_ms));
         let waited = client.while_there(pause).await;
         exchange.lane.clock.update();

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use turnpike_lane::files::FileHandle;
 use turnpike_wire::h1;
 
-use crate::connection::Stream;
+use crate::client::Client;
 use crate::exchange::Exchange;
 
 /// A response that a handler made and filters may still change.
@@ -185,7 +185,7 @@ pub trait BodyStream {
     fn next<'a>(
         &'a mut self,
         exchange: &'a mut Exchange,
-        client: &'a Stream,
+        client: Client<'a>,
         out: &'a mut Vec<u8>,
     ) -> LocalFuture<'a, Result<bool, BodyFailed>>;
 
@@ -222,7 +222,7 @@ pub trait Tunnel {
     fn run<'a>(
         self: Box<Self>,
         exchange: &'a mut Exchange,
-        client: &'a mut Stream,
+        client: Client<'a>,
     ) -> LocalFuture<'a, ()>;
 }
 

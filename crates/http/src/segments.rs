@@ -4,7 +4,7 @@
 
 use turnpike_lane::log::{Errno, Level};
 
-use crate::connection::Stream;
+use crate::client::Client;
 use crate::exchange::Exchange;
 use crate::response::{Body, BodyFailed, BodyStream, LocalFuture, Parts, Response};
 
@@ -149,7 +149,7 @@ impl BodyStream for AtHand {
     fn next<'a>(
         &'a mut self,
         exchange: &'a mut Exchange,
-        _client: &'a Stream,
+        _client: Client<'a>,
         out: &'a mut Vec<u8>,
     ) -> LocalFuture<'a, Result<bool, BodyFailed>> {
         Box::pin(async move {

@@ -130,3 +130,8 @@ pub(crate) fn exchange(plan: Plan, input: &[u8]) -> Exchange {
     exchange.begin_request();
     exchange
 }
+
+/// Reads the head of the request that was received, as a connection does.
+pub(crate) fn read_head(exchange: &mut Exchange) {
+    crate::connection::read_head(exchange);
+}

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::{BodyFilter, Filtered, Passed, Piece, TURN_BYTES_MAX};
-use crate::connection::Stream;
+use crate::client::Client;
 use crate::exchange::Exchange;
 use crate::response::{BodyFailed, BodyStream, LocalFuture};
 use crate::testing;
@@ -33,7 +33,7 @@ impl BodyStream for Script {
     fn next<'a>(
         &'a mut self,
         exchange: &'a mut Exchange,
-        _client: &'a Stream,
+        _client: Client<'a>,
         out: &'a mut Vec<u8>,
     ) -> LocalFuture<'a, Result<bool, BodyFailed>> {
         Box::pin(async move { self.ready(exchange, out).unwrap_or(Err(BodyFailed)) })

@@ -5,14 +5,12 @@
 //! it does.
 
 use std::any::Any;
-use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 
 use turnpike_wire::h1::Framing;
 
 use super::ReturnQueue;
-use super::stream::Stream;
-use super::watch::Watch;
+use crate::client::Client;
 use crate::exchange::Exchange;
 use crate::phase::Verdict;
 use crate::response::{Body, BodyStream, LocalFuture};
@@ -48,7 +46,7 @@ impl Exchange {
         }
         let mut copy = self.copy();
         copy.upstream.clone_from(&self.upstream);
-        self.lane.run_in_background(Box::pin(read_out(copy, body)));
+        self.lane.run_in_background(Box::pin(drain(copy, body)));
         Ok(())
     }
 
@@ -85,9 +83,6 @@ impl Exchange {
 
 /// Lets the content handler answer, and reads the answer's body to its end.
 async fn answer(mut exchange: Box<Exchange>) {
-    let Some((mut client, _other_end)) = silent_client() else {
-        return;
-    };
     let Some(content) = exchange.location().content.clone() else {
         return;
     };
@@ -98,34 +93,21 @@ async fn answer(mut exchange: Box<Exchange>) {
             Verdict::Await(awaiting) => awaiting.into_waiting(),
             _ => break,
         };
-        verdict = waiting.run(&mut exchange, &mut client).await;
+        verdict = waiting.run(&mut exchange, Client::Nobody).await;
     }
     if !matches!(verdict, Verdict::Respond) {
         return;
     }
     if let Body::Stream(body) = std::mem::take(&mut exchange.response.body) {
-        drain(exchange, body, &client).await;
+        drain(exchange, body).await;
     }
 }
 
-async fn read_out(exchange: Box<Exchange>, body: Box<dyn BodyStream>) {
-    if let Some((client, _other_end)) = silent_client() {
-        drain(exchange, body, &client).await;
-    }
-}
-
-/// A client for those who know one: it says nothing, and is there as long as its other end.
-fn silent_client() -> Option<(Stream, UnixStream)> {
-    let (socket, other_end) = UnixStream::pair().ok()?;
-    socket.set_nonblocking(true).ok()?;
-    Some((Stream::new(socket.into(), Watch::new()), other_end))
-}
-
-async fn drain(mut exchange: Box<Exchange>, mut body: Box<dyn BodyStream>, client: &Stream) {
+async fn drain(mut exchange: Box<Exchange>, mut body: Box<dyn BodyStream>) {
     let mut piece = Vec::new();
     loop {
         piece.clear();
-        match body.next(&mut exchange, client, &mut piece).await {
+        match body.next(&mut exchange, Client::Nobody, &mut piece).await {
             Ok(true) => {}
             Ok(false) | Err(_) => break,
         }

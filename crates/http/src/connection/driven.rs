@@ -6,7 +6,6 @@
 //! ```
 
 use std::io;
-use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -14,12 +13,14 @@ use turnpike_lane::log::Level;
 use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_lane::sys::socket_option;
 
-use super::stream::{Discarded, Stream};
 use super::transfer::{Sent, Transfer};
 use super::{Connection, DrivenSlot, ReturnQueue, head, pieces, transfer};
+use crate::body::Progress;
+use crate::client::Client;
 use crate::counters::CloseReason;
 use crate::engine::Outcome;
 use crate::exchange::{Action, Exchange};
+use crate::h1::Peer;
 use crate::phase::Waiting;
 use crate::response::Body;
 use crate::settings::LingeringClose;
@@ -67,9 +68,9 @@ pub(super) async fn drive(
         return_queue: &return_queue,
         slot: Some(slot.clone()),
     };
-    let mut stream = Stream::new(socket, Rc::clone(&slot.watch));
-    let ended = to_the_end(&mut exchange, &mut stream, stage).await;
-    let socket = stream.into_socket();
+    let peer = Peer::new(socket, Rc::clone(&slot.watch));
+    let ended = to_the_end(&mut exchange, &peer, stage).await;
+    let socket = peer.into_socket();
     let socket = ended.and_then(|()| socket.ok_or(CloseReason::Failed));
     let connection = socket.map(|socket| Connection {
         socket,
@@ -106,13 +107,13 @@ impl Drop for HandBackOnPanic<'_> {
 /// `Ok`: the connection may be used again.
 async fn to_the_end(
     exchange: &mut Exchange,
-    stream: &mut Stream,
+    peer: &Peer,
     mut stage: Stage,
 ) -> Result<(), CloseReason> {
     loop {
         stage = match stage {
             Stage::Waiting(waiting) => {
-                let verdict = waiting.run(exchange, stream).await;
+                let verdict = waiting.run(exchange, Client::Http1(peer)).await;
                 match exchange.resume(verdict) {
                     Outcome::Respond => Stage::Answer,
                     Outcome::Wait(next) => Stage::Waiting(next),
@@ -132,7 +133,7 @@ async fn to_the_end(
                 }
             },
             Stage::Sending(transfer) => {
-                let sent = send_answer(exchange, stream, transfer).await;
+                let sent = send_answer(exchange, peer, transfer).await;
                 if sent.is_ok() && matches!(exchange.response.body, Body::Tunnel(_)) {
                     stage = Stage::Tunnel;
                     continue;
@@ -148,17 +149,17 @@ async fn to_the_end(
             }
             Stage::Tunnel => {
                 if let Body::Tunnel(tunnel) = std::mem::take(&mut exchange.response.body) {
-                    tunnel.run(exchange, stream).await;
+                    tunnel.run(exchange, Client::Http1(peer)).await;
                 }
                 exchange.log_access();
                 return Err(CloseReason::TunnelEnded);
             }
-            Stage::Discard => match stream.discard_body(exchange).await {
-                Discarded::Whole => return Ok(()),
-                Discarded::Broken => return Err(CloseReason::ClientAborted),
+            Stage::Discard => match discard_body(exchange, peer).await {
+                true => return Ok(()),
+                false => return Err(CloseReason::ClientAborted),
             },
             Stage::Linger => {
-                linger(exchange, stream).await;
+                linger(exchange, peer).await;
                 return Err(CloseReason::Answered);
             }
         }
@@ -181,13 +182,13 @@ fn begin_answer(exchange: &mut Exchange) -> Option<Transfer> {
 /// Sends the whole answer, or says why it cannot.
 async fn send_answer(
     exchange: &mut Exchange,
-    stream: &Stream,
+    peer: &Peer,
     transfer: Transfer,
 ) -> Result<(), CloseReason> {
     exchange.action.set(Action::Sending);
-    let sent = send_all(exchange, stream, transfer).await;
+    let sent = send_all(exchange, peer, transfer).await;
     if let Err(Cut::Client(error)) = &sent {
-        failed(exchange, stream, error);
+        failed(exchange, peer, error);
     }
     exchange.completed = sent.is_ok();
     sent.map_err(|cut| match cut {
@@ -196,7 +197,33 @@ async fn send_answer(
     })
 }
 
-async fn linger(exchange: &mut Exchange, stream: &Stream) {
+/// Reads what is left of the body and throws it away, so that the next request can be read.
+/// `false`: that cannot be, and the connection must be closed.
+async fn discard_body(exchange: &mut Exchange, peer: &Peer) -> bool {
+    let settings = &exchange.plan.location(exchange.location).settings;
+    let (whole_ms, pause_ms) = (settings.lingering_time_ms, settings.lingering_timeout_ms);
+    let until_ms = exchange.lane.clock.now_ms() + whole_ms;
+    loop {
+        match exchange.take_buffered_body(false) {
+            Ok(Progress::Complete) => return true,
+            Ok(Progress::Incomplete) => {}
+            Err(_) => return false,
+        }
+        exchange.forget_taken_body();
+        let now_ms = exchange.lane.clock.now_ms();
+        if now_ms >= until_ms {
+            return false;
+        }
+        // Not 0, which would wait for ever.
+        let timeout_ms = pause_ms.clamp(1, until_ms - now_ms);
+        match peer.read_more(&mut exchange.input, timeout_ms).await {
+            Ok(0) | Err(_) => return false,
+            Ok(_) => {}
+        }
+    }
+}
+
+async fn linger(exchange: &mut Exchange, peer: &Peer) {
     let settings = &exchange.plan.location(exchange.location).settings;
     let wanted = match settings.lingering_close {
         LingeringClose::Off => false,
@@ -205,8 +232,7 @@ async fn linger(exchange: &mut Exchange, stream: &Stream) {
     };
     if wanted {
         exchange.action.set(Action::ClosingLingering);
-        stream
-            .linger(settings.lingering_time_ms, settings.lingering_timeout_ms)
+        peer.linger(settings.lingering_time_ms, settings.lingering_timeout_ms)
             .await;
     }
 }
@@ -220,11 +246,7 @@ enum Cut {
 }
 
 /// Sends the whole response, as fast as its rate limit allows.
-async fn send_all(
-    exchange: &mut Exchange,
-    stream: &Stream,
-    mut transfer: Transfer,
-) -> Result<(), Cut> {
+async fn send_all(exchange: &mut Exchange, peer: &Peer, mut transfer: Transfer) -> Result<(), Cut> {
     let plan = exchange.plan.clone();
     let timeout_ms = plan.location(exchange.location).settings.send_timeout_ms;
     let rate = exchange.rate_limit();
@@ -241,7 +263,7 @@ async fn send_all(
                         let pause = Duration::from_millis(pause_ms.max(RATE_PAUSE_MS_MIN));
                         tokio::select! {
                             () = tokio::time::sleep(pause) => {}
-                            () = stream.closed_by_client() => {
+                            () = peer.closed() => {
                                 let error = io::ErrorKind::ConnectionReset;
                                 return Err(Cut::Client(error.into()));
                             }
@@ -253,10 +275,11 @@ async fn send_all(
                 }
             }
         };
-        let sent = match stream.send(&mut transfer, exchange, budget) {
+        let sent = match transfer.send(exchange, peer.socket(), budget) {
             Ok(Sent::Blocked) => {
+                peer.is_full();
                 let waited = tokio::select! {
-                    waited = stream.writable(timeout_ms) => waited,
+                    waited = peer.writable(timeout_ms) => waited,
                     () = pieces::read_ahead(exchange) => Ok(()),
                 };
                 exchange.lane.clock.update();
@@ -272,7 +295,7 @@ async fn send_all(
         match sent {
             Sent::All => return Ok(()),
             Sent::Slice | Sent::Blocked => tokio::task::yield_now().await,
-            Sent::WantsPiece => pieces::next(exchange, stream, &mut transfer)
+            Sent::WantsPiece => pieces::next(exchange, Client::Http1(peer), &mut transfer)
                 .await
                 .map_err(|_| Cut::Body)?,
         }
@@ -280,14 +303,14 @@ async fn send_all(
 }
 
 /// Says why a response was cut short, and resets the connection where it is asked for.
-fn failed(exchange: &Exchange, stream: &Stream, error: &io::Error) {
+fn failed(exchange: &Exchange, peer: &Peer, error: &io::Error) {
     if error.kind() == io::ErrorKind::TimedOut {
         exchange.log(
             Level::Info,
             format_args!("client timed out (110: Connection timed out)"),
         );
         if exchange.location().settings.reset_timedout_connection {
-            let _ = socket_option::set_reset_on_close(stream.as_fd());
+            let _ = socket_option::set_reset_on_close(peer.socket());
         }
         return;
     }

@@ -26,9 +26,8 @@ mod proxy_header;
 mod rate;
 mod request;
 mod serve;
-mod stream;
+
 mod transfer;
-mod watch;
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -46,16 +45,15 @@ use turnpike_lane::sys::socket::PeerAddress;
 
 pub use commands::{Apply, Command, Leave};
 pub use moving::Moving;
-pub use stream::Stream;
 
 use crate::counters::CloseReason;
 use crate::exchange::{Client, Exchange};
+use crate::h1::Watch;
 use crate::lane::{LanePlan, LaneShared};
 use crate::plan::ListenIndex;
 use crate::proxy_header::ProxyHeader;
 use moving::Successors;
 use parked::Slot;
-use watch::Watch;
 
 /// Idle connections closed at a time to make room; nginx's number. One at a time would repeat the
 /// search for every new connection of a burst.
@@ -474,6 +472,12 @@ fn log_send_error(exchange: &Exchange, error: &io::Error) {
         }
         _ => exchange.log(Level::Alert, format_args!("send() failed ({error})")),
     }
+}
+
+/// Reads the head of a request that was received, for the tests of others.
+#[cfg(test)]
+pub(crate) fn read_head(exchange: &mut Exchange) {
+    assert!(matches!(request::read(exchange), request::Head::Complete));
 }
 
 #[cfg(test)]

@@ -10,10 +10,10 @@ use turnpike_lane::sys::{socket, socket_option};
 
 use super::awaited::Awaited;
 use super::serve::{RECEIVE_BYTES, receive};
-use super::watch::Watch;
 use super::{Connection, Connections, Ending};
 use crate::counters::{CloseReason, Counter};
 use crate::exchange::{Action, Exchange};
+use crate::h1::Watch;
 use crate::lane::LanePlan;
 use crate::plan::ListenIndex;
 

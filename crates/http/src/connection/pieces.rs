@@ -5,8 +5,8 @@
 use turnpike_wire::h1;
 
 use super::head;
-use super::stream::Stream;
 use super::transfer::Transfer;
+use crate::client::Client;
 use crate::exchange::Exchange;
 use crate::response::{Body, BodyFailed, BodyStream};
 
@@ -35,7 +35,7 @@ pub(super) fn begin(exchange: &mut Exchange, chunked: bool) -> Result<Transfer, 
 /// Makes the next piece.
 pub(super) async fn next(
     exchange: &mut Exchange,
-    client: &Stream,
+    client: Client<'_>,
     transfer: &mut Transfer,
 ) -> Result<(), BodyFailed> {
     let Some(mut body) = take(exchange) else {

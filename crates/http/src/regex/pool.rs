@@ -12,7 +12,7 @@ use turnpike_lane::sys::pcre::{self, MatchFailure};
 use turnpike_lane::sys::process;
 
 use super::{Allowance, Groups, Program};
-use crate::connection::Stream;
+use crate::client::Client;
 use crate::exchange::Exchange;
 use crate::phase::{Verdict, Work};
 
@@ -173,7 +173,7 @@ impl Job {
 pub(crate) struct OffLane(pub(super) Job);
 
 impl Work for OffLane {
-    async fn run(self, exchange: &mut Exchange, client: &mut Stream) -> Verdict {
+    async fn run(self, exchange: &mut Exchange, client: Client<'_>) -> Verdict {
         let (serial, subject) = (self.0.program.serial, self.0.subject.clone());
         let found = match submit(self.0) {
             Err(refusal) => Err(refusal),

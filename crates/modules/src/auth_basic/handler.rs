@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::time::Instant;
 
 use turnpike_http::Quoted;
-use turnpike_http::connection::Stream;
+use turnpike_http::client::Client;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Handler, Verdict, Work};
 use turnpike_http::variables::Template;
@@ -149,7 +149,7 @@ struct Checking {
 }
 
 impl Work for Checking {
-    async fn run(self, exchange: &mut Exchange, client: &mut Stream) -> Verdict {
+    async fn run(self, exchange: &mut Exchange, client: Client<'_>) -> Verdict {
         let outcome = client.while_there(self.outcome).await;
         exchange.lane.clock.update();
         match outcome {

@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use turnpike_http::body;
-use turnpike_http::connection::Stream;
+use turnpike_http::client::Client;
 use turnpike_http::exchange::{Action, Exchange};
 use turnpike_http::phase::{Verdict, Work};
 use turnpike_http::regex::Settled;
@@ -98,7 +98,7 @@ pub(crate) struct Pending {
 }
 
 impl Work for Pending {
-    async fn run(self, exchange: &mut Exchange, client: &mut Stream) -> Verdict {
+    async fn run(self, exchange: &mut Exchange, client: Client<'_>) -> Verdict {
         self.attempt.run_steps(exchange, client, self.step).await
     }
 }
@@ -197,7 +197,7 @@ impl Attempt {
     async fn run_steps(
         mut self,
         exchange: &mut Exchange,
-        client: &mut Stream,
+        client: Client<'_>,
         mut step: Step,
     ) -> Verdict {
         loop {
@@ -384,7 +384,7 @@ impl Attempt {
     async fn connect(
         &self,
         exchange: &mut Exchange,
-        client: &Stream,
+        client: Client<'_>,
         picked: Picked,
     ) -> Result<UpstreamConnection, (Picked, Stop)> {
         let passing = &self.passing;
@@ -437,18 +437,18 @@ impl Attempt {
     }
 
     /// Ends when the client has gone, where that matters.
-    async fn client_gone(&self, client: &Stream) {
+    async fn client_gone(&self, client: Client<'_>) {
         if !self.needs_client() {
             return std::future::pending().await;
         }
-        client.closed_by_client().await;
+        client.gone().await;
     }
 
     /// Sends the request and reads the head of the answer, which may come before all is sent.
     async fn converse(
         &mut self,
         exchange: &mut Exchange,
-        client: &Stream,
+        client: Client<'_>,
         server: &mut UpstreamConnection,
     ) -> Result<(), Stop> {
         exchange.action.set(Action::SendingUpstream);
@@ -468,7 +468,7 @@ impl Attempt {
     async fn write_decided(
         &mut self,
         exchange: &mut Exchange,
-        client: &mut Stream,
+        client: Client<'_>,
     ) -> Result<(), Verdict> {
         loop {
             exchange.begin_matching();
@@ -524,7 +524,7 @@ impl Attempt {
     async fn read_head(
         &mut self,
         exchange: &mut Exchange,
-        client: &Stream,
+        client: Client<'_>,
         server: &mut UpstreamConnection,
         input: &mut Vec<u8>,
         head: &mut h1::ResponseHead,
@@ -567,7 +567,7 @@ impl Attempt {
                 read = connection.read(input, room, read_ms) => Event::Read(read),
                 step = self.upload.step(exchange, client, connection, timeouts.send_ms),
                     if !done => Event::Sent(step),
-                () = client.closed_by_client(), if done && watched => Event::Gone,
+                () = client.gone(), if done && watched => Event::Gone,
             };
             exchange.lane.clock.update();
             match event {

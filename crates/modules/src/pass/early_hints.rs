@@ -1,12 +1,10 @@
 //! `early_hints`: `103 Early Hints` (RFC 8297) of upstream servers on their way to the client.
 
-use std::os::fd::AsFd;
-
-use turnpike_http::connection::Stream;
+use turnpike_http::client::{Client, InterimHead};
 use turnpike_http::exchange::Exchange;
+use turnpike_http::response::Fields;
 use turnpike_lane::log::Level;
-use turnpike_lane::sys::socket_option;
-use turnpike_wire::h1::{self, Known, ResponseHead, Version};
+use turnpike_wire::h1::{Known, ResponseHead, Version};
 
 use super::settings::Passing;
 use crate::predicates::any_holds;
@@ -17,8 +15,8 @@ pub(crate) const EARLY_HINTS: u16 = 103;
 /// Hints that wait to be sent, and how many there were.
 #[derive(Default)]
 pub(crate) struct Hints {
-    /// Whole interim responses.
-    text: Vec<u8>,
+    /// The fields of each.
+    waiting: Vec<Fields>,
     /// Bytes of all hints of this try; no more than the first part of a response may have.
     seen_bytes: usize,
 }
@@ -26,7 +24,7 @@ pub(crate) struct Hints {
 impl Hints {
     /// Whether there is something to be sent.
     pub(crate) fn wait(&self) -> bool {
-        !self.text.is_empty()
+        !self.waiting.is_empty()
     }
 
     /// Takes the hints of an interim head, where the client is to see them.
@@ -48,9 +46,7 @@ impl Hints {
             );
             return;
         }
-        let start = self.text.len();
-        self.text.extend_from_slice(b"HTTP/1.1 103 Early Hints\r\n");
-        let fields_start = self.text.len();
+        let mut fields = Fields::default();
         for field in &head.fields {
             let name = field.name.of(input);
             let value = field.value.of(input);
@@ -61,29 +57,24 @@ impl Hints {
             {
                 continue;
             }
-            for part in [name, b": ", value, b"\r\n"] {
-                self.text.extend_from_slice(part);
-            }
+            fields.add(name, value);
         }
-        match self.text.len() > fields_start {
-            true => h1::end(&mut self.text),
-            // Nothing is hinted at.
-            false => self.text.truncate(start),
+        // Else nothing is hinted at.
+        if !fields.is_empty() {
+            self.waiting.push(fields);
         }
     }
 
     /// Sends what waits. A client that takes none is found out by the answer.
-    pub(crate) async fn send(&mut self, exchange: &mut Exchange, client: &Stream) {
-        let settings = &exchange.location().settings;
-        let timeout_ms = settings.send_timeout_ms;
-        if settings.tcp_nodelay && exchange.client.peer.inet().is_some() {
-            // Else the answer, which follows soon, would wait for these to be acknowledged. A
-            // socket that cannot do this is only slower.
-            let _ = socket_option::set_no_delay(client.as_fd(), true);
-        }
-        let text = std::mem::take(&mut self.text);
-        if client.send_all(&text, timeout_ms).await.is_ok() {
-            exchange.bytes_sent += text.len() as u64;
+    pub(crate) async fn send(&mut self, exchange: &mut Exchange, client: Client<'_>) {
+        for fields in self.waiting.drain(..) {
+            let head = InterimHead {
+                status: EARLY_HINTS,
+                fields: &fields,
+            };
+            if client.send_interim(exchange, &head).await.is_err() {
+                return;
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use turnpike_http::connection::Stream;
+use turnpike_http::client::Client;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Handler, Verdict, Waiting, Work};
 use turnpike_lane::log::Level;
@@ -123,7 +123,7 @@ struct LookUp {
 }
 
 impl Work for LookUp {
-    async fn run(self, exchange: &mut Exchange, client: &mut Stream) -> Verdict {
+    async fn run(self, exchange: &mut Exchange, client: Client<'_>) -> Verdict {
         let name = &self.name;
         let found = client
             .while_there(self.names.addresses(name, self.port))
@@ -294,7 +294,7 @@ struct AskLater {
 }
 
 impl Work for AskLater {
-    async fn run(self, exchange: &mut Exchange, client: &mut Stream) -> Verdict {
+    async fn run(self, exchange: &mut Exchange, client: Client<'_>) -> Verdict {
         let mut waiting = self.waiting;
         let mut waits = 0;
         let recorder = loop {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use turnpike_http::Quoted;
-use turnpike_http::connection::Stream;
+use turnpike_http::client::Client;
 use turnpike_http::exchange::{Action, Exchange};
 use turnpike_http::phase::Verdict;
 use turnpike_http::response::{Body, BodyFailed, BodyStream, Fields, LocalFuture};
@@ -389,7 +389,7 @@ impl Relay {
     }
 
     /// Reads once. Nothing is lost where it is dropped before its end.
-    async fn receive(&mut self, exchange: &mut Exchange, client: Option<&Stream>) {
+    async fn receive(&mut self, exchange: &mut Exchange, client: Option<Client<'_>>) {
         exchange.action.set(Action::ReadingUpstream);
         let mut room = self.room().max(ROOM_BYTES_MIN);
         if self.expander.is_some() {
@@ -519,7 +519,7 @@ impl BodyStream for Relay {
     fn next<'a>(
         &'a mut self,
         exchange: &'a mut Exchange,
-        client: &'a Stream,
+        client: Client<'a>,
         out: &'a mut Vec<u8>,
     ) -> LocalFuture<'a, Result<bool, BodyFailed>> {
         Box::pin(async move {
@@ -620,7 +620,7 @@ enum Event {
 async fn upload(
     upload: &mut Upload,
     exchange: &mut Exchange,
-    client: Option<&Stream>,
+    client: Option<Client<'_>>,
     connection: &turnpike_upstream::Connection,
     timeout_ms: u64,
 ) -> Result<bool, UploadError> {
@@ -630,9 +630,9 @@ async fn upload(
     }
 }
 
-async fn gone(client: Option<&Stream>) {
+async fn gone(client: Option<Client<'_>>) {
     match client {
-        Some(client) => client.closed_by_client().await,
+        Some(client) => client.gone().await,
         None => std::future::pending().await,
     }
 }

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
 
-use turnpike_http::connection::Stream;
+use turnpike_http::client::{Client, Duplex};
 use turnpike_http::exchange::{Action, Exchange};
 use turnpike_http::phase::Verdict;
 use turnpike_http::response::{Body, LocalFuture, Tunnel};
@@ -65,16 +65,19 @@ impl Tunnel for Upgraded {
     fn run<'a>(
         self: Box<Self>,
         exchange: &'a mut Exchange,
-        client: &'a mut Stream,
+        client: Client<'a>,
     ) -> LocalFuture<'a, ()> {
         Box::pin(async move {
+            let Some(mut client) = client.take_over(exchange) else {
+                end_try(exchange, Some(&self.server.connection));
+                return;
+            };
             exchange.action.set(Action::Tunnelling);
-            let start = exchange.head_start + exchange.head.head_len + exchange.body.taken();
-            let pipelined = exchange.input.split_off(start.min(exchange.input.len()));
+            let early = std::mem::take(&mut client.early);
             let to_client = Cell::new(0);
             let ended = {
-                let down = self.down(exchange, client, &to_client);
-                let up = self.up(client, pipelined);
+                let down = self.down(exchange, &client, &to_client);
+                let up = self.up(&client, early);
                 tokio::select! {
                     ended = down => ended,
                     ended = up => ended,
@@ -104,12 +107,12 @@ impl Tunnel for Upgraded {
 
 impl Upgraded {
     /// What the server says goes to the client, until the server ends.
-    async fn down(&self, exchange: &Exchange, client: &Stream, sent: &Cell<u64>) -> Ended {
+    async fn down(&self, exchange: &Exchange, client: &Duplex<'_>, sent: &Cell<u64>) -> Ended {
         let send_ms = exchange.location().settings.send_timeout_ms;
         let read_ms = self.passing.timeouts.read_ms;
         let mut piece = self.early.clone();
         loop {
-            if client.send_all(&piece, send_ms).await.is_err() {
+            if client.write_all(&piece, send_ms).await.is_err() {
                 return Ended::Client;
             }
             sent.set(sent.get() + piece.len() as u64);
@@ -121,7 +124,7 @@ impl Upgraded {
                 .await
             {
                 Ok(0) => {
-                    client.finish_sending();
+                    client.finish();
                     return Ended::Closed;
                 }
                 Ok(_) => {}
@@ -133,14 +136,14 @@ impl Upgraded {
 
     /// What the client says goes to the server. When the client ends its side, the server is told
     /// and may still answer.
-    async fn up(&self, client: &Stream, mut piece: Vec<u8>) -> Ended {
+    async fn up(&self, client: &Duplex<'_>, mut piece: Vec<u8>) -> Ended {
         let send_ms = self.passing.timeouts.send_ms;
         loop {
             if let Err(error) = self.server.connection.write_all(&piece, send_ms).await {
                 return Ended::Upstream("send()", error);
             }
             piece.clear();
-            match client.read_more(&mut piece, 0).await {
+            match client.read(&mut piece, 0).await {
                 Ok(0) => {
                     if self.server.connection.shutdown_write().is_err() {
                         return Ended::Closed;

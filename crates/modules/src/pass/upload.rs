@@ -4,7 +4,7 @@
 use std::io;
 
 use turnpike_http::body::Progress;
-use turnpike_http::connection::Stream;
+use turnpike_http::client::Client;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Verdict;
 use turnpike_upstream::Connection;
@@ -130,7 +130,7 @@ impl Upload {
     pub(crate) async fn step(
         &mut self,
         exchange: &mut Exchange,
-        client: &Stream,
+        client: Client<'_>,
         connection: &Connection,
         timeout_ms: u64,
     ) -> Result<bool, UploadError> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use turnpike_cache::head::Head;
 use turnpike_cache::purge::{Manner, Target, tags};
 use turnpike_cache::zone::{Purged, Storage, Zone};
-use turnpike_http::connection::Stream;
+use turnpike_http::client::Client;
 use turnpike_http::control::{self, Arguments, Command, CommandError, CommandRow, Value, json};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Verdict, Work};
@@ -156,7 +156,7 @@ struct Purging {
 }
 
 impl Work for Purging {
-    async fn run(self, _: &mut Exchange, _: &mut Stream) -> Verdict {
+    async fn run(self, _: &mut Exchange, _: Client<'_>) -> Verdict {
         let purge = move || {
             let mut sum = Purged::default();
             for target in &self.targets {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use turnpike_cache::fetch::{Asked, Fetch, FetchOutcome, Turn};
 use turnpike_cache::stored::{StoredBody, Variant};
 use turnpike_cache::why::WhyNotStored;
-use turnpike_http::connection::Stream;
+use turnpike_http::client::Client;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Verdict, Work};
 use turnpike_lane::files::OpenFile;
@@ -38,7 +38,7 @@ impl Waited {
 pub(super) struct ReadingBody;
 
 impl Work for ReadingBody {
-    async fn run(self, exchange: &mut Exchange, client: &mut Stream) -> Verdict {
+    async fn run(self, exchange: &mut Exchange, client: Client<'_>) -> Verdict {
         match client.read_body(exchange).await {
             Ok(()) => Verdict::Declined,
             Err(verdict) => verdict,
@@ -53,7 +53,7 @@ pub(super) struct Waiter {
 }
 
 impl Work for Waiter {
-    async fn run(self, exchange: &mut Exchange, client: &mut Stream) -> Verdict {
+    async fn run(self, exchange: &mut Exchange, client: Client<'_>) -> Verdict {
         let limit = Duration::from_millis(self.question.settings.lock_timeout_ms);
         let wait = tokio::time::timeout(limit, self.wait(exchange));
         let waited = client.while_there(wait).await;
@@ -125,7 +125,7 @@ pub(super) struct Checking {
 }
 
 impl Work for Checking {
-    async fn run(self, exchange: &mut Exchange, _: &mut Stream) -> Verdict {
+    async fn run(self, exchange: &mut Exchange, _: Client<'_>) -> Verdict {
         let variant = self.variant.clone();
         let descriptor = self.opened.descriptor();
         let file = descriptor.and_then(|one| one.try_clone_to_owned().ok());

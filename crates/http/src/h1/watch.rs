@@ -11,7 +11,7 @@ use std::task::{Poll, Waker};
 
 /// Readiness of one socket for reading; shared by the loop and one future.
 #[derive(Default)]
-pub(super) struct Watch {
+pub(crate) struct Watch {
     readable: Cell<bool>,
     ended: Cell<bool>,
     waker: RefCell<Option<Waker>>,
@@ -19,12 +19,12 @@ pub(super) struct Watch {
 
 impl Watch {
     /// Nothing is known yet to be readable.
-    pub(super) fn new() -> Rc<Self> {
+    pub(crate) fn new() -> Rc<Self> {
         Rc::default()
     }
 
     /// Something came; `ended`: the peer has sent its last, or the connection broke.
-    pub(super) fn event(&self, ended: bool) {
+    pub(crate) fn event(&self, ended: bool) {
         self.readable.set(true);
         if ended {
             self.ended.set(true);
@@ -36,22 +36,22 @@ impl Watch {
 
     /// The socket was read empty: only a new event says that there is more. Not so once the peer
     /// has ended, of which nothing tells a second time.
-    pub(super) fn emptied(&self) {
+    pub(crate) fn emptied(&self) {
         self.readable.set(self.ended.get());
     }
 
     /// Whether there may be something to read.
-    pub(super) fn is_readable(&self) -> bool {
+    pub(crate) fn is_readable(&self) -> bool {
         self.readable.get()
     }
 
     /// Whether the peer has sent its last.
-    pub(super) fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         self.ended.get()
     }
 
     /// Waits until there may be something to read. One future at a time may wait.
-    pub(super) async fn readable(&self) {
+    pub(crate) async fn readable(&self) {
         poll_fn(|context| {
             if self.readable.get() {
                 return Poll::Ready(());

@@ -1,0 +1,197 @@
+//! Whoever asked: what a handler, a filter or an upstream server's answer may want of it while an
+//! exchange waits, whatever protocol it speaks.
+//!
+//! The response itself is sent by the connection that the exchange came on.
+
+use std::io;
+
+use turnpike_lane::log::Level;
+use turnpike_wire::h1::Framing;
+
+use crate::body::{self, Progress};
+use crate::exchange::{Action, Exchange};
+use crate::h1::Peer;
+use crate::phase::Verdict;
+use crate::response::Fields;
+
+/// Whoever asked. Streams of HTTP/2 and HTTP/3 get a place here of their own.
+#[derive(Clone, Copy)]
+pub enum Client<'a> {
+    /// The peer of an HTTP/1 connection.
+    Http1(&'a Peer),
+    /// Nobody: a subrequest, or a request in the background. It has no body to come, it never goes,
+    /// and what is sent to it is thrown away.
+    Nobody,
+}
+
+/// The head of an interim response (RFC 9110 section 15.2).
+pub struct InterimHead<'a> {
+    /// A status from 102 to 199.
+    pub status: u16,
+    pub fields: &'a Fields,
+}
+
+/// A connection that was taken over from HTTP: bytes both ways, until either side ends.
+pub struct Duplex<'a> {
+    /// What the client has sent behind its request.
+    pub early: Vec<u8>,
+    peer: &'a Peer,
+}
+
+impl<'a> Client<'a> {
+    /// Ends when the client has gone. What it sends meanwhile is left unread, and hides the
+    /// closing: then this never ends.
+    pub async fn gone(self) {
+        match self {
+            Self::Http1(peer) => peer.closed().await,
+            Self::Nobody => std::future::pending().await,
+        }
+    }
+
+    /// Waits for `work` while the client stays; `None`: it went.
+    pub async fn while_there<T>(self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            done = work => Some(done),
+            () = self.gone() => None,
+        }
+    }
+
+    /// Sends an interim response before the final one.
+    ///
+    /// # Errors
+    /// What the connection says; `TimedOut` when nothing was taken for `send_timeout`.
+    pub async fn send_interim(
+        self,
+        exchange: &mut Exchange,
+        head: &InterimHead<'_>,
+    ) -> io::Result<()> {
+        let Self::Http1(peer) = self else {
+            return Ok(());
+        };
+        let settings = &exchange.location().settings;
+        let timeout_ms = settings.send_timeout_ms;
+        if settings.tcp_nodelay && exchange.client.peer.inet().is_some() {
+            // Else the answer, which follows soon, would wait for this to be acknowledged.
+            peer.set_no_delay();
+        }
+        exchange.bytes_sent += peer.send_interim(head, timeout_ms).await?;
+        Ok(())
+    }
+
+    /// Takes the connection over, once the head of the response is sent. `None`: there is none.
+    pub fn take_over(self, exchange: &mut Exchange) -> Option<Duplex<'a>> {
+        let Self::Http1(peer) = self else {
+            return None;
+        };
+        let start = exchange.head_start + exchange.head.head_len + exchange.body.taken();
+        let early = exchange.input.split_off(start.min(exchange.input.len()));
+        Some(Duplex { early, peer })
+    }
+
+    /// Reads the whole request body: into memory, or, where it is larger than
+    /// `client_body_buffer_size`, into a temporary file.
+    ///
+    /// # Errors
+    /// The verdict that answers a body which cannot be read.
+    pub async fn read_body(self, exchange: &mut Exchange) -> Result<(), Verdict> {
+        if matches!(exchange.head.framing, Framing::None | Framing::Length(0)) {
+            // nginx answers this too, and clients that ask for it wait.
+            self.ask_for_body(exchange)?;
+        }
+        while self.read_body_piece(exchange).await? == Progress::Incomplete {
+            exchange.spill_body()?;
+        }
+        exchange.settle_body()
+    }
+
+    /// Takes what has come of the body, or waits for more of it, behind what
+    /// [`RequestBody::bytes`](crate::body::RequestBody::bytes) holds. Nothing is lost where it is
+    /// dropped before its end.
+    ///
+    /// # Errors
+    /// The verdict that answers a body which cannot be read.
+    pub async fn read_body_piece(self, exchange: &mut Exchange) -> Result<Progress, Verdict> {
+        let before = exchange.action.replace(Action::ReadingBody);
+        let kept = exchange.body.length();
+        match exchange.take_buffered_body(true) {
+            Ok(Progress::Complete) => {
+                exchange.action.set(before);
+                return Ok(Progress::Complete);
+            }
+            Ok(Progress::Incomplete) => {}
+            Err(error) => return Err(body::refused(exchange, error)),
+        }
+        exchange.forget_taken_body();
+        if exchange.body.length() > kept {
+            exchange.action.set(before);
+            return Ok(Progress::Incomplete);
+        }
+        self.ask_for_body(exchange)?;
+        let Self::Http1(peer) = self else {
+            // Nothing will come of what is announced.
+            return Err(Verdict::Close);
+        };
+        let timeout_ms = exchange.location().settings.client_body_timeout_ms;
+        match peer.read_more(&mut exchange.input, timeout_ms).await {
+            Ok(0) => {
+                exchange.log(
+                    Level::Info,
+                    format_args!("client prematurely closed connection"),
+                );
+                exchange.error_status = 400;
+                Err(Verdict::Close)
+            }
+            Ok(_) => {
+                exchange.action.set(before);
+                Ok(Progress::Incomplete)
+            }
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                exchange.log(
+                    Level::Info,
+                    format_args!("client timed out (110: Connection timed out)"),
+                );
+                Err(Verdict::Status(408))
+            }
+            Err(_) => Err(Verdict::Close),
+        }
+    }
+
+    /// Tells a client that waits for it to send its body.
+    fn ask_for_body(self, exchange: &mut Exchange) -> Result<(), Verdict> {
+        if !exchange.take_expect() {
+            return Ok(());
+        }
+        match self {
+            Self::Http1(peer) => peer.send_continue().map_err(|_| Verdict::Close),
+            Self::Nobody => Ok(()),
+        }
+    }
+}
+
+impl Duplex<'_> {
+    /// Waits until the client has sent something, then reads it behind what `buffer` holds. 0 is
+    /// the end.
+    ///
+    /// # Errors
+    /// What the connection says; `TimedOut` after `timeout_ms`; 0 waits for ever.
+    pub async fn read(&self, buffer: &mut Vec<u8>, timeout_ms: u64) -> io::Result<usize> {
+        self.peer.read_more(buffer, timeout_ms).await
+    }
+
+    /// Sends all of `bytes`.
+    ///
+    /// # Errors
+    /// What the connection says; `TimedOut` when nothing was taken for `timeout_ms`.
+    pub async fn write_all(&self, bytes: &[u8], timeout_ms: u64) -> io::Result<()> {
+        self.peer.write_all(bytes, timeout_ms).await
+    }
+
+    /// Ends our side; the client's stays open.
+    pub fn finish(&self) {
+        // One that is closed already needs no more.
+        let _ = self.peer.finish_sending();
+    }
+}
+
+#[cfg(test)]
+mod tests;

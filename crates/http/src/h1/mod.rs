@@ -1,0 +1,7 @@
+//! What only HTTP/1 knows of its client: a socket of its own, and heads as text.
+
+mod peer;
+mod watch;
+
+pub use peer::Peer;
+pub(crate) use watch::Watch;

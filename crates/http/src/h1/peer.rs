@@ -1,0 +1,213 @@
+//! The client of an HTTP/1 exchange: reads and writes of its socket that wait, each with its
+//! time-out.
+
+use std::cell::OnceCell;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use turnpike_lane::sys::socket::{self, More};
+use turnpike_lane::sys::{readiness, socket_option};
+use turnpike_lane::timeout::within;
+use turnpike_wire::h1::{self, Version, reason_phrase};
+
+use super::Watch;
+use crate::client::InterimHead;
+
+/// Bytes read at a time while a body is read or thrown away.
+const READ_BYTES: usize = 16 * 1024;
+
+/// The socket of a driven connection.
+pub struct Peer {
+    socket: Rc<OwnedFd>,
+    /// What the lane's loop sees of it.
+    watch: Rc<Watch>,
+    /// The registration with the runtime, once it was full: few ever are.
+    writer: OnceCell<AsyncFd<Rc<OwnedFd>>>,
+}
+
+impl Peer {
+    /// Takes a socket over that the lane's loop watches.
+    pub(crate) fn new(socket: OwnedFd, watch: Rc<Watch>) -> Self {
+        Self {
+            socket: Rc::new(socket),
+            watch,
+            writer: OnceCell::new(),
+        }
+    }
+
+    /// Gives the socket back.
+    pub(crate) fn into_socket(self) -> Option<OwnedFd> {
+        drop(self.writer);
+        Rc::into_inner(self.socket)
+    }
+
+    /// The socket, for the connection that it is of.
+    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// Ends when the client has closed its side. What it sends meanwhile is left unread, and hides
+    /// the closing: then this never ends.
+    pub(crate) async fn closed(&self) {
+        loop {
+            self.watch.readable().await;
+            if self.watch.has_ended() {
+                return;
+            }
+            match socket::peek(self.socket(), &mut [0]) {
+                Ok(0) => return,
+                Ok(_) => return std::future::pending().await,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.watch.emptied(),
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Sends all of `bytes`: for what does not belong to the response, such as an interim one or
+    /// what a tunnel carries.
+    ///
+    /// # Errors
+    /// What the socket says; `TimedOut` when nothing was taken for `timeout_ms`.
+    pub(crate) async fn write_all(&self, bytes: &[u8], timeout_ms: u64) -> io::Result<()> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            match socket::send(self.socket(), rest, More::No) {
+                Ok(sent) => rest = rest.get(sent..).unwrap_or_default(),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.is_full();
+                    self.writable(timeout_ms).await?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends an interim response, and returns how many bytes that were.
+    ///
+    /// # Errors
+    /// As [`Peer::write_all`].
+    pub(crate) async fn send_interim(
+        &self,
+        head: &InterimHead<'_>,
+        timeout_ms: u64,
+    ) -> io::Result<u64> {
+        let mut text = Vec::new();
+        h1::status_line(
+            &mut text,
+            Version::Http11,
+            head.status,
+            reason_phrase(head.status),
+        );
+        text.extend_from_slice(head.fields.lines());
+        h1::end(&mut text);
+        self.write_all(&text, timeout_ms).await?;
+        Ok(text.len() as u64)
+    }
+
+    /// Asks for the body that the client holds back until it is told to send it.
+    ///
+    /// # Errors
+    /// What the socket says; `WriteZero` where it does not take so few bytes at once.
+    pub(crate) fn send_continue(&self) -> io::Result<()> {
+        let line = b"HTTP/1.1 100 Continue\r\n\r\n";
+        let sent = socket::send(self.socket(), line, More::No)?;
+        if sent == line.len() {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::WriteZero.into())
+        }
+    }
+
+    /// Lets small pieces leave at once. A socket that cannot do this is only slower.
+    pub(crate) fn set_no_delay(&self) {
+        let _ = socket_option::set_no_delay(self.socket(), true);
+    }
+
+    /// Ends our side of the connection; the client's stays open.
+    ///
+    /// # Errors
+    /// What shutdown(2) says.
+    pub(crate) fn finish_sending(&self) -> io::Result<()> {
+        socket::shutdown(self.socket(), std::net::Shutdown::Write)
+    }
+
+    /// Waits until the socket, which was full, takes more.
+    ///
+    /// # Errors
+    /// What the socket says; `TimedOut` after `timeout_ms`.
+    pub(crate) async fn writable(&self, timeout_ms: u64) -> io::Result<()> {
+        let writer = match self.writer.get() {
+            Some(writer) => writer,
+            None => {
+                let socket = Rc::clone(&self.socket);
+                let writer = readiness::register_shared(socket, Interest::WRITABLE)?;
+                self.writer.get_or_init(|| writer)
+            }
+        };
+        within(timeout_ms, async { writer.writable().await.map(|_| ()) }).await
+    }
+
+    /// Forgets that the socket took bytes before: it has just said that it is full, and no event
+    /// was looked at since.
+    pub(crate) fn is_full(&self) {
+        let mut context = Context::from_waker(Waker::noop());
+        if let Some(writer) = self.writer.get()
+            && let Poll::Ready(Ok(mut ready)) = writer.poll_write_ready(&mut context)
+        {
+            ready.clear_ready();
+        }
+    }
+
+    /// Waits until something can be read, then reads it behind what `buffer` holds. 0 is the end.
+    ///
+    /// # Errors
+    /// What the socket says; `TimedOut` after `timeout_ms`.
+    pub(crate) async fn read_more(
+        &self,
+        buffer: &mut Vec<u8>,
+        timeout_ms: u64,
+    ) -> io::Result<usize> {
+        within(timeout_ms, async {
+            loop {
+                self.watch.readable().await;
+                match socket::receive_append(self.socket(), buffer, READ_BYTES) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.watch.emptied(),
+                    Ok(received) => {
+                        if (1..READ_BYTES).contains(&received) {
+                            self.watch.emptied();
+                        }
+                        return Ok(received);
+                    }
+                    failed => return failed,
+                }
+            }
+        })
+        .await
+    }
+
+    /// Ends our side and reads what the client still sends, so that the kernel does not answer it
+    /// with a reset that would take the response away from the client.
+    pub(crate) async fn linger(&self, whole_ms: u64, pause_ms: u64) {
+        if self.finish_sending().is_err() {
+            return;
+        }
+        let mut waste = Vec::new();
+        // Not 0, which would wait for ever.
+        let _ = within(whole_ms.max(1), async {
+            loop {
+                waste.clear();
+                match self.read_more(&mut waste, pause_ms.max(1)).await {
+                    Ok(0) | Err(_) => return Ok(()),
+                    Ok(_) => {}
+                }
+            }
+        })
+        .await;
+    }
+}
