@@ -142,7 +142,6 @@ impl Work for Delay {
     async fn run(self, exchange: &mut Exchange, client: Client<'_>) -> Verdict {
         let pause = tokio::time::sleep(Duration::from_millis(self.delay_ms));
         let waited = client.while_there(pause).await;
-        exchange.lane.clock.update();
         match waited {
             Some(()) => self.verdict,
             None => exchange.client_went_away(),

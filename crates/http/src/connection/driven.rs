@@ -268,7 +268,6 @@ async fn send_all(exchange: &mut Exchange, peer: &Peer, mut transfer: Transfer) 
                                 return Err(Cut::Client(error.into()));
                             }
                         }
-                        exchange.lane.clock.update();
                         continue;
                     }
                     allowed => allowed.min(SLICE_BYTES),
@@ -282,7 +281,6 @@ async fn send_all(exchange: &mut Exchange, peer: &Peer, mut transfer: Transfer) 
                     waited = peer.writable(timeout_ms) => waited,
                     () = pieces::read_ahead(exchange) => Ok(()),
                 };
-                exchange.lane.clock.update();
                 waited.map_err(Cut::Client)?;
                 continue;
             }

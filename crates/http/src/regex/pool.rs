@@ -182,7 +182,6 @@ impl Work for OffLane {
                 None => return exchange.client_went_away(),
             },
         };
-        exchange.lane.clock.update();
         exchange.regex.get_mut().learn(serial, subject, found);
         Verdict::Declined
     }

@@ -3,14 +3,17 @@
 
 use std::io;
 use std::os::fd::AsFd;
+use std::pin::Pin;
 use std::rc::Rc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::Interest;
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::sync::Notify;
 
-use super::{EventHandler, EventLoop, TICK_MS};
+use super::{Driven, EventHandler, EventLoop, TICK_MS};
+use crate::clock::Clock;
 use crate::sys::readiness;
 
 /// Runs the lane until its handler have finished. `returned` is notified by driven futures that
@@ -43,6 +46,21 @@ pub fn run<R: EventHandler>(
     Ok(())
 }
 
+/// A future that finds the lane's clock right whenever it goes on, however long it has waited.
+pub(super) struct OnTime {
+    pub(super) clock: Rc<Clock>,
+    pub(super) future: Driven,
+}
+
+impl Future for OnTime {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        self.clock.update();
+        self.future.as_mut().poll(context)
+    }
+}
+
 /// Turns while anything is driven; the runtime's other tasks run in between.
 async fn nested<R: EventHandler>(
     event_loop: &mut EventLoop,
@@ -54,7 +72,8 @@ async fn nested<R: EventHandler>(
     loop {
         let events = event_loop.turn(handler, 0)?;
         for future in event_loop.drives.drain(..) {
-            tokio::task::spawn_local(future);
+            let clock = Rc::clone(&event_loop.clock);
+            tokio::task::spawn_local(OnTime { clock, future });
         }
         if handler.driven() == 0 || handler.finished() {
             return Ok(());

@@ -2,11 +2,14 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::cell::RefCell;
 use std::io::Write as _;
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
+use std::task::{Context, Poll, Waker};
 
 use super::*;
+use crate::sys::process::monotonic_ns;
 
 /// Gives up the other socket of the first that is ready, and its token to a third one.
 struct Heirloom {
@@ -113,4 +116,27 @@ fn what_a_guest_says_to_nobody_is_remembered_once() {
     assert_eq!(watched_sockets.event(0, false), None);
     assert!(watched_socket.take_spoken());
     assert!(!watched_socket.take_spoken());
+}
+
+#[test]
+fn a_driven_future_finds_the_clock_right_whenever_it_goes_on() {
+    let clock = Rc::new(Clock::new());
+    let seen = Rc::new(RefCell::new(Vec::new()));
+    let (sees, sees_in) = (Rc::clone(&clock), Rc::clone(&seen));
+    let mut driven = run::OnTime {
+        clock: Rc::clone(&clock),
+        future: Box::pin(std::future::poll_fn(move |_| {
+            sees_in.borrow_mut().push(sees.now_ns());
+            Poll::Pending
+        })),
+    };
+    let mut context = Context::from_waker(Waker::noop());
+    for _ in 0..2 {
+        let before_ns = clock.now_ns();
+        while monotonic_ns() <= before_ns {}
+        assert!(Pin::new(&mut driven).poll(&mut context).is_pending());
+    }
+    let seen = seen.borrow();
+    assert!(seen[0] < seen[1], "{seen:?}");
+    assert!(clock.now_ns() == seen[1]);
 }

@@ -151,7 +151,6 @@ struct Checking {
 impl Work for Checking {
     async fn run(self, exchange: &mut Exchange, client: Client<'_>) -> Verdict {
         let outcome = client.while_there(self.outcome).await;
-        exchange.lane.clock.update();
         match outcome {
             Some(Some(outcome)) => decide(exchange, &self.user, &self.realm, outcome),
             Some(None) => {

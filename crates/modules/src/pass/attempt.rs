@@ -407,12 +407,10 @@ impl Attempt {
             Some(connection) => Some(Ok(connection)),
             None => {
                 exchange.action.set(Action::ConnectingUpstream);
-                let opened = tokio::select! {
+                tokio::select! {
                     opened = Connection::open(&picked, &options, now_ms) => Some(opened),
                     () = self.client_gone(client) => None,
-                };
-                exchange.lane.clock.update();
-                opened
+                }
             }
         };
         match opened {
@@ -459,7 +457,6 @@ impl Attempt {
             .await;
         exchange.upstream.input = input;
         exchange.upstream.head = head;
-        exchange.lane.clock.update();
         read
     }
 
@@ -569,7 +566,6 @@ impl Attempt {
                     if !done => Event::Sent(step),
                 () = client.gone(), if done && watched => Event::Gone,
             };
-            exchange.lane.clock.update();
             match event {
                 Event::Sent(Ok(_)) => {
                     self.sent = true;

@@ -128,7 +128,6 @@ impl Work for LookUp {
         let found = client
             .while_there(self.names.addresses(name, self.port))
             .await;
-        exchange.lane.clock.update();
         match found {
             Some(Ok(addresses)) => self.handler.go(exchange, Some(addresses)),
             Some(Err(error)) => {

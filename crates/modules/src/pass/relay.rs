@@ -413,7 +413,6 @@ impl Relay {
                 if uploading.is_some() => Event::Sent(step),
             () = gone(watched), if uploading.is_none() => Event::Gone,
         };
-        exchange.lane.clock.update();
         match event {
             Event::Read(read) => self.received(exchange, read),
             Event::Sent(Ok(_)) => {}
@@ -504,7 +503,6 @@ impl Relay {
             recorder.broken(exchange);
         }
         if let Some(server) = self.server.take() {
-            exchange.lane.clock.update();
             end_try(exchange, Some(&server.connection));
         }
     }
@@ -568,7 +566,6 @@ impl BodyStream for Relay {
             recorder.broken(exchange);
         }
         if let Some(server) = self.server.take() {
-            exchange.lane.clock.update();
             end_try(exchange, Some(&server.connection));
         }
     }
@@ -587,7 +584,6 @@ impl Limit {
                 0 => {
                     let pause_ms = self.pause_ms(read_bytes, elapsed_ms);
                     tokio::time::sleep(Duration::from_millis(pause_ms)).await;
-                    exchange.lane.clock.update();
                 }
                 bytes => return usize::try_from(bytes).unwrap_or(usize::MAX),
             }

@@ -99,7 +99,6 @@ impl Tunnel for Upgraded {
                     exchange.log(Level::Error, format_args!("{call} failed {errno}"));
                 }
             }
-            exchange.lane.clock.update();
             end_try(exchange, Some(&self.server.connection));
         })
     }

@@ -57,7 +57,6 @@ impl Work for Waiter {
         let limit = Duration::from_millis(self.question.settings.lock_timeout_ms);
         let wait = tokio::time::timeout(limit, self.wait(exchange));
         let waited = client.while_there(wait).await;
-        exchange.lane.clock.update();
         match waited {
             Some(Ok(None)) => exchange.upstream.cache.collapsed = true,
             Some(Ok(Some(waited))) => exchange.guards.push(Box::new(waited)),
@@ -80,7 +79,6 @@ impl Waiter {
             // Polls of the lock's age: whoever fetches for too long is joined.
             let age = Duration::from_millis(question.settings.lock_age_ms.max(1));
             let outcome = tokio::time::timeout(age, fetch.ended()).await;
-            exchange.lane.clock.update();
             match outcome {
                 Ok(FetchOutcome::Stored) if self.is_stored(exchange) => return None,
                 Ok(FetchOutcome::NotStored) => {
@@ -144,7 +142,6 @@ impl Work for Checking {
             let question = &self.question;
             question.zone.discard(&question.key, &self.variant);
         }
-        exchange.lane.clock.update();
         Verdict::Declined
     }
 }
