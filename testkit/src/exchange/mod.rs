@@ -20,6 +20,8 @@ pub struct Peer {
     /// Received and not yet taken.
     received: Vec<u8>,
     is_closed: bool,
+    /// Why nothing more can be received, where that was an error.
+    error: Option<std::io::Error>,
 }
 
 /// A response as it came over the wire.
@@ -76,6 +78,7 @@ impl Peer {
             stream,
             received: Vec::new(),
             is_closed: false,
+            error: None,
         }
     }
 
@@ -181,7 +184,11 @@ impl Peer {
                     self.received.escape_ascii()
                 )
             }
-            Err(_) => self.is_closed = true,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => {
+                self.is_closed = true;
+                self.error = Some(error);
+            }
         }
         assert!(
             self.received.len() <= RESPONSE_BYTES_MAX,
@@ -243,7 +250,8 @@ impl Peer {
             let received = self.received.escape_ascii().to_string();
             assert!(
                 self.fill(),
-                "closed before a whole head came: \"{received}\""
+                "closed before a whole head came: \"{received}\" {:?}",
+                self.error
             );
         }
     }
