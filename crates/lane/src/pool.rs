@@ -20,6 +20,8 @@ mod tests;
 /// A pool: `static` where it is used.
 pub struct WorkerPool {
     limits: PoolLimits,
+    /// What each thread does before its first work.
+    prepare_thread: fn(),
     state: Mutex<State>,
     more: Condvar,
 }
@@ -87,11 +89,26 @@ impl<T: Send, W: FnOnce() -> T + Send> Job for Work<W, T> {
     }
 }
 
+/// Work without a result.
+struct Detached<W>(W);
+
+impl<W: FnOnce() + Send> Job for Detached<W> {
+    fn is_abandoned(&self) -> bool {
+        false
+    }
+
+    fn run(self: Box<Self>) {
+        // The panic hook has told of a panic; nobody waits.
+        let _ = catch_unwind(AssertUnwindSafe(self.0));
+    }
+}
+
 impl WorkerPool {
     /// A pool without threads and without work.
     pub const fn new(limits: PoolLimits) -> WorkerPool {
         WorkerPool {
             limits,
+            prepare_thread: || {},
             state: Mutex::new(State {
                 queue: VecDeque::new(),
                 threads: 0,
@@ -99,6 +116,13 @@ impl WorkerPool {
             }),
             more: Condvar::new(),
         }
+    }
+
+    /// The same pool, whose threads call `prepare` before their first work: for a priority, or for
+    /// memory that the work needs.
+    pub const fn preparing_threads(mut self, prepare: fn()) -> WorkerPool {
+        self.prepare_thread = prepare;
+        self
     }
 
     /// The limits.
@@ -122,6 +146,19 @@ impl WorkerPool {
         let (result, receiver) = oneshot::channel();
         self.push(Box::new(Work { work, result }))?;
         Ok(async move { receiver.await.ok() })
+    }
+
+    /// Has a thread do `work`, of which nobody waits for a result. Never waits.
+    ///
+    /// # Errors
+    /// When as much waits as may, or there is no thread.
+    pub fn spawn(&'static self, work: impl FnOnce() + Send + 'static) -> Result<(), PoolRefusal> {
+        self.push(Box::new(Detached(work)))
+    }
+
+    /// How many pieces of work wait for a thread.
+    pub fn waiting(&self) -> usize {
+        self.lock().queue.len()
     }
 
     fn push(&'static self, job: Box<dyn Job>) -> Result<(), PoolRefusal> {
@@ -158,6 +195,7 @@ impl WorkerPool {
     fn take_jobs(&self) {
         // A lane has started this thread, and that lane's CPU is what the work shall leave alone.
         let _ = CpuSet::of_main_thread().and_then(|cpus| cpus.pin_this_thread());
+        (self.prepare_thread)();
         let mut state = self.lock();
         loop {
             let Some(job) = state.queue.pop_front() else {

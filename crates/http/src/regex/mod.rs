@@ -112,7 +112,6 @@ impl Regex {
     /// PCRE2's text, in the frame that nginx gives it.
     pub fn new(pattern: &str, caseless: bool, place: &str) -> Result<Self, String> {
         static SERIALS: AtomicU64 = AtomicU64::new(0);
-        pool::prepare();
         let bytes = bytes_of(pattern);
         let plain = Code::compile(&bytes, caseless, Counting::Backtracks).map_err(|error| {
             let message = error.message;

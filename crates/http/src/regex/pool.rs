@@ -1,13 +1,9 @@
 //! Where heavy matches are finished: threads that are no lanes, few of them, so that hostile
 //! requests cannot take the machine.
 
-use std::collections::VecDeque;
-use std::io;
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
-use std::thread;
+use std::sync::Arc;
 
-use tokio::sync::oneshot;
-use turnpike_lane::affinity::CpuSet;
+use turnpike_lane::pool::{PoolLimits, PoolRefusal, WorkerPool};
 use turnpike_lane::sys::pcre::{self, MatchFailure};
 use turnpike_lane::sys::process;
 
@@ -16,12 +12,16 @@ use crate::client::Client;
 use crate::exchange::Exchange;
 use crate::phase::{Verdict, Work};
 
-/// Matches that go on at once. Each takes a CPU; lanes need them more.
-const THREADS_MAX: usize = 4;
+/// Matches that go on at once each take a CPU, and lanes need them more: four threads. With all
+/// matches that wait as heavy as can be, the last one waits for five seconds; beyond, requests are
+/// answered with 500 at once.
+const LIMITS: PoolLimits = PoolLimits {
+    name: "regex",
+    threads_max: 4,
+    queued_max: 64,
+};
 
-/// Matches that wait for a thread. With all of them as heavy as can be, the last one waits for
-/// five seconds; beyond, requests are answered with 500 at once.
-const QUEUE_MAX: usize = 64;
+static POOL: WorkerPool = WorkerPool::new(LIMITS).preparing_threads(prepare_thread);
 
 /// Stack of compiled code in such a thread: eight times that of a lane.
 const STACK_BYTES: usize = 8 * 1024 * 1024;
@@ -52,116 +52,21 @@ pub(super) struct Job {
     pub(super) subject: Arc<[u8]>,
 }
 
-struct Queued {
-    job: Job,
-    found: oneshot::Sender<Found>,
-}
-
-#[derive(Default)]
-struct Queue {
-    jobs: VecDeque<Queued>,
-    threads: usize,
-    idle: usize,
-    /// Nothing is begun while a test holds it.
-    #[cfg(test)]
-    held: bool,
-}
-
-struct Pool {
-    queue: Mutex<Queue>,
-    changed: Condvar,
-}
-
-static POOL: Pool = Pool {
-    queue: Mutex::new(Queue {
-        jobs: VecDeque::new(),
-        threads: 0,
-        idle: 0,
-        #[cfg(test)]
-        held: false,
-    }),
-    changed: Condvar::new(),
-};
-
-/// CPUs of the process. Lanes are tied to one each, and a thread inherits that.
-static CPUS: OnceLock<Option<CpuSet>> = OnceLock::new();
-
-/// Called by who reads the configuration, which no lane does.
-pub(super) fn prepare() {
-    CPUS.get_or_init(|| CpuSet::of_this_thread().ok());
-}
-
-/// Gives a match to a thread. Refuses when too many wait already.
-fn submit(job: Job) -> Result<oneshot::Receiver<Found>, Refusal> {
-    let mut queue = POOL.queue.lock().unwrap_or_else(PoisonError::into_inner);
-    if queue.jobs.len() >= QUEUE_MAX {
-        return Err(Refusal::Full);
-    }
-    if queue.idle <= queue.jobs.len() && queue.threads < THREADS_MAX {
-        match start_thread() {
-            Ok(()) => queue.threads += 1,
-            Err(_) if queue.threads == 0 => return Err(Refusal::Lost),
-            Err(_) => {}
-        }
-    }
-    let (found, receiver) = oneshot::channel();
-    queue.jobs.push_back(Queued { job, found });
-    drop(queue);
-    POOL.changed.notify_one();
-    Ok(receiver)
-}
-
-fn start_thread() -> io::Result<()> {
-    let builder = thread::Builder::new().name("regex".to_owned());
-    builder.spawn(work).map(drop)
-}
-
-fn work() {
-    // Without either, matches go on all the same, only less considerately.
-    if let Some(Some(cpus)) = CPUS.get() {
-        let _ = cpus.pin_this_thread();
-    }
+fn prepare_thread() {
+    // Without it matches go on all the same, only less considerately.
     let _ = process::set_priority(PRIORITY);
     pcre::use_stack(STACK_BYTES);
-    loop {
-        let Queued { job, found } = next();
-        // Whoever asked may have gone meanwhile.
-        if !found.is_closed() {
-            let _ = found.send(job.run());
-            pcre::forget_room();
-        }
-    }
-}
-
-fn next() -> Queued {
-    let mut queue = POOL.queue.lock().unwrap_or_else(PoisonError::into_inner);
-    loop {
-        #[cfg(test)]
-        let queued = if queue.held {
-            None
-        } else {
-            queue.jobs.pop_front()
-        };
-        #[cfg(not(test))]
-        let queued = queue.jobs.pop_front();
-        if let Some(queued) = queued {
-            return queued;
-        }
-        queue.idle += 1;
-        let woken = POOL.changed.wait(queue);
-        queue = woken.unwrap_or_else(PoisonError::into_inner);
-        queue.idle -= 1;
-    }
 }
 
 impl Job {
     fn run(&self) -> Found {
         let mut groups = Groups::new();
         let mut allowance = Allowance::OFF_LANE;
-        match self
+        let outcome = self
             .program
-            .off_lane(&self.subject, &mut allowance, &mut groups)
-        {
+            .off_lane(&self.subject, &mut allowance, &mut groups);
+        pcre::forget_room();
+        match outcome {
             Ok(true) => Ok(Some(groups)),
             Ok(false) => Ok(None),
             Err(failure) => Err(Refusal::Failed(failure)),
@@ -174,9 +79,11 @@ pub(crate) struct OffLane(pub(super) Job);
 
 impl Work for OffLane {
     async fn run(self, exchange: &mut Exchange, client: Client<'_>) -> Verdict {
-        let (serial, subject) = (self.0.program.serial, self.0.subject.clone());
-        let found = match submit(self.0) {
-            Err(refusal) => Err(refusal),
+        let job = self.0;
+        let (serial, subject) = (job.program.serial, job.subject.clone());
+        let found = match POOL.submit(move || job.run()) {
+            Err(PoolRefusal::Full) => Err(Refusal::Full),
+            Err(PoolRefusal::NoThread(_)) => Err(Refusal::Lost),
             Ok(receiver) => match client.while_there(receiver).await {
                 Some(found) => found.unwrap_or(Err(Refusal::Lost)),
                 None => return exchange.client_went_away(),
@@ -187,37 +94,37 @@ impl Work for OffLane {
     }
 }
 
-/// Lets no match off the lane begin until it is dropped.
+/// Lets no match off the lane begin until it is dropped: it occupies all threads.
 #[cfg(test)]
-pub(crate) struct Hold;
+pub(crate) struct Hold {
+    _release: std::sync::mpsc::Sender<()>,
+}
 
 #[cfg(test)]
 impl Hold {
     pub(crate) fn new() -> Hold {
-        POOL.queue
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .held = true;
-        Hold
+        use std::sync::Mutex;
+        use std::sync::mpsc::channel;
+        let (release, held) = channel::<()>();
+        let (begins, begun) = channel();
+        let held = Arc::new(Mutex::new(held));
+        for _ in 0..LIMITS.threads_max {
+            let (held, begins) = (held.clone(), begins.clone());
+            let work = move || {
+                let _ = begins.send(());
+                // It ends when the other side is dropped.
+                drop(held.lock().map(|held| held.recv()));
+            };
+            assert!(POOL.spawn(work).is_ok(), "the pool is idle");
+        }
+        for _ in 0..LIMITS.threads_max {
+            assert!(begun.recv().is_ok(), "a thread begins");
+        }
+        Hold { _release: release }
     }
 
     /// How many matches wait.
     pub(crate) fn waiting() -> usize {
-        POOL.queue
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .jobs
-            .len()
-    }
-}
-
-#[cfg(test)]
-impl Drop for Hold {
-    fn drop(&mut self) {
-        POOL.queue
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .held = false;
-        POOL.changed.notify_all();
+        POOL.waiting()
     }
 }

@@ -96,3 +96,36 @@ fn its_threads_are_not_tied_to_the_cpu_of_who_asks() {
     });
     assert_eq!(on_one.join().unwrap().unwrap().unwrap(), everywhere);
 }
+
+#[test]
+fn threads_are_prepared_before_their_first_work() {
+    thread_local! {
+        static PREPARED: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+    }
+    let limits = *pool(1, 1).limits();
+    let prepare: fn() = || PREPARED.set(PREPARED.get() + 1);
+    let pool = Box::leak(Box::new(WorkerPool::new(limits).preparing_threads(prepare)));
+    for _ in 0..2 {
+        let prepared = pool.submit(|| PREPARED.get()).unwrap();
+        assert_eq!(wait_for(prepared), Some(1));
+    }
+}
+
+#[test]
+fn work_without_a_result_is_done_and_counted() {
+    let pool = pool(1, 1);
+    let (begins, begun) = channel();
+    let (release, first) = held(&begins, 1);
+    let (_second_release, second) = held(&begins, 2);
+    let first = move || assert_eq!(first(), 1);
+    pool.spawn(first).unwrap();
+    assert_eq!(begun.recv().unwrap(), 1);
+    pool.spawn(move || {
+        second();
+    })
+    .unwrap();
+    assert_eq!(pool.waiting(), 1);
+    assert!(matches!(pool.spawn(|| ()), Err(PoolRefusal::Full)));
+    drop(release);
+    assert_eq!(begun.recv().unwrap(), 2);
+}
