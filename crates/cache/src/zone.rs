@@ -137,7 +137,7 @@ impl Zone {
     }
 
     /// A zone in files, with `keys_bytes` of `keys_zone`. Nothing is read or written before
-    /// [`crate::disk::start`].
+    /// [`crate::disk::Manager::step`].
     pub fn disk(name: &str, keys_bytes: u64, settings: DiskSettings) -> Self {
         let keys_max = (keys_bytes / KEY_BYTES).max(1);
         let parts = (settings.bytes_max / DISK_PART_BYTES).min(keys_max / DISK_PART_KEYS);
@@ -236,7 +236,7 @@ impl Zone {
     /// While the folder is not yet known whole, a file may be there that the index does not have.
     fn find_unloaded(&self, key: &[u8]) -> Option<Arc<Resource>> {
         let disk = self.folder()?;
-        if disk.loaded.load(Ordering::Acquire) || !disk.started.load(Ordering::Acquire) {
+        if disk.loaded.load(Ordering::Acquire) || !disk.managed.load(Ordering::Acquire) {
             return None;
         }
         self.adopt(&disk.path(key, &Selection::default(), false, None));

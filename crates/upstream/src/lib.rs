@@ -20,7 +20,7 @@ mod resolve;
 mod tls;
 
 pub use address::Address;
-pub use background::{BackgroundTask, BackgroundThread};
+pub use background::BackgroundTask;
 pub use balance::{Balancer, Measure, Until};
 pub use connection::{ConnectError, ConnectOptions, Connection, Tls};
 pub use group::{

@@ -15,9 +15,10 @@ const TABLE: &[(&str, &[&str])] = &[
     ("crates/conf", &[]),
     ("crates/lane", &["crates/wire", "crates/conf"]),
     ("crates/cache", &["crates/wire", "crates/lane"]),
+    ("crates/plan", &["crates/lane"]),
     (
         "crates/http",
-        &["crates/wire", "crates/conf", "crates/lane"],
+        &["crates/wire", "crates/conf", "crates/lane", "crates/plan"],
     ),
     (
         "crates/upstream",
@@ -29,6 +30,7 @@ const TABLE: &[(&str, &[&str])] = &[
             "crates/wire",
             "crates/conf",
             "crates/lane",
+            "crates/plan",
             "crates/http",
             "crates/upstream",
             "crates/cache",
@@ -40,6 +42,7 @@ const TABLE: &[(&str, &[&str])] = &[
             "crates/wire",
             "crates/conf",
             "crates/lane",
+            "crates/plan",
             "crates/http",
             "crates/modules",
             "tools/lab",

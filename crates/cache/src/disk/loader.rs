@@ -1,34 +1,66 @@
 //! Finding out what is in the folder, once, after the start.
 
-use std::fs;
-use std::path::Path;
-use std::sync::Weak;
-use std::sync::atomic::Ordering;
+use std::fs::{self, ReadDir};
+use std::path::{Path, PathBuf};
 
-use super::manager::Pacer;
+use super::manager::{Pacer, Progress};
 use super::writer::is_abandoned;
-use super::{LEVELS_MAX, is_stored_name};
+use super::{DiskSettings, LEVELS_MAX, is_stored_name};
 use crate::zone::Zone;
 
-/// Takes up every file of the zone's folder, with pauses. Ends early where the zone is gone.
-pub(super) fn load(zone: &Weak<Zone>) {
-    let settings = zone.upgrade().and_then(|zone| {
-        let settings = &zone.folder()?.settings;
-        Some(settings.clone())
-    });
-    let Some(settings) = settings else {
-        return;
-    };
-    if let Some(folder) = &settings.temporary_folder {
-        remove_abandoned(folder);
+/// Walks the folder of a zone, with pauses.
+pub(super) struct Loader {
+    folder: PathBuf,
+    temporary_folder: Option<PathBuf>,
+    levels: usize,
+    /// The folders that the walk is in, the outermost first; `None` before it begins.
+    open: Option<Vec<ReadDir>>,
+}
+
+impl Loader {
+    pub(super) fn new(settings: &DiskSettings) -> Self {
+        Self {
+            folder: settings.folder.clone(),
+            temporary_folder: settings.temporary_folder.clone(),
+            levels: settings.levels.len().min(LEVELS_MAX),
+            open: None,
+        }
     }
-    let levels = settings.levels.len().min(LEVELS_MAX);
-    let mut pacer = Pacer::new(settings.loader);
-    if walk(zone, &settings.folder, levels, &mut pacer)
-        && let Some(zone) = zone.upgrade()
-        && let Some(disk) = zone.folder()
-    {
-        disk.loaded.store(true, Ordering::Release);
+
+    /// Takes up every file of the folder, until a pause is due.
+    pub(super) fn load(&mut self, zone: &Zone, pacer: &mut Pacer) -> Progress {
+        let open = self.open.get_or_insert_with(|| {
+            if let Some(folder) = &self.temporary_folder {
+                remove_abandoned(folder);
+            }
+            // A folder that cannot be read holds nothing for us.
+            fs::read_dir(&self.folder).into_iter().collect()
+        });
+        while let Some(folder) = open.last_mut() {
+            let Some(entry) = folder.next() else {
+                open.pop();
+                continue;
+            };
+            let Ok(entry) = entry else {
+                continue;
+            };
+            let path = entry.path();
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                if open.len() <= self.levels {
+                    open.extend(fs::read_dir(&path));
+                }
+                continue;
+            }
+            if is_stored_name(&path) {
+                zone.adopt(&path);
+            } else if is_abandoned(&path) {
+                let _ = fs::remove_file(&path);
+            }
+            if pacer.count_file() {
+                return Progress::Paused;
+            }
+        }
+        Progress::Done
     }
 }
 
@@ -41,33 +73,4 @@ fn remove_abandoned(folder: &Path) {
             let _ = fs::remove_file(&path);
         }
     }
-}
-
-/// Walks a folder whose files lie so many levels below. `false`: the zone is gone.
-fn walk(zone: &Weak<Zone>, folder: &Path, levels: usize, pacer: &mut Pacer) -> bool {
-    // A folder that cannot be read holds nothing for us.
-    let Ok(entries) = fs::read_dir(folder) else {
-        return true;
-    };
-    for entry in entries.flatten() {
-        let path = entry.path();
-        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        if is_folder {
-            if levels > 0 && !walk(zone, &path, levels - 1, pacer) {
-                return false;
-            }
-            continue;
-        }
-        let Some(zone) = zone.upgrade() else {
-            return false;
-        };
-        if is_stored_name(&path) {
-            zone.adopt(&path);
-        } else if is_abandoned(&path) {
-            let _ = fs::remove_file(&path);
-        }
-        drop(zone);
-        pacer.count_file();
-    }
-    true
 }

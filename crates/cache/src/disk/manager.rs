@@ -1,14 +1,18 @@
-//! The thread that keeps a zone's folder: it loads, then takes away what nobody has asked for and,
-//! where the file system runs short, what was not asked for the longest.
+//! The care of a zone's folder: it is loaded once, then what nobody has asked for is taken away,
+//! and where the file system runs short, what was not asked for the longest.
+//!
+//! The manager blocks, but never sleeps: it does a piece of work and says how long to pause then.
+//! Whoever drives it waits, so that no thread is held for a zone that rests.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Weak};
-use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::vec;
 
 use nix::sys::statvfs::statvfs;
 
-use super::{Pace, loader};
+use super::loader::Loader;
+use super::{Disk, DiskSettings, Pace};
 use crate::zone::Zone;
 
 /// How often the file system's room is looked at.
@@ -19,7 +23,7 @@ const LOOK: Duration = Duration::from_secs(1);
 const SWEEP_S_MIN: u64 = 1;
 const SWEEP_S_MAX: u64 = 60;
 
-/// Pauses after some work.
+/// Says when it is time for a pause.
 pub(super) struct Pacer {
     pace: Pace,
     files: u64,
@@ -27,7 +31,7 @@ pub(super) struct Pacer {
 }
 
 impl Pacer {
-    pub(super) fn new(pace: Pace) -> Self {
+    fn new(pace: Pace) -> Self {
         Self {
             pace,
             files: 0,
@@ -35,106 +39,162 @@ impl Pacer {
         }
     }
 
-    /// Counts a file, and pauses when it is time.
-    pub(super) fn count_file(&mut self) {
+    /// Counts a file; whether a pause is due.
+    pub(super) fn count_file(&mut self) -> bool {
         self.files += 1;
         let long = self.since.elapsed() >= Duration::from_millis(self.pace.threshold_ms);
-        if self.files >= self.pace.files.max(1) || long {
-            thread::sleep(Duration::from_millis(self.pace.sleep_ms));
-            self.files = 0;
-            self.since = Instant::now();
+        self.files >= self.pace.files.max(1) || long
+    }
+}
+
+/// How far a piece of work has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// A pause is due.
+    Paused,
+    /// All is done.
+    Done,
+}
+
+/// What takes care of one zone's folder.
+pub struct Manager {
+    state: State,
+    /// When it was last looked for what nobody has asked for.
+    swept_s: u64,
+}
+
+enum State {
+    Loading(Box<Loader>),
+    Resting,
+    /// What was not asked for goes.
+    Sweeping(Removal),
+    /// What was not asked for the longest goes.
+    MakingRoom(Removal),
+}
+
+impl Manager {
+    /// The manager of a zone; `None` for one in memory.
+    pub fn of(zone: &Zone) -> Option<Self> {
+        let settings = &zone.folder()?.settings;
+        Some(Self {
+            state: State::Loading(Box::new(Loader::new(settings))),
+            swept_s: unix_seconds(),
+        })
+    }
+
+    /// Says that the zone's folder is about to be loaded. From now on requests look for files that
+    /// the zone does not know of yet.
+    pub fn announce(zone: &Zone) {
+        if let Some(disk) = zone.folder() {
+            disk.managed.store(true, Ordering::Release);
         }
     }
-}
 
-/// Starts the zone's thread, once. It ends when the zone is gone.
-///
-/// # Errors
-/// The system gives no thread.
-pub fn start(zone: &Arc<Zone>) -> std::io::Result<()> {
-    let Some(disk) = zone.folder() else {
-        return Ok(());
-    };
-    if disk.started.swap(true, Ordering::AcqRel) {
-        return Ok(());
-    }
-    let zone = Arc::downgrade(zone);
-    thread::Builder::new()
-        .name("cache manager".to_owned())
-        .spawn(move || manage(&zone))
-        .map(drop)
-}
-
-fn manage(zone: &Weak<Zone>) {
-    loader::load(zone);
-    let mut swept_s = unix_seconds();
-    loop {
-        thread::sleep(LOOK);
-        let Some(zone) = zone.upgrade() else {
-            return;
-        };
+    /// Does some work, and returns how long to pause before the next step. Blocks on the disk.
+    pub fn step(&mut self, zone: &Arc<Zone>) -> Duration {
         let Some(disk) = zone.folder() else {
-            return;
+            return LOOK;
         };
-        let inactive_s = disk.settings.inactive_s;
+        let settings = &disk.settings;
+        let mut next = std::mem::replace(&mut self.state, State::Resting);
+        if matches!(next, State::Resting) {
+            next = self.sweep(zone, settings);
+        }
+        loop {
+            let pace = match &next {
+                State::Loading(_) => settings.loader,
+                State::Resting | State::Sweeping(_) | State::MakingRoom(_) => settings.manager,
+            };
+            let mut pacer = Pacer::new(pace);
+            let progress = match &mut next {
+                State::Loading(loader) => loader.load(zone, &mut pacer),
+                State::Sweeping(removal) | State::MakingRoom(removal) => {
+                    removal.remove(zone, &mut pacer)
+                }
+                State::Resting => Progress::Done,
+            };
+            if progress == Progress::Paused {
+                self.state = next;
+                return Duration::from_millis(pace.sleep_ms);
+            }
+            next = match next {
+                State::Loading(_) => {
+                    disk.loaded.store(true, Ordering::Release);
+                    State::Resting
+                }
+                State::Sweeping(_) => room(zone, disk),
+                State::MakingRoom(_) | State::Resting => return LOOK,
+            };
+        }
+    }
+
+    /// What was last asked for too long ago, when it is time to look for that.
+    fn sweep(&mut self, zone: &Zone, settings: &DiskSettings) -> State {
+        let inactive_s = settings.inactive_s;
         let sweep_s = (inactive_s / 4).clamp(SWEEP_S_MIN, SWEEP_S_MAX);
         let now_s = unix_seconds();
-        if now_s.saturating_sub(swept_s) >= sweep_s {
-            swept_s = now_s;
-            sweep(
-                &zone,
-                now_s.saturating_sub(inactive_s),
-                disk.settings.manager,
-            );
+        let mut removal = Removal::default();
+        if now_s.saturating_sub(self.swept_s) >= sweep_s {
+            self.swept_s = now_s;
+            let before_s = now_s.saturating_sub(inactive_s);
+            let mut ages = zone.ages();
+            ages.retain(|(_, used_s, _)| *used_s < before_s);
+            removal.candidates = ages.into_iter();
         }
-        let lacking = lacking_bytes(&zone);
-        if lacking > 0 {
-            make_room(&zone, lacking, disk.settings.manager);
-        }
+        State::Sweeping(removal)
     }
 }
 
-/// Takes away what was last asked for before `before_s`.
-fn sweep(zone: &Zone, before_s: u64, pace: Pace) {
-    let mut pacer = Pacer::new(pace);
-    for (key, used_s, _) in zone.ages() {
-        if used_s < before_s && zone.forget(&key, used_s) {
-            pacer.count_file();
+/// Keys to be taken away, with the time of their last use and their bytes.
+#[derive(Default)]
+struct Removal {
+    candidates: vec::IntoIter<(Arc<[u8]>, u64, u64)>,
+    /// Bytes that are to be freed; `None`: all candidates go.
+    wanted_bytes: Option<u64>,
+}
+
+impl Removal {
+    fn remove(&mut self, zone: &Zone, pacer: &mut Pacer) -> Progress {
+        while self.wanted_bytes != Some(0)
+            && let Some((key, used_s, bytes)) = self.candidates.next()
+        {
+            if !zone.forget(&key, used_s) {
+                continue;
+            }
+            self.wanted_bytes = self.wanted_bytes.map(|wanted| wanted.saturating_sub(bytes));
+            if pacer.count_file() {
+                return Progress::Paused;
+            }
         }
+        Progress::Done
     }
+}
+
+/// What goes where the file system has too few bytes.
+fn room(zone: &Zone, disk: &Disk) -> State {
+    let lacking_bytes = lacking_bytes(&disk.settings);
+    if lacking_bytes == 0 {
+        return State::Resting;
+    }
+    let mut ages = zone.ages();
+    ages.sort_unstable_by_key(|(_, used_s, _)| *used_s);
+    State::MakingRoom(Removal {
+        candidates: ages.into_iter(),
+        wanted_bytes: Some(lacking_bytes),
+    })
 }
 
 /// Bytes that the file system has too few of.
-fn lacking_bytes(zone: &Zone) -> u64 {
-    let Some(disk) = zone.folder() else {
-        return 0;
-    };
-    let wanted = disk.settings.free_bytes_min;
+fn lacking_bytes(settings: &DiskSettings) -> u64 {
+    let wanted = settings.free_bytes_min;
     if wanted == 0 {
         return 0;
     }
-    match statvfs(&disk.settings.folder) {
+    match statvfs(&settings.folder) {
         Ok(room) => {
             wanted.saturating_sub(room.blocks_available().saturating_mul(room.fragment_size()))
         }
         Err(_) => 0,
-    }
-}
-
-/// Takes away what was not asked for the longest.
-fn make_room(zone: &Zone, lacking_bytes: u64, pace: Pace) {
-    let mut pacer = Pacer::new(pace);
-    let mut ages = zone.ages();
-    ages.sort_unstable_by_key(|(_, used_s, _)| *used_s);
-    let mut freed = 0;
-    for (key, used_s, bytes) in ages {
-        if freed >= lacking_bytes {
-            return;
-        }
-        if zone.forget(&key, used_s) {
-            freed += bytes;
-            pacer.count_file();
-        }
     }
 }
 

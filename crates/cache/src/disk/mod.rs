@@ -26,7 +26,7 @@ use md5::{Digest, Md5};
 pub use format::HEADER_BYTES;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use format::fuzzing;
-pub use manager::start;
+pub use manager::Manager;
 pub use writer::Writer;
 
 pub(crate) use opening::{open, open_to_change};
@@ -62,7 +62,7 @@ pub struct DiskSettings {
     pub loader: Pace,
 }
 
-/// How much a thread in the background does before it pauses, so that disks are not held up.
+/// How much is done in a row before a pause, so that disks are not held up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     /// Files in a row.
@@ -79,8 +79,8 @@ pub struct Disk {
     pub settings: DiskSettings,
     /// Whether everything in the folder is known.
     pub(crate) loaded: AtomicBool,
-    /// Whether its threads run.
-    pub(crate) started: AtomicBool,
+    /// Whether somebody takes care of the folder, who will load it.
+    pub(crate) managed: AtomicBool,
 }
 
 /// What tells a file from one that was changed or put in its place.
@@ -124,7 +124,7 @@ impl Disk {
         Self {
             settings,
             loaded: AtomicBool::new(false),
-            started: AtomicBool::new(false),
+            managed: AtomicBool::new(false),
         }
     }
 

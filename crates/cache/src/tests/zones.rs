@@ -87,12 +87,17 @@ fn disk_zone(folder: &Folder) -> Arc<Zone> {
 }
 
 fn disk_zone_with(folder: &Folder, temporary: Option<&Folder>) -> Arc<Zone> {
+    let settings = disk_settings(folder, temporary);
+    Arc::new(Zone::disk("z", MEGABYTE, settings))
+}
+
+fn disk_settings(folder: &Folder, temporary: Option<&Folder>) -> DiskSettings {
     let pace = Pace {
         files: 100,
         threshold_ms: 200,
         sleep_ms: 0,
     };
-    let settings = DiskSettings {
+    DiskSettings {
         folder: folder.0.clone(),
         levels: vec![1, 2],
         temporary_folder: temporary.map(|temporary| temporary.0.clone()),
@@ -101,8 +106,19 @@ fn disk_zone_with(folder: &Folder, temporary: Option<&Folder>) -> Arc<Zone> {
         inactive_s: 600,
         manager: pace,
         loader: pace,
-    };
-    Arc::new(Zone::disk("z", MEGABYTE, settings))
+    }
+}
+
+/// Has a thread take care of the zone's folder while the zone is there.
+fn manage(zone: &Arc<Zone>) {
+    let mut manager = disk::Manager::of(zone).unwrap();
+    disk::Manager::announce(zone);
+    let zone = Arc::downgrade(zone);
+    thread::spawn(move || {
+        while let Some(pause) = zone.upgrade().map(|zone| manager.step(&zone)) {
+            thread::sleep(pause);
+        }
+    });
 }
 
 fn wait_for(what: &str, condition: impl Fn() -> bool) {
@@ -338,7 +354,7 @@ fn files_are_found_again_after_a_restart_with_their_times() {
     let zone = disk_zone(&folder);
     assert!(find(&zone, "/a").is_none(), "nothing is known yet");
     zone.purge(&Target::Key(b"/b".to_vec()), Manner::Hard, NOW_MS);
-    disk::start(&zone).unwrap();
+    manage(&zone);
     wait_for("the loader", || zone.contents().keys == 2);
     let found = find(&zone, "/a").unwrap();
     assert_eq!(found.head.value(b"x-a"), Some(&b"1"[..]));
@@ -355,6 +371,28 @@ fn files_are_found_again_after_a_restart_with_their_times() {
             .keys,
         1
     );
+}
+
+#[test]
+fn the_manager_pauses_as_it_is_told() {
+    let folder = Folder::new();
+    let mut settings = disk_settings(&folder, None);
+    settings.loader.files = 1;
+    settings.loader.threshold_ms = u64::MAX;
+    settings.loader.sleep_ms = 7;
+    let zone = Arc::new(Zone::disk("z", MEGABYTE, settings.clone()));
+    for key in ["/a", "/b", "/c"] {
+        store(&zone, key, &[], b"x");
+    }
+    drop(zone);
+    let zone = Arc::new(Zone::disk("z", MEGABYTE, settings));
+    let mut manager = disk::Manager::of(&zone).unwrap();
+    for keys in 1..=3 {
+        assert_eq!(manager.step(&zone), Duration::from_millis(7));
+        assert_eq!(zone.contents().keys, keys);
+    }
+    assert!(manager.step(&zone) > Duration::from_millis(7), "it rests");
+    assert!(zone.folder().unwrap().loaded.load(Ordering::Acquire));
 }
 
 #[test]
@@ -415,7 +453,7 @@ fn the_loader_leaves_files_of_other_programs_alone() {
     fs::write(named("c"), b"").unwrap();
     drop(zone);
     let zone = disk_zone(&folder);
-    disk::start(&zone).unwrap();
+    manage(&zone);
     wait_for("the loader", || {
         !named("b").exists() && !named("c").exists()
     });
@@ -442,7 +480,7 @@ fn the_loader_removes_what_a_process_that_is_no_more_was_writing() {
     }
     let zone = disk_zone_with(&folder, Some(&temporary));
     let writer = zone.writer(&entry(&zone, "/being-written", &[])).unwrap();
-    disk::start(&zone).unwrap();
+    manage(&zone);
     let disk = zone.folder().unwrap();
     wait_for("the loader", || disk.loaded.load(Ordering::Acquire));
     for (name, stays) in &files {
@@ -467,7 +505,7 @@ fn a_304_replaces_the_head_in_the_file() {
     assert!(is_sound(&find(&zone, "/a").unwrap()));
     drop(zone);
     let zone = disk_zone(&folder);
-    disk::start(&zone).unwrap();
+    manage(&zone);
     wait_for("the loader", || zone.contents().keys == 1);
     let found = find(&zone, "/a").unwrap();
     assert_eq!(found.timing().fresh_until_ms, NOW_MS + 61_000);

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use turnpike_conf::{ConfError, Entry, Row, View};
 use turnpike_lane::log::{ErrorLog, LogFile};
 use turnpike_lane::sys::process;
+use turnpike_plan::background::Service;
 
 use super::locations::LocationTree;
 use super::{Location, LocationIndex, Plan, Server};
@@ -94,6 +95,7 @@ pub struct Builder<'e> {
     pub(super) lane_states: Vec<LaneStateMaker>,
     commands: Vec<(&'static CommandRow, Arc<dyn Command>)>,
     readers: Vec<Arc<dyn metrics::Reader>>,
+    services: Vec<Arc<dyn Service>>,
     pub(super) errors: Vec<ConfError>,
     pub(super) host_name: String,
     stores: HashMap<TypeId, Box<dyn Any>>,
@@ -148,6 +150,7 @@ impl<'e> Builder<'e> {
             lane_states: Vec::new(),
             commands: Vec::new(),
             readers: Vec::new(),
+            services: Vec::new(),
             errors: Vec::new(),
             host_name: process::host_name(),
             stores: HashMap::new(),
@@ -185,6 +188,11 @@ impl<'e> Builder<'e> {
     /// Shows metrics of the family's, while this plan is in force.
     pub fn metrics(&mut self, reader: Arc<dyn metrics::Reader>) {
         self.readers.push(reader);
+    }
+
+    /// Has work go on in the background from the time when this plan is put in force.
+    pub fn service(&mut self, service: Arc<dyn Service>) {
+        self.services.push(service);
     }
 
     /// Compiles a template for a directive.
@@ -296,6 +304,7 @@ impl<'e> Builder<'e> {
             lane_states: self.lane_states,
             commands: self.commands,
             readers: self.readers,
+            services: self.services,
             released: None,
         })
     }

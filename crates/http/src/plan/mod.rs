@@ -25,6 +25,7 @@ pub use locations::{Found, LocationTree};
 pub use names::{NameMatch, NameTable};
 
 use turnpike_lane::log::ErrorLog;
+use turnpike_plan::background::Service;
 
 use crate::control::{Command, CommandRow};
 use crate::exchange::Exchange;
@@ -64,6 +65,7 @@ pub struct Plan {
     lane_states: Vec<LaneStateMaker>,
     commands: Vec<(&'static CommandRow, Arc<dyn Command>)>,
     readers: Vec<Arc<dyn metrics::Reader>>,
+    services: Vec<Arc<dyn Service>>,
     /// Called when the last lane has let go of the plan.
     released: Option<Box<dyn Fn(u64) + Send + Sync>>,
 }
@@ -166,6 +168,11 @@ impl Plan {
     /// What reads the metrics of the families.
     pub fn metric_readers(&self) -> &[Arc<dyn metrics::Reader>] {
         &self.readers
+    }
+
+    /// The work of the families that goes on in the background while the plan is in force.
+    pub fn services(&self) -> &[Arc<dyn Service>] {
+        &self.services
     }
 
     /// What to call, with the generation, when no lane holds the plan any more.

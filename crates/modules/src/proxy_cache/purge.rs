@@ -10,6 +10,7 @@ use turnpike_http::control::{self, Arguments, Command, CommandError, CommandRow,
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Verdict, Work};
 use turnpike_http::plan::Builder;
+use turnpike_plan::background::run_blocking;
 
 use super::handler::request_field;
 use super::zones::Zones;
@@ -164,9 +165,13 @@ impl Work for Purging {
             }
             sum
         };
-        match tokio::task::spawn_blocking(purge).await {
-            Ok(purged) => verdict(purged),
-            Err(_) => Verdict::Status(500),
+        // Too many purges wait: the operator may try again.
+        let Ok(purge) = run_blocking(purge) else {
+            return Verdict::Status(503);
+        };
+        match purge.await {
+            Some(purged) => verdict(purged),
+            None => Verdict::Status(500),
         }
     }
 }

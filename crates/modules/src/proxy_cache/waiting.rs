@@ -11,6 +11,7 @@ use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Verdict, Work};
 use turnpike_lane::files::OpenFile;
 use turnpike_lane::log::Level;
+use turnpike_plan::background::run_blocking;
 use turnpike_wire::h1::Method;
 
 use super::handler::{Question, request_field};
@@ -127,10 +128,14 @@ impl Work for Checking {
         let variant = self.variant.clone();
         let descriptor = self.opened.descriptor();
         let file = descriptor.and_then(|one| one.try_clone_to_owned().ok());
-        let checked = tokio::task::spawn_blocking(move || match (&variant.body, file) {
+        let checked = run_blocking(move || match (&variant.body, file) {
             (StoredBody::File(stored), Some(file)) => stored.check(&file.into()),
             _ => false,
         });
+        // Too many files are looked through. This one may be sound, but nobody knows.
+        let Ok(checked) = checked else {
+            return Verdict::Status(503);
+        };
         if !checked.await.unwrap_or(false) {
             if let StoredBody::File(stored) = &self.variant.body {
                 let path = stored.path().display();

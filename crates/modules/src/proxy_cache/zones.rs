@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use turnpike_cache::disk::{self, DiskSettings, Pace};
+use turnpike_cache::disk::{DiskSettings, Manager, Pace};
 use turnpike_cache::zone::Zone;
 use turnpike_conf::{ConfError, Entry, View, value};
-use turnpike_http::lane::LaneState;
 use turnpike_http::plan::Builder;
 use turnpike_http::temporary::TemporaryFolder;
+use turnpike_plan::background::{Lifetime, Running, Service, run_blocking};
 
 use crate::zone;
 
@@ -23,6 +24,9 @@ const PACE: Pace = Pace {
     threshold_ms: 200,
     sleep_ms: 50,
 };
+
+/// The pause where no thread is free to look at the folder: nothing in it is urgent.
+const RETRY: Duration = Duration::from_secs(1);
 
 /// Zones by name.
 #[derive(Clone, Default)]
@@ -60,25 +64,66 @@ pub(super) fn declare(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), C
             builder.report(view.error(entry.span, message));
         }
     }
-    if !zones.is_empty() {
-        let started: Vec<Arc<Zone>> = zones.values().cloned().collect();
-        builder.lane_state(move || {
-            for zone in &started {
-                // Without its thread a zone serves still; it forgets nothing by itself then.
-                let _ = disk::start(zone);
-            }
-            Started
-        });
+    for zone in zones.values() {
+        if let Some(care) = ZoneCare::of(zone) {
+            builder.service(Arc::new(care));
+        }
     }
     builder.store::<Zones>().0 = Arc::new(zones);
     Ok(())
 }
 
-/// Lanes keep nothing of a zone: its thread is started when the first of them takes up the plan,
-/// since a plan that is only checked must not touch a folder.
-struct Started;
+/// Takes care of a zone's folder while a plan uses the zone. Without it the zone serves still; it
+/// forgets nothing by itself then.
+struct ZoneCare {
+    zone: Arc<Zone>,
+    manager: Mutex<Manager>,
+}
 
-impl LaneState for Started {}
+impl ZoneCare {
+    fn of(zone: &Arc<Zone>) -> Option<Self> {
+        Some(Self {
+            manager: Mutex::new(Manager::of(zone)?),
+            zone: zone.clone(),
+        })
+    }
+
+    fn step(&self) -> Duration {
+        let mut manager = self.manager.lock().unwrap_or_else(PoisonError::into_inner);
+        manager.step(&self.zone)
+    }
+}
+
+impl Service for ZoneCare {
+    fn run(self: Arc<Self>) -> Running {
+        Box::pin(async move {
+            loop {
+                let care = self.clone();
+                let pause = match run_blocking(move || care.step()) {
+                    Ok(step) => match step.await {
+                        Some(pause) => pause,
+                        // It would fail at the same file again.
+                        None => return,
+                    },
+                    Err(_) => RETRY,
+                };
+                tokio::time::sleep(pause).await;
+            }
+        })
+    }
+
+    fn prepare(&self) {
+        Manager::announce(&self.zone);
+    }
+
+    fn lifetime(&self) -> Lifetime {
+        Lifetime::InUse
+    }
+
+    fn identity(&self) -> usize {
+        Arc::as_ptr(&self.zone).addr()
+    }
+}
 
 fn open(
     view: View<'_>,

@@ -1,17 +1,13 @@
-//! BackgroundTask of the plan that no request asks for, and the one thread that does it.
+//! Work on the groups of the plan that no request starts.
 
-use std::any::Any;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::task::JoinSet;
 use turnpike_conf::{ConfError, View};
-use turnpike_http::lane::LaneState;
 use turnpike_http::plan::Builder;
-use turnpike_lane::log::{ErrorLog, Level};
-use turnpike_upstream::{BackgroundTask, BackgroundThread, Group};
-
-/// Numbers the configurations that were read, so that the newest takes the background thread over.
-static ORDER: AtomicU64 = AtomicU64::new(1);
+use turnpike_lane::log::ErrorLog;
+use turnpike_plan::background::{Running, Service};
+use turnpike_upstream::{BackgroundTask, Group};
 
 /// What was collected while the plan is built.
 #[derive(Clone, Default)]
@@ -22,11 +18,6 @@ struct Collected {
     tasks: Vec<Arc<dyn BackgroundTask>>,
     groups: Vec<Arc<Group>>,
 }
-
-/// A lane has taken the plan up.
-struct PlanInUse;
-
-impl LaneState for PlanInUse {}
 
 impl BackgroundTasks {
     /// Adds work.
@@ -56,26 +47,28 @@ pub(super) fn log(view: View<'_>, builder: &mut Builder<'_>) -> Result<ErrorLog,
     log.map_err(|message| view.error(view.span(), message))
 }
 
-/// Has the work begun when the first lane takes the plan up: a plan that is only looked at has
-/// nothing done.
-pub(super) fn begin_with_lanes(builder: &mut Builder<'_>, log: ErrorLog) {
+/// Has the work go on while the plan is in force.
+pub(super) fn offer(builder: &mut Builder<'_>) {
     let tasks = builder.store::<BackgroundTasks>().clone();
-    let make = || Arc::new(BackgroundThread::default()) as Arc<dyn Any + Send + Sync>;
-    let background = builder
-        .environment
-        .zone("upstream background thread", &make);
-    let background: Arc<BackgroundThread> = background.downcast().unwrap_or_default();
-    let order = ORDER.fetch_add(1, Ordering::Relaxed);
-    builder.lane_state(move || {
-        let collected = tasks.collected();
-        collected
-            .groups
-            .iter()
-            .for_each(|group| group.keep_checks());
-        if let Err(error) = background.take_up(order, &collected.tasks) {
-            let line = format_args!("cannot start the thread that looks after upstreams ({error})");
-            log.event(Level::Alert, line);
+    builder.service(Arc::new(tasks));
+}
+
+impl Service for BackgroundTasks {
+    fn prepare(&self) {
+        for group in &self.collected().groups {
+            group.keep_checks();
         }
-        PlanInUse
-    });
+    }
+
+    fn run(self: Arc<Self>) -> Running {
+        let tasks = self.collected().tasks.clone();
+        Box::pin(async move {
+            // Dropped, the set ends its tasks.
+            let mut set = JoinSet::new();
+            for task in tasks {
+                set.spawn_local(task.run());
+            }
+            while set.join_next().await.is_some() {}
+        })
+    }
 }

@@ -37,7 +37,7 @@ pub(super) fn groups(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), Co
             builder.report(error);
         }
     }
-    background::begin_with_lanes(builder, log);
+    background::offer(builder);
     Ok(())
 }
 

@@ -4,27 +4,19 @@
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 use serde_json::{Map, Value, json};
 use turnpike_http::control::{Arguments, Command};
 use turnpike_http::counters::{COUNTERS, HttpCounters, WatchedGate};
 use turnpike_http::metrics::{Kind, Samples, write_prometheus};
+use turnpike_lane::pool::PoolRefusal;
 use turnpike_lane::sys::socket_option;
+use turnpike_plan::background::run_command;
 
 use super::self_check::SelfCheck;
 use super::service::LaneService;
 use crate::control::{LIFE_VERB, Request, RequestError};
 use crate::plan::Reporter;
-
-/// Commands of families that run at a time. Each has a thread; more are refused, not queued, since
-/// who operates a server would wait in vain behind somebody else's long purge.
-const COMMANDS_MAX: usize = 8;
-
-/// Commands that run.
-#[derive(Clone, Default)]
-pub(super) struct Workers(Arc<AtomicUsize>);
 
 impl LaneService {
     /// Answers, or lets a thread answer.
@@ -41,8 +33,7 @@ impl LaneService {
             LIFE_VERB => self.life(),
             _ => match self.command(&verb) {
                 Some(command) => {
-                    let reporter = self.reporter.clone();
-                    self.workers.run(reporter, number, command, arguments);
+                    run(self.reporter.clone(), number, command, arguments);
                     return;
                 }
                 None => Err(RequestError::unknown_verb(&verb)),
@@ -187,40 +178,25 @@ impl LaneService {
     }
 }
 
-impl Workers {
-    /// Runs a command on a thread of its own, which answers.
-    fn run(
-        &self,
-        reporter: Reporter,
-        number: u64,
-        command: Arc<dyn Command>,
-        arguments: Arguments,
-    ) {
-        let running = self.0.clone();
-        if running.fetch_add(1, Ordering::AcqRel) >= COMMANDS_MAX {
-            running.fetch_sub(1, Ordering::AcqRel);
-            let busy = RequestError::new("busy", "too many commands are running");
-            reporter.answered(number, Err(busy));
-            return;
+/// Has a thread carry a command out and answer.
+fn run(reporter: Reporter, number: u64, command: Arc<dyn Command>, arguments: Arguments) {
+    let teller = reporter.clone();
+    let work = move || {
+        let outcome = catch_unwind(AssertUnwindSafe(|| command.run(&arguments)));
+        let outcome = match outcome {
+            Ok(outcome) => outcome.map_err(RequestError::from),
+            Err(_) => Err(RequestError::failed(
+                "the command failed by a fault of the server",
+            )),
+        };
+        teller.answered(number, outcome);
+    };
+    let refusal = match run_command(work) {
+        Ok(()) => return,
+        Err(PoolRefusal::Full) => RequestError::new("busy", "too many commands are running"),
+        Err(PoolRefusal::NoThread(error)) => {
+            RequestError::failed(format!("no thread could be started ({error})"))
         }
-        let teller = reporter.clone();
-        let started = thread::Builder::new()
-            .name("command".to_owned())
-            .spawn(move || {
-                let outcome = catch_unwind(AssertUnwindSafe(|| command.run(&arguments)));
-                let outcome = match outcome {
-                    Ok(outcome) => outcome.map_err(RequestError::from),
-                    Err(_) => Err(RequestError::failed(
-                        "the command failed by a fault of the server",
-                    )),
-                };
-                running.fetch_sub(1, Ordering::AcqRel);
-                teller.answered(number, outcome);
-            });
-        if let Err(error) = started {
-            self.0.fetch_sub(1, Ordering::AcqRel);
-            let message = format!("no thread could be started ({error})");
-            reporter.answered(number, Err(RequestError::failed(message)));
-        }
-    }
+    };
+    reporter.answered(number, Err(refusal));
 }

@@ -15,10 +15,10 @@ use turnpike_http::plan::Plan;
 use turnpike_lane::affinity::CpuSet;
 use turnpike_lane::event_loop::{AcceptSettings, LaneGate, Pulse};
 use turnpike_lane::gate::{AcceptMode, AcceptMutex};
-use turnpike_lane::log::Level;
+use turnpike_lane::log::{ErrorLog, Level};
 use turnpike_lane::steering::LaneBoard;
+use turnpike_plan::background::Background;
 
-use super::ask::Workers;
 use super::changes::Shape;
 use super::environment::{BuildContext, Zones};
 use super::lane::{Lane, Start};
@@ -50,10 +50,10 @@ pub(super) struct LaneService {
     shape: Shape,
     /// What is in force.
     pub(super) plan: Option<Arc<Plan>>,
+    /// What runs beside the lanes.
+    background: Arc<Background>,
     /// The listening sockets: the listen, the lane, the socket.
     pub(super) listening_sockets: Vec<(usize, Option<usize>, Arc<OwnedFd>)>,
-    /// Runs commands of families.
-    pub(super) workers: Workers,
     zones: Zones,
     /// Listening sockets by their own numbers, so that one that stays is not watched anew.
     gates: HashMap<u64, Arc<OwnedFd>>,
@@ -80,8 +80,8 @@ impl LaneService {
             standby_lane: None,
             shape: Shape::default(),
             plan: None,
+            background: Arc::default(),
             listening_sockets: Vec::new(),
-            workers: Workers::default(),
             zones: Zones::new(),
             gates: HashMap::new(),
             mutex: Arc::new(AcceptMutex::new()),
@@ -205,6 +205,19 @@ impl LaneService {
         Ok((told, self.wait_for(told, &finished)))
     }
 
+    /// Starts what a plan has run in the background, before a lane takes the plan up.
+    fn start_services(&self, plan: &Plan, error_log: &ErrorLog) {
+        if let Err(error) = self.background.start(plan.generation, plan.services()) {
+            error_log.event(
+                Level::Alert,
+                format_args!(
+                    "cannot start the thread that looks up names again, checks upstream servers \
+                     and cleans caches ({error})"
+                ),
+            );
+        }
+    }
+
     /// Lets the lanes from `count` on leave; those before them are their successors.
     fn dismiss(&mut self, count: usize, plan: &Arc<Plan>, done: &SyncSender<()>) {
         self.leaving.retain(|lane| !lane.has_ended());
@@ -319,17 +332,25 @@ impl Service for LaneService {
         }
         self.zones = zones;
         let mut plan = built.map_err(|errors| errors.to_string())?;
-        let reporter = self.reporter.clone();
-        plan.on_release(Box::new(move |number| reporter.released(number)));
+        let (reporter, background) = (self.reporter.clone(), self.background.clone());
+        plan.on_release(Box::new(move |number| {
+            background.stop(number);
+            reporter.released(number);
+        }));
         let plan = Arc::new(plan);
         let listening_sockets =
             self.take_listening_sockets(std::mem::take(&mut generation.listening_sockets));
         let timeout_ms = generation.configuration.settings.lane_rescue_timeout_ms;
         self.watchdog.begin(timeout_ms, &generation.error_log);
         let before = self.connection_totals();
+        self.start_services(&plan, &generation.error_log);
         let applied = self.place(&mut generation, &plan, &listening_sockets);
-        let (told, ready) =
-            applied.map_err(|error| format!("a lane cannot be started ({error})"))?;
+        let (told, ready) = applied.map_err(|error| {
+            if let Some(before) = &self.plan {
+                self.start_services(before, &generation.error_log);
+            }
+            format!("a lane cannot be started ({error})")
+        })?;
         self.listening_sockets = listening_sockets;
         self.apply_to_standby_lane(&plan);
         self.plan = Some(plan);

@@ -1,0 +1,137 @@
+//! Services of one plan after another: which of them run, and until when.
+
+#![allow(clippy::unwrap_used)]
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use super::*;
+
+/// Says when it is prepared, when it begins and when it is dropped.
+struct Probe {
+    name: &'static str,
+    identity: usize,
+    lifetime: Lifetime,
+    tell: Sender<String>,
+}
+
+struct Dropped(&'static str, Sender<String>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        let _ = self.1.send(format!("{} dropped", self.0));
+    }
+}
+
+impl Service for Probe {
+    fn run(self: Arc<Self>) -> Running {
+        Box::pin(async move {
+            let _dropped = Dropped(self.name, self.tell.clone());
+            let _ = self.tell.send(format!("{} runs", self.name));
+            std::future::pending::<()>().await;
+        })
+    }
+
+    fn prepare(&self) {
+        let _ = self.tell.send(format!("{} is prepared", self.name));
+    }
+
+    fn lifetime(&self) -> Lifetime {
+        self.lifetime
+    }
+
+    fn identity(&self) -> usize {
+        self.identity
+    }
+}
+
+struct Bench {
+    background: Background,
+    tell: Sender<String>,
+    told: Receiver<String>,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let (tell, told) = channel();
+        Bench {
+            background: Background::default(),
+            tell,
+            told,
+        }
+    }
+
+    fn start(&self, generation: u64, services: &[(&'static str, usize, Lifetime)]) {
+        let services = services.iter().map(|(name, identity, lifetime)| {
+            let service = Probe {
+                name,
+                identity: *identity,
+                lifetime: *lifetime,
+                tell: self.tell.clone(),
+            };
+            Arc::new(service) as Arc<dyn Service>
+        });
+        let services: Vec<_> = services.collect();
+        self.background.start(generation, &services).unwrap();
+    }
+
+    fn expect(&self, lines: &[&str]) {
+        for line in lines {
+            assert_eq!(self.told.recv().unwrap(), *line);
+        }
+    }
+}
+
+#[test]
+fn work_of_the_plan_in_force_ends_with_the_next_plan() {
+    let bench = Bench::new();
+    bench.start(1, &[("a", 1, Lifetime::InForce)]);
+    bench.expect(&["a is prepared", "a runs"]);
+    bench.start(2, &[("b", 2, Lifetime::InForce)]);
+    bench.expect(&["b is prepared", "a dropped", "b runs"]);
+    bench.start(3, &[]);
+    bench.expect(&["b dropped"]);
+    bench.start(4, &[("c", 3, Lifetime::InForce)]);
+    bench.expect(&["c is prepared", "c runs"]);
+    drop(bench.background);
+    assert_eq!(bench.told.recv().unwrap(), "c dropped");
+}
+
+#[test]
+fn work_of_plans_in_use_goes_on_once_and_ends_with_the_last_of_them() {
+    let bench = Bench::new();
+    bench.start(1, &[("zone", 1, Lifetime::InUse)]);
+    bench.expect(&["zone is prepared", "zone runs"]);
+    bench.start(2, &[("again", 1, Lifetime::InUse)]);
+    bench.start(3, &[("other", 2, Lifetime::InUse)]);
+    bench.expect(&["again is prepared", "other is prepared", "other runs"]);
+    bench.background.stop(1);
+    bench.background.stop(2);
+    bench.expect(&["zone dropped"]);
+    bench.background.stop(3);
+    bench.expect(&["other dropped"]);
+}
+
+#[test]
+fn a_plan_without_services_needs_no_thread() {
+    let background = Background::default();
+    background.start(1, &[]).unwrap();
+    background.stop(1);
+    assert!(background.lock().is_none());
+}
+
+#[test]
+fn a_command_beyond_the_limit_is_refused() {
+    let (done, wait) = channel::<()>();
+    let wait = Arc::new(Mutex::new(wait));
+    let held = || {
+        let wait = wait.clone();
+        move || {
+            let _ = wait.lock().unwrap().recv();
+        }
+    };
+    for _ in 0..COMMANDS.limits().threads_max {
+        run_command(held()).unwrap();
+    }
+    assert!(matches!(run_command(held()), Err(PoolRefusal::Full)));
+    drop(done);
+}
