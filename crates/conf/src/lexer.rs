@@ -112,6 +112,11 @@ impl<'a> Lexer<'a> {
         }
     }
 
+    /// The whole text.
+    pub(crate) fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
     /// The place where the lexer stands.
     pub(crate) fn span(&self) -> Span {
         Span {

@@ -26,6 +26,7 @@ mod suggest;
 mod tests;
 mod text;
 mod tree;
+mod unclosed;
 pub mod value;
 mod view;
 

@@ -15,6 +15,7 @@ use crate::lexer::{Draft, Lexer, Token};
 use crate::source::{Loader, Sources};
 use crate::text::text_of;
 use crate::tree::{Directive, FileId, Span, Tree, Word};
+use crate::unclosed;
 
 /// How deep files may include each other; real ones do so 4 or 5 deep.
 pub const INCLUDE_DEPTH_MAX: usize = 32;
@@ -51,7 +52,7 @@ pub(crate) fn parse_all(
         sources: Sources::default(),
         errors: Collector::default(),
         sequence: 0,
-        block_depth: 0,
+        open_blocks: Vec::new(),
         including: Vec::new(),
         includes: 0,
     };
@@ -84,7 +85,8 @@ struct Parser<'a> {
     sources: Sources,
     errors: Collector,
     sequence: u32,
-    block_depth: usize,
+    /// The blocks being read, over all files, outermost first.
+    open_blocks: Vec<unclosed::Opening>,
     including: Vec<PathBuf>,
     includes: usize,
 }
@@ -110,7 +112,10 @@ impl Parser<'_> {
                 Token::BlockEnd { clean: false } => {}
                 Token::End { clean } => {
                     if clean && inside == Inside::Block {
-                        self.error(span, "unexpected end of file, expecting \"}\"");
+                        let opening = self.open_blocks.last();
+                        let hint = unclosed::hint(lexer.bytes(), span.file, opening, out);
+                        let message = "unexpected end of file, expecting \"}\"";
+                        self.error(span, format!("{message}{hint}"));
                         lexer.give_up();
                     }
                     return span;
@@ -141,7 +146,11 @@ impl Parser<'_> {
         let mut end = span;
         if draft.opens_block {
             let mut items = Vec::new();
-            end = self.block(lexer, &mut items);
+            let opening = match &name {
+                Some(name) => unclosed::Opening::of(name),
+                None => unclosed::Opening::nameless(span.line),
+            };
+            end = self.block(lexer, opening, &mut items);
             block = Some(items);
         }
         let kept = !draft.broken && !is_include;
@@ -157,8 +166,13 @@ impl Parser<'_> {
         }
     }
 
-    fn block(&mut self, lexer: &mut Lexer<'_>, items: &mut Vec<Directive>) -> Span {
-        if self.block_depth == BLOCK_DEPTH_MAX {
+    fn block(
+        &mut self,
+        lexer: &mut Lexer<'_>,
+        opening: unclosed::Opening,
+        items: &mut Vec<Directive>,
+    ) -> Span {
+        if self.open_blocks.len() == BLOCK_DEPTH_MAX {
             self.error(
                 lexer.span(),
                 format!("blocks are nested deeper than {BLOCK_DEPTH_MAX}"),
@@ -166,9 +180,9 @@ impl Parser<'_> {
             lexer.give_up();
             return lexer.span();
         }
-        self.block_depth += 1;
+        self.open_blocks.push(opening);
         let end = self.items(lexer, Inside::Block, items);
-        self.block_depth -= 1;
+        self.open_blocks.pop();
         end
     }
 

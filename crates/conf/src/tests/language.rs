@@ -74,11 +74,36 @@ const MISTAKES: &[(&str, &[&str])] = &[
     ),
     (
         "h {\n a b;\n",
-        &["unexpected end of file, expecting \"}\" in F:3"],
+        &["unexpected end of file, expecting \"}\", \
+           is a \"}\" missing for \"h\" in line 1? in F:3"],
     ),
     (
         "h {\n a {\n b;",
-        &["unexpected end of file, expecting \"}\" in F:3"],
+        &["unexpected end of file, expecting \"}\", \
+           is a \"}\" missing for \"a\" in line 2? in F:3"],
+    ),
+    (
+        "h {\n  s {\n    l {\n      b;\n  }\n  s {\n  }\n}\n",
+        &["unexpected end of file, expecting \"}\", \
+           is a \"}\" missing for \"l\" in line 3? in F:9"],
+    ),
+    (
+        "h {\n\ts {\n\t\tl\n\t\t{\n\t}\n}\n",
+        &["unexpected end of file, expecting \"}\", \
+           is a \"}\" missing for \"l\" in line 3? in F:7"],
+    ),
+    (
+        "h { s { l { }\n}\n",
+        &["unexpected end of file, expecting \"}\", \
+           is a \"}\" missing for \"h\" in line 1? in F:3"],
+    ),
+    (
+        "{ a {\n }\n",
+        &[
+            "unexpected \"{\" in F:1",
+            "unexpected end of file, expecting \"}\", \
+             is a \"}\" missing for the \"{\" in line 1? in F:3",
+        ],
     ),
     (
         "a;\n;\nb \"c\"d;\n}\ne",
@@ -119,7 +144,8 @@ const MISTAKES: &[(&str, &[&str])] = &[
     ),
     (
         "h {\n include open;\n}\nb;",
-        &["unexpected end of file, expecting \"}\" in /etc/open:2"],
+        &["unexpected end of file, expecting \"}\", \
+           is a \"}\" missing for \"x\" in line 1? in /etc/open:2"],
     ),
 ];
 
