@@ -117,6 +117,12 @@ impl Collector {
         }
     }
 
+    /// Drops errors that do not pass.
+    pub(crate) fn retain(&mut self, passes: impl Fn(u32, &ConfError) -> bool) {
+        self.errors
+            .retain(|(sequence, error)| passes(*sequence, error));
+    }
+
     /// Takes in another stage's errors.
     pub(crate) fn append(&mut self, other: Collector) {
         self.errors.extend(other.errors);

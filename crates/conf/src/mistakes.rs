@@ -30,6 +30,7 @@ impl Mistakes {
             hints: HashMap::new(),
             is_partial,
         };
+        mistakes.forget_inside_unknown(tree, &tree.directives, index);
         look_for_lost_ends(&tree.directives, index, &mut mistakes.hints);
         mistakes.errors.append_hints(&mistakes.hints);
         if !mistakes.errors.is_empty() {
@@ -76,6 +77,29 @@ impl Mistakes {
     /// Everything that is wrong, in reading order.
     pub fn finish(self) -> Result<(), Errors> {
         self.errors.finish()
+    }
+
+    /// Forgets mistakes inside blocks that no row describes: what is in there may be another
+    /// language.
+    fn forget_inside_unknown(&mut self, tree: &Tree, directives: &[Directive], index: &Index) {
+        for directive in directives {
+            let Some(inside) = &directive.block else {
+                continue;
+            };
+            if index.is_known(&directive.name.text) {
+                self.forget_inside_unknown(tree, inside, index);
+                continue;
+            }
+            let name = tree.sources.name(directive.span.file);
+            let lines = directive.span.line..=directive.end.line;
+            self.errors.retain(|sequence, error| {
+                let place = error.place.as_ref();
+                let is_inside = place.is_some_and(|(file, line)| {
+                    Some(file.as_str()) == name && lines.contains(line)
+                });
+                sequence <= directive.sequence || !is_inside
+            });
+        }
     }
 
     fn remember(&mut self, directives: &[Directive], refused: &HashSet<u32>) {

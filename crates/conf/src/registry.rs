@@ -295,6 +295,11 @@ impl Index {
         self.names.get(name).map_or(&[], Vec::as_slice)
     }
 
+    /// Whether a name is one of nginx's or ours, in whatever context.
+    pub(crate) fn is_known(&self, name: &str) -> bool {
+        name == "include" || !self.rows(name).is_empty() || self.not_yet.contains(&name)
+    }
+
     /// The row of a name in a context.
     pub(crate) fn row(&self, name: &str, context: Context) -> Option<&'static Row> {
         self.rows(name)
