@@ -189,7 +189,12 @@ fn every_mistake_of_a_configuration_is_shown_with_its_place() {
         ),
         (
             "events {",
-            &["unexpected end of file, expecting \"}\" in @:1"],
+            &["unexpected end of file, expecting \"}\", \
+               is a \"}\" missing for \"events\" in line 1? in @:1"],
+        ),
+        (
+            "events { }\npid /proc/turnpike.pid;",
+            &["open() \"/proc/turnpike.pid\" failed (2: No such file or directory)"],
         ),
     ];
     let path = format!("{}/nginx.conf", folder.name());
@@ -211,6 +216,51 @@ fn every_mistake_of_a_configuration_is_shown_with_its_place() {
         assert!(shown.ends_with(&failed), "{shown}");
         assert_eq!(output.status.code(), Some(1));
     }
+}
+
+#[test]
+fn a_mistake_that_several_levels_meet_is_told_once() {
+    let folder = Folder::new();
+    let http = "http { access_log /none/a.log; server { listen unix:s; error_log /none/a.log;\n\
+                location /a { access_log /none/a.log; } location /b { root x; } } }";
+    let lua = "http { server { listen unix:s; location / {\n\
+               content_by_lua_block { local t = {}; ngx.say(\"x\")\n }\n } } }";
+    let cases: &[(&str, &[&str])] = &[
+        (
+            http,
+            &["open() \"/none/a.log\" failed (2: No such file or directory)"],
+        ),
+        (lua, &["unknown directive \"content_by_lua_block\" in @:7"]),
+    ];
+    for (text, messages) in cases {
+        folder.write("nginx.conf", &(configuration("") + text));
+        let shown = stderr(&turnpike(&folder.arguments(&["-t"])));
+        let path = format!("{}/nginx.conf", folder.name());
+        let found = shown
+            .lines()
+            .filter_map(|line| line.strip_prefix("nginx: [emerg] "));
+        let found: Vec<String> = found.map(|line| line.replace(&path, "@")).collect();
+        assert_eq!(found, *messages, "{shown}");
+    }
+}
+
+#[test]
+fn a_check_leaves_no_file_in_the_place_of_the_pid_file() {
+    let folder = Folder::new();
+    let names = || -> Vec<String> {
+        let entries = std::fs::read_dir(folder.path()).unwrap();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    };
+    folder.write("nginx.conf", &configuration(""));
+    assert!(turnpike(&folder.arguments(&["-tq"])).status.success());
+    assert_eq!(names(), ["error.log", "nginx.conf"]);
+    folder.write("nginx.pid", "1\n");
+    assert!(turnpike(&folder.arguments(&["-tq"])).status.success());
+    assert_eq!(folder.read("nginx.pid"), "1\n");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A configuration with everything that the master has opened for it.
 
+use std::collections::HashSet;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, chown};
@@ -10,6 +11,7 @@ use turnpike_lane::affinity::CpuSet;
 use turnpike_lane::log::{Errno, ErrorLog, Level, LogFile, LogSet};
 
 use super::gates::{GateSet, NotOpened, Opening};
+use super::pid_file;
 use crate::channel::{Bundle, Log};
 use crate::configuration::Configuration;
 use crate::error_output;
@@ -212,6 +214,20 @@ pub(super) fn read(paths: &Paths, globals: Option<&str>, log: &ErrorLog) -> Opti
     }
 }
 
+/// Whether the start can write the pid file that a configuration names; logs why it cannot.
+pub(super) fn check_pid_file(configuration: &Configuration, log: &ErrorLog) -> Option<()> {
+    let settings = &configuration.settings;
+    if !settings.pid_file_named {
+        // A start goes on without it.
+        return Some(());
+    }
+    let (paths, path) = (&configuration.paths, &settings.pid_file);
+    let checked = paths.open_with_folder(path, pid_file::check);
+    checked
+        .map_err(|error| log_open_failed(log, path, &error))
+        .ok()
+}
+
 /// Opens the log files of a configuration, or takes them from `old`.
 pub(super) fn open_logs(
     configuration: &Configuration,
@@ -223,7 +239,11 @@ pub(super) fn open_logs(
     let others = configuration.needs.log_files.iter().cloned();
     let mut logs = LogSet::new();
     let mut complete = true;
+    let mut tried = HashSet::new();
     for path in own.chain(others) {
+        if !tried.insert(path.clone()) {
+            continue;
+        }
         if let Some(file) = old.file(&path) {
             logs.insert(file);
             continue;

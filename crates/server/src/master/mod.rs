@@ -90,7 +90,9 @@ fn check(options: &Options, paths: &Paths, globals: Option<&str>, log: &ErrorLog
                 "nginx: the configuration file {name} syntax is ok\n"
             ));
         }
-        loaded::open_logs(configuration, &LogSet::new(), log)
+        let pid_file = loaded::check_pid_file(configuration, log);
+        let logs = loaded::open_logs(configuration, &LogSet::new(), log);
+        pid_file.and(logs)
     });
     let (Some(configuration), Some(_)) = (configuration, opened) else {
         tell_of_missing_prefix(paths);

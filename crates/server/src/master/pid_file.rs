@@ -106,6 +106,28 @@ impl PidFile {
     }
 }
 
+/// Whether [`PidFile::create`] will work, without a trace: a server may run with this file.
+///
+/// # Errors
+/// Those of `open(2)`.
+pub(super) fn check(path: &Path) -> io::Result<()> {
+    if OpenOptions::new()
+        .write(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)
+        .is_ok()
+    {
+        return Ok(());
+    }
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}.check", std::process::id()));
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&name)?;
+    fs::remove_file(&name)
+}
+
 /// The living master whose pid file this is, if there is one.
 pub(super) fn holder(path: &Path) -> Option<i32> {
     let file = files::open_regular(path, Links::Follow).ok()?;
