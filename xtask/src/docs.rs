@@ -7,6 +7,7 @@ use crate::workspace;
 /// Documents and the words that make the binary print them.
 const DOCUMENTS: &[(&str, &[&str])] = &[
     ("docs/directives.md", &["directives"]),
+    ("docs/support.md", &["directives", "--support"]),
     ("docs/metrics.md", &["metric-names"]),
 ];
 

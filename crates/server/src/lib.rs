@@ -6,6 +6,7 @@
 
 mod adoption;
 pub mod channel;
+mod check;
 pub mod cli;
 pub mod configuration;
 pub mod control;

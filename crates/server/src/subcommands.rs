@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use turnpike_http::counters::{COUNTERS, OWN_ROWS};
 use turnpike_http::metrics::{Kind, reference_name};
 
+use crate::check;
 use crate::control::command_line;
 use crate::families;
 
@@ -24,6 +25,11 @@ pub struct Subcommand {
 
 /// All of them. A new tool is one line here.
 pub const SUBCOMMANDS: &[Subcommand] = &[
+    Subcommand {
+        name: "check",
+        summary: "say what of an nginx.conf works, and what to do instead",
+        run: check::run,
+    },
     Subcommand {
         name: "directives",
         summary: "print the reference of all directives",
@@ -85,8 +91,11 @@ pub fn hint(word: &str) -> String {
     format!("turnpike: {meant}turnpike -h lists the subcommands\n")
 }
 
-fn directives(_arguments: &[OsString]) -> ExitCode {
-    let text = turnpike_conf::reference(&families::registry());
+fn directives(arguments: &[OsString]) -> ExitCode {
+    let text = match arguments.iter().any(|argument| argument == "--support") {
+        true => check::support::matrix(),
+        false => turnpike_conf::reference(&families::registry()),
+    };
     match std::io::stdout().write_all(text.as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,

@@ -41,6 +41,11 @@ pub fn registry() -> Registry {
     REGISTRY.clone()
 }
 
+/// Names of nginx's directives that are refused.
+pub(crate) fn not_yet() -> &'static [&'static str] {
+    &NOT_YET
+}
+
 /// What turns the rest of the configuration into a running service.
 pub fn serving_plan() -> &'static dyn ServingPlan {
     &Lanes

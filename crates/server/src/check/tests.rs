@@ -1,0 +1,69 @@
+//! Names and advice, as tables.
+
+use super::advice::{self, NGINX, OTHERS};
+use super::has_effect;
+use crate::families;
+
+#[test]
+fn advice_is_found_by_name() {
+    let cases: &[(&str, Option<&str>)] = &[
+        ("ssl_protocols", Some("TLS to clients")),
+        ("listen ssl", Some("TLS to clients")),
+        ("ssl_preread", Some("TCP and UDP proxying")),
+        ("ssl_alpn", Some("TCP and UDP proxying")),
+        ("proxy_upload_rate", Some("TCP and UDP proxying")),
+        ("fastcgi_pass", Some("FastCGI")),
+        ("fastcgi_cache_purge", Some("cache purge")),
+        ("more_set_headers", Some("headers-more")),
+        ("content_by_lua_block", Some("OpenResty (Lua)")),
+        ("brotli_comp_level", Some("brotli and zstd")),
+        ("frobnicate", None),
+    ];
+    for (name, module) in cases {
+        let found = advice::find(name).map(|advice| advice.module);
+        assert_eq!(found, *module, "{name}");
+    }
+}
+
+#[test]
+fn advice_is_a_sentence() {
+    for row in NGINX.iter().chain(OTHERS) {
+        assert!(row.instead.ends_with('.'), "{}", row.module);
+    }
+}
+
+#[test]
+fn the_matrix_holds_every_name() {
+    let matrix = super::support::matrix();
+    let registry = families::registry();
+    let rows = registry.rows().map(|(_, row)| row.name);
+    let refused = families::not_yet().iter().copied();
+    let refused = refused.filter(|name| *name != "include");
+    for name in rows.chain(refused) {
+        let found = matrix.matches(&format!("`{name}`")).count();
+        assert!(found >= 1, "{name}");
+    }
+    assert!(
+        matrix.contains("\n| mail proxying | `auth_http`"),
+        "{matrix}"
+    );
+    let (works, refused) = ("proxy_cache_path", "grpc_pass");
+    let part = |name: &str| matrix.split("\n## ").position(|part| part.contains(name));
+    assert_eq!(part(works), Some(1), "{matrix}");
+    assert!(part("`server_names_hash_max_size`") == Some(2), "{matrix}");
+    if families::not_yet().contains(&refused) {
+        assert_eq!(part(&format!("`{refused}`")), Some(3), "{matrix}");
+    }
+}
+
+#[test]
+fn rows_say_whether_they_have_an_effect() {
+    let registry = families::registry();
+    let has = |name: &str| {
+        let mut rows = registry.rows().filter(|(_, row)| row.name == name);
+        rows.next().map(|(_, row)| has_effect(row))
+    };
+    assert_eq!(has("proxy_pass"), Some(true));
+    assert_eq!(has("lock_file"), Some(false));
+    assert_eq!(has("aio"), Some(false));
+}
