@@ -1,5 +1,7 @@
 //! The request's body: what came with the head, what was read, what is still to come.
 
+use std::rc::Rc;
+
 use turnpike_lane::log::{Errno, Level};
 use turnpike_wire::h1::{BodyDecoder, BodyState, ChunkError, Framing};
 
@@ -18,7 +20,7 @@ pub struct RequestBody {
     /// The body's bytes, when a handler asked for them and they are not in the file.
     pub bytes: Vec<u8>,
     /// The file that the bytes were moved to, being too many.
-    pub file: Option<TemporaryFile>,
+    pub file: Option<Rc<TemporaryFile>>,
     /// Bytes that were kept, in memory or in the file.
     length: u64,
     /// Whether `Expect: 100-continue` was answered, or need not be.
@@ -44,6 +46,17 @@ pub enum BodyError {
 }
 
 impl RequestBody {
+    /// A body that has been read, for a subrequest: the file is the same.
+    pub(crate) fn of_subrequest(body: &RequestBody) -> Self {
+        Self {
+            finished: true,
+            bytes: body.bytes.clone(),
+            file: body.file.clone(),
+            length: body.length,
+            ..Self::default()
+        }
+    }
+
     /// Makes ready for the next request; the room is kept.
     pub fn clear(&mut self) {
         self.decoder = None;
@@ -182,9 +195,10 @@ impl Exchange {
                 Level::Warn,
                 format_args!("a client request body is buffered to a temporary file {path}"),
             );
-            self.body.file = Some(file);
+            self.body.file = Some(Rc::new(file));
         }
-        let Some(file) = &mut self.body.file else {
+        // A subrequest has the file too only once the body is whole, and nothing is left for it.
+        let Some(file) = self.body.file.as_mut().and_then(Rc::get_mut) else {
             return Ok(());
         };
         let written = file.append(&self.body.bytes);

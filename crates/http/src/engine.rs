@@ -8,7 +8,7 @@ use turnpike_wire::target::{self, Escape};
 
 use crate::Quoted;
 use crate::client::Client;
-use crate::exchange::{Action, Exchange};
+use crate::exchange::{Action, Exchange, Purpose};
 use crate::phase::{Awaiting, Delay, Phase, Verdict, Waiting, Work};
 use crate::plan::{Found, LocationIndex};
 use crate::regex::Settled;
@@ -28,7 +28,30 @@ pub enum Outcome {
     Await(Box<dyn Awaiting>),
 }
 
+/// How the walk of an exchange has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The response of the exchange is ready to be sent.
+    Response,
+    /// There is none, and none is sent.
+    Nothing,
+}
+
 impl Exchange {
+    /// Waits for whatever has to be waited for, until the walk has ended.
+    pub async fn drive(&mut self, client: Client<'_>, mut outcome: Outcome) -> Answer {
+        loop {
+            let waiting = match outcome {
+                Outcome::Respond => return Answer::Response,
+                Outcome::Close => return Answer::Nothing,
+                Outcome::Wait(waiting) => waiting,
+                Outcome::Await(awaiting) => awaiting.into_waiting(),
+            };
+            let verdict = waiting.run(self, client).await;
+            outcome = self.resume(verdict);
+        }
+    }
+
     /// Starts a request whose head is parsed, whose server is chosen and whose path is normal.
     pub fn run(&mut self) -> Outcome {
         self.action.set(Action::Processing);
@@ -39,6 +62,20 @@ impl Exchange {
             Settled::Wait(waiting) => Outcome::Wait(Box::new(ServerChoice(waiting))),
             Settled::Failed => self.resume(Verdict::Status(500)),
         }
+    }
+
+    /// Starts a subrequest, as after an internal redirect.
+    pub(crate) fn run_subrequest(&mut self) -> Outcome {
+        self.action.set(Action::Processing);
+        self.enter(Phase::ServerRewrite);
+        self.walk()
+    }
+
+    /// Starts with the content of the location in force.
+    pub(crate) fn run_content(&mut self) -> Outcome {
+        self.action.set(Action::Processing);
+        self.enter(Phase::Content);
+        self.walk()
     }
 
     /// Goes on with the verdict of something that had to wait.
@@ -141,6 +178,8 @@ impl Exchange {
             Phase::FindLocation => Phase::Rewrite,
             Phase::Rewrite => Phase::PostRewrite,
             Phase::PostRewrite => Phase::PreAccess,
+            // The request that made it was let through.
+            Phase::PreAccess if self.purpose != Purpose::Request => Phase::PreContent,
             Phase::PreAccess => Phase::Access,
             Phase::Access => {
                 if self.access_status != 0 {
@@ -203,6 +242,12 @@ impl Exchange {
     /// Acts on a verdict. `None`: the walk goes on.
     fn apply(&mut self, verdict: Verdict) -> Option<Outcome> {
         match verdict {
+            // Nobody gets a page.
+            Verdict::Status(_) | Verdict::Redirect | Verdict::Named(_)
+                if self.purpose == Purpose::Renewal =>
+            {
+                Some(Outcome::Close)
+            }
             Verdict::Declined => None,
             Verdict::Finished => self.phase_ended(self.phase),
             Verdict::Respond => self.respond(),
@@ -235,6 +280,9 @@ impl Exchange {
         }
         self.response.head_only =
             self.head.method == Method::Head || matches!(self.response.status, 204 | 205 | 304);
+        if self.purpose != Purpose::Request {
+            return Some(Outcome::Respond);
+        }
         let plan = self.plan.clone();
         for (_, filter) in plan.location(self.location).filters() {
             if let Some(status) = filter.filter(self) {

@@ -98,6 +98,18 @@ pub enum Action {
     ClosingLingering,
 }
 
+/// On whose behalf an exchange runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Purpose {
+    /// A client's own request.
+    #[default]
+    Request,
+    /// A request that another one made, which looks at its answer, or nobody does.
+    Subrequest,
+    /// The content of a request is made once more, to renew what is stored of it.
+    Renewal,
+}
+
 /// A request in flight.
 pub struct Exchange {
     /// The lane's clock, counters and pools.
@@ -202,8 +214,8 @@ pub struct Exchange {
     pub connection_peer: Option<PeerAddress>,
     /// What the PROXY protocol's header of the connection said.
     pub proxy_header: Option<Rc<ProxyHeader>>,
-    /// Whether no client waits for the answer: it is thrown away. See [`Exchange::repeat_aside`].
-    pub background: bool,
+    /// On whose behalf it runs.
+    pub purpose: Purpose,
     /// Random identifier, made when first asked for (`$request_id`).
     pub request_id: Cell<Option<u128>>,
 }
@@ -261,7 +273,7 @@ impl Exchange {
             guards: Vec::new(),
             connection_peer: None,
             proxy_header: None,
-            background: false,
+            purpose: Purpose::Request,
             request_id: Cell::new(None),
         }
     }
@@ -323,7 +335,7 @@ impl Exchange {
         if let Some(peer) = self.connection_peer.take() {
             self.client.peer = peer;
         }
-        self.background = false;
+        self.purpose = Purpose::Request;
         self.request_id.set(None);
     }
 

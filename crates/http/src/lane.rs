@@ -5,7 +5,7 @@ use std::any::Any;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use tokio::sync::Notify;
@@ -43,6 +43,8 @@ pub struct LaneShared {
     pub doing: Arc<Doing>,
     /// Whether the lane finishes what was begun: answers say that the connection is closed.
     pub ending: Cell<bool>,
+    /// The plan in force, which exchanges of the pool hold.
+    plan: RefCell<Weak<LanePlan>>,
     pool: RefCell<ExchangePool>,
     random: Cell<u64>,
     /// The next connection number, and the end of the block it is from.
@@ -125,6 +127,7 @@ impl LaneShared {
             background: Background::default(),
             watched_sockets: OnceCell::new(),
             ending: Cell::new(false),
+            plan: RefCell::default(),
             pool: RefCell::default(),
             random: Cell::new(seed | 1),
             serials: Cell::new((0, 0)),
@@ -150,8 +153,11 @@ impl LaneShared {
         }
     }
 
-    /// Takes an exchange back.
+    /// Takes an exchange back; not one that would hold a plan from before a reload.
     pub fn recycle(&self, mut exchange: Box<Exchange>) {
+        if Rc::as_ptr(&exchange.plan) != self.plan.borrow().as_ptr() {
+            return;
+        }
         exchange.clear();
         let kept_bytes = exchange.trim_buffers(KEPT_BUFFER_BYTES_MAX);
         let bytes = size_of::<Exchange>() + kept_bytes;
@@ -167,8 +173,14 @@ impl LaneShared {
         self.background.notify.notify_one();
     }
 
-    /// Lets go of exchanges that hold an old plan.
-    pub fn forget_plan(&self) {
+    /// Serves by this plan from now on: exchanges that hold another are let go.
+    pub(crate) fn use_plan(&self, plan: &Rc<LanePlan>) {
+        *self.plan.borrow_mut() = Rc::downgrade(plan);
+        self.forget_exchanges();
+    }
+
+    /// Lets go of exchanges that are kept for use again.
+    pub(crate) fn forget_exchanges(&self) {
         *self.pool.borrow_mut() = ExchangePool::default();
     }
 

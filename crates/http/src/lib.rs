@@ -27,6 +27,7 @@ pub mod response;
 mod segments;
 pub mod settings;
 mod special;
+pub mod subrequest;
 pub mod temporary;
 #[cfg(test)]
 mod testing;

@@ -5,7 +5,8 @@ use std::fmt;
 use turnpike_lane::log::Level;
 use turnpike_lane::sys::socket::PeerAddress;
 
-use crate::exchange::{Action, Exchange};
+use crate::exchange::{Action, Exchange, Purpose};
+use crate::phase::Phase;
 
 /// Bytes from the network for a log line: what does not print is escaped, so that no client can
 /// forge a line or reach a terminal.
@@ -45,6 +46,19 @@ impl Exchange {
     }
 }
 
+impl Exchange {
+    /// Lets the location's loggers write the exchange down.
+    pub(crate) fn write_access_log(&mut self) {
+        let plan = self.plan.clone();
+        self.matching_is_late();
+        self.phase = Phase::Log;
+        self.action.set(Action::Logging);
+        for logger in plan.location(self.location).loggers() {
+            logger.log(self);
+        }
+    }
+}
+
 /// What stands after the message: nginx's order and words.
 struct Context<'a>(&'a Exchange);
 
@@ -66,6 +80,9 @@ impl fmt::Display for Context<'_> {
         }
         write!(formatter, ", server: {}", Quoted(&exchange.server().name))?;
         write!(formatter, ", request: \"{}\"", Quoted(line))?;
+        if exchange.purpose == Purpose::Subrequest {
+            write!(formatter, ", subrequest: \"{}\"", Quoted(&exchange.path))?;
+        }
         if !exchange.upstream.target.is_empty() {
             let target = Quoted(&exchange.upstream.target);
             write!(formatter, ", upstream: \"{target}\"")?;

@@ -99,7 +99,7 @@ impl Connections {
         let old = std::mem::replace(&mut self.plan, LanePlan::new(apply.plan));
         self.old_plans.push(Rc::downgrade(&old));
         drop(old);
-        self.lane.forget_plan();
+        self.lane.use_plan(&self.plan);
         self.parked_take_plan();
         if apply.heartbeat.is_some() {
             event_loop.set_heartbeat(apply.heartbeat);
@@ -124,7 +124,7 @@ impl Connections {
         self.ending = Ending::Leaving(Successors::new(&leave.plan, leave.successors));
         self.drain_gates(event_loop, |_| false);
         self.hand_over_waiting(event_loop);
-        self.lane.forget_plan();
+        self.lane.forget_exchanges();
         let _ = leave.done.send(());
     }
 

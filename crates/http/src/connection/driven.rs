@@ -18,7 +18,7 @@ use super::{Connection, DrivenSlot, ReturnQueue, head, pieces, transfer};
 use crate::body::Progress;
 use crate::client::Client;
 use crate::counters::CloseReason;
-use crate::engine::Outcome;
+use crate::engine::{Answer, Outcome};
 use crate::exchange::{Action, Exchange};
 use crate::h1::Peer;
 use crate::phase::Waiting;
@@ -113,12 +113,10 @@ async fn to_the_end(
     loop {
         stage = match stage {
             Stage::Waiting(waiting) => {
-                let verdict = waiting.run(exchange, Client::Http1(peer)).await;
-                match exchange.resume(verdict) {
-                    Outcome::Respond => Stage::Answer,
-                    Outcome::Wait(next) => Stage::Waiting(next),
-                    Outcome::Await(next) => Stage::Waiting(next.into_waiting()),
-                    Outcome::Close => {
+                let outcome = Outcome::Wait(waiting);
+                match exchange.drive(Client::Http1(peer), outcome).await {
+                    Answer::Response => Stage::Answer,
+                    Answer::Nothing => {
                         let reason = exchange.reason_without_answer();
                         exchange.log_access();
                         return Err(reason);
@@ -138,7 +136,7 @@ async fn to_the_end(
                     stage = Stage::Tunnel;
                     continue;
                 }
-                pieces::ended(exchange);
+                exchange.end_body();
                 exchange.log_access();
                 match (sent, exchange.keep_alive) {
                     (Err(reason), _) => return Err(reason),

@@ -149,6 +149,7 @@ enum Ending {
 impl Connections {
     /// No connections yet.
     pub fn new(lane: Rc<LaneShared>, plan: Rc<LanePlan>, mailbox: Arc<Mailbox<Command>>) -> Self {
+        lane.use_plan(&plan);
         let return_queue = Rc::new(ReturnQueue {
             returned: RefCell::default(),
             background_ended: Cell::new(0),
@@ -201,11 +202,9 @@ impl Connections {
         drop(connection);
     }
 
-    /// Gives an exchange back to the pool; not one that would hold a plan from before a reload.
+    /// Gives an exchange back to the pool.
     fn recycle(&self, exchange: Box<Exchange>) {
-        if Rc::ptr_eq(&exchange.plan, &self.plan) {
-            self.lane.recycle(exchange);
-        }
+        self.lane.recycle(exchange);
     }
 
     fn measure_round(&mut self, event_loop: &EventLoop) {
@@ -443,13 +442,7 @@ impl Exchange {
         let status = self.logged_status();
         let counters = &self.lane.counters;
         counters.answered(status, self.request_length, self.bytes_sent);
-        let plan = self.plan.clone();
-        self.matching_is_late();
-        self.phase = crate::phase::Phase::Log;
-        self.action.set(crate::exchange::Action::Logging);
-        for logger in plan.location(self.location).loggers() {
-            logger.log(self);
-        }
+        self.write_access_log();
         self.guards.clear();
     }
 

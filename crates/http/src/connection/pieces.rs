@@ -71,18 +71,6 @@ pub(super) async fn read_ahead(exchange: &mut Exchange) {
     std::future::pending().await
 }
 
-/// Tells the body that nothing more is asked of it. One that others wait for is read on.
-pub(super) fn ended(exchange: &mut Exchange) {
-    let Body::Stream(mut body) = std::mem::take(&mut exchange.response.body) else {
-        return;
-    };
-    if !body.outlives_client() {
-        body.ended(exchange);
-    } else if let Err(mut body) = exchange.finish_aside(body) {
-        body.ended(exchange);
-    }
-}
-
 /// A stream outside of its exchange, put back when the wait is over.
 struct Held<'a> {
     exchange: &'a mut Exchange,

@@ -10,6 +10,7 @@ fn exchanges_are_kept_up_to_a_number_of_bytes() {
     let plan = testing::plan_with(&[], "server { listen 127.0.0.1:1; }").unwrap();
     let exchange = testing::exchange(plan, b"");
     let (lane, plan, client) = (&exchange.lane, &exchange.plan, &exchange.client);
+    lane.use_plan(plan);
     const BUFFER_BYTES: usize = 32 * 1024;
     let many = POOL_BYTES_MAX / BUFFER_BYTES + 1;
     let mut all: Vec<_> = (0..many).map(|_| lane.exchange(plan, client)).collect();

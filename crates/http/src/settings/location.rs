@@ -145,6 +145,8 @@ pub struct LocationSettings {
     pub msie_refresh: bool,
     /// Missing files are written to the error log.
     pub log_not_found: bool,
+    /// Whether subrequests are written to the access log.
+    pub log_subrequest: bool,
     /// HTTP/1.1 bodies of unknown length are chunked.
     pub chunked_transfer_encoding: bool,
     /// Symbolic links in paths.
@@ -218,6 +220,7 @@ impl LocationSettings {
             msie_padding: view.flag("msie_padding"),
             msie_refresh: view.flag("msie_refresh"),
             log_not_found: view.flag("log_not_found"),
+            log_subrequest: view.flag("log_subrequest"),
             chunked_transfer_encoding: view.flag("chunked_transfer_encoding"),
             symlinks: symlinks(view, variables)?,
             open_file_cache: open_file_cache(view)?,

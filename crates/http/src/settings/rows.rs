@@ -504,8 +504,7 @@ pub const ROWS: &[Row] = &[
         value: Value::Flag,
         syntax: "on | off",
         default: "off",
-        summary: "Writes subrequests to the access log. Accepted, without effect: there are no \
-            subrequests yet.",
+        summary: "Writes subrequests (`auth_request`, `mirror`) to the access log.",
         ..PLAIN
     },
     Row {

@@ -6,7 +6,7 @@ use turnpike_lane::sys::socket::PeerAddress;
 use turnpike_wire::h1::{Framing, Known};
 
 use super::{VariableRow, proxy, upstream};
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Purpose};
 use crate::response::Fields;
 
 /// The core's variables.
@@ -505,7 +505,11 @@ fn request_length(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn request_method(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    let method = exchange.method_name();
+    // That of the request also where a subrequest has another.
+    let method = match exchange.purpose {
+        Purpose::Request => exchange.method_name(),
+        _ => exchange.head.method_span.of(exchange.head_bytes()),
+    };
     !method.is_empty() && text(out, method)
 }
 

@@ -1,7 +1,7 @@
 //! `early_hints`: `103 Early Hints` (RFC 8297) of upstream servers on their way to the client.
 
 use turnpike_http::client::{Client, InterimHead};
-use turnpike_http::exchange::Exchange;
+use turnpike_http::exchange::{Exchange, Purpose};
 use turnpike_http::response::Fields;
 use turnpike_lane::log::Level;
 use turnpike_wire::h1::{Known, ResponseHead, Version};
@@ -35,7 +35,10 @@ impl Hints {
         head: &ResponseHead,
         input: &[u8],
     ) {
-        if head.status != EARLY_HINTS || exchange.background || !are_wanted(exchange, passing) {
+        if head.status != EARLY_HINTS
+            || exchange.purpose != Purpose::Request
+            || !are_wanted(exchange, passing)
+        {
             return;
         }
         self.seen_bytes += head.head_len;

@@ -13,7 +13,7 @@ use turnpike_cache::validation;
 use turnpike_cache::why::WhyNotStored;
 use turnpike_cache::zone::Zone;
 use turnpike_http::body;
-use turnpike_http::exchange::Exchange;
+use turnpike_http::exchange::{Exchange, Purpose};
 use turnpike_http::phase::Verdict;
 use turnpike_lane::log::Level;
 use turnpike_wire::h1::{Known, Method};
@@ -321,7 +321,8 @@ impl Cache {
         };
         match asked {
             Asked::Ours(turn) => {
-                let repeatable = exchange.head.method != Method::Post && !exchange.background;
+                let repeatable =
+                    exchange.head.method != Method::Post && exchange.purpose != Purpose::Renewal;
                 if does_meanwhile && background && repeatable {
                     let guard = Box::new(Waited {
                         turn: Some(turn),
@@ -334,7 +335,9 @@ impl Cache {
                 }
                 self.fetch(exchange, zone, key, Use::Expired, Some(variant), Some(turn))
             }
-            Asked::Theirs(_) if exchange.background => Lookup::Answer(Verdict::Close),
+            Asked::Theirs(_) if exchange.purpose == Purpose::Renewal => {
+                Lookup::Answer(Verdict::Close)
+            }
             Asked::Theirs(_) if does_meanwhile => {
                 self.hit(exchange, zone, key, &variant, Use::Updating)
             }

@@ -13,7 +13,7 @@ use turnpike_cache::validation;
 use turnpike_cache::vary::Selection;
 use turnpike_cache::why::WhyNotStored;
 use turnpike_cache::zone::{NewResponse, Zone};
-use turnpike_http::exchange::Exchange;
+use turnpike_http::exchange::{Exchange, Purpose};
 use turnpike_http::phase::Verdict;
 use turnpike_lane::log::{Errno, Level};
 use turnpike_wire::date;
@@ -307,7 +307,10 @@ impl Storing {
 
     /// Whether what is stored may be sent in place of a failure.
     fn stale_for(&self, exchange: &Exchange, failure: Failure) -> Option<Arc<Variant>> {
-        let stale = self.stale.as_ref().filter(|_| !exchange.background)?;
+        let stale = self
+            .stale
+            .as_ref()
+            .filter(|_| exchange.purpose != Purpose::Renewal)?;
         let timing = stale.timing();
         let now_ms = exchange.lane.clock.unix_ms();
         let by_settings =

@@ -1,0 +1,220 @@
+//! Requests that another request makes: its content once more in the background, or a path of its
+//! own whose answer the request looks at, or nobody.
+//!
+//! A subrequest shares the head, the server and the values of variables with its request. It walks
+//! the phases as after an internal redirect, but for access control, which has its request let
+//! through already; filters do not see its answer. Its client is [`Client::Nobody`].
+
+use std::any::Any;
+use std::rc::Rc;
+
+use turnpike_wire::h1::{Framing, Method};
+
+use crate::body::RequestBody;
+use crate::client::Client;
+use crate::engine::Answer;
+use crate::exchange::{Exchange, Purpose};
+use crate::phase::Phase;
+use crate::regex::Settled;
+use crate::response::{Body, BodyStream};
+use crate::variables::{Template, VariableId};
+
+/// Requests that may wait for their turn or run in the background of one lane. More renewals at
+/// once would not make anything fresher; more copies of requests would be a second load of that
+/// size.
+const BACKGROUND_REQUESTS_MAX: usize = 1024;
+
+/// What a subrequest has of its request beside its head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Nothing: the method is GET, and there is no body.
+    None,
+    /// The method, and no body.
+    Method,
+    /// The method, and the body, which has been read.
+    Body,
+}
+
+impl Exchange {
+    /// A subrequest of this request, at the beginning of its walk.
+    pub fn subrequest(&self, path: &[u8], query: &[u8], content: Content) -> Box<Exchange> {
+        let mut child = self.copy();
+        child.purpose = Purpose::Subrequest;
+        child.path.extend_from_slice(path);
+        child.query.extend_from_slice(query);
+        child.internal = true;
+        child.target_holds = false;
+        child.location = self.server().root;
+        child.limit_req_status = self.limit_req_status;
+        child.limit_conn_status = self.limit_conn_status;
+        match content {
+            Content::None => child.head.method = Method::Get,
+            Content::Method => {}
+            Content::Body => {
+                child.head.framing = self.head.framing;
+                child.body = RequestBody::of_subrequest(&self.body);
+            }
+        }
+        child.body.expect_answered();
+        child
+    }
+
+    /// Runs a subrequest to its answer, whose body is not read.
+    pub async fn answer_subrequest(&mut self) -> Answer {
+        let outcome = self.run_subrequest();
+        self.drive(Client::Nobody, outcome).await
+    }
+
+    /// The value of a template, for those who may wait for the matches in it. `None`: one of them
+    /// came to no verdict.
+    pub async fn evaluate_waiting(&mut self, template: &Template) -> Option<Vec<u8>> {
+        loop {
+            self.begin_matching();
+            let value = template.value(self);
+            match self.settle_matching() {
+                Settled::Decided => return Some(value),
+                Settled::Failed => return None,
+                // Nobody can go away meanwhile.
+                Settled::Wait(waiting) => drop(waiting.run(self, Client::Nobody).await),
+            }
+        }
+    }
+
+    /// Stores a value with the request that made this subrequest. The values are those of both, so
+    /// that what is evaluated next finds this one.
+    pub fn set_variable_of(&mut self, request: &mut Exchange, id: VariableId, value: &[u8]) {
+        self.share_values(request);
+        request.set_variable(id, value);
+        self.share_values(request);
+    }
+
+    /// Gives the request that made this subrequest the values as they are now, in exchange for
+    /// those that it has.
+    pub fn share_values(&mut self, request: &mut Exchange) {
+        std::mem::swap(self.values.get_mut(), request.values.get_mut());
+    }
+
+    /// Ends a subrequest: what is left of its body is let go, and the log is written where
+    /// `log_subrequest` asks for it.
+    pub fn end_subrequest(mut self: Box<Self>) {
+        self.end_body();
+        if self.location().settings.log_subrequest {
+            self.write_access_log();
+        }
+        self.guards.clear();
+        let lane = Rc::clone(&self.lane);
+        lane.recycle(self);
+    }
+
+    /// Runs a subrequest whose answer nobody looks at. `false`: there is too much in the
+    /// background already.
+    pub fn start_in_background(mut self: Box<Self>) -> bool {
+        if self.lane.background.under_way.get() >= BACKGROUND_REQUESTS_MAX {
+            return false;
+        }
+        let lane = Rc::clone(&self.lane);
+        lane.run_in_background(Box::pin(async move {
+            self.answer_subrequest().await;
+            self.end_subrequest();
+        }));
+        true
+    }
+
+    /// Answers a copy of this request once more, by the location's content handler, and throws the
+    /// answer away; filters and logs do not see it. `false`: there is too much in the background
+    /// already.
+    ///
+    /// `guard` goes with the copy, among its guards.
+    pub fn repeat_aside(&self, guard: Box<dyn Any>) -> bool {
+        if self.lane.background.under_way.get() >= BACKGROUND_REQUESTS_MAX {
+            return false;
+        }
+        let mut copy = self.copy_in_place();
+        copy.guards.push(guard);
+        self.lane.run_in_background(Box::pin(async move {
+            let outcome = copy.run_content();
+            if copy.drive(Client::Nobody, outcome).await == Answer::Response
+                && let Body::Stream(body) = std::mem::take(&mut copy.response.body)
+            {
+                read_out(copy, body).await;
+            }
+        }));
+        true
+    }
+
+    /// Tells the body that nothing more is asked of it. One that others wait for is read on.
+    pub(crate) fn end_body(&mut self) {
+        let Body::Stream(mut body) = std::mem::take(&mut self.response.body) else {
+            return;
+        };
+        if !body.outlives_client() {
+            body.ended(self);
+        } else if let Err(mut body) = self.read_body_aside(body) {
+            body.ended(self);
+        }
+    }
+
+    /// Reads a body to its end in the background. Gives it back where there is too much of that
+    /// already.
+    fn read_body_aside(&self, body: Box<dyn BodyStream>) -> Result<(), Box<dyn BodyStream>> {
+        if self.lane.background.under_way.get() >= BACKGROUND_REQUESTS_MAX {
+            return Err(body);
+        }
+        let mut copy = self.copy_in_place();
+        copy.upstream.clone_from(&self.upstream);
+        self.lane.run_in_background(Box::pin(read_out(copy, body)));
+        Ok(())
+    }
+
+    /// A copy that stands where this request stands in its walk.
+    fn copy_in_place(&self) -> Box<Exchange> {
+        let mut copy = self.copy();
+        copy.purpose = Purpose::Renewal;
+        copy.location = self.location;
+        copy.path.clone_from(&self.path);
+        copy.query.clone_from(&self.query);
+        copy.phase = Phase::Content;
+        copy.target_holds = self.target_holds;
+        copy.location_holds = self.location_holds;
+        copy.internal = self.internal;
+        copy.captures.get_mut().clone_from(&self.captures.borrow());
+        copy
+    }
+
+    /// A new exchange for the same request, without its body.
+    fn copy(&self) -> Box<Exchange> {
+        let mut client = self.client;
+        // The connection may be gone before the copy is: nothing can be asked of it.
+        client.descriptor = -1;
+        let mut copy = self.lane.exchange(&self.plan, &client);
+        let head = self.head_bytes().get(..self.head.head_len);
+        copy.input.clear();
+        copy.head_start = 0;
+        copy.begin_request();
+        copy.input.extend_from_slice(head.unwrap_or_default());
+        copy.head.clone_from(&self.head);
+        copy.head.framing = Framing::None;
+        copy.head_complete = true;
+        copy.request_length = self.request_length;
+        copy.server = self.server;
+        copy.host.clone_from(&self.host);
+        copy.values.get_mut().clone_from(&self.values.borrow());
+        copy.connection_peer = self.connection_peer;
+        copy.proxy_header.clone_from(&self.proxy_header);
+        copy.request_id.set(self.request_id.get());
+        copy
+    }
+}
+
+/// Reads a body to its end, and throws its pieces away.
+async fn read_out(mut exchange: Box<Exchange>, mut body: Box<dyn BodyStream>) {
+    let mut piece = Vec::new();
+    loop {
+        piece.clear();
+        match body.next(&mut exchange, Client::Nobody, &mut piece).await {
+            Ok(true) => {}
+            Ok(false) | Err(_) => break,
+        }
+    }
+    body.ended(&mut exchange);
+}
