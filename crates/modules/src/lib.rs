@@ -7,6 +7,7 @@
 mod access;
 mod access_log;
 mod auth_basic;
+mod auth_request;
 mod autoindex;
 mod browser;
 mod buffers;
@@ -25,6 +26,7 @@ mod limit_req;
 mod limits;
 mod map;
 mod metrics;
+mod mirror;
 mod not_modified;
 mod pass;
 mod predicates;
@@ -64,6 +66,7 @@ pub const FAMILIES: &[&dyn Family] = &[
     &limit_conn::LimitConn,
     &access::Access,
     &auth_basic::AuthBasic,
+    &auth_request::AuthRequest,
     &access_log::AccessLog,
     &secure_link::SecureLink,
     &metrics::Metrics,
@@ -74,6 +77,7 @@ pub const FAMILIES: &[&dyn Family] = &[
     &gzip::Gzip,
     &range::Ranges,
     &try_files::TryFiles,
+    &mirror::Mirror,
     &empty_gif::EmptyGif,
     &proxy_cache::ProxyCache,
     &proxy::Proxy,

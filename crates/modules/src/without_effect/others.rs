@@ -58,7 +58,6 @@ pub(super) const ROWS: &[Row] = table! {
 pub(super) const MODULES: &[Row] = table! {
     "Checked; takes effect with a module that is not supported yet.";
     "addition_types" => TYPES,
-    "auth_request" => OFF,
     "create_full_put_path" => FLAG,
     "dav_access" => STORE_ACCESS,
     "dav_methods" => OFF,
@@ -70,8 +69,6 @@ pub(super) const MODULES: &[Row] = table! {
     "image_filter_transparency" => FLAG,
     "image_filter_webp_quality" => QUALITY,
     "min_delete_depth" => NUMBER,
-    "mirror" => OFF,
-    "mirror_request_body" => FLAG,
     "mp4_buffer_size" => SIZE,
     "mp4_max_buffer_size" => SIZE,
     "mp4_start_key_frame" => FLAG,

@@ -1,0 +1,10 @@
+//! `auth_request`: another location says who may, by the status of its answer.
+//!
+//! The question is a subrequest: the head of the request without its body. Nothing of the answer
+//! but its status, its challenge and what `auth_request_set` takes of it is used.
+
+mod handler;
+mod plan;
+mod rows;
+
+pub(crate) use plan::AuthRequest;
