@@ -4,10 +4,11 @@
 //! against each other. The committed corpora also run as a plain test.
 
 use crate::dns::{self, AnswerError, Question};
+use crate::fastcgi::{self, Part, RecordError, RecordReader};
 use crate::h1::{
     BodyDecoder, BodyState, ChunkError, Framing, HeadError, HeadRules, HeadStep, InvalidFields,
     Known, LAST_CHUNK, Method, RequestHead, ResponseError, ResponseHead, Strictness, TargetForm,
-    Version, parse_request, parse_response, write_chunk_head,
+    Version, parse_cgi_response, parse_request, parse_response, write_chunk_head,
 };
 use crate::proxy_protocol::{self as proxy, Transport};
 use crate::target::{Escape, Normal, escape, normalise};
@@ -153,6 +154,87 @@ pub fn dns_answer(data: &[u8]) {
             assert_eq!(unrelated, Err(AnswerError::Unrelated)); // a question is no answer
         }
     }
+}
+
+/// A FastCGI response read whole and in pieces, and what it says read as a CGI head; then any bytes
+/// written as the body of a request and read back. The first byte picks the pieces' length.
+pub fn fastcgi_response(data: &[u8]) {
+    let Some((&knob, records)) = data.split_first() else {
+        return;
+    };
+    let (whole, pieces) = (
+        read_records(records, usize::MAX),
+        read_records(records, piece_len(knob)),
+    );
+    assert_eq!(whole, pieces);
+    check_cgi_head(knob, whole.map_or(records.to_vec(), |read| read.stdout));
+    let mut written = Vec::new();
+    fastcgi::write_stdin(records, &mut written);
+    for header in record_headers(&written) {
+        written[header + 1] = 6; // what a server writes to stdin, an application writes to stdout
+    }
+    let read = read_records(&written, piece_len(knob)).unwrap_or_default();
+    assert_eq!(read.stdout, records);
+}
+
+/// The CGI head of a response, parsed whole and in pieces.
+fn check_cgi_head(knob: u8, text: Vec<u8>) {
+    let (rules, mut whole) = (rules(knob), ResponseHead::default());
+    let result = parse_cgi_response(&text, 0, &rules, Method::Get, &mut whole);
+    let mut pieces = ResponseHead::default();
+    let piecewise = in_pieces(&text, piece_len(knob), |part, scanned| {
+        parse_cgi_response(part, scanned, &rules, Method::Get, &mut pieces)
+    });
+    assert_eq!(result, piecewise);
+    if result == Ok(HeadStep::Complete) {
+        assert_eq!(format!("{whole:?}"), format!("{pieces:?}"));
+        assert!((200..1000).contains(&whole.status));
+        let fields = whole.fields.iter();
+        let spans = fields.flat_map(|field| [field.name, field.value]);
+        check_spans(&text, whole.head_len, spans.chain([whole.reason]));
+    }
+}
+
+/// What the records of a FastCGI response hold.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Records {
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+    stdout_ends: usize,
+    /// Bytes behind the end of the request, where it has ended.
+    surplus: Option<usize>,
+}
+
+fn read_records(input: &[u8], piece: usize) -> Result<Records, RecordError> {
+    let (mut reader, mut read, mut at) = (RecordReader::new(), Records::default(), 0);
+    while at < input.len() && !reader.has_ended() {
+        let window = &input[at..input.len().min(at.saturating_add(piece))];
+        let (part, taken) = reader.step(window)?;
+        assert!(taken > 0 && taken <= window.len());
+        match part {
+            Part::Stdout(text) => read.stdout.extend_from_slice(text.of(window)),
+            Part::Stderr { text, .. } => read.stderr.extend_from_slice(text.of(window)),
+            Part::StdoutEnd => read.stdout_ends += 1,
+            Part::End => assert!(reader.has_ended()),
+            Part::None => {}
+        }
+        at += taken;
+    }
+    assert!(read.stdout.len() + read.stderr.len() <= input.len());
+    read.surplus = reader.has_ended().then(|| input.len() - at);
+    Ok(read)
+}
+
+/// Where the headers of well-formed records stand.
+fn record_headers(records: &[u8]) -> Vec<usize> {
+    let (mut headers, mut at) = (Vec::new(), 0);
+    while let Some(&[_, _, _, _, high, low, padding, _]) =
+        records.get(at..).and_then(<[u8]>::first_chunk)
+    {
+        headers.push(at);
+        at += 8 + usize::from(u16::from_be_bytes([high, low])) + usize::from(padding);
+    }
+    headers
 }
 
 fn rules(knob: u8) -> HeadRules {

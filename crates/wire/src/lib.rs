@@ -1,4 +1,5 @@
-//! The wire: what servers and clients of HTTP/1 write to each other, as bytes in and events out.
+//! The wire: what servers and clients of HTTP/1 and FastCGI write to each other, as bytes in and
+//! events out.
 //!
 //! Everything here is sans-IO. Nothing in this crate opens a socket, reads a clock, spawns or
 //! waits, and once a caller's vectors have grown to their working size nothing allocates. Input is
@@ -9,6 +10,7 @@
 
 pub mod date;
 pub mod dns;
+pub mod fastcgi;
 #[doc(hidden)]
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;

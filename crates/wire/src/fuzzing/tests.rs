@@ -11,6 +11,7 @@ const TARGETS: &[Target] = &[
     ("h1_chunked", h1_chunked),
     ("proxy_protocol", proxy_protocol),
     ("dns_answer", dns_answer),
+    ("fastcgi_response", fastcgi_response),
 ];
 
 #[test]

@@ -26,7 +26,8 @@ pub use request::{
     Connection, Framing, HeadRules, HeadStep, InvalidFields, RequestHead, decimal, parse_request,
 };
 pub use request_line::{TargetForm, Version};
-pub use response::{ResponseError, ResponseFraming, ResponseHead, TransferCoding, parse_response};
+pub use response::{ResponseError, ResponseFraming, ResponseHead, TransferCoding};
+pub use response::{parse_cgi_response, parse_response};
 pub use strictness::Strictness;
 pub use writer::{
     LAST_CHUNK, count_controls, end, field, holds_control, number_field, reason_phrase,

@@ -13,14 +13,19 @@ use super::request_line::Version;
 use super::strictness::Strictness;
 use crate::Span;
 
+mod cgi;
 #[cfg(test)]
 mod tests;
+
+pub use cgi::parse_cgi_response;
 
 /// Why a response head was refused; the origin is to blame for all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ResponseError {
     /// The first line is not a status line of HTTP/1.
     InvalidStatusLine,
+    /// The `Status` of a CGI response is no final status.
+    InvalidStatus,
     /// A header line with a byte no header line may hold.
     InvalidField,
     /// The head, or a line of it, is longer than the rules allow.
@@ -48,6 +53,7 @@ impl ResponseError {
     pub fn reason(self) -> &'static str {
         match self {
             ResponseError::InvalidStatusLine => "upstream sent no valid HTTP/1.0 header",
+            ResponseError::InvalidStatus => "upstream sent invalid status",
             ResponseError::InvalidField => "upstream sent invalid header",
             ResponseError::TooLarge => "upstream sent too big header",
             ResponseError::TooManyFields => "upstream sent too many header lines",
@@ -134,6 +140,8 @@ pub struct ResponseHead {
     resume: usize,
     line_done: bool,
     chunked: bool,
+    /// Whether it is the head of a CGI response.
+    cgi: bool,
 }
 
 impl ResponseHead {
@@ -395,6 +403,7 @@ fn take_field(
     let again = head.seen & field.known.bit() != 0;
     head.seen |= field.known.bit();
     match field.known {
+        Known::Connection | Known::TransferEncoding if head.cgi => {}
         Known::Connection if !take_connection(value, rules.strictness, &mut head.connection) => {
             return Err(ResponseError::TooManyOptions);
         }

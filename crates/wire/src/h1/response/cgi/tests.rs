@@ -1,0 +1,90 @@
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::h1::ResponseFraming;
+
+/// A head, and its status, reason and framing, or why it is refused.
+type Case = (
+    &'static str,
+    Result<(u16, &'static str, ResponseFraming), ResponseError>,
+);
+
+const CASES: &[Case] = &[
+    ("A: b\r\n\r\n", Ok((200, "", ResponseFraming::UntilClose))),
+    ("\r\n", Ok((200, "", ResponseFraming::UntilClose))),
+    ("A: b\n\nbody", Ok((200, "", ResponseFraming::UntilClose))),
+    (
+        "Status: 404 Not Found\r\n\r\n",
+        Ok((404, "Not Found", ResponseFraming::UntilClose)),
+    ),
+    (
+        "status:404\r\n\r\n",
+        Ok((404, "", ResponseFraming::UntilClose)),
+    ),
+    (
+        "Status: 200  Fine \r\nContent-Length: 7\r\n\r\n",
+        Ok((200, "Fine", ResponseFraming::Length(7))),
+    ),
+    (
+        "Location: /a\r\n\r\n",
+        Ok((302, "", ResponseFraming::UntilClose)),
+    ),
+    (
+        "Location: /a\r\nStatus: 201 Created\r\n\r\n",
+        Ok((201, "Created", ResponseFraming::UntilClose)),
+    ),
+    ("Status: 304\r\n\r\n", Ok((304, "", ResponseFraming::None))),
+    (
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n\r\n",
+        Ok((200, "", ResponseFraming::UntilClose)),
+    ),
+    ("Status: 99\r\n\r\n", Err(ResponseError::InvalidStatus)),
+    ("Status: 100\r\n\r\n", Err(ResponseError::InvalidStatus)),
+    ("Status: 101 Up\r\n\r\n", Err(ResponseError::InvalidStatus)),
+    ("Status: +12\r\n\r\n", Err(ResponseError::InvalidStatus)),
+    ("Status:\r\n\r\n", Err(ResponseError::InvalidStatus)),
+    ("Status: OK\r\n\r\n", Err(ResponseError::InvalidStatus)),
+    (
+        "Content-Length: 1\r\nContent-Length: 1\r\n\r\n",
+        Err(ResponseError::DuplicateContentLength),
+    ),
+    (
+        "Content-Length: -1\r\n\r\n",
+        Err(ResponseError::InvalidContentLength),
+    ),
+    ("A\0: b\r\n\r\n", Err(ResponseError::InvalidField)),
+];
+
+#[test]
+fn heads_of_cgi_responses_are_read_whole_and_byte_by_byte() {
+    for (text, expected) in CASES {
+        let bytes = text.as_bytes();
+        let (rules, mut head) = (HeadRules::default(), ResponseHead::default());
+        let result = parse_cgi_response(bytes, 0, &rules, Method::Get, &mut head);
+        let read = result.map(|step| {
+            assert_eq!(step, HeadStep::Complete, "{text:?}");
+            let reason = std::str::from_utf8(head.reason.of(bytes)).unwrap();
+            (head.status, reason, head.framing)
+        });
+        assert_eq!(read, *expected, "{text:?}");
+        let mut pieces = ResponseHead::default();
+        let mut step = Ok(HeadStep::Incomplete { scanned: 0 });
+        for end in 0..=bytes.len() {
+            let Ok(HeadStep::Incomplete { scanned }) = step else {
+                break;
+            };
+            step = parse_cgi_response(&bytes[..end], scanned, &rules, Method::Get, &mut pieces);
+        }
+        assert_eq!(step, result, "{text:?}");
+    }
+}
+
+#[test]
+fn a_head_of_a_cgi_response_has_no_body_for_head() {
+    let mut head = ResponseHead::default();
+    let text = b"Content-Length: 5\r\n\r\n";
+    let rules = HeadRules::default();
+    parse_cgi_response(text, 0, &rules, Method::Head, &mut head).unwrap();
+    assert_eq!(head.framing, ResponseFraming::None);
+    assert_eq!(head.content_length, Some(5));
+}
