@@ -1,8 +1,8 @@
 //! FastCGI records in the role of the web server (FastCGI specification 1.0, sections 3 to 5): one
 //! request on a connection at a time.
 //!
-//! Writers append to a buffer. [`RecordReader`] takes bytes as they come, in pieces of any size, and
-//! says what they are. It holds no content, so that no record can make it grow.
+//! Writers append to a buffer. [`RecordReader`] takes bytes as they come, in pieces of any size,
+//! and says what they are. It holds no content, so that no record can make it grow.
 
 use std::fmt;
 

@@ -20,40 +20,25 @@ use turnpike_http::phase::{Verdict, Work};
 use turnpike_http::regex::Settled;
 use turnpike_lane::log::{Errno, Level};
 use turnpike_upstream::{ConnectOptions, Connection, Picked, Tls, Tries};
-use turnpike_wire::h1::{self, Framing, Method, Version};
+use turnpike_wire::h1::{self, Framing, Method};
 
 use super::conditions::Failure;
 use super::handler::{Ask, Route};
-use super::head::{Progress, ReceivedHead, asked_method, received, take_head};
+use super::head::{Progress, ReceivedHead, received};
+use super::origin::{BodyFraming, Question};
 use super::proxy_header::ProxyHeader;
 use super::response_store::{Recorder, RecorderDecision};
+use super::server::{Stop, UpstreamConnection};
 use super::settings::Passing;
 use super::try_notes::{client_went_away, connected, end_try, not_connected};
 use super::upload::{Upload, UploadError};
 use super::{awaited_head, relay, response, tunnel};
-use crate::proxy::request::{self, BodyFraming};
-use crate::upstream::Upstream;
-
-/// A connection to a server that answers the present request.
-pub(crate) struct UpstreamConnection {
-    pub(crate) connection: Box<Connection>,
-    pub(crate) picked: Picked,
-    pub(crate) upstream: Arc<Upstream>,
-}
 
 impl UpstreamConnection {
     /// Ends the try without a response.
     pub(crate) fn stopped(self, stop: Stop) -> Step {
         Step::Stopped(Some(self.connection), self.picked, stop)
     }
-}
-
-/// How a try ended without a response.
-pub(crate) enum Stop {
-    /// The server failed; others may do better.
-    Failed(Failure),
-    /// The request itself ends.
-    Verdict(Verdict),
 }
 
 /// One request on its way.
@@ -163,14 +148,14 @@ fn begin_tries(exchange: &mut Exchange, passing: &Passing, route: &Route) -> Tri
 
 /// Whether the body is passed on as it comes.
 fn is_unbuffered(exchange: &Exchange, passing: &Passing) -> bool {
-    let request = &passing.request;
+    let rules = &passing.body;
     let chunked = exchange.head.framing == Framing::Chunked;
     exchange.head.framing != Framing::None
-        && !request.buffered
-        && request.body.is_none()
-        && request.passes_body
+        && !rules.buffered
+        && rules.instead.is_none()
+        && rules.passes
         && !exchange.body.is_finished()
-        && (!chunked || request.version == Version::Http11)
+        && (!chunked || passing.origin.takes_unknown_length())
 }
 
 /// Whether the whole body came with the head: then it is kept, as if it had been waited for.
@@ -189,7 +174,7 @@ fn fits(exchange: &Exchange, passing: &Passing) -> bool {
     let settings = &exchange.location().settings;
     let in_file = settings.client_body_in_file.is_some() || exchange.body.file.is_some();
     let small = exchange.body.bytes.len() <= settings.client_body_buffer_bytes;
-    exchange.head.framing == Framing::None || !passing.request.buffered || (small && !in_file)
+    exchange.head.framing == Framing::None || !passing.body.buffered || (small && !in_file)
 }
 
 impl Attempt {
@@ -244,7 +229,7 @@ impl Attempt {
         let now_ms = exchange.lane.clock.now_ms();
         exchange.upstream.clear_answer();
         self.sent = false;
-        self.progress = Progress::default();
+        self.progress = Progress::of(&*self.passing.origin);
         self.head_deadline_ms = 0;
         let Ok(picked) = self.tries.next(now_ms) else {
             return Err(self.no_live(exchange));
@@ -327,7 +312,10 @@ impl Attempt {
 
     fn push_path(&self, exchange: &mut Exchange) {
         let mut target = std::mem::take(&mut exchange.upstream.target);
-        request::write_target(exchange, &self.route.path(&self.passing), &mut target);
+        let path = self.route.path(&self.passing);
+        self.passing
+            .origin
+            .write_target(exchange, &path, &mut target);
         exchange.upstream.target = target;
     }
 
@@ -483,27 +471,31 @@ impl Attempt {
 
     pub(crate) fn write_request(&mut self, exchange: &mut Exchange) {
         let passing = &self.passing;
-        let mut output = std::mem::take(&mut exchange.upstream.output);
-        let mut target = std::mem::take(&mut exchange.scratch);
-        output.clear();
-        target.clear();
-        request::write_target(exchange, &self.route.path(passing), &mut target);
-        let own_body = passing.request.body.as_ref();
+        let own_body = passing.body.instead.as_ref();
         let own_body = own_body.map(|template| template.value(exchange));
         let framing = self.framing(exchange, own_body.as_deref());
-        let recorder = self.recorder.as_deref();
-        request::write_head(exchange, passing, recorder, &target, framing, &mut output);
-        exchange.scratch = target;
-        request::note_close(exchange, &passing.request, &output);
+        let mut output = std::mem::take(&mut exchange.upstream.output);
+        output.clear();
+        let question = Question {
+            passing,
+            path: self.route.path(passing),
+            recorder: self.recorder.as_deref(),
+            framing,
+        };
+        passing.origin.write_head(exchange, &question, &mut output);
+        let format = passing.origin.body_format(framing);
         if let Some(body) = &own_body {
-            output.extend_from_slice(body);
+            format.write_piece(body, &mut output);
+        }
+        let in_output = own_body.is_some() || framing == BodyFraming::None;
+        if in_output {
+            format.write_end(&mut output);
         }
         exchange.upstream.output = output;
-        self.upload = match framing {
-            BodyFraming::Chunked => Upload::of_client(exchange, true),
-            BodyFraming::Length(_) if self.unbuffered => Upload::of_client(exchange, false),
-            BodyFraming::Length(_) if own_body.is_none() => Upload::of_body(exchange),
-            BodyFraming::Length(_) | BodyFraming::None => Upload::of_output(),
+        self.upload = match in_output {
+            true => Upload::of_output(),
+            false if self.unbuffered => Upload::of_client(exchange, format),
+            false => Upload::of_body(exchange, format),
         };
     }
 
@@ -511,8 +503,8 @@ impl Attempt {
         match (own_body, exchange.head.framing) {
             (Some(body), _) => BodyFraming::Length(body.len() as u64),
             (None, Framing::None) => BodyFraming::None,
-            _ if !self.passing.request.passes_body => BodyFraming::None,
-            (None, Framing::Chunked) if self.unbuffered => BodyFraming::Chunked,
+            _ if !self.passing.body.passes => BodyFraming::None,
+            (None, Framing::Chunked) if self.unbuffered => BodyFraming::Unknown,
             (None, Framing::Length(length)) if self.unbuffered => BodyFraming::Length(length),
             _ => BodyFraming::Length(exchange.body.length()),
         }
@@ -527,7 +519,6 @@ impl Attempt {
         head: &mut h1::ResponseHead,
     ) -> Result<(), Stop> {
         let first_bytes = self.passing.buffers.first_bytes;
-        let method = asked_method(exchange);
         let timeouts = self.passing.timeouts;
         let connection = &server.connection;
         // Most requests fit into the socket: then nothing has to be watched while they are sent.
@@ -544,7 +535,7 @@ impl Attempt {
             // Also what came in the turn already, or stands behind hints.
             if std::mem::take(&mut arrived) {
                 let progress = &mut self.progress;
-                match take_head(exchange, &passing, method, input, head, progress)? {
+                match progress.read_head(exchange, &passing, input, head)? {
                     ReceivedHead::Whole => return Ok(()),
                     ReceivedHead::Hints => {
                         arrived = true;
@@ -560,6 +551,7 @@ impl Attempt {
             };
             let room = first_bytes.saturating_sub(input.len()).max(1);
             let watched = self.needs_client() && body_is_read(exchange);
+            let from = input.len();
             let event = tokio::select! {
                 read = connection.read(input, room, read_ms) => Event::Read(read),
                 step = self.upload.step(exchange, client, connection, timeouts.send_ms),
@@ -573,7 +565,10 @@ impl Attempt {
                 }
                 Event::Sent(Err(error)) => return Err(self.not_sent(exchange, server, error)),
                 Event::Gone => return Err(client_went_away(exchange)),
-                Event::Read(read) => received(exchange, read)?,
+                Event::Read(read) => {
+                    received(exchange, read)?;
+                    self.progress.take_off(exchange, input, from)?;
+                }
             }
             self.sent = true;
             arrived = true;
@@ -699,14 +694,14 @@ impl Attempt {
             if let Some(mut recorder) = self.recorder.take() {
                 recorder.intercepted(exchange);
             }
-            relay::discard(exchange, server);
+            relay::discard(exchange, server, self.progress.records);
             return Verdict::Status(status);
         }
         if let Some(verdict) = response::accelerated_redirect(exchange, passing) {
             if let Some(mut recorder) = self.recorder.take() {
                 recorder.redirected(exchange);
             }
-            relay::discard(exchange, server);
+            relay::discard(exchange, server, self.progress.records);
             return verdict;
         }
         response::take_head(exchange, passing);
@@ -717,7 +712,7 @@ impl Attempt {
                 RecorderDecision::Record => Some(recorder),
                 RecorderDecision::Pass => None,
                 RecorderDecision::Replace(verdict) => {
-                    relay::discard(exchange, server);
+                    relay::discard(exchange, server, self.progress.records);
                     return verdict;
                 }
                 RecorderDecision::AskAgain => {
@@ -726,7 +721,13 @@ impl Attempt {
                 }
             },
         };
-        relay::begin(exchange, passing, server, upload, recorder)
+        let answer = relay::Answer {
+            server,
+            records: self.progress.records,
+            upload,
+            recorder,
+        };
+        relay::begin(exchange, passing, answer)
     }
 }
 

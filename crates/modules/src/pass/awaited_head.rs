@@ -11,9 +11,10 @@ use turnpike_http::phase::{Awaiting, Verdict, Waiting};
 use turnpike_http::regex::Settled;
 use turnpike_lane::event_loop::WatchedSocket;
 
-use super::attempt::{Attempt, Pending, Step, Stop, UpstreamConnection};
+use super::attempt::{Attempt, Pending, Step};
 use super::conditions::Failure;
-use super::head::{ReceivedHead, asked_method, received, take_head};
+use super::head::{ReceivedHead, received};
+use super::server::{Stop, UpstreamConnection};
 use super::try_notes::{client_went_away, end_try};
 
 /// A request whose answer is awaited. Its exchange keeps the box for its next request.
@@ -101,20 +102,20 @@ impl SentRequest {
             passing, progress, ..
         } = &mut self.attempt;
         let first_bytes = passing.buffers.first_bytes;
-        let method = asked_method(exchange);
         let mut input = std::mem::take(&mut exchange.upstream.input);
         let mut head = std::mem::take(&mut exchange.upstream.head);
         let read = loop {
-            let room = first_bytes.saturating_sub(input.len()).max(1);
+            let from = input.len();
+            let room = first_bytes.saturating_sub(from).max(1);
             let read = match self.server.connection.try_read(&mut input, room) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     break Ok(ReceivedHead::Incomplete);
                 }
                 read => read,
             };
-            let step = received(exchange, read).and_then(|()| {
-                take_head(exchange, passing, method, &mut input, &mut head, progress)
-            });
+            let step = received(exchange, read)
+                .and_then(|()| progress.take_off(exchange, &mut input, from))
+                .and_then(|()| progress.read_head(exchange, passing, &mut input, &mut head));
             match step {
                 // Until nothing is there: the end may have come with this piece, and been told of
                 // together with it.

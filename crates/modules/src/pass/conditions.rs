@@ -1,8 +1,9 @@
 //! When a request may be passed to another server.
 
-use turnpike_conf::View;
 use turnpike_upstream::FailReason;
 use turnpike_wire::h1::Method;
+
+use super::view::PassView;
 
 /// Why a try did not bring a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +14,7 @@ pub(crate) enum Failure {
     Timeout,
     /// What it sent is no response.
     InvalidHeader,
-    /// The server answered with a status that `proxy_next_upstream` names.
+    /// The server answered with a status that `..._next_upstream` names.
     Status(u16),
     /// No server could be asked.
     NoLive,
@@ -66,14 +67,14 @@ const STATUS: u32 = 32;
 /// Statuses that may be named.
 const STATUSES: &[u16] = &[500, 502, 503, 504, 403, 404, 429];
 
-/// `proxy_next_upstream`.
+/// `..._next_upstream`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NextConditions(u32);
 
 impl NextConditions {
     /// Reads the directives in force.
-    pub(crate) fn read(view: View<'_>) -> Self {
-        let entries = view.nearest_all("proxy_next_upstream");
+    pub(crate) fn read(pass: PassView<'_>) -> Self {
+        let entries = pass.nearest_all("next_upstream");
         if entries.is_empty() {
             return Self(ERROR | TIMEOUT);
         }

@@ -9,32 +9,30 @@ use turnpike_lane::log::Level;
 use turnpike_upstream::Address;
 
 use super::attempt;
+use super::origin::{Origin, Path};
 use super::response_store::{Lookup, Recorder, ResponseStore};
 use super::settings::{Destination, Passing};
 use super::target::{PassUrl, UrlError};
-use crate::proxy::hops;
-use crate::proxy::request::{self, Path};
 use crate::upstream::{Directory, Names, Target, Upstream};
 
 /// Times that a response store may let one request wait: for another request, then for a file that
 /// is looked through, and once more should that one be broken.
 const WAITS_MAX: usize = 4;
 
-/// The content of a location with `proxy_pass`.
-pub(crate) struct ProxyPass(pub(crate) Arc<Passing>);
+/// The content of a location that passes requests on.
+pub(crate) struct PassHandler(pub(crate) Arc<Passing>);
 
-impl Handler for ProxyPass {
+impl Handler for PassHandler {
     fn handle(&self, exchange: &mut Exchange) -> Verdict {
         self.go(exchange, None)
     }
 }
 
-impl ProxyPass {
+impl PassHandler {
     /// Goes on, with the addresses of the server's name where they were looked up.
     fn go(&self, exchange: &mut Exchange, found: Option<Vec<Address>>) -> Verdict {
         let passing = &self.0;
-        if hops::ends_here(exchange) {
-            exchange.answer_options();
+        if passing.origin.ends_here(exchange) {
             return Verdict::Respond;
         }
         let (route, url) = match &passing.destination {
@@ -48,7 +46,7 @@ impl ProxyPass {
                 if exchange.is_undecided() {
                     return Verdict::Status(500);
                 }
-                match Route::evaluate(exchange, directory, &text, found) {
+                match Route::evaluate(exchange, &*passing.origin, directory, &text, found) {
                     Ok((route, url)) => (route, &url.clone()),
                     Err(Missing::Verdict(verdict)) => return verdict,
                     Err(Missing::Addresses { name, port }) => {
@@ -89,7 +87,7 @@ impl ProxyPass {
     }
 }
 
-impl ProxyPass {
+impl PassHandler {
     /// Looks a name up, and goes on then.
     fn look_up(
         &self,
@@ -106,7 +104,7 @@ impl ProxyPass {
             return Verdict::Status(502);
         };
         Verdict::Wait(Box::new(LookUp {
-            handler: ProxyPass(Arc::clone(&self.0)),
+            handler: PassHandler(Arc::clone(&self.0)),
             names: names.clone(),
             name,
             port,
@@ -116,7 +114,7 @@ impl ProxyPass {
 
 /// Looks the server's name up first.
 struct LookUp {
-    handler: ProxyPass,
+    handler: PassHandler,
     names: Names,
     name: String,
     port: u16,
@@ -154,7 +152,8 @@ fn look_up(
     target.clear();
     target.extend_from_slice(route.scheme(passing));
     target.extend_from_slice(host);
-    request::write_target(exchange, &route.path(passing), &mut target);
+    let path = route.path(passing);
+    passing.origin.write_key(exchange, &path, &mut target);
     exchange.upstream.target = target;
     let lookup = response_store.look_up(exchange);
     if let Lookup::Answer(_) = lookup {
@@ -177,12 +176,13 @@ pub(crate) enum Route {
 impl Route {
     fn evaluate(
         exchange: &Exchange,
+        origin: &dyn Origin,
         directory: &Directory,
         text: &[u8],
         found: Option<Vec<Address>>,
     ) -> Result<(Self, PassUrl), Missing> {
         let text = String::from_utf8_lossy(text);
-        let url = PassUrl::parse(&text).map_err(|error| {
+        let url = origin.parse_url(&text).map_err(|error| {
             match error {
                 UrlError::Prefix => exchange.log(
                     Level::Error,
@@ -194,7 +194,7 @@ impl Route {
             }
             Missing::Verdict(Verdict::Status(500))
         })?;
-        let upstream = find(directory, &url, found)?;
+        let upstream = find(exchange, directory, &url, found)?;
         let route = Self::Evaluated {
             url: Box::new(url.clone()),
             upstream,
@@ -258,14 +258,20 @@ enum Missing {
 
 /// The group that an address made of variables stands for.
 fn find(
+    exchange: &Exchange,
     directory: &Directory,
     url: &PassUrl,
     found: Option<Vec<Address>>,
 ) -> Result<Arc<Upstream>, Missing> {
-    if let Some(upstream) = directory.find(&url.url, url.default_port()) {
+    if let Some(upstream) = directory.find(&url.url, url.default_port) {
         return Ok(upstream);
     }
-    let port = url.url.port.unwrap_or_else(|| url.default_port());
+    let port = url.url.port.unwrap_or(url.default_port);
+    if port == 0 && !matches!(url.url.target, Target::Unix(_)) {
+        let host = &url.url.host;
+        exchange.log(Level::Error, format_args!("no port in upstream \"{host}\""));
+        return Err(Missing::Verdict(Verdict::Status(500)));
+    }
     let addresses = match (&url.url.target, found) {
         (Target::Unix(path), _) => vec![Address::unix(path)],
         (Target::Ip(address), _) => vec![Address::Inet((*address, port).into())],

@@ -1,25 +1,23 @@
-//! The head of a response, from bytes to a decision: interim ones are passed over, what is no head
-//! is refused.
+//! The head of an answer, as far as all protocols have it in common: how much of it has come, and
+//! what reading brought.
 
 use std::io;
 
 use turnpike_http::exchange::{Action, Exchange};
 use turnpike_lane::log::{Errno, Level};
-use turnpike_wire::h1::{self, HeadRules, HeadStep, Method, Strictness};
+use turnpike_wire::h1::{self, HeadRules, Strictness};
 
-use super::attempt::Stop;
 use super::conditions::Failure;
 use super::early_hints::Hints;
+use super::origin::{Origin, RecordLayer};
+use super::server::Stop;
 use super::settings::Passing;
-
-/// Interim responses before the final one: none needs more than a few.
-const INTERIM_MAX: usize = 16;
 
 /// Fields of a response's head.
 const FIELDS_MAX: usize = 1000;
 
 /// Limits of a response's head.
-fn head_rules(first_bytes: usize, strictness: Strictness) -> HeadRules {
+pub(crate) fn head_rules(first_bytes: usize, strictness: Strictness) -> HeadRules {
     HeadRules {
         line_bytes_max: first_bytes,
         head_bytes_max: first_bytes,
@@ -29,24 +27,17 @@ fn head_rules(first_bytes: usize, strictness: Strictness) -> HeadRules {
     }
 }
 
-/// The method that decides whether the answer has a body. Asked while the request's head stands in
-/// the output.
-pub(crate) fn asked_method(exchange: &Exchange) -> Method {
-    match exchange.upstream.output.get(..5) {
-        Some(b"HEAD ") => Method::Head,
-        _ => Method::Get,
-    }
-}
-
 /// How far a response's head is.
 #[derive(Default)]
 pub(crate) struct Progress {
     /// Interim responses before it.
-    interim: usize,
+    pub(crate) interim: usize,
     /// Bytes looked at.
-    scanned: usize,
+    pub(crate) scanned: usize,
     /// What is to be sent before the response.
     pub(crate) hints: Hints,
+    /// What takes off the records around the answer, where it comes in records.
+    pub(crate) records: Option<Box<dyn RecordLayer>>,
 }
 
 /// What has come of a head.
@@ -60,46 +51,53 @@ pub(crate) enum ReceivedHead {
     Whole,
 }
 
-/// Takes what has come of a head; those of interim responses are passed over, but for hints that
-/// the client is to see.
-pub(crate) fn take_head(
-    exchange: &Exchange,
-    passing: &Passing,
-    method: Method,
-    input: &mut Vec<u8>,
-    head: &mut h1::ResponseHead,
-    progress: &mut Progress,
-) -> Result<ReceivedHead, Stop> {
-    let rules = head_rules(passing.buffers.first_bytes, exchange.strictness());
-    loop {
-        match h1::parse_response(input, progress.scanned, &rules, method, head) {
-            Ok(HeadStep::Incomplete { scanned }) => {
-                progress.scanned = scanned;
-                return Ok(ReceivedHead::Incomplete);
-            }
-            Ok(HeadStep::Complete) if head.is_interim() => {
-                progress.interim += 1;
-                progress.scanned = 0;
-                progress.hints.take(exchange, passing, head, input);
-                input.drain(..head.head_len);
-                if progress.interim > INTERIM_MAX {
-                    return Err(invalid(
-                        exchange,
-                        "upstream sent too many interim responses",
-                    ));
-                }
-                if progress.hints.wait() {
-                    return Ok(ReceivedHead::Hints);
-                }
-            }
-            Ok(HeadStep::Complete)
-                if head.status == 101 && !wants_upgrade(exchange, head, input) =>
-            {
-                return Err(invalid(exchange, "upstream sent unexpected status 101"));
-            }
-            Ok(HeadStep::Complete) => return Ok(ReceivedHead::Whole),
-            Err(error) => return Err(invalid(exchange, error.reason())),
+impl Progress {
+    /// An answer of which nothing has come.
+    pub(crate) fn of(origin: &dyn Origin) -> Self {
+        Self {
+            records: origin.record_layer(),
+            ..Self::default()
         }
+    }
+
+    /// Takes the records off what was read behind the first `from` bytes of `input`.
+    pub(crate) fn take_off(
+        &mut self,
+        exchange: &Exchange,
+        input: &mut Vec<u8>,
+        from: usize,
+    ) -> Result<(), Stop> {
+        let Some(records) = &mut self.records else {
+            return Ok(());
+        };
+        let taken = records.take_off(exchange, input, from);
+        taken.map_err(|reason| invalid(exchange, &reason))
+    }
+
+    /// Takes what has come of the head.
+    pub(crate) fn read_head(
+        &mut self,
+        exchange: &Exchange,
+        passing: &Passing,
+        input: &mut Vec<u8>,
+        head: &mut h1::ResponseHead,
+    ) -> Result<ReceivedHead, Stop> {
+        let origin = &passing.origin;
+        let received = origin.read_head(exchange, passing, input, head, self)?;
+        let Some(records) = &self.records else {
+            return Ok(received);
+        };
+        let head_bytes = match received {
+            ReceivedHead::Whole => head.head_len,
+            ReceivedHead::Incomplete | ReceivedHead::Hints => usize::MAX,
+        };
+        if records.refused_at().is_some_and(|at| at < head_bytes) {
+            return Err(Stop::Failed(Failure::InvalidHeader));
+        }
+        if received == ReceivedHead::Incomplete && records.has_ended() {
+            return Err(invalid(exchange, records.early_end()));
+        }
+        Ok(received)
     }
 }
 
@@ -126,26 +124,8 @@ pub(crate) fn received(exchange: &Exchange, read: io::Result<usize>) -> Result<(
     }
 }
 
-fn invalid(exchange: &Exchange, reason: &str) -> Stop {
+/// What the server has sent is no answer; the log says why.
+pub(crate) fn invalid(exchange: &Exchange, reason: &str) -> Stop {
     exchange.log(Level::Error, format_args!("{reason}"));
     Stop::Failed(Failure::InvalidHeader)
-}
-
-/// Whether the client asked for the protocols that the server has switched to (RFC 9110 section
-/// 7.8). HTTP/1.0 knows no switching.
-fn wants_upgrade(exchange: &Exchange, head: &h1::ResponseHead, input: &[u8]) -> bool {
-    let Some(asked) = exchange.known_field(h1::Known::Upgrade) else {
-        return false;
-    };
-    let Some(switched) = head.find(h1::Known::Upgrade) else {
-        return false;
-    };
-    let mut protocols = list(switched.value.of(input));
-    exchange.head.version == h1::Version::Http11
-        && protocols.all(|own| list(asked).any(|asked| asked.eq_ignore_ascii_case(own)))
-}
-
-fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let elements = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
-    elements.filter(|element| !element.is_empty())
 }

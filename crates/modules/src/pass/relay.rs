@@ -21,10 +21,11 @@ use turnpike_http::temporary::{Removal, TemporaryFile};
 use turnpike_lane::log::{Errno, Level};
 use turnpike_wire::h1::{self, BodyDecoder, BodyState, ResponseFraming};
 
-use super::attempt::UpstreamConnection;
 use super::coding::{self, Expander};
+use super::origin::RecordLayer;
 use super::response;
 use super::response_store::Recorder;
+use super::server::UpstreamConnection;
 use super::settings::Passing;
 use super::try_notes::end_try;
 use super::upload::{Upload, UploadError};
@@ -53,8 +54,14 @@ enum State {
 struct Relay {
     passing: Arc<Passing>,
     server: Option<UpstreamConnection>,
+    /// What takes off the records around the answer, where it comes in records.
+    records: Option<Box<dyn RecordLayer>>,
     upload: Upload,
     decoder: BodyDecoder,
+    /// Whether the decoder has seen the end of the body; the end of the records may be to come.
+    body_whole: bool,
+    /// Whether bytes came behind the body.
+    surplus: bool,
     /// Where the server has compressed the body for its way here.
     expander: Option<Expander>,
     framing: ResponseFraming,
@@ -80,32 +87,44 @@ struct Spill {
     read_bytes: u64,
 }
 
-/// `proxy_limit_rate`.
+/// `..._limit_rate`.
 pub(crate) struct Limit {
     pub(crate) bytes_per_second: u64,
     pub(crate) started_ms: u64,
 }
 
+/// An answer whose head was taken.
+pub(crate) struct Answer {
+    pub(crate) server: UpstreamConnection,
+    pub(crate) records: Option<Box<dyn RecordLayer>>,
+    pub(crate) upload: Upload,
+    pub(crate) recorder: Option<Box<dyn Recorder>>,
+}
+
 /// Throws a response's body away.
-pub(crate) fn discard(exchange: &mut Exchange, server: UpstreamConnection) {
+pub(crate) fn discard(
+    exchange: &mut Exchange,
+    server: UpstreamConnection,
+    records: Option<Box<dyn RecordLayer>>,
+) {
     let framing = exchange.upstream.head.framing;
     let empty = matches!(framing, ResponseFraming::None | ResponseFraming::Length(0));
-    finish(exchange, server, empty);
+    finish(exchange, server, records.as_deref(), empty);
 }
 
 /// Makes the body of the exchange's response of what the connection brings.
-pub(crate) fn begin(
-    exchange: &mut Exchange,
-    passing: &Arc<Passing>,
-    server: UpstreamConnection,
-    upload: Upload,
-    mut recorder: Option<Box<dyn Recorder>>,
-) -> Verdict {
+pub(crate) fn begin(exchange: &mut Exchange, passing: &Arc<Passing>, answer: Answer) -> Verdict {
+    let Answer {
+        server,
+        records,
+        upload,
+        mut recorder,
+    } = answer;
     let framing = exchange.upstream.head.framing;
     let head_bytes = exchange.upstream.head.head_len;
     let body_bytes = exchange.upstream.input.len().saturating_sub(head_bytes);
     let at_once = framing == ResponseFraming::Length(body_bytes as u64);
-    if at_once && recorder.is_none() && upload.is_done(exchange) {
+    if at_once && records.is_none() && recorder.is_none() && upload.is_done(exchange) {
         return whole_at_once(exchange, server, head_bytes);
     }
     let incoming = exchange.upstream.input.split_off(head_bytes);
@@ -114,7 +133,7 @@ pub(crate) fn begin(
         if let Some(recorder) = &mut recorder {
             recorder.whole(exchange);
         }
-        finish(exchange, server, clean);
+        finish(exchange, server, records.as_deref(), clean);
         exchange.response.body = Body::Empty;
         return Verdict::Respond;
     }
@@ -136,8 +155,11 @@ pub(crate) fn begin(
     let mut relay = Relay {
         passing: Arc::clone(passing),
         server: Some(server),
+        records,
         upload,
         decoder,
+        body_whole: false,
+        surplus: false,
         expander: exchange.upstream.head.coding.map(Expander::new),
         framing,
         incoming,
@@ -176,13 +198,18 @@ fn whole_at_once(
     if let Some(one) = exchange.upstream.last_try() {
         one.response_bytes = body_bytes;
     }
-    finish(exchange, server, true);
+    finish(exchange, server, None, true);
     exchange.response.body = Body::Text;
     Verdict::Respond
 }
 
 /// The response is over as far as the server is concerned: the connection is kept where it can be.
-fn finish(exchange: &mut Exchange, server: UpstreamConnection, clean: bool) {
+fn finish(
+    exchange: &mut Exchange,
+    server: UpstreamConnection,
+    records: Option<&dyn RecordLayer>,
+    clean: bool,
+) {
     end_try(exchange, Some(&server.connection));
     let UpstreamConnection {
         connection,
@@ -198,7 +225,10 @@ fn finish(exchange: &mut Exchange, server: UpstreamConnection, clean: bool) {
             one.said_close,
         )
     });
-    let lives_on = !said_close && exchange.upstream.head.keep_alive();
+    let lives_on = match records {
+        Some(records) => records.is_reusable(),
+        None => !said_close && exchange.upstream.head.keep_alive(),
+    };
     if clean && lives_on && !picked.is_draining() {
         upstream.pool(&exchange.plan).put(connection, now_ms);
     }
@@ -209,7 +239,7 @@ impl Relay {
     /// Decodes what has come, up to the end of the body.
     fn decode(&mut self, exchange: &mut Exchange) {
         let mut at = 0;
-        while self.state == State::Reading {
+        while self.state == State::Reading && !self.body_whole {
             let input = self.incoming.get(at..).unwrap_or_default();
             let event = match self.decoder.feed(input) {
                 Ok(event) => event,
@@ -247,14 +277,46 @@ impl Relay {
             }
             at += event.consumed;
             if event.state == BodyState::Finished {
-                let surplus = self.incoming.len() > at;
-                self.whole(exchange, surplus);
+                self.body_whole = true;
             } else if event.consumed == 0 {
                 break;
             }
         }
+        if self.body_whole && self.state == State::Reading {
+            self.note_surplus(exchange, self.incoming.len() > at);
+        }
         self.incoming.clear();
+        if self.state == State::Reading {
+            self.end(exchange);
+        }
         self.settle(exchange);
+    }
+
+    /// Ends the body where its end has come: that of the records, where there are any.
+    fn end(&mut self, exchange: &mut Exchange) {
+        let until_close = self.framing == ResponseFraming::UntilClose;
+        match &self.records {
+            None if self.body_whole => self.whole(exchange),
+            Some(records) if records.has_ended() => match self.body_whole || until_close {
+                true => self.whole(exchange),
+                false => self.broken(exchange, Level::Error, records.early_end()),
+            },
+            _ => {}
+        }
+    }
+
+    /// Says once that more came than belongs to the body.
+    fn note_surplus(&mut self, exchange: &Exchange, surplus: bool) {
+        if !surplus || self.surplus {
+            return;
+        }
+        self.surplus = true;
+        exchange.action.set(Action::ReadingUpstream);
+        let message = match self.framing {
+            ResponseFraming::Chunked => "upstream sent data after final chunk",
+            _ => "upstream sent more data than specified in \"Content-Length\" header",
+        };
+        exchange.log(Level::Warn, format_args!("{message}"));
     }
 
     /// Moves what was decoded to where it waits for the client.
@@ -402,6 +464,7 @@ impl Relay {
         // What is kept is read to its end, for others.
         let heeded = !self.passing.ignores_client_abort && self.recorder.is_none();
         let watched = client.filter(|_| heeded);
+        let from = self.incoming.len();
         let Some(server) = &self.server else { return };
         let connection = &server.connection;
         let uploading = client.filter(|_| !self.upload.is_over(exchange));
@@ -414,7 +477,7 @@ impl Relay {
             () = gone(watched), if uploading.is_none() => Event::Gone,
         };
         match event {
-            Event::Read(read) => self.received(exchange, read),
+            Event::Read(read) => self.received(exchange, read, from),
             Event::Sent(Ok(_)) => {}
             // What the server does not want of the request is no reason to stop reading.
             Event::Sent(Err(UploadError::Upstream(_))) => self.upload = Upload::given_up(exchange),
@@ -430,9 +493,21 @@ impl Relay {
         }
     }
 
-    fn received(&mut self, exchange: &mut Exchange, read: io::Result<usize>) {
+    fn received(&mut self, exchange: &mut Exchange, read: io::Result<usize>, from: usize) {
+        if let (Ok(1..), Some(records)) = (&read, &mut self.records)
+            && let Err(reason) = records.take_off(exchange, &mut self.incoming, from)
+        {
+            self.broken(exchange, Level::Error, &reason);
+            return;
+        }
+        let ends = match &self.records {
+            // Only the end of the records is not there; the body is.
+            Some(_) => self.body_whole,
+            None => self.framing == ResponseFraming::UntilClose,
+        };
         match read {
-            Ok(0) if self.framing == ResponseFraming::UntilClose => self.whole(exchange, false),
+            Ok(0) | Err(_) if ends && self.records.is_some() => self.whole(exchange),
+            Ok(0) if ends => self.whole(exchange),
             Ok(0) => self.broken(
                 exchange,
                 Level::Error,
@@ -451,7 +526,7 @@ impl Relay {
         }
     }
 
-    fn whole(&mut self, exchange: &mut Exchange, surplus: bool) {
+    fn whole(&mut self, exchange: &mut Exchange) {
         let coded = self.expander.as_ref();
         if coded.is_some_and(|expander| !expander.is_whole()) {
             let message = "upstream ended its body before its \"Transfer-Encoding\" does";
@@ -459,21 +534,13 @@ impl Relay {
             return;
         }
         self.state = State::Whole;
-        if surplus {
-            exchange.action.set(Action::ReadingUpstream);
-            let message = match self.framing {
-                ResponseFraming::Chunked => "upstream sent data after final chunk",
-                _ => "upstream sent more data than specified in \"Content-Length\" header",
-            };
-            exchange.log(Level::Warn, format_args!("{message}"));
-        }
         self.take_trailers(exchange);
         if let Some(mut recorder) = self.recorder.take() {
             recorder.whole(exchange);
         }
         if let Some(server) = self.server.take() {
-            let clean = !surplus && self.upload.is_done(exchange);
-            finish(exchange, server, clean);
+            let clean = !self.surplus && self.upload.is_done(exchange);
+            finish(exchange, server, self.records.as_deref(), clean);
         }
     }
 
@@ -484,7 +551,7 @@ impl Relay {
         }
         let mut trailers = Fields::default();
         h1::trailer_fields(bytes, |name, value| trailers.add(name, value));
-        if self.passing.passes_trailers {
+        if self.passing.origin.passes_trailers() {
             for (name, value) in trailers.iter() {
                 let known = h1::Known::of(name);
                 if !self.passing.hidden.has(known, name) && !is_framing(known) {

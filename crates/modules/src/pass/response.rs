@@ -1,7 +1,7 @@
 //! What an upstream server answered becomes the exchange's response: fields are hidden, rewritten,
 //! or taken as meant for us.
 
-use turnpike_conf::{View, value};
+use turnpike_conf::value;
 use turnpike_http::Quoted;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Verdict;
@@ -12,32 +12,6 @@ use turnpike_wire::h1::{Field, Known, Method, ResponseHead};
 
 use super::response_store::Presenter;
 use super::settings::Passing;
-use crate::proxy::{cookies, hops};
-
-/// `proxy_ignore_headers`, as far as it is this family's: a cache has its own look at the rest.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ignored {
-    pub(crate) redirect: bool,
-    pub(crate) limit_rate: bool,
-    pub(crate) buffering: bool,
-    pub(crate) charset: bool,
-}
-
-impl Ignored {
-    pub(crate) fn read(view: View<'_>) -> Self {
-        let entries = view.nearest_all("proxy_ignore_headers");
-        let has = |name: &str| {
-            let mut words = entries.iter().flat_map(|entry| entry.arguments.iter());
-            words.any(|word| word.text.eq_ignore_ascii_case(name))
-        };
-        Self {
-            redirect: has("X-Accel-Redirect"),
-            limit_rate: has("X-Accel-Limit-Rate"),
-            buffering: has("X-Accel-Buffering"),
-            charset: has("X-Accel-Charset"),
-        }
-    }
-}
 
 impl Presenter for Passing {
     fn present(&self, exchange: &mut Exchange) {
@@ -58,9 +32,13 @@ pub(crate) fn take_head(exchange: &mut Exchange, passing: &Passing) {
         _ => head.content_length,
     };
     response.unconditional = true;
+    let shown = |known: Known, name: &[u8]| {
+        let sent = passing.origin.is_proxied() || head.find(known).is_some();
+        sent && !passing.hidden.has(known, name)
+    };
     response.unsigned = Unsigned {
-        server: !passing.hidden.has(Known::Server, b"Server"),
-        date: !passing.hidden.has(Known::Date, b"Date"),
+        server: shown(Known::Server, b"Server"),
+        date: shown(Known::Date, b"Date"),
     };
     response.ranges_allowed = passing.forces_ranges;
     let mut seen = 0;
@@ -72,10 +50,10 @@ pub(crate) fn take_head(exchange: &mut Exchange, passing: &Passing) {
         }
     }
     charset(exchange, passing, &head, &upstream);
-    if let Some(name) = &passing.via {
+    if passing.origin.names_via() {
         let mut value = std::mem::take(&mut exchange.scratch);
         value.clear();
-        hops::write_via(head.version, name, &mut value);
+        passing.origin.write_via(head.version, &mut value);
         exchange.response.fields.add(b"Via", &value);
         exchange.scratch = value;
     }
@@ -153,7 +131,7 @@ fn pass_field(
             let mut cookie = std::mem::take(&mut exchange.scratch);
             cookie.clear();
             cookie.extend_from_slice(value);
-            cookies::rewrite(passing, exchange, &mut cookie);
+            passing.origin.rewrite_cookie(exchange, &mut cookie);
             exchange.response.fields.add(name, &cookie);
             exchange.scratch = cookie;
         }
@@ -177,7 +155,7 @@ fn rewrite_redirect(
     let mut text = std::mem::take(&mut exchange.scratch);
     text.clear();
     text.extend_from_slice(value);
-    passing.redirects.apply(exchange, kept, &mut text);
+    passing.origin.rewrite_redirect(exchange, kept, &mut text);
     if name.eq_ignore_ascii_case(b"Location") {
         let rewritten = text != value;
         if rewritten {
@@ -310,7 +288,7 @@ fn safe_path(path: &[u8]) -> Option<Vec<u8>> {
     (plain && !above).then_some(decoded)
 }
 
-/// `proxy_intercept_errors`: the status that a page of ours answers for. `WWW-Authenticate` and
+/// `..._intercept_errors`: the status that a page of ours answers for. `WWW-Authenticate` and
 /// `Allow` are kept, since a 401 and a 405 say nothing without them.
 pub(crate) fn intercepted(exchange: &mut Exchange, passing: &Passing) -> Option<u16> {
     let status = exchange.upstream.head.status;

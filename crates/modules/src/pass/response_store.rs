@@ -116,15 +116,24 @@ pub(crate) enum RecorderDecision {
 
 /// ResponseStores of locations, put here by the family that has them before this one is asked.
 #[derive(Default)]
-pub(crate) struct ResponseStores(HashMap<u32, Arc<dyn ResponseStore>>);
+pub(crate) struct ResponseStores(HashMap<(&'static str, u32), Arc<dyn ResponseStore>>);
 
 impl ResponseStores {
-    /// Gives a location its response store.
-    pub(crate) fn put(&mut self, location: LocationIndex, response_store: Arc<dyn ResponseStore>) {
-        self.0.insert(location.0, response_store);
+    /// Gives a location its response store, for the family with this prefix.
+    pub(crate) fn put(
+        &mut self,
+        prefix: &'static str,
+        location: LocationIndex,
+        response_store: Arc<dyn ResponseStore>,
+    ) {
+        self.0.insert((prefix, location.0), response_store);
     }
 
-    pub(crate) fn take(&mut self, location: LocationIndex) -> Option<Arc<dyn ResponseStore>> {
-        self.0.remove(&location.0)
+    pub(crate) fn take(
+        &mut self,
+        prefix: &'static str,
+        location: LocationIndex,
+    ) -> Option<Arc<dyn ResponseStore>> {
+        self.0.remove(&(prefix, location.0))
     }
 }

@@ -4,37 +4,36 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, View, bytes_of};
+use turnpike_conf::{ConfError, bytes_of};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::plan::Builder;
 use turnpike_http::temporary::TemporaryFolder;
 use turnpike_http::variables::Template;
-use turnpike_wire::h1::Version;
 
 use super::conditions::NextConditions;
+use super::ignored::Ignored;
 use super::names::Names;
+use super::origin::Origin;
 use super::proxy_header::ProxyHeader;
-use super::response::Ignored;
 use super::response_store::ResponseStore;
 use super::target::PassUrl;
+use super::tls::Tls;
+use super::view::PassView;
 use crate::buffers::BufferSizes;
-use crate::proxy::cookies::CookieFlags;
-use crate::proxy::rewrites::Rewrites;
-use crate::proxy::tls::Tls;
 use crate::upstream::{self, Directory, Upstream};
 
 /// Everything that the directives in force in a location say.
 pub(crate) struct Passing {
     pub(crate) destination: Destination,
-    pub(crate) request: Request,
+    /// The protocol of the servers.
+    pub(crate) origin: Box<dyn Origin>,
+    /// Whether the client's fields are passed on.
+    pub(crate) passes_fields: bool,
+    pub(crate) body: BodyRules,
     /// Fields of responses that the client does not see.
     pub(crate) hidden: Names,
     /// Fields of responses that are not meant for us.
     pub(crate) ignored: Ignored,
-    pub(crate) redirects: Rewrites,
-    pub(crate) cookie_domains: Rewrites,
-    pub(crate) cookie_paths: Rewrites,
-    pub(crate) cookie_flags: Vec<CookieFlags>,
     pub(crate) timeouts: Timeouts,
     pub(crate) next: NextConditions,
     /// Servers that one request is passed to; 0 has no limit.
@@ -43,7 +42,6 @@ pub(crate) struct Passing {
     pub(crate) next_timeout_ms: u64,
     pub(crate) intercepts_errors: bool,
     pub(crate) ignores_client_abort: bool,
-    pub(crate) passes_trailers: bool,
     /// One that holds lets early hints reach the client.
     pub(crate) early_hints: Vec<Template>,
     pub(crate) forces_ranges: bool,
@@ -61,8 +59,6 @@ pub(crate) struct Passing {
     pub(crate) receive_buffer_bytes: u32,
     /// Number of the location: connections may be kept for it alone.
     pub(crate) location: u32,
-    /// What this server is called in `Via`.
-    pub(crate) via: Option<Vec<u8>>,
     /// The store that may answer in place of the upstream servers, and keep what they answer.
     pub(crate) response_store: Option<Arc<dyn ResponseStore>>,
 }
@@ -85,31 +81,14 @@ pub(crate) enum Destination {
     },
 }
 
-/// What requests are made of.
-pub(crate) struct Request {
-    pub(crate) method: Option<Template>,
-    pub(crate) version: Version,
-    pub(crate) fields: Fields,
-    pub(crate) body: Option<Template>,
-    pub(crate) passes_fields: bool,
-    pub(crate) passes_body: bool,
-    /// Whether the client's body is read whole first.
+/// What is sent as the body of requests.
+pub(crate) struct BodyRules {
+    /// Instead of the client's.
+    pub(crate) instead: Option<Template>,
+    /// Whether the client's is passed on.
+    pub(crate) passes: bool,
+    /// Whether the client's is read whole first.
     pub(crate) buffered: bool,
-}
-
-/// Fields of requests.
-#[derive(Default)]
-pub(crate) struct Fields {
-    pub(crate) host: Option<Template>,
-    /// `Content-Length` of requests without a body.
-    pub(crate) length: Option<Template>,
-    pub(crate) set: Vec<(Vec<u8>, Template)>,
-    /// Whether `Connection` is among them.
-    pub(crate) names_connection: bool,
-    /// The client's that are not passed on.
-    pub(crate) replaced: Names,
-    /// Whether the operator sets `Via`.
-    pub(crate) names_via: bool,
 }
 
 /// How long each step may pause, in milliseconds; 0 is without limit.
@@ -143,21 +122,21 @@ impl Buffers {
     ///
     /// # Errors
     /// nginx's words.
-    pub(crate) fn read(view: View<'_>, prefix: &Path) -> Result<Self, ConfError> {
-        let sizes = BufferSizes::read(view, "proxy")?;
+    pub(crate) fn read(pass: PassView<'_>, prefix: &Path) -> Result<Self, ConfError> {
+        let sizes = BufferSizes::read(pass.view, pass.prefix)?;
         Ok(Self {
             first_bytes: sizes.first as usize,
             all_bytes: sizes.all as usize,
             busy_bytes: sizes.busy as usize,
             file_bytes_max: sizes.file_max,
             file_write_bytes: sizes.file_write as usize,
-            folder: TemporaryFolder::read(view, "proxy_temp_path", "proxy_temp", prefix)?,
-            ahead: view.flag("proxy_buffering"),
+            folder: pass.temporary_folder(prefix)?,
+            ahead: pass.flag("buffering"),
         })
     }
 }
 
-/// `proxy_bind`.
+/// `..._bind`.
 pub(crate) enum Bind {
     /// The kernel chooses.
     No,
@@ -169,8 +148,8 @@ pub(crate) enum Bind {
 }
 
 impl Bind {
-    pub(crate) fn read(view: View<'_>, builder: &mut Builder<'_>) -> Result<Self, ConfError> {
-        let Some(entry) = view.nearest("proxy_bind") else {
+    pub(crate) fn read(pass: PassView<'_>, builder: &mut Builder<'_>) -> Result<Self, ConfError> {
+        let (Some(entry), view) = (pass.nearest("bind"), pass.view) else {
             return Ok(Self::No);
         };
         let text = entry.argument(0);

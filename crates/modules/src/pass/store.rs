@@ -1,4 +1,4 @@
-//! `proxy_store`: responses are kept as plain files, under the names of the location's own files.
+//! `..._store`: responses are kept as plain files, under the names of the location's own files.
 //!
 //! Nothing is ever answered from them here: that is what `root` and `error_page` are for.
 
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use turnpike_conf::{ConfError, View, bytes_of};
+use turnpike_conf::{ConfError, bytes_of};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::plan::Builder;
 use turnpike_http::temporary::{Removal, TemporaryFile, TemporaryFolder};
@@ -18,11 +18,12 @@ use turnpike_http::variables::Template;
 use turnpike_lane::log::{Errno, Level};
 
 use super::response_store::{Lookup, Recorder, RecorderDecision, ResponseStore};
+use super::view::PassView;
 
-/// Mode of stored files unless `proxy_store_access` says otherwise.
+/// Mode of stored files unless `..._store_access` says otherwise.
 const MODE: u32 = 0o600;
 
-/// A location's `proxy_store`.
+/// A location's `..._store`.
 pub(crate) struct Store {
     shared: Arc<Shared>,
 }
@@ -52,22 +53,21 @@ impl Store {
     /// # Errors
     /// nginx's words for access that is none.
     pub(crate) fn read(
-        view: View<'_>,
+        pass: PassView<'_>,
         builder: &mut Builder<'_>,
     ) -> Result<Option<Arc<dyn ResponseStore>>, ConfError> {
-        let Some(entry) = view.nearest("proxy_store") else {
+        let Some(entry) = pass.nearest("store") else {
             return Ok(None);
         };
         let name = match entry.argument(0) {
             "off" => return Ok(None),
             "on" => None,
-            text => Some(builder.template(view, entry, &bytes_of(text))?),
+            text => Some(builder.template(pass.view, entry, &bytes_of(text))?),
         };
-        let prefix = builder.environment.prefix();
-        let folder = TemporaryFolder::read(view, "proxy_temp_path", "proxy_temp", prefix)?;
+        let folder = pass.temporary_folder(builder.environment.prefix())?;
         let shared = Shared {
             name,
-            mode: mode(view)?,
+            mode: mode(pass)?,
             folder,
         };
         Ok(Some(Arc::new(Store {
@@ -76,9 +76,9 @@ impl Store {
     }
 }
 
-/// `proxy_store_access`.
-fn mode(view: View<'_>) -> Result<u32, ConfError> {
-    let Some(entry) = view.nearest("proxy_store_access") else {
+/// `..._store_access`.
+fn mode(pass: PassView<'_>) -> Result<u32, ConfError> {
+    let Some(entry) = pass.nearest("store_access") else {
         return Ok(MODE);
     };
     let (mut mode, mut user) = (0, 0o6);
@@ -86,7 +86,7 @@ fn mode(view: View<'_>) -> Result<u32, ConfError> {
         let parsed = rights(&word.text);
         let Some((shift, rights)) = parsed else {
             let message = format!("invalid value \"{}\"", word.text);
-            return Err(view.error(entry.span, message));
+            return Err(pass.view.error(entry.span, message));
         };
         if shift == 6 {
             user = 0;

@@ -1,10 +1,10 @@
-//! What `proxy_pass` names: scheme, address, path.
+//! What a `..._pass` directive names: scheme, address, path.
 
 use turnpike_conf::bytes_of;
 
 use crate::upstream::{Target, Url};
 
-/// A parsed `proxy_pass` URL.
+/// A parsed URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PassUrl {
     /// Whether it is `https`.
@@ -19,6 +19,8 @@ pub(crate) struct PassUrl {
     pub(crate) port: Vec<u8>,
     /// What stands behind the address, from its slash on; empty when nothing does.
     pub(crate) path: Vec<u8>,
+    /// The port where none is written; 0: one must be.
+    pub(crate) default_port: u16,
 }
 
 /// Why it cannot be read.
@@ -51,7 +53,8 @@ impl PassUrl {
         if path.first() == Some(&b'?') {
             path.insert(0, b'/');
         }
-        let (host, port) = host_and_port(&url, if secure { 443 } else { 80 });
+        let default_port = if secure { 443 } else { 80 };
+        let (host, port) = host_and_port(&url, default_port);
         Ok(Self {
             secure,
             scheme: bytes_of(scheme),
@@ -59,12 +62,8 @@ impl PassUrl {
             host,
             port,
             path,
+            default_port,
         })
-    }
-
-    /// The port where none is written.
-    pub(crate) fn default_port(&self) -> u16 {
-        if self.secure { 443 } else { 80 }
     }
 }
 

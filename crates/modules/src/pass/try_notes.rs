@@ -6,8 +6,8 @@ use turnpike_http::phase::Verdict;
 use turnpike_lane::log::Level;
 use turnpike_upstream::{ConnectError, Connection};
 
-use super::attempt::Stop;
 use super::conditions::Failure;
+use super::server::Stop;
 
 /// Notes when the connection was there.
 pub(crate) fn connected(exchange: &mut Exchange) {

@@ -11,8 +11,8 @@ use turnpike_http::response::{Body, LocalFuture, Tunnel};
 use turnpike_lane::log::{Errno, Level};
 use turnpike_wire::h1::Known;
 
-use super::attempt::UpstreamConnection;
 use super::response;
+use super::server::UpstreamConnection;
 use super::settings::Passing;
 use super::try_notes::end_try;
 

@@ -8,13 +8,14 @@ use turnpike_http::client::Client;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Verdict;
 use turnpike_upstream::Connection;
-use turnpike_wire::h1;
+
+use super::origin::BodyFormat;
 
 /// Bytes of a body that are put behind the head, so that both leave in one call.
 const COPIED_BODY_BYTES_MAX: usize = 16 * 1024;
 
-/// Bytes read from a file at a time.
-const FILE_BYTES: usize = 64 * 1024;
+/// Bytes of a body that are read from a file, or put into records, at a time.
+const PIECE_BYTES: usize = 64 * 1024;
 
 /// What is still to be sent.
 #[derive(Clone, Debug)]
@@ -22,6 +23,7 @@ pub(crate) struct Upload {
     /// Bytes of the exchange's upstream output that were sent.
     sent: usize,
     source: Source,
+    format: BodyFormat,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,9 +36,8 @@ enum Source {
     File(u64),
     /// Nothing more, though there would be more.
     Abandoned,
-    /// The client, as it comes; in chunks where its length is not known.
+    /// The client, as it comes.
     Client {
-        chunked: bool,
         /// Bytes of what was read before, which stand behind the head in the output. They are kept
         /// until that was sent, since another server may have to be asked instead.
         early: usize,
@@ -57,31 +58,39 @@ impl Upload {
         Self {
             sent: 0,
             source: Source::None,
+            format: BodyFormat::Plain,
         }
     }
 
     /// A request whose body the exchange holds.
-    pub(crate) fn of_body(exchange: &mut Exchange) -> Self {
+    pub(crate) fn of_body(exchange: &mut Exchange, format: BodyFormat) -> Self {
         let body = &exchange.body;
         let source = if body.file.is_some() {
             Source::File(0)
         } else if body.bytes.len() <= COPIED_BODY_BYTES_MAX {
-            exchange.upstream.output.extend_from_slice(&body.bytes);
+            let output = &mut exchange.upstream.output;
+            format.write_piece(&body.bytes, output);
+            format.write_end(output);
             Source::None
         } else {
             Source::Memory(0)
         };
-        Self { sent: 0, source }
+        Self {
+            sent: 0,
+            source,
+            format,
+        }
     }
 
     /// A request whose body is read while it is sent.
-    pub(crate) fn of_client(exchange: &mut Exchange, chunked: bool) -> Self {
+    pub(crate) fn of_client(exchange: &mut Exchange, format: BodyFormat) -> Self {
         let early = exchange.body.bytes.len();
         let output = &mut exchange.upstream.output;
-        write_piece(&exchange.body.bytes, chunked, output);
+        format.write_piece(&exchange.body.bytes, output);
         Self {
             sent: 0,
-            source: Source::Client { chunked, early },
+            source: Source::Client { early },
+            format,
         }
     }
 
@@ -91,6 +100,7 @@ impl Upload {
         Self {
             sent: 0,
             source: Source::Abandoned,
+            format: BodyFormat::Plain,
         }
     }
 
@@ -143,7 +153,7 @@ impl Upload {
         }
         match &mut self.source {
             Source::None | Source::Abandoned => return Ok(true),
-            Source::Memory(at) => {
+            Source::Memory(at) if self.format == BodyFormat::Plain => {
                 let rest = exchange.body.bytes.get(*at..).unwrap_or_default();
                 let slices = [io::IoSlice::new(rest)];
                 let sent = connection.write(&slices, timeout_ms).await;
@@ -152,25 +162,36 @@ impl Upload {
                     self.source = Source::None;
                 }
             }
-            Source::File(at) => {
+            Source::Memory(at) => {
+                let bytes = &exchange.body.bytes;
+                let end = bytes.len().min(at.saturating_add(PIECE_BYTES));
+                let piece = bytes.get(*at..end).unwrap_or_default();
+                *at = end;
+                let last = end >= bytes.len();
                 let output = &mut exchange.upstream.output;
                 output.clear();
                 self.sent = 0;
-                let file = exchange.body.file.as_ref();
-                let read = file.map_or(Ok(0), |file| file.read(*at, FILE_BYTES, output));
+                self.format.write_piece(piece, output);
+                if last {
+                    self.format.write_end(output);
+                    self.source = Source::None;
+                }
+            }
+            Source::File(at) => {
+                let read = read_file(exchange, *at, self.format);
                 let read = read.map_err(|_| UploadError::Client(Verdict::Status(500)))?;
+                self.sent = 0;
                 *at += read as u64;
                 if read == 0 {
                     self.source = Source::None;
                 }
             }
-            Source::Client { chunked, early } => {
-                let chunked = *chunked;
+            Source::Client { early } => {
                 exchange.body.bytes.drain(..std::mem::take(early));
                 let progress = client.read_body_piece(exchange).await;
                 let progress = progress.map_err(UploadError::Client)?;
                 self.sent = 0;
-                frame(exchange, chunked, progress == Progress::Complete);
+                frame(exchange, self.format, progress == Progress::Complete);
                 if progress == Progress::Complete {
                     self.source = Source::None;
                 }
@@ -180,24 +201,33 @@ impl Upload {
     }
 }
 
-fn write_piece(piece: &[u8], chunked: bool, output: &mut Vec<u8>) {
-    if chunked && !piece.is_empty() {
-        h1::write_chunk_head(output, piece.len() as u64);
-        output.extend_from_slice(piece);
-        output.extend_from_slice(b"\r\n");
-    } else {
-        output.extend_from_slice(piece);
+/// Reads the next piece of the body's file into the output; returns its length, which is 0 at the
+/// end.
+fn read_file(exchange: &mut Exchange, at: u64, format: BodyFormat) -> io::Result<usize> {
+    let mut piece = std::mem::take(&mut exchange.scratch);
+    piece.clear();
+    let file = exchange.body.file.as_ref();
+    let read = file.map_or(Ok(0), |file| file.read(at, PIECE_BYTES, &mut piece));
+    let output = &mut exchange.upstream.output;
+    output.clear();
+    match (&read, format) {
+        (Ok(0), format) => format.write_end(output),
+        // Nothing is put around it: it needs no copy.
+        (_, BodyFormat::Plain) => std::mem::swap(output, &mut piece),
+        (_, format) => format.write_piece(&piece, output),
     }
+    exchange.scratch = piece;
+    read
 }
 
 /// Moves what was read of the client's body into the output.
-fn frame(exchange: &mut Exchange, chunked: bool, last: bool) {
+fn frame(exchange: &mut Exchange, format: BodyFormat, last: bool) {
     let piece = std::mem::take(&mut exchange.body.bytes);
     let output = &mut exchange.upstream.output;
     output.clear();
-    write_piece(&piece, chunked, output);
-    if chunked && last {
-        output.extend_from_slice(h1::LAST_CHUNK);
+    format.write_piece(&piece, output);
+    if last {
+        format.write_end(output);
     }
     exchange.body.bytes = piece;
     exchange.body.bytes.clear();

@@ -5,10 +5,17 @@ use turnpike_http::exchange::Exchange;
 use turnpike_http::plan::{Builder, Pattern};
 use turnpike_http::variables::Template;
 
-use crate::pass::settings::Passing;
+use super::rewrites::{Rewrites, read_rewrites};
+
+/// What becomes of the cookies that servers set.
+pub(super) struct CookieRewrites {
+    domains: Rewrites,
+    paths: Rewrites,
+    flags: Vec<CookieFlags>,
+}
 
 /// A `proxy_cookie_flags` directive.
-pub(crate) struct CookieFlags {
+struct CookieFlags {
     cookie: Cookie,
     flags: Vec<Template>,
 }
@@ -31,10 +38,7 @@ struct Wish {
 }
 
 /// Reads `proxy_cookie_flags`.
-pub(crate) fn read_flags(
-    view: View<'_>,
-    builder: &mut Builder<'_>,
-) -> Result<Vec<CookieFlags>, ConfError> {
+fn read_flags(view: View<'_>, builder: &mut Builder<'_>) -> Result<Vec<CookieFlags>, ConfError> {
     let mut all = Vec::new();
     for entry in view.nearest_all("proxy_cookie_flags") {
         let name = entry.argument(0);
@@ -74,10 +78,27 @@ pub(crate) fn read_flags(
     Ok(all)
 }
 
+impl CookieRewrites {
+    /// Reads the directives in force.
+    ///
+    /// # Errors
+    /// What is wrong with one of them.
+    pub(super) fn read(view: View<'_>, builder: &mut Builder<'_>) -> Result<Self, ConfError> {
+        Ok(Self {
+            domains: read_rewrites(view, "proxy_cookie_domain", builder)?,
+            paths: read_rewrites(view, "proxy_cookie_path", builder)?,
+            flags: read_flags(view, builder)?,
+        })
+    }
+
+    fn is_empty(&self) -> bool {
+        self.domains.is_empty() && self.paths.is_empty() && self.flags.is_empty()
+    }
+}
+
 /// Changes a `Set-Cookie` value as the location asks.
-pub(crate) fn rewrite(passing: &Passing, exchange: &Exchange, value: &mut Vec<u8>) {
-    let none = passing.cookie_domains.is_empty() && passing.cookie_paths.is_empty();
-    if none && passing.cookie_flags.is_empty() {
+pub(super) fn rewrite(rewrites: &CookieRewrites, exchange: &Exchange, value: &mut Vec<u8>) {
+    if rewrites.is_empty() {
         return;
     }
     let mut attributes = parse(value);
@@ -89,13 +110,13 @@ pub(crate) fn rewrite(passing: &Passing, exchange: &Exchange, value: &mut Vec<u8
     for (name, value) in attributes.iter_mut().skip(1) {
         let Some(value) = value else { continue };
         if name.eq_ignore_ascii_case(b"domain") {
-            passing.cookie_domains.apply(exchange, 0, value);
+            rewrites.domains.apply(exchange, 0, value);
         } else if name.eq_ignore_ascii_case(b"path") {
-            passing.cookie_paths.apply(exchange, 0, value);
+            rewrites.paths.apply(exchange, 0, value);
         }
     }
     let name = attributes[0].0.clone();
-    let flags = passing.cookie_flags.iter();
+    let flags = rewrites.flags.iter();
     if let Some(flags) = flags
         .into_iter()
         .find(|flags| flags.are_for(exchange, &name))

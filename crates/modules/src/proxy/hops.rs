@@ -15,7 +15,7 @@ const MAX_FORWARDS: &[u8] = b"Max-Forwards";
 ///
 /// # Errors
 /// When the name is neither a token nor a host.
-pub(crate) fn read_via(view: View<'_>) -> Result<Option<Vec<u8>>, ConfError> {
+pub(super) fn read_via(view: View<'_>) -> Result<Option<Vec<u8>>, ConfError> {
     let Some(entry) = view.nearest("via") else {
         return Ok(None);
     };
@@ -37,7 +37,7 @@ pub(crate) fn read_via(view: View<'_>) -> Result<Option<Vec<u8>>, ConfError> {
 
 /// Appends the value of `Via` for a message that was received in this version (RFC 9110 section
 /// 7.6.3).
-pub(crate) fn write_via(received: Version, name: &[u8], out: &mut Vec<u8>) {
+pub(super) fn write_via(received: Version, name: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(match received {
         Version::Http09 => b"0.9 ",
         Version::Http10 => b"1.0 ",
@@ -48,7 +48,7 @@ pub(crate) fn write_via(received: Version, name: &[u8], out: &mut Vec<u8>) {
 
 /// Whether the client wants its `OPTIONS` answered here: no further server is to be asked. `TRACE`,
 /// the other method with such a limit, is never passed on.
-pub(crate) fn ends_here(exchange: &Exchange) -> bool {
+pub(super) fn ends_here(exchange: &Exchange) -> bool {
     let bytes = exchange.head_bytes();
     exchange.head.method == Method::Options
         && exchange.head.fields.iter().any(|field| {
@@ -58,7 +58,7 @@ pub(crate) fn ends_here(exchange: &Exchange) -> bool {
 }
 
 /// Appends the limit with one taken off, where the field is one and its value a number.
-pub(crate) fn write_lowered(
+pub(super) fn write_lowered(
     exchange: &Exchange,
     name: &[u8],
     value: &[u8],

@@ -5,15 +5,16 @@
 //! What is forwarded is written anew from what was parsed, in both directions; nothing is passed
 //! on raw but bodies. Who the servers are, and connections to them, is the upstream family's.
 
-pub(crate) mod cookies;
-pub(crate) mod hops;
+mod cookies;
+mod head;
+mod hops;
+mod origin;
 mod plan;
-pub(crate) mod request;
-pub(crate) mod rewrites;
+mod request;
+mod rewrites;
 mod rows;
 #[cfg(test)]
 mod tests;
-pub(crate) mod tls;
 mod variables;
 
 pub(crate) use plan::Proxy;

@@ -8,21 +8,20 @@ use turnpike_http::variables::{Template, VariableRow};
 use turnpike_upstream::CheckTls;
 use turnpike_wire::h1::Version;
 
+use super::cookies::CookieRewrites;
 use super::hops;
-use super::rewrites::{Rewrites, read_rewrites};
+use super::origin::HttpOrigin;
+use super::request::{Fields, Request};
+use super::rewrites::Rewrites;
 use super::rows::ROWS;
-use super::tls::Tls;
 use super::variables;
 use crate::buffers::BufferSizes;
-use crate::pass::conditions::NextConditions;
-use crate::pass::handler::ProxyPass;
-use crate::pass::names::Names;
+use crate::pass::plan::{self as pass, FamilyParts, pass_in_force, pass_on};
 use crate::pass::proxy_header::ProxyHeader;
-use crate::pass::response::Ignored;
-use crate::pass::response_store::{Presenter, ResponseStore, ResponseStores};
-use crate::pass::settings::{Bind, Buffers, Destination, Fields, Passing, Request, Timeouts};
-use crate::pass::store::Store;
-use crate::pass::target::{PassUrl, UrlError};
+use crate::pass::settings::{Destination, Passing};
+use crate::pass::target::PassUrl;
+use crate::pass::tls::Tls;
+use crate::pass::view::PassView;
 use crate::predicates;
 use crate::upstream::{self, Checked};
 
@@ -74,7 +73,11 @@ impl Family for Proxy {
         draft: &mut LocationDraft,
     ) -> Result<(), ConfError> {
         check_redirects(view)?;
-        let Some((level, entry)) = pass_in_force(view) else {
+        let pass = PassView {
+            view,
+            prefix: "proxy",
+        };
+        let Some((level, entry)) = pass_in_force(pass) else {
             return BufferSizes::check(view, "proxy");
         };
         let destination = destination(level, entry, builder)?;
@@ -83,45 +86,24 @@ impl Family for Proxy {
             Destination::Evaluated { template, .. } if !may_be_secure(template) => None,
             _ => Some(Tls::read(view, builder)?),
         };
-        let passing = Passing {
-            tls,
-            redirects: read_redirects(view, level, &destination, builder)?,
-            destination,
+        let origin = HttpOrigin {
             request: request(view, builder)?,
-            hidden: hidden(view),
-            ignored: Ignored::read(view),
-            cookie_domains: read_rewrites(view, "proxy_cookie_domain", builder)?,
-            cookie_paths: read_rewrites(view, "proxy_cookie_path", builder)?,
-            cookie_flags: super::cookies::read_flags(view, builder)?,
-            timeouts: timeouts(view),
-            next: NextConditions::read(view),
-            next_tries_max: u32::try_from(view.number("proxy_next_upstream_tries")).unwrap_or(0),
-            next_timeout_ms: view.milliseconds("proxy_next_upstream_timeout"),
-            intercepts_errors: view.flag("proxy_intercept_errors"),
-            ignores_client_abort: view.flag("proxy_ignore_client_abort"),
+            redirects: read_redirects(view, level, &destination, builder)?,
+            cookies: CookieRewrites::read(view, builder)?,
             passes_trailers: view.flag("proxy_pass_trailers"),
-            early_hints: predicates::read(view, "early_hints", builder)?,
-            forces_ranges: view.flag("proxy_force_ranges"),
-            buffers: buffers(view, builder)?,
-            limit_rate: limit_rate(view, builder)?,
-            bind: Bind::read(view, builder)?,
-            proxy_header: ProxyHeader::read(view),
-            socket_keepalive: view.flag("proxy_socket_keepalive"),
-            send_buffer_bytes: u32::try_from(view.size("proxy_socket_sndbuf")).unwrap_or(0),
-            receive_buffer_bytes: u32::try_from(view.size("proxy_socket_rcvbuf")).unwrap_or(0),
-            location: draft.index.0,
             via: hops::read_via(view)?,
-            response_store: response_store(view, builder, draft)?,
         };
-        check_health(view, builder, &passing)?;
-        let passing = Arc::new(passing);
-        if let Some(response_store) = &passing.response_store {
-            let presenter: Arc<dyn Presenter> = passing.clone();
-            response_store.attach(Arc::downgrade(&presenter));
-        }
-        draft.content = Some(Arc::new(ProxyPass(passing)));
-        draft.auto_redirect = view.own("proxy_pass").is_some();
-        Ok(())
+        let parts = FamilyParts {
+            destination,
+            origin: Box::new(origin),
+            hidden: HIDDEN,
+            body: pass.template("set_body", builder)?,
+            early_hints: predicates::read(view, "early_hints", builder)?,
+            tls,
+            proxy_header: ProxyHeader::read(view),
+        };
+        let passing = pass_on(pass, builder, draft, parts)?;
+        check_health(view, builder, &passing)
     }
 }
 
@@ -137,56 +119,6 @@ fn check_redirects(view: View<'_>) -> Result<(), ConfError> {
         }
     }
     Ok(())
-}
-
-/// A cache or `proxy_store`, whichever is written nearer to the location.
-fn response_store(
-    view: View<'_>,
-    builder: &mut Builder<'_>,
-    draft: &LocationDraft,
-) -> Result<Option<Arc<dyn ResponseStore>>, ConfError> {
-    let cache = builder.store::<ResponseStores>().take(draft.index);
-    if store_is_nearer(view)?
-        && let Some(store) = Store::read(view, builder)?
-    {
-        return Ok(Some(store));
-    }
-    match cache {
-        Some(response_store) => Ok(Some(response_store)),
-        None => Store::read(view, builder),
-    }
-}
-
-/// Whether `proxy_store` is written nearer to the location than `proxy_cache`: a response is not
-/// kept twice.
-fn store_is_nearer(view: View<'_>) -> Result<bool, ConfError> {
-    let mut level = Some(view);
-    while let Some(one) = level {
-        let given = |name| one.own(name).filter(|entry| entry.argument(0) != "off");
-        match (given("proxy_store"), given("proxy_cache")) {
-            (None, None) => level = one.parent(),
-            (Some(entry), Some(_)) => {
-                let message = "\"proxy_store\" directive is incompatible with \"proxy_cache\"";
-                return Err(view.error(entry.span, message));
-            }
-            (store, _) => return Ok(store.is_some()),
-        }
-    }
-    Ok(false)
-}
-
-/// The `proxy_pass` of this location; blocks inside of it (`if`, `limit_except`) share it.
-fn pass_in_force(view: View<'_>) -> Option<(View<'_>, &Entry)> {
-    let mut level = view;
-    loop {
-        if let Some(entry) = level.own("proxy_pass") {
-            return Some((level, entry));
-        }
-        match level.context() {
-            Context::IfInLocation | Context::LimitExcept => level = level.parent()?,
-            _ => return None,
-        }
-    }
 }
 
 /// Has the servers checked where the location says so.
@@ -222,42 +154,17 @@ fn destination(
     entry: &Entry,
     builder: &mut Builder<'_>,
 ) -> Result<Destination, ConfError> {
-    let text = entry.argument(0);
-    let template = builder.template(view, entry, &bytes_of(text))?;
-    if template.constant().is_none() {
-        let directory = upstream::directory(builder);
-        let names = upstream::names(view, builder)?;
-        return Ok(Destination::Evaluated {
-            template,
-            directory,
-            names,
-        });
-    }
-    let refused = |message: String| view.error(entry.span, message);
-    let url = PassUrl::parse(text).map_err(|error| {
-        refused(match error {
-            UrlError::Prefix => "invalid URL prefix".to_owned(),
-            UrlError::Address(what, text) => format!("{what} in upstream \"{text}\""),
-        })
-    })?;
-    let location = match location_prefix(view) {
-        Some(prefix) => prefix,
-        None if url.path.is_empty() => Vec::new(),
-        None => {
-            return Err(refused(
-                "\"proxy_pass\" cannot have URI part in location given by regular expression, \
-                 or inside named location, or inside \"if\" statement, \
-                 or inside \"limit_except\" block"
-                    .to_owned(),
-            ));
-        }
+    let location = |url: &PassUrl| match location_prefix(view) {
+        Some(prefix) => Ok(prefix),
+        None if url.path.is_empty() => Ok(Vec::new()),
+        None => Err(
+            "\"proxy_pass\" cannot have URI part in location given by regular expression, \
+             or inside named location, or inside \"if\" statement, \
+             or inside \"limit_except\" block"
+                .to_owned(),
+        ),
     };
-    let upstream = upstream::find(builder, &url.url, url.default_port()).map_err(refused)?;
-    Ok(Destination::Fixed {
-        url,
-        upstream,
-        location,
-    })
+    pass::destination(view, entry, builder, PassUrl::parse, location)
 }
 
 /// Whether a URL made of variables may be one of `https`.
@@ -291,24 +198,17 @@ fn location_prefix(view: View<'_>) -> Option<Vec<u8>> {
 }
 
 fn request(view: View<'_>, builder: &mut Builder<'_>) -> Result<Request, ConfError> {
-    let optional = |name: &str, builder: &mut Builder<'_>| match view.nearest(name) {
-        None => Ok(None),
-        Some(entry) => {
-            let text = bytes_of(entry.argument(0));
-            builder.template(view, entry, &text).map(Some)
-        }
+    let pass = PassView {
+        view,
+        prefix: "proxy",
     };
     Ok(Request {
-        method: optional("proxy_method", builder)?,
+        method: pass.template("method", builder)?,
         version: match view.choice("proxy_http_version") {
             "1.0" => Version::Http10,
             _ => Version::Http11,
         },
         fields: fields(view, builder)?,
-        body: optional("proxy_set_body", builder)?,
-        passes_fields: view.flag("proxy_pass_request_headers"),
-        passes_body: view.flag("proxy_pass_request_body"),
-        buffered: view.flag("proxy_request_buffering"),
     })
 }
 
@@ -340,20 +240,6 @@ fn fields(view: View<'_>, builder: &mut Builder<'_>) -> Result<Fields, ConfError
     Ok(fields)
 }
 
-fn hidden(view: View<'_>) -> Names {
-    let mut hidden = Names::default();
-    for name in HIDDEN {
-        hidden.add(name);
-    }
-    for entry in view.nearest_all("proxy_pass_header") {
-        hidden.remove(&bytes_of(entry.argument(0)));
-    }
-    for entry in view.nearest_all("proxy_hide_header") {
-        hidden.add(&bytes_of(entry.argument(0)));
-    }
-    hidden
-}
-
 fn read_redirects(
     view: View<'_>,
     level: View<'_>,
@@ -374,32 +260,4 @@ fn read_redirects(
         }
     };
     Rewrites::redirects(view, usual, builder)
-}
-
-fn timeouts(view: View<'_>) -> Timeouts {
-    Timeouts {
-        connect_ms: view.milliseconds("proxy_connect_timeout"),
-        send_ms: view.milliseconds("proxy_send_timeout"),
-        read_ms: view.milliseconds("proxy_read_timeout"),
-    }
-}
-
-fn buffers(view: View<'_>, builder: &Builder<'_>) -> Result<Buffers, ConfError> {
-    Buffers::read(view, builder.environment.prefix())
-}
-
-fn limit_rate(view: View<'_>, builder: &mut Builder<'_>) -> Result<Option<Template>, ConfError> {
-    let Some(entry) = view.nearest("proxy_limit_rate") else {
-        return Ok(None);
-    };
-    let text = entry.argument(0);
-    let template = builder.template(view, entry, &bytes_of(text))?;
-    match template.constant() {
-        Some(b"0") => Ok(None),
-        Some(_) if turnpike_conf::value::size(text).is_none() => {
-            let message = "\"proxy_limit_rate\" directive invalid value";
-            Err(view.error(entry.span, message))
-        }
-        _ => Ok(Some(template)),
-    }
 }

@@ -3,32 +3,37 @@
 
 use turnpike_http::Quoted;
 use turnpike_http::exchange::Exchange;
-use turnpike_http::variables::append_number;
+use turnpike_http::variables::{Template, append_number};
 use turnpike_lane::log::Level;
 use turnpike_wire::h1::{self, Known, Version};
 use turnpike_wire::target::{self, Escape};
 
 use super::hops;
+use super::origin::HttpOrigin;
+use crate::pass::names::Names;
+use crate::pass::origin::{BodyFraming, Path, Question};
 use crate::pass::response_store::Recorder;
-use crate::pass::settings::{Passing, Request};
 
-/// How the end of the request's body is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BodyFraming {
-    /// No body.
-    None,
-    /// So many bytes.
-    Length(u64),
-    /// Chunks: the length is not known yet.
-    Chunked,
+/// What requests are made of.
+pub(super) struct Request {
+    pub(super) method: Option<Template>,
+    pub(super) version: Version,
+    pub(super) fields: Fields,
 }
 
-/// Where a request goes, as far as its text depends on it.
-pub(crate) struct Path<'a> {
-    /// The path that `proxy_pass` names; empty when none.
-    pub(crate) written: &'a [u8],
-    /// The part of the request's path that it takes the place of; `None`: of all of it.
-    pub(crate) location: Option<&'a [u8]>,
+/// Fields of requests.
+#[derive(Default)]
+pub(super) struct Fields {
+    pub(super) host: Option<Template>,
+    /// `Content-Length` of requests without a body.
+    pub(super) length: Option<Template>,
+    pub(super) set: Vec<(Vec<u8>, Template)>,
+    /// Whether `Connection` is among them.
+    pub(super) names_connection: bool,
+    /// The client's that are not passed on.
+    pub(super) replaced: Names,
+    /// Whether the operator sets `Via`.
+    pub(super) names_via: bool,
 }
 
 /// Fields that a response store has its own of.
@@ -43,7 +48,7 @@ const CONDITIONS: &[Known] = &[
 
 /// Appends the target: the one that the client wrote where it still holds, else the path with its
 /// part for the location replaced.
-pub(crate) fn write_target(exchange: &Exchange, path: &Path<'_>, out: &mut Vec<u8>) {
+pub(super) fn write_target(exchange: &Exchange, path: &Path<'_>, out: &mut Vec<u8>) {
     let Some(location) = path.location else {
         push_visible(path.written, out);
         return;
@@ -82,15 +87,14 @@ fn push_visible(text: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Appends the head. `target` stands in the exchange's output already, at its start.
-pub(crate) fn write_head(
+pub(super) fn write_head(
     exchange: &Exchange,
-    passing: &Passing,
-    recorder: Option<&dyn Recorder>,
+    origin: &HttpOrigin,
+    question: &Question<'_>,
     target: &[u8],
-    framing: BodyFraming,
     out: &mut Vec<u8>,
 ) {
-    let request = &passing.request;
+    let (request, recorder) = (&origin.request, question.recorder);
     write_line(exchange, request, recorder, target, out);
     host(exchange, request, out);
     for (name, value) in &request.fields.set {
@@ -109,13 +113,13 @@ pub(crate) fn write_head(
         }
         out.extend_from_slice(b"\r\n");
     }
-    match framing {
+    match question.framing {
         BodyFraming::Length(length) => {
             out.extend_from_slice(b"Content-Length: ");
             append_number(out, length);
             out.extend_from_slice(b"\r\n");
         }
-        BodyFraming::Chunked => h1::field(out, "Transfer-Encoding", b"chunked"),
+        BodyFraming::Unknown => h1::field(out, "Transfer-Encoding", b"chunked"),
         BodyFraming::None => {
             if let Some(length) = &request.fields.length {
                 own_length(&length.value(exchange), out);
@@ -125,10 +129,10 @@ pub(crate) fn write_head(
     if let Some(recorder) = recorder {
         recorder.fields(exchange, out);
     }
-    if request.passes_fields {
+    if question.passing.passes_fields {
         client_fields(exchange, request, recorder, out);
     }
-    if let Some(name) = &passing.via
+    if let Some(name) = &origin.via
         && !request.fields.names_via
     {
         out.extend_from_slice(b"Via: ");
@@ -139,7 +143,7 @@ pub(crate) fn write_head(
 }
 
 /// Notes whether a head announces that its connection is closed after the response.
-pub(crate) fn note_close(exchange: &mut Exchange, request: &Request, head: &[u8]) {
+pub(super) fn note_close(exchange: &mut Exchange, request: &Request, head: &[u8]) {
     if let Some(one) = exchange.upstream.last_try() {
         one.said_close = request.fields.names_connection && says_close(head);
     }

@@ -8,7 +8,7 @@ use turnpike_http::variables::Template;
 
 /// Replacements, of which the first that fits is made.
 #[derive(Default)]
-pub(crate) struct Rewrites(Vec<Rewrite>);
+pub(super) struct Rewrites(Vec<Rewrite>);
 
 struct Rewrite {
     sought: Sought,
@@ -25,7 +25,7 @@ enum Sought {
 }
 
 /// Reads `proxy_cookie_domain` or `proxy_cookie_path`.
-pub(crate) fn read_rewrites(
+pub(super) fn read_rewrites(
     view: View<'_>,
     name: &str,
     builder: &mut Builder<'_>,
@@ -46,7 +46,7 @@ pub(crate) fn read_rewrites(
 
 impl Rewrites {
     /// Reads `proxy_redirect`; `usual` is what `default` stands for.
-    pub(crate) fn redirects(
+    pub(super) fn redirects(
         view: View<'_>,
         usual: Option<(Vec<u8>, Vec<u8>)>,
         builder: &mut Builder<'_>,
@@ -78,12 +78,12 @@ impl Rewrites {
     }
 
     /// Whether there is nothing to replace.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Replaces in what stands behind the first `kept` bytes of `value`.
-    pub(crate) fn apply(&self, exchange: &Exchange, kept: usize, value: &mut Vec<u8>) {
+    pub(super) fn apply(&self, exchange: &Exchange, kept: usize, value: &mut Vec<u8>) {
         for rewrite in &self.0 {
             if let Some((start, end)) = rewrite.sought.find(exchange, value, kept) {
                 let replacement = rewrite.replacement.value(exchange);
@@ -177,7 +177,7 @@ fn with_value(
 }
 
 /// `off | default`, or two words of which the first may be a pattern.
-pub(crate) fn check(name: &str, words: &[&str]) -> Result<(), String> {
+pub(super) fn check(name: &str, words: &[&str]) -> Result<(), String> {
     match words {
         ["off"] => Ok(()),
         ["default"] if name == "proxy_redirect" => Ok(()),

@@ -226,7 +226,7 @@ pub(super) fn location(
     };
     builder
         .store::<ResponseStores>()
-        .put(draft.index, Arc::new(cache));
+        .put("proxy", draft.index, Arc::new(cache));
     if let Some(name) = status_field {
         draft.add_filter(FilterPlace::Headers, Arc::new(StatusField { name }));
     }

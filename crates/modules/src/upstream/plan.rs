@@ -16,7 +16,7 @@ use super::handler::{Directory, Implicit, LanePool, Upstream};
 use super::resolver;
 use super::servers::Server;
 use super::sticky::Sticky;
-use super::url::Url;
+use super::url::{Target, Url};
 
 /// Least size of a zone: eight pages, nginx's.
 const ZONE_BYTES_MIN: u64 = 8 * 4096;
@@ -42,7 +42,7 @@ pub(super) fn groups(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), Co
 }
 
 /// The group that an address stands for: an `upstream` block of that name, else a group of the
-/// address's own. `default_port` is that of the protocol.
+/// address's own. `default_port` is that of the protocol, 0 where it has none.
 ///
 /// # Errors
 /// nginx's message, without its place.
@@ -57,6 +57,9 @@ pub(crate) fn find(
             Some(port) => Err(format!("upstream \"{host}\" may not have port {port}")),
             None => Ok(Arc::clone(upstream)),
         };
+    }
+    if url.port.is_none() && default_port == 0 && !matches!(url.target, Target::Unix(_)) {
+        return Err(format!("no port in upstream \"{host}\""));
     }
     let name = url.identity(default_port);
     let implicit = builder.store::<Store>().implicit.clone();

@@ -4,9 +4,10 @@ use turnpike_http::exchange::{Action, Exchange};
 use turnpike_http::phase::Verdict;
 use turnpike_lane::log::Level;
 
-use super::{Attempt, Pending, Step, UpstreamConnection, begin_tries};
+use super::{Attempt, Pending, Step, begin_tries};
 use crate::pass::conditions::Failure;
 use crate::pass::relay;
+use crate::pass::server::UpstreamConnection;
 
 impl Attempt {
     /// Gives up before any server is asked, since connections run out.
@@ -29,7 +30,7 @@ impl Attempt {
         exchange: &mut Exchange,
         server: UpstreamConnection,
     ) -> Verdict {
-        relay::discard(exchange, server);
+        relay::discard(exchange, server, self.progress.records.take());
         exchange.response.clear();
         if self.unbuffered {
             // The body has gone with the first question.

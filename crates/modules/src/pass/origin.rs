@@ -1,0 +1,183 @@
+//! What the engine does not know: the protocol that a family's servers talk.
+//!
+//! ```text
+//!  write_head ─► body in its format ─► server ─► record layer ─► read_head ─► body
+//! ```
+//!
+//! An origin only turns questions into bytes and bytes into heads. It sees no connection and
+//! decides nothing about tries.
+
+use turnpike_http::exchange::Exchange;
+use turnpike_wire::h1::{self, Version};
+
+use super::head::{Progress, ReceivedHead};
+use super::response_store::Recorder;
+use super::server::Stop;
+use super::settings::Passing;
+use super::target::{PassUrl, UrlError};
+
+/// The protocol of a family's servers, with what the location's directives say of it.
+pub(crate) trait Origin: Send + Sync {
+    /// Whether the exchange is answered here, with its response set, since it may not go further.
+    fn ends_here(&self, _exchange: &mut Exchange) -> bool {
+        false
+    }
+
+    /// Reads an address that is made of variables.
+    ///
+    /// # Errors
+    /// See [`UrlError`].
+    fn parse_url(&self, text: &str) -> Result<PassUrl, UrlError>;
+
+    /// Appends what is asked for behind the server's address, as log lines have it.
+    fn write_target(&self, exchange: &Exchange, path: &Path<'_>, out: &mut Vec<u8>);
+
+    /// Appends what is asked for, as the usual key of a cache has it behind scheme and host.
+    fn write_key(&self, exchange: &Exchange, path: &Path<'_>, out: &mut Vec<u8>) {
+        self.write_target(exchange, path, out);
+    }
+
+    /// Whether a body may be sent whose length is not known when the head is written.
+    fn takes_unknown_length(&self) -> bool;
+
+    /// Appends the request's head. Its body follows in [`Origin::body_format`].
+    fn write_head(&self, exchange: &mut Exchange, question: &Question<'_>, out: &mut Vec<u8>);
+
+    /// How the body of such a request is written.
+    fn body_format(&self, framing: BodyFraming) -> BodyFormat;
+
+    /// What takes off the records around an answer; `None`: an answer has none.
+    fn record_layer(&self) -> Option<Box<dyn RecordLayer>> {
+        None
+    }
+
+    /// Takes what has come of the answer's head in `input`, while the request stands in the
+    /// exchange's output.
+    ///
+    /// # Errors
+    /// Why this answer cannot be one.
+    fn read_head(
+        &self,
+        exchange: &Exchange,
+        passing: &Passing,
+        input: &mut Vec<u8>,
+        head: &mut h1::ResponseHead,
+        progress: &mut Progress,
+    ) -> Result<ReceivedHead, Stop>;
+
+    /// Changes the URL in `value` behind its first `kept` bytes: a `Location` or `Refresh`.
+    fn rewrite_redirect(&self, _exchange: &Exchange, _kept: usize, _value: &mut Vec<u8>) {}
+
+    /// Changes the value of a `Set-Cookie`.
+    fn rewrite_cookie(&self, _exchange: &Exchange, _value: &mut Vec<u8>) {}
+
+    /// Whether this server enters itself in `Via` of responses.
+    fn names_via(&self) -> bool {
+        false
+    }
+
+    /// Appends this server's entry for a message that was received in this version.
+    fn write_via(&self, _received: Version, _out: &mut Vec<u8>) {}
+
+    /// Whether trailer fields of a response are passed on.
+    fn passes_trailers(&self) -> bool {
+        false
+    }
+
+    /// Whether responses are sent with the server's name and the date as they come, also where
+    /// they have none; otherwise those that are absent are added.
+    fn is_proxied(&self) -> bool {
+        false
+    }
+}
+
+/// A request that is to be written.
+pub(crate) struct Question<'a> {
+    /// What the settings say of requests.
+    pub(crate) passing: &'a Passing,
+    /// Where it goes.
+    pub(crate) path: Path<'a>,
+    /// What keeps the answer, and may have wishes of its own.
+    pub(crate) recorder: Option<&'a dyn Recorder>,
+    pub(crate) framing: BodyFraming,
+}
+
+/// Where a request goes, as far as its text depends on it.
+pub(crate) struct Path<'a> {
+    /// The path that the directive names; empty when none.
+    pub(crate) written: &'a [u8],
+    /// The part of the request's path that it takes the place of; `None`: of all of it.
+    pub(crate) location: Option<&'a [u8]>,
+}
+
+/// How the end of the request's body is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BodyFraming {
+    /// No body.
+    None,
+    /// So many bytes.
+    Length(u64),
+    /// The length is not known yet.
+    Unknown,
+}
+
+/// How a body is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BodyFormat {
+    /// As it is; its end is known from the head.
+    Plain,
+    /// In chunks (RFC 9112 section 7.1).
+    Chunked,
+}
+
+impl BodyFormat {
+    /// Appends a piece of a body.
+    pub(crate) fn write_piece(self, piece: &[u8], out: &mut Vec<u8>) {
+        match self {
+            Self::Chunked if !piece.is_empty() => {
+                h1::write_chunk_head(out, piece.len() as u64);
+                out.extend_from_slice(piece);
+                out.extend_from_slice(b"\r\n");
+            }
+            Self::Plain | Self::Chunked => out.extend_from_slice(piece),
+        }
+    }
+
+    /// Appends the end of a body.
+    pub(crate) fn write_end(self, out: &mut Vec<u8>) {
+        match self {
+            Self::Plain => {}
+            Self::Chunked => out.extend_from_slice(h1::LAST_CHUNK),
+        }
+    }
+}
+
+/// Takes off the records in which a server sends its answer, below head and body.
+pub(crate) trait RecordLayer {
+    /// Takes the records off `bytes` from `from` on, which have just come; what is left are bytes
+    /// of the answer. What they say besides goes to the log.
+    ///
+    /// # Errors
+    /// What is wrong with the records, for the log.
+    fn take_off(
+        &mut self,
+        exchange: &Exchange,
+        bytes: &mut Vec<u8>,
+        from: usize,
+    ) -> Result<(), String>;
+
+    /// Whether the answer has ended; nothing of it follows.
+    fn has_ended(&self) -> bool;
+
+    /// What an end means that comes too early, for the log.
+    fn early_end(&self) -> &'static str;
+
+    /// Whether the connection can carry another request.
+    fn is_reusable(&self) -> bool;
+
+    /// Behind how many bytes of the answer something was said for which it is refused, if its head
+    /// is not whole before (`fastcgi_catch_stderr`).
+    fn refused_at(&self) -> Option<usize> {
+        None
+    }
+}

@@ -1,0 +1,214 @@
+//! What the directives say that all passing families have, and how their location is made.
+
+use std::sync::Arc;
+
+use turnpike_conf::{ConfError, Context, Entry, View, bytes_of};
+use turnpike_http::plan::{Builder, LocationDraft};
+use turnpike_http::variables::Template;
+
+use super::conditions::NextConditions;
+use super::handler::PassHandler;
+use super::ignored::Ignored;
+use super::names::Names;
+use super::origin::Origin;
+use super::proxy_header::ProxyHeader;
+use super::response_store::{Presenter, ResponseStore, ResponseStores};
+use super::settings::{Bind, BodyRules, Buffers, Destination, Passing, Timeouts};
+use super::store::Store;
+use super::target::{PassUrl, UrlError};
+use super::tls::Tls;
+use super::view::PassView;
+use crate::upstream;
+
+/// What only the family knows of a location.
+pub(crate) struct FamilyParts {
+    pub(crate) destination: Destination,
+    pub(crate) origin: Box<dyn Origin>,
+    /// Fields of a response that are kept from the client unless `..._pass_header` says otherwise.
+    pub(crate) hidden: &'static [&'static [u8]],
+    /// The body of requests instead of the client's.
+    pub(crate) body: Option<Template>,
+    pub(crate) early_hints: Vec<Template>,
+    pub(crate) tls: Option<Tls>,
+    pub(crate) proxy_header: ProxyHeader,
+}
+
+/// Reads the directives in force, and lets the location pass its requests on.
+///
+/// # Errors
+/// The first value that cannot be read.
+pub(crate) fn pass_on(
+    pass: PassView<'_>,
+    builder: &mut Builder<'_>,
+    draft: &mut LocationDraft,
+    parts: FamilyParts,
+) -> Result<Arc<Passing>, ConfError> {
+    let prefix = builder.environment.prefix().to_path_buf();
+    let passing = Passing {
+        destination: parts.destination,
+        origin: parts.origin,
+        passes_fields: pass.flag("pass_request_headers"),
+        body: BodyRules {
+            instead: parts.body,
+            passes: pass.flag("pass_request_body"),
+            buffered: pass.flag("request_buffering"),
+        },
+        hidden: hidden(pass, parts.hidden),
+        ignored: Ignored::read(pass),
+        timeouts: Timeouts {
+            connect_ms: pass.milliseconds("connect_timeout"),
+            send_ms: pass.milliseconds("send_timeout"),
+            read_ms: pass.milliseconds("read_timeout"),
+        },
+        next: NextConditions::read(pass),
+        next_tries_max: u32::try_from(pass.number("next_upstream_tries")).unwrap_or(0),
+        next_timeout_ms: pass.milliseconds("next_upstream_timeout"),
+        intercepts_errors: pass.flag("intercept_errors"),
+        ignores_client_abort: pass.flag("ignore_client_abort"),
+        early_hints: parts.early_hints,
+        forces_ranges: pass.flag("force_ranges"),
+        buffers: Buffers::read(pass, &prefix)?,
+        limit_rate: limit_rate(pass, builder)?,
+        tls: parts.tls,
+        bind: Bind::read(pass, builder)?,
+        proxy_header: parts.proxy_header,
+        socket_keepalive: pass.flag("socket_keepalive"),
+        send_buffer_bytes: pass.small_size("socket_sndbuf"),
+        receive_buffer_bytes: pass.small_size("socket_rcvbuf"),
+        location: draft.index.0,
+        response_store: response_store(pass, builder, draft)?,
+    };
+    let passing = Arc::new(passing);
+    if let Some(response_store) = &passing.response_store {
+        let presenter: Arc<dyn Presenter> = passing.clone();
+        response_store.attach(Arc::downgrade(&presenter));
+    }
+    draft.content = Some(Arc::new(PassHandler(Arc::clone(&passing))));
+    draft.auto_redirect = pass.view.own(&pass.name("pass")).is_some();
+    Ok(passing)
+}
+
+/// The `..._pass` of this location; blocks inside of it (`if`, `limit_except`) share it.
+pub(crate) fn pass_in_force(pass: PassView<'_>) -> Option<(View<'_>, &Entry)> {
+    let mut level = pass.view;
+    loop {
+        if let Some(entry) = level.own(&pass.name("pass")) {
+            return Some((level, entry));
+        }
+        match level.context() {
+            Context::IfInLocation | Context::LimitExcept => level = level.parent()?,
+            _ => return None,
+        }
+    }
+}
+
+/// Where requests go by the `..._pass` directive in `view`. `location` gives the part of a path
+/// that stands for the location.
+///
+/// # Errors
+/// What is wrong with the address, in nginx's words.
+pub(crate) fn destination(
+    view: View<'_>,
+    entry: &Entry,
+    builder: &mut Builder<'_>,
+    parse: impl FnOnce(&str) -> Result<PassUrl, UrlError>,
+    location: impl FnOnce(&PassUrl) -> Result<Vec<u8>, String>,
+) -> Result<Destination, ConfError> {
+    let text = entry.argument(0);
+    let template = builder.template(view, entry, &bytes_of(text))?;
+    if template.constant().is_none() {
+        let directory = upstream::directory(builder);
+        let names = upstream::names(view, builder)?;
+        return Ok(Destination::Evaluated {
+            template,
+            directory,
+            names,
+        });
+    }
+    let refused = |message: String| view.error(entry.span, message);
+    let url = parse(text).map_err(|error| {
+        refused(match error {
+            UrlError::Prefix => "invalid URL prefix".to_owned(),
+            UrlError::Address(what, text) => format!("{what} in upstream \"{text}\""),
+        })
+    })?;
+    let location = location(&url).map_err(refused)?;
+    let upstream = upstream::find(builder, &url.url, url.default_port).map_err(refused)?;
+    Ok(Destination::Fixed {
+        url,
+        upstream,
+        location,
+    })
+}
+
+/// A cache or `..._store`, whichever is written nearer to the location.
+fn response_store(
+    pass: PassView<'_>,
+    builder: &mut Builder<'_>,
+    draft: &LocationDraft,
+) -> Result<Option<Arc<dyn ResponseStore>>, ConfError> {
+    let stores = builder.store::<ResponseStores>();
+    let cache = stores.take(pass.prefix, draft.index);
+    if store_is_nearer(pass)?
+        && let Some(store) = Store::read(pass, builder)?
+    {
+        return Ok(Some(store));
+    }
+    match cache {
+        Some(response_store) => Ok(Some(response_store)),
+        None => Store::read(pass, builder),
+    }
+}
+
+/// Whether `..._store` is written nearer to the location than `..._cache`: a response is not kept
+/// twice.
+fn store_is_nearer(pass: PassView<'_>) -> Result<bool, ConfError> {
+    let (store, cache) = (pass.name("store"), pass.name("cache"));
+    let mut level = Some(pass.view);
+    while let Some(one) = level {
+        let given = |name| one.own(name).filter(|entry| entry.argument(0) != "off");
+        match (given(&store), given(&cache)) {
+            (None, None) => level = one.parent(),
+            (Some(entry), Some(_)) => {
+                let message = format!("\"{store}\" directive is incompatible with \"{cache}\"");
+                return Err(pass.view.error(entry.span, message));
+            }
+            (store, _) => return Ok(store.is_some()),
+        }
+    }
+    Ok(false)
+}
+
+fn hidden(pass: PassView<'_>, usual: &[&[u8]]) -> Names {
+    let mut hidden = Names::default();
+    for name in usual {
+        hidden.add(name);
+    }
+    for entry in pass.nearest_all("pass_header") {
+        hidden.remove(&bytes_of(entry.argument(0)));
+    }
+    for entry in pass.nearest_all("hide_header") {
+        hidden.add(&bytes_of(entry.argument(0)));
+    }
+    hidden
+}
+
+fn limit_rate(
+    pass: PassView<'_>,
+    builder: &mut Builder<'_>,
+) -> Result<Option<Template>, ConfError> {
+    let Some(entry) = pass.nearest("limit_rate") else {
+        return Ok(None);
+    };
+    let text = entry.argument(0);
+    let template = builder.template(pass.view, entry, &bytes_of(text))?;
+    match template.constant() {
+        Some(b"0") => Ok(None),
+        Some(_) if turnpike_conf::value::size(text).is_none() => {
+            let name = pass.name("limit_rate");
+            let message = format!("\"{name}\" directive invalid value");
+            Err(pass.view.error(entry.span, message))
+        }
+        _ => Ok(Some(template)),
+    }
+}

@@ -1,0 +1,304 @@
+//! The rows that all families have which pass requests to upstream servers. Their names differ in
+//! the first word only, which is the family's prefix.
+
+use turnpike_conf::{Repeat, Row, Value};
+
+/// What a row is unless it says otherwise: given once, inherited from the nearest level.
+pub(crate) const PLAIN: Row = Row::PLAIN;
+
+pub(crate) const FLAG_OFF: Row = Row {
+    value: Value::Flag,
+    syntax: "on | off",
+    default: "off",
+    ..PLAIN
+};
+
+pub(crate) const FLAG_ON: Row = Row {
+    default: "on",
+    ..FLAG_OFF
+};
+
+pub(crate) const TIME: Row = Row {
+    value: Value::Milliseconds,
+    syntax: "time",
+    default: "60s",
+    ..PLAIN
+};
+
+pub(crate) const SIZE: Row = Row {
+    value: Value::Size,
+    syntax: "size",
+    ..PLAIN
+};
+
+pub(crate) const MANY: Row = Row {
+    repeat: Repeat::Many,
+    ..PLAIN
+};
+
+/// The rows of a family with this prefix.
+macro_rules! shared_rows {
+    ($prefix:literal) => {{
+        use turnpike_conf::{Arguments, Repeat, Row, Value};
+        use $crate::pass::rows::{FLAG_OFF, FLAG_ON, MANY, PLAIN, SIZE, TIME};
+        use $crate::pass::{settings, store};
+        const ROWS: &[Row] = &[
+            Row {
+                name: concat!($prefix, "_bind"),
+                value: Value::Checked(settings::check_bind),
+                variables: Some(0),
+                arguments: Arguments::between(1, 2),
+                syntax: "address [transparent] | off",
+                summary: "The local address for connections to upstream servers.",
+                ..PLAIN
+            },
+            Row {
+                name: concat!($prefix, "_buffer_size"),
+                default: "4k",
+                summary: "Memory for the first part of a response. The response head must fit into \
+                    it.",
+                ..SIZE
+            },
+            Row {
+                name: concat!($prefix, "_buffering"),
+                summary: "Reads a response as fast as the upstream server sends it, and keeps the \
+                    data until the client takes it. `X-Accel-Buffering` overrides this for one \
+                    response.",
+                ..FLAG_ON
+            },
+            Row {
+                name: concat!($prefix, "_buffers"),
+                arguments: Arguments::exactly(2),
+                value: Value::Buffers,
+                syntax: "number size",
+                default: "8 4k",
+                summary: "Memory for the part of a response that the client has not yet taken.",
+                ..PLAIN
+            },
+            Row {
+                name: concat!($prefix, "_busy_buffers_size"),
+                summary: "The maximum amount of buffered data that is being sent to the client at \
+                    one time.",
+                ..SIZE
+            },
+            Row {
+                name: concat!($prefix, "_connect_timeout"),
+                summary: "The timeout for connecting to an upstream server.",
+                ..TIME
+            },
+            Row {
+                name: concat!($prefix, "_force_ranges"),
+                summary: "Serves ranges of a response even if the upstream server does not offer \
+                    them.",
+                ..FLAG_OFF
+            },
+            Row {
+                name: concat!($prefix, "_hide_header"),
+                syntax: "field",
+                summary: "Removes a field from responses to the client.",
+                ..MANY
+            },
+            Row {
+                name: concat!($prefix, "_ignore_client_abort"),
+                summary: "Keeps the connection to an upstream server open until the response is \
+                    complete, even if the client closes its connection.",
+                ..FLAG_OFF
+            },
+            Row {
+                name: concat!($prefix, "_ignore_headers"),
+                arguments: Arguments::at_least(1),
+                repeat: Repeat::Many,
+                value: Value::OneOf(&[
+                    "X-Accel-Redirect",
+                    "X-Accel-Expires",
+                    "X-Accel-Limit-Rate",
+                    "X-Accel-Buffering",
+                    "X-Accel-Charset",
+                    "Expires",
+                    "Cache-Control",
+                    "CDN-Cache-Control",
+                    "Set-Cookie",
+                    "Vary",
+                ]),
+                syntax: "field ...",
+                summary: "Ignores these fields in responses of upstream servers. `Cache-Control` \
+                    includes `CDN-Cache-Control`, which replaces it.",
+                ..PLAIN
+            },
+            Row {
+                name: concat!($prefix, "_intercept_errors"),
+                summary: "Answers with `error_page` if an upstream server answers with status 300 \
+                    or above.",
+                ..FLAG_OFF
+            },
+            Row {
+                name: concat!($prefix, "_limit_rate"),
+                variables: Some(0),
+                syntax: "rate",
+                default: "0",
+                summary: "The maximum speed for reading one buffered response, in bytes per \
+                    second; 0 means no limit.",
+                ..PLAIN
+            },
+            Row {
+                name: concat!($prefix, "_max_temp_file_size"),
+                default: "1024m",
+                summary: "The maximum size of a temporary file for one response; 0 disables \
+                    temporary files.",
+                ..SIZE
+            },
+            Row {
+                name: concat!($prefix, "_next_upstream"),
+                arguments: Arguments::at_least(1),
+                repeat: Repeat::Many,
+                value: Value::OneOf(&[
+                    "error",
+                    "timeout",
+                    "invalid_header",
+                    "non_idempotent",
+                    "http_500",
+                    "http_502",
+                    "http_503",
+                    "http_504",
+                    "http_403",
+                    "http_404",
+                    "http_429",
+                    "updating",
+                    "off",
+                ]),
+                syntax: "error | timeout | invalid_header | http_500 | http_502 | http_503 | \
+                    http_504 | http_403 | http_404 | http_429 | non_idempotent | off ...",
+                default: "error timeout",
+                summary: "The cases in which a request is passed to the next server, as long as no \
+                    part of a response was sent. A non-idempotent request that was already sent is \
+                    passed on only with `non_idempotent`.",
+                ..PLAIN
+            },
+            Row {
+                name: concat!($prefix, "_next_upstream_timeout"),
+                default: "0",
+                summary: "The time during which a request may be passed to another server; 0 means \
+                    no limit.",
+                ..TIME
+            },
+            Row {
+                name: concat!($prefix, "_next_upstream_tries"),
+                value: Value::Number,
+                syntax: "number",
+                default: "0",
+                summary: "The maximum number of servers to which one request is passed; 0 means no \
+                    limit.",
+                ..PLAIN
+            },
+            Row {
+                name: concat!($prefix, "_pass_header"),
+                syntax: "field",
+                summary: "Passes a response field to the client that is removed by default.",
+                ..MANY
+            },
+            Row {
+                name: concat!($prefix, "_pass_request_body"),
+                summary: "Whether the request's body is passed on.",
+                ..FLAG_ON
+            },
+            Row {
+                name: concat!($prefix, "_pass_request_headers"),
+                summary: "Whether the request's own fields are passed on.",
+                ..FLAG_ON
+            },
+            Row {
+                name: concat!($prefix, "_read_timeout"),
+                summary: "The maximum time from the end of the request to the complete response \
+                    head, and the maximum pause of an upstream server within the body.",
+                ..TIME
+            },
+            Row {
+                name: concat!($prefix, "_request_buffering"),
+                summary: "Reads the whole request body before the request is sent to an upstream \
+                    server.",
+                ..FLAG_ON
+            },
+            Row {
+                name: concat!($prefix, "_send_lowat"),
+                default: "0",
+                summary: "Accepted for compatibility with nginx, without effect: Linux has no such \
+                    threshold.",
+                ..SIZE
+            },
+            Row {
+                name: concat!($prefix, "_send_timeout"),
+                summary: "The maximum time during which an upstream server takes no data of a \
+                    request.",
+                ..TIME
+            },
+            Row {
+                name: concat!($prefix, "_socket_keepalive"),
+                summary: "Enables TCP keepalive probes on idle connections to upstream servers.",
+                ..FLAG_OFF
+            },
+            Row {
+                name: concat!($prefix, "_socket_rcvbuf"),
+                default: "0",
+                summary: "The receive buffer of connections to upstream servers; 0 uses the \
+                    kernel's default.",
+                ..SIZE
+            },
+            Row {
+                name: concat!($prefix, "_socket_sndbuf"),
+                default: "0",
+                summary: "The send buffer of connections to upstream servers; 0 uses the kernel's \
+                    default.",
+                ..SIZE
+            },
+            Row {
+                name: concat!($prefix, "_store"),
+                variables: Some(0),
+                syntax: "on | off | string",
+                default: "off",
+                summary: "Stores responses as files, under the paths from `root` or `alias` (`on`) \
+                    or under the given path.",
+                ..PLAIN
+            },
+            Row {
+                name: concat!($prefix, "_store_access"),
+                value: Value::Checked(store::check_access),
+                arguments: Arguments::between(1, 3),
+                syntax: "users:permissions ...",
+                default: "user:rw",
+                summary: "The access rights of stored files: `user`, `group` or `all`, with `r` or \
+                    `rw`.",
+                ..PLAIN
+            },
+            Row {
+                name: concat!($prefix, "_temp_file_write_size"),
+                summary: "The maximum number of bytes that one write to a temporary file contains.",
+                ..SIZE
+            },
+            Row {
+                name: concat!($prefix, "_temp_path"),
+                arguments: Arguments::between(1, 4),
+                syntax: "path [level1 [level2 [level3]]]",
+                default: concat!($prefix, "_temp"),
+                summary: "The folder for responses that do not fit in memory.",
+                ..PLAIN
+            },
+        ];
+        ROWS
+    }};
+}
+pub(crate) use shared_rows;
+
+/// The rows of two tables as one.
+pub(crate) const fn join<const COUNT: usize>(first: &[Row], second: &[Row]) -> [Row; COUNT] {
+    assert!(first.len() + second.len() == COUNT, "all rows have a place");
+    let mut rows = [Row::PLAIN; COUNT];
+    let mut at = 0;
+    while at < COUNT {
+        rows[at] = match at < first.len() {
+            true => first[at],
+            false => second[at - first.len()],
+        };
+        at += 1;
+    }
+    rows
+}

@@ -1,0 +1,66 @@
+//! The directives of one passing family, by the ends of their names.
+
+use std::path::Path;
+
+use turnpike_conf::{ConfError, Entry, View, bytes_of};
+use turnpike_http::plan::Builder;
+use turnpike_http::temporary::TemporaryFolder;
+use turnpike_http::variables::Template;
+
+/// The directives of one family: their names begin with its prefix.
+#[derive(Clone, Copy)]
+pub(crate) struct PassView<'a> {
+    pub(crate) view: View<'a>,
+    pub(crate) prefix: &'static str,
+}
+
+impl<'a> PassView<'a> {
+    /// The name of a directive with this end.
+    pub(crate) fn name(self, end: &str) -> String {
+        format!("{}_{end}", self.prefix)
+    }
+
+    pub(crate) fn nearest(self, end: &str) -> Option<&'a Entry> {
+        self.view.nearest(&self.name(end))
+    }
+
+    pub(crate) fn nearest_all(self, end: &str) -> Vec<&'a Entry> {
+        self.view.nearest_all(&self.name(end))
+    }
+
+    pub(crate) fn flag(self, end: &str) -> bool {
+        self.view.flag(&self.name(end))
+    }
+
+    pub(crate) fn milliseconds(self, end: &str) -> u64 {
+        self.view.milliseconds(&self.name(end))
+    }
+
+    /// A size of memory that the kernel takes as 32 bits.
+    pub(crate) fn small_size(self, end: &str) -> u32 {
+        u32::try_from(self.view.size(&self.name(end))).unwrap_or(0)
+    }
+
+    pub(crate) fn number(self, end: &str) -> i64 {
+        self.view.number(&self.name(end))
+    }
+
+    /// The folder for temporary files.
+    pub(crate) fn temporary_folder(self, prefix: &Path) -> Result<TemporaryFolder, ConfError> {
+        let (name, default) = (self.name("temp_path"), self.name("temp"));
+        TemporaryFolder::read(self.view, &name, &default, prefix)
+    }
+
+    /// The template of a directive of one argument, where it is in force.
+    pub(crate) fn template(
+        self,
+        end: &str,
+        builder: &mut Builder<'_>,
+    ) -> Result<Option<Template>, ConfError> {
+        let Some(entry) = self.nearest(end) else {
+            return Ok(None);
+        };
+        let text = bytes_of(entry.argument(0));
+        builder.template(self.view, entry, &text).map(Some)
+    }
+}
