@@ -6,6 +6,7 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 
 use tokio::runtime::{Builder, LocalOptions};
+use turnpike_lane::transport::Transport;
 
 use super::*;
 use crate::h1::Watch;
@@ -30,7 +31,7 @@ fn peer() -> (UnixStream, Peer) {
     ours.set_nonblocking(true).unwrap();
     let watch = Watch::new();
     watch.event(false);
-    (client, Peer::new(ours.into(), watch))
+    (client, Peer::new(Transport::plain(ours.into()), watch))
 }
 
 fn sent(mut client: UnixStream, peer: Peer) -> String {

@@ -6,6 +6,7 @@
 //! ```
 
 use std::io;
+use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -58,7 +59,7 @@ pub(super) async fn drive(
     return_queue: Rc<ReturnQueue>,
 ) {
     let Connection {
-        socket,
+        transport,
         client,
         no_delay,
         plan,
@@ -68,12 +69,12 @@ pub(super) async fn drive(
         return_queue: &return_queue,
         slot: Some(slot.clone()),
     };
-    let peer = Peer::new(socket, Rc::clone(&slot.watch));
+    let peer = Peer::new(transport, Rc::clone(&slot.watch));
     let ended = to_the_end(&mut exchange, &peer, stage).await;
-    let socket = peer.into_socket();
-    let socket = ended.and_then(|()| socket.ok_or(CloseReason::Failed));
-    let connection = socket.map(|socket| Connection {
-        socket,
+    let transport = peer.into_transport();
+    let transport = ended.and_then(|()| transport.ok_or(CloseReason::Failed));
+    let connection = transport.map(|transport| Connection {
+        transport,
         client,
         no_delay,
         plan,
@@ -272,7 +273,7 @@ async fn send_all(exchange: &mut Exchange, peer: &Peer, mut transfer: Transfer) 
                 }
             }
         };
-        let sent = match transfer.send(exchange, peer.socket(), budget) {
+        let sent = match transfer.send(exchange, peer.transport(), budget) {
             Ok(Sent::Blocked) => {
                 peer.is_full();
                 let waited = tokio::select! {
@@ -306,7 +307,7 @@ fn failed(exchange: &Exchange, peer: &Peer, error: &io::Error) {
             format_args!("client timed out (110: Connection timed out)"),
         );
         if exchange.location().settings.reset_timedout_connection {
-            let _ = socket_option::set_reset_on_close(peer.socket());
+            let _ = socket_option::set_reset_on_close(peer.transport().as_fd());
         }
         return;
     }

@@ -42,6 +42,7 @@ use turnpike_lane::event_loop::{EventHandler, EventLoop, Mailbox};
 use turnpike_lane::log::{Errno, Level};
 use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_lane::sys::socket::PeerAddress;
+use turnpike_lane::transport::Transport;
 
 pub use commands::{Apply, Command, Leave};
 pub use moving::Moving;
@@ -67,7 +68,7 @@ const EMFILE: i32 = 24;
 
 /// A connection between two of its states.
 struct Connection {
-    socket: OwnedFd,
+    transport: Transport,
     client: Client,
     /// Whether Nagle's algorithm was switched off.
     no_delay: bool,
@@ -295,7 +296,7 @@ impl EventHandler for Connections {
             accepted_ns: event_loop.clock.now_ns(),
         };
         let connection = Connection {
-            socket,
+            transport: Transport::plain(socket),
             client,
             no_delay: false,
             plan: self.plan.clone(),

@@ -5,17 +5,18 @@
 //!                  driven ─► finished here ─► as above
 //! ```
 //!
-//! Nothing is closed for it: the descriptor goes over with what was read from it. What a successor
+//! Nothing is closed for it: the transport goes over with what was read from it. What a successor
 //! cannot take (it has no such gate) stays where it is until it ends. Nothing here may lose a
 //! connection because a successor has just ended: then the next one is asked.
 
 use std::cell::Cell;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use turnpike_lane::event_loop::{EventLoop, Mailbox};
 use turnpike_lane::gate::ListenAddress;
+use turnpike_lane::transport::Transport;
 
 use super::commands::Command;
 use super::parked::{Await, Parked};
@@ -27,7 +28,7 @@ use crate::proxy_header::ProxyHeader;
 
 /// A parked connection on its way to another lane.
 pub struct Moving {
-    socket: OwnedFd,
+    transport: Transport,
     client: Client,
     no_delay: bool,
     proxy_header: Option<ProxyHeader>,
@@ -99,14 +100,14 @@ impl Connections {
         }
         let address = address.clone();
         let Connection {
-            socket,
+            transport,
             client,
             no_delay,
             plan,
             proxy_header,
         } = connection;
         let moving = Box::new(Moving {
-            socket,
+            transport,
             client,
             no_delay,
             proxy_header: proxy_header.as_deref().cloned(),
@@ -122,7 +123,7 @@ impl Connections {
             }
             Err(moving) => Some(Parked {
                 connection: Connection {
-                    socket: moving.socket,
+                    transport: moving.transport,
                     client: moving.client,
                     no_delay: moving.no_delay,
                     plan,
@@ -152,7 +153,7 @@ impl Connections {
             .position(|listen| listen.address == moving.address);
         self.lane.counters.active.add();
         let mut connection = Connection {
-            socket: moving.socket,
+            transport: moving.transport,
             client: moving.client,
             no_delay: moving.no_delay,
             plan: self.plan.clone(),
@@ -181,7 +182,7 @@ impl Connections {
     fn take_parked(&mut self, event_loop: &mut EventLoop, token: u32) -> Option<Parked> {
         let parked = self.slots.get_mut(token as usize)?.take_parked()?;
         self.count_unparked(&parked.waits_for);
-        event_loop.unwatch(parked.connection.socket.as_fd());
+        event_loop.unwatch(parked.connection.transport.as_fd());
         self.unpark(event_loop, Some(token));
         Some(parked)
     }

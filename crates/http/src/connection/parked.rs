@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use turnpike_lane::event_loop::EventLoop;
 use turnpike_lane::log::Level;
-use turnpike_lane::sys::{socket, socket_option};
+use turnpike_lane::sys::socket_option;
 
 use super::awaited::Awaited;
 use super::serve::{RECEIVE_BYTES, receive};
@@ -183,7 +183,7 @@ impl Connections {
         let (token, parked) = match &self.ending {
             Ending::Leaving(successors) => {
                 if token.is_some() {
-                    event_loop.unwatch(parked.connection.socket.as_fd());
+                    event_loop.unwatch(parked.connection.transport.as_fd());
                 }
                 let back = self.hand_over(successors, parked);
                 self.unpark(event_loop, token);
@@ -227,7 +227,7 @@ impl Connections {
         connection: Connection,
     ) -> Option<(u32, Connection)> {
         let token = self.slots.insert(Slot::InTurn) as u32;
-        match event_loop.watch(connection.socket.as_fd(), token) {
+        match event_loop.watch(connection.transport.as_fd(), token) {
             Ok(()) => Some((token, connection)),
             Err(error) => {
                 self.slots.remove(token as usize);
@@ -293,7 +293,7 @@ impl Connections {
     /// Others have waited: the rest of what a fast sender sends is read in another turn.
     fn read_later(&mut self, event_loop: &mut EventLoop, token: u32) {
         if let Some(parked) = self.slots.get(token as usize).and_then(Slot::parked) {
-            let socket = parked.connection.socket.as_fd();
+            let socket = parked.connection.transport.as_fd();
             event_loop.unwatch(socket);
             let _ = event_loop.watch(socket, token);
         }
@@ -333,10 +333,13 @@ impl Connections {
                 More::No
             }
             Ok(received) => {
+                let emptied = connection.transport.was_emptied(received, RECEIVE_BYTES);
                 let read = (waits_for, received);
                 self.serve_or_collect(event_loop, token, connection, exchange, read);
-                let full = received == RECEIVE_BYTES;
-                if full { More::Likely } else { More::Unlikely }
+                match emptied {
+                    true => More::Unlikely,
+                    false => More::Likely,
+                }
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.recycle(exchange);
@@ -509,7 +512,7 @@ impl Connections {
         exchange.action.set(Action::ReadingHeaders);
         exchange.log(Level::Info, format_args!("{why}"));
         if exchange.location().settings.reset_timedout_connection {
-            let _ = socket_option::set_reset_on_close(connection.socket.as_fd());
+            let _ = socket_option::set_reset_on_close(connection.transport.as_fd());
         }
         exchange.response.status = 408;
         exchange.log_access();
@@ -670,8 +673,7 @@ fn earlier(deadline_ms: u64, other_ms: u64) -> u64 {
 
 /// Whether something that was sent is not read yet.
 fn has_input(connection: &Connection) -> bool {
-    let mut byte = [0];
-    socket::peek(connection.socket.as_fd(), &mut byte).is_ok_and(|count| count > 0)
+    connection.transport.peek().is_ok_and(|count| count > 0)
 }
 
 /// Whether the head is worth parsing again: a line may have ended, or be too long. A client that

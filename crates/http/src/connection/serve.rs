@@ -7,7 +7,7 @@ use std::rc::Rc;
 use turnpike_lane::event_loop::EventLoop;
 use turnpike_lane::log::Level;
 use turnpike_lane::sys::process::monotonic_ns;
-use turnpike_lane::sys::{socket, socket_option};
+use turnpike_lane::sys::socket_option;
 
 use super::driven::{self, Stage};
 use super::parked::{Await, Slot, move_to};
@@ -253,7 +253,7 @@ impl Connections {
         if !exchange.keep_alive && !lingers(exchange) {
             transfer.closes();
         }
-        match transfer.send(exchange, connection.socket.as_fd(), TURN_BYTES_MAX) {
+        match transfer.send(exchange, &connection.transport, TURN_BYTES_MAX) {
             Ok(Sent::All) => answered(exchange, whole),
             Ok(Sent::Blocked | Sent::Slice | Sent::WantsPiece) => {
                 Served::Driven(Stage::Sending(transfer))
@@ -391,7 +391,7 @@ impl Connections {
         if settings.tcp_nodelay && !connection.no_delay {
             connection.no_delay = true;
             if exchange.client.peer.inet().is_some()
-                && let Err(error) = socket_option::set_no_delay(connection.socket.as_fd(), true)
+                && let Err(error) = socket_option::set_no_delay(connection.transport.as_fd(), true)
             {
                 exchange.log(
                     Level::Info,
@@ -432,11 +432,10 @@ fn lingers(exchange: &Exchange) -> bool {
 
 /// Reads what the socket has, behind what is there.
 pub(super) fn receive(connection: &Connection, exchange: &mut Exchange) -> io::Result<usize> {
-    socket::receive_append(
-        connection.socket.as_fd(),
-        &mut exchange.input,
-        RECEIVE_BYTES,
-    )
+    let read = connection
+        .transport
+        .try_read(&mut exchange.input, RECEIVE_BYTES);
+    crate::h1::end_of_input(read)
 }
 
 /// Moves to the request behind the one that was answered. `false`: nothing of it is there yet.

@@ -4,10 +4,10 @@
 //! on the way. Nothing here waits: where the socket is full, the caller waits and calls again.
 
 use std::io::{self, IoSlice};
-use std::os::fd::BorrowedFd;
 
 use turnpike_lane::sys::file;
-use turnpike_lane::sys::socket::{self, More};
+use turnpike_lane::sys::socket::More;
+use turnpike_lane::transport::Transport;
 
 use crate::exchange::Exchange;
 use crate::response::{Body, Parts};
@@ -80,18 +80,18 @@ impl Transfer {
     pub(super) fn send(
         &mut self,
         exchange: &mut Exchange,
-        socket: BorrowedFd<'_>,
+        transport: &Transport,
         budget: u64,
     ) -> io::Result<Sent> {
         if self.copied {
-            return self.send_output(exchange, socket, budget);
+            return self.send_output(exchange, transport, budget);
         }
         let mut left = budget;
         loop {
             let sent = match segment(exchange, self.segment) {
-                Segment::End => return Ok(Sent::All),
-                Segment::Piece if self.ended => return Ok(Sent::All),
-                Segment::Piece => return Ok(Sent::WantsPiece),
+                Segment::End => return flushed(transport, Sent::All),
+                Segment::Piece if self.ended => return flushed(transport, Sent::All),
+                Segment::Piece => return flushed(transport, Sent::WantsPiece),
                 Segment::Bytes(bytes) if self.at >= bytes.len() as u64 => {
                     self.next_segment();
                     continue;
@@ -101,10 +101,10 @@ impl Transfer {
                     continue;
                 }
                 _ if left == 0 => return Ok(Sent::Slice),
-                Segment::Bytes(_) => self.gather(exchange, socket, left),
+                Segment::Bytes(_) => self.gather(exchange, transport, left),
                 Segment::File { offset, length } => {
                     let count = (length - self.at).min(left);
-                    send_file(exchange, socket, offset + self.at, count)
+                    send_file(exchange, transport, offset + self.at, count)
                 }
             };
             match sent {
@@ -125,7 +125,7 @@ impl Transfer {
     fn send_output(
         &mut self,
         exchange: &mut Exchange,
-        socket: BorrowedFd<'_>,
+        transport: &Transport,
         budget: u64,
     ) -> io::Result<Sent> {
         let more = if self.closing { More::Yes } else { More::No };
@@ -133,12 +133,13 @@ impl Transfer {
         loop {
             let rest = exchange.output.get(self.at as usize..).unwrap_or_default();
             if rest.is_empty() {
-                return Ok(Sent::All);
+                return flushed(transport, Sent::All);
             }
             if left == 0 {
                 return Ok(Sent::Slice);
             }
-            match socket::send(socket, &rest[..rest.len().min(left)], more) {
+            let slice = IoSlice::new(&rest[..rest.len().min(left)]);
+            match transport.try_write(&[slice], more) {
                 Ok(sent) => {
                     self.at += sent as u64;
                     exchange.bytes_sent += sent as u64;
@@ -187,7 +188,7 @@ impl Transfer {
     }
 
     /// Sends the byte segments that follow one another in one call.
-    fn gather(&self, exchange: &Exchange, socket: BorrowedFd<'_>, left: u64) -> io::Result<u64> {
+    fn gather(&self, exchange: &Exchange, transport: &Transport, left: u64) -> io::Result<u64> {
         let mut slices = [IoSlice::new(&[]); GATHER_MAX];
         let mut count = 0;
         let mut total = 0;
@@ -210,17 +211,24 @@ impl Transfer {
                 Segment::Piece | Segment::End => break,
             }
         }
-        if count == 1 {
-            return socket::send(socket, &slices[0], more).map(|sent| sent as u64);
-        }
-        socket::send_vectored(socket, &slices[..count], more).map(|sent| sent as u64)
+        let sent = transport.try_write(&slices[..count], more)?;
+        Ok(sent as u64)
+    }
+}
+
+/// What came of a call once all that a TLS session keeps has left; blocked before that.
+fn flushed(transport: &Transport, sent: Sent) -> io::Result<Sent> {
+    match transport.flush() {
+        Ok(()) => Ok(sent),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Sent::Blocked),
+        Err(error) => Err(error),
     }
 }
 
 /// Sends a slice of a file: by sendfile(2), or through a buffer where that is off.
 fn send_file(
     exchange: &mut Exchange,
-    socket: BorrowedFd<'_>,
+    transport: &Transport,
     offset: u64,
     count: u64,
 ) -> io::Result<u64> {
@@ -236,7 +244,8 @@ fn send_file(
         } else {
             count
         };
-        file::send_file(socket, descriptor, offset, count as usize)?
+        let buffer = &mut exchange.response.text;
+        transport.try_send_file(descriptor, offset, count as usize, buffer)?
     } else {
         let count = (count as usize).min(settings.output_buffer_bytes.max(1));
         let buffer = &mut exchange.response.text;
@@ -245,7 +254,7 @@ fn send_file(
         if read == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        socket::send(socket, &buffer[..read], More::No)?
+        transport.try_write(&[IoSlice::new(&buffer[..read])], More::No)?
     };
     if sent == 0 {
         Err(io::ErrorKind::UnexpectedEof.into())

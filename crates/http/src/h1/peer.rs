@@ -1,18 +1,15 @@
-//! The client of an HTTP/1 exchange: reads and writes of its socket that wait, each with its
+//! The client of an HTTP/1 exchange: reads and writes of its connection that wait, each with its
 //! time-out.
 
-use std::cell::OnceCell;
-use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::io::{self, IoSlice};
+use std::os::fd::AsFd;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
 
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
-
-use turnpike_lane::sys::socket::{self, More};
-use turnpike_lane::sys::{readiness, socket_option};
+use turnpike_lane::sys::socket::More;
+use turnpike_lane::sys::socket_option;
 use turnpike_lane::timeout::within;
+use turnpike_lane::transport::Transport;
+use turnpike_lane::waiting::Waited;
 use turnpike_wire::h1::{self, Version, reason_phrase};
 
 use super::Watch;
@@ -21,34 +18,31 @@ use crate::client::InterimHead;
 /// Bytes read at a time while a body is read or thrown away.
 const READ_BYTES: usize = 16 * 1024;
 
-/// The socket of a driven connection.
+/// The client of a driven connection.
 pub struct Peer {
-    socket: Rc<OwnedFd>,
+    /// Registered with the runtime once the socket was full: few ever are.
+    waited: Waited,
     /// What the lane's loop sees of it.
     watch: Rc<Watch>,
-    /// The registration with the runtime, once it was full: few ever are.
-    writer: OnceCell<AsyncFd<Rc<OwnedFd>>>,
 }
 
 impl Peer {
-    /// Takes a socket over that the lane's loop watches.
-    pub(crate) fn new(socket: OwnedFd, watch: Rc<Watch>) -> Self {
+    /// Takes a transport over whose socket the lane's loop watches.
+    pub(crate) fn new(transport: Transport, watch: Rc<Watch>) -> Self {
         Self {
-            socket: Rc::new(socket),
+            waited: Waited::for_writing(transport),
             watch,
-            writer: OnceCell::new(),
         }
     }
 
-    /// Gives the socket back.
-    pub(crate) fn into_socket(self) -> Option<OwnedFd> {
-        drop(self.writer);
-        Rc::into_inner(self.socket)
+    /// Gives the transport back.
+    pub(crate) fn into_transport(self) -> Option<Transport> {
+        self.waited.into_transport()
     }
 
-    /// The socket, for the connection that it is of.
-    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+    /// The transport, for the connection that it is of.
+    pub(crate) fn transport(&self) -> &Transport {
+        self.waited.transport()
     }
 
     /// Ends when the client has closed its side. What it sends meanwhile is left unread, and hides
@@ -59,7 +53,7 @@ impl Peer {
             if self.watch.has_ended() {
                 return;
             }
-            match socket::peek(self.socket(), &mut [0]) {
+            match self.transport().peek() {
                 Ok(0) => return,
                 Ok(_) => return std::future::pending().await,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.watch.emptied(),
@@ -75,8 +69,13 @@ impl Peer {
     /// What the socket says; `TimedOut` when nothing was taken for `timeout_ms`.
     pub(crate) async fn write_all(&self, bytes: &[u8], timeout_ms: u64) -> io::Result<()> {
         let mut rest = bytes;
-        while !rest.is_empty() {
-            match socket::send(self.socket(), rest, More::No) {
+        loop {
+            let sent = match rest {
+                [] => self.transport().flush().map(|()| 0),
+                rest => self.transport().try_write(&[IoSlice::new(rest)], More::No),
+            };
+            match sent {
+                Ok(_) if rest.is_empty() => return Ok(()),
                 Ok(sent) => rest = rest.get(sent..).unwrap_or_default(),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.is_full();
@@ -85,7 +84,6 @@ impl Peer {
                 Err(error) => return Err(error),
             }
         }
-        Ok(())
     }
 
     /// Sends an interim response, and returns how many bytes that were.
@@ -116,7 +114,9 @@ impl Peer {
     /// What the socket says; `WriteZero` where it does not take so few bytes at once.
     pub(crate) fn send_continue(&self) -> io::Result<()> {
         let line = b"HTTP/1.1 100 Continue\r\n\r\n";
-        let sent = socket::send(self.socket(), line, More::No)?;
+        let sent = self
+            .transport()
+            .try_write(&[IoSlice::new(line)], More::No)?;
         if sent == line.len() {
             Ok(())
         } else {
@@ -126,7 +126,7 @@ impl Peer {
 
     /// Lets small pieces leave at once. A socket that cannot do this is only slower.
     pub(crate) fn set_no_delay(&self) {
-        let _ = socket_option::set_no_delay(self.socket(), true);
+        let _ = socket_option::set_no_delay(self.transport().as_fd(), true);
     }
 
     /// Ends our side of the connection; the client's stays open.
@@ -134,7 +134,7 @@ impl Peer {
     /// # Errors
     /// What shutdown(2) says.
     pub(crate) fn finish_sending(&self) -> io::Result<()> {
-        socket::shutdown(self.socket(), std::net::Shutdown::Write)
+        self.transport().shutdown_write()
     }
 
     /// Waits until the socket, which was full, takes more.
@@ -142,26 +142,13 @@ impl Peer {
     /// # Errors
     /// What the socket says; `TimedOut` after `timeout_ms`.
     pub(crate) async fn writable(&self, timeout_ms: u64) -> io::Result<()> {
-        let writer = match self.writer.get() {
-            Some(writer) => writer,
-            None => {
-                let socket = Rc::clone(&self.socket);
-                let writer = readiness::register_shared(socket, Interest::WRITABLE)?;
-                self.writer.get_or_init(|| writer)
-            }
-        };
-        within(timeout_ms, async { writer.writable().await.map(|_| ()) }).await
+        self.waited.writable(timeout_ms).await
     }
 
     /// Forgets that the socket took bytes before: it has just said that it is full, and no event
     /// was looked at since.
     pub(crate) fn is_full(&self) {
-        let mut context = Context::from_waker(Waker::noop());
-        if let Some(writer) = self.writer.get()
-            && let Poll::Ready(Ok(mut ready)) = writer.poll_write_ready(&mut context)
-        {
-            ready.clear_ready();
-        }
+        self.waited.filled();
     }
 
     /// Waits until something can be read, then reads it behind what `buffer` holds. 0 is the end.
@@ -176,10 +163,10 @@ impl Peer {
         within(timeout_ms, async {
             loop {
                 self.watch.readable().await;
-                match socket::receive_append(self.socket(), buffer, READ_BYTES) {
+                match end_of_input(self.transport().try_read(buffer, READ_BYTES)) {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.watch.emptied(),
                     Ok(received) => {
-                        if (1..READ_BYTES).contains(&received) {
+                        if self.transport().was_emptied(received, READ_BYTES) {
                             self.watch.emptied();
                         }
                         return Ok(received);
@@ -209,5 +196,14 @@ impl Peer {
             }
         })
         .await;
+    }
+}
+
+/// What a read says where the end of the connection is as good as that of its TLS session: HTTP
+/// says by itself where its messages end (RFC 9112 section 9.8).
+pub(crate) fn end_of_input(read: io::Result<usize>) -> io::Result<usize> {
+    match read {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
+        read => read,
     }
 }

@@ -19,19 +19,6 @@ pub fn register(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncFd<O
     unsafe { AsyncFd::register_with_interest(descriptor, interest) }.map_err(io::Error::from)
 }
 
-/// As [`register`], for a descriptor that its owner goes on using.
-///
-/// # Errors
-/// What epoll_ctl(2) says.
-pub fn register_shared(
-    descriptor: Rc<OwnedFd>,
-    interest: Interest,
-) -> io::Result<AsyncFd<Rc<OwnedFd>>> {
-    // SAFETY: as above; a shared OwnedFd is open for as long as one of its holders lives, and the
-    // registration is one of them.
-    unsafe { AsyncFd::register_with_interest(descriptor, interest) }.map_err(io::Error::from)
-}
-
 /// As [`register`], for a transport that its owner goes on using.
 ///
 /// # Errors

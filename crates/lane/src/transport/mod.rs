@@ -84,9 +84,12 @@ impl Transport {
     }
 
     /// Whether a read of that many bytes, of at most `bytes_max`, has emptied the socket, so that
-    /// only a new event tells of more. Of a TLS session only `WouldBlock` says so.
+    /// only a new event tells of more. Never after the end.
     pub fn was_emptied(&self, received: usize, bytes_max: usize) -> bool {
-        self.session.get().is_none() && received > 0 && received < bytes_max
+        match self.session.get() {
+            None => received > 0 && received < bytes_max,
+            Some(session) => received > 0 && session.borrow_mut().was_emptied(),
+        }
     }
 
     /// Whether something can be read, which is left where it is: 0 is the end, as for a read.

@@ -11,6 +11,8 @@ use crate::sys::socket::{self, More};
 /// A session.
 pub(super) struct Session {
     connection: Connection,
+    /// Whether the last read of the socket found less than there was room for.
+    was_short: bool,
     /// Whether the peer has been told that nothing more comes.
     is_closed: bool,
 }
@@ -39,6 +41,7 @@ impl Session {
     pub(super) fn new(connection: Connection) -> Session {
         Session {
             connection,
+            was_short: false,
             is_closed: false,
         }
     }
@@ -69,7 +72,7 @@ impl Session {
             if !self.connection.is_handshaking() {
                 return Ok(Handshake::Done);
             }
-            match self.connection.read_tls(&mut Socket(socket)) {
+            match self.receive(socket) {
                 Ok(0) => {
                     let error = io::ErrorKind::UnexpectedEof.into();
                     return Err(HandshakeError::Socket(error));
@@ -107,7 +110,7 @@ impl Session {
                 Err(error) => return Err(error),
                 Ok(chunk) => return Ok(chunk.len()),
             }
-            self.connection.read_tls(&mut Socket(socket))?;
+            self.receive(socket)?;
             if let Err(error) = self.connection.process_new_packets() {
                 let _ = self.flush(socket);
                 return Err(io::Error::new(io::ErrorKind::InvalidData, error));
@@ -115,6 +118,26 @@ impl Session {
             // Answers to the peer's key updates; what does not leave now leaves later.
             let _ = self.flush(socket);
         }
+    }
+
+    /// Whether nothing is left to read, neither here nor, as far as the last read showed, in the
+    /// socket.
+    pub(super) fn was_emptied(&mut self) -> bool {
+        let mut reader = self.connection.reader();
+        let is_empty = reader
+            .fill_buf()
+            .is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
+        is_empty && self.was_short
+    }
+
+    fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
+        let mut source = Source {
+            socket,
+            was_short: false,
+        };
+        let received = self.connection.read_tls(&mut source);
+        self.was_short = source.was_short;
+        received
     }
 
     /// Takes bytes to be encrypted, and sends what the socket takes.
@@ -134,7 +157,7 @@ impl Session {
     /// Sends what is encrypted; `WouldBlock` when some of it is left.
     pub(super) fn flush(&mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
         while self.connection.wants_write() {
-            self.connection.write_tls(&mut Socket(socket))?;
+            self.connection.write_tls(&mut Sink(socket))?;
         }
         Ok(())
     }
@@ -155,16 +178,24 @@ impl Session {
     }
 }
 
-/// A socket as the library wants it.
-struct Socket<'a>(BorrowedFd<'a>);
+/// A socket as the library reads it.
+struct Source<'a> {
+    socket: BorrowedFd<'a>,
+    was_short: bool,
+}
 
-impl Read for Socket<'_> {
+impl Read for Source<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        socket::receive(self.0, buffer)
+        let received = socket::receive(self.socket, buffer)?;
+        self.was_short = received > 0 && received < buffer.len();
+        Ok(received)
     }
 }
 
-impl Write for Socket<'_> {
+/// A socket as the library writes to it.
+struct Sink<'a>(BorrowedFd<'a>);
+
+impl Write for Sink<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         socket::send(self.0, bytes, More::No)
     }
