@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use turnpike_conf::{ConfError, Entry, View};
+use turnpike_plan::environment::{Environment, FolderKind};
 
 use crate::relocate::relocate;
 
@@ -77,6 +78,17 @@ impl TemporaryFolder {
             path: prefix.join(entry.argument(0)),
             levels,
         })
+    }
+
+    /// Declares the folder that the directive `name` names in this very block and, for the http
+    /// level, the default one where it names none. To be called for every block.
+    pub fn declare(view: View<'_>, name: &str, default: &str, environment: &mut dyn Environment) {
+        let is_outermost = view.parent().is_none_or(|outer| outer.parent().is_none());
+        match view.own(name) {
+            Some(entry) => environment.folder(Path::new(entry.argument(0)), FolderKind::Named),
+            None if is_outermost => environment.folder(Path::new(default), FolderKind::Default),
+            None => {}
+        }
     }
 
     /// The folder itself.

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::channel::MasterCounts;
-use crate::plan::Folder;
+use crate::plan::Needs;
 use crate::sandbox::Sandbox;
 use crate::settings::ProcessSettings;
 
@@ -133,21 +133,22 @@ pub(crate) fn program() -> String {
 pub(crate) fn unchangeable(
     settings: &ProcessSettings,
     environment: impl IntoIterator<Item = (OsString, OsString)>,
-    folders: &[Folder],
+    needs: &Needs,
 ) -> String {
     let mut settings = settings.clone();
     (settings.lanes, settings.affinity) = (0, None);
     let mut environment: Vec<_> = environment.into_iter().collect();
     environment.sort();
     // A sandbox does not get another folder.
-    let mut folders: Vec<&Path> = match settings.sandbox {
+    let folders: Vec<&Path> = match settings.sandbox {
         Sandbox::Off => Vec::new(),
         Sandbox::On | Sandbox::Required => {
-            folders.iter().map(|folder| folder.path.as_path()).collect()
+            let folders = needs.folders.iter();
+            folders.map(|folder| folder.path.as_path()).collect()
         }
     };
-    folders.sort_unstable();
-    format!("{settings:?} {environment:?} {folders:?}")
+    let capabilities = &needs.capabilities;
+    format!("{settings:?} {environment:?} {folders:?} {capabilities:?}")
 }
 
 #[cfg(test)]

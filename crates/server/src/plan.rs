@@ -4,6 +4,7 @@
 //! opens it; the serving process asks it for a [`Service`] and hands that one [`Generation`]
 //! after another. Nothing here knows a request, and nothing behind it knows a process.
 
+use std::collections::BTreeSet;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,6 +15,7 @@ use turnpike_conf::Errors;
 use turnpike_lane::gate::{AcceptMode, ListenAddress, ListenOptions};
 use turnpike_lane::log::{ErrorLog, LogSet};
 use turnpike_lane::sys::descriptor::Waker;
+pub use turnpike_plan::environment::{Capability, Folder, FolderKind};
 
 use crate::channel::{Extra, ListeningSocket, MasterCounts};
 use crate::configuration::Configuration;
@@ -30,26 +32,6 @@ pub struct Listen {
     pub mode: AcceptMode,
 }
 
-/// A folder that the serving process writes to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Folder {
-    /// The whole path.
-    pub path: PathBuf,
-    /// The owner of the folder.
-    pub kind: FolderKind,
-}
-
-/// The owner of a folder that the serving process writes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FolderKind {
-    /// Ours, at its default place: made where that can be done.
-    Default,
-    /// Ours, where the configuration says: it must be there once the server is up.
-    Named,
-    /// The operator's, with logs or stored responses whose names the request decides: never made.
-    Foreign,
-}
-
 /// What is to be opened for a configuration before it can be served.
 #[derive(Clone, Debug, Default)]
 pub struct Needs {
@@ -58,8 +40,10 @@ pub struct Needs {
     pub listens: Vec<Listen>,
     /// The log files beside the main context's error logs, with their full paths.
     pub log_files: Vec<PathBuf>,
-    /// Folders that the serving process writes to.
-    pub folders: Vec<Folder>,
+    /// Folders that the serving process writes to, those outside others first.
+    pub folders: BTreeSet<Folder>,
+    /// Rights that it keeps.
+    pub capabilities: BTreeSet<Capability>,
     /// What is worth a warning, with its place.
     pub warnings: Vec<String>,
 }
@@ -67,17 +51,11 @@ pub struct Needs {
 /// What the request families supply.
 pub trait ServingPlan: Sync {
     /// Checks what the rows could not, by building everything that a configuration stands for and
-    /// throwing it away; tells what it needs.
+    /// throwing it away; tells what it needs. The serving process asks once too: it is not told.
     ///
     /// # Errors
     /// Everything that is wrong.
     fn needs(&self, configuration: &Configuration) -> Result<Needs, Errors>;
-
-    /// The folders of [`Needs::folders`], which the serving process asks for too: it is not told.
-    ///
-    /// # Errors
-    /// A sandbox is asked for, and what is written has no folder that could be told before.
-    fn folders(&self, configuration: &Configuration) -> Result<Vec<Folder>, Errors>;
 
     /// A service that serves nothing yet. Called once in a serving process.
     fn service(&self, reporter: Reporter) -> Box<dyn Service>;

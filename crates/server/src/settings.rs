@@ -51,9 +51,6 @@ pub struct Account {
 pub struct ProcessSettings {
     /// The user to become; `None` when the master is not root's.
     pub account: Option<Account>,
-    /// Whether connections are bound to addresses that are not ours (`proxy_bind` with
-    /// `transparent`): whoever serves keeps the right to do so.
-    pub transparent: bool,
     /// How many lanes.
     pub lanes: usize,
     /// Which CPUs each lane runs on; `None` leaves it to the kernel.
@@ -253,7 +250,6 @@ impl<'a> Reader<'a, '_> {
         let lanes = self.lanes();
         ProcessSettings {
             account: self.account(),
-            transparent: is_transparent(self.root),
             lanes,
             affinity: self.affinity(lanes),
             open_files_max: self
@@ -458,13 +454,5 @@ fn find_account(user: &str, groups: &[&str]) -> Result<Account, String> {
         name,
         user: found.uid.as_raw(),
         group: group.gid.as_raw(),
-    })
-}
-
-/// Whether any block binds connections to addresses that are not ours.
-fn is_transparent(view: View<'_>) -> bool {
-    view.entries().iter().any(|entry| {
-        let named = entry.row.name == "proxy_bind" && entry.argument(1) == "transparent";
-        named || view.child(entry).is_some_and(is_transparent)
     })
 }

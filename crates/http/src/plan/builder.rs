@@ -6,14 +6,13 @@
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
-use std::io;
-use std::path::Path;
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Entry, Row, View};
-use turnpike_lane::log::{ErrorLog, LogFile};
+use turnpike_lane::log::ErrorLog;
 use turnpike_lane::sys::process;
 use turnpike_plan::background::Service;
+pub use turnpike_plan::environment::Environment;
 
 use super::locations::LocationTree;
 use super::{Location, LocationIndex, Plan, Server};
@@ -21,7 +20,7 @@ use crate::control::{Command, CommandRow};
 use crate::lane::{LaneSlot, LaneState, LaneStateMaker};
 use crate::metrics;
 use crate::phase::{Filter, FilterPlace, Handler, Logger, PHASE_COUNT, Phase};
-use crate::settings::{EventsSettings, LocationSettings, ServerSettings};
+use crate::settings::{self, EventsSettings, LocationSettings, ServerSettings};
 use crate::variables::{VariableRow, VariableTable};
 
 pub use super::assemble::PlanError;
@@ -59,28 +58,6 @@ pub trait Family: Sync {
     ) -> Result<(), ConfError> {
         Ok(())
     }
-}
-
-/// What a plan takes from the process it is built in.
-pub trait Environment {
-    /// The folder that relative paths of files start from (`-p`).
-    fn prefix(&self) -> &Path;
-    /// The folder of the main configuration file, where relative paths of keys and includes start.
-    fn conf_folder(&self) -> &Path;
-    /// Opens (or finds again) a log file by its absolute path.
-    fn log_file(&mut self, path: &Path) -> io::Result<Arc<LogFile>>;
-    /// The error log of a level, from the `error_log` directives in force there.
-    fn error_log(&mut self, entries: &[&Entry]) -> Result<ErrorLog, String>;
-    /// Takes what is worth a warning, and no error.
-    fn warn(&mut self, warning: ConfError);
-    /// The bytes of a file that the configuration names, by its full path: a key or a certificate.
-    fn file(&mut self, path: &Path) -> io::Result<Arc<[u8]>>;
-    /// State that all lanes share and that lives on over a reload while `key` stays the same.
-    fn zone(
-        &mut self,
-        key: &str,
-        make: &dyn Fn() -> Arc<dyn Any + Send + Sync>,
-    ) -> Arc<dyn Any + Send + Sync>;
 }
 
 /// A plan in the making.
@@ -236,6 +213,7 @@ impl<'e> Builder<'e> {
     ) -> Result<LocationIndex, ConfError> {
         let index = LocationIndex(self.locations.len() as u32);
         self.locations.push(None);
+        settings::declare_folders(view, self.environment);
         let mut draft = LocationDraft {
             index,
             settings: LocationSettings::read(view, self.environment.prefix(), &mut self.variables)?,

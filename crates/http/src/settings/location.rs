@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Entry, View, value};
+use turnpike_plan::environment::Environment;
 
 use super::{ErrorPage, Root, ServerTokens, types};
 use crate::temporary::{Removal, TemporaryFolder};
@@ -226,6 +227,16 @@ impl LocationSettings {
             open_file_cache: open_file_cache(view)?,
         })
     }
+}
+
+/// Declares the folders that the core writes to.
+pub(crate) fn declare_folders(view: View<'_>, environment: &mut dyn Environment) {
+    TemporaryFolder::declare(
+        view,
+        "client_body_temp_path",
+        CLIENT_BODY_FOLDER,
+        environment,
+    );
 }
 
 fn client_body_folder(view: View<'_>, prefix: &Path) -> Result<TemporaryFolder, ConfError> {

@@ -10,6 +10,7 @@ mod server;
 mod types;
 
 pub use error_page::{ErrorPage, ErrorTarget, PageStatus};
+pub(crate) use location::declare_folders;
 pub use location::{
     LingeringClose, LocationSettings, OpenFileCacheSettings, Satisfy, Symlinks, TypesTable,
 };

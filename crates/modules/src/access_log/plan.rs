@@ -209,6 +209,7 @@ fn output(text: &str, target: &[u8], builder: &mut Builder<'_>) -> Result<Output
         let file = open(builder, &path)?;
         return Ok(Output::File { file, buffer: None });
     }
+    builder.environment.files("access_log", text)?;
     use std::os::unix::ffi::OsStrExt;
     let path = Template::compile(path.as_os_str().as_bytes(), &mut builder.variables)?;
     Ok(Output::Path(path))

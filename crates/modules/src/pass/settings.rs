@@ -9,6 +9,7 @@ use turnpike_http::exchange::Exchange;
 use turnpike_http::plan::Builder;
 use turnpike_http::temporary::TemporaryFolder;
 use turnpike_http::variables::Template;
+use turnpike_plan::environment::Capability;
 
 use super::conditions::NextConditions;
 use super::ignored::Ignored;
@@ -156,7 +157,10 @@ impl Bind {
         let transparent = match entry.arguments.get(1).map(|word| word.text.as_str()) {
             None if text == "off" => return Ok(Self::No),
             None => false,
-            Some("transparent") => true,
+            Some("transparent") => {
+                builder.environment.capability(Capability::NetRaw);
+                true
+            }
             Some(other) => {
                 let message = format!("invalid parameter \"{other}\"");
                 return Err(view.error(entry.span, message));

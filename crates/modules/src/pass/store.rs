@@ -23,6 +23,9 @@ use super::view::PassView;
 /// Mode of stored files unless `..._store_access` says otherwise.
 const MODE: u32 = 0o600;
 
+/// nginx's `root` where there is none.
+const ROOT_DEFAULT: &str = "html";
+
 /// A location's `..._store`.
 pub(crate) struct Store {
     shared: Arc<Shared>,
@@ -64,6 +67,16 @@ impl Store {
             "on" => None,
             text => Some(builder.template(pass.view, entry, &bytes_of(text))?),
         };
+        let files = match &name {
+            Some(_) => entry.argument(0).to_owned(),
+            None => {
+                let place = pass.view.own("alias").or_else(|| pass.view.nearest("root"));
+                // It is the folder itself, not a file in it.
+                format!("{}/", place.map_or(ROOT_DEFAULT, |place| place.argument(0)))
+            }
+        };
+        let declared = builder.environment.files(entry.row.name, &files);
+        declared.map_err(|message| pass.view.error(entry.span, message))?;
         let folder = pass.temporary_folder(builder.environment.prefix())?;
         let shared = Shared {
             name,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Context, Entry, Row, View, bytes_of};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
+use turnpike_http::temporary::TemporaryFolder;
 use turnpike_http::variables::{Template, VariableRow};
 use turnpike_upstream::CheckTls;
 use turnpike_wire::h1::Version;
@@ -72,6 +73,7 @@ impl Family for Proxy {
         builder: &mut Builder<'_>,
         draft: &mut LocationDraft,
     ) -> Result<(), ConfError> {
+        TemporaryFolder::declare(view, "proxy_temp_path", "proxy_temp", builder.environment);
         check_redirects(view)?;
         let pass = PassView {
             view,

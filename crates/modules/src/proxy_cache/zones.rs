@@ -11,6 +11,7 @@ use turnpike_conf::{ConfError, Entry, View, value};
 use turnpike_http::plan::Builder;
 use turnpike_http::temporary::TemporaryFolder;
 use turnpike_plan::background::{Lifetime, Running, Service, run_blocking};
+use turnpike_plan::environment::FolderKind;
 
 use crate::zone;
 
@@ -147,6 +148,8 @@ fn open(
     }
     let prefix = builder.environment.prefix().to_path_buf();
     let path = entry.argument(0);
+    let folder = std::path::Path::new(path);
+    builder.environment.folder(folder, FolderKind::Named);
     let folder = prefix.join(path.strip_suffix('/').unwrap_or(path));
     let temporary = match declared.use_temporary_folder {
         false => None,

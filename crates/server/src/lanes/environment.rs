@@ -10,8 +10,11 @@ use std::sync::Arc;
 use turnpike_conf::{ConfError, Entry};
 use turnpike_http::plan::Environment;
 use turnpike_lane::log::{ErrorLog, LogFile, LogSet, Spec};
+use turnpike_plan::environment::{Capability, FolderKind};
 
 use crate::configuration::Configuration;
+use crate::plan::{Folder, Needs};
+use crate::sandbox::Sandbox;
 
 /// State that all lanes share, by the key that says what it is. A zone that the next configuration
 /// does not name is let go with the last plan that uses it.
@@ -25,8 +28,7 @@ pub(super) struct BuildContext<'a> {
     /// Zones of the configuration before this one.
     zones_before: &'a mut Zones,
     zones: Zones,
-    named: Vec<PathBuf>,
-    warnings: Vec<String>,
+    needs: Needs,
     warned: HashSet<String>,
 }
 
@@ -66,15 +68,14 @@ impl<'a> BuildContext<'a> {
             logs,
             zones_before,
             zones,
-            named: Vec::new(),
-            warnings: Vec::new(),
+            needs: Needs::default(),
             warned: HashSet::new(),
         }
     }
 
-    /// Log files that the plan asked for, and what it warned of.
-    pub(super) fn into_findings(self) -> (Vec<PathBuf>, Vec<String>) {
-        (self.named, self.warnings)
+    /// What the plan asked for, and what it warned of; its addresses are for others to add.
+    pub(super) fn into_findings(self) -> Needs {
+        self.needs
     }
 
     /// The zones that the plan uses take the place of those before.
@@ -93,7 +94,7 @@ impl Environment for BuildContext<'_> {
     }
 
     fn log_file(&mut self, path: &Path) -> io::Result<Arc<LogFile>> {
-        self.named.push(path.to_path_buf());
+        self.needs.log_files.push(path.to_path_buf());
         let found = match &self.logs {
             Logs::Open { files, .. } => files.file(path),
             Logs::None => None,
@@ -118,7 +119,9 @@ impl Environment for BuildContext<'_> {
                 .map(|word| word.text.as_str())
                 .collect();
             let spec = Spec::parse(&words, prefix)?;
-            self.named.extend(spec.file().map(Path::to_path_buf));
+            self.needs
+                .log_files
+                .extend(spec.file().map(Path::to_path_buf));
             specs.push(spec);
         }
         match &self.logs {
@@ -132,8 +135,21 @@ impl Environment for BuildContext<'_> {
         // A directive is read again for every block that inherits it.
         let warning = warning.to_string();
         if self.warned.insert(warning.clone()) {
-            self.warnings.push(warning);
+            self.needs.warnings.push(warning);
         }
+    }
+
+    fn folder(&mut self, path: &Path, kind: FolderKind) {
+        let path = self.configuration.under_prefix(path);
+        self.needs.folders.insert(Folder { path, kind });
+    }
+
+    fn capability(&mut self, capability: Capability) {
+        self.needs.capabilities.insert(capability);
+    }
+
+    fn is_sandboxed(&self) -> bool {
+        self.configuration.settings.process.sandbox != Sandbox::Off
     }
 
     fn file(&mut self, path: &Path) -> io::Result<Arc<[u8]>> {

@@ -6,7 +6,6 @@
 mod ask;
 mod changes;
 mod environment;
-mod folders;
 mod lane;
 mod self_check;
 mod service;
@@ -17,7 +16,7 @@ use turnpike_conf::Errors;
 use turnpike_http::plan::Plan;
 
 use crate::configuration::Configuration;
-use crate::plan::{Folder, Listen, Needs, Reporter, Service, ServingPlan};
+use crate::plan::{Listen, Needs, Reporter, Service, ServingPlan};
 use environment::{BuildContext, Zones};
 
 /// What serves a configuration on lanes.
@@ -28,25 +27,12 @@ impl ServingPlan for Lanes {
     fn needs(&self, configuration: &Configuration) -> Result<Needs, Errors> {
         let mut zones = Zones::default();
         let mut site = BuildContext::dry(configuration, &mut zones);
-        let built = build(configuration, 0, &mut site);
-        let (log_files, warnings) = site.into_findings();
-        match (built, self.folders(configuration)) {
-            (Ok(plan), Ok(folders)) => Ok(Needs {
-                listens: plan.listens.iter().map(needed).collect(),
-                log_files,
-                folders,
-                warnings,
-            }),
-            (Err(mut errors), Err(more)) => {
-                errors.0.extend(more.0);
-                Err(errors)
-            }
-            (Err(errors), Ok(_)) | (Ok(_), Err(errors)) => Err(errors),
-        }
-    }
-
-    fn folders(&self, configuration: &Configuration) -> Result<Vec<Folder>, Errors> {
-        folders::of(configuration)
+        let plan = build(configuration, 0, &mut site)?;
+        let findings = site.into_findings();
+        Ok(Needs {
+            listens: plan.listens.iter().map(needed).collect(),
+            ..findings
+        })
     }
 
     fn service(&self, reporter: Reporter) -> Box<dyn Service> {
@@ -75,3 +61,6 @@ fn needed(listen: &turnpike_http::plan::Listen) -> Listen {
         mode: listen.mode,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -173,7 +173,6 @@ mod tests {
     fn only_named_variables_are_handed_on() {
         let settings = ProcessSettings {
             account: None,
-            transparent: false,
             lanes: 1,
             affinity: None,
             open_files_max: None,

@@ -88,8 +88,10 @@ impl LoadedConfiguration {
     pub(super) fn can_become(&self, new: &LoadedConfiguration) -> bool {
         let settings = |loaded: &LoadedConfiguration| loaded.configuration.settings.process.clone();
         let (own, new_settings) = (settings(self), settings(new));
-        let same_folders = self.configuration.needs.folders == new.configuration.needs.folders;
-        own.can_become(&new_settings) && (own.sandbox == Sandbox::Off || same_folders)
+        let (own_needs, new_needs) = (&self.configuration.needs, &new.configuration.needs);
+        own.can_become(&new_settings)
+            && own_needs.capabilities == new_needs.capabilities
+            && (own.sandbox == Sandbox::Off || own_needs.folders == new_needs.folders)
     }
 
     /// Stays in force after all, `given_up` being given up. Returns whether the serving process

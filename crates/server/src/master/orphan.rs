@@ -48,8 +48,8 @@ impl Orphan {
     pub(super) fn can_serve(&self, configuration: &Configuration) -> bool {
         let settings = &configuration.settings;
         let environment = child::environment(&settings.process);
-        let folders = &configuration.needs.folders;
-        let unchangeable = adoption::unchangeable(&settings.process, environment, folders);
+        let unchangeable =
+            adoption::unchangeable(&settings.process, environment, &configuration.needs);
         settings.master_process
             && !self.facts.program.is_empty()
             && self.facts.program == adoption::program()

@@ -264,12 +264,14 @@ impl Serving {
         let settings = &configuration.settings;
         let log = ErrorLog::from_specs(&settings.error_logs, &logs);
         if !self.has_served && self.signals.is_some() {
-            privileges::settle(&settings.process, &mut self.limited, &log)?;
-            let folders = families::serving_plan().folders(&configuration);
-            let folders = folders.map_err(|errors| errors.to_string())?;
+            let needs = families::serving_plan().needs(&configuration);
+            let needs = needs.map_err(|errors| errors.to_string())?;
+            let limited = &mut self.limited;
+            privileges::settle(&settings.process, &needs.capabilities, limited, &log)?;
             self.adoption.facts.unchangeable =
-                adoption::unchangeable(&settings.process, std::env::vars_os(), &folders);
-            let writable: Vec<_> = folders.into_iter().map(|folder| folder.path).collect();
+                adoption::unchangeable(&settings.process, std::env::vars_os(), &needs);
+            let folders = needs.folders.into_iter();
+            let writable: Vec<_> = folders.map(|folder| folder.path).collect();
             privileges::confine(&settings.process, &writable, &log)?;
         } else if self.signals.is_some() {
             privileges::limit_again(&settings.process, &mut self.limited, &log);

@@ -1,5 +1,6 @@
 //! What a serving process does to itself before it serves: limits, priority, user, folder.
 
+use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::io;
 use std::path::PathBuf;
@@ -8,6 +9,7 @@ use nix::unistd::{Gid, Uid, initgroups, setgid, setuid};
 use turnpike_lane::log::{Errno, ErrorLog, Level};
 use turnpike_lane::sys::process::{self, Limit, Resource};
 
+use crate::plan::Capability;
 use crate::sandbox::{self, Sandbox, Wall};
 use crate::settings::{Account, ProcessSettings};
 
@@ -18,6 +20,7 @@ use crate::settings::{Account, ProcessSettings};
 /// What makes serving wrong: another user, another folder. Limits and priority are only logged.
 pub(super) fn settle(
     settings: &ProcessSettings,
+    capabilities: &BTreeSet<Capability>,
     limited: &mut Option<u64>,
     log: &ErrorLog,
 ) -> Result<(), String> {
@@ -46,16 +49,13 @@ pub(super) fn settle(
         sandbox::prepare();
     }
     if let Some(account) = &settings.account {
+        let is_raw = capabilities.contains(&Capability::NetRaw);
         // nginx's names for the calls, since logs are searched for them.
-        if settings.transparent
-            && let Err(error) = process::set_keep_capabilities(true)
-        {
+        if is_raw && let Err(error) = process::set_keep_capabilities(true) {
             complain("prctl(PR_SET_KEEPCAPS, 1)", &error);
         }
         become_account(account)?;
-        if settings.transparent
-            && let Err(error) = process::set_thread_capability(process::CAPABILITY_NET_RAW)
-        {
+        if is_raw && let Err(error) = process::set_thread_capability(process::CAPABILITY_NET_RAW) {
             complain("capset()", &error);
         }
         // A core file is wanted as before; changing users forbids it.

@@ -1,0 +1,77 @@
+//! What configurations need of the process, as their families say it.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::PathBuf;
+
+use turnpike_conf::MemoryLoader;
+
+use crate::configuration::Configuration;
+use crate::paths::Paths;
+use crate::plan::{Capability, FolderKind, Needs};
+
+fn needs(http: &str) -> Needs {
+    let paths = Paths {
+        prefix: PathBuf::from("/p"),
+        configuration: PathBuf::from("/p/nginx.conf"),
+        embedded: false,
+        error_log: None,
+    };
+    let text = format!("events {{ }} http {{ access_log off; {http} }}");
+    let loader: MemoryLoader = [("/p/nginx.conf", text)].into_iter().collect();
+    let configuration = Configuration::read_through(Box::new(loader), &paths, None);
+    configuration
+        .map_err(|errors| errors.to_string())
+        .unwrap()
+        .needs
+}
+
+#[test]
+fn folders_are_those_that_families_name() {
+    const BODY: (&str, FolderKind) = ("/p/client_body_temp", FolderKind::Default);
+    const PROXY: (&str, FolderKind) = ("/p/proxy_temp", FolderKind::Default);
+    type Case = (&'static str, &'static [(&'static str, FolderKind)]);
+    const CASES: &[Case] = &[
+        ("", &[BODY, PROXY]),
+        (
+            "proxy_temp_path t; server { client_body_temp_path /b; }",
+            &[("/b", FolderKind::Named), BODY, ("/p/t", FolderKind::Named)],
+        ),
+        (
+            "proxy_cache_path c keys_zone=a:1m; proxy_cache_path d keys_zone=b:1m memory;",
+            &[("/p/c", FolderKind::Named), BODY, PROXY],
+        ),
+        (
+            "server { location / { access_log l/$host.log; } }",
+            &[BODY, ("/p/l", FolderKind::Foreign), PROXY],
+        ),
+        (
+            "server { root r; location / { proxy_pass http://[::1]:1; proxy_store on; } }",
+            &[BODY, PROXY, ("/p/r", FolderKind::Foreign)],
+        ),
+        (
+            "server { location / { proxy_pass http://[::1]:1; proxy_store /s/$uri; } }",
+            &[BODY, PROXY, ("/s", FolderKind::Foreign)],
+        ),
+    ];
+    for (http, expected) in CASES {
+        let needs = needs(http);
+        let folders = needs.folders.iter();
+        let folders = folders.map(|folder| (folder.path.to_str().unwrap(), folder.kind));
+        assert_eq!(folders.collect::<Vec<_>>(), *expected, "{http}");
+    }
+}
+
+#[test]
+fn a_right_is_kept_where_a_family_needs_it() {
+    for (bind, expected) in [
+        ("127.0.0.1", vec![]),
+        ("off", vec![]),
+        ("127.0.0.1 transparent", vec![Capability::NetRaw]),
+        ("$remote_addr transparent", vec![Capability::NetRaw]),
+    ] {
+        let location = format!("proxy_pass http://[::1]:1; proxy_bind {bind};");
+        let needs = needs(&format!("server {{ location / {{ {location} }} }}"));
+        assert!(needs.capabilities.into_iter().eq(expected), "{bind}");
+    }
+}
