@@ -9,32 +9,29 @@ pub mod body;
 pub mod body_filter;
 pub mod client;
 pub mod connection;
-pub mod control;
 pub mod counters;
 pub mod engine;
 pub mod exchange;
 pub mod h1;
 pub mod lane;
 mod log;
-pub mod metrics;
 mod options;
 pub mod phase;
 pub mod plan;
 pub mod proxy_header;
 pub mod regex;
-mod relocate;
 pub mod response;
 mod segments;
 pub mod settings;
 mod special;
 pub mod subrequest;
-pub mod temporary;
 #[cfg(test)]
 mod testing;
 pub mod upstream;
 pub mod variables;
 
 pub use log::Quoted;
+pub use turnpike_plan::{control, metrics, temporary};
 
 /// The version of nginx whose behaviour is followed; tools compare it number by number.
 pub const NGINX_VERSION: &str = "1.31.4";

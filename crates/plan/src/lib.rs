@@ -1,7 +1,11 @@
-//! What a plan needs whatever protocol it is for: what it takes from the process, and the work that
-//! goes on in the background while it is in force.
+//! What a plan needs whatever protocol it is for: what it takes from the process, the work that goes
+//! on in the background while it is in force, commands, metrics and temporary files.
 //!
 //! Nothing here knows a request.
 
 pub mod background;
+pub mod control;
 pub mod environment;
+pub mod metrics;
+mod relocate;
+pub mod temporary;

@@ -215,4 +215,6 @@ impl Doing {
 }
 
 #[cfg(test)]
+mod metrics_tests;
+#[cfg(test)]
 mod tests;

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use turnpike_conf::{ConfError, Entry, View};
-use turnpike_plan::environment::{Environment, FolderKind};
 
+use crate::environment::{Environment, FolderKind};
 use crate::relocate::relocate;
 
 /// Names tried before it is given up: those of another process, or of one before us.

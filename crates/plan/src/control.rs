@@ -1,9 +1,8 @@
 //! Commands that directive families offer to whoever operates the server: verbs of the control
 //! socket.
 //!
-//! A family lists its verbs as rows ([`crate::plan::Family::commands`]), so that help and
-//! reference derive from them, and gives what carries them out when a plan is built
-//! ([`crate::plan::Builder::command`]). Commands run on threads of the serving process that are
+//! A family lists its verbs as rows, so that help and reference derive from them, and gives what
+//! carries them out when a plan is built. Commands run on threads of the serving process that are
 //! nobody's lane: they may take their time, and must share with lanes only what bears it.
 
 use std::fmt;

@@ -6,8 +6,6 @@
 //! of all metrics is complete.
 
 mod prometheus;
-#[cfg(test)]
-mod tests;
 
 use std::sync::Arc;
 

@@ -6,8 +6,8 @@ use std::collections::HashSet;
 
 use turnpike_lane::counters::Histogram;
 
-use super::*;
-use crate::counters::{AllCounters, COUNTERS, CloseReason, OWN_ROWS};
+use super::{AllCounters, COUNTERS, CloseReason, OWN_ROWS};
+use crate::metrics::*;
 
 static ODD: Row = Row {
     name: "odd",
