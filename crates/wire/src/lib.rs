@@ -16,6 +16,7 @@ pub mod fastcgi;
 pub mod fuzzing;
 pub mod h1;
 pub mod host;
+pub mod message;
 pub mod proxy_protocol;
 mod span;
 pub mod target;

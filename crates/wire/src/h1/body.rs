@@ -2,8 +2,8 @@
 
 use super::chunked::{ChunkError, ChunkedDecoder};
 use super::request::Framing;
-use super::strictness::Strictness;
 use crate::Span;
+use crate::message::Strictness;
 
 /// Whether more of the body is to come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

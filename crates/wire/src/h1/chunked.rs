@@ -14,9 +14,8 @@
 //! grammar, since a line that is no chunk line may be read in another way by others.
 
 use super::body::{BodyEvent, BodyState};
-use super::strictness::{Strictness, is_token_byte, is_white_space};
-use super::writer::is_control;
 use crate::Span;
+use crate::message::{Strictness, is_control, is_token_byte, is_white_space};
 
 #[cfg(test)]
 mod tests;

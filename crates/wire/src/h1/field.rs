@@ -1,36 +1,9 @@
 //! One header line.
 
-use super::known::Known;
-use super::strictness::{Strictness, is_token_byte, is_white_space, trim};
-use super::writer::is_control;
 use crate::Span;
-
-/// A header line as spans of the head's buffer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Field {
-    /// The name as written, without the colon.
-    pub name: Span,
-    /// The value without the white space around it.
-    pub value: Span,
-    /// What the name means here.
-    pub known: Known,
-    /// Whether the name holds only letters, digits and hyphens (and underscores where allowed).
-    pub valid: bool,
-    /// Whether the name holds an underscore.
-    pub underscore: bool,
-}
-
-impl Field {
-    /// The whole line as it stands in `buffer`, where it is written as we write lines: a colon and
-    /// one space between name and value, and its end right behind.
-    #[must_use]
-    pub fn plain_line(self, buffer: &[u8]) -> Option<&[u8]> {
-        let between = Span::new(self.name.end(), self.value.start()).of(buffer);
-        let behind = Span::new(self.value.end(), self.value.end() + 2).of(buffer);
-        let line = Span::new(self.name.start(), self.value.end() + 2).of(buffer);
-        (between == b": " && behind == b"\r\n").then_some(line)
-    }
-}
+use crate::message::{
+    Field, Known, Strictness, holds_control, is_control, is_token_byte, is_white_space, trim,
+};
 
 /// How a line is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -235,7 +208,7 @@ fn parse_strict_value(bytes: &[u8], after_colon: usize) -> Result<(Span, usize),
         end -= 1;
     }
     let value = &bytes[start..end];
-    if super::writer::holds_control(value) {
+    if holds_control(value) {
         let at = value.iter().position(|byte| is_control(*byte));
         return Err(Stop::Bad(start + at.unwrap_or_default()));
     }

@@ -8,28 +8,23 @@ mod body;
 mod chunked;
 mod error;
 mod field;
-mod known;
-mod method;
 mod request;
 mod request_line;
 mod response;
-mod strictness;
 mod writer;
 
 pub use body::{BodyDecoder, BodyEvent, BodyState};
 pub use chunked::{ChunkError, ChunkedDecoder, EXTENSION_BYTES_MAX, TRAILER_BYTES_MAX};
 pub use error::HeadError;
-pub use field::{Field, trailer_fields};
-pub use known::Known;
-pub use method::Method;
-pub use request::{
-    Connection, Framing, HeadRules, HeadStep, InvalidFields, RequestHead, decimal, parse_request,
-};
-pub use request_line::{TargetForm, Version};
+pub use field::trailer_fields;
+pub use request::{Framing, HeadStep, RequestHead, parse_request};
 pub use response::{ResponseError, ResponseFraming, ResponseHead, TransferCoding};
 pub use response::{parse_cgi_response, parse_response};
-pub use strictness::Strictness;
 pub use writer::{
-    LAST_CHUNK, count_controls, end, field, holds_control, number_field, reason_phrase,
-    request_line, status_line, unfold, write_chunk_head,
+    LAST_CHUNK, end, field, number_field, request_line, status_line, write_chunk_head, write_field,
+};
+
+pub use crate::message::{
+    Connection, Field, HeadRules, InvalidFields, Known, Method, Strictness, TargetForm, Version,
+    decimal, holds_control, reason_phrase, unfold,
 };

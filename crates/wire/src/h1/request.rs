@@ -6,61 +6,16 @@
 //! refused here, in the order in which nginx would notice it.
 
 use super::error::HeadError;
-use super::field::{self, Field, Line, Manner};
-use super::known::Known;
-use super::method::Method;
-use super::request_line::{self, RequestLine, TargetForm, Version};
-use super::strictness::{Strictness, is_token_byte, trim};
+use super::field::{self, Line, Manner};
+use super::request_line::{self, RequestLine};
+use crate::message::{
+    Connection, Field, HeadRules, InvalidFields, Known, Method, Strictness, TargetForm, Version,
+    decimal, is_token_byte, trim,
+};
 use crate::{Span, host};
 
 #[cfg(test)]
 mod tests;
-
-/// What is done with header lines whose names hold other bytes than letters, digits and hyphens
-/// (`ignore_invalid_headers`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum InvalidFields {
-    /// Such lines are left out, and remembered in `RequestHead::ignored` for the log.
-    #[default]
-    Ignore,
-    /// Such lines are kept, with `Field::valid` unset.
-    Keep,
-}
-
-/// Limits and choices a head is parsed under.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HeadRules {
-    /// Longest request or header line in bytes, line end included (`large_client_header_buffers`,
-    /// or `client_header_buffer_size` where that is larger).
-    pub line_bytes_max: usize,
-    /// Longest head in bytes, from the request line to the empty line.
-    pub head_bytes_max: usize,
-    /// Most header lines (`max_headers`); left-out ones do not count.
-    pub fields_max: usize,
-    /// `ignore_invalid_headers`
-    pub invalid_fields: InvalidFields,
-    /// Whether an underscore is as good as a hyphen (`underscores_in_headers`).
-    pub underscores: bool,
-    /// Whether `CONNECT` is taken (`allow_connect`).
-    pub connect: bool,
-    /// How closely the head has to follow the RFC (`http_strictness`).
-    pub strictness: Strictness,
-}
-
-impl Default for HeadRules {
-    /// nginx's defaults: a buffer of 1k and four of 8k, 1000 lines.
-    fn default() -> HeadRules {
-        HeadRules {
-            line_bytes_max: 8 * 1024,
-            head_bytes_max: 33 * 1024,
-            fields_max: 1000,
-            invalid_fields: InvalidFields::Ignore,
-            underscores: false,
-            connect: false,
-            strictness: Strictness::Rfc,
-        }
-    }
-}
 
 /// How far the head is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,34 +40,6 @@ pub enum Framing {
     Length(u64),
     /// `Transfer-Encoding: chunked`
     Chunked,
-}
-
-/// What `Connection` says. By the RFC, `close` in any line wins. As in nginx the words are looked
-/// for anywhere in the value, `close` wins over `keep-alive` within a line, and a later line wins
-/// over an earlier one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Connection {
-    /// `close`
-    pub close: bool,
-    /// `keep-alive`
-    pub keep_alive: bool,
-    /// `upgrade`
-    pub upgrade: bool,
-    /// How many other options there are: names of fields that are for this connection only.
-    pub options: u16,
-}
-
-impl Connection {
-    /// Whether the connection outlives the message (RFC 9112 section 9.3).
-    pub(super) fn lives_on(self, version: Version) -> bool {
-        match self {
-            Connection { close: true, .. } => false,
-            Connection {
-                keep_alive: true, ..
-            } => true,
-            _ => version == Version::Http11,
-        }
-    }
 }
 
 /// A request head as spans of the caller's buffer; to be reused from request to request.
@@ -205,7 +132,7 @@ impl RequestHead {
     /// Whether the client lets the connection live on after the response (RFC 9112 section 9.3).
     #[must_use]
     pub fn keep_alive(&self) -> bool {
-        self.connection.lives_on(self.version)
+        lives_on(self.connection, self.version)
     }
 
     /// What a refused head was refused for: the header line up to the offending byte, or the
@@ -588,20 +515,13 @@ fn refused_coding(value: &[u8]) -> HeadError {
     HeadError::UnknownTransferEncoding
 }
 
-/// A decimal number below 2^63; nothing but digits (RFC 9110 section 8.6).
-#[must_use]
-pub fn decimal(text: &[u8]) -> Option<u64> {
-    if text.is_empty() {
-        return None;
+/// Whether the connection outlives a message of this version (RFC 9112 section 9.3).
+pub(super) fn lives_on(connection: Connection, version: Version) -> bool {
+    match connection {
+        Connection { close: true, .. } => false,
+        Connection {
+            keep_alive: true, ..
+        } => true,
+        _ => version == Version::Http11,
     }
-    let mut length: i64 = 0;
-    for byte in text {
-        if !byte.is_ascii_digit() {
-            return None;
-        }
-        length = length
-            .checked_mul(10)?
-            .checked_add(i64::from(byte - b'0'))?;
-    }
-    u64::try_from(length).ok()
 }

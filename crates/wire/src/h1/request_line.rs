@@ -4,55 +4,8 @@
 //! form, so that the common request needs no second walk.
 
 use super::error::HeadError;
-use super::method::Method;
-use super::strictness::{Strictness, is_token_byte};
 use crate::Span;
-
-/// The protocol version of a message; minor versions above 1 are read as 1.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Version {
-    /// A request line without a version.
-    Http09,
-    /// HTTP/1.0
-    Http10,
-    /// HTTP/1.1
-    #[default]
-    Http11,
-}
-
-impl Version {
-    /// The version as it is written.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Version::Http09 => "HTTP/0.9",
-            Version::Http10 => "HTTP/1.0",
-            Version::Http11 => "HTTP/1.1",
-        }
-    }
-}
-
-/// The form of the request target (RFC 9112 section 3.2).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TargetForm {
-    /// `/path?query`
-    #[default]
-    Origin,
-    /// `scheme://authority/path?query`
-    Absolute {
-        /// The scheme without the colon.
-        scheme: Span,
-        /// Host and port as written.
-        authority: Span,
-    },
-    /// `*` of an `OPTIONS` for the server as a whole; nginx refuses it.
-    Asterisk,
-    /// `host:port` of a `CONNECT`
-    Authority {
-        /// Host and port as written.
-        authority: Span,
-    },
-}
+use crate::message::{Method, Strictness, TargetForm, Version, is_token_byte};
 
 /// The parts of a request line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

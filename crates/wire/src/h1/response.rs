@@ -5,13 +5,12 @@
 //! reads them from its upstreams, which is more than it takes from clients.
 
 use super::body::BodyDecoder;
-use super::field::{self, Field, Line, Manner};
-use super::known::Known;
-use super::method::Method;
-use super::request::{Connection, HeadRules, HeadStep, decimal, take_connection};
-use super::request_line::Version;
-use super::strictness::Strictness;
+use super::field::{self, Line, Manner};
+use super::request::{HeadStep, lives_on, take_connection};
 use crate::Span;
+use crate::message::{
+    Connection, Field, Head, HeadRules, Known, Method, Strictness, Version, decimal,
+};
 
 mod cgi;
 #[cfg(test)]
@@ -155,6 +154,18 @@ impl ResponseHead {
         };
     }
 
+    /// Moves a whole head with the buffer that it was parsed of into `head`, and leaves what stands
+    /// behind it in the buffer. Framing and length stay to be asked for.
+    pub fn move_to(&mut self, head: &mut Head, buffer: &mut Vec<u8>) {
+        head.clear();
+        head.status = self.status;
+        head.reason = self.reason;
+        head.version = self.version;
+        head.connection = self.connection;
+        head.fields
+            .take(&mut self.fields, self.seen, buffer, self.head_len);
+    }
+
     /// The first line of a known name.
     #[must_use]
     pub fn find(&self, known: Known) -> Option<&Field> {
@@ -190,7 +201,7 @@ impl ResponseHead {
         if self.framing == ResponseFraming::Chunked && self.version != Version::Http11 {
             return false;
         }
-        self.connection.lives_on(self.version)
+        lives_on(self.connection, self.version)
     }
 }
 

@@ -3,8 +3,8 @@
 //! Names and values are the caller's: nothing is checked or escaped here, so what comes from a
 //! client must have been through the parser before.
 
-use super::request_line::Version;
-use super::strictness::trim;
+use crate::Span;
+use crate::message::{Field, Version};
 
 #[cfg(test)]
 mod tests;
@@ -35,41 +35,6 @@ pub fn request_line(out: &mut Vec<u8>, method: &[u8], target: &[u8], version: Ve
     out.extend_from_slice(b"\r\n");
 }
 
-/// Whether a text holds a byte that no field value may: a control byte other than a tab (RFC 9110
-/// section 5.5). A carriage return or a line feed among them would end the field early.
-#[must_use]
-pub fn holds_control(text: &[u8]) -> bool {
-    // Without an early end, so that it takes many bytes at a time.
-    text.iter()
-        .fold(false, |found, &byte| found | is_control(byte))
-}
-
-/// How many bytes of a text are control bytes other than tabs.
-#[must_use]
-pub fn count_controls(text: &[u8]) -> usize {
-    text.iter().filter(|&&byte| is_control(byte)).count()
-}
-
-/// The text of a field value that is written over several lines, as one line: each line end and the
-/// white space around it become a space (RFC 9112 section 5.2), and none is left at the ends.
-#[must_use]
-pub fn unfold(text: &[u8]) -> Vec<u8> {
-    let lines = text.split(|byte| matches!(byte, b'\r' | b'\n'));
-    let mut lines: Vec<&[u8]> = lines.collect();
-    if let [_] = lines.as_slice() {
-        return text.to_vec();
-    }
-    for line in &mut lines {
-        *line = trim(line);
-    }
-    lines.retain(|line| !line.is_empty());
-    lines.join(&b' ')
-}
-
-pub(super) const fn is_control(byte: u8) -> bool {
-    (byte < b' ' && byte != b'\t') || byte == 0x7f
-}
-
 /// Appends a header line.
 pub fn field(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     out.reserve(name.len() + value.len() + 4);
@@ -77,6 +42,28 @@ pub fn field(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     out.extend_from_slice(b": ");
     out.extend_from_slice(value);
     out.extend_from_slice(b"\r\n");
+}
+
+/// Appends a header line of this field of `bytes`. Where it stands there as we write lines, as it
+/// mostly does in a head that came by HTTP/1, it is copied at once.
+pub fn write_field(out: &mut Vec<u8>, bytes: &[u8], field: &Field) {
+    match plain_line(bytes, field) {
+        Some(line) => out.extend_from_slice(line),
+        None => {
+            for part in [field.name.of(bytes), b": ", field.value.of(bytes), b"\r\n"] {
+                out.extend_from_slice(part);
+            }
+        }
+    }
+}
+
+/// The whole line as it stands in `bytes`, where it is written as we write lines: a colon and one
+/// space between name and value, and its end right behind.
+fn plain_line<'a>(bytes: &'a [u8], field: &Field) -> Option<&'a [u8]> {
+    let between = Span::new(field.name.end(), field.value.start()).of(bytes);
+    let behind = Span::new(field.value.end(), field.value.end() + 2).of(bytes);
+    let line = Span::new(field.name.start(), field.value.end() + 2).of(bytes);
+    (between == b": " && behind == b"\r\n").then_some(line)
 }
 
 /// Appends a header line whose value is a decimal number.
@@ -106,61 +93,6 @@ pub fn write_chunk_head(out: &mut Vec<u8>, len: u64) {
     }
     out.extend_from_slice(&digits[start..]);
     out.extend_from_slice(b"\r\n");
-}
-
-/// The reason nginx writes for a status; empty for one it has none for.
-#[must_use]
-pub fn reason_phrase(status: u16) -> &'static str {
-    match status {
-        100 => "Continue",
-        101 => "Switching Protocols",
-        103 => "Early Hints",
-        200 => "OK",
-        201 => "Created",
-        202 => "Accepted",
-        204 => "No Content",
-        206 => "Partial Content",
-        301 => "Moved Permanently",
-        302 => "Moved Temporarily",
-        303 => "See Other",
-        304 => "Not Modified",
-        307 => "Temporary Redirect",
-        308 => "Permanent Redirect",
-        400..=499 => client_error_phrase(status),
-        500 => "Internal Server Error",
-        501 => "Not Implemented",
-        502 => "Bad Gateway",
-        503 => "Service Temporarily Unavailable",
-        504 => "Gateway Time-out",
-        505 => "HTTP Version Not Supported",
-        507 => "Insufficient Storage",
-        _ => "",
-    }
-}
-
-fn client_error_phrase(status: u16) -> &'static str {
-    match status {
-        400 => "Bad Request",
-        401 => "Unauthorized",
-        402 => "Payment Required",
-        403 => "Forbidden",
-        404 => "Not Found",
-        405 => "Not Allowed",
-        406 => "Not Acceptable",
-        407 => "Proxy Authentication Required",
-        408 => "Request Time-out",
-        409 => "Conflict",
-        410 => "Gone",
-        411 => "Length Required",
-        412 => "Precondition Failed",
-        413 => "Request Entity Too Large",
-        414 => "Request-URI Too Large",
-        415 => "Unsupported Media Type",
-        416 => "Requested Range Not Satisfiable",
-        421 => "Misdirected Request",
-        429 => "Too Many Requests",
-        _ => "",
-    }
 }
 
 /// Digits of the largest 64-bit number.

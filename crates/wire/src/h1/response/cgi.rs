@@ -3,8 +3,7 @@
 //! absent, or 302 with `Location`, as in nginx.
 
 use super::{HeadRules, HeadStep, Method, ResponseError, ResponseHead, framing, take_fields};
-use crate::h1::known::Known;
-use crate::h1::request_line::Version;
+use crate::message::{Known, Version};
 
 #[cfg(test)]
 mod tests;

@@ -21,28 +21,6 @@ fn log_of(error: HeadError, text: &str, head: &RequestHead) -> String {
 }
 
 #[test]
-fn only_lines_in_our_own_form_are_plain() {
-    let table = [
-        ("a: b\r\n", true),
-        ("A-b: c d: e\r\n", true),
-        ("a: \r\n", true),
-        ("a:b\r\n", false),
-        ("a:  b\r\n", false),
-        ("a:\tb\r\n", false),
-        ("a: b \r\n", false),
-        ("a: b\n", false),
-        ("a: b\r\r\n", false),
-        ("a\r\n", false),
-    ];
-    for (line, plain) in table {
-        let text = format!("GET / HTTP/1.0\r\n{line}\r\n");
-        let (_, head) = parse(text.as_bytes(), &nginx());
-        let found = head.fields[0].plain_line(text.as_bytes());
-        assert_eq!(found, plain.then_some(line.as_bytes()), "{line:?}");
-    }
-}
-
-#[test]
 fn header_lines_are_read_as_in_nginx() {
     let table: &[(&str, &[&str])] = &[
         ("", &[]),

@@ -1,4 +1,4 @@
-//! How closely messages have to follow RFC 9112.
+//! How closely messages have to follow the RFC.
 
 /// By whose book messages are read (`http_strictness`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub enum Strictness {
 }
 
 /// Whether a byte may stand in a token: names, methods (RFC 9110 section 5.6.2).
-pub(super) const fn is_token_byte(byte: u8) -> bool {
+pub(crate) const fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(
             byte,
@@ -33,12 +33,12 @@ pub(super) const fn is_token_byte(byte: u8) -> bool {
 }
 
 /// Whether a byte is optional white space (RFC 9110 section 5.6.3).
-pub(super) const fn is_white_space(byte: u8) -> bool {
+pub(crate) const fn is_white_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
 
 /// Cuts optional white space from both ends.
-pub(super) fn trim(text: &[u8]) -> &[u8] {
+pub(crate) fn trim(text: &[u8]) -> &[u8] {
     let mut text = text;
     while let [first, rest @ ..] = text
         && is_white_space(*first)

@@ -1,0 +1,266 @@
+//! Fields of a head or a trailer section, and the bytes that they are spans of.
+
+use super::known::Known;
+use super::value::holds_control;
+use crate::Span;
+
+#[cfg(test)]
+mod tests;
+
+/// A field as spans of the bytes that it stands in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Field {
+    /// The name as written.
+    pub name: Span,
+    /// The value without the white space around it.
+    pub value: Span,
+    /// What the name means here.
+    pub known: Known,
+    /// Whether the name holds only letters, digits and hyphens (and underscores where allowed).
+    pub valid: bool,
+    /// Whether the name holds an underscore.
+    pub underscore: bool,
+}
+
+/// A field as texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry<'a> {
+    /// What the name means here.
+    pub known: Known,
+    pub name: &'a [u8],
+    pub value: &'a [u8],
+}
+
+/// Fields in order, to be used again from message to message: they keep their room.
+///
+/// Names are compared without regard to case (RFC 9110 section 5.1).
+#[derive(Clone, Debug, Default)]
+pub struct Fields {
+    bytes: Vec<u8>,
+    list: Vec<Field>,
+    /// Bits of the known names among them.
+    seen: u64,
+}
+
+impl Fields {
+    /// Adds a field; an existing one of that name stays.
+    pub fn add(&mut self, name: &[u8], value: &[u8]) {
+        let name = self.append(name);
+        let value = self.append(value);
+        let text = name.of(&self.bytes);
+        let known = Known::of(text);
+        let field = Field {
+            name,
+            value,
+            known,
+            valid: true,
+            underscore: memchr::memchr(b'_', text).is_some(),
+        };
+        self.list.push(field);
+        self.seen |= known.bit();
+    }
+
+    /// Sets a field: others of that name go.
+    pub fn set(&mut self, name: &[u8], value: &[u8]) {
+        self.remove(name);
+        self.add(name, value);
+    }
+
+    /// Gives a field another value where it stands, and drops others of that name; adds it where
+    /// there is none.
+    pub fn replace(&mut self, name: &[u8], value: &[u8]) {
+        let is_same = |bytes: &[u8], field: &Field| field.name.of(bytes).eq_ignore_ascii_case(name);
+        let Some(at) = self
+            .list
+            .iter()
+            .position(|field| is_same(&self.bytes, field))
+        else {
+            return self.add(name, value);
+        };
+        let (name, value) = (self.append(name), self.append(value));
+        if let Some(field) = self.list.get_mut(at) {
+            (field.name, field.value) = (name, value);
+        }
+        let bytes = &self.bytes;
+        let mut index = 0;
+        self.list.retain(|field| {
+            index += 1;
+            index - 1 <= at || !is_same(bytes, field)
+        });
+    }
+
+    /// Removes every field of that name.
+    pub fn remove(&mut self, name: &[u8]) {
+        let known = Known::of(name);
+        let bytes = &self.bytes;
+        match known {
+            Known::Other => self
+                .list
+                .retain(|field| !field.name.of(bytes).eq_ignore_ascii_case(name)),
+            _ if self.seen & known.bit() == 0 => {}
+            _ => self.list.retain(|field| field.known != known),
+        }
+        self.seen &= !known.bit();
+    }
+
+    /// Removes the fields that are not to be kept.
+    pub fn retain(&mut self, keep: impl Fn(Entry<'_>) -> bool) {
+        let bytes = &self.bytes;
+        self.list.retain(|field| keep(entry(bytes, field)));
+        self.seen = bits(&self.list);
+    }
+
+    /// Makes these fields those of `other`; the room is kept.
+    pub fn copy(&mut self, other: &Fields) {
+        self.clear();
+        self.bytes.extend_from_slice(&other.bytes);
+        self.list.extend_from_slice(&other.list);
+        self.seen = other.seen;
+    }
+
+    /// Value of the first field of a known name.
+    #[must_use]
+    pub fn known(&self, known: Known) -> Option<&[u8]> {
+        if self.seen & known.bit() == 0 {
+            return None;
+        }
+        let field = self.list.iter().find(|field| field.known == known)?;
+        Some(field.value.of(&self.bytes))
+    }
+
+    /// Value of the first field of that name.
+    #[must_use]
+    pub fn value(&self, name: &[u8]) -> Option<&[u8]> {
+        match Known::of(name) {
+            Known::Other => self
+                .iter()
+                .find(|(own, _)| own.eq_ignore_ascii_case(name))
+                .map(|(_, value)| value),
+            known => self.known(known),
+        }
+    }
+
+    /// Values of the fields of that name.
+    pub fn values<'a>(&'a self, name: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+        self.iter()
+            .filter(move |(own, _)| own.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value)
+    }
+
+    /// Names and values in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.entries().map(|entry| (entry.name, entry.value))
+    }
+
+    /// Names, what they mean, and values in order.
+    pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+        let bytes = self.bytes.as_slice();
+        self.list.iter().map(move |field| entry(bytes, field))
+    }
+
+    /// The fields as spans of [`Fields::bytes`], in order.
+    #[must_use]
+    pub fn spans(&self) -> &[Field] {
+        &self.list
+    }
+
+    /// The bytes that the fields stand in. What stands between them is nobody's business but that
+    /// of who moved them in.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Whether a name or a value holds a control byte other than a tab.
+    #[must_use]
+    pub fn hold_control(&self) -> bool {
+        self.iter()
+            .any(|(name, value)| holds_control(name) || holds_control(value))
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Bytes that they take in memory, about.
+    #[must_use]
+    pub fn size_bytes(&self) -> u64 {
+        (self.bytes.len() + self.list.len() * size_of::<Field>()) as u64
+    }
+
+    /// Drops all; the room is kept.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.list.clear();
+        self.seen = 0;
+    }
+
+    /// The buffer that the bytes stand in, for whoever limits what is kept of it.
+    pub fn buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// Appends a text that is no field; says where it stands.
+    pub(super) fn append(&mut self, text: &[u8]) -> Span {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(text);
+        Span::new(start, self.bytes.len())
+    }
+
+    /// Takes fields that were read of `buffer`, and its first `len` bytes, in place of what is
+    /// there. Nothing is copied where the buffer holds no more than that; what stands behind is
+    /// left in the buffer. The rooms of both sides change hands.
+    pub(crate) fn take(
+        &mut self,
+        list: &mut Vec<Field>,
+        seen: u64,
+        buffer: &mut Vec<u8>,
+        len: usize,
+    ) {
+        self.clear();
+        std::mem::swap(&mut self.list, list);
+        std::mem::swap(&mut self.bytes, buffer);
+        self.seen = seen;
+        if self.bytes.len() > len {
+            buffer.extend_from_slice(self.bytes.get(len..).unwrap_or_default());
+            self.bytes.truncate(len);
+        }
+    }
+
+    /// Takes fields that were read of `bytes`, and a copy of these.
+    pub(crate) fn take_copy(&mut self, list: &mut Vec<Field>, seen: u64, bytes: &[u8]) {
+        self.clear();
+        std::mem::swap(&mut self.list, list);
+        self.bytes.extend_from_slice(bytes);
+        self.seen = seen;
+    }
+}
+
+fn entry<'a>(bytes: &'a [u8], field: &Field) -> Entry<'a> {
+    Entry {
+        known: field.known,
+        name: field.name.of(bytes),
+        value: field.value.of(bytes),
+    }
+}
+
+fn bits(list: &[Field]) -> u64 {
+    list.iter().fold(0, |set, field| set | field.known.bit())
+}
+
+impl PartialEq for Fields {
+    /// Whether names, values and their order are the same.
+    fn eq(&self, other: &Fields) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Fields {}

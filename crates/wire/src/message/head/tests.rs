@@ -1,0 +1,81 @@
+//! A head that was moved in says what it was parsed from, and so does one that was put together.
+
+use super::*;
+use crate::h1::{HeadStep, ResponseHead, parse_response};
+use crate::message::HeadRules;
+
+const TEXT: &[u8] = b"HTTP/1.0 404 Not here\r\nETag: \"a\"\r\nConnection: X-One, close\r\n\
+    X-One:  1 \r\nContent-Length: 5\r\n\r\n";
+
+fn moved(text: &[u8], head: &mut Head, buffer: &mut Vec<u8>) {
+    buffer.clear();
+    buffer.extend_from_slice(text);
+    let mut parsed = ResponseHead::default();
+    let step = parse_response(buffer, 0, &HeadRules::default(), Method::Get, &mut parsed);
+    assert_eq!(step, Ok(HeadStep::Complete));
+    parsed.move_to(head, buffer);
+}
+
+#[test]
+fn a_head_is_moved_in_and_what_is_behind_stays() {
+    let (mut head, mut buffer) = (Head::default(), Vec::new());
+    for rest in ["", "hello", "HTTP/1.1 200 OK\r\n\r\n"] {
+        let whole = [TEXT, rest.as_bytes()].concat();
+        moved(&whole, &mut head, &mut buffer);
+        assert_eq!(buffer, rest.as_bytes());
+        assert_eq!((head.status, head.reason()), (404, &b"Not here"[..]));
+        assert_eq!(head.version, Version::Http10);
+        assert_eq!(head.known(Known::Etag), Some(&b"\"a\""[..]));
+        assert_eq!(head.value(b"x-one"), Some(&b"1"[..]));
+        assert_eq!(head.content_length(), Some(5));
+        let options = ["X-One", "x-one", "ETag", "close"].map(|name| {
+            let name = name.as_bytes();
+            head.is_connection_option(name)
+        });
+        assert_eq!(options, [true, true, false, true]);
+        assert_eq!(head.fields.bytes(), TEXT);
+    }
+}
+
+#[test]
+fn a_head_without_a_rest_is_not_copied() {
+    let (mut head, mut buffer) = (Head::default(), Vec::with_capacity(1000));
+    let room = buffer.as_ptr();
+    moved(TEXT, &mut head, &mut buffer);
+    assert_eq!(head.fields.bytes().as_ptr(), room);
+    // The rooms are exchanged each time: after two heads neither side grows.
+    moved(TEXT, &mut head, &mut buffer);
+    moved(TEXT, &mut head, &mut buffer);
+    assert_eq!(head.fields.bytes().as_ptr(), room);
+}
+
+#[test]
+fn a_compacted_head_says_the_same_and_holds_nothing_else() {
+    let (mut head, mut buffer) = (Head::default(), Vec::new());
+    moved(TEXT, &mut head, &mut buffer);
+    let compacted = head.compacted();
+    assert_eq!(compacted, head);
+    assert!(compacted.is_connection_option(b"X-One"));
+    let texts = compacted.fields.iter();
+    let texts: usize = texts.map(|(name, value)| name.len() + value.len()).sum();
+    let held = compacted.fields.bytes().len();
+    assert_eq!(held, texts + compacted.reason().len());
+    head.fields.remove(b"etag");
+    assert_ne!(compacted, head);
+    assert_ne!(Head::response(404, b""), Head::response(404, b"No"));
+    let mut cleared = head;
+    cleared.clear();
+    assert_eq!(cleared, Head::default());
+}
+
+#[test]
+fn interim_heads_are_followed_by_another() {
+    let interim = [(100, true), (101, false), (103, true), (200, false)];
+    for (status, expected) in interim {
+        assert_eq!(
+            Head::response(status, b"").is_interim(),
+            expected,
+            "{status}"
+        );
+    }
+}

@@ -1,0 +1,27 @@
+//! The message: one head for requests and responses of every protocol (RFC 9110 section 6).
+//!
+//! A head owns its bytes, and all that is said of it are spans into them. HTTP/1 moves the buffer
+//! in that it has received; other protocols append field by field, and so does whoever makes a
+//! message. Nothing here knows how a head is written on a connection.
+
+mod field;
+mod head;
+mod known;
+mod method;
+mod rules;
+mod status;
+mod strictness;
+mod value;
+mod version;
+
+pub use field::{Entry, Field, Fields};
+pub use head::{Connection, Head, TargetForm};
+pub use known::Known;
+pub use method::Method;
+pub use rules::{HeadRules, InvalidFields};
+pub use status::reason_phrase;
+pub use strictness::Strictness;
+pub(crate) use strictness::{is_token_byte, is_white_space, trim};
+pub(crate) use value::is_control;
+pub use value::{decimal, holds_control, unfold};
+pub use version::Version;

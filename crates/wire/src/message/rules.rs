@@ -1,0 +1,49 @@
+//! Limits and choices that heads are read under, whatever the protocol they come by.
+
+use super::strictness::Strictness;
+
+/// What is done with header lines whose names hold other bytes than letters, digits and hyphens
+/// (`ignore_invalid_headers`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InvalidFields {
+    /// Such lines are left out, and remembered for the log.
+    #[default]
+    Ignore,
+    /// Such lines are kept, with `Field::valid` unset.
+    Keep,
+}
+
+/// Limits and choices a head is parsed under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeadRules {
+    /// Longest request or header line in bytes, line end included (`large_client_header_buffers`,
+    /// or `client_header_buffer_size` where that is larger).
+    pub line_bytes_max: usize,
+    /// Longest head in bytes, from the request line to the empty line.
+    pub head_bytes_max: usize,
+    /// Most header lines (`max_headers`); left-out ones do not count.
+    pub fields_max: usize,
+    /// `ignore_invalid_headers`
+    pub invalid_fields: InvalidFields,
+    /// Whether an underscore is as good as a hyphen (`underscores_in_headers`).
+    pub underscores: bool,
+    /// Whether `CONNECT` is taken (`allow_connect`).
+    pub connect: bool,
+    /// How closely the head has to follow the RFC (`http_strictness`).
+    pub strictness: Strictness,
+}
+
+impl Default for HeadRules {
+    /// nginx's defaults: a buffer of 1k and four of 8k, 1000 lines.
+    fn default() -> HeadRules {
+        HeadRules {
+            line_bytes_max: 8 * 1024,
+            head_bytes_max: 33 * 1024,
+            fields_max: 1000,
+            invalid_fields: InvalidFields::Ignore,
+            underscores: false,
+            connect: false,
+            strictness: Strictness::Rfc,
+        }
+    }
+}
