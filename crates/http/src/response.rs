@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use turnpike_lane::files::FileHandle;
-use turnpike_wire::h1;
+pub use turnpike_wire::message::Fields;
 
 use crate::client::Client;
 use crate::exchange::Exchange;
@@ -98,7 +98,7 @@ pub struct Places {
 /// A place between fields: behind so many of them, and behind so many others at that place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    fields: usize,
+    pub(crate) fields: usize,
     others: u8,
 }
 
@@ -293,7 +293,7 @@ impl Response {
             self.places.location,
         ];
         Some(Place {
-            fields: self.fields.entries.len(),
+            fields: self.fields.len(),
             others: places.iter().flatten().count() as u8,
         })
     }
@@ -304,170 +304,3 @@ impl Response {
         self.body = Body::Text;
     }
 }
-
-/// Header fields in the order they are sent: in one flat buffer, as they stand on the wire.
-#[derive(Default, Clone)]
-pub struct Fields {
-    /// Lines, one behind the other.
-    lines: Vec<u8>,
-    entries: Vec<LineLengths>,
-}
-
-/// Lengths of one line's name and value.
-#[derive(Clone, Copy)]
-struct LineLengths {
-    name: u32,
-    value: u32,
-}
-
-/// Between name and value.
-const COLON: &[u8; 2] = b": ";
-
-/// Behind the value.
-const LINE_END: &[u8; 2] = b"\r\n";
-
-impl LineLengths {
-    fn line_bytes(self) -> usize {
-        self.name as usize + COLON.len() + self.value as usize + LINE_END.len()
-    }
-}
-
-impl Fields {
-    /// Adds a field; an existing one of that name stays.
-    pub fn add(&mut self, name: &[u8], value: &[u8]) {
-        let entry = LineLengths {
-            name: name.len() as u32,
-            value: value.len() as u32,
-        };
-        self.lines.reserve(entry.line_bytes());
-        for part in [name, COLON, value, LINE_END] {
-            self.lines.extend_from_slice(part);
-        }
-        self.entries.push(entry);
-    }
-
-    /// Sets a field: others of that name go.
-    pub fn set(&mut self, name: &[u8], value: &[u8]) {
-        self.remove(name);
-        self.add(name, value);
-    }
-
-    /// Whether a name or a value holds a control byte other than a tab.
-    pub fn hold_control(&self) -> bool {
-        h1::count_controls(&self.lines) != self.entries.len() * LINE_END.len()
-    }
-
-    /// Gives a field another value where it stands, and drops others of that name; adds it where
-    /// there is none.
-    pub fn replace(&mut self, name: &[u8], value: &[u8]) {
-        if self.values(name).next().is_none() {
-            return self.add(name, value);
-        }
-        let old = std::mem::take(self);
-        let mut is_first = true;
-        for (own, kept) in old.iter() {
-            match own.eq_ignore_ascii_case(name) {
-                false => self.add(own, kept),
-                true if is_first => {
-                    self.add(name, value);
-                    is_first = false;
-                }
-                true => {}
-            }
-        }
-    }
-
-    /// The lines from the field of one number up to that of another, as they are sent.
-    fn lines_between(&self, from: usize, to: usize) -> &[u8] {
-        let bytes = |count: usize| -> usize {
-            let entries = self.entries.iter().take(count);
-            entries.map(|entry| entry.line_bytes()).sum()
-        };
-        self.lines.get(bytes(from)..bytes(to)).unwrap_or_default()
-    }
-
-    /// Appends all lines to `out`; at each of these places, which are in order, `other` adds what
-    /// stands there, by the place's index.
-    pub(crate) fn write(
-        &self,
-        places: &[Place],
-        out: &mut Vec<u8>,
-        other: impl Fn(usize, &mut Vec<u8>),
-    ) {
-        let mut written = 0;
-        for (index, place) in places.iter().enumerate() {
-            let until = place.fields.clamp(written, self.entries.len());
-            out.extend_from_slice(self.lines_between(written, until));
-            other(index, out);
-            written = until;
-        }
-        out.extend_from_slice(self.lines_between(written, self.entries.len()));
-    }
-
-    /// Removes every field of that name.
-    pub fn remove(&mut self, name: &[u8]) {
-        let lines = &mut self.lines;
-        let mut start = 0;
-        self.entries.retain(|entry| {
-            let end = start + entry.line_bytes();
-            let own = lines.get(start..start + entry.name as usize);
-            let stays = !own.is_some_and(|own| own.eq_ignore_ascii_case(name));
-            if stays {
-                start = end;
-            } else {
-                lines.drain(start..end);
-            }
-            stays
-        });
-    }
-
-    /// Makes these fields those of `other`; the room is kept.
-    pub fn copy(&mut self, other: &Fields) {
-        self.lines.clear();
-        self.lines.extend_from_slice(&other.lines);
-        self.entries.clear();
-        self.entries.extend_from_slice(&other.entries);
-    }
-
-    /// Values of the fields of that name.
-    pub fn values<'a>(&'a self, name: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
-        self.iter()
-            .filter(move |(own, _)| own.eq_ignore_ascii_case(name))
-            .map(|(_, value)| value)
-    }
-
-    /// Names and values in order.
-    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        let mut rest = self.lines.as_slice();
-        self.entries.iter().map(move |entry| {
-            let (line, after) = rest
-                .split_at_checked(entry.line_bytes())
-                .unwrap_or_default();
-            rest = after;
-            let (name, value) = line
-                .split_at_checked(entry.name as usize)
-                .unwrap_or_default();
-            let value = value.get(COLON.len()..).unwrap_or_default();
-            (name, value.get(..entry.value as usize).unwrap_or_default())
-        })
-    }
-
-    /// All lines as they are sent.
-    pub fn lines(&self) -> &[u8] {
-        &self.lines
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
-    /// Drops all; the room is kept.
-    pub fn clear(&mut self) {
-        self.lines.clear();
-        self.entries.clear();
-    }
-}
-
-#[cfg(test)]
-mod tests;

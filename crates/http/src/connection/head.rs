@@ -1,5 +1,7 @@
 //! The response head on the wire: nginx's fields in nginx's order.
 
+use std::ops::Range;
+
 use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::log::Level;
 use turnpike_wire::date;
@@ -45,7 +47,7 @@ pub(super) fn write(exchange: &mut Exchange) -> bool {
             if !is_made_absolute(exchange) {
                 location(exchange, &mut out);
             }
-            out.extend_from_slice(response.fields.lines());
+            write_fields(&response.fields, 0..response.fields.len(), &mut out);
         } else {
             in_an_origins_order(exchange, &mut out);
         }
@@ -195,10 +197,13 @@ fn in_an_origins_order(exchange: &Exchange, out: &mut Vec<u8>) {
         (places.location.unwrap_or_default(), Apart::Location),
     ];
     others.sort_by_key(|(place, _)| *place);
-    let at = others.map(|(place, _)| place);
-    response
-        .fields
-        .write(&at, out, |number, out| match others[number].1 {
+    let fields = &response.fields;
+    let mut written = 0;
+    for (place, apart) in others {
+        let until = place.fields.clamp(written, fields.len());
+        write_fields(fields, written..until, out);
+        written = until;
+        match apart {
             Apart::EntityTag if response.etag.is_empty() => {}
             Apart::EntityTag => writer::field(out, "ETag", &response.etag),
             Apart::LastModified => {
@@ -209,7 +214,16 @@ fn in_an_origins_order(exchange: &Exchange, out: &mut Vec<u8>) {
             }
             Apart::Location if is_made_absolute(exchange) => {}
             Apart::Location => location(exchange, out),
-        });
+        }
+    }
+    write_fields(fields, written..fields.len(), out);
+}
+
+/// The fields of these numbers as lines.
+fn write_fields(fields: &Fields, numbers: Range<usize>, out: &mut Vec<u8>) {
+    for field in fields.spans().get(numbers).unwrap_or_default() {
+        writer::write_field(out, fields.bytes(), field);
+    }
 }
 
 /// Fields that are not among the others of a response.

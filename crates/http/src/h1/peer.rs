@@ -102,7 +102,9 @@ impl Peer {
             head.status,
             reason_phrase(head.status),
         );
-        text.extend_from_slice(head.fields.lines());
+        for field in head.fields.spans() {
+            h1::write_field(&mut text, head.fields.bytes(), field);
+        }
         h1::end(&mut text);
         self.write_all(&text, timeout_ms).await?;
         Ok(text.len() as u64)

@@ -257,13 +257,6 @@ fn client_fields(
         if hops::write_lowered(exchange, name, value, out) || !may_send(exchange, name, value) {
             continue;
         }
-        match field.plain_line(bytes) {
-            Some(line) => out.extend_from_slice(line),
-            None => {
-                for part in [name, b": ", value, b"\r\n"] {
-                    out.extend_from_slice(part);
-                }
-            }
-        }
+        h1::write_field(out, bytes, field);
     }
 }

@@ -234,14 +234,6 @@ impl Fields {
             self.bytes.truncate(len);
         }
     }
-
-    /// Takes fields that were read of `bytes`, and a copy of these.
-    pub(crate) fn take_copy(&mut self, list: &mut Vec<Field>, seen: u64, bytes: &[u8]) {
-        self.clear();
-        std::mem::swap(&mut self.list, list);
-        self.bytes.extend_from_slice(bytes);
-        self.seen = seen;
-    }
 }
 
 fn entry<'a>(bytes: &'a [u8], field: &Field) -> Entry<'a> {

@@ -2,7 +2,6 @@
 
 use super::field::Fields;
 use super::known::Known;
-use super::method::Method;
 use super::value::decimal;
 use super::version::Version;
 use crate::Span;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::h1::{HeadStep, ResponseHead, parse_response};
-use crate::message::HeadRules;
+use crate::message::{HeadRules, Method};
 
 const TEXT: &[u8] = b"HTTP/1.0 404 Not here\r\nETag: \"a\"\r\nConnection: X-One, close\r\n\
     X-One:  1 \r\nContent-Length: 5\r\n\r\n";
