@@ -1,5 +1,6 @@
 //! What a plan needs whatever protocol it is for: what it takes from the process, the work that goes
-//! on in the background while it is in force, commands, metrics and temporary files.
+//! on in the background while it is in force, variables, commands, metrics and temporary
+//! files.
 //!
 //! Nothing here knows a request.
 
@@ -8,4 +9,6 @@ pub mod control;
 pub mod environment;
 pub mod metrics;
 mod relocate;
+pub mod template;
 pub mod temporary;
+pub mod variables;

@@ -15,7 +15,10 @@ const TABLE: &[(&str, &[&str])] = &[
     ("crates/conf", &[]),
     ("crates/lane", &["crates/wire", "crates/conf"]),
     ("crates/cache", &["crates/wire", "crates/lane"]),
-    ("crates/plan", &["crates/conf", "crates/lane"]),
+    (
+        "crates/plan",
+        &["crates/wire", "crates/conf", "crates/lane"],
+    ),
     (
         "crates/http",
         &["crates/wire", "crates/conf", "crates/lane", "crates/plan"],

@@ -21,7 +21,7 @@ use crate::lane::{LaneSlot, LaneState, LaneStateMaker};
 use crate::metrics;
 use crate::phase::{Filter, FilterPlace, Handler, Logger, PHASE_COUNT, Phase};
 use crate::settings::{self, EventsSettings, LocationSettings, ServerSettings};
-use crate::variables::{VariableRow, VariableTable};
+use crate::variables::{VariableRow, VariableTable, table};
 
 pub use super::assemble::PlanError;
 
@@ -119,7 +119,7 @@ impl<'e> Builder<'e> {
             .flat_map(|family| family.variables())
             .copied();
         Self {
-            variables: VariableTable::new(rows),
+            variables: table(rows),
             environment,
             families,
             servers: Vec::new(),

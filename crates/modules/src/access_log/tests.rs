@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use turnpike_conf::{Span, Word};
-use turnpike_http::variables::VariableTable;
+use turnpike_http::variables::table;
 
 use super::escape::Escape;
 use super::files::CacheRules;
@@ -55,7 +55,7 @@ fn compiles_formats_or_says_what_is_wrong() {
         ),
     ];
     for (text, message) in cases {
-        let mut variables = VariableTable::new([]);
+        let mut variables = table([]);
         let result = Format::compile(&words(text), &mut variables);
         let got = result.err().unwrap_or_default();
         assert_eq!(&got, message, "{text:?}");

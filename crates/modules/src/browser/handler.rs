@@ -81,7 +81,7 @@ pub(super) struct Modern(pub(super) Ages);
 /// `$ancient_browser`.
 pub(super) struct Ancient(pub(super) Ages);
 
-impl Evaluate for Modern {
+impl Evaluate<Exchange> for Modern {
     fn evaluate(&self, exchange: &Exchange, out: &mut Vec<u8>) -> bool {
         if let Some(browsers) = self.0.of(exchange)
             && browsers.is_modern(exchange.field(b"User-Agent"))
@@ -92,7 +92,7 @@ impl Evaluate for Modern {
     }
 }
 
-impl Evaluate for Ancient {
+impl Evaluate<Exchange> for Ancient {
     fn evaluate(&self, exchange: &Exchange, out: &mut Vec<u8>) -> bool {
         match self.0.of(exchange) {
             Some(browsers) if browsers.is_modern(exchange.field(b"User-Agent")) => {}

@@ -8,7 +8,7 @@ use turnpike_http::variables::Evaluate;
 use super::address::{NONE, forwarded, plain};
 use super::plan::{Geo, Table};
 
-impl Evaluate for Geo {
+impl Evaluate<Exchange> for Geo {
     fn evaluate(&self, exchange: &Exchange, out: &mut Vec<u8>) -> bool {
         let address = self.address(exchange).map_or(NONE, plain);
         let value = match &self.table {

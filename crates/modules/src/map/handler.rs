@@ -6,7 +6,7 @@ use turnpike_http::variables::Evaluate;
 
 use super::plan::Table;
 
-impl Evaluate for Table {
+impl Evaluate<Exchange> for Table {
     fn evaluate(&self, exchange: &Exchange, out: &mut Vec<u8>) -> bool {
         let mut key = self.key.value(exchange);
         if self.hostnames && key.last() == Some(&b'.') {

@@ -8,7 +8,7 @@ use turnpike_http::variables::Evaluate;
 
 use super::plan::{ByLocation, Referers};
 
-impl Evaluate for ByLocation {
+impl Evaluate<Exchange> for ByLocation {
     fn evaluate(&self, exchange: &Exchange, out: &mut Vec<u8>) -> bool {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let valid = match all.get(&exchange.location.0) {

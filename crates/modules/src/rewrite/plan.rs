@@ -355,7 +355,7 @@ impl Unset {
         }
     }
 
-    fn value(&mut self, name: &str) -> Arc<dyn Evaluate> {
+    fn value(&mut self, name: &str) -> Arc<dyn Evaluate<Exchange>> {
         Arc::new(UnsetValue {
             name: name.to_ascii_lowercase().into(),
             quiet: Arc::clone(&self.quiet),
@@ -363,7 +363,7 @@ impl Unset {
     }
 }
 
-impl Evaluate for UnsetValue {
+impl Evaluate<Exchange> for UnsetValue {
     fn evaluate(&self, exchange: &Exchange, _: &mut Vec<u8>) -> bool {
         let quiet = self.quiet.read().unwrap_or_else(PoisonError::into_inner);
         if quiet.binary_search(&exchange.location.0).is_err() {

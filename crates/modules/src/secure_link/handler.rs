@@ -48,7 +48,7 @@ impl Signatures {
     }
 }
 
-impl Evaluate for Link {
+impl Evaluate<Exchange> for Link {
     fn evaluate(&self, exchange: &Exchange, out: &mut Vec<u8>) -> bool {
         match self.0.of(exchange).as_deref() {
             None => false,
@@ -77,7 +77,7 @@ impl Evaluate for Link {
     }
 }
 
-impl Evaluate for Expires {
+impl Evaluate<Exchange> for Expires {
     fn evaluate(&self, exchange: &Exchange, out: &mut Vec<u8>) -> bool {
         let Some(signature) = self.0.of(exchange) else {
             return false;

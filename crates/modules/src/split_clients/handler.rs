@@ -5,7 +5,7 @@ use turnpike_http::variables::Evaluate;
 
 use super::plan::Split;
 
-impl Evaluate for Split {
+impl Evaluate<Exchange> for Split {
     fn evaluate(&self, exchange: &Exchange, out: &mut Vec<u8>) -> bool {
         let hash = murmur2(&self.key.value(exchange));
         let part = self

@@ -2,8 +2,7 @@
 
 use turnpike_wire::target::{self, Escape};
 
-use super::{VariableId, VariableTable};
-use crate::exchange::Exchange;
+use crate::variables::{self, Subject, VariableId, VariableTable};
 
 /// A compiled text: what nginx calls a complex value.
 #[derive(Debug, Clone)]
@@ -24,7 +23,7 @@ impl Template {
     ///
     /// # Errors
     /// nginx's words for an empty or unclosed name.
-    pub fn compile(text: &[u8], variables: &mut VariableTable) -> Result<Self, String> {
+    pub fn compile<S>(text: &[u8], variables: &mut VariableTable<S>) -> Result<Self, String> {
         let mut parts = Vec::new();
         let mut literal = Vec::new();
         let mut rest = text;
@@ -71,44 +70,42 @@ impl Template {
     }
 
     /// Appends the value to `out`; variables without a value add nothing.
-    pub fn evaluate(&self, exchange: &Exchange, out: &mut Vec<u8>) {
-        self.append(exchange, false, out);
+    pub fn evaluate<S: Subject>(&self, subject: &S, out: &mut Vec<u8>) {
+        self.append(subject, false, out);
     }
 
     /// As [`Template::evaluate`], with groups escaped as arguments of a query are.
-    pub fn evaluate_escaping(&self, exchange: &Exchange, out: &mut Vec<u8>) {
-        self.append(exchange, true, out);
+    pub fn evaluate_escaping<S: Subject>(&self, subject: &S, out: &mut Vec<u8>) {
+        self.append(subject, true, out);
     }
 
-    fn append(&self, exchange: &Exchange, escaping: bool, out: &mut Vec<u8>) {
+    fn append<S: Subject>(&self, subject: &S, escaping: bool, out: &mut Vec<u8>) {
         for part in &self.parts {
             match part {
                 Part::Text(text) => out.extend_from_slice(text),
                 Part::Variable(id) => {
-                    exchange.variable(*id, out);
+                    variables::append(subject, *id, out);
                 }
                 Part::Capture(number) => {
-                    let captures = exchange.captures.borrow();
-                    match captures.group(*number) {
-                        Some(group) if escaping => target::escape(group, Escape::Args, out),
-                        Some(group) => out.extend_from_slice(group),
-                        None => {}
-                    }
+                    subject.group(*number, &mut |group| match escaping {
+                        true => target::escape(group, Escape::Args, out),
+                        false => out.extend_from_slice(group),
+                    });
                 }
             }
         }
     }
 
     /// The value in a new buffer.
-    pub fn value(&self, exchange: &Exchange) -> Vec<u8> {
+    pub fn value<S: Subject>(&self, subject: &S) -> Vec<u8> {
         let mut out = Vec::new();
-        self.evaluate(exchange, &mut out);
+        self.evaluate(subject, &mut out);
         out
     }
 }
 
 /// Reads what stands after a dollar sign; returns the part and the bytes used.
-fn reference(after: &[u8], variables: &mut VariableTable) -> Result<(Part, usize), String> {
+fn reference<S>(after: &[u8], variables: &mut VariableTable<S>) -> Result<(Part, usize), String> {
     if let Some(digit @ b'1'..=b'9') = after.first() {
         return Ok((Part::Capture(usize::from(digit - b'0')), 1));
     }

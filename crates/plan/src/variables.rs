@@ -1,0 +1,346 @@
+//! Variables: the names that a configuration may use, and their values for one subject: a request,
+//! or a session of another protocol.
+//!
+//! A name is turned into an index when the configuration is read, so that a subject looks nothing
+//! up by name. A value is appended to a buffer that the caller owns; only values that are stored
+//! (`set`, named groups) or asked to be computed once (`map`) are kept with the subject.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use turnpike_lane::log::Level;
+
+/// What variables have values for.
+pub trait Subject: Sized + 'static {
+    /// The variables of the plan that it is served under.
+    fn variables(&self) -> &VariableTable<Self>;
+
+    /// The values that are kept with it.
+    fn values(&self) -> &RefCell<Values>;
+
+    /// Gives `take` the text of a group of the last match, where there is one; 0 is the whole.
+    fn group(&self, number: usize, take: &mut dyn FnMut(&[u8]));
+
+    /// How many matches had no verdict so far: when it changes during an evaluation, there is no
+    /// value.
+    fn match_failures(&self) -> u32;
+
+    /// Whether a match of the present step had no verdict: then no value may be kept.
+    fn is_undecided(&self) -> bool;
+
+    /// Writes a line to the subject's error log.
+    fn log(&self, level: Level, message: fmt::Arguments<'_>);
+}
+
+/// Appends a variable's value to a buffer; `false` when the subject has none.
+pub type Getter<S> = fn(&S, &mut Vec<u8>) -> bool;
+
+/// As [`Getter`], for a variable whose name ends in something of the user's.
+pub type PrefixGetter<S> = fn(&S, &[u8], &mut Vec<u8>) -> bool;
+
+/// Changes what a variable stands for (`set $args ...`).
+pub type Setter<S> = fn(&mut S, &[u8]);
+
+/// A variable that a directive family offers.
+pub struct VariableRow<S> {
+    /// The name without its dollar sign.
+    pub name: &'static str,
+    /// How its value is found.
+    pub get: Getter<S>,
+    /// How it is changed, for those that `set` may change.
+    pub set: Option<Setter<S>>,
+    /// What it says, in one sentence, for the reference.
+    pub summary: &'static str,
+}
+
+impl<S> Clone for VariableRow<S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for VariableRow<S> {}
+
+/// Variables whose names begin alike, such as `$http_NAME`.
+pub struct PrefixRow<S: 'static> {
+    /// What the names begin with.
+    pub prefix: &'static str,
+    /// How the value is found; called with the rest of the name in lower case.
+    pub get: PrefixGetter<S>,
+}
+
+/// A value that depends on more than a function can see, such as a `map`.
+pub trait Evaluate<S>: Send + Sync {
+    /// Appends the value to `out`; `false` when there is none.
+    fn evaluate(&self, subject: &S, out: &mut Vec<u8>) -> bool;
+}
+
+/// Index of a variable in the plan's table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VariableId(u32);
+
+/// Where a variable's value comes from.
+enum Source<S> {
+    /// Named by a template, defined nowhere yet: an error if it stays so.
+    Undefined,
+    Builtin(VariableRow<S>),
+    /// One of many whose names begin alike, and the rest of its name.
+    Prefixed(PrefixGetter<S>, Box<[u8]>),
+    /// Only what was stored by `set` or by a named group.
+    Stored,
+    /// Computed, then kept with the subject.
+    Computed(Arc<dyn Evaluate<S>>),
+    /// Computed each time.
+    Volatile(Arc<dyn Evaluate<S>>),
+}
+
+struct Variable<S> {
+    name: String,
+    source: Source<S>,
+}
+
+/// The variables of a plan.
+pub struct VariableTable<S: 'static> {
+    variables: Vec<Variable<S>>,
+    by_name: HashMap<String, VariableId>,
+    rows: HashMap<&'static str, VariableRow<S>>,
+    prefixes: &'static [PrefixRow<S>],
+}
+
+/// How deep evaluations may ask for one another; nginx's number. More is a cycle in the
+/// configuration.
+const EVALUATIONS_MAX: u8 = 100;
+
+/// Values kept with a subject, by index.
+#[derive(Clone, Default)]
+pub struct Values {
+    slots: Vec<Slot>,
+    used: bool,
+    /// Variables that are being evaluated, each for the one before it.
+    depth: u8,
+}
+
+#[derive(Clone, Default)]
+enum Slot {
+    #[default]
+    Unknown,
+    Missing,
+    Known(Vec<u8>),
+}
+
+impl<S> VariableTable<S> {
+    /// A table that knows these variables. Of two names that begin alike, the first fits.
+    pub fn new(
+        rows: impl IntoIterator<Item = VariableRow<S>>,
+        prefixes: &'static [PrefixRow<S>],
+    ) -> Self {
+        Self {
+            variables: Vec::new(),
+            by_name: HashMap::new(),
+            rows: rows.into_iter().map(|row| (row.name, row)).collect(),
+            prefixes,
+        }
+    }
+
+    /// The index of a name that a template uses; it may be defined later.
+    pub fn reference(&mut self, name: &str) -> VariableId {
+        let lower = name.to_ascii_lowercase();
+        if let Some(&id) = self.by_name.get(&lower) {
+            return id;
+        }
+        let source = match self.rows.get(lower.as_str()) {
+            Some(row) => Source::Builtin(*row),
+            None => self.prefixed(&lower).unwrap_or(Source::Undefined),
+        };
+        self.insert(lower, source)
+    }
+
+    /// Defines a variable that is stored by `set` or a named group. A built-in one that can be
+    /// changed stays what it is; another is refused with nginx's words.
+    pub fn define_stored(&mut self, name: &str) -> Result<VariableId, String> {
+        self.define_or_keep(name, Source::Stored)
+    }
+
+    /// Defines a variable that `set` changes. One that is nothing else yet gets the value of
+    /// `unset` where nothing was stored; any other stays what it is.
+    ///
+    /// # Errors
+    /// nginx's words for a built-in variable that cannot be changed.
+    pub fn define_settable(
+        &mut self,
+        name: &str,
+        unset: Arc<dyn Evaluate<S>>,
+    ) -> Result<VariableId, String> {
+        self.define_or_keep(name, Source::Computed(unset))
+    }
+
+    fn define_or_keep(&mut self, name: &str, source: Source<S>) -> Result<VariableId, String> {
+        let id = self.reference(name);
+        let variable = &mut self.variables[id.0 as usize];
+        match &variable.source {
+            Source::Undefined => variable.source = source,
+            Source::Builtin(row) if row.set.is_none() => {
+                return Err(format!("the duplicate \"{name}\" variable"));
+            }
+            _ => {}
+        }
+        Ok(id)
+    }
+
+    /// Defines a variable that is computed, once a subject or (volatile) at each use.
+    pub fn define_computed(
+        &mut self,
+        name: &str,
+        evaluate: Arc<dyn Evaluate<S>>,
+        volatile: bool,
+    ) -> Result<VariableId, String> {
+        let id = self.reference(name);
+        let variable = &mut self.variables[id.0 as usize];
+        if let Source::Builtin(_) = variable.source {
+            return Err(format!("the duplicate \"{name}\" variable"));
+        }
+        variable.source = if volatile {
+            Source::Volatile(evaluate)
+        } else {
+            Source::Computed(evaluate)
+        };
+        Ok(id)
+    }
+
+    /// Names that are used and defined nowhere.
+    pub fn undefined(&self) -> impl Iterator<Item = &str> {
+        self.variables
+            .iter()
+            .filter(|variable| matches!(variable.source, Source::Undefined))
+            .map(|variable| variable.name.as_str())
+    }
+
+    /// How `set` changes a variable; `None` where its value is kept with the subject.
+    pub fn setter(&self, id: VariableId) -> Option<Setter<S>> {
+        match self.variables.get(id.0 as usize)?.source {
+            Source::Builtin(row) => row.set,
+            _ => None,
+        }
+    }
+
+    fn insert(&mut self, name: String, source: Source<S>) -> VariableId {
+        let id = VariableId(self.variables.len() as u32);
+        self.by_name.insert(name.clone(), id);
+        self.variables.push(Variable { name, source });
+        id
+    }
+
+    fn prefixed(&self, name: &str) -> Option<Source<S>> {
+        let mut rows = self.prefixes.iter();
+        rows.find_map(|row| {
+            let rest = name.strip_prefix(row.prefix)?;
+            Some(Source::Prefixed(row.get, rest.as_bytes().into()))
+        })
+    }
+}
+
+/// Appends a variable's value for `subject` to `out`; `false` when it has none.
+pub fn append<S: Subject>(subject: &S, id: VariableId, out: &mut Vec<u8>) -> bool {
+    match subject.values().borrow().slot(id) {
+        Slot::Known(value) => {
+            out.extend_from_slice(value);
+            return true;
+        }
+        Slot::Missing => return false,
+        Slot::Unknown => {}
+    }
+    let Some(variable) = subject.variables().variables.get(id.0 as usize) else {
+        return false;
+    };
+    match &variable.source {
+        Source::Undefined | Source::Stored => false,
+        Source::Builtin(row) => (row.get)(subject, out),
+        Source::Prefixed(get, name) => get(subject, name, out),
+        Source::Volatile(evaluate) => compute(subject, variable, &**evaluate, out),
+        Source::Computed(evaluate) => {
+            let mut value = Vec::new();
+            let found = compute(subject, variable, &**evaluate, &mut value);
+            if subject.is_undecided() {
+                return false;
+            }
+            out.extend_from_slice(&value);
+            let slot = if found {
+                Slot::Known(value)
+            } else {
+                Slot::Missing
+            };
+            subject.values().borrow_mut().put(id, slot);
+            found
+        }
+    }
+}
+
+/// Evaluates a variable, unless that would never end.
+fn compute<S: Subject>(
+    subject: &S,
+    variable: &Variable<S>,
+    evaluate: &dyn Evaluate<S>,
+    out: &mut Vec<u8>,
+) -> bool {
+    let depth = subject.values().borrow().depth;
+    if depth == EVALUATIONS_MAX {
+        let name = &variable.name;
+        subject.log(
+            Level::Error,
+            format_args!("cycle while evaluating variable \"{name}\""),
+        );
+        return false;
+    }
+    subject.values().borrow_mut().depth = depth + 1;
+    let (start, failures) = (out.len(), subject.match_failures());
+    let found = evaluate.evaluate(subject, out);
+    subject.values().borrow_mut().depth = depth;
+    if subject.match_failures() != failures {
+        out.truncate(start);
+        return false;
+    }
+    found
+}
+
+impl Values {
+    /// Forgets every value; the room for slots is kept.
+    pub fn clear(&mut self) {
+        if self.used {
+            self.slots.clear();
+            self.used = false;
+        }
+    }
+
+    /// Keeps a value, or that there is none.
+    pub fn store(&mut self, id: VariableId, value: Option<&[u8]>) {
+        let slot = value.map_or(Slot::Missing, |value| Slot::Known(value.to_vec()));
+        self.put(id, slot);
+    }
+
+    fn slot(&self, id: VariableId) -> &Slot {
+        self.slots.get(id.0 as usize).unwrap_or(&Slot::Unknown)
+    }
+
+    fn put(&mut self, id: VariableId, slot: Slot) {
+        let index = id.0 as usize;
+        if self.slots.len() <= index {
+            self.slots.resize_with(index + 1, Slot::default);
+        }
+        self.slots[index] = slot;
+        self.used = true;
+    }
+}
+
+impl<S> fmt::Debug for VariableTable<S> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_list()
+            .entries(self.variables.iter().map(|variable| &variable.name))
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+//! Variables and templates of a subject that is no request.
+
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::template::Template;
+
+/// A session of some protocol.
+struct Session {
+    table: VariableTable<Session>,
+    values: RefCell<Values>,
+    port: u16,
+    logged: RefCell<Vec<String>>,
+}
+
+impl Subject for Session {
+    fn variables(&self) -> &VariableTable<Self> {
+        &self.table
+    }
+
+    fn values(&self) -> &RefCell<Values> {
+        &self.values
+    }
+
+    fn group(&self, number: usize, take: &mut dyn FnMut(&[u8])) {
+        if number == 1 {
+            take(b"a&b");
+        }
+    }
+
+    fn match_failures(&self) -> u32 {
+        0
+    }
+
+    fn is_undecided(&self) -> bool {
+        false
+    }
+
+    fn log(&self, _: Level, message: fmt::Arguments<'_>) {
+        self.logged.borrow_mut().push(message.to_string());
+    }
+}
+
+const ROWS: &[VariableRow<Session>] = &[VariableRow {
+    name: "port",
+    get: |session, out| {
+        out.extend_from_slice(session.port.to_string().as_bytes());
+        true
+    },
+    set: Some(|session, value| {
+        session.port = std::str::from_utf8(value).unwrap().parse().unwrap();
+    }),
+    summary: "The port.",
+}];
+
+const PREFIXES: &[PrefixRow<Session>] = &[PrefixRow {
+    prefix: "upper_",
+    get: |_, rest, out| {
+        out.extend(rest.to_ascii_uppercase());
+        true
+    },
+}];
+
+/// Twice the value of a template.
+struct Twice(Template);
+
+impl Evaluate<Session> for Twice {
+    fn evaluate(&self, session: &Session, out: &mut Vec<u8>) -> bool {
+        self.0.evaluate(session, out);
+        self.0.evaluate(session, out);
+        true
+    }
+}
+
+fn session(build: impl FnOnce(&mut VariableTable<Session>)) -> Session {
+    let mut table = VariableTable::new(ROWS.iter().copied(), PREFIXES);
+    build(&mut table);
+    Session {
+        table,
+        values: RefCell::default(),
+        port: 80,
+        logged: RefCell::default(),
+    }
+}
+
+#[test]
+fn templates_have_the_values_of_their_subject() {
+    for (text, expected) in [
+        ("no variable", "no variable"),
+        ("at $port.", "at 80."),
+        ("${port}1", "801"),
+        ("$upper_name", "NAME"),
+        ("<$1>", "<a&b>"),
+        ("<$2>", "<>"),
+        ("$twice", "8080"),
+        ("$nothing", ""),
+    ] {
+        let mut template = None;
+        let session = session(|table| {
+            let inner = Template::compile(b"$port", table).unwrap();
+            let twice = Arc::new(Twice(inner));
+            table.define_computed("twice", twice, false).unwrap();
+            template = Some(Template::compile(text.as_bytes(), table).unwrap());
+        });
+        let value = template.unwrap().value(&session);
+        assert_eq!(String::from_utf8(value).unwrap(), expected, "{text}");
+    }
+}
+
+#[test]
+fn a_computed_value_is_kept_and_a_stored_one_goes_before_it() {
+    let mut template = None;
+    let mut session = session(|table| {
+        let inner = Template::compile(b"$port", table).unwrap();
+        table
+            .define_computed("twice", Arc::new(Twice(inner)), false)
+            .unwrap();
+        template = Some(Template::compile(b"$twice", table).unwrap());
+    });
+    let template = template.unwrap();
+    assert_eq!(template.value(&session), b"8080");
+    let port = session.table.reference("port");
+    session.table.setter(port).unwrap()(&mut session, b"81");
+    assert_eq!(template.value(&session), b"8080");
+    session.values.borrow_mut().clear();
+    assert_eq!(template.value(&session), b"8181");
+    let twice = session.table.reference("twice");
+    assert!(session.table.setter(twice).is_none());
+    session.values.borrow_mut().store(twice, Some(b"set"));
+    assert_eq!(template.value(&session), b"set");
+}
+
+#[test]
+fn a_cycle_ends_and_is_logged() {
+    let mut template = None;
+    let session = session(|table| {
+        let inner = Template::compile(b"$loop", table).unwrap();
+        table
+            .define_computed("loop", Arc::new(Twice(inner)), false)
+            .unwrap();
+        template = Some(Template::compile(b"$loop", table).unwrap());
+    });
+    assert_eq!(template.unwrap().value(&session), b"");
+    let logged = session.logged.borrow();
+    let line = "cycle while evaluating variable \"loop\"";
+    assert!(logged.iter().all(|own| own == line) && !logged.is_empty());
+}
