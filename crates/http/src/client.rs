@@ -138,7 +138,7 @@ impl<'a> Client<'a> {
                     Level::Info,
                     format_args!("client prematurely closed connection"),
                 );
-                exchange.error_status = 400;
+                exchange.walk.set_error_status(400);
                 Err(Verdict::Close)
             }
             Ok(_) => {

@@ -1,5 +1,7 @@
 //! Walks a request through the phases, and turns verdicts into what the connection does next.
 
+mod walk;
+
 use std::fmt;
 
 use turnpike_lane::log::Level;
@@ -14,6 +16,7 @@ use crate::plan::{Found, LocationIndex};
 use crate::regex::Settled;
 use crate::response::Body;
 use crate::settings::Satisfy;
+pub use walk::Walk;
 
 /// What the connection does next.
 pub enum Outcome {
@@ -58,24 +61,34 @@ impl Exchange {
         self.location = self.server().root;
         self.enter(Phase::PostRead);
         match self.settle_matching() {
-            Settled::Decided => self.walk(),
+            Settled::Decided => self.proceed(),
             Settled::Wait(waiting) => Outcome::Wait(Box::new(ServerChoice(waiting))),
             Settled::Failed => self.resume(Verdict::Status(500)),
         }
+    }
+
+    /// On whose behalf this runs.
+    pub fn purpose(&self) -> Purpose {
+        self.walk.purpose
+    }
+
+    /// The request is over: nothing but the log comes.
+    pub(crate) fn enter_log(&mut self) {
+        self.enter(Phase::Log);
     }
 
     /// Starts a subrequest, as after an internal redirect.
     pub(crate) fn run_subrequest(&mut self) -> Outcome {
         self.action.set(Action::Processing);
         self.enter(Phase::ServerRewrite);
-        self.walk()
+        self.proceed()
     }
 
     /// Starts with the content of the location in force.
     pub(crate) fn run_content(&mut self) -> Outcome {
         self.action.set(Action::Processing);
         self.enter(Phase::Content);
-        self.walk()
+        self.proceed()
     }
 
     /// Goes on with the verdict of something that had to wait.
@@ -83,13 +96,13 @@ impl Exchange {
         if self.take_match_failure() && !matches!(verdict, Verdict::Close) {
             verdict = Verdict::Status(500);
         }
-        let step = match self.phase {
+        let step = match self.walk.phase {
             Phase::Access => self.access(verdict),
             _ => self.apply(verdict),
         };
         match step {
             Some(outcome) => outcome,
-            None => self.walk(),
+            None => self.proceed(),
         }
     }
 
@@ -101,13 +114,13 @@ impl Exchange {
         self.keep_alive = false;
         match self.finalize(status) {
             Some(outcome) => outcome,
-            None => self.walk(),
+            None => self.proceed(),
         }
     }
 
-    fn walk(&mut self) -> Outcome {
+    fn proceed(&mut self) -> Outcome {
         loop {
-            let step = match self.phase {
+            let step = match self.walk.phase {
                 Phase::FindLocation => self.find_location(),
                 Phase::PostRewrite => self.after_rewrite(),
                 phase => self.handlers(phase),
@@ -119,8 +132,8 @@ impl Exchange {
     }
 
     fn enter(&mut self, phase: Phase) {
-        self.phase = phase;
-        self.handler = 0;
+        self.walk.phase = phase;
+        self.walk.handler = 0;
     }
 
     fn handlers(&mut self, phase: Phase) -> Option<Outcome> {
@@ -129,7 +142,7 @@ impl Exchange {
         }
         let plan = self.plan.clone();
         let location = plan.location(self.location);
-        let (asked_in, asked) = (self.location, self.handler);
+        let (asked_in, asked) = (self.location, self.walk.handler);
         if let (Phase::Content, Some(content)) = (phase, &location.content) {
             self.begin_matching();
             let verdict = content.handle(self);
@@ -140,10 +153,10 @@ impl Exchange {
                 (Settled::Decided, verdict) => self.apply(verdict),
             };
         }
-        let Some(handler) = location.handlers(phase).get(self.handler) else {
+        let Some(handler) = location.handlers(phase).get(self.walk.handler) else {
             return self.phase_ended(phase);
         };
-        self.handler += 1;
+        self.walk.handler += 1;
         self.begin_matching();
         let verdict = handler.handle(self);
         match self.settle_matching() {
@@ -167,7 +180,7 @@ impl Exchange {
         waiting: Box<dyn Waiting>,
     ) -> Option<Outcome> {
         self.location = location;
-        self.handler = handler;
+        self.walk.handler = handler;
         Some(Outcome::Wait(waiting))
     }
 
@@ -179,10 +192,10 @@ impl Exchange {
             Phase::Rewrite => Phase::PostRewrite,
             Phase::PostRewrite => Phase::PreAccess,
             // The request that made it was let through.
-            Phase::PreAccess if self.purpose != Purpose::Request => Phase::PreContent,
+            Phase::PreAccess if self.walk.purpose != Purpose::Request => Phase::PreContent,
             Phase::PreAccess => Phase::Access,
             Phase::Access => {
-                if self.access_status != 0 {
+                if self.walk.access_status != 0 {
                     return self.refused_by_access();
                 }
                 Phase::PreContent
@@ -195,7 +208,7 @@ impl Exchange {
     }
 
     fn refused_by_access(&mut self) -> Option<Outcome> {
-        let status = std::mem::take(&mut self.access_status);
+        let status = std::mem::take(&mut self.walk.access_status);
         if status == 403 {
             self.log(Level::Error, format_args!("access forbidden by rule"));
         }
@@ -222,14 +235,14 @@ impl Exchange {
         let any = self.location().settings.satisfy == Satisfy::Any;
         match verdict {
             Verdict::Finished if any => {
-                self.access_status = 0;
+                self.walk.access_status = 0;
                 self.response.fields.remove(b"WWW-Authenticate");
                 self.enter(Phase::PreContent);
                 None
             }
             Verdict::Status(status @ (401 | 403 | 407)) if any => {
-                if !matches!(self.access_status, 401 | 407) {
-                    self.access_status = status;
+                if !matches!(self.walk.access_status, 401 | 407) {
+                    self.walk.access_status = status;
                 }
                 None
             }
@@ -244,18 +257,18 @@ impl Exchange {
         match verdict {
             // Nobody gets a page.
             Verdict::Status(_) | Verdict::Redirect | Verdict::Named(_)
-                if self.purpose == Purpose::Renewal =>
+                if self.walk.purpose == Purpose::Renewal =>
             {
                 Some(Outcome::Close)
             }
             Verdict::Declined => None,
-            Verdict::Finished => self.phase_ended(self.phase),
+            Verdict::Finished => self.phase_ended(self.walk.phase),
             Verdict::Respond => self.respond(),
             Verdict::Status(status) => self.finalize(status),
             Verdict::Redirect => self.internal_redirect(),
             Verdict::Named(name) => self.go_to_named(&name),
             Verdict::Rewritten => {
-                self.path_changed = true;
+                self.walk.path_changed = true;
                 None
             }
             Verdict::Close => Some(Outcome::Close),
@@ -266,8 +279,8 @@ impl Exchange {
 
     /// Lets the location's filters see the response. One of them may replace it by an error.
     pub(crate) fn respond(&mut self) -> Option<Outcome> {
-        if self.error_status != 0 && self.error_status != self.response.status {
-            self.response.status = self.error_status;
+        if self.walk.error_status != 0 && self.walk.error_status != self.response.status {
+            self.response.status = self.walk.error_status;
             self.response.reason.clear();
         }
         // What an origin says of a 204 without a body is metadata (RFC 9110 section 15.3.5); what a
@@ -280,7 +293,7 @@ impl Exchange {
         }
         self.response.head_only =
             self.head.method == Method::Head || matches!(self.response.status, 204 | 205 | 304);
-        if self.purpose != Purpose::Request {
+        if self.walk.purpose != Purpose::Request {
             return Some(Outcome::Respond);
         }
         let plan = self.plan.clone();
@@ -308,7 +321,7 @@ impl Exchange {
     }
 
     fn find_location(&mut self) -> Option<Outcome> {
-        self.path_changed = false;
+        self.walk.path_changed = false;
         let plan = self.plan.clone();
         let server = plan.server(self.server);
         self.begin_matching();
@@ -329,7 +342,7 @@ impl Exchange {
             Found::Nothing => server.root,
         };
         self.location = location;
-        if plan.location(location).settings.internal && !self.internal {
+        if plan.location(location).settings.internal && !self.walk.internal {
             return self.finalize(404);
         }
         self.location_chosen();
@@ -422,7 +435,7 @@ impl Exchange {
     }
 
     fn after_rewrite(&mut self) -> Option<Outcome> {
-        if !self.path_changed {
+        if !self.walk.path_changed {
             self.enter(Phase::PreAccess);
             return None;
         }
@@ -440,11 +453,11 @@ impl Exchange {
             let path = Quoted(&self.path).to_string();
             return self.cycle("internally redirecting to", &path);
         }
-        self.internal = true;
-        self.target_holds = false;
-        self.location_holds = true;
-        self.path_below_alias = false;
-        self.access_status = 0;
+        self.walk.internal = true;
+        self.walk.target_holds = false;
+        self.walk.location_holds = true;
+        self.walk.path_below_alias = false;
+        self.walk.access_status = 0;
         self.location = self.server().root;
         self.enter(Phase::ServerRewrite);
         None
@@ -467,9 +480,9 @@ impl Exchange {
     }
 
     fn go_to(&mut self, location: LocationIndex) {
-        self.internal = true;
-        self.access_status = 0;
-        self.path_changed = false;
+        self.walk.internal = true;
+        self.walk.access_status = 0;
+        self.walk.path_changed = false;
         self.location = location;
         self.location_chosen();
         self.enter(Phase::Rewrite);
@@ -477,8 +490,8 @@ impl Exchange {
 
     /// Counts a redirect; `false`: that was one too many.
     fn take_redirect(&mut self) -> bool {
-        self.redirects_left = self.redirects_left.saturating_sub(1);
-        self.redirects_left > 0
+        self.walk.redirects_left = self.walk.redirects_left.saturating_sub(1);
+        self.walk.redirects_left > 0
     }
 
     /// Ends a loop of redirects. No page is taken in place of this error: it would go on there.

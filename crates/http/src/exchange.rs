@@ -17,18 +17,15 @@ use turnpike_wire::h1::{self, Known, Method, RequestHead, Strictness};
 
 use crate::body::RequestBody;
 use crate::counters::CloseReason;
+use crate::engine::Walk;
 use crate::lane::{LanePlan, LaneShared};
-use crate::phase::{Phase, Verdict};
+use crate::phase::Verdict;
 use crate::plan::{Listen, ListenIndex, Location, LocationIndex, Server, ServerIndex};
 use crate::proxy_header::ProxyHeader;
 use crate::regex::{Captures, Turn};
 use crate::response::Response;
 use crate::upstream::Upstream;
 use crate::variables::Values;
-
-/// Internal redirects that one request may take; nginx's number. More is a loop in the
-/// configuration, answered with 500.
-pub const INTERNAL_REDIRECTS_MAX: u8 = 10;
 
 /// Part of a lane's connections that requests which wait for upstream servers leave to others, and
 /// how many that are at most. A few are enough: those who get one are answered at once, and make
@@ -138,30 +135,7 @@ pub struct Exchange {
     pub host: Vec<u8>,
     pub body: RequestBody,
     /// Where in the phases the request is.
-    pub phase: Phase,
-    /// Whether the path was made to be looked up below the folder that an alias of a regular
-    /// expression names, as `try_files` does; such an alias is the whole file name otherwise.
-    pub path_below_alias: bool,
-    /// Next handler of the phase.
-    pub handler: usize,
-    /// Whether a rewrite changed the path since the location was found.
-    pub path_changed: bool,
-    /// Whether the target that the client wrote still says what is asked for: a proxy may pass it
-    /// on as it came. Not so after a rewrite, an internal redirect, or a change of the query.
-    pub target_holds: bool,
-    /// Whether the path is the one that the location was found for: not so after a rewrite that
-    /// stays in its location, when no part of the path stands for the location any more.
-    pub location_holds: bool,
-    /// Redirects that may still be taken, and one that ends in an error; at 0 that has happened.
-    pub redirects_left: u8,
-    /// Whether the present location was reached by an internal redirect.
-    pub internal: bool,
-    /// Status that the answer takes whatever its handler says: of the error that led here; or 0.
-    pub error_status: u16,
-    /// Whether an `error_page` was followed, so that its own errors lead to no other.
-    pub error_page_taken: bool,
-    /// Status of a refusal that `satisfy any` holds back until all have been asked.
-    pub access_status: u16,
+    pub walk: Walk,
     /// The answer.
     pub response: Response,
     /// Servers that were asked for it.
@@ -214,8 +188,6 @@ pub struct Exchange {
     pub connection_peer: Option<PeerAddress>,
     /// What the PROXY protocol's header of the connection said.
     pub proxy_header: Option<Rc<ProxyHeader>>,
-    /// On whose behalf it runs.
-    pub purpose: Purpose,
     /// Random identifier, made when first asked for (`$request_id`).
     pub request_id: Cell<Option<u128>>,
 }
@@ -237,17 +209,7 @@ impl Exchange {
             query: Vec::new(),
             host: Vec::new(),
             body: RequestBody::default(),
-            phase: Phase::PostRead,
-            path_below_alias: false,
-            handler: 0,
-            path_changed: false,
-            target_holds: true,
-            location_holds: true,
-            redirects_left: INTERNAL_REDIRECTS_MAX + 1,
-            internal: false,
-            error_status: 0,
-            error_page_taken: false,
-            access_status: 0,
+            walk: Walk::default(),
             response: Response::default(),
             upstream: Upstream::default(),
             scratch: Vec::new(),
@@ -273,7 +235,6 @@ impl Exchange {
             guards: Vec::new(),
             connection_peer: None,
             proxy_header: None,
-            purpose: Purpose::Request,
             request_id: Cell::new(None),
         }
     }
@@ -302,17 +263,7 @@ impl Exchange {
         self.query.clear();
         self.host.clear();
         self.body.clear();
-        self.phase = Phase::PostRead;
-        self.path_below_alias = false;
-        self.handler = 0;
-        self.path_changed = false;
-        self.target_holds = true;
-        self.location_holds = true;
-        self.redirects_left = INTERNAL_REDIRECTS_MAX + 1;
-        self.internal = false;
-        self.error_status = 0;
-        self.error_page_taken = false;
-        self.access_status = 0;
+        self.walk = Walk::default();
         self.response.clear();
         self.upstream.clear();
         self.output.clear();
@@ -335,7 +286,6 @@ impl Exchange {
         if let Some(peer) = self.connection_peer.take() {
             self.client.peer = peer;
         }
-        self.purpose = Purpose::Request;
         self.request_id.set(None);
     }
 
@@ -525,7 +475,7 @@ impl Exchange {
 
     /// Why its connection is closed when it is closed without an answer.
     pub(crate) fn reason_without_answer(&self) -> CloseReason {
-        match self.error_status {
+        match self.walk.error_status() {
             CLIENT_CLOSED_REQUEST => CloseReason::ClientAborted,
             _ => CloseReason::Refused,
         }
@@ -533,7 +483,7 @@ impl Exchange {
 
     /// The status that logs and metrics have.
     pub(crate) fn logged_status(&self) -> u16 {
-        match (self.error_status, self.response.status) {
+        match (self.walk.error_status(), self.response.status) {
             (0, 0) if self.head.version == turnpike_wire::h1::Version::Http09 => 9,
             (0, status) | (status, _) => status,
         }
@@ -551,7 +501,7 @@ impl Exchange {
 
     /// Takes the request as one whose client did not wait for the answer: 499 in logs.
     pub fn client_closed_request(&mut self) {
-        self.error_status = CLIENT_CLOSED_REQUEST;
+        self.walk.set_error_status(CLIENT_CLOSED_REQUEST);
     }
 
     /// Whether the request's method is HEAD or GET.

@@ -6,7 +6,6 @@ use turnpike_lane::log::Level;
 use turnpike_lane::sys::socket::PeerAddress;
 
 use crate::exchange::{Action, Exchange, Purpose};
-use crate::phase::Phase;
 
 /// Bytes from the network for a log line: what does not print is escaped, so that no client can
 /// forge a line or reach a terminal.
@@ -51,7 +50,7 @@ impl Exchange {
     pub(crate) fn write_access_log(&mut self) {
         let plan = self.plan.clone();
         self.matching_is_late();
-        self.phase = Phase::Log;
+        self.enter_log();
         self.action.set(Action::Logging);
         for logger in plan.location(self.location).loggers() {
             logger.log(self);
@@ -80,7 +79,7 @@ impl fmt::Display for Context<'_> {
         }
         write!(formatter, ", server: {}", Quoted(&exchange.server().name))?;
         write!(formatter, ", request: \"{}\"", Quoted(line))?;
-        if exchange.purpose == Purpose::Subrequest {
+        if exchange.purpose() == Purpose::Subrequest {
             write!(formatter, ", subrequest: \"{}\"", Quoted(&exchange.path))?;
         }
         if !exchange.upstream.target.is_empty() {

@@ -21,16 +21,16 @@ impl Exchange {
         if status == CLOSE {
             return Some(Outcome::Close);
         }
-        self.error_status = status;
+        self.walk.set_error_status(status);
         if matches!(status, 400 | 413 | 414 | 495..=497 | 500 | 501) {
             self.keep_alive = false;
         }
         self.response.content_type.clear();
         let plan = self.plan.clone();
         let settings = &plan.location(self.location).settings;
-        let pages_apply = !self.error_page_taken && self.redirects_left != 0;
-        if pages_apply && !settings.error_pages.is_empty() {
-            self.error_page_taken = !settings.recursive_error_pages;
+        if self.walk.error_pages_apply() && !settings.error_pages.is_empty() {
+            self.walk
+                .look_at_error_pages(settings.recursive_error_pages);
             let page = settings
                 .error_pages
                 .iter()
@@ -45,8 +45,8 @@ impl Exchange {
     fn error_page(&mut self, page: &ErrorPage) -> Option<Outcome> {
         match page.answer {
             PageStatus::Error => {}
-            PageStatus::Page => self.error_status = 0,
-            PageStatus::Status(status) => self.error_status = status,
+            PageStatus::Page => self.walk.set_error_status(0),
+            PageStatus::Status(status) => self.walk.set_error_status(status),
         }
         let template = match &page.target {
             ErrorTarget::Named(name) => return self.go_to_named(name),
@@ -74,7 +74,7 @@ impl Exchange {
             PageStatus::Status(status @ (301 | 302 | 303 | 307 | 308)) => status,
             _ => 302,
         };
-        self.error_status = status;
+        self.walk.set_error_status(status);
         self.response.location = target;
         self.own_page(status)
     }
@@ -85,12 +85,12 @@ impl Exchange {
         self.response.clear_body();
         self.response.location = location;
         if matches!(status, 494..=497) {
-            self.error_status = 400;
+            self.walk.set_error_status(400);
         }
         if matches!(status, 301 | 302) && self.wants_refresh() {
             return self.refresh_page();
         }
-        self.response.status = self.error_status;
+        self.response.status = self.walk.error_status();
         let mut text = std::mem::take(&mut self.response.text);
         text.clear();
         if let Some((title, heading)) = page_text(status) {
@@ -166,7 +166,7 @@ impl Exchange {
         self.response.text = text;
         self.response.send_text();
         self.response.set_content_type(b"text/html");
-        self.error_status = 200;
+        self.walk.set_error_status(200);
         self.response.status = 200;
         self.respond()
     }

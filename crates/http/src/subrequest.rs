@@ -12,9 +12,8 @@ use turnpike_wire::h1::{Framing, Method};
 
 use crate::body::RequestBody;
 use crate::client::Client;
-use crate::engine::Answer;
-use crate::exchange::{Exchange, Purpose};
-use crate::phase::Phase;
+use crate::engine::{Answer, Walk};
+use crate::exchange::Exchange;
 use crate::regex::Settled;
 use crate::response::{Body, BodyStream};
 use crate::variables::{Template, VariableId};
@@ -39,11 +38,9 @@ impl Exchange {
     /// A subrequest of this request, at the beginning of its walk.
     pub fn subrequest(&self, path: &[u8], query: &[u8], content: Content) -> Box<Exchange> {
         let mut child = self.copy();
-        child.purpose = Purpose::Subrequest;
+        child.walk = Walk::of_subrequest();
         child.path.extend_from_slice(path);
         child.query.extend_from_slice(query);
-        child.internal = true;
-        child.target_holds = false;
         child.location = self.server().root;
         child.limit_req_status = self.limit_req_status;
         child.limit_conn_status = self.limit_conn_status;
@@ -169,14 +166,10 @@ impl Exchange {
     /// A copy that stands where this request stands in its walk.
     fn copy_in_place(&self) -> Box<Exchange> {
         let mut copy = self.copy();
-        copy.purpose = Purpose::Renewal;
+        copy.walk = Walk::of_renewal(&self.walk);
         copy.location = self.location;
         copy.path.clone_from(&self.path);
         copy.query.clone_from(&self.query);
-        copy.phase = Phase::Content;
-        copy.target_holds = self.target_holds;
-        copy.location_holds = self.location_holds;
-        copy.internal = self.internal;
         copy.captures.get_mut().clone_from(&self.captures.borrow());
         copy
     }

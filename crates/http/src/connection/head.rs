@@ -51,7 +51,7 @@ pub(super) fn write(exchange: &mut Exchange) -> bool {
         } else {
             in_an_origins_order(exchange, &mut out);
         }
-        if response.status == 405 && exchange.error_status == 405 {
+        if response.status == 405 && exchange.walk.error_status() == 405 {
             allow(response, &mut out);
         }
         writer::end(&mut out);

@@ -168,7 +168,7 @@ fn normal_path(exchange: &mut Exchange) -> Head {
     let raw = exchange.head.path.of(exchange.head_bytes());
     let normal = if raw.is_empty() {
         path.push(b'/');
-        exchange.target_holds = false;
+        exchange.walk.target_changed();
         Ok(target::Normal::Rewritten)
     } else if exchange.head.path_clean {
         path.extend_from_slice(raw);

@@ -97,7 +97,7 @@ impl Root {
         match self.alias {
             Alias::No => out.extend_from_slice(path),
             Alias::Prefix(bytes) => out.extend_from_slice(path.get(bytes..).unwrap_or_default()),
-            Alias::Whole if exchange.path_below_alias => out.extend_from_slice(path),
+            Alias::Whole if exchange.walk.is_path_below_alias() => out.extend_from_slice(path),
             Alias::Whole => {}
         }
     }

@@ -315,7 +315,7 @@ fn query(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 fn set_query(exchange: &mut Exchange, value: &[u8]) {
     exchange.query.clear();
     exchange.query.extend_from_slice(value);
-    exchange.target_holds = false;
+    exchange.walk.target_changed();
 }
 
 fn binary_remote_addr(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
@@ -506,7 +506,7 @@ fn request_length(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 
 fn request_method(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
     // That of the request also where a subrequest has another.
-    let method = match exchange.purpose {
+    let method = match exchange.purpose() {
         Purpose::Request => exchange.method_name(),
         _ => exchange.head.method_span.of(exchange.head_bytes()),
     };

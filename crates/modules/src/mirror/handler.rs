@@ -17,7 +17,7 @@ pub(super) struct Copies {
 
 impl Handler for Copies {
     fn handle(&self, exchange: &mut Exchange) -> Verdict {
-        if exchange.purpose != Purpose::Request {
+        if exchange.purpose() != Purpose::Request {
             return Verdict::Declined;
         }
         if !self.with_body {

@@ -36,7 +36,7 @@ impl Hints {
         input: &[u8],
     ) {
         if head.status != EARLY_HINTS
-            || exchange.purpose != Purpose::Request
+            || exchange.purpose() != Purpose::Request
             || !are_wanted(exchange, passing)
         {
             return;

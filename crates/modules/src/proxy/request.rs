@@ -55,16 +55,16 @@ pub(super) fn write_target(exchange: &Exchange, path: &Path<'_>, out: &mut Vec<u
     };
     let origin = exchange.head.origin.of(exchange.head_bytes());
     // An absolute form may have a query and no path, which is "/" then (RFC 9112 section 3.2.1).
-    if path.written.is_empty() && exchange.target_holds && origin.starts_with(b"/") {
+    if path.written.is_empty() && exchange.walk.target_holds() && origin.starts_with(b"/") {
         push_visible(origin, out);
         return;
     }
     let mut rest = exchange.path.as_slice();
-    if exchange.location_holds && !path.written.is_empty() {
+    if exchange.walk.location_holds() && !path.written.is_empty() {
         push_visible(path.written, out);
         rest = rest.get(location.len()..).unwrap_or_default();
     }
-    let decoded = exchange.internal
+    let decoded = exchange.walk.is_internal()
         || memchr::memchr(b'%', exchange.head.path.of(exchange.head_bytes())).is_some();
     if decoded {
         target::escape(rest, Escape::Path, out);

@@ -322,7 +322,7 @@ impl Cache {
         match asked {
             Asked::Ours(turn) => {
                 let repeatable =
-                    exchange.head.method != Method::Post && exchange.purpose != Purpose::Renewal;
+                    exchange.head.method != Method::Post && exchange.purpose() != Purpose::Renewal;
                 if does_meanwhile && background && repeatable {
                     let guard = Box::new(Waited {
                         turn: Some(turn),
@@ -335,7 +335,7 @@ impl Cache {
                 }
                 self.fetch(exchange, zone, key, Use::Expired, Some(variant), Some(turn))
             }
-            Asked::Theirs(_) if exchange.purpose == Purpose::Renewal => {
+            Asked::Theirs(_) if exchange.purpose() == Purpose::Renewal => {
                 Lookup::Answer(Verdict::Close)
             }
             Asked::Theirs(_) if does_meanwhile => {

@@ -310,7 +310,7 @@ impl Storing {
         let stale = self
             .stale
             .as_ref()
-            .filter(|_| exchange.purpose != Purpose::Renewal)?;
+            .filter(|_| exchange.purpose() != Purpose::Renewal)?;
         let timing = stale.timing();
         let now_ms = exchange.lane.clock.unix_ms();
         let by_settings =
@@ -556,7 +556,7 @@ fn is_of_target(exchange: &Exchange, head: &Head) -> bool {
     let (Some(place), None) = (places.next(), places.next()) else {
         return false;
     };
-    if !exchange.target_holds || head.status != 200 {
+    if !exchange.walk.target_holds() || head.status != 200 {
         return false;
     }
     let target = exchange.head.origin.of(exchange.head_bytes());

@@ -110,9 +110,7 @@ impl Run<'_> {
             }
             Step::Rewrite(rule) => self.rewrite(rule),
             Step::Break => {
-                if std::mem::take(&mut self.exchange.path_changed) {
-                    self.exchange.location_holds = false;
-                }
+                self.exchange.walk.stay_in_location();
                 Flow::Over(Verdict::Declined)
             }
             Step::If {
@@ -180,14 +178,9 @@ impl Run<'_> {
             Ok(false) => return Flow::Next,
             Err(undecided) => return undecided.into(),
         }
-        self.exchange.internal = true;
-        self.exchange.target_holds = false;
-        match rule.after {
-            After::Break => {
-                self.exchange.path_changed = false;
-                self.exchange.location_holds = false;
-            }
-            After::Next | After::Last => self.exchange.path_changed = true,
+        self.exchange.walk.path_rewritten();
+        if rule.after == After::Break {
+            self.exchange.walk.stay_in_location();
         }
         self.escaping = false;
         let done = match &rule.replacement {

@@ -55,7 +55,7 @@ impl Trial {
                 if candidate.folder {
                     return Verdict::Declined;
                 }
-                exchange.path_below_alias = true;
+                exchange.walk.path_goes_below_alias();
             }
             exchange.path.truncate(alias_bytes);
             exchange.path.extend_from_slice(name);
