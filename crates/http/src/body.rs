@@ -156,7 +156,7 @@ impl Exchange {
         if start < end {
             self.input.drain(start..end);
         }
-        self.request_length += self.body.taken as u64;
+        self.account.received(self.body.taken as u64);
         self.body.taken = 0;
     }
 }

@@ -74,7 +74,8 @@ impl<'a> Client<'a> {
             // Else the answer, which follows soon, would wait for this to be acknowledged.
             peer.set_no_delay();
         }
-        exchange.bytes_sent += peer.send_interim(head, timeout_ms).await?;
+        let bytes = peer.send_interim(head, timeout_ms).await?;
+        exchange.account.sent(bytes);
         Ok(())
     }
 

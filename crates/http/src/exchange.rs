@@ -15,6 +15,7 @@ use turnpike_lane::log::Level;
 use turnpike_lane::sys::socket::{self, PeerAddress};
 use turnpike_wire::h1::{self, Known, Method, RequestHead, Strictness};
 
+use crate::account::Account;
 use crate::body::RequestBody;
 use crate::counters::CloseReason;
 use crate::engine::Walk;
@@ -152,8 +153,6 @@ pub struct Exchange {
     pub keep_alive: bool,
     /// Whether the body is sent chunked.
     pub chunked: bool,
-    /// Whether the whole answer was sent.
-    pub completed: bool,
     /// Rate limit in bytes per second set for this request; `None` asks the location.
     pub limit_rate: Option<u64>,
     /// Bytes at full speed first, set for this request.
@@ -164,14 +163,8 @@ pub struct Exchange {
     pub captures: RefCell<Captures>,
     /// What its regular expressions may cost, and those that came to no verdict.
     pub regex: RefCell<Turn>,
-    /// When the request's first byte was seen, in the lane's monotonic milliseconds.
-    pub started_ms: u64,
-    /// Bytes sent, the head included.
-    pub bytes_sent: u64,
-    /// Bytes of the response's head.
-    pub head_bytes_sent: u64,
-    /// Bytes of the request read (`$request_length`).
-    pub request_length: u64,
+    /// Its time and its bytes.
+    pub account: Account,
     /// What the connection is doing.
     pub action: Cell<Action>,
     /// What the limit of rates decided (`$limit_req_status`); empty when it was not asked.
@@ -217,16 +210,12 @@ impl Exchange {
             output: Vec::new(),
             keep_alive: false,
             chunked: false,
-            completed: false,
             limit_rate: None,
             limit_rate_after: None,
             values: RefCell::default(),
             captures: RefCell::default(),
             regex: RefCell::default(),
-            started_ms: 0,
-            bytes_sent: 0,
-            head_bytes_sent: 0,
-            request_length: 0,
+            account: Account::default(),
             action: Cell::new(Action::WaitingForRequest),
             limit_req_status: "",
             limit_conn_status: "",
@@ -245,7 +234,7 @@ impl Exchange {
         if !std::mem::take(&mut self.is_clear) {
             self.clear_request();
         }
-        self.started_ms = self.lane.clock.now_ms();
+        self.account = Account::since(self.lane.clock.now_ms());
     }
 
     /// Lets go of everything that is of a request, also of what it was read from.
@@ -269,15 +258,11 @@ impl Exchange {
         self.output.clear();
         self.keep_alive = false;
         self.chunked = false;
-        self.completed = false;
         self.limit_rate = None;
         self.limit_rate_after = None;
         self.values.get_mut().clear();
         self.captures.get_mut().clear();
         self.regex.get_mut().clear();
-        self.bytes_sent = 0;
-        self.head_bytes_sent = 0;
-        self.request_length = 0;
         self.action.set(Action::WaitingForRequest);
         self.limit_req_status = "";
         self.limit_conn_status = "";
@@ -448,11 +433,6 @@ impl Exchange {
         };
         let kind = kind.unwrap_or(&settings.default_type);
         self.response.set_content_type(kind);
-    }
-
-    /// Bytes of the body that were sent (`$body_bytes_sent`).
-    pub fn body_bytes_sent(&self) -> u64 {
-        self.bytes_sent.saturating_sub(self.head_bytes_sent)
     }
 
     /// User and password of Basic authentication (RFC 7617), where the request has them.

@@ -4,6 +4,7 @@
 //! It knows how a request travels and what a configuration means for that; it names no handler:
 //! directive families live in a crate of their own and reach it through [`plan::Family`].
 
+pub mod account;
 pub mod base64;
 pub mod body;
 pub mod body_filter;

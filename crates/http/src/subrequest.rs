@@ -188,7 +188,7 @@ impl Exchange {
         copy.head.clone_from(&self.head);
         copy.head.framing = Framing::None;
         copy.head_complete = true;
-        copy.request_length = self.request_length;
+        copy.account = self.account.of_subrequest(self.lane.clock.now_ms());
         copy.server = self.server;
         copy.host.clone_from(&self.host);
         copy.values.get_mut().clone_from(&self.values.borrow());

@@ -53,11 +53,11 @@ fn an_interim_response_is_text_for_an_http1_peer_only() {
     let (client, peer) = peer();
     let mut asked = exchange("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     wait(Client::Http1(&peer).send_interim(&mut asked, &head)).unwrap();
-    assert_eq!(asked.bytes_sent, text.len() as u64);
+    assert_eq!(asked.account.sent_bytes(), text.len() as u64);
     assert_eq!(sent(client, peer), text);
     let mut asked = exchange("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     wait(Client::Nobody.send_interim(&mut asked, &head)).unwrap();
-    assert_eq!(asked.bytes_sent, 0);
+    assert_eq!(asked.account.sent_bytes(), 0);
 }
 
 #[test]

@@ -189,7 +189,7 @@ async fn send_answer(
     if let Err(Cut::Client(error)) = &sent {
         failed(exchange, peer, error);
     }
-    exchange.completed = sent.is_ok();
+    exchange.account.completed(sent.is_ok());
     sent.map_err(|cut| match cut {
         Cut::Client(error) => CloseReason::of(&error),
         Cut::Body => CloseReason::CutShort,
@@ -256,9 +256,12 @@ async fn send_all(exchange: &mut Exchange, peer: &Peer, mut transfer: Transfer) 
             None => SLICE_BYTES,
             Some(rate) => {
                 let elapsed_ms = exchange.lane.clock.now_ms().saturating_sub(started_ms);
-                match rate.allowed(elapsed_ms).saturating_sub(exchange.bytes_sent) {
+                match rate
+                    .allowed(elapsed_ms)
+                    .saturating_sub(exchange.account.sent_bytes())
+                {
                     0 => {
-                        let pause_ms = rate.pause_ms(exchange.bytes_sent, elapsed_ms);
+                        let pause_ms = rate.pause_ms(exchange.account.sent_bytes(), elapsed_ms);
                         let pause = Duration::from_millis(pause_ms.max(RATE_PAUSE_MS_MIN));
                         tokio::select! {
                             () = tokio::time::sleep(pause) => {}

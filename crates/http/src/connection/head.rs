@@ -57,7 +57,7 @@ pub(super) fn write(exchange: &mut Exchange) -> bool {
         writer::end(&mut out);
     }
     // Interim responses were sent before.
-    exchange.head_bytes_sent = exchange.bytes_sent + out.len() as u64;
+    exchange.account.head_written(out.len() as u64);
     exchange.output = out;
     chunked
 }

@@ -442,7 +442,11 @@ impl Exchange {
     fn log_access(&mut self) {
         let status = self.logged_status();
         let counters = &self.lane.counters;
-        counters.answered(status, self.request_length, self.bytes_sent);
+        counters.answered(
+            status,
+            self.account.request_bytes(),
+            self.account.sent_bytes(),
+        );
         self.write_access_log();
         self.guards.clear();
     }

@@ -11,6 +11,7 @@ use turnpike_lane::sys::socket_option;
 use super::awaited::Awaited;
 use super::serve::{RECEIVE_BYTES, receive};
 use super::{Connection, Connections, Ending};
+use crate::account::Account;
 use crate::counters::{CloseReason, Counter};
 use crate::exchange::{Action, Exchange};
 use crate::h1::Watch;
@@ -271,7 +272,7 @@ impl Connections {
         let input = exchange.input.split_off(exchange.head_start);
         let half = Half {
             input,
-            started_ms: exchange.started_ms,
+            started_ms: exchange.account.started_ms(),
         };
         self.recycle(exchange);
         self.park(event_loop, token, connection, Await::Rest(Box::new(half)));
@@ -507,7 +508,7 @@ impl Connections {
         let mut exchange = self.exchange(connection);
         exchange.input.extend_from_slice(&half.input);
         exchange.begin_request();
-        exchange.started_ms = half.started_ms;
+        exchange.account = Account::since(half.started_ms);
         let _ = super::request::read(&mut exchange);
         exchange.action.set(Action::ReadingHeaders);
         exchange.log(Level::Info, format_args!("{why}"));

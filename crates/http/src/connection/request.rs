@@ -36,7 +36,9 @@ pub(super) fn read(exchange: &mut Exchange) -> Head {
     match parsed {
         Ok(HeadStep::Complete) => {
             exchange.head_complete = true;
-            exchange.request_length = exchange.head.head_len as u64;
+            exchange
+                .account
+                .head_received(exchange.head.head_len as u64);
             choose_server(exchange);
             match read_strictly(exchange, &server.settings.head_rules) {
                 Ok(()) => settle(exchange),
@@ -45,7 +47,8 @@ pub(super) fn read(exchange: &mut Exchange) -> Head {
         }
         Ok(HeadStep::Incomplete { .. }) => Head::Incomplete,
         Err(error) => {
-            exchange.request_length = exchange.head_bytes().len() as u64;
+            let bytes = exchange.head_bytes().len() as u64;
+            exchange.account.head_received(bytes);
             refuse(exchange, error)
         }
     }

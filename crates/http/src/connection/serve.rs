@@ -15,6 +15,7 @@ use super::proxy_header::{self, ProxyHeaderState};
 use super::request::{self, Head};
 use super::transfer::{self, Sent, Transfer};
 use super::{Connection, Connections, DrivenSlot, head, log_send_error};
+use crate::account::Account;
 use crate::body::Progress;
 use crate::counters::CloseReason;
 use crate::engine::Outcome;
@@ -83,7 +84,9 @@ impl Connections {
         for _ in 0..PIPELINED_PER_TURN_MAX {
             self.take_plan(&mut connection, &mut exchange);
             exchange.begin_request();
-            exchange.started_ms = started_ms.take().unwrap_or(exchange.started_ms);
+            if let Some(started_ms) = started_ms.take() {
+                exchange.account = Account::since(started_ms);
+            }
             match proxy_header::read(&mut connection, &mut exchange) {
                 ProxyHeaderState::Complete => {}
                 ProxyHeaderState::Incomplete => {
@@ -411,7 +414,7 @@ impl Connections {
 
 /// The response is out: is the connection kept, closed, or is there a body to get rid of?
 fn answered(exchange: &mut Exchange, body_whole: bool) -> Served {
-    exchange.completed = true;
+    exchange.account.completed(true);
     exchange.log_access();
     match (exchange.keep_alive, body_whole) {
         (true, true) => Served::Kept,

@@ -109,7 +109,7 @@ impl Transfer {
             };
             match sent {
                 Ok(bytes) => {
-                    exchange.bytes_sent += bytes;
+                    exchange.account.sent(bytes);
                     left = left.saturating_sub(bytes);
                     self.advance(exchange, bytes);
                 }
@@ -142,7 +142,7 @@ impl Transfer {
             match transport.try_write(&[slice], more) {
                 Ok(sent) => {
                     self.at += sent as u64;
-                    exchange.bytes_sent += sent as u64;
+                    exchange.account.sent(sent as u64);
                     left -= sent;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {

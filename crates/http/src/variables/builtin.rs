@@ -327,11 +327,11 @@ fn binary_remote_addr(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn body_bytes_sent(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    number(out, exchange.body_bytes_sent())
+    number(out, exchange.account.body_sent_bytes())
 }
 
 fn bytes_sent(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    number(out, exchange.bytes_sent)
+    number(out, exchange.account.sent_bytes())
 }
 
 fn connection(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
@@ -483,7 +483,14 @@ fn request_body_file(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn completion(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    text(out, if exchange.completed { b"OK" } else { b"" })
+    text(
+        out,
+        if exchange.account.is_completed() {
+            b"OK"
+        } else {
+            b""
+        },
+    )
 }
 
 fn request_filename(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
@@ -501,7 +508,10 @@ fn request_id(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn request_length(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    number(out, exchange.request_length + exchange.body.taken() as u64)
+    number(
+        out,
+        exchange.account.request_bytes() + exchange.body.taken() as u64,
+    )
 }
 
 fn request_method(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
@@ -533,7 +543,7 @@ fn is_request_port(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 
 fn request_time(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
     let now_ms = exchange.lane.clock.now_ms();
-    append_seconds(out, now_ms.saturating_sub(exchange.started_ms));
+    append_seconds(out, now_ms.saturating_sub(exchange.account.started_ms()));
     true
 }
 

@@ -83,8 +83,8 @@ impl Tunnel for Upgraded {
                     ended = up => ended,
                 }
             };
-            exchange.bytes_sent += to_client.get();
-            exchange.completed = true;
+            exchange.account.sent(to_client.get());
+            exchange.account.completed(true);
             if let Some(one) = exchange.upstream.last_try() {
                 one.response_bytes = to_client.get();
             }
