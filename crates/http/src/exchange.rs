@@ -25,6 +25,7 @@ use crate::plan::{Listen, ListenIndex, Location, LocationIndex, Server, ServerIn
 use crate::proxy_header::ProxyHeader;
 use crate::regex::{Captures, Turn};
 use crate::response::Response;
+use crate::rooms::Rooms;
 use crate::upstream::Upstream;
 use crate::variables::Values;
 
@@ -167,12 +168,8 @@ pub struct Exchange {
     pub account: Account,
     /// What the connection is doing.
     pub action: Cell<Action>,
-    /// What the limit of rates decided (`$limit_req_status`); empty when it was not asked.
-    pub limit_req_status: &'static str,
-    /// What the limit of concurrency decided (`$limit_conn_status`); empty when it was not asked.
-    pub limit_conn_status: &'static str,
-    /// Bytes that compression took of the response, and what it made of them (`$gzip_ratio`).
-    pub compressed_bytes: (u64, u64),
+    /// What the families keep with it.
+    pub rooms: Rooms,
     /// Whether nothing was done with it since it was cleared.
     is_clear: bool,
     /// Things that are dropped when the exchange ends, once it was logged.
@@ -217,9 +214,7 @@ impl Exchange {
             regex: RefCell::default(),
             account: Account::default(),
             action: Cell::new(Action::WaitingForRequest),
-            limit_req_status: "",
-            limit_conn_status: "",
-            compressed_bytes: (0, 0),
+            rooms: Rooms::default(),
             is_clear: true,
             guards: Vec::new(),
             connection_peer: None,
@@ -264,9 +259,7 @@ impl Exchange {
         self.captures.get_mut().clear();
         self.regex.get_mut().clear();
         self.action.set(Action::WaitingForRequest);
-        self.limit_req_status = "";
-        self.limit_conn_status = "";
-        self.compressed_bytes = (0, 0);
+        self.rooms.clear();
         self.guards.clear();
         if let Some(peer) = self.connection_peer.take() {
             self.client.peer = peer;

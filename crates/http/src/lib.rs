@@ -22,6 +22,7 @@ pub mod plan;
 pub mod proxy_header;
 pub mod regex;
 pub mod response;
+pub mod rooms;
 mod segments;
 pub mod settings;
 mod special;

@@ -42,8 +42,7 @@ impl Exchange {
         child.path.extend_from_slice(path);
         child.query.extend_from_slice(query);
         child.location = self.server().root;
-        child.limit_req_status = self.limit_req_status;
-        child.limit_conn_status = self.limit_conn_status;
+        child.rooms = self.rooms.for_subrequest();
         match content {
             Content::None => child.head.method = Method::Get,
             Content::Method => {}

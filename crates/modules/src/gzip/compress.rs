@@ -7,6 +7,7 @@ use turnpike_http::body_filter::{BodyFilter, Passed, Piece};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::lane::LaneSlot;
 use turnpike_http::response::BodyFailed;
+use turnpike_http::rooms::Room;
 use turnpike_lane::log::Level;
 
 use super::plan::{Compressing, Spare};
@@ -58,7 +59,10 @@ impl Compressor {
                 }
             }
         }
-        exchange.compressed_bytes = (compress.total_in(), compress.total_out());
+        *exchange.rooms.get_mut() = Compressed {
+            taken_bytes: compress.total_in(),
+            given_bytes: compress.total_out(),
+        };
         Ok(())
     }
 }
@@ -95,5 +99,18 @@ impl BodyFilter for Compressor {
         if let Some(compress) = self.compress.take() {
             exchange.plan.state(&self.spare).put(compress);
         }
+    }
+}
+
+/// Bytes that compression took of a response, and what it made of them.
+#[derive(Default)]
+pub(super) struct Compressed {
+    pub(super) taken_bytes: u64,
+    pub(super) given_bytes: u64,
+}
+
+impl Room for Compressed {
+    fn clear(&mut self) {
+        *self = Self::default();
     }
 }

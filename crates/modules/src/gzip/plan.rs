@@ -14,6 +14,7 @@ use turnpike_http::regex::Regex;
 use turnpike_http::variables::VariableRow;
 
 use super::accept::{Acceptance, Proxied};
+use super::compress::Compressed;
 use super::handler::{GunzipFilter, GzipFilter, GzipStatic};
 use super::rows;
 use crate::files::Files;
@@ -220,11 +221,12 @@ const VARIABLES: &[VariableRow] = &[VariableRow {
 }];
 
 fn ratio(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    let (taken, given) = exchange.compressed_bytes;
-    if given == 0 {
+    let compressed = exchange.rooms.get::<Compressed>();
+    let Some(compressed) = compressed.filter(|compressed| compressed.given_bytes > 0) else {
         return false;
-    }
-    let hundredths = (u128::from(taken) * 1000 / u128::from(given) + 5) / 10;
+    };
+    let taken_bytes = u128::from(compressed.taken_bytes);
+    let hundredths = (taken_bytes * 1000 / u128::from(compressed.given_bytes) + 5) / 10;
     // Writing to a vector cannot fail.
     let _ = std::io::Write::write_fmt(
         out,

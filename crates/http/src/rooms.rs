@@ -1,0 +1,109 @@
+//! What directive families keep with an exchange: each its own type, which the core does not know.
+
+use std::any::Any;
+
+/// What a family keeps with an exchange. It is kept for later exchanges too, so that it is
+/// allocated once.
+pub trait Room: Any {
+    /// Forgets the request.
+    fn clear(&mut self);
+
+    /// What a subrequest has of it from the beginning; `None`: nothing.
+    fn for_subrequest(&self) -> Option<Box<dyn Room>> {
+        None
+    }
+}
+
+/// The rooms of an exchange. A request meets a few families that have one, so they are found by
+/// looking at each.
+#[derive(Default)]
+pub struct Rooms {
+    rooms: Vec<Box<dyn Room>>,
+}
+
+impl Rooms {
+    /// The room of this type, where the family has been there.
+    pub fn get<T: Room>(&self) -> Option<&T> {
+        let mut rooms = self.rooms.iter();
+        rooms.find_map(|room| (&**room as &dyn Any).downcast_ref())
+    }
+
+    /// The room of this type, which is made where there is none.
+    pub fn get_mut<T: Room + Default>(&mut self) -> &mut T {
+        let mut rooms = self.rooms.iter();
+        let index = match rooms.position(|room| (&**room as &dyn Any).is::<T>()) {
+            Some(index) => index,
+            None => {
+                self.rooms.push(Box::<T>::default());
+                self.rooms.len() - 1
+            }
+        };
+        match (&mut *self.rooms[index] as &mut dyn Any).downcast_mut() {
+            Some(room) => room,
+            None => unreachable!("the room at this place is of this type"),
+        }
+    }
+
+    /// The rooms of a subrequest.
+    pub(crate) fn for_subrequest(&self) -> Self {
+        let rooms = self.rooms.iter();
+        Self {
+            rooms: rooms.filter_map(|room| room.for_subrequest()).collect(),
+        }
+    }
+
+    /// Forgets the request; the rooms are kept.
+    pub(crate) fn clear(&mut self) {
+        for room in &mut self.rooms {
+            room.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Rooms of two families.
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Passed(u32);
+
+    #[derive(Default)]
+    struct Own(u32);
+
+    impl Room for Passed {
+        fn clear(&mut self) {
+            self.0 = 0;
+        }
+
+        fn for_subrequest(&self) -> Option<Box<dyn Room>> {
+            Some(Box::new(Passed(self.0)))
+        }
+    }
+
+    impl Room for Own {
+        fn clear(&mut self) {
+            self.0 = 0;
+        }
+    }
+
+    #[test]
+    fn each_family_finds_its_own_and_nothing_of_another_request() {
+        let mut rooms = Rooms::default();
+        assert!(rooms.get::<Own>().is_none());
+        rooms.get_mut::<Passed>().0 = 1;
+        rooms.get_mut::<Own>().0 = 2;
+        assert_eq!(rooms.get::<Passed>().map(|room| room.0), Some(1));
+        assert_eq!(rooms.get::<Own>().map(|room| room.0), Some(2));
+        let child = rooms.for_subrequest();
+        assert_eq!(child.get::<Passed>().map(|room| room.0), Some(1));
+        assert!(child.get::<Own>().is_none());
+        let before: *const Own = rooms.get_mut();
+        rooms.clear();
+        assert_eq!(rooms.get::<Passed>().map(|room| room.0), Some(0));
+        assert_eq!(rooms.get::<Own>().map(|room| room.0), Some(0));
+        let after: *const Own = rooms.get_mut();
+        assert!(std::ptr::eq(before, after), "it was allocated again");
+    }
+}
