@@ -4,7 +4,6 @@
 //! goes back there, so that its buffers are grown once and a request that needs no more than they
 //! hold allocates nothing.
 
-use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
@@ -145,9 +144,6 @@ pub struct Exchange {
     /// Room for a text that a handler makes and throws away again, such as a file's path: taken
     /// out, cleared, used and put back.
     pub scratch: Vec<u8>,
-    /// Room of another kind that a handler keeps for its next request: see
-    /// [`Exchange::take_room`].
-    room: Option<Box<dyn Any>>,
     /// Head and copied body bytes on their way to the socket.
     pub output: Vec<u8>,
     /// Whether the connection is kept after this exchange.
@@ -172,8 +168,6 @@ pub struct Exchange {
     pub rooms: Rooms,
     /// Whether nothing was done with it since it was cleared.
     is_clear: bool,
-    /// Things that are dropped when the exchange ends, once it was logged.
-    pub guards: Vec<Box<dyn Any>>,
     /// Where the connection comes from, once [`Client::peer`] was replaced by whom it is for.
     pub connection_peer: Option<PeerAddress>,
     /// What the PROXY protocol's header of the connection said.
@@ -203,7 +197,6 @@ impl Exchange {
             response: Response::default(),
             upstream: Upstream::default(),
             scratch: Vec::new(),
-            room: None,
             output: Vec::new(),
             keep_alive: false,
             chunked: false,
@@ -216,7 +209,6 @@ impl Exchange {
             action: Cell::new(Action::WaitingForRequest),
             rooms: Rooms::default(),
             is_clear: true,
-            guards: Vec::new(),
             connection_peer: None,
             proxy_header: None,
             request_id: Cell::new(None),
@@ -260,23 +252,10 @@ impl Exchange {
         self.regex.get_mut().clear();
         self.action.set(Action::WaitingForRequest);
         self.rooms.clear();
-        self.guards.clear();
         if let Some(peer) = self.connection_peer.take() {
             self.client.peer = peer;
         }
         self.request_id.set(None);
-    }
-
-    /// A box that was kept from an earlier request, or a new one: what waits for an answer need not
-    /// be allocated anew each time.
-    pub fn take_room<T: Any + Default>(&mut self) -> Box<T> {
-        let kept = self.room.take().and_then(|room| room.downcast().ok());
-        kept.unwrap_or_default()
-    }
-
-    /// Keeps a box for a later request; nothing of the present one may be left in it.
-    pub fn keep_room<T: Any>(&mut self, room: Box<T>) {
-        self.room = Some(room);
     }
 
     /// Gives buffers of more than `bytes_max` back to the allocator; says how many bytes the others

@@ -19,6 +19,10 @@ pub trait Room: Any {
 #[derive(Default)]
 pub struct Rooms {
     rooms: Vec<Box<dyn Room>>,
+    /// See [`Rooms::hold`].
+    held: Vec<Box<dyn Any>>,
+    /// See [`Rooms::take_spare`].
+    spare: Option<Box<dyn Any>>,
 }
 
 impl Rooms {
@@ -44,16 +48,48 @@ impl Rooms {
         }
     }
 
+    /// Holds something that is dropped when the exchange ends, once it was logged.
+    pub fn hold<T: Any>(&mut self, guard: T) {
+        self.held.push(Box::new(guard));
+    }
+
+    /// Takes out what of this type is held.
+    pub fn take_held<T: Any>(&mut self) -> Option<T> {
+        let mut held = self.held.iter();
+        let index = held.position(|guard| guard.is::<T>())?;
+        let guard = self.held.swap_remove(index).downcast();
+        guard.ok().map(|guard| *guard)
+    }
+
+    /// A box that was kept from an earlier request, or a new one: what waits for an answer need not
+    /// be allocated anew each time.
+    pub fn take_spare<T: Any + Default>(&mut self) -> Box<T> {
+        let kept = self.spare.take().and_then(|spare| spare.downcast().ok());
+        kept.unwrap_or_default()
+    }
+
+    /// Keeps a box for a later request; nothing of the present one may be left in it.
+    pub fn keep_spare<T: Any>(&mut self, spare: Box<T>) {
+        self.spare = Some(spare);
+    }
+
+    /// Drops what is held: the exchange has ended.
+    pub(crate) fn release(&mut self) {
+        self.held.clear();
+    }
+
     /// The rooms of a subrequest.
     pub(crate) fn for_subrequest(&self) -> Self {
         let rooms = self.rooms.iter();
         Self {
             rooms: rooms.filter_map(|room| room.for_subrequest()).collect(),
+            ..Self::default()
         }
     }
 
     /// Forgets the request; the rooms are kept.
     pub(crate) fn clear(&mut self) {
+        self.release();
         for room in &mut self.rooms {
             room.clear();
         }
@@ -63,6 +99,8 @@ impl Rooms {
 #[cfg(test)]
 mod tests {
     //! Rooms of two families.
+
+    use std::rc::Rc;
 
     use super::*;
 
@@ -105,5 +143,17 @@ mod tests {
         assert_eq!(rooms.get::<Own>().map(|room| room.0), Some(0));
         let after: *const Own = rooms.get_mut();
         assert!(std::ptr::eq(before, after), "it was allocated again");
+    }
+    #[test]
+    fn what_is_held_is_found_by_its_type_and_dropped_at_the_end() {
+        let mut rooms = Rooms::default();
+        let held = Rc::new(());
+        rooms.hold(Rc::clone(&held));
+        rooms.hold(1_u32);
+        assert_eq!(rooms.take_held::<u32>(), Some(1));
+        assert_eq!(rooms.take_held::<u32>(), None);
+        assert_eq!(Rc::strong_count(&held), 2);
+        rooms.clear();
+        assert_eq!(Rc::strong_count(&held), 1);
     }
 }

@@ -97,7 +97,7 @@ impl Exchange {
         if self.location().settings.log_subrequest {
             self.write_access_log();
         }
-        self.guards.clear();
+        self.rooms.release();
         let lane = Rc::clone(&self.lane);
         lane.recycle(self);
     }
@@ -120,13 +120,13 @@ impl Exchange {
     /// answer away; filters and logs do not see it. `false`: there is too much in the background
     /// already.
     ///
-    /// `guard` goes with the copy, among its guards.
-    pub fn repeat_aside(&self, guard: Box<dyn Any>) -> bool {
+    /// The copy holds `guard`, as [`Rooms::hold`](crate::rooms::Rooms::hold) says.
+    pub fn repeat_aside(&self, guard: impl Any) -> bool {
         if self.lane.background.under_way.get() >= BACKGROUND_REQUESTS_MAX {
             return false;
         }
         let mut copy = self.copy_in_place();
-        copy.guards.push(guard);
+        copy.rooms.hold(guard);
         self.lane.run_in_background(Box::pin(async move {
             let outcome = copy.run_content();
             if copy.drive(Client::Nobody, outcome).await == Answer::Response

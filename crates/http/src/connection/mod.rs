@@ -448,7 +448,7 @@ impl Exchange {
             self.account.sent_bytes(),
         );
         self.write_access_log();
-        self.guards.clear();
+        self.rooms.release();
     }
 
     /// Whether the client sent more than was read as requests.

@@ -102,7 +102,7 @@ impl Handler for Limits {
             }
         }
         if !guards.is_empty() {
-            exchange.guards.push(Box::new(guards));
+            exchange.rooms.hold(guards);
         }
         Verdict::Declined
     }

@@ -79,14 +79,14 @@ impl AwaitedHead {
 
     fn recycle(mut self: Box<Self>, exchange: &mut Exchange) -> SentRequest {
         let sent = self.take();
-        exchange.keep_room(self);
+        exchange.rooms.keep_spare(self);
         sent
     }
 }
 
 impl SentRequest {
     fn await_answer(self, exchange: &mut Exchange) -> Verdict {
-        let mut awaited: Box<AwaitedHead> = exchange.take_room();
+        let mut awaited: Box<AwaitedHead> = exchange.rooms.take_spare();
         awaited.0 = Some(self);
         Verdict::Await(awaited)
     }

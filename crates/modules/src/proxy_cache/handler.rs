@@ -324,10 +324,10 @@ impl Cache {
                 let repeatable =
                     exchange.head.method != Method::Post && exchange.purpose() != Purpose::Renewal;
                 if does_meanwhile && background && repeatable {
-                    let guard = Box::new(Waited {
+                    let guard = Waited {
                         turn: Some(turn),
                         why: None,
-                    });
+                    };
                     if exchange.repeat_aside(guard) {
                         return self.hit(exchange, zone, key, &variant, Use::Stale);
                     }

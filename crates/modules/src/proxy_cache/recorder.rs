@@ -64,16 +64,11 @@ impl Post {
     /// Leaves it with the exchange, in place of what an earlier look has left.
     pub(super) fn leave(self, exchange: &mut Exchange) {
         let _ = Self::take(exchange);
-        exchange.guards.push(Box::new(self));
+        exchange.rooms.hold(self);
     }
 
     fn take(exchange: &mut Exchange) -> Option<Self> {
-        let at = exchange
-            .guards
-            .iter()
-            .position(|guard| guard.is::<Self>())?;
-        let guard = exchange.guards.swap_remove(at);
-        guard.downcast::<Self>().ok().map(|post| *post)
+        exchange.rooms.take_held()
     }
 }
 

@@ -26,12 +26,7 @@ pub(super) struct Waited {
 
 impl Waited {
     pub(super) fn take(exchange: &mut Exchange) -> Option<Self> {
-        let at = exchange
-            .guards
-            .iter()
-            .position(|guard| guard.is::<Self>())?;
-        let guard = exchange.guards.swap_remove(at);
-        guard.downcast::<Self>().ok().map(|waited| *waited)
+        exchange.rooms.take_held()
     }
 }
 
@@ -60,11 +55,11 @@ impl Work for Waiter {
         let waited = client.while_there(wait).await;
         match waited {
             Some(Ok(None)) => exchange.upstream.cache.collapsed = true,
-            Some(Ok(Some(waited))) => exchange.guards.push(Box::new(waited)),
-            Some(Err(_)) => exchange.guards.push(Box::new(Waited {
+            Some(Ok(Some(waited))) => exchange.rooms.hold(waited),
+            Some(Err(_)) => exchange.rooms.hold(Waited {
                 turn: None,
                 why: Some(WhyNotStored::LockTimeout),
-            })),
+            }),
             None => return exchange.client_went_away(),
         }
         Verdict::Declined
