@@ -14,8 +14,8 @@ use crate::limits;
 /// Longest key; nginx's.
 const KEY_BYTES_MAX: usize = 255;
 
-/// What the limit of concurrency decided; empty when it was not asked. A request is limited once, with its
-/// subrequests.
+/// What the limit of concurrency decided; empty when it was not asked. A request is limited once,
+/// with its subrequests.
 #[derive(Default)]
 struct Decision(&'static str);
 
