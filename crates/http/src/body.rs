@@ -6,8 +6,8 @@ use turnpike_lane::log::{Errno, Level};
 use turnpike_wire::h1::{BodyDecoder, BodyState, ChunkError, Framing};
 
 use crate::exchange::Exchange;
-use crate::log::Quoted;
 use crate::phase::Verdict;
+use crate::quoted::Quoted;
 use crate::temporary::{Removal, TemporaryFile};
 
 /// A request's body.

@@ -11,8 +11,8 @@ use turnpike_wire::h1::Framing;
 use crate::body::{self, Progress};
 use crate::exchange::{Action, Exchange};
 use crate::h1::Peer;
+pub use crate::interim::InterimHead;
 use crate::phase::Verdict;
-use crate::response::Fields;
 
 /// Whoever asked. Streams of HTTP/2 and HTTP/3 get a place here of their own.
 #[derive(Clone, Copy)]
@@ -22,13 +22,6 @@ pub enum Client<'a> {
     /// Nobody: a subrequest, or a request in the background. It has no body to come, it never goes,
     /// and what is sent to it is thrown away.
     Nobody,
-}
-
-/// The head of an interim response (RFC 9110 section 15.2).
-pub struct InterimHead<'a> {
-    /// A status from 102 to 199.
-    pub status: u16,
-    pub fields: &'a Fields,
 }
 
 /// A connection that was taken over from HTTP: bytes both ways, until either side ends.

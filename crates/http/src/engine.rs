@@ -8,15 +8,15 @@ use turnpike_lane::log::Level;
 use turnpike_wire::h1::{Framing, Method};
 use turnpike_wire::target::{self, Escape};
 
-use crate::Quoted;
 use crate::client::Client;
-use crate::exchange::{Action, Exchange, Purpose};
+use crate::exchange::{Action, Exchange};
 use crate::phase::{Awaiting, Delay, Phase, Verdict, Waiting, Work};
 use crate::plan::{Found, LocationIndex};
+use crate::quoted::Quoted;
 use crate::regex::Settled;
 use crate::response::Body;
 use crate::settings::Satisfy;
-pub use walk::Walk;
+pub use walk::{Purpose, Walk};
 
 /// What the connection does next.
 pub enum Outcome {

@@ -96,18 +96,6 @@ pub enum Action {
     ClosingLingering,
 }
 
-/// On whose behalf an exchange runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Purpose {
-    /// A client's own request.
-    #[default]
-    Request,
-    /// A request that another one made, which looks at its answer, or nobody does.
-    Subrequest,
-    /// The content of a request is made once more, to renew what is stored of it.
-    Renewal,
-}
-
 /// A request in flight.
 pub struct Exchange {
     /// The lane's clock, counters and pools.
@@ -160,7 +148,7 @@ pub struct Exchange {
     pub captures: RefCell<Captures>,
     /// What its regular expressions may cost, and those that came to no verdict.
     pub regex: RefCell<Turn>,
-    /// Its time and its bytes.
+    /// The time and the bytes of the exchange.
     pub account: Account,
     /// What the connection is doing.
     pub action: Cell<Action>,

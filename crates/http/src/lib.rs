@@ -14,12 +14,14 @@ pub mod counters;
 pub mod engine;
 pub mod exchange;
 pub mod h1;
+mod interim;
 pub mod lane;
 mod log;
 mod options;
 pub mod phase;
 pub mod plan;
 pub mod proxy_header;
+mod quoted;
 pub mod regex;
 pub mod response;
 pub mod rooms;
@@ -32,7 +34,7 @@ mod testing;
 pub mod upstream;
 pub mod variables;
 
-pub use log::Quoted;
+pub use quoted::Quoted;
 pub use turnpike_plan::{control, metrics, temporary};
 
 /// The version of nginx whose behaviour is followed; tools compare it number by number.

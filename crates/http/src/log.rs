@@ -5,29 +5,9 @@ use std::fmt;
 use turnpike_lane::log::Level;
 use turnpike_lane::sys::socket::PeerAddress;
 
-use crate::exchange::{Action, Exchange, Purpose};
-
-/// Bytes from the network for a log line: what does not print is escaped, so that no client can
-/// forge a line or reach a terminal.
-pub struct Quoted<'a>(pub &'a [u8]);
-
-impl fmt::Display for Quoted<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for chunk in self.0.utf8_chunks() {
-            for character in chunk.valid().chars() {
-                if character.is_control() {
-                    write!(formatter, "\\x{:02X}", character as u32)?;
-                } else {
-                    fmt::Write::write_char(formatter, character)?;
-                }
-            }
-            for byte in chunk.invalid() {
-                write!(formatter, "\\x{byte:02X}")?;
-            }
-        }
-        Ok(())
-    }
-}
+use crate::engine::Purpose;
+use crate::exchange::{Action, Exchange};
+use crate::quoted::Quoted;
 
 impl Exchange {
     /// Writes to the error log of the location in force.

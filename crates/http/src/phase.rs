@@ -14,6 +14,8 @@
 //! The phases and their order are nginx's, so that directives act in the order its users know.
 //! The engine that walks them is in [`crate::engine`].
 
+pub(crate) mod order;
+
 use std::time::Duration;
 
 use turnpike_lane::event_loop::WatchedSocket;
@@ -21,34 +23,7 @@ use turnpike_lane::event_loop::WatchedSocket;
 use crate::client::Client;
 use crate::exchange::Exchange;
 use crate::response::LocalFuture;
-
-/// A step of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Phase {
-    /// Right after the head: the client's real address.
-    PostRead,
-    /// Rewriting by the directives of the server block.
-    ServerRewrite,
-    /// The engine looks for the location of the path.
-    FindLocation,
-    /// Rewriting by the directives of the location.
-    Rewrite,
-    /// The engine goes back to `FindLocation` when the path was rewritten.
-    PostRewrite,
-    /// Limits of rate and of concurrency.
-    PreAccess,
-    /// Access control, combined by `satisfy`.
-    Access,
-    /// Before the content: `try_files`.
-    PreContent,
-    /// The handler that answers.
-    Content,
-    /// After the answer is sent.
-    Log,
-}
-
-/// How many phases there are.
-pub const PHASE_COUNT: usize = Phase::Log as usize + 1;
+pub use order::{PHASE_COUNT, Phase};
 
 /// What a handler answers.
 pub enum Verdict {

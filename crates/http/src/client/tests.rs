@@ -8,6 +8,8 @@ use std::os::unix::net::UnixStream;
 use tokio::runtime::{Builder, LocalOptions};
 use turnpike_lane::transport::Transport;
 
+use turnpike_wire::message::Fields;
+
 use super::*;
 use crate::h1::Watch;
 use crate::testing;

@@ -9,7 +9,7 @@ use turnpike_wire::h1::{self as writer, Framing, Version, holds_control, reason_
 use turnpike_wire::target::{self, Escape};
 
 use crate::exchange::Exchange;
-use crate::log::Quoted;
+use crate::quoted::Quoted;
 use crate::response::{Body, Fields, Places, Response};
 use crate::settings::ServerTokens;
 use crate::{SERVER_NAME, SERVER_NAME_BUILD, SERVER_NAME_VERSION};

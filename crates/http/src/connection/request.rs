@@ -6,7 +6,7 @@ use turnpike_wire::h1::{self, HeadError, HeadRules, HeadStep, Strictness, Target
 use turnpike_wire::{host, target};
 
 use crate::exchange::{Action, Exchange};
-use crate::log::Quoted;
+use crate::quoted::Quoted;
 
 /// What became of the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,12 +2,23 @@
 //!
 //! The engine alone moves it. Others learn from it, and say what they did to the path.
 
-use crate::exchange::Purpose;
-use crate::phase::Phase;
+use crate::phase::order::Phase;
 
 /// Internal redirects that one request may take; nginx's number. More is a loop in the
 /// configuration, answered with 500.
 const INTERNAL_REDIRECTS_MAX: u8 = 10;
+
+/// On whose behalf an exchange runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Purpose {
+    /// A client's own request.
+    #[default]
+    Request,
+    /// A request that another one made, which looks at its answer, or nobody does.
+    Subrequest,
+    /// The content of a request is made once more, to renew what is stored of it.
+    Renewal,
+}
 
 /// The way of a request through the phases.
 pub struct Walk {

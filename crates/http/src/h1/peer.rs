@@ -13,7 +13,7 @@ use turnpike_lane::waiting::Waited;
 use turnpike_wire::h1::{self, Version, reason_phrase};
 
 use super::Watch;
-use crate::client::InterimHead;
+use crate::interim::InterimHead;
 
 /// Bytes read at a time while a body is read or thrown away.
 const READ_BYTES: usize = 16 * 1024;

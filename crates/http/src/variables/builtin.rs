@@ -6,7 +6,8 @@ use turnpike_lane::sys::socket::PeerAddress;
 use turnpike_wire::h1::{Framing, Known};
 
 use super::{VariableRow, proxy, upstream};
-use crate::exchange::{Exchange, Purpose};
+use crate::engine::Purpose;
+use crate::exchange::Exchange;
 use crate::response::Fields;
 
 /// The core's variables.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use turnpike_http::body::{self, Progress};
 use turnpike_http::client::Client;
-use turnpike_http::exchange::{Exchange, Purpose};
+use turnpike_http::engine::Purpose;
+use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Handler, Verdict, Work};
 use turnpike_http::subrequest::Content;
 use turnpike_lane::log::Level;

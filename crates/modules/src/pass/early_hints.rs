@@ -1,7 +1,8 @@
 //! `early_hints`: `103 Early Hints` (RFC 8297) of upstream servers on their way to the client.
 
 use turnpike_http::client::{Client, InterimHead};
-use turnpike_http::exchange::{Exchange, Purpose};
+use turnpike_http::engine::Purpose;
+use turnpike_http::exchange::Exchange;
 use turnpike_http::response::Fields;
 use turnpike_lane::log::Level;
 use turnpike_wire::h1::{Known, ResponseHead, Version};
