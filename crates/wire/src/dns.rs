@@ -1,4 +1,4 @@
-//! DNS messages (RFC 1035, RFC 2782, RFC 3596): one question written, one answer read.
+//! DNS messages (RFC 1035, RFC 2782, RFC 3596, RFC 6891): one question written, one answer read.
 //!
 //! Only what a stub resolver needs: addresses and services of a name. Whoever answers is on the
 //! network: lengths are checked, pointers only lead back, and what the question did not ask for
@@ -22,8 +22,22 @@ const HEADER_BYTES: usize = 12;
 /// Labels and pointers that one name may be made of: the longest name has 127 labels.
 const STEPS_MAX: usize = 128;
 
+/// Largest answer over UDP that an extended question allows: it fits one packet on every usual path,
+/// so it is not fragmented (RFC 6891 section 6.2.5 leaves the number to us; this is the one that
+/// DNS flag day 2020 agreed on).
+pub const DATAGRAM_BYTES_MAX: u16 = 1232;
+
 /// Links that a chain of aliases may have within one answer.
 const ALIASES_MAX: usize = 16;
+
+/// Whether a question says which extensions are understood (RFC 6891).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extension {
+    /// It does: answers over UDP may have [`DATAGRAM_BYTES_MAX`] bytes.
+    Edns0,
+    /// It does not, for servers that refuse such questions: answers over UDP have 512 bytes.
+    None,
+}
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -89,6 +103,9 @@ impl Question {
 /// Number of alias records.
 const CNAME: u16 = 5;
 
+/// Number of the record that carries extensions.
+const OPT: u16 = 41;
+
 /// The internet class.
 const INTERNET: u16 = 1;
 
@@ -100,6 +117,7 @@ pub fn write_question(
     id: u16,
     name: &str,
     question: Question,
+    extension: Extension,
     out: &mut Vec<u8>,
 ) -> Result<(), NameError> {
     let name = name.strip_suffix('.').unwrap_or(name);
@@ -108,8 +126,9 @@ pub fn write_question(
         return Err(NameError);
     }
     out.extend_from_slice(&id.to_be_bytes());
-    // Recursion desired; one question, nothing else.
-    out.extend_from_slice(&[1, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
+    // Recursion desired; one question, no answers, and the record for extensions, if any.
+    let additional = u8::from(extension == Extension::Edns0);
+    out.extend_from_slice(&[1, 0, 0, 1, 0, 0, 0, 0, 0, additional]);
     for label in name.split('.') {
         out.push(label.len() as u8);
         out.extend_from_slice(label.as_bytes());
@@ -117,7 +136,19 @@ pub fn write_question(
     out.push(0);
     out.extend_from_slice(&question.number().to_be_bytes());
     out.extend_from_slice(&INTERNET.to_be_bytes());
+    if extension == Extension::Edns0 {
+        write_extension(out);
+    }
     Ok(())
+}
+
+/// Appends an OPT record (RFC 6891 section 6.1.2): of the root, with the size where others have
+/// their class; version 0, no flags, no options.
+fn write_extension(out: &mut Vec<u8>) {
+    out.push(0);
+    out.extend_from_slice(&OPT.to_be_bytes());
+    out.extend_from_slice(&DATAGRAM_BYTES_MAX.to_be_bytes());
+    out.extend_from_slice(&[0; 6]);
 }
 
 /// Reads the answer to a question.

@@ -3,8 +3,8 @@
 //! Each body takes any input, must not panic, and holds two ways of reading the same bytes
 //! against each other. The committed corpora also run as a plain test.
 
-use crate::dns::{self, AnswerError, Question};
 use crate::fastcgi::{self, Part, RecordError, RecordReader};
+use crate::dns::{self, AnswerError, Extension, Question};
 use crate::h1::{
     BodyDecoder, BodyState, ChunkError, Framing, HeadError, HeadRules, HeadStep, InvalidFields,
     Known, LAST_CHUNK, Method, RequestHead, ResponseError, ResponseHead, Strictness, TargetForm,
@@ -148,10 +148,12 @@ pub fn dns_answer(data: &[u8]) {
                 assert_eq!(part, answer);
             }
         }
-        let mut asked = Vec::new();
-        if dns::write_question(id, alias, question, &mut asked).is_ok() {
-            let unrelated = dns::parse_answer(&asked, id, alias, question);
-            assert_eq!(unrelated, Err(AnswerError::Unrelated)); // a question is no answer
+        for extension in [Extension::Edns0, Extension::None] {
+            let mut asked = Vec::new();
+            if dns::write_question(id, alias, question, extension, &mut asked).is_ok() {
+                let unrelated = dns::parse_answer(&asked, id, alias, question);
+                assert_eq!(unrelated, Err(AnswerError::Unrelated)); // a question is no answer
+            }
         }
     }
 }

@@ -137,6 +137,8 @@ pub struct Resolver {
     settings: ResolverSettings,
     names: Mutex<HashMap<(String, Question), Entry>>,
     next_server: AtomicUsize,
+    /// For each server, until when it is asked without extensions, in monotonic milliseconds.
+    plain_until_ms: Box<[AtomicU64]>,
     questions: AtomicU64,
     now_ms: fn() -> u64,
 }
@@ -149,6 +151,7 @@ impl Resolver {
 
     fn with_clock(settings: ResolverSettings, now_ms: fn() -> u64) -> Resolver {
         Resolver {
+            plain_until_ms: settings.servers.iter().map(|_| AtomicU64::new(0)).collect(),
             settings,
             names: Mutex::default(),
             next_server: AtomicUsize::new(0),

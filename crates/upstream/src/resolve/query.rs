@@ -1,5 +1,6 @@
 //! One question to the name servers: over UDP, each time from a port of its own; over TCP where
-//! the answer does not fit.
+//! the answer does not fit. Questions allow more than 512 bytes over UDP (EDNS0, RFC 6891), unless
+//! the server refuses such questions.
 
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, IoSlice};
@@ -11,7 +12,7 @@ use std::time::Duration;
 use turnpike_lane::sys::socket::{self, Family, Kind, More};
 use turnpike_lane::transport::Transport;
 use turnpike_lane::waiting::Waited;
-use turnpike_wire::dns::{self, Answer, AnswerError, Question};
+use turnpike_wire::dns::{self, Answer, AnswerError, Extension, Question};
 
 use super::{FORMAT, ResolveError, Resolver};
 
@@ -22,11 +23,19 @@ const RESEND_MS: u64 = 3000;
 /// Pause after a server that cannot be reached at all, in milliseconds: it may be starting.
 const PAUSE_MS: u64 = 200;
 
-/// Largest message over UDP that is looked at; without EDNS servers send 512 bytes at most.
+/// Largest message over UDP that is looked at: some servers send more than they were allowed.
 const MESSAGE_BYTES_MAX: usize = 4096;
 
 /// Codes after which another server may do better: failure, refusal.
 const CODES_TO_TURN_FROM: [u8; 2] = [2, 5];
+
+/// Codes by which a server says that it does not know extensions (RFC 6891 section 7: a format
+/// error; some old servers say "not implemented").
+const CODES_WITHOUT_EXTENSIONS: [u8; 2] = [FORMAT, 4];
+
+/// For how long a server is asked without extensions once it has refused them, in milliseconds: it
+/// may be replaced by one that knows them.
+const PLAIN_MS: u64 = 15 * 60 * 1000;
 
 /// Asks until there is an answer; whoever calls bounds the time.
 pub(super) async fn ask(
@@ -34,35 +43,21 @@ pub(super) async fn ask(
     name: &str,
     question: Question,
 ) -> Result<Answer, ResolveError> {
-    let servers = &resolver.settings.servers;
+    let servers = resolver.settings.servers.len();
     let first = resolver.next_server.fetch_add(1, Ordering::Relaxed);
-    let mut message = Vec::new();
     for attempt in 0.. {
-        let server = servers[first.wrapping_add(attempt) % servers.len()];
-        // The keys of a new hasher cannot be guessed, so neither can what it makes of anything.
-        let id = RandomState::new().hash_one(attempt) as u16;
-        message.clear();
-        let written = dns::write_question(id, name, question, &mut message);
-        written.map_err(|_| ResolveError::Name)?;
-        resolver.questions.fetch_add(1, Ordering::Relaxed);
-        let asked = Asked {
-            server,
-            message: &message,
-            id,
-            name,
-            question,
-        };
-        let wait = Duration::from_millis(RESEND_MS);
-        let answer = match tokio::time::timeout(wait, asked.answer()).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(Failure::Malformed)) => return Err(ResolveError::Code(FORMAT)),
-            Ok(Err(Failure::Socket)) => {
+        let server = first.wrapping_add(attempt) % servers;
+        let answer = match ask_server(resolver, server, name, question).await {
+            Ok(answer) => answer,
+            Err(Failure::Name) => return Err(ResolveError::Name),
+            Err(Failure::Malformed) => return Err(ResolveError::Code(FORMAT)),
+            Err(Failure::Socket) => {
                 tokio::time::sleep(Duration::from_millis(PAUSE_MS)).await;
                 continue;
             }
-            Err(_) => continue,
+            Err(Failure::TimedOut) => continue,
         };
-        let has_other = attempt + 1 < servers.len();
+        let has_other = attempt + 1 < servers;
         if has_other && CODES_TO_TURN_FROM.contains(&answer.code) {
             continue;
         }
@@ -71,12 +66,67 @@ pub(super) async fn ask(
     Err(ResolveError::TimedOut)
 }
 
+/// Asks one server, and once more without extensions where it refuses those.
+async fn ask_server(
+    resolver: &Resolver,
+    server: usize,
+    name: &str,
+    question: Question,
+) -> Result<Answer, Failure> {
+    let plain_until_ms = &resolver.plain_until_ms[server];
+    let now_ms = (resolver.now_ms)();
+    if now_ms >= plain_until_ms.load(Ordering::Relaxed) {
+        let answer = ask_once(resolver, server, name, question, Extension::Edns0).await?;
+        if !CODES_WITHOUT_EXTENSIONS.contains(&answer.code) {
+            return Ok(answer);
+        }
+    }
+    let answer = ask_once(resolver, server, name, question, Extension::None).await?;
+    if !CODES_WITHOUT_EXTENSIONS.contains(&answer.code) {
+        // Kept from the refusal on, not renewed by each plain answer.
+        let until_ms = now_ms.saturating_add(PLAIN_MS);
+        let _ = plain_until_ms.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |known_ms| {
+            (known_ms <= now_ms).then_some(until_ms)
+        });
+    }
+    Ok(answer)
+}
+
+async fn ask_once(
+    resolver: &Resolver,
+    server: usize,
+    name: &str,
+    question: Question,
+    extension: Extension,
+) -> Result<Answer, Failure> {
+    // The keys of a new hasher cannot be guessed, so neither can what it makes of anything.
+    let id = RandomState::new().hash_one(server) as u16;
+    let mut message = Vec::new();
+    let written = dns::write_question(id, name, question, extension, &mut message);
+    written.map_err(|_| Failure::Name)?;
+    resolver.questions.fetch_add(1, Ordering::Relaxed);
+    let asked = Asked {
+        server: resolver.settings.servers[server],
+        message: &message,
+        id,
+        name,
+        question,
+    };
+    let wait = Duration::from_millis(RESEND_MS);
+    let answer = tokio::time::timeout(wait, asked.answer()).await;
+    answer.unwrap_or(Err(Failure::TimedOut))
+}
+
 /// Why a server gave no answer.
 enum Failure {
     /// The name server cannot be reached.
     Socket,
     /// What it sent cannot be understood.
     Malformed,
+    /// The text is no name to be asked for.
+    Name,
+    /// It said nothing for [`RESEND_MS`].
+    TimedOut,
 }
 
 impl From<io::Error> for Failure {

@@ -25,7 +25,9 @@ type Script = fn(&str, u16) -> Option<Said>;
 /// A code and records: number, time to live, data.
 type Said = (u8, Vec<(u16, u32, Vec<u8>)>);
 
-/// A name server; it says which questions came. Over UDP names that begin with `long` do not fit.
+/// A name server; it says which questions came. Over UDP names that begin with `long` do not fit,
+/// and those that begin with `wide` fit only where the question allows more than 512 bytes; over
+/// TCP these are not answered.
 fn serve(script: Script) -> (SocketAddr, Receiver<(String, u16)>) {
     let (udp, tcp) = loop {
         let udp = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
@@ -42,7 +44,8 @@ fn serve(script: Script) -> (SocketAddr, Receiver<(String, u16)>) {
             if tell.send((name.clone(), kind)).is_err() {
                 return;
             }
-            let cut = name.starts_with("long");
+            let extended = is_extended(&packet[..length]);
+            let cut = name.starts_with("long") || (name.starts_with("wide") && !extended);
             if let Some(answer) = answer(&packet[..length], script(&name, kind), cut) {
                 udp.send_to(&answer, from).unwrap();
             }
@@ -55,6 +58,9 @@ fn serve(script: Script) -> (SocketAddr, Receiver<(String, u16)>) {
             let mut packet = vec![0; usize::from(u16::from_be_bytes(length))];
             stream.read_exact(&mut packet).unwrap();
             let (name, kind) = asked(&packet);
+            if name.starts_with("wide") {
+                continue;
+            }
             let answer = answer(&packet, script(&name, kind), false).unwrap();
             let length = u16::try_from(answer.len()).unwrap().to_be_bytes();
             stream.write_all(&length).unwrap();
@@ -77,12 +83,22 @@ fn asked(packet: &[u8]) -> (String, u16) {
     )
 }
 
+/// Whether a question has an OPT record, with the size that is agreed on.
+fn is_extended(packet: &[u8]) -> bool {
+    let opt = [0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 0];
+    packet[10..12] == [0, 1] && packet.ends_with(&opt)
+}
+
 fn answer(question: &[u8], script: Option<Said>, cut: bool) -> Option<Vec<u8>> {
     let (code, mut records) = script?;
     if cut {
         records.clear();
     }
     let mut answer = question.to_vec();
+    if is_extended(question) {
+        answer.truncate(question.len() - 11);
+        answer[11] = 0;
+    }
     answer[2] = 0x81 | if cut { 2 } else { 0 };
     answer[3] = 0x80 | code;
     answer[6..8].copy_from_slice(&u16::try_from(records.len()).unwrap().to_be_bytes());
@@ -118,6 +134,7 @@ fn zone(asked: &str, kind: u16) -> Option<Said> {
         ("two.test", A) => vec![four(2), four(1)],
         ("two.test", AAAA) => vec![(AAAA, 30, vec![0; 16])],
         ("long.test", A) => vec![four(9)],
+        ("wide.test", A) => (0..=70).map(four).collect(),
         ("alias.test", _) => vec![(CNAME, 10, name("two.test"))],
         ("circle.test", _) => vec![(CNAME, 10, name("circle.test"))],
         ("half.test", A) => vec![four(1)],
@@ -278,4 +295,90 @@ fn another_server_is_asked_where_one_fails() {
             .await;
         assert_eq!(found, Err(ResolveError::Code(5)));
     });
+}
+
+/// Servers that refuse extended questions, and what they do then.
+#[test]
+fn a_server_that_refuses_extensions_is_asked_without_them() {
+    static NOW_MS: AtomicU64 = AtomicU64::new(1);
+    for code in [1, 4] {
+        let (server, told) = serve_old(code);
+        let settings = ResolverSettings {
+            servers: vec![server],
+            valid_ms: Some(0),
+            ipv4: true,
+            ipv6: false,
+        };
+        let resolver = Resolver::with_clock(settings, || NOW_MS.load(Ordering::Relaxed));
+        run(async {
+            // Time that passes, and the questions that come then: extended or not.
+            let cases: [(u64, &[bool]); 4] = [
+                (0, &[true, false]),
+                (899_999, &[false]),
+                (1, &[true, false]),
+                (1, &[false]),
+            ];
+            for (passes_ms, expected) in cases {
+                NOW_MS.fetch_add(passes_ms, Ordering::Relaxed);
+                let found = resolver.addresses("two.test", PATIENCE_MS).await.unwrap();
+                assert_eq!(found.addresses, [four(2), four(1)]);
+                let questions: Vec<bool> = told.try_iter().collect();
+                assert_eq!(questions, expected, "code {code}, {passes_ms} ms later");
+            }
+        });
+    }
+}
+
+/// A server that refuses every question: extensions are not to blame.
+#[test]
+fn a_refusal_with_and_without_extensions_is_the_answer() {
+    let (server, _told) = serve(|_, _| Some((1, Vec::new())));
+    run(async {
+        let resolver = resolver(vec![server]);
+        for _ in 0..2 {
+            let asked = resolver.questions();
+            let found = resolver.addresses("two.test", PATIENCE_MS).await;
+            assert_eq!(found, Err(ResolveError::Code(1)));
+            assert_eq!(resolver.questions() - asked, 4);
+        }
+    });
+}
+
+#[test]
+fn an_answer_of_more_than_512_bytes_needs_one_question() {
+    let (server, told) = serve(zone);
+    run(async {
+        let resolver = resolver(vec![server]);
+        let found = resolver.addresses("wide.test", PATIENCE_MS).await.unwrap();
+        assert_eq!(found.addresses.len(), 71);
+    });
+    let wide = |(name, kind): &(String, u16)| name == "wide.test" && *kind == A;
+    assert_eq!(told.try_iter().filter(wide).count(), 1);
+}
+
+/// A name server that answers extended questions with a code, without repeating the question; it
+/// tells of each question whether it was extended.
+fn serve_old(code: u8) -> (SocketAddr, Receiver<bool>) {
+    let udp = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
+    let address = udp.local_addr().unwrap();
+    let (tell, told) = channel();
+    std::thread::spawn(move || {
+        let mut packet = [0; 512];
+        while let Ok((length, from)) = udp.recv_from(&mut packet) {
+            let question = &packet[..length];
+            let extended = is_extended(question);
+            if tell.send(extended).is_err() {
+                return;
+            }
+            let reply = match extended {
+                true => [&question[..2], &[0x81, 0x80 | code], &[0; 8]].concat(),
+                false => {
+                    let (name, kind) = asked(question);
+                    answer(question, zone(&name, kind), false).unwrap()
+                }
+            };
+            udp.send_to(&reply, from).unwrap();
+        }
+    });
+    (address, told)
 }

@@ -2,7 +2,9 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::{Answer, AnswerError, NameError, Question, Service, parse_answer, write_question};
+use super::{
+    Answer, AnswerError, Extension, NameError, Question, Service, parse_answer, write_question,
+};
 
 /// `example.net`, as questions have it.
 const NAME: &[u8] = b"\x07example\x03net\x00";
@@ -34,17 +36,29 @@ const ASKED: &[u8] = &[0xc0, 12];
 
 #[test]
 fn a_question_is_written() {
-    let mut out = Vec::new();
-    write_question(7, "example.net.", Question::Aaaa, &mut out).unwrap();
-    let expected = [&[0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0], NAME, &[0, 28, 0, 1]].concat();
-    assert_eq!(out, expected);
+    let write = |name: &str, extension| {
+        let mut out = Vec::new();
+        write_question(7, name, Question::Aaaa, extension, &mut out).map(|()| out)
+    };
+    let plain = [&[0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0], NAME, &[0, 28, 0, 1]].concat();
+    assert_eq!(write("example.net.", Extension::None), Ok(plain));
+    let extended = [
+        &[0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 1],
+        NAME,
+        &[0, 28, 0, 1],
+        // The root, OPT, 1232 bytes, no code, version, flags or options.
+        &[0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, 0],
+    ];
+    assert_eq!(
+        write("example.net", Extension::Edns0),
+        Ok(extended.concat())
+    );
     let long = "a".repeat(64);
     let many = "a.".repeat(127);
     for name in ["", ".", "a..b", ".a", &long, &format!("{many}a")] {
-        let refused = write_question(7, name, Question::A, &mut out);
-        assert_eq!(refused, Err(NameError), "{name}");
+        assert_eq!(write(name, Extension::Edns0), Err(NameError), "{name}");
     }
-    assert_eq!(write_question(7, &many, Question::A, &mut out), Ok(()));
+    assert!(write(&many, Extension::Edns0).is_ok());
 }
 
 #[test]
