@@ -8,6 +8,7 @@
 //! Where RFC 9112 leaves room, or where the field has settled on another reading, the behaviour is
 //! nginx's: the same inputs are refused, with the same status codes and the same words for the log.
 
+pub mod certificate;
 pub mod date;
 pub mod dns;
 pub mod fastcgi;

@@ -1,7 +1,6 @@
 //! TLS towards peers: what is configured, once for all connections, and what a refusal means. The
 //! sessions themselves are `lane::transport`'s.
 
-mod der;
 mod pinned;
 mod session;
 #[cfg(test)]

@@ -13,8 +13,7 @@ use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, OtherError, SignatureScheme};
-
-use super::der::{self, SelfSigned};
+use turnpike_wire::certificate::{self, SelfSigned};
 
 /// Why a peer is refused that vouches for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +47,7 @@ impl KnownOrSigned {
         trusted: Vec<CertificateDer<'static>>,
     ) -> KnownOrSigned {
         let known = trusted.into_iter().filter_map(|certificate| {
-            let own = der::self_signed(&certificate)?;
+            let own = certificate::self_signed(&certificate)?;
             Some((certificate, own))
         });
         KnownOrSigned {
@@ -75,7 +74,7 @@ impl ServerCertVerifier for KnownOrSigned {
         let Some(known) = self.known(certificate) else {
             let roots = &self.roots;
             let verified = roots.verify_server_cert(certificate, others, name, ocsp, now);
-            return match der::self_signed(certificate) {
+            return match certificate::self_signed(certificate) {
                 Some(_) if verified.is_err() => Err(UnknownSelfSigned.into()),
                 _ => verified,
             };
