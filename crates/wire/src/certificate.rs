@@ -1,6 +1,8 @@
 //! As much of X.509 (RFC 5280 section 4.1) as a certificate needs that is trusted by itself: who
 //! issued it, and how long it is good. What is not as the RFC says is no such certificate.
 
+use crate::date;
+
 /// A certificate whose issuer is its subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SelfSigned {
@@ -16,9 +18,6 @@ const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 /// `[0]`, constructed: the version.
 const VERSION: u8 = 0xa0;
-
-/// Days before 1970 in the calendar of [`days`].
-const EPOCH_DAYS: u64 = 719_468;
 
 /// Reads a certificate; `None` where it is not self-signed, or not one at all.
 pub fn self_signed(certificate: &[u8]) -> Option<SelfSigned> {
@@ -81,34 +80,20 @@ fn time(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (hour, text) = number(text, 2)?;
     let (minute, text) = number(text, 2)?;
     let (second, text) = number(text, 2)?;
-    let sound = (1..=12).contains(&month)
-        && (1..=31).contains(&day)
-        && hour < 24
-        && minute < 60
-        && second < 60
-        && text == b"Z";
+    let seconds = date::unix_seconds([year, month, day], [hour, minute, second])?;
     // Certificates from before 1970 have run out as of then.
-    let days = days(year, month, day).saturating_sub(EPOCH_DAYS);
-    sound.then_some((((days * 24 + hour) * 60 + minute) * 60 + second, rest))
+    let seconds = u64::try_from(seconds).unwrap_or(0);
+    (text == b"Z").then_some((seconds, rest))
 }
 
 /// So many digits as a number, and what follows them.
-fn number(text: &[u8], digits: usize) -> Option<(u64, &[u8])> {
+fn number(text: &[u8], digits: usize) -> Option<(i64, &[u8])> {
     let (digits, rest) = text.split_at_checked(digits)?;
     let number = digits.iter().try_fold(0, |sum, digit| {
         let is_digit = digit.is_ascii_digit();
-        is_digit.then(|| sum * 10 + u64::from(digit - b'0'))
+        is_digit.then(|| sum * 10 + i64::from(digit - b'0'))
     });
     Some((number?, rest))
-}
-
-/// Days since the first of March of the year 0, by the Gregorian calendar.
-fn days(year: u64, month: u64, day: u64) -> u64 {
-    let (year, month) = match month {
-        1 | 2 => (year.saturating_sub(1), month + 9),
-        _ => (year, month - 3),
-    };
-    year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 1
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Dates of HTTP (RFC 9110 section 5.6.7) to and from Unix seconds. There is no clock here.
+//! Dates of HTTP (RFC 9110 section 5.6.7) to and from Unix seconds, and the one calendar that
+//! everything else uses. There is no clock here.
 
 #[cfg(test)]
 mod tests;
@@ -71,6 +72,26 @@ pub fn parse_alone(text: &[u8]) -> Option<i64> {
         }
     };
     parse(text).filter(|_| ends)
+}
+
+/// Unix seconds of a date (year, month from 1, day from 1) and a time of day (hour, minute, second)
+/// in UTC; `None` where the calendar has no such day or the clock no such time.
+#[must_use]
+pub fn unix_seconds(date: [i64; 3], time: [i64; 3]) -> Option<i64> {
+    let [year, month, day] = date;
+    let [hour, minute, second] = time;
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let days_in_month = match month {
+        2 if leap => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => 0,
+    };
+    let is_day = (1..=days_in_month).contains(&day);
+    let is_time = (0..24).contains(&hour) && (0..60).contains(&minute) && (0..60).contains(&second);
+    let seconds = || (hour * 60 + minute) * 60 + second;
+    (is_day && is_time).then(|| days_of_civil(year, month, day) * DAY_SECONDS + seconds())
 }
 
 /// Writes Unix seconds as an IMF-fixdate, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
@@ -165,14 +186,13 @@ impl<'t> Cursor<'t> {
         i64::try_from(index + 1).ok()
     }
 
-    /// `hh:mm:ss` as seconds of the day.
-    fn clock(&mut self) -> Option<i64> {
+    /// `hh:mm:ss`.
+    fn clock(&mut self) -> Option<[i64; 3]> {
         let hour = self.number(2)?;
         self.expect(b':')?;
         let minute = self.number(2)?;
         self.expect(b':')?;
-        let second = self.number(2)?;
-        (hour <= 23 && minute <= 59 && second <= 59).then_some(hour * 3600 + minute * 60 + second)
+        Some([hour, minute, self.number(2)?])
     }
 }
 
@@ -191,7 +211,7 @@ fn parse_with_zone(mut cursor: Cursor<'_>) -> Option<i64> {
         _ => return None,
     };
     cursor.expect(b' ')?;
-    unix_seconds(year, month, day, cursor.clock()?)
+    unix_seconds([year, month, day], cursor.clock()?)
 }
 
 /// `Nov  6 08:49:37 1994`
@@ -207,19 +227,5 @@ fn parse_asctime(mut cursor: Cursor<'_>) -> Option<i64> {
     let clock = cursor.clock()?;
     cursor.expect(b' ')?;
     let year = cursor.number(4)?;
-    unix_seconds(year, month, day, clock)
-}
-
-fn unix_seconds(year: i64, month: i64, day: i64, clock: i64) -> Option<i64> {
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let days_in_month = match month {
-        2 if leap => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    };
-    if day < 1 || day > days_in_month {
-        return None;
-    }
-    Some(days_of_civil(year, month, day) * DAY_SECONDS + clock)
+    unix_seconds([year, month, day], clock)
 }

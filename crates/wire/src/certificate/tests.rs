@@ -4,12 +4,16 @@ use super::{SelfSigned, self_signed, time};
 
 #[test]
 fn times_are_read() {
-    let cases: [(&[u8], Option<u64>); 8] = [
+    let cases: [(&[u8], Option<u64>); 12] = [
         (b"\x17\x0d700101000000Z", Some(0)),
         (b"\x17\x0d000229120000Z", Some(951_825_600)),
         (b"\x17\x0d491231235959Z", Some(2_524_607_999)),
         (b"\x18\x0f21260101000001Z", Some(4_922_899_201)),
+        (b"\x17\x0d690720201740Z", Some(0)),
         (b"\x17\x0d701301000000Z", None),
+        (b"\x17\x0d010229000000Z", None),
+        (b"\x17\x0d010431000000Z", None),
+        (b"\x17\x0d010430240000Z", None),
         (b"\x17\x0b7001010000Z", None),
         (b"\x17\x0d70010100000\xffZ", None),
         (b"\x17\x7f700101000000Z", None),
