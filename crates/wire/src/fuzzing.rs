@@ -3,8 +3,8 @@
 //! Each body takes any input, must not panic, and holds two ways of reading the same bytes
 //! against each other. The committed corpora also run as a plain test.
 
-use crate::fastcgi::{self, Part, RecordError, RecordReader};
 use crate::dns::{self, AnswerError, Extension, Question};
+use crate::fastcgi::{self, Part, RecordError, RecordReader};
 use crate::h1::{
     BodyDecoder, BodyState, ChunkError, Framing, HeadError, HeadRules, HeadStep, InvalidFields,
     Known, LAST_CHUNK, Method, RequestHead, ResponseError, ResponseHead, Strictness, TargetForm,
@@ -12,7 +12,7 @@ use crate::h1::{
 };
 use crate::proxy_protocol::{self as proxy, Transport};
 use crate::target::{Escape, Normal, escape, normalise};
-use crate::{Span, date, host};
+use crate::{Span, certificate, date, host};
 
 #[cfg(test)]
 mod tests;
@@ -237,6 +237,22 @@ fn record_headers(records: &[u8]) -> Vec<usize> {
         at += 8 + usize::from(u16::from_be_bytes([high, low])) + usize::from(padding);
     }
     headers
+}
+
+/// A certificate read whole and cut short: a part says nothing, or what the whole says.
+pub fn certificate(data: &[u8]) {
+    let whole = certificate::self_signed(data);
+    for end in 0..data.len() {
+        let part = certificate::self_signed(&data[..end]);
+        assert!(part.is_none() || part == whole);
+    }
+    if let Some(own) = whole {
+        for seconds in [own.not_before_s, own.not_after_s] {
+            // What four digits of a year can say comes back as it was.
+            let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+            assert_eq!(date::parse(&date::format(seconds)), Some(seconds));
+        }
+    }
 }
 
 fn rules(knob: u8) -> HeadRules {

@@ -12,11 +12,12 @@ const TARGETS: &[Target] = &[
     ("proxy_protocol", proxy_protocol),
     ("dns_answer", dns_answer),
     ("fastcgi_response", fastcgi_response),
+    ("certificate", certificate),
 ];
 
 #[test]
 fn committed_corpora_hold() {
     for (name, body) in TARGETS {
-        corpus::hold(name, b"\r\n :/.%\0\x80", body);
+        corpus::hold(name, b"\r\n :/.%0\0\x80", body);
     }
 }
