@@ -16,6 +16,7 @@ pub mod fastcgi;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 pub mod h1;
+pub mod hex;
 pub mod host;
 pub mod message;
 pub mod proxy_protocol;

@@ -1,5 +1,7 @@
 //! Request targets: the normal form of a path, and escaping for places URIs stand in.
 
+use crate::hex;
+
 #[cfg(test)]
 mod tests;
 
@@ -142,15 +144,10 @@ fn leave_segment(base: usize, out: &mut Vec<u8>) -> Result<(), TargetError> {
 }
 
 fn decode(path: &[u8], at: usize) -> Result<u8, TargetError> {
-    let digit = |index: usize| {
-        let byte = path.get(index).copied().unwrap_or_default();
-        char::from(byte)
-            .to_digit(16)
-            .ok_or(TargetError::InvalidEscape)
-    };
-    match (digit(at)? << 4 | digit(at + 1)?) as u8 {
-        0 => Err(TargetError::Nul),
-        byte => Ok(byte),
+    match hex::byte(path.get(at..).unwrap_or_default()) {
+        None => Err(TargetError::InvalidEscape),
+        Some(0) => Err(TargetError::Nul),
+        Some(byte) => Ok(byte),
     }
 }
 
@@ -180,9 +177,8 @@ pub fn escape(text: &[u8], place: Escape, out: &mut Vec<u8>) {
     out.reserve(text.len());
     for &byte in text {
         if needs_escape(byte, place) {
-            let hex = b"0123456789ABCDEF";
-            let digits = [hex[usize::from(byte >> 4)], hex[usize::from(byte & 15)]];
-            out.extend_from_slice(&[b'%', digits[0], digits[1]]);
+            out.push(b'%');
+            out.extend_from_slice(&hex::pair_upper(byte));
         } else {
             out.push(byte);
         }

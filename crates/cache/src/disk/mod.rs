@@ -35,6 +35,7 @@ pub(crate) use format::{Description, is_ours, read, rewrite_description, rewrite
 
 use crate::partial::Part;
 use crate::vary::Selection;
+use turnpike_wire::hex;
 
 /// Folder levels at most; nginx's.
 const LEVELS_MAX: usize = 3;
@@ -166,8 +167,7 @@ fn file_name(key: &[u8], selection: &Selection, for_head: bool, part: Option<&Pa
         digest.update(b"\0");
         digest.update(part.content_range(&part.bytes));
     }
-    let bytes = digest.finalize();
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::text(&digest.finalize())
 }
 
 /// Bytes in whole blocks.

@@ -1,5 +1,7 @@
 //! How a variable's bytes are made fit for a log line.
 
+use turnpike_wire::hex;
+
 /// What is done with bytes that a reader of the log could take for something else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Escape {
@@ -10,8 +12,6 @@ pub(super) enum Escape {
     /// Nothing: the format's owner vouches for it.
     None,
 }
-
-const HEXADECIMAL: &[u8; 16] = b"0123456789ABCDEF";
 
 impl Escape {
     /// Escapes what stands in `line` from `start` on; `spare` is scratch room.
@@ -61,6 +61,5 @@ fn push_json(byte: u8, line: &mut Vec<u8>) {
 
 fn push_hexadecimal(mark: &[u8], byte: u8, line: &mut Vec<u8>) {
     line.extend_from_slice(mark);
-    line.push(HEXADECIMAL[usize::from(byte >> 4)]);
-    line.push(HEXADECIMAL[usize::from(byte & 15)]);
+    line.extend_from_slice(&hex::pair_upper(byte));
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use turnpike_http::body_filter::{BodyFilter, Passed, Piece};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::response::BodyFailed;
+use turnpike_wire::hex;
 
 /// What stands for a byte or character that has no counterpart.
 const UNKNOWN: u8 = b'?';
@@ -149,12 +150,7 @@ impl Pair {
 
 /// One to three bytes.
 fn bytes_of_hex(text: &str) -> Option<Vec<u8>> {
-    let bytes: Option<Vec<u8>> = text
-        .as_bytes()
-        .chunks(2)
-        .map(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok())
-        .collect();
-    bytes.filter(|bytes| text.len().is_multiple_of(2) && (1..=3).contains(&bytes.len()))
+    hex::bytes(text.as_bytes()).filter(|bytes| (1..=3).contains(&bytes.len()))
 }
 
 /// The conversion of one body.

@@ -9,6 +9,7 @@ use turnpike_http::response::{CharsetWish, Fields, Unsigned};
 use turnpike_lane::log::Level;
 use turnpike_wire::date;
 use turnpike_wire::h1::{Field, Known, Method, ResponseHead};
+use turnpike_wire::hex;
 
 use super::response_store::Presenter;
 use super::settings::Passing;
@@ -268,9 +269,7 @@ fn safe_path(path: &[u8]) -> Option<Vec<u8>> {
     let mut decoded = Vec::with_capacity(path.len());
     let mut rest = path;
     while let Some((&byte, after)) = rest.split_first() {
-        let digits = after.get(..2).filter(|_| byte == b'%');
-        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
-        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+        match hex::byte(after).filter(|_| byte == b'%') {
             Some(value) => {
                 decoded.push(value);
                 rest = &after[2..];
@@ -319,3 +318,6 @@ pub(crate) fn intercepted(exchange: &mut Exchange, passing: &Passing) -> Option<
     }
     Some(status)
 }
+
+#[cfg(test)]
+mod tests;

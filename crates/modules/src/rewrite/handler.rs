@@ -9,6 +9,7 @@ use turnpike_http::variables::Template;
 use turnpike_lane::log::Level;
 
 use crate::files;
+use turnpike_wire::hex;
 
 use super::plan::{After, Condition, FileTest, Program, Replacement, Return, Rule, Step, Written};
 
@@ -393,10 +394,7 @@ pub(super) fn unescape_redirect(text: &[u8], out: &mut Vec<u8>) {
 /// Reads an escape at the start of `text`; returns how many bytes were read. A percent sign
 /// without two digits behind it is dropped, as nginx drops it.
 fn unescape_one(text: &[u8], out: &mut Vec<u8>) -> usize {
-    let digit = |index: usize| {
-        let byte = text.get(index).copied()?;
-        char::from(byte).to_digit(16).map(|digit| digit as u8)
-    };
+    let digit = |index: usize| hex::digit(text.get(index).copied()?);
     let Some(high) = digit(1) else {
         out.extend(text.get(1));
         return text.len().min(2);

@@ -9,6 +9,7 @@ use turnpike_http::base64;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::plan::LocationIndex;
 use turnpike_http::variables::{Evaluate, Template};
+use turnpike_wire::hex;
 
 /// Longest signature in base64.
 const SIGNATURE_BYTES_MAX: usize = 24;
@@ -138,12 +139,7 @@ pub(super) fn link<'t>(target: &'t [u8], secret: &[u8]) -> Option<&'t [u8]> {
     if signature.len() != 32 || link.is_empty() {
         return None;
     }
-    let mut given = Vec::with_capacity(16);
-    for pair in signature.chunks(2) {
-        let digit = |byte: u8| char::from(byte).to_digit(16);
-        let (high, low) = (digit(pair[0])?, digit(pair[1])?);
-        given.push((high * 16 + low) as u8);
-    }
+    let given = hex::bytes(signature)?;
     let mut hash = Md5::new();
     hash.update(link);
     hash.update(secret);

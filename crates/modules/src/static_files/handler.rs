@@ -13,6 +13,7 @@ use turnpike_wire::h1::Method;
 use turnpike_wire::target::{self, Escape};
 
 use crate::files::{self, Files};
+use turnpike_wire::hex;
 
 /// Answers with the file that the path stands for.
 pub(super) struct StaticFile {
@@ -113,18 +114,10 @@ fn refuse(exchange: &Exchange, path: &[u8], error: FileError) -> Verdict {
 fn write_etag(metadata: &Metadata, out: &mut Vec<u8>) {
     out.clear();
     out.push(b'"');
-    push_hex(metadata.modified_s as u64, out);
+    hex::write_number(out, metadata.modified_s as u64);
     out.push(b'-');
-    push_hex(metadata.size_bytes, out);
+    hex::write_number(out, metadata.size_bytes);
     out.push(b'"');
-}
-
-fn push_hex(number: u64, out: &mut Vec<u8>) {
-    let digits = (u64::BITS - number.leading_zeros()).div_ceil(4).max(1);
-    for place in (0..digits).rev() {
-        let digit = (number >> (place * 4)) as u8 & 15;
-        out.push(b"0123456789abcdef"[usize::from(digit)]);
-    }
 }
 
 /// What follows the last dot of the path's last segment, unless the segment begins with it.

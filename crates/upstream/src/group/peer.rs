@@ -9,6 +9,7 @@ use turnpike_lane::sys::process::monotonic_ns;
 use super::times::Times;
 use crate::address::Address;
 use crate::balance::Until;
+use turnpike_wire::hex;
 
 /// What a peer's configuration says; nginx's defaults.
 #[derive(Clone, Debug)]
@@ -170,7 +171,7 @@ impl Peer {
         let name = address.to_string();
         let sticky_id = match &settings.route {
             Some(route) => route.clone(),
-            None => hexadecimal(&Md5::digest(name.as_bytes())),
+            None => hex::text(&Md5::digest(name.as_bytes())),
         };
         Peer {
             name: name.into(),
@@ -309,12 +310,6 @@ impl Peer {
             state.recovered(now_ms);
         }
     }
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or('0');
-    let pair = |byte: &u8| [digit(byte >> 4), digit(byte & 15)];
-    bytes.iter().flat_map(pair).collect()
 }
 
 /// What the methods of choosing ask and note.

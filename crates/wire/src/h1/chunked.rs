@@ -15,6 +15,7 @@
 
 use super::body::{BodyEvent, BodyState};
 use crate::Span;
+use crate::hex;
 use crate::message::{Strictness, is_control, is_token_byte, is_white_space};
 
 #[cfg(test)]
@@ -187,7 +188,7 @@ impl ChunkedDecoder {
             (State::Size, _) => {
                 self.size = 0;
                 self.skipped = 0;
-                self.add_digit(hex_digit(byte).ok_or(ChunkError::InvalidSize)?)?;
+                self.add_digit(hex::digit(byte).ok_or(ChunkError::InvalidSize)?)?;
                 State::SizeDigits
             }
             (State::SizeDigits, b'\r') => State::SizeLineFeed,
@@ -197,7 +198,7 @@ impl ChunkedDecoder {
                 (Strictness::Rfc, _) => State::Grammar(Grammar::BeforeSemicolon),
             },
             (State::SizeDigits, _) => {
-                self.add_digit(hex_digit(byte).ok_or(ChunkError::InvalidSize)?)?;
+                self.add_digit(hex::digit(byte).ok_or(ChunkError::InvalidSize)?)?;
                 State::SizeDigits
             }
             (State::Extension, b'\r') => State::SizeLineFeed,
@@ -296,14 +297,5 @@ impl Grammar {
             _ if byte == b';' => Some(Grammar::BeforeName),
             _ => None,
         }
-    }
-}
-
-fn hex_digit(byte: u8) -> Option<u8> {
-    match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        b'A'..=b'F' => Some(byte - b'A' + 10),
-        _ => None,
     }
 }

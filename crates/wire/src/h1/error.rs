@@ -1,5 +1,7 @@
 //! Why a head was refused.
 
+use crate::hex;
+
 use super::request::RequestHead;
 
 /// One variant for each cause; the client is to blame for all of them.
@@ -154,9 +156,7 @@ impl HeadError {
             HeadError::InvalidField => {
                 write_parts(out, &[b": \"", fault.of(buffer)]);
                 let byte = buffer.get(fault.end()).copied().unwrap_or_default();
-                let hex = b"0123456789abcdef";
-                let digits = [hex[usize::from(byte >> 4)], hex[usize::from(byte & 15)]];
-                write_parts(out, &[b"\\x", &digits, b"...\""]);
+                write_parts(out, &[b"\\x", &hex::pair(byte), b"...\""]);
             }
             HeadError::DuplicateField | HeadError::DuplicateHost => {
                 let (Some(new), Some(old)) = (head.fields.last(), head.fault_previous()) else {

@@ -4,6 +4,7 @@
 //! client must have been through the parser before.
 
 use crate::Span;
+use crate::hex;
 use crate::message::{Field, Version};
 
 #[cfg(test)]
@@ -80,18 +81,7 @@ pub fn end(out: &mut Vec<u8>) {
 
 /// Appends the line before the data of a chunk of `len` bytes; after the data comes an empty line.
 pub fn write_chunk_head(out: &mut Vec<u8>, len: u64) {
-    let mut digits = [0; 16];
-    let mut start = digits.len();
-    let mut rest = len;
-    loop {
-        start -= 1;
-        digits[start] = b"0123456789abcdef"[(rest & 15) as usize];
-        rest >>= 4;
-        if rest == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[start..]);
+    hex::write_number(out, len);
     out.extend_from_slice(b"\r\n");
 }
 
