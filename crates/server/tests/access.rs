@@ -128,7 +128,9 @@ const EXCHANGES: &[(&str, &str, &str)] = &[
     (
         "the status page",
         "GET /status HTTP/1.0\n\n",
-        "HTTP/1.1 200 OK\n*\n{\"generation\":1,\"accepted\":*\n",
+        "HTTP/1.1 200 OK\n*\n{\"generation\":1,\"accepted\":*,\"handled\":*,\"active\":*,\
+         \"reading\":*,\"writing\":*,\"waiting\":*,\"requests\":*,\"made_room\":*,\
+         \"log_lines_lost\":*,\"lanes\":[{\"lane\":0,\"accepted\":*,\"log_lines_lost\":0}*]}\n",
     ),
 ];
 
