@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use turnpike_http::counters::{Counter, HttpCounters};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Handler, Verdict};
@@ -76,21 +77,36 @@ fn write_text(exchange: &Exchange, out: &mut Vec<u8>) -> std::io::Result<()> {
 
 fn write_json(exchange: &Exchange, out: &mut Vec<u8>) -> std::io::Result<()> {
     let all = &exchange.lane.all_counters;
-    write!(out, "{{\"generation\":{}", exchange.plan.generation)?;
+    let numbered = all.numbered();
+    let mut json = serde_json::Serializer::new(&mut *out);
+    let mut page = json.serialize_map(None)?;
+    page.serialize_entry("generation", &exchange.plan.generation)?;
     for (name, counter) in COUNTERS {
-        write!(out, ",\"{name}\":{}", all.total(counter))?;
+        page.serialize_entry(name, &all.total(counter))?;
     }
     if let Some(count) = turnpike_lane::allocations() {
-        write!(out, ",\"allocations\":{count}")?;
+        page.serialize_entry("allocations", &count)?;
     }
-    write!(out, ",\"lanes\":[")?;
-    for (place, (number, lane)) in all.numbered().iter().enumerate() {
-        let comma = if place == 0 { "" } else { "," };
-        write!(out, "{comma}{{\"lane\":{number}")?;
+    let lanes: Vec<Lane<'_>> = numbered
+        .iter()
+        .map(|(number, counters)| Lane(*number, counters))
+        .collect();
+    page.serialize_entry("lanes", &lanes)?;
+    page.end()?;
+    out.push(b'\n');
+    Ok(())
+}
+
+/// A lane's number and counters.
+struct Lane<'a>(usize, &'a HttpCounters);
+
+impl Serialize for Lane<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut lane = serializer.serialize_map(Some(1 + COUNTERS.len()))?;
+        lane.serialize_entry("lane", &self.0)?;
         for (name, counter) in COUNTERS {
-            write!(out, ",\"{name}\":{}", counter(lane).value())?;
+            lane.serialize_entry(name, &counter(self.1).value())?;
         }
-        write!(out, "}}")?;
+        lane.end()
     }
-    writeln!(out, "]}}")
 }
