@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
+mod oracle;
+
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::{
