@@ -69,6 +69,9 @@ fn four(last: u8) -> (RData, IpAddr) {
     (RData::A(A(address)), address.into())
 }
 
+/// A question, the records of its answer, and what is read of them.
+type Case<'a> = (Question, &'a [(&'a str, RData)], Answer);
+
 #[test]
 fn addresses_that_others_write_are_read() {
     let six = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 9);
@@ -86,7 +89,7 @@ fn addresses_that_others_write_are_read() {
         ("b.cdn.example.net", RData::AAAA(AAAA(six))),
     ];
     let open = [("www.example.net", alias("elsewhere.example.org"))];
-    let cases: [(Question, &[(&str, RData)], Answer); 4] = [
+    let cases: [Case<'_>; 4] = [
         (
             Question::A,
             &plain,
