@@ -22,9 +22,9 @@ const HEADER_BYTES: usize = 12;
 /// Labels and pointers that one name may be made of: the longest name has 127 labels.
 const STEPS_MAX: usize = 128;
 
-/// Largest answer over UDP that an extended question allows: it fits one packet on every usual path,
-/// so it is not fragmented (RFC 6891 section 6.2.5 leaves the number to us; this is the one that
-/// DNS flag day 2020 agreed on).
+/// Largest answer over UDP that an extended question allows: it fits one packet on every usual
+/// path, so it is not fragmented. RFC 6891 section 6.2.5 leaves the number to us; this is the one
+/// that DNS flag day 2020 agreed on.
 pub const DATAGRAM_BYTES_MAX: u16 = 1232;
 
 /// Links that a chain of aliases may have within one answer.
@@ -33,9 +33,9 @@ const ALIASES_MAX: usize = 16;
 /// Whether a question says which extensions are understood (RFC 6891).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extension {
-    /// It does: answers over UDP may have [`DATAGRAM_BYTES_MAX`] bytes.
+    /// The question says so: answers over UDP may have [`DATAGRAM_BYTES_MAX`] bytes.
     Edns0,
-    /// It does not, for servers that refuse such questions: answers over UDP have 512 bytes.
+    /// No word of it, for servers that refuse such questions: answers over UDP have 512 bytes.
     None,
 }
 

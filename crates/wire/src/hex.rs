@@ -56,7 +56,7 @@ pub fn byte(text: &[u8]) -> Option<u8> {
     Some(digit(*high)? << 4 | digit(*low)?)
 }
 
-/// The bytes of a text that is made of pairs of digits; an odd length or another byte makes it none.
+/// The bytes of a text that is made of pairs of digits; `None` for an odd length or another byte.
 #[must_use]
 pub fn bytes(text: &[u8]) -> Option<Vec<u8>> {
     let even = text.len().is_multiple_of(2);

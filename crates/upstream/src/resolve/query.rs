@@ -125,7 +125,7 @@ enum Failure {
     Malformed,
     /// The text is no name to be asked for.
     Name,
-    /// It said nothing for [`RESEND_MS`].
+    /// The server said nothing for [`RESEND_MS`].
     TimedOut,
 }
 
