@@ -52,7 +52,8 @@ const SETS: &[Set] = &[
             package("strace", "strace"),
             package("procps", "ps"),
             package("netcat-openbsd", "nc"),
-            package("chromium", "chromium"), // looks at the lab's reports
+            package("php-fpm", "php-fpm8.2"), // an application for FastCGI
+            package("chromium", "chromium"),  // looks at the lab's reports
             package("iproute2", "ip"),
         ],
     },

@@ -14,6 +14,7 @@ mod buffers;
 mod charset;
 mod cidr;
 mod empty_gif;
+mod fastcgi;
 mod files;
 mod folder;
 mod geo;
@@ -79,8 +80,10 @@ pub const FAMILIES: &[&dyn Family] = &[
     &try_files::TryFiles,
     &mirror::Mirror,
     &empty_gif::EmptyGif,
-    &proxy_cache::ProxyCache,
+    &proxy_cache::PROXY,
     &proxy::Proxy,
+    &proxy_cache::FASTCGI,
+    &fastcgi::FastCgi,
     &random_index::RandomIndex,
     &index::Index,
     &autoindex::Autoindex,
@@ -88,7 +91,6 @@ pub const FAMILIES: &[&dyn Family] = &[
     &browser::Browser,
     without_effect::SSL,
     without_effect::HTTP2,
-    without_effect::FASTCGI,
     without_effect::UWSGI,
     without_effect::SCGI,
     without_effect::GRPC,

@@ -56,7 +56,7 @@ pub const MODULES: &[Module] = &[
     without("http_referer_module", true),
     without("http_rewrite_module", true),
     without("http_proxy_module", true),
-    without("http_fastcgi_module", false),
+    without("http_fastcgi_module", true),
     without("http_uwsgi_module", false),
     without("http_scgi_module", false),
     without("http_grpc_module", false),

@@ -94,7 +94,7 @@ impl Progress {
         if records.refused_at().is_some_and(|at| at < head_bytes) {
             return Err(Stop::Failed(Failure::InvalidHeader));
         }
-        if received == ReceivedHead::Incomplete && records.has_ended() {
+        if received == ReceivedHead::Incomplete && records.is_complete() {
             return Err(invalid(exchange, records.early_end()));
         }
         Ok(received)

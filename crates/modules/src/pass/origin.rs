@@ -128,6 +128,8 @@ pub(crate) enum BodyFormat {
     Plain,
     /// In chunks (RFC 9112 section 7.1).
     Chunked,
+    /// In FastCGI's records of the kind stdin.
+    FastCgi,
 }
 
 impl BodyFormat {
@@ -140,6 +142,7 @@ impl BodyFormat {
                 out.extend_from_slice(b"\r\n");
             }
             Self::Plain | Self::Chunked => out.extend_from_slice(piece),
+            Self::FastCgi => turnpike_wire::fastcgi::write_stdin(piece, out),
         }
     }
 
@@ -148,6 +151,7 @@ impl BodyFormat {
         match self {
             Self::Plain => {}
             Self::Chunked => out.extend_from_slice(h1::LAST_CHUNK),
+            Self::FastCgi => turnpike_wire::fastcgi::write_stdin_end(out),
         }
     }
 }
@@ -166,8 +170,11 @@ pub(crate) trait RecordLayer {
         from: usize,
     ) -> Result<(), String>;
 
-    /// Whether the answer has ended; nothing of it follows.
+    /// Whether the last record has come.
     fn has_ended(&self) -> bool;
+
+    /// Whether all bytes of the answer have come; records without any may follow.
+    fn is_complete(&self) -> bool;
 
     /// What an end means that comes too early, for the log.
     fn early_end(&self) -> &'static str;

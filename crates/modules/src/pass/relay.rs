@@ -500,10 +500,11 @@ impl Relay {
             self.broken(exchange, Level::Error, &reason);
             return;
         }
+        let until_close = self.framing == ResponseFraming::UntilClose;
         let ends = match &self.records {
-            // Only the end of the records is not there; the body is.
-            Some(_) => self.body_whole,
-            None => self.framing == ResponseFraming::UntilClose,
+            // Only the last record is not there; the body is.
+            Some(records) => self.body_whole || (until_close && records.is_complete()),
+            None => until_close,
         };
         match read {
             Ok(0) | Err(_) if ends && self.records.is_some() => self.whole(exchange),

@@ -65,6 +65,23 @@ impl PassUrl {
             default_port,
         })
     }
+
+    /// Reads an address of a protocol without default port, of which log lines show `scheme`.
+    ///
+    /// # Errors
+    /// See [`UrlError`].
+    pub(crate) fn parse_address(scheme: &str, text: &str) -> Result<Self, UrlError> {
+        let url = Url::parse(text).map_err(|what| UrlError::Address(what, text.to_owned()))?;
+        Ok(Self {
+            secure: false,
+            scheme: bytes_of(scheme),
+            url,
+            host: Vec::new(),
+            port: Vec::new(),
+            path: Vec::new(),
+            default_port: 0,
+        })
+    }
 }
 
 /// The address, and what stands behind it.

@@ -197,7 +197,7 @@ impl Cache {
                     return Ok(None);
                 }
                 let name = String::from_utf8_lossy(&name);
-                match zones.0.get(&*name) {
+                match zones.find(self.settings.prefix, &name) {
                     Some(zone) => Ok(Some(Cow::Owned(zone.clone()))),
                     None => {
                         exchange.log(Level::Error, format_args!("cache \"{name}\" not found"));

@@ -1,13 +1,13 @@
-//! `proxy_cache`: answers of upstream servers are stored and given again.
+//! `proxy_cache` and its like: answers of upstream servers are stored and given again.
 //!
 //! ```text
-//!  proxy ─► handler (look up) ─┬─► answer ─► the response, from memory or a file
+//!  pass ─► handler (look up) ─┬─► answer ─► the response, from memory or a file
 //!                              ├─► waiting (for the request that fetches the same)
 //!                              └─► recorder ─► the server's answer, stored as it passes
 //! ```
 //!
 //! What may be stored, for how long, and where it is kept, is the cache crate's business; how a
-//! server is asked is the proxy's.
+//! server is asked is the engine's.
 
 mod answer;
 mod counts;
@@ -30,32 +30,77 @@ use turnpike_http::control::CommandRow;
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_http::variables::VariableRow;
 
-/// The family. It must stand before the proxy's, which asks for its response stores.
-pub(crate) struct ProxyCache;
+use crate::pass::view::PassView;
 
-impl Family for ProxyCache {
+/// The cache of a passing family. It must stand before that family, which asks for its response
+/// stores.
+pub(crate) struct Cache {
+    name: &'static str,
+    /// What the names of the directives begin with.
+    prefix: &'static str,
+    rows: &'static [Row],
+}
+
+/// The cache of `proxy_pass`. What all caches have in common (zones, variables, verbs, metrics) is
+/// its own.
+pub(crate) const PROXY: Cache = Cache {
+    name: "proxy_cache",
+    prefix: "proxy",
+    rows: rows::PROXY,
+};
+
+/// The cache of `fastcgi_pass`.
+pub(crate) const FASTCGI: Cache = Cache {
+    name: "fastcgi_cache",
+    prefix: "fastcgi",
+    rows: rows::FASTCGI,
+};
+
+/// The families that have caches.
+const PREFIXES: &[&str] = &[PROXY.prefix, FASTCGI.prefix];
+
+impl Cache {
+    /// Whether what all caches have in common belongs to this one.
+    fn is_first(&self) -> bool {
+        self.prefix == PROXY.prefix
+    }
+}
+
+impl Family for Cache {
     fn name(&self) -> &'static str {
-        "proxy_cache"
+        self.name
     }
 
     fn rows(&self) -> &'static [Row] {
-        rows::ROWS
+        self.rows
     }
 
     fn variables(&self) -> &'static [VariableRow] {
-        variables::VARIABLES
+        match self.is_first() {
+            true => variables::VARIABLES,
+            false => &[],
+        }
     }
 
     fn commands(&self) -> &'static [CommandRow] {
-        purge::COMMANDS
+        match self.is_first() {
+            true => purge::COMMANDS,
+            false => &[],
+        }
     }
 
     fn metrics(&self) -> &'static [turnpike_lane::counters::Row] {
-        counts::METRICS
+        match self.is_first() {
+            true => counts::METRICS,
+            false => &[],
+        }
     }
 
     fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-        zones::declare(view, builder)?;
+        if !self.is_first() {
+            return Ok(());
+        }
+        zones::declare(view, PREFIXES, builder)?;
         purge::offer(builder);
         let zones = builder.store::<zones::Zones>().clone();
         builder.metrics(Arc::new(counts::Counts(zones)));
@@ -68,6 +113,7 @@ impl Family for ProxyCache {
         builder: &mut Builder<'_>,
         draft: &mut LocationDraft,
     ) -> Result<(), ConfError> {
-        plan::location(view, builder, draft)
+        let prefix = self.prefix;
+        plan::location(PassView { view, prefix }, builder, draft)
     }
 }

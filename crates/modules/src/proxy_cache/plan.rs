@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use turnpike_cache::freshness::{Heuristic, Rules};
 use turnpike_cache::zone::Zone;
-use turnpike_conf::{ConfError, Entry, View, bytes_of, value};
+use turnpike_conf::{ConfError, Entry, bytes_of, value};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::FilterPlace;
 use turnpike_http::plan::{Builder, LocationDraft};
@@ -18,12 +18,13 @@ use super::status::{self, StatusField};
 use super::zones::Zones;
 use crate::pass::Failure;
 use crate::pass::response_store::ResponseStores;
+use crate::pass::view::PassView;
 use crate::predicates;
 
-/// Statuses that `proxy_cache_valid` means without naming one; nginx's.
+/// Statuses that `..._cache_valid` means without naming one; nginx's.
 const USUAL_STATUSES: &[u16] = &[200, 301, 302];
 
-/// What `proxy_cache_heuristic` allows at most where it does not say so: a day. Longer guesses were
+/// What `..._cache_heuristic` allows at most where it does not say so: a day. Longer guesses were
 /// warned of by earlier editions of the standard.
 const HEURISTIC_SECONDS_MAX: u64 = 24 * 60 * 60;
 
@@ -52,6 +53,8 @@ pub(super) struct Settings {
     pub(super) range_offset_max: Option<u64>,
     pub(super) honor_request: Honor,
     pub(super) invalidation: Invalidation,
+    /// What the names of the family's directives begin with.
+    pub(super) prefix: &'static str,
     /// Whether `Cache-Status` is sent.
     pub(super) tells_status: bool,
     /// The owner of the prepared heads.
@@ -91,9 +94,9 @@ pub(super) enum Invalidation {
 }
 
 impl Invalidation {
-    fn read(view: View<'_>, builder: &mut Builder<'_>) -> Result<Self, ConfError> {
-        const NAME: &str = "proxy_cache_invalidate";
-        let entries = view.nearest_all(NAME);
+    fn read(pass: PassView<'_>, builder: &mut Builder<'_>) -> Result<Self, ConfError> {
+        let name = pass.name("cache_invalidate");
+        let entries = pass.view.nearest_all(&name);
         let words: Vec<&str> = entries
             .iter()
             .flat_map(|entry| entry.arguments.iter())
@@ -104,10 +107,10 @@ impl Invalidation {
             ([] | ["on"], _) => Ok(Self::Always),
             (["off"], _) => Ok(Self::Never),
             (words, Some(entry)) if words.iter().any(is_word) => {
-                let message = format!("\"{NAME}\" takes \"on\", \"off\" or conditions, not both");
-                Err(view.error(entry.span, message))
+                let message = format!("\"{name}\" takes \"on\", \"off\" or conditions, not both");
+                Err(pass.view.error(entry.span, message))
             }
-            _ => Ok(Self::Where(predicates::read(view, NAME, builder)?)),
+            _ => Ok(Self::Where(predicates::read(pass.view, &name, builder)?)),
         }
     }
 
@@ -129,13 +132,13 @@ pub(super) enum ZoneChoice {
     Evaluated(Template, Zones),
 }
 
-/// `proxy_cache_use_stale`: a bit for each of the words.
+/// `..._cache_use_stale`: a bit for each of the words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StaleUses(u32);
 
 impl StaleUses {
-    fn read(view: View<'_>) -> Self {
-        let entries = view.nearest_all("proxy_cache_use_stale");
+    fn read(pass: PassView<'_>) -> Self {
+        let entries = pass.nearest_all("cache_use_stale");
         let words = entries.iter().flat_map(|entry| entry.arguments.iter());
         Self::of(words.map(|word| word.text.as_str()))
     }
@@ -177,46 +180,43 @@ fn bit(word: &str) -> u32 {
 
 /// Gives the location its response store, where it has a cache.
 pub(super) fn location(
-    view: View<'_>,
+    pass: PassView<'_>,
     builder: &mut Builder<'_>,
     draft: &mut LocationDraft,
 ) -> Result<(), ConfError> {
-    let rules = rules(view)?;
-    let invalidation = Invalidation::read(view, builder)?;
-    let status_field = status_field(view)?;
-    let Some(zone) = zone(view, builder)? else {
+    let rules = rules(pass)?;
+    let invalidation = Invalidation::read(pass, builder)?;
+    let status_field = status_field(pass)?;
+    let Some(zone) = zone(pass, builder)? else {
         return Ok(());
     };
-    let key = match view.nearest("proxy_cache_key") {
-        None => None,
-        Some(entry) => {
-            let text = bytes_of(entry.argument(0));
-            Some(builder.template(view, entry, &text)?)
-        }
+    let conditions = |name: &str, builder: &mut Builder<'_>| {
+        predicates::read(pass.view, &pass.name(name), builder)
     };
     let settings = Settings {
         zone,
-        key,
-        post: post_use(view),
+        key: pass.template("cache_key", builder)?,
+        post: post_use(pass),
         rules,
-        uses_min: u32::try_from(view.number("proxy_cache_min_uses")).unwrap_or(u32::MAX),
-        bypass: predicates::read(view, "proxy_cache_bypass", builder)?,
-        no_store: predicates::read(view, "proxy_no_cache", builder)?,
-        purge: predicates::read(view, "proxy_cache_purge", builder)?,
-        stale: StaleUses::read(view),
-        background_update: view.try_flag("proxy_cache_background_update"),
-        lock: view.flag("proxy_cache_lock"),
-        lock_timeout_ms: view.milliseconds("proxy_cache_lock_timeout"),
-        lock_age_ms: view.milliseconds("proxy_cache_lock_age"),
-        revalidate: view.flag("proxy_cache_revalidate"),
-        convert_head: view.flag("proxy_cache_convert_head"),
-        range_offset_max: view.try_offset("proxy_cache_max_range_offset"),
-        honor_request: match view.choice("proxy_cache_honor_request") {
+        uses_min: u32::try_from(pass.number("cache_min_uses")).unwrap_or(u32::MAX),
+        bypass: conditions("cache_bypass", builder)?,
+        no_store: conditions("no_cache", builder)?,
+        purge: conditions("cache_purge", builder)?,
+        stale: StaleUses::read(pass),
+        background_update: pass.view.try_flag(&pass.name("cache_background_update")),
+        lock: pass.flag("cache_lock"),
+        lock_timeout_ms: pass.milliseconds("cache_lock_timeout"),
+        lock_age_ms: pass.milliseconds("cache_lock_age"),
+        revalidate: pass.flag("cache_revalidate"),
+        convert_head: converts_head(pass),
+        range_offset_max: pass.view.try_offset(&pass.name("cache_max_range_offset")),
+        honor_request: match pass.view.choice(&pass.name("cache_honor_request")) {
             "on" => Honor::On,
             "off" => Honor::Off,
             _ => Honor::NoStore,
         },
         invalidation,
+        prefix: pass.prefix,
         tells_status: status_field.is_some(),
         owner: OWNERS.fetch_add(1, Ordering::Relaxed),
     };
@@ -226,16 +226,21 @@ pub(super) fn location(
     };
     builder
         .store::<ResponseStores>()
-        .put("proxy", draft.index, Arc::new(cache));
+        .put(pass.prefix, draft.index, Arc::new(cache));
     if let Some(name) = status_field {
         draft.add_filter(FilterPlace::Headers, Arc::new(StatusField { name }));
     }
     Ok(())
 }
 
-/// `proxy_cache_status`: the name that this cache has in the field, as it is written there.
-fn status_field(view: View<'_>) -> Result<Option<Box<[u8]>>, ConfError> {
-    let Some(entry) = view.nearest("proxy_cache_status") else {
+/// `proxy_cache_convert_head`. Other families tell the application the client's method.
+fn converts_head(pass: PassView<'_>) -> bool {
+    pass.prefix == "proxy" && pass.flag("cache_convert_head")
+}
+
+/// `..._cache_status`: the name that this cache has in the field, as it is written there.
+fn status_field(pass: PassView<'_>) -> Result<Option<Box<[u8]>>, ConfError> {
+    let Some(entry) = pass.nearest("cache_status") else {
         return Ok(None);
     };
     let name = match entry.argument(0) {
@@ -246,18 +251,19 @@ fn status_field(view: View<'_>) -> Result<Option<Box<[u8]>>, ConfError> {
     match status::identifier(name) {
         Some(identifier) => Ok(Some(identifier.into())),
         None => {
-            let message = format!("\"proxy_cache_status\" name \"{name}\" must be visible ASCII");
-            Err(view.error(entry.span, message))
+            let directive = pass.name("cache_status");
+            let message = format!("\"{directive}\" name \"{name}\" must be visible ASCII");
+            Err(pass.view.error(entry.span, message))
         }
     }
 }
 
-/// `proxy_cache_methods` with POST. Only content that the key names itself is known to be in it.
-fn post_use(view: View<'_>) -> PostUse {
-    if !has_word(view, "proxy_cache_methods", "POST") {
+/// `..._cache_methods` with POST. Only content that the key names itself is known to be in it.
+fn post_use(pass: PassView<'_>) -> PostUse {
+    if !has_word(pass, "cache_methods", "POST") {
         return PostUse::No;
     }
-    let key = view.nearest("proxy_cache_key");
+    let key = pass.nearest("cache_key");
     let key = key.map_or("", |entry| entry.argument(0));
     let names_content = key.match_indices("$request_body").any(|(at, name)| {
         let next = key.as_bytes().get(at + name.len());
@@ -269,10 +275,10 @@ fn post_use(view: View<'_>) -> PostUse {
     }
 }
 
-/// `proxy_cache_heuristic`: a share of the time since the last change, and the longest time.
-fn heuristic(view: View<'_>) -> Result<Option<Heuristic>, ConfError> {
+/// `..._cache_heuristic`: a share of the time since the last change, and the longest time.
+fn heuristic(pass: PassView<'_>) -> Result<Option<Heuristic>, ConfError> {
     const MILLION: f64 = 1_000_000.0;
-    let Some(entry) = view.nearest("proxy_cache_heuristic") else {
+    let Some(entry) = pass.nearest("cache_heuristic") else {
         return Ok(None);
     };
     let text = entry.argument(0);
@@ -289,17 +295,18 @@ fn heuristic(view: View<'_>) -> Result<Option<Heuristic>, ConfError> {
     let fraction = number.parse::<f64>().ok().map(|fraction| fraction * unit);
     let fraction = fraction.filter(|fraction| is_plain && (0.0..=1.0).contains(fraction));
     let Some(fraction) = fraction else {
+        let name = pass.name("cache_heuristic");
         let message = format!(
-            "invalid fraction \"{text}\" in \"proxy_cache_heuristic\", it must be between 0 and 1 \
+            "invalid fraction \"{text}\" in \"{name}\", it must be between 0 and 1 \
              or 0% and 100%"
         );
-        return Err(view.error(entry.span, message));
+        return Err(pass.view.error(entry.span, message));
     };
     let seconds_max = match entry.arguments.get(1) {
         None => HEURISTIC_SECONDS_MAX,
         Some(word) => value::seconds(&word.text).ok_or_else(|| {
             let message = format!("invalid time value \"{}\"", word.text);
-            view.error(entry.span, message)
+            pass.view.error(entry.span, message)
         })?,
     };
     let fraction_ppm = (fraction * MILLION).round() as u32;
@@ -309,8 +316,8 @@ fn heuristic(view: View<'_>) -> Result<Option<Heuristic>, ConfError> {
     }))
 }
 
-fn zone(view: View<'_>, builder: &mut Builder<'_>) -> Result<Option<ZoneChoice>, ConfError> {
-    let Some(entry) = view.nearest("proxy_cache") else {
+fn zone(pass: PassView<'_>, builder: &mut Builder<'_>) -> Result<Option<ZoneChoice>, ConfError> {
+    let Some(entry) = pass.nearest("cache") else {
         return Ok(None);
     };
     let name = entry.argument(0);
@@ -318,24 +325,25 @@ fn zone(view: View<'_>, builder: &mut Builder<'_>) -> Result<Option<ZoneChoice>,
         return Ok(None);
     }
     let zones = builder.store::<Zones>().clone();
-    let template = builder.template(view, entry, &bytes_of(name))?;
+    let template = builder.template(pass.view, entry, &bytes_of(name))?;
     if template.constant().is_none() {
         return Ok(Some(ZoneChoice::Evaluated(template, zones)));
     }
-    match zones.0.get(name) {
+    match zones.find(pass.prefix, name) {
         Some(zone) => Ok(Some(ZoneChoice::Fixed(zone.clone()))),
         None => {
-            let message = format!("\"proxy_cache\" zone \"{name}\" is unknown");
-            Err(view.error(entry.span, message))
+            let directive = pass.name("cache");
+            let message = format!("\"{directive}\" zone \"{name}\" is unknown");
+            Err(pass.view.error(entry.span, message))
         }
     }
 }
 
-/// `proxy_cache_valid`, in the order in which they are written.
-fn valid(view: View<'_>) -> Result<Vec<(u16, u64)>, ConfError> {
+/// `..._cache_valid`, in the order in which they are written.
+fn valid(pass: PassView<'_>) -> Result<Vec<(u16, u64)>, ConfError> {
     let mut valid = Vec::new();
-    for entry in view.nearest_all("proxy_cache_valid") {
-        read_valid(entry, &mut valid).map_err(|message| view.error(entry.span, message))?;
+    for entry in pass.nearest_all("cache_valid") {
+        read_valid(entry, &mut valid).map_err(|message| pass.view.error(entry.span, message))?;
     }
     Ok(valid)
 }
@@ -356,9 +364,9 @@ fn read_valid(entry: &Entry, valid: &mut Vec<(u16, u64)>) -> Result<(), String> 
     Ok(())
 }
 
-/// `proxy_ignore_headers`, as far as it is this family's.
-fn rules(view: View<'_>) -> Result<Rules, ConfError> {
-    let ignored = |name: &str| has_word(view, "proxy_ignore_headers", name);
+/// `..._ignore_headers`, as far as it is a cache's.
+fn rules(pass: PassView<'_>) -> Result<Rules, ConfError> {
+    let ignored = |name: &str| has_word(pass, "ignore_headers", name);
     Ok(Rules {
         ignore_accel_expires: ignored("X-Accel-Expires"),
         ignore_expires: ignored("Expires"),
@@ -366,14 +374,14 @@ fn rules(view: View<'_>) -> Result<Rules, ConfError> {
         ignore_set_cookie: ignored("Set-Cookie"),
         ignore_cdn_cache_control: ignored("CDN-Cache-Control"),
         ignore_vary: ignored("Vary"),
-        valid: valid(view)?,
-        heuristic: heuristic(view)?,
+        valid: valid(pass)?,
+        heuristic: heuristic(pass)?,
     })
 }
 
 /// Whether one of the directives of that name has a word.
-fn has_word(view: View<'_>, directive: &str, word: &str) -> bool {
-    let entries = view.nearest_all(directive);
+fn has_word(pass: PassView<'_>, directive: &str, word: &str) -> bool {
+    let entries = pass.nearest_all(directive);
     let mut words = entries.iter().flat_map(|entry| entry.arguments.iter());
     words.any(|own| own.text.eq_ignore_ascii_case(word))
 }
@@ -390,7 +398,7 @@ impl Settings {
 }
 
 /// `[code ...] time`.
-pub(super) fn check_valid(_: &str, words: &[&str]) -> Result<(), String> {
+pub(crate) fn check_valid(_: &str, words: &[&str]) -> Result<(), String> {
     let Some((time, statuses)) = words.split_last() else {
         return Ok(());
     };

@@ -1,12 +1,10 @@
-//! Rows of the cache of proxied responses.
+//! Rows of the caches: those of all families have the same, under the family's prefix.
 
-use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
+use turnpike_conf::{Row, Value};
 
-use super::plan;
+use crate::pass::rows::{PLAIN, join};
 
-const PLAIN: Row = Row::PLAIN;
-
-/// The words of `proxy_cache_use_stale`.
+/// The words of `..._cache_use_stale`.
 pub(super) const STALE_WORDS: &[&str] = &[
     "error",
     "timeout",
@@ -25,224 +23,268 @@ pub(super) const STALE_WORDS: &[&str] = &[
 /// Methods that may be cached.
 pub(super) const METHODS: &[&str] = &["GET", "HEAD", "POST"];
 
-/// The directives.
-pub(super) const ROWS: &[Row] = &[
-    Row {
-        name: "proxy_cache_path",
-        contexts: &[Context::Http],
-        arguments: Arguments::at_least(2),
-        repeat: Repeat::Many,
-        merge: Merge::Own,
-        syntax: "path keys_zone=name:size [levels=levels] [use_temp_path=on|off] [inactive=time] \
-            [max_size=size] [min_free=size] [manager_files=number] [manager_sleep=time] \
-            [manager_threshold=time] [loader_files=number] [loader_sleep=time] \
-            [loader_threshold=time] | name keys_zone=name:size memory",
-        summary: "Declares a zone of stored responses. Responses are stored in files with nginx's \
-            folders and names, and with checksums. One megabyte of `keys_zone` holds 8 thousand \
-            keys. With `memory` the responses are stored in memory, and the size of the zone \
-            covers the responses and all their metadata. When a zone is full, responses are \
-            removed so that a scan does not evict popular ones.",
-        ..PLAIN
-    },
-    Row {
-        name: "proxy_cache",
-        variables: Some(0),
-        syntax: "zone | off",
-        default: "off",
-        summary: "The zone that stores responses. The name may contain variables.",
-        ..PLAIN
-    },
-    Row {
-        name: "proxy_cache_key",
-        variables: Some(0),
-        syntax: "string",
-        summary: "The key under which a response is stored. The default is the scheme, the host of \
-            `proxy_pass` and the path that is passed to the server.",
-        ..PLAIN
-    },
-    Row {
-        name: "proxy_cache_valid",
-        value: Value::Checked(plan::check_valid),
-        arguments: Arguments::at_least(1),
-        repeat: Repeat::Many,
-        syntax: "[code ...] time",
-        summary: "How long responses with these codes stay fresh if they do not set a lifetime \
-            themselves. `any` means all codes. Without codes, it applies to 200, 301 and 302.",
-        ..PLAIN
-    },
-    Row {
-        name: "proxy_cache_methods",
-        arguments: Arguments::at_least(1),
-        repeat: Repeat::Many,
-        value: Value::OneOf(METHODS),
-        syntax: "GET | HEAD | POST ...",
-        default: "GET HEAD",
-        summary: "The methods that are answered from the cache. GET and HEAD are always included. \
-            With POST, a response is stored only if it sets its own lifetime. If `proxy_cache_key` \
-            contains `$request_body`, it is stored for requests with the same content. Otherwise, \
-            if `Content-Location` is the URI of the request, it is stored for GET and HEAD (RFC \
-            9110 section 9.3.3). Content in a file is not part of any key.",
-        ..PLAIN
-    },
-    Row {
-        name: "proxy_cache_min_uses",
-        value: Value::Number,
-        syntax: "number",
-        default: "1",
-        summary: "The number of requests after which a response is stored.",
-        ..PLAIN
-    },
-    Row {
-        name: "proxy_cache_bypass",
-        variables: Some(0),
-        arguments: Arguments::at_least(1),
-        repeat: Repeat::Many,
-        syntax: "string ...",
-        summary: "Does not answer a request from the cache if one of these values is neither empty \
-            nor \"0\". The server's response is still stored.",
-        ..PLAIN
-    },
-    Row {
-        name: "proxy_no_cache",
-        variables: Some(0),
-        arguments: Arguments::at_least(1),
-        repeat: Repeat::Many,
-        syntax: "string ...",
-        summary: "Does not store a response if one of these values is neither empty nor \"0\".",
-        ..PLAIN
-    },
-    Row {
-        name: "proxy_cache_use_stale",
-        arguments: Arguments::at_least(1),
-        repeat: Repeat::Many,
-        value: Value::OneOf(STALE_WORDS),
-        syntax: "error | timeout | invalid_header | updating | http_500 | http_502 | http_503 | \
-            http_504 | http_403 | http_404 | http_429 | off ...",
-        default: "off",
-        summary: "The cases in which a stale response is sent, unless the response itself forbids \
-            it.",
-        ..PLAIN
-    },
-    Row {
-        name: "proxy_cache_background_update",
-        value: Value::Flag,
-        syntax: "on | off",
-        summary: "Whether a stale response is updated in the background while it is sent to the \
-            client. By default this happens if the response allows it with \
-            `stale-while-revalidate`.",
-        ..PLAIN
-    },
-    Row {
-        name: "proxy_cache_lock",
-        value: Value::Flag,
-        syntax: "on | off",
-        default: "off",
-        summary: "Whether only one request at a time fetches a response that is not stored, while \
-            other requests for it wait. The lock covers all lanes. If the response may not be \
-            stored, all waiting requests go to the server themselves.",
-        ..PLAIN
-    },
-    Row {
-        name: "proxy_cache_lock_timeout",
-        value: Value::Milliseconds,
-        syntax: "time",
-        default: "5s",
-        summary: "How long a request waits for the response to another request. After that time it \
-            goes to the server itself, and its response is not stored.",
-        ..PLAIN
-    },
-    Row {
-        name: "proxy_cache_lock_age",
-        value: Value::Milliseconds,
-        syntax: "time",
-        default: "5s",
-        summary: "The time after which one more request may fetch a response that another request \
-            is already fetching.",
-        ..PLAIN
-    },
-    Row {
-        name: "proxy_cache_revalidate",
-        value: Value::Flag,
-        syntax: "on | off",
-        default: "off",
-        summary: "Whether stale responses are revalidated with a conditional request. If a 304 \
-            answer refers to another response than the stored one (servers with different tags), \
-            the request is repeated without conditions.",
-        ..PLAIN
-    },
-    Row {
-        name: "proxy_cache_convert_head",
-        value: Value::Flag,
-        syntax: "on | off",
-        default: "on",
-        summary: "Whether a HEAD request is sent to the server as GET, so that the response can be \
-            stored. With `off`, responses to HEAD are stored separately and answer only HEAD \
-            requests.",
-        ..PLAIN
-    },
-    Row {
-        name: "proxy_cache_max_range_offset",
-        value: Value::Offset,
-        syntax: "number",
-        summary: "A range that starts after this offset is requested from the server unchanged. A \
-            partial response (206) is stored only if it sets its own lifetime. It then answers \
-            requests for ranges within it.",
-        ..PLAIN
-    },
-    Row {
-        name: "proxy_cache_purge",
-        variables: Some(0),
-        arguments: Arguments::at_least(1),
-        repeat: Repeat::Many,
-        syntax: "string ...",
-        summary: "Treats a request as a purge if one of these values is neither empty nor \"0\". \
-            It removes all variants of the request's key. If the key ends in `*`, it removes all \
-            keys that start with it. With a `Surrogate-Key` or `Cache-Tag` field, it removes the \
-            responses with one of these tags. `Soft-Purge: 1` marks the responses as stale \
-            instead. The answer is 204, or 404 if nothing was found.",
-        ..PLAIN
-    },
-    Row {
-        name: "proxy_cache_honor_request",
-        value: Value::OneOf(&["on", "off", "no-store"]),
-        syntax: "on | no-store | off",
-        default: "no-store",
-        summary: "Whether Cache-Control in requests is followed. `on` follows `no-cache`, \
-            `no-store`, `max-age`, `min-fresh`, `max-stale` and `only-if-cached`. `no-store` \
-            follows only `no-store`: the response is not stored, but a stored response may be sent \
-            (RFC 9111 section 5.2.1.5).",
-        ..PLAIN
-    },
-    Row {
-        name: "proxy_cache_invalidate",
-        arguments: Arguments::at_least(1),
-        repeat: Repeat::Many,
-        syntax: "on | off | string ...",
-        default: "on",
-        summary: "Which unsafe requests (POST, PUT, DELETE and all methods that are not known to \
-            be safe) invalidate the responses stored under their key, after the server answers \
-            with 2xx or 3xx. `on` means all requests, as RFC 9111 section 4.4 requires. `off` \
-            means none. Otherwise it applies to requests for which one of the strings is neither \
-            empty nor \"0\".",
-        ..PLAIN
-    },
-    Row {
-        name: "proxy_cache_heuristic",
-        arguments: Arguments::between(1, 2),
-        syntax: "off | fraction [time]",
-        default: "off",
-        summary: "Sets the lifetime of a response that sets none itself but has `Last-Modified`. \
-            The lifetime is this fraction (`0.1` or `10%`) of the time since the last \
-            modification, and at most the given time, which is `1d` by default (RFC 9111 section \
-            4.2.2). It takes precedence over `proxy_cache_valid`.",
-        ..PLAIN
-    },
-    Row {
-        name: "proxy_cache_status",
-        syntax: "on | off | name",
-        default: "off",
-        summary: "Adds a `Cache-Status` field (RFC 9211) to responses, under this name or \
-            `turnpike`. The field shows how the cache handled the request.",
-        ..PLAIN
-    },
-];
+/// The rows of a cache whose family has this prefix; `key` says what the usual key is.
+macro_rules! cache_rows {
+    ($prefix:literal, $key:literal) => {{
+        use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
+        use $crate::pass::rows::PLAIN;
+        use $crate::proxy_cache::plan;
+        use $crate::proxy_cache::rows::{METHODS, STALE_WORDS};
+        const ROWS: &[Row] = &[
+            Row {
+                name: concat!($prefix, "_cache_path"),
+                contexts: &[Context::Http],
+                arguments: Arguments::at_least(2),
+                repeat: Repeat::Many,
+                merge: Merge::Own,
+                syntax: "path keys_zone=name:size [levels=levels] [use_temp_path=on|off] \
+                    [inactive=time] [max_size=size] [min_free=size] [manager_files=number] \
+                    [manager_sleep=time] [manager_threshold=time] [loader_files=number] \
+                    [loader_sleep=time] [loader_threshold=time] | name keys_zone=name:size memory",
+                summary: "Declares a zone of stored responses. Responses are stored in files with \
+                    nginx's folders and names, and with checksums. One megabyte of `keys_zone` \
+                    holds 8 thousand keys. With `memory` the responses are stored in memory, and \
+                    the size of the zone covers the responses and all their metadata. When a zone \
+                    is full, responses are removed so that a scan does not evict popular ones.",
+                ..PLAIN
+            },
+            Row {
+                name: concat!($prefix, "_cache"),
+                variables: Some(0),
+                syntax: "zone | off",
+                default: "off",
+                summary: "The zone that stores responses. The name may contain variables.",
+                ..PLAIN
+            },
+            Row {
+                name: concat!($prefix, "_cache_key"),
+                variables: Some(0),
+                syntax: "string",
+                summary: concat!(
+                    "The key under which a response is stored. The default is ",
+                    $key,
+                    "."
+                ),
+                ..PLAIN
+            },
+            Row {
+                name: concat!($prefix, "_cache_valid"),
+                value: Value::Checked(plan::check_valid),
+                arguments: Arguments::at_least(1),
+                repeat: Repeat::Many,
+                syntax: "[code ...] time",
+                summary: "How long responses with these codes stay fresh if they do not set a \
+                    lifetime themselves. `any` means all codes. Without codes, it applies to 200, \
+                    301 and 302.",
+                ..PLAIN
+            },
+            Row {
+                name: concat!($prefix, "_cache_methods"),
+                arguments: Arguments::at_least(1),
+                repeat: Repeat::Many,
+                value: Value::OneOf(METHODS),
+                syntax: "GET | HEAD | POST ...",
+                default: "GET HEAD",
+                summary: concat!(
+                    "The methods that are answered from the cache. GET and HEAD are always \
+                     included. With POST, a response is stored only if it sets its own \
+                      lifetime. If `",
+                    $prefix,
+                    "_cache_key",
+                    "` contains `$request_body`, it is stored for requests with the same content. \
+                     Otherwise, if `Content-Location` is the URI of the request, it is stored for \
+                     GET and HEAD (RFC 9110 section 9.3.3). Content in a file is not part of any \
+                     key."
+                ),
+                ..PLAIN
+            },
+            Row {
+                name: concat!($prefix, "_cache_min_uses"),
+                value: Value::Number,
+                syntax: "number",
+                default: "1",
+                summary: "The number of requests after which a response is stored.",
+                ..PLAIN
+            },
+            Row {
+                name: concat!($prefix, "_cache_bypass"),
+                variables: Some(0),
+                arguments: Arguments::at_least(1),
+                repeat: Repeat::Many,
+                syntax: "string ...",
+                summary: "Does not answer a request from the cache if one of these values is \
+                    neither empty nor \"0\". The server's response is still stored.",
+                ..PLAIN
+            },
+            Row {
+                name: concat!($prefix, "_no_cache"),
+                variables: Some(0),
+                arguments: Arguments::at_least(1),
+                repeat: Repeat::Many,
+                syntax: "string ...",
+                summary: "Does not store a response if one of these values is neither empty nor \
+                    \"0\".",
+                ..PLAIN
+            },
+            Row {
+                name: concat!($prefix, "_cache_use_stale"),
+                arguments: Arguments::at_least(1),
+                repeat: Repeat::Many,
+                value: Value::OneOf(STALE_WORDS),
+                syntax: "error | timeout | invalid_header | updating | http_500 | http_502 | \
+                    http_503 | http_504 | http_403 | http_404 | http_429 | off ...",
+                default: "off",
+                summary: "The cases in which a stale response is sent, unless the response itself \
+                    forbids it.",
+                ..PLAIN
+            },
+            Row {
+                name: concat!($prefix, "_cache_background_update"),
+                value: Value::Flag,
+                syntax: "on | off",
+                summary: "Whether a stale response is updated in the background while it is sent \
+                    to the client. By default this happens if the response allows it with \
+                    `stale-while-revalidate`.",
+                ..PLAIN
+            },
+            Row {
+                name: concat!($prefix, "_cache_lock"),
+                value: Value::Flag,
+                syntax: "on | off",
+                default: "off",
+                summary: "Whether only one request at a time fetches a response that is not \
+                    stored, while other requests for it wait. The lock covers all lanes. If the \
+                    response may not be stored, all waiting requests go to the server themselves.",
+                ..PLAIN
+            },
+            Row {
+                name: concat!($prefix, "_cache_lock_timeout"),
+                value: Value::Milliseconds,
+                syntax: "time",
+                default: "5s",
+                summary: "How long a request waits for the response to another request. After that \
+                    time it goes to the server itself, and its response is not stored.",
+                ..PLAIN
+            },
+            Row {
+                name: concat!($prefix, "_cache_lock_age"),
+                value: Value::Milliseconds,
+                syntax: "time",
+                default: "5s",
+                summary: "The time after which one more request may fetch a response that another \
+                    request is already fetching.",
+                ..PLAIN
+            },
+            Row {
+                name: concat!($prefix, "_cache_revalidate"),
+                value: Value::Flag,
+                syntax: "on | off",
+                default: "off",
+                summary: "Whether stale responses are revalidated with a conditional request. If a \
+                    304 answer refers to another response than the stored one (servers with \
+                    different tags), the request is repeated without conditions.",
+                ..PLAIN
+            },
+            Row {
+                name: concat!($prefix, "_cache_max_range_offset"),
+                value: Value::Offset,
+                syntax: "number",
+                summary: "A range that starts after this offset is requested from the server \
+                    unchanged. A partial response (206) is stored only if it sets its own \
+                    lifetime. It then answers requests for ranges within it.",
+                ..PLAIN
+            },
+            Row {
+                name: concat!($prefix, "_cache_purge"),
+                variables: Some(0),
+                arguments: Arguments::at_least(1),
+                repeat: Repeat::Many,
+                syntax: "string ...",
+                summary: "Treats a request as a purge if one of these values is neither empty nor \
+                    \"0\". It removes all variants of the request's key. If the key ends in `*`, \
+                    it removes all keys that start with it. With a `Surrogate-Key` or `Cache-Tag` \
+                    field, it removes the responses with one of these tags. `Soft-Purge: 1` marks \
+                    the responses as stale instead. The answer is 204, or 404 if nothing was \
+                    found.",
+                ..PLAIN
+            },
+            Row {
+                name: concat!($prefix, "_cache_honor_request"),
+                value: Value::OneOf(&["on", "off", "no-store"]),
+                syntax: "on | no-store | off",
+                default: "no-store",
+                summary: "Whether Cache-Control in requests is followed. `on` follows `no-cache`, \
+                    `no-store`, `max-age`, `min-fresh`, `max-stale` and `only-if-cached`. \
+                    `no-store` follows only `no-store`: the response is not stored, but a stored \
+                    response may be sent (RFC 9111 section 5.2.1.5).",
+                ..PLAIN
+            },
+            Row {
+                name: concat!($prefix, "_cache_invalidate"),
+                arguments: Arguments::at_least(1),
+                repeat: Repeat::Many,
+                syntax: "on | off | string ...",
+                default: "on",
+                summary: "Which unsafe requests (POST, PUT, DELETE and all methods that are not \
+                    known to be safe) invalidate the responses stored under their key, after the \
+                    server answers with 2xx or 3xx. `on` means all requests, as RFC 9111 section \
+                    4.4 requires. `off` means none. Otherwise it applies to requests for which one \
+                    of the strings is neither empty nor \"0\".",
+                ..PLAIN
+            },
+            Row {
+                name: concat!($prefix, "_cache_heuristic"),
+                arguments: Arguments::between(1, 2),
+                syntax: "off | fraction [time]",
+                default: "off",
+                summary: concat!(
+                    "Sets the lifetime of a response that sets none itself but has \
+                      `Last-Modified`. \
+                      The lifetime is this fraction (`0.1` or `10%`) of the time since the last \
+                     modification, and at most the given time, which is `1d` by default (RFC 9111 \
+                     section 4.2.2). It takes precedence over `",
+                    $prefix,
+                    "_cache_valid",
+                    "`."
+                ),
+                ..PLAIN
+            },
+            Row {
+                name: concat!($prefix, "_cache_status"),
+                syntax: "on | off | name",
+                default: "off",
+                summary: "Adds a `Cache-Status` field (RFC 9211) to responses, under this name or \
+                    `turnpike`. The field shows how the cache handled the request.",
+                ..PLAIN
+            },
+        ];
+        ROWS
+    }};
+}
+
+const PROXY_SHARED: &[Row] = cache_rows!(
+    "proxy",
+    "the scheme, the host of `proxy_pass` and the path that is passed to the server"
+);
+
+/// The directives of the proxy's cache.
+pub(super) const PROXY: &[Row] =
+    &join::<{ PROXY_SHARED.len() + PROXY_OWN.len() }>(PROXY_SHARED, PROXY_OWN);
+
+/// The directives of FastCGI's cache.
+pub(super) const FASTCGI: &[Row] = cache_rows!(
+    "fastcgi",
+    "the host and the target of the request. In nginx the key is empty by default, and all \
+     responses replace each other"
+);
+
+/// The rows of the proxy's cache alone.
+const PROXY_OWN: &[Row] = &[Row {
+    name: "proxy_cache_convert_head",
+    value: Value::Flag,
+    syntax: "on | off",
+    default: "on",
+    summary: "Whether a HEAD request is sent to the server as GET, so that the response can be \
+        stored. With `off`, responses to HEAD are stored separately and answer only HEAD requests.",
+    ..PLAIN
+}];

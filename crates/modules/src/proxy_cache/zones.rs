@@ -1,6 +1,6 @@
-//! Zones: `proxy_cache_path`.
+//! Zones: `proxy_cache_path` and its like.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -9,10 +9,10 @@ use turnpike_cache::disk::{DiskSettings, Manager, Pace};
 use turnpike_cache::zone::Zone;
 use turnpike_conf::{ConfError, Entry, View, value};
 use turnpike_http::plan::Builder;
-use turnpike_http::temporary::TemporaryFolder;
 use turnpike_plan::background::{Lifetime, Running, Service, run_blocking};
 use turnpike_plan::environment::FolderKind;
 
+use crate::pass::view::PassView;
 use crate::zone;
 
 /// Least size of a zone: two pages, nginx's.
@@ -29,9 +29,20 @@ const PACE: Pace = Pace {
 /// The pause where no thread is free to look at the folder: nothing in it is urgent.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Zones by name.
+/// Zones by name, those of all families; and the family that has declared each.
 #[derive(Clone, Default)]
-pub(super) struct Zones(pub(super) Arc<BTreeMap<String, Arc<Zone>>>);
+pub(super) struct Zones(
+    pub(super) Arc<BTreeMap<String, Arc<Zone>>>,
+    Arc<BTreeMap<String, &'static str>>,
+);
+
+impl Zones {
+    /// The zone of that name, where the family with this prefix has declared it.
+    pub(super) fn find(&self, prefix: &str, name: &str) -> Option<&Arc<Zone>> {
+        let declared = self.1.get(name).is_some_and(|owner| *owner == prefix);
+        self.0.get(name).filter(|_| declared)
+    }
+}
 
 /// What a directive says, before a zone is made of it.
 struct Declaration<'a> {
@@ -48,21 +59,38 @@ struct Declaration<'a> {
     about_files: Option<&'a str>,
 }
 
-/// Declares the zones of the http level.
-pub(super) fn declare(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-    let mut zones = BTreeMap::new();
-    for entry in view.own_all("proxy_cache_path") {
-        let declared = Declaration::read(entry);
-        let opened = declared.and_then(|declared| open(view, entry, &declared, builder));
-        let declared = opened.and_then(|zone| {
-            let name = zone.name().to_owned();
-            match zones.insert(name.clone(), zone) {
-                None => Ok(()),
-                Some(_) => Err(format!("duplicate zone \"{name}\"")),
+/// Declares the zones of the http level, for the families with these prefixes.
+pub(super) fn declare(
+    view: View<'_>,
+    prefixes: &[&'static str],
+    builder: &mut Builder<'_>,
+) -> Result<(), ConfError> {
+    let (mut zones, mut owners) = (BTreeMap::new(), BTreeMap::new());
+    let mut folders = HashSet::new();
+    for prefix in prefixes {
+        let pass = PassView { view, prefix };
+        for entry in view.own_all(&pass.name("cache_path")) {
+            let declared = Declaration::read(entry).and_then(|declared| {
+                let folder = entry.argument(0).trim_end_matches('/');
+                match declared.memory || folders.insert(folder) {
+                    true => Ok(declared),
+                    false => Err(format!(
+                        "the same path name \"{folder}\" is used by two caches"
+                    )),
+                }
+            });
+            let opened = declared.and_then(|declared| open(pass, entry, &declared, builder));
+            let declared = opened.and_then(|zone| {
+                let name = zone.name().to_owned();
+                owners.insert(name.clone(), *prefix);
+                match zones.insert(name.clone(), zone) {
+                    None => Ok(()),
+                    Some(_) => Err(format!("duplicate zone \"{name}\"")),
+                }
+            });
+            if let Err(message) = declared {
+                builder.report(view.error(entry.span, message));
             }
-        });
-        if let Err(message) = declared {
-            builder.report(view.error(entry.span, message));
         }
     }
     for zone in zones.values() {
@@ -70,7 +98,7 @@ pub(super) fn declare(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), C
             builder.service(Arc::new(care));
         }
     }
-    builder.store::<Zones>().0 = Arc::new(zones);
+    *builder.store::<Zones>() = Zones(Arc::new(zones), Arc::new(owners));
     Ok(())
 }
 
@@ -127,13 +155,17 @@ impl Service for ZoneCare {
 }
 
 fn open(
-    view: View<'_>,
+    pass: PassView<'_>,
     entry: &Entry,
     declared: &Declaration<'_>,
     builder: &mut Builder<'_>,
 ) -> Result<Arc<Zone>, String> {
     let Some((name, size_bytes)) = declared.named else {
-        return Err("\"proxy_cache_path\" must have \"keys_zone\" parameter".to_owned());
+        return Err(no_zone(entry));
+    };
+    let owner = match pass.prefix {
+        "proxy" => "proxy_cache",
+        prefix => prefix,
     };
     if declared.memory {
         if let Some(parameter) = declared.about_files {
@@ -142,7 +174,7 @@ fn open(
             ));
         }
         let identity = format!("memory:{size_bytes}");
-        return zone::open(builder, "proxy_cache", name, &identity, || {
+        return zone::open(builder, owner, name, &identity, || {
             Zone::memory(name, size_bytes)
         });
     }
@@ -153,7 +185,7 @@ fn open(
     let folder = prefix.join(path.strip_suffix('/').unwrap_or(path));
     let temporary = match declared.use_temporary_folder {
         false => None,
-        true => Some(temporary_folder(view, &prefix)?),
+        true => Some(temporary_folder(pass, &prefix)?),
     };
     let settings = DiskSettings {
         folder,
@@ -166,14 +198,20 @@ fn open(
         loader: declared.loader,
     };
     let identity = format!("{size_bytes}:{settings:?}");
-    zone::open(builder, "proxy_cache", name, &identity, || {
+    zone::open(builder, owner, name, &identity, || {
         Zone::disk(name, size_bytes, settings.clone())
     })
 }
 
-/// `proxy_temp_path` of the http level: a zone is one for all locations.
-fn temporary_folder(view: View<'_>, prefix: &std::path::Path) -> Result<PathBuf, String> {
-    TemporaryFolder::read(view, "proxy_temp_path", "proxy_temp", prefix)
+/// What is said of a zone without a name.
+fn no_zone(entry: &Entry) -> String {
+    let name = entry.row.name;
+    format!("\"{name}\" must have \"keys_zone\" parameter")
+}
+
+/// `..._temp_path` of the http level: a zone is one for all locations.
+fn temporary_folder(pass: PassView<'_>, prefix: &std::path::Path) -> Result<PathBuf, String> {
+    pass.temporary_folder(prefix)
         .map(|folder| folder.path().to_path_buf())
         .map_err(|error| error.to_string())
 }
@@ -193,12 +231,12 @@ impl<'a> Declaration<'a> {
             about_files: None,
         };
         for word in entry.arguments.iter().skip(1) {
-            declared.parameter(&word.text)?;
+            declared.parameter(entry, &word.text)?;
         }
         Ok(declared)
     }
 
-    fn parameter(&mut self, text: &'a str) -> Result<(), String> {
+    fn parameter(&mut self, entry: &Entry, text: &'a str) -> Result<(), String> {
         if text == "memory" {
             self.memory = true;
             return Ok(());
@@ -207,7 +245,7 @@ impl<'a> Declaration<'a> {
             return Err(format!("invalid parameter \"{text}\""));
         };
         if name == "keys_zone" {
-            self.named = Some(keys_zone(text, value)?);
+            self.named = Some(keys_zone(entry, text, value)?);
             return Ok(());
         }
         self.about_files = self.about_files.or(Some(text));
@@ -249,7 +287,7 @@ impl<'a> Declaration<'a> {
     }
 }
 
-fn keys_zone<'a>(text: &str, value: &'a str) -> Result<(&'a str, u64), String> {
+fn keys_zone<'a>(entry: &Entry, text: &str, value: &'a str) -> Result<(&'a str, u64), String> {
     let invalid = || format!("invalid keys zone size \"{text}\"");
     let (name, size) = value.split_once(':').ok_or_else(invalid)?;
     let size_bytes = value::size(size).ok_or_else(invalid)?;
@@ -257,7 +295,7 @@ fn keys_zone<'a>(text: &str, value: &'a str) -> Result<(&'a str, u64), String> {
         return Err(format!("keys zone \"{text}\" is too small"));
     }
     if name.is_empty() {
-        return Err("\"proxy_cache_path\" must have \"keys_zone\" parameter".to_owned());
+        return Err(no_zone(entry));
     }
     Ok((name, size_bytes))
 }

@@ -4,7 +4,6 @@ use std::collections::HashSet;
 
 use turnpike_conf::{View, value};
 use turnpike_http::plan::Builder;
-use turnpike_http::regex::Regex;
 
 /// Least size of a zone of keys: two pages, nginx's.
 const ZONE_BYTES_MIN: u64 = 2 * 4096;
@@ -56,15 +55,6 @@ pub(super) fn ocsp_cache(_: &str, words: &[&str]) -> Result<(), String> {
             None => Err(invalid()),
         },
         _ => Err(invalid()),
-    }
-}
-
-/// A pattern with two groups.
-pub(super) fn split_path_info(_: &str, words: &[&str]) -> Result<(), String> {
-    let pattern = words.first().copied().unwrap_or_default();
-    match Regex::new(pattern, false, "")?.group_count() {
-        2 => Ok(()),
-        _ => Err(format!("pattern \"{pattern}\" must have 2 captures")),
     }
 }
 

@@ -1,13 +1,12 @@
 //! Directives that are checked and do nothing, because what they are about cannot be here: TLS
-//! listeners, FastCGI and the like. Files that people share between servers have them at the http
-//! level, where they do no harm; what would make them matter (`listen ... ssl`, `fastcgi_pass`) is
+//! listeners, uwsgi and the like. Files that people share between servers have them at the http
+//! level, where they do no harm; what would make them matter (`listen ... ssl`, `uwsgi_pass`) is
 //! refused by name.
 //!
 //! A directive must not stand here when its absence changes a response. `ssl_verify_client` may:
 //! no client can come by TLS.
 
 mod checks;
-mod fastcgi;
 mod grpc;
 mod http2;
 mod memcached;
@@ -69,7 +68,7 @@ impl Family for WithoutEffect {
 impl WithoutEffect {
     /// Whether the module reads responses into buffers and caches them.
     fn has_buffers(&self) -> bool {
-        matches!(self.name, "fastcgi" | "uwsgi" | "scgi")
+        matches!(self.name, "uwsgi" | "scgi")
     }
 }
 
@@ -91,12 +90,6 @@ pub(crate) const SSL: &dyn Family = &WithoutEffect {
 pub(crate) const HTTP2: &dyn Family = &WithoutEffect {
     variables: variables::HTTP2,
     ..family("http2", http2::ROWS)
-};
-
-/// FastCGI.
-pub(crate) const FASTCGI: &dyn Family = &WithoutEffect {
-    variables: variables::FASTCGI,
-    ..family("fastcgi", fastcgi::ROWS)
 };
 
 /// uwsgi.

@@ -2,13 +2,12 @@
 
 use turnpike_conf::{Row, Value};
 
-use super::{fastcgi, grpc, http2, memcached, others, scgi, ssl, uwsgi};
+use super::{grpc, http2, memcached, others, scgi, ssl, uwsgi};
 
 fn rows() -> impl Iterator<Item = &'static Row> {
     let tables = [
         ssl::ROWS,
         http2::ROWS,
-        fastcgi::ROWS,
         uwsgi::ROWS,
         scgi::ROWS,
         grpc::ROWS,
@@ -22,7 +21,6 @@ fn rows() -> impl Iterator<Item = &'static Row> {
 #[test]
 fn what_would_have_an_effect_is_not_here() {
     for name in [
-        "fastcgi_pass",
         "uwsgi_pass",
         "scgi_pass",
         "grpc_pass",
@@ -62,49 +60,35 @@ const CASES: &[(&str, &[&str], &str)] = &[
     ),
     ("ssl_ocsp_cache", &["shared:a:1m"], ""),
     ("ssl_ocsp_cache", &["on"], "invalid OCSP cache \"on\""),
-    ("fastcgi_split_path_info", &["^(.+\\.php)(/.*)$"], ""),
+    ("scgi_param", &["A", "b"], ""),
+    ("scgi_param", &["A", "b", "if_not_empty"], ""),
+    ("scgi_param", &["A", "b", "c"], "invalid parameter \"c\""),
+    ("scgi_cache_valid", &["200", "302", "10m"], ""),
     (
-        "fastcgi_split_path_info",
-        &["^(.+\\.php)$"],
-        "pattern \"^(.+\\.php)$\" must have 2 captures",
-    ),
-    ("fastcgi_param", &["A", "b"], ""),
-    ("fastcgi_param", &["A", "b", "if_not_empty"], ""),
-    ("fastcgi_param", &["A", "b", "c"], "invalid parameter \"c\""),
-    ("fastcgi_cache_valid", &["200", "302", "10m"], ""),
-    (
-        "fastcgi_cache_valid",
+        "scgi_cache_valid",
         &["any", "x"],
         "invalid time value \"x\"",
     ),
+    ("scgi_cache_valid", &["700", "1m"], "invalid status \"700\""),
     (
-        "fastcgi_cache_valid",
-        &["700", "1m"],
-        "invalid status \"700\"",
-    ),
-    (
-        "fastcgi_cache_path",
+        "scgi_cache_path",
         &["/c", "keys_zone=a:1m", "levels=1:2", "inactive=60m"],
         "",
     ),
     (
-        "fastcgi_cache_path",
+        "scgi_cache_path",
         &["/c", "levels=1:2"],
-        "\"fastcgi_cache_path\" must have \"keys_zone\" parameter",
+        "\"scgi_cache_path\" must have \"keys_zone\" parameter",
     ),
     (
-        "fastcgi_cache_path",
+        "scgi_cache_path",
         &["/c", "keys_zone=a"],
         "invalid keys zone size \"keys_zone=a\"",
     ),
-    ("fastcgi_bind", &["off"], ""),
-    ("fastcgi_bind", &["nobody"], "invalid address \"nobody\""),
-    ("fastcgi_store_access", &["user:rw", "group:r"], ""),
-    (
-        "fastcgi_store_access",
-        &["user:x"],
-        "invalid value \"user:x\"",
-    ),
+    ("scgi_bind", &["off"], ""),
+    ("scgi_bind", &["nobody"], "invalid address \"nobody\""),
+    ("scgi_store_access", &["user:rw", "group:r"], ""),
+    ("scgi_store_access", &["user:x"], "invalid value \"user:x\""),
     ("aio", &["threads=pool"], ""),
     ("aio", &["sometimes"], "invalid value"),
     ("directio", &["4m"], ""),

@@ -29,11 +29,6 @@ fn nothing(_: &Exchange, _: &mut Vec<u8>) -> bool {
     true
 }
 
-fn script_name(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    out.extend_from_slice(&exchange.path);
-    true
-}
-
 const NO_TLS: &str = "No value: TLS listeners are not supported yet.";
 
 pub(super) const SSL: &[VariableRow] = &[
@@ -70,17 +65,6 @@ pub(super) const SSL: &[VariableRow] = &[
 pub(super) const HTTP2: &[VariableRow] = &[
     empty("http2", "Empty: HTTP/2 is not supported yet."),
     empty("http3", "Empty: HTTP/3 is not supported yet."),
-];
-
-pub(super) const FASTCGI: &[VariableRow] = &[
-    VariableRow {
-        get: script_name,
-        ..absent("fastcgi_script_name", "The path, as it is now.")
-    },
-    empty(
-        "fastcgi_path_info",
-        "Empty: `fastcgi_pass` is not supported yet.",
-    ),
 ];
 
 pub(super) const GRPC: &[VariableRow] = &[absent(

@@ -63,11 +63,6 @@ pub(crate) static NGINX: &[Advice] = &[
         "Remove the line: clients then use TCP.",
     ),
     advice(
-        "FastCGI",
-        &["fastcgi_*"],
-        "Leave the PHP locations to nginx on another port, and pass them there with proxy_pass.",
-    ),
-    advice(
         "uwsgi and SCGI",
         &["uwsgi_*", "scgi_*"],
         "Let the application server speak HTTP (uWSGI: http-socket), and use proxy_pass.",

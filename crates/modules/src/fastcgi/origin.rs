@@ -1,0 +1,84 @@
+//! FastCGI as the engine needs it: requests of parameters, answers of CGI.
+
+use std::sync::Arc;
+
+use turnpike_http::exchange::Exchange;
+use turnpike_wire::fastcgi;
+use turnpike_wire::h1::{self, HeadStep, ResponseHead};
+
+use super::params::Params;
+use super::records::Records;
+use crate::pass::head::{Progress, ReceivedHead, head_rules, invalid};
+use crate::pass::origin::{BodyFormat, BodyFraming, Origin, Path, Question, RecordLayer};
+use crate::pass::server::Stop;
+use crate::pass::settings::Passing;
+use crate::pass::target::{PassUrl, UrlError};
+
+/// What log lines show before an address.
+pub(super) const SCHEME: &str = "fastcgi://";
+
+/// What a location's directives say of requests and responses of FastCGI.
+pub(super) struct FastCgiOrigin {
+    pub(super) params: Params,
+    /// `fastcgi_keep_conn`.
+    pub(super) keeps_connection: bool,
+    /// `fastcgi_catch_stderr`.
+    pub(super) caught: Arc<[Vec<u8>]>,
+}
+
+impl Origin for FastCgiOrigin {
+    fn parse_url(&self, text: &str) -> Result<PassUrl, UrlError> {
+        PassUrl::parse_address(SCHEME, text)
+    }
+
+    /// An application is given parameters, not a target.
+    fn write_target(&self, _: &Exchange, _: &Path<'_>, _: &mut Vec<u8>) {}
+
+    /// Host and target of the request: nothing else tells what its answer depends on.
+    fn write_key(&self, exchange: &Exchange, _: &Path<'_>, out: &mut Vec<u8>) {
+        out.extend_from_slice(&exchange.host);
+        out.extend_from_slice(exchange.head.origin.of(exchange.head_bytes()));
+    }
+
+    fn takes_unknown_length(&self) -> bool {
+        true
+    }
+
+    fn write_head(&self, exchange: &mut Exchange, question: &Question<'_>, out: &mut Vec<u8>) {
+        fastcgi::write_begin(self.keeps_connection, out);
+        let start = fastcgi::begin_params(out);
+        self.params.each(exchange, question, |name, value| {
+            fastcgi::write_param(name, value, out);
+        });
+        fastcgi::end_params(start, out);
+    }
+
+    fn body_format(&self, _: BodyFraming) -> BodyFormat {
+        BodyFormat::FastCgi
+    }
+
+    fn record_layer(&self) -> Option<Box<dyn RecordLayer>> {
+        let caught = Arc::clone(&self.caught);
+        Some(Box::new(Records::new(caught, self.keeps_connection)))
+    }
+
+    fn read_head(
+        &self,
+        exchange: &Exchange,
+        passing: &Passing,
+        input: &mut Vec<u8>,
+        head: &mut ResponseHead,
+        progress: &mut Progress,
+    ) -> Result<ReceivedHead, Stop> {
+        let rules = head_rules(passing.buffers.first_bytes, exchange.strictness());
+        let method = exchange.head.method;
+        match h1::parse_cgi_response(input, progress.scanned, &rules, method, head) {
+            Ok(HeadStep::Complete) => Ok(ReceivedHead::Whole),
+            Ok(HeadStep::Incomplete { scanned }) => {
+                progress.scanned = scanned;
+                Ok(ReceivedHead::Incomplete)
+            }
+            Err(error) => Err(invalid(exchange, error.reason())),
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The parameters of a request (`fastcgi_param`, `scgi_param`, `uwsgi_param`): what the
+//! configuration sets, and the client's fields under the names that CGI gives them (RFC 3875
+//! section 4.1.18).
+
+use turnpike_conf::{ConfError, bytes_of};
+use turnpike_http::exchange::Exchange;
+use turnpike_http::plan::Builder;
+use turnpike_http::variables::Template;
+use turnpike_wire::h1;
+
+use crate::pass::origin::Question;
+use crate::pass::view::PassView;
+
+/// What a client's field is called.
+const FIELD_PREFIX: &[u8] = b"HTTP_";
+
+/// The client's fields that a cache has its own of.
+const CONDITIONS: &[&[u8]] = &[
+    b"HTTP_IF_MODIFIED_SINCE",
+    b"HTTP_IF_UNMODIFIED_SINCE",
+    b"HTTP_IF_NONE_MATCH",
+    b"HTTP_IF_MATCH",
+    b"HTTP_RANGE",
+    b"HTTP_IF_RANGE",
+];
+
+/// The parameters that a location sets.
+pub(super) struct Params(Vec<Param>);
+
+struct Param {
+    name: Vec<u8>,
+    value: Template,
+    /// Whether an empty value is left out.
+    if_not_empty: bool,
+}
+
+/// `name value [if_not_empty]`.
+pub(super) fn check(_: &str, words: &[&str]) -> Result<(), String> {
+    match words.get(2) {
+        None | Some(&"if_not_empty") => Ok(()),
+        Some(word) => Err(format!("invalid parameter \"{word}\"")),
+    }
+}
+
+impl Params {
+    /// Reads the directives in force.
+    ///
+    /// # Errors
+    /// What is wrong with a variable in them.
+    pub(super) fn read(pass: PassView<'_>, builder: &mut Builder<'_>) -> Result<Self, ConfError> {
+        let mut params = Vec::new();
+        for entry in pass.nearest_all("param") {
+            let value = bytes_of(entry.argument(1));
+            params.push(Param {
+                name: bytes_of(entry.argument(0)),
+                value: builder.template(pass.view, entry, &value)?,
+                if_not_empty: entry.arguments.len() > 2,
+            });
+        }
+        Ok(Self(params))
+    }
+
+    /// Gives every parameter of a request, in order.
+    pub(super) fn each(
+        &self,
+        exchange: &mut Exchange,
+        question: &Question<'_>,
+        mut take: impl FnMut(&[u8], &[u8]),
+    ) {
+        let mut value = std::mem::take(&mut exchange.scratch);
+        for param in &self.0 {
+            value.clear();
+            param.value.evaluate(exchange, &mut value);
+            if !value.is_empty() || !param.if_not_empty {
+                take(&param.name, &value);
+            }
+        }
+        let replaced = question
+            .recorder
+            .is_some_and(|recorder| recorder.replaces_conditions());
+        if question.passing.passes_fields {
+            self.fields(exchange, replaced, &mut value, &mut take);
+        }
+        if let Some(recorder) = question.recorder {
+            value.clear();
+            recorder.fields(exchange, &mut value);
+            h1::trailer_fields(&value, |name, value| {
+                let name = parameter_name(name);
+                if !self.sets(&name) {
+                    take(&name, value);
+                }
+            });
+        }
+        exchange.scratch = value;
+    }
+
+    /// The client's fields. Those of one name make one parameter.
+    fn fields(
+        &self,
+        exchange: &Exchange,
+        without_conditions: bool,
+        value: &mut Vec<u8>,
+        take: &mut impl FnMut(&[u8], &[u8]),
+    ) {
+        let bytes = exchange.head_bytes();
+        let fields = &exchange.head.fields;
+        for (at, field) in fields.iter().enumerate() {
+            let name = field.name.of(bytes);
+            let is_same = |other: &h1::Field| is_same_parameter(other.name.of(bytes), name);
+            if fields.iter().take(at).any(is_same) {
+                continue;
+            }
+            let parameter = parameter_name(name);
+            let left_out = without_conditions && CONDITIONS.contains(&parameter.as_slice());
+            if left_out || self.sets(&parameter) {
+                continue;
+            }
+            let separator: &[u8] = match name.eq_ignore_ascii_case(b"Cookie") {
+                true => b"; ",
+                false => b", ",
+            };
+            value.clear();
+            value.extend_from_slice(field.value.of(bytes));
+            for other in fields.iter().skip(at + 1).filter(|other| is_same(other)) {
+                value.extend_from_slice(separator);
+                value.extend_from_slice(other.value.of(bytes));
+            }
+            take(&parameter, value);
+        }
+    }
+
+    fn sets(&self, name: &[u8]) -> bool {
+        self.0.iter().any(|param| param.name == name)
+    }
+}
+
+/// `HTTP_` and the name in capitals, with underscores for hyphens.
+pub(super) fn parameter_name(name: &[u8]) -> Vec<u8> {
+    let capitals = name.iter().map(|byte| match byte {
+        b'-' => b'_',
+        byte => byte.to_ascii_uppercase(),
+    });
+    FIELD_PREFIX.iter().copied().chain(capitals).collect()
+}
+
+/// Whether fields of these names make the same parameter.
+fn is_same_parameter(one: &[u8], other: &[u8]) -> bool {
+    let plain = |byte: &u8| match byte {
+        b'-' => b'_',
+        byte => byte.to_ascii_uppercase(),
+    };
+    one.len() == other.len() && one.iter().map(plain).eq(other.iter().map(plain))
+}

@@ -1,0 +1,87 @@
+//! What the directives of this family mean for a location.
+
+use turnpike_conf::{ConfError, Row, View, bytes_of};
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+use turnpike_plan::temporary::TemporaryFolder;
+
+use super::origin::{FastCgiOrigin, SCHEME};
+use super::params::Params;
+use super::rows::ROWS;
+use super::script;
+use crate::buffers::BufferSizes;
+use crate::pass::plan::{FamilyParts, destination, pass_in_force, pass_on};
+use crate::pass::proxy_header::ProxyHeader;
+use crate::pass::target::PassUrl;
+use crate::pass::view::PassView;
+
+/// What the names of the directives begin with.
+const PREFIX: &str = "fastcgi";
+
+/// Fields of a response that are kept from the client unless `fastcgi_pass_header` says otherwise.
+const HIDDEN: &[&[u8]] = &[
+    b"Status",
+    b"X-Accel-Expires",
+    b"X-Accel-Redirect",
+    b"X-Accel-Limit-Rate",
+    b"X-Accel-Buffering",
+    b"X-Accel-Charset",
+];
+
+/// The family of `fastcgi_pass`.
+pub(crate) struct FastCgi;
+
+impl Family for FastCgi {
+    fn name(&self) -> &'static str {
+        PREFIX
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        ROWS
+    }
+
+    fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+        script::variables(view, builder)
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        TemporaryFolder::declare(
+            view,
+            "fastcgi_temp_path",
+            "fastcgi_temp",
+            builder.environment,
+        );
+        script::location(view, builder, draft)?;
+        let pass = PassView {
+            view,
+            prefix: PREFIX,
+        };
+        let Some((level, entry)) = pass_in_force(pass) else {
+            return BufferSizes::check(view, PREFIX);
+        };
+        let parse = |text: &str| PassUrl::parse_address(SCHEME, text);
+        let destination = destination(level, entry, builder, parse, |_| Ok(Vec::new()))?;
+        let caught = pass.nearest_all("catch_stderr");
+        let caught = caught.iter().map(|entry| bytes_of(entry.argument(0)));
+        let origin = FastCgiOrigin {
+            params: Params::read(pass, builder)?,
+            keeps_connection: pass.flag("keep_conn"),
+            caught: caught.collect(),
+        };
+        let parts = FamilyParts {
+            destination,
+            origin: Box::new(origin),
+            hidden: HIDDEN,
+            body: None,
+            early_hints: Vec::new(),
+            tls: None,
+            proxy_header: ProxyHeader::No,
+        };
+        pass_on(pass, builder, draft, parts)?;
+        Ok(())
+    }
+}

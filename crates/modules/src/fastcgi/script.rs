@@ -1,0 +1,135 @@
+//! `$fastcgi_script_name` and `$fastcgi_path_info`: which script a request is for, and what its
+//! path says behind that.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use turnpike_conf::{ConfError, View, bytes_of};
+use turnpike_http::exchange::Exchange;
+use turnpike_http::plan::{Builder, LocationDraft, Pattern};
+use turnpike_http::regex::Regex;
+use turnpike_http::variables::Evaluate;
+
+/// How a path is split in a location.
+#[derive(Default)]
+struct Script {
+    /// `fastcgi_split_path_info`.
+    split: Option<Pattern>,
+    /// `fastcgi_index`.
+    index: Vec<u8>,
+}
+
+/// The scripts of locations. Written while the plan is built, read by requests.
+#[derive(Clone, Default)]
+struct Scripts(Arc<RwLock<HashMap<u32, Arc<Script>>>>);
+
+/// `$fastcgi_script_name`.
+struct Name(Scripts);
+
+/// `$fastcgi_path_info`.
+struct PathInfo(Scripts);
+
+/// A pattern with two groups.
+pub(super) fn check(_: &str, words: &[&str]) -> Result<(), String> {
+    let pattern = words.first().copied().unwrap_or_default();
+    match Regex::new(pattern, false, "")?.group_count() {
+        2 => Ok(()),
+        _ => Err(format!("pattern \"{pattern}\" must have 2 captures")),
+    }
+}
+
+/// Defines the variables.
+pub(super) fn variables(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+    let scripts = builder.store::<Scripts>().clone();
+    let (name, path_info) = (Name(scripts.clone()), PathInfo(scripts));
+    let table = &mut builder.variables;
+    table
+        .define_computed("fastcgi_script_name", Arc::new(name), true)
+        .and_then(|_| table.define_computed("fastcgi_path_info", Arc::new(path_info), true))
+        .map_err(|message| view.error(view.span(), message))?;
+    Ok(())
+}
+
+/// Remembers how paths are split in a location.
+pub(super) fn location(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    draft: &LocationDraft,
+) -> Result<(), ConfError> {
+    let index = view.nearest("fastcgi_index");
+    let split = match view.nearest("fastcgi_split_path_info") {
+        None if index.is_none() => return Ok(()),
+        None => None,
+        Some(entry) => {
+            let pattern = entry.argument(0);
+            let place = view.place(entry.span);
+            let regex = Regex::new(pattern, false, &place);
+            let regex = regex.map_err(|message| view.error(entry.span, message))?;
+            Some(Pattern {
+                regex,
+                names: Vec::new(),
+            })
+        }
+    };
+    let script = Script {
+        split,
+        index: index.map_or(Vec::new(), |entry| bytes_of(entry.argument(0))),
+    };
+    let scripts = &builder.store::<Scripts>().0;
+    let mut scripts = scripts.write().unwrap_or_else(PoisonError::into_inner);
+    scripts.insert(draft.index.0, Arc::new(script));
+    Ok(())
+}
+
+impl Scripts {
+    fn of(&self, exchange: &Exchange) -> Option<Arc<Script>> {
+        let scripts = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        scripts.get(&exchange.location.0).cloned()
+    }
+}
+
+impl Script {
+    /// A group of the pattern, where the path matches it. The captures of the configuration's own
+    /// patterns stay as they are.
+    fn group(&self, exchange: &Exchange, number: usize, out: &mut Vec<u8>) -> bool {
+        let Some(split) = &self.split else {
+            return false;
+        };
+        let before = exchange.captures.borrow().clone();
+        // Without a verdict the exchange is answered with 500.
+        let found = split.matches(exchange, &exchange.path).unwrap_or(false);
+        if found {
+            let captures = exchange.captures.borrow();
+            out.extend_from_slice(captures.group(number).unwrap_or_default());
+        }
+        *exchange.captures.borrow_mut() = before;
+        found
+    }
+}
+
+impl Evaluate<Exchange> for Name {
+    fn evaluate(&self, exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+        let script = self.0.of(exchange);
+        let start = out.len();
+        let script = script.as_deref();
+        if !script.is_some_and(|script| script.group(exchange, 1, out)) {
+            out.extend_from_slice(&exchange.path);
+        }
+        if let Some(script) = script
+            && out.len() > start
+            && out.ends_with(b"/")
+        {
+            out.extend_from_slice(&script.index);
+        }
+        true
+    }
+}
+
+impl Evaluate<Exchange> for PathInfo {
+    fn evaluate(&self, exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+        if let Some(script) = self.0.of(exchange) {
+            script.group(exchange, 2, out);
+        }
+        true
+    }
+}
