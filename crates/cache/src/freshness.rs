@@ -5,9 +5,9 @@
 //! `proxy_ignore_headers`), these come in as [`Rules`].
 
 use turnpike_wire::date;
+use turnpike_wire::message::Head;
 
 use crate::control::{CacheControl, Scope, delta_seconds};
-use crate::head::Head;
 use crate::partial::Part;
 use crate::why::WhyNotStored;
 
@@ -218,7 +218,8 @@ pub fn remove_withheld(head: &mut Head, rules: &Rules) {
     let (control, _) = control_of(head, rules);
     for scope in [control.no_cache, control.private] {
         if let Scope::Fields(names) = scope {
-            head.retain(|name, _| !names.contains(&name.to_ascii_lowercase()));
+            head.fields
+                .retain(|entry| !names.contains(&entry.name.to_ascii_lowercase()));
         }
     }
 }

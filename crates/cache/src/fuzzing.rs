@@ -1,8 +1,10 @@
 //! The bodies of the fuzz targets: the shims only pass bytes on.
 
+use turnpike_wire::message::Head;
+
 use crate::disk::fuzzing as file;
 use crate::freshness::{Asked, Rules, judge, remove_withheld};
-use crate::head::Head;
+use crate::head::{decode, encode, remove_unstorable};
 use crate::vary::Selection;
 
 /// When the response came, in unix milliseconds: in between the dates that a fuzzer can write.
@@ -29,11 +31,11 @@ pub fn freshness(bytes: &[u8]) {
     if let Ok(selection) = Selection::of(&head, &nothing) {
         assert!(selection.matches(&nothing));
     }
-    head.remove_unstorable();
+    remove_unstorable(&mut head);
     remove_withheld(&mut head, &Rules::default());
     let mut encoded = Vec::new();
-    head.encode(&mut encoded);
-    assert_eq!(Head::decode(&mut encoded.as_slice()), Some(head));
+    encode(&head, &mut encoded);
+    assert_eq!(decode(&mut encoded.as_slice()), Some(head));
 }
 
 /// Reads any bytes as the two parts of a file that say what is in it.
@@ -45,10 +47,11 @@ pub fn stored_file(bytes: &[u8]) {
 /// Two bytes of status, then lines of fields.
 fn head_of(bytes: &[u8]) -> Head {
     let (status, lines) = bytes.split_first_chunk::<2>().unwrap_or((&[0; 2], &[]));
-    let mut head = Head::new(u16::from_le_bytes(*status) % 1000);
+    let mut head = Head::response(u16::from_le_bytes(*status) % 1000, b"");
     for line in lines.split(|byte| *byte == b'\n') {
         if let Some(colon) = line.iter().position(|byte| *byte == b':') {
-            head.add(&line[..colon], line[colon + 1..].trim_ascii());
+            head.fields
+                .add(&line[..colon], line[colon + 1..].trim_ascii());
         }
     }
     head

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::head::Head;
+use turnpike_wire::message::Head;
 
 /// Which bytes of a representation a stored response holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,18 +114,20 @@ pub(crate) fn join(first: (&Part, &[u8]), second: (&Part, &[u8])) -> Option<(Par
 /// The head of what a joined part has become: the newer head, which says what is there now (RFC
 /// 9110 section 15.3.7.3). All of it is a 200.
 pub(crate) fn joined_head(newer: &Head, part: &Part) -> Head {
-    let mut head = newer.clone();
+    let mut head = newer.compacted();
     let is_of_part = |name: &[u8]| {
         name.eq_ignore_ascii_case(b"content-range") || name.eq_ignore_ascii_case(b"content-length")
     };
-    head.retain(|name, _| !is_of_part(name));
+    head.fields.retain(|entry| !is_of_part(entry.name));
     if part.is_whole() {
         head.status = 200;
     } else {
-        head.add(b"Content-Range", part.content_range(&part.bytes).as_bytes());
+        head.fields
+            .add(b"Content-Range", part.content_range(&part.bytes).as_bytes());
     }
     let length = part.bytes.end - part.bytes.start;
-    head.add(b"Content-Length", length.to_string().as_bytes());
+    head.fields
+        .add(b"Content-Length", length.to_string().as_bytes());
     head
 }
 

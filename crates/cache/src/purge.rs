@@ -92,7 +92,7 @@ impl Purges {
 }
 
 /// Tags of a response: words of `Surrogate-Key` (between spaces) and `Cache-Tag` (between commas).
-pub fn tags(head: &crate::head::Head) -> Vec<Box<[u8]>> {
+pub fn tags(head: &turnpike_wire::message::Head) -> Vec<Box<[u8]>> {
     let mut tags: Vec<Box<[u8]>> = Vec::new();
     let mut push = |tag: &[u8]| {
         let tag = tag.trim_ascii();

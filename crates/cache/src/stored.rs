@@ -10,9 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwapOption;
 
+use turnpike_wire::message::Head;
+
 use crate::disk::Identity;
 use crate::freshness::Timing;
-use crate::head::Head;
 use crate::partial::{Part, share_strong_validator};
 use crate::purge::Labels;
 use crate::vary::{RequestField, Selection};
@@ -41,12 +42,14 @@ pub struct Resource {
 /// A stored response.
 pub struct Variant {
     /// The head, without what must not be stored.
-    pub head: Head,
+    pub head: Arc<Head>,
     /// What of a request selects it.
     pub selection: Selection,
     pub tags: Vec<Box<[u8]>>,
     /// Whether it answered HEAD, and can answer nothing else.
     pub for_head: bool,
+    /// Whether only its status is used, and what is sent of it is made elsewhere.
+    pub status_only: bool,
     /// Which bytes it holds, where these are not all.
     pub part: Option<Part>,
     /// The content.
@@ -191,13 +194,23 @@ impl Variant {
         Self {
             tags: crate::purge::tags(&head),
             part: Part::of(&head),
-            head,
+            head: Arc::new(head),
             selection,
             for_head,
+            status_only: false,
             body,
             prepared: ArcSwapOption::empty(),
             timing,
             stale_since_ms: AtomicU64::new(u64::MAX),
+        }
+    }
+
+    /// The same, of which only the status is used.
+    #[must_use]
+    pub(crate) fn status_only(self, status_only: bool) -> Self {
+        Self {
+            status_only,
+            ..self
         }
     }
 
@@ -241,8 +254,8 @@ impl Variant {
             StoredBody::Memory(bytes) => bytes.len() as u64,
             StoredBody::File(_) => 0,
         };
-        // The head stands there thrice: as it was stored, and for users as it came and is sent.
-        VARIANT_BYTES + 3 * self.head.size_bytes() + body
+        // The head stands there twice: as it was stored, and for users as it is sent.
+        VARIANT_BYTES + 2 * self.head.size_bytes() + body
     }
 
     fn disk_bytes(&self) -> u64 {

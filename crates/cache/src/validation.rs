@@ -2,10 +2,11 @@
 //! stored responses invalid.
 
 use turnpike_wire::date;
+use turnpike_wire::message::Head;
 
 use crate::control::CacheControl;
 use crate::freshness::Timing;
-use crate::head::Head;
+use crate::head::remove_unstorable;
 
 /// Fields of a 304 that do not replace stored ones: they say how the stored bytes are to be read
 /// (section 3.2).
@@ -14,18 +15,23 @@ const KEPT_FIELDS: &[&[u8]] = &[b"content-length", b"content-encoding", b"conten
 /// A stored head after a 304: its fields replaced by those of the same name (section 3.2).
 pub fn freshened(stored: &Head, update: &Head) -> Head {
     let mut update = update.clone();
-    update.remove_unstorable();
-    let replaces = |name: &[u8]| {
-        !KEPT_FIELDS
+    remove_unstorable(&mut update);
+    let is_kept = |name: &[u8]| {
+        KEPT_FIELDS
             .iter()
             .any(|kept| name.eq_ignore_ascii_case(kept))
     };
-    update.retain(|name, _| replaces(name));
-    let mut head = stored.clone();
-    // Its age is that of the 304, which may have none.
-    head.retain(|name, _| update.value(name).is_none() && !name.eq_ignore_ascii_case(b"age"));
-    for (name, value) in update.iter() {
-        head.add(name, value);
+    update.fields.retain(|entry| !is_kept(entry.name));
+    let mut head = Head::response(stored.status, stored.reason());
+    head.version = stored.version;
+    for (name, value) in stored.fields.iter() {
+        // Its age is that of the 304, which may have none.
+        if update.value(name).is_none() && !name.eq_ignore_ascii_case(b"age") {
+            head.fields.add(name, value);
+        }
+    }
+    for (name, value) in update.fields.iter() {
+        head.fields.add(name, value);
     }
     head
 }

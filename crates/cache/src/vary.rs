@@ -2,7 +2,8 @@
 
 use std::cell::Cell;
 
-use crate::head::Head;
+use turnpike_wire::message::Head;
+
 use crate::why::WhyNotStored;
 
 /// Longest list of names; nginx's. What varies by more is as good as uncacheable.

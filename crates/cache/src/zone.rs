@@ -18,10 +18,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use quick_cache::sync::Cache;
 use quick_cache::{Lifecycle, OptionsBuilder, Weighter};
 
+use turnpike_wire::message::Head;
+
 use crate::disk::{self, Description, Disk, DiskSettings, Identity, Writer};
 use crate::fetch::Fetches;
 use crate::freshness::Timing;
-use crate::head::Head;
 use crate::partial::{self, Part};
 use crate::purge::{Manner, Purges, Target};
 use crate::stored::{Resource, StoredBody, StoredFile, Variant};
@@ -92,6 +93,7 @@ pub struct NewResponse {
     pub selection: Selection,
     /// Whether it answers HEAD only.
     pub for_head: bool,
+    pub status_only: bool,
     pub timing: Timing,
     /// What [`Zone::began`] gave before it was asked for.
     pub began: u64,
@@ -523,7 +525,8 @@ impl Zone {
         };
         let body = StoredBody::File(Arc::new(file));
         let (selection, for_head) = (found.selection, found.for_head);
-        let variant = Variant::new(found.head, selection, for_head, body, found.timing);
+        let variant = Variant::new(found.head, selection, for_head, body, found.timing)
+            .status_only(found.status_only);
         let resource = self.index.peek(&*key);
         let known = resource.as_ref().is_some_and(|resource| {
             let same = |own: &Arc<Variant>| {
@@ -611,7 +614,7 @@ impl Zone {
             body,
             entry.timing,
         );
-        let variant = Arc::new(variant);
+        let variant = Arc::new(variant.status_only(entry.status_only));
         let before = self.index.peek(&*entry.key);
         // Held until the index has it: a purge comes wholly before or wholly after.
         let purges = self.purges.read().unwrap_or_else(PoisonError::into_inner);
@@ -784,6 +787,7 @@ fn describe(entry: &NewResponse) -> Description {
         selection: entry.selection.clone(),
         head: entry.head.clone(),
         for_head: entry.for_head,
+        status_only: entry.status_only,
         timing: entry.timing,
     }
 }

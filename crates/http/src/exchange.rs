@@ -249,11 +249,12 @@ impl Exchange {
     /// Gives buffers of more than `bytes_max` back to the allocator; says how many bytes the others
     /// hold.
     pub(crate) fn trim_buffers(&mut self, bytes_max: usize) -> usize {
-        let [upstream_input, upstream_output] = self.upstream.buffers();
+        let [upstream_input, upstream_output, upstream_head] = self.upstream.buffers();
         let mut kept_bytes = 0;
         for buffer in [
             upstream_input,
             upstream_output,
+            upstream_head,
             &mut self.input,
             &mut self.output,
             &mut self.response.text,

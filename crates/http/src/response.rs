@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use turnpike_lane::files::FileHandle;
-pub use turnpike_wire::message::Fields;
+use turnpike_wire::message::Fields;
 
 use crate::client::Client;
 use crate::exchange::Exchange;

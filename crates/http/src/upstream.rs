@@ -5,9 +5,7 @@
 
 use std::sync::Arc;
 
-use turnpike_wire::h1::ResponseHead;
-
-use crate::response::Fields;
+use turnpike_wire::message::{Fields, Head, Method};
 
 /// The servers asked, and what the last of them said.
 #[derive(Clone, Default)]
@@ -22,20 +20,14 @@ pub struct Upstream {
     pub port: Vec<u8>,
     /// The request on its way.
     pub output: Vec<u8>,
-    /// What was received: a head, and what came with it.
+    /// What was received and belongs to no head yet: the beginning of one, or what came behind it.
     pub input: Vec<u8>,
-    /// The head in `input`; without status while there is none.
-    pub head: ResponseHead,
+    /// The head of the answer; without status while there is none.
+    pub head: Head,
     /// Fields behind a chunked body.
     pub trailers: Fields,
     /// What a cache had to do with the answer.
     pub cache: CacheNote,
-}
-
-/// The fields of a stored answer, as the server once sent them.
-pub trait StoredFields: Send + Sync {
-    /// All of them.
-    fn fields(&self) -> &Fields;
 }
 
 /// What a cache had to do with an answer, for variables. Empty where none was asked.
@@ -59,8 +51,9 @@ pub struct CacheNote {
     pub keeps: bool,
     /// Whether the request waited for another's answer.
     pub collapsed: bool,
-    /// The answer itself, where it was given without a server being asked: `$upstream_http_NAME`.
-    pub stored: Option<Arc<dyn StoredFields>>,
+    /// The head of the answer as it is stored, where it was given without a server being asked:
+    /// `$upstream_http_NAME`.
+    pub stored: Option<Arc<Head>>,
 }
 
 /// One server that was asked.
@@ -83,6 +76,8 @@ pub struct Try {
     pub bytes_received: u64,
     /// Bytes of the body received, as it came.
     pub response_bytes: u64,
+    /// The method that it was asked with.
+    pub method: Method,
     /// Whether the request said that its connection is closed after it.
     pub said_close: bool,
     /// Whether an internal redirect lies between it and the one before.
@@ -128,8 +123,12 @@ impl Upstream {
 
     /// The value of the first field of that name in the last answer.
     pub fn field(&self, name: &[u8]) -> Option<&[u8]> {
-        let field = self.head.find_name(&self.input, name)?;
-        Some(field.value.of(&self.input))
+        self.head.value(name)
+    }
+
+    /// The head of the answer that was given: a stored one, or that of the last server asked.
+    pub fn answer(&self) -> &Head {
+        self.cache.stored.as_deref().unwrap_or(&self.head)
     }
 
     /// Whether the answer, from a server or from a cache, must not be sent in another coding: it
@@ -140,18 +139,12 @@ impl Upstream {
             let mut directives = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
             directives.any(|directive| directive.eq_ignore_ascii_case(b"no-transform"))
         };
-        match &self.cache.stored {
-            Some(stored) => stored.fields().values(NAME).any(says_so),
-            None => self.head.fields.iter().any(|field| {
-                field.name.of(&self.input).eq_ignore_ascii_case(NAME)
-                    && says_so(field.value.of(&self.input))
-            }),
-        }
+        self.answer().values(NAME).any(says_so)
     }
 
     /// Buffers that may have grown with a response.
-    pub(crate) fn buffers(&mut self) -> [&mut Vec<u8>; 2] {
-        [&mut self.input, &mut self.output]
+    pub(crate) fn buffers(&mut self) -> [&mut Vec<u8>; 3] {
+        [&mut self.input, &mut self.output, self.head.fields.buffer()]
     }
 
     fn is_untouched(&self) -> bool {

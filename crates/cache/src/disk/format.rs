@@ -7,16 +7,17 @@ use std::path::PathBuf;
 
 use crate::disk::{Disk, Identity};
 use crate::freshness::{Staleness, Timing};
-use crate::head::{Head, put_text, take, take_text};
+use crate::head::{self, put_text, take, take_text};
 use crate::partial::Part;
 use crate::vary::Selection;
 
 /// Bytes before the content.
 pub const HEADER_BYTES: u64 = 128;
 
-/// Begins every file; the digit is the format's version. Files of version 1 select variants by
-/// fields that were not normalised, which no request matches: they are removed and fetched again.
-const MAGIC: &[u8; 8] = b"TPCACHE2";
+/// Begins every file; the digit is the format's version. Files of another version are removed and
+/// fetched again. Version 1 selected variants by fields that were not normalised, which no request
+/// matches; version 2 had the reason behind a status among the fields.
+const MAGIC: &[u8; 8] = b"TPCACHE3";
 
 /// Longest description that is read; heads are far smaller.
 const DESCRIPTION_BYTES_MAX: u32 = 4 * 1024 * 1024;
@@ -32,8 +33,9 @@ pub(crate) struct Description {
     pub(crate) key: Vec<u8>,
     pub(crate) host: Vec<u8>,
     pub(crate) selection: Selection,
-    pub(crate) head: Head,
+    pub(crate) head: turnpike_wire::message::Head,
     pub(crate) for_head: bool,
+    pub(crate) status_only: bool,
     pub(crate) timing: Timing,
 }
 
@@ -65,7 +67,8 @@ impl Description {
             out.push(u8::from(value.is_some()));
             put_text(&mut out, value.unwrap_or_default());
         }
-        self.head.encode(&mut out);
+        head::encode(&self.head, &mut out);
+        out.push(u8::from(self.status_only));
         out
     }
 
@@ -84,13 +87,15 @@ impl Description {
             let value = take_text(input)?;
             selection.push(name, (is_there == 1).then_some(value));
         }
-        let head = Head::decode(input)?;
+        let head = head::decode(input)?;
+        let [status_only] = take(input)?;
         input.is_empty().then_some(Self {
             key,
             host,
             selection,
             head,
             for_head,
+            status_only: status_only == 1,
             timing,
         })
     }

@@ -1,11 +1,12 @@
 //! What stands beside RFC 9111: targeted fields (RFC 9213), heuristics, normalised selection, and
 //! stale responses for failures of servers (RFC 5861). Each test bears the section's number.
 
+use turnpike_wire::message::Head;
+
 use crate::control::{CacheControl, Scope};
 use crate::freshness::{
     Asked, Heuristic, Rules, Timing, judge, may_replace_status, remove_withheld,
 };
-use crate::head::Head;
 use crate::structured::{Value, dictionary};
 use crate::vary::Selection;
 use crate::why::WhyNotStored;
@@ -298,7 +299,7 @@ fn rfc9110_s9_3_3_post_needs_an_explicit_time() {
         valid: vec![(0, 60)],
         ..Rules::default()
     };
-    let plain = judge(&asked, &Head::new(200), &rules);
+    let plain = judge(&asked, &Head::response(200, b""), &rules);
     assert_eq!(plain, Err(WhyNotStored::NoFreshness));
     for field in [("Cache-Control", "max-age=5"), ("Expires", IN_AN_HOUR)] {
         assert!(judge(&asked, &Head::of(200, &[field]), &rules).is_ok());

@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use turnpike_wire::message::Head;
+
 use crate::freshness::{Asked, Rules, judge};
-use crate::head::Head;
 use crate::partial::{Part, share_strong_validator};
 use crate::stored::StoredBody;
 use crate::vary::Selection;
@@ -123,6 +124,7 @@ fn store(zone: &Zone, range: &str, etag: &str, body: &str) -> Result<(), WhyNotS
         head,
         selection: Selection::default(),
         for_head: false,
+        status_only: false,
         began: zone.began(),
     };
     zone.store_memory(entry, body.as_bytes().into()).map(|_| ())

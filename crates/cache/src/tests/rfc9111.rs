@@ -1,8 +1,10 @@
 //! RFC 9111 for a shared cache, section by section: each test bears the section's number.
 
+use turnpike_wire::message::Head;
+
 use crate::control::{CacheControl, SECONDS_MAX, Scope, delta_seconds};
 use crate::freshness::{Asked, Rules, Timing, judge, remove_withheld};
-use crate::head::Head;
+use crate::head::remove_unstorable;
 use crate::validation::{self, HeadVerdict};
 use crate::vary::Selection;
 use crate::why::WhyNotStored;
@@ -88,7 +90,7 @@ fn s3_the_response_or_the_configuration_says_how_long() {
         ..Rules::default()
     };
     for (status, seconds) in [(404, 5), (200, 60), (418, 60)] {
-        let timing = judge(&asked(), &Head::new(status), &rules).unwrap();
+        let timing = judge(&asked(), &Head::response(status, b""), &rules).unwrap();
         assert_eq!(timing.fresh_until_ms, NOW_MS + seconds * 1000, "{status}");
     }
 }
@@ -112,10 +114,10 @@ fn s3_1_fields_of_one_connection_are_not_stored_and_all_others_are() {
             ("Content-Type", "text/plain"),
         ],
     );
-    head.remove_unstorable();
+    remove_unstorable(&mut head);
     let kept = [("X-Unknown", "stays"), ("Content-Type", "text/plain")];
     assert!(
-        head.iter().eq(kept
+        head.fields.iter().eq(kept
             .iter()
             .map(|(name, value)| (name.as_bytes(), value.as_bytes())))
     );
@@ -188,7 +190,7 @@ fn s3_5_responses_to_authorized_requests_need_to_be_for_all() {
         valid: vec![(200, 60)],
         ..Rules::default()
     };
-    let refused = judge(&authorized, &Head::new(200), &rules);
+    let refused = judge(&authorized, &Head::response(200, b""), &rules);
     assert_eq!(refused, Err(WhyNotStored::Authorization));
 }
 

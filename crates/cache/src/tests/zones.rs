@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use turnpike_wire::message::{Head, Version};
+
 use crate::disk::{self, DiskSettings, Pace};
 use crate::fetch::{Asked, FetchOutcome};
 use crate::freshness::{Staleness, Timing};
-use crate::head::Head;
 use crate::purge::{Manner, Target};
 use crate::stored::{StoredBody, Variant};
 use crate::vary::Selection;
@@ -42,6 +43,7 @@ fn entry(zone: &Zone, key: &str, fields: &[(&str, &str)]) -> NewResponse {
         head: Head::of(200, fields),
         selection: Selection::default(),
         for_head: false,
+        status_only: false,
         timing: timing(),
         began: zone.began(),
     }
@@ -458,6 +460,51 @@ fn the_loader_leaves_files_of_other_programs_alone() {
         !named("b").exists() && !named("c").exists()
     });
     assert!(named("a").exists() && own.exists());
+}
+
+#[test]
+fn the_loader_removes_whole_files_of_another_version() {
+    for (version, stays) in [(b'1', false), (b'2', false), (b'3', true)] {
+        let folder = Folder::new();
+        let zone = disk_zone(&folder);
+        store(&zone, "/a", &[("X-A", "1")], b"a");
+        let Some(StoredBody::File(file)) = find(&zone, "/a").map(|found| found.body.clone()) else {
+            panic!("it is stored in a file");
+        };
+        let path = file.path().to_path_buf();
+        let opened = fs::OpenOptions::new().write(true).open(&path).unwrap();
+        // Everything else, the checksum too, is as it was.
+        std::os::unix::fs::FileExt::write_all_at(&opened, &[version], 7).unwrap();
+        drop(zone);
+        let zone = disk_zone(&folder);
+        zone.adopt(&path);
+        assert_eq!(find(&zone, "/a").is_some(), stays, "{version}");
+        assert_eq!(path.exists(), stays, "{version}");
+    }
+}
+
+#[test]
+fn a_head_comes_back_from_a_file_as_it_was_stored() {
+    let folder = Folder::new();
+    let zone = disk_zone(&folder);
+    let mut new = entry(&zone, "/a", &[]);
+    new.head = Head::response(404, b"Not Here");
+    new.head.version = Version::Http10;
+    new.head.fields.add(b"X-a", b"\"1\"");
+    new.head.fields.add(b"x-A", b"");
+    new.status_only = true;
+    let expected = new.head.clone();
+    let writer = zone.writer(&new).unwrap();
+    zone.store_file(new, writer).unwrap();
+    let Some(StoredBody::File(file)) = find(&zone, "/a").map(|found| found.body.clone()) else {
+        panic!("it is stored in a file");
+    };
+    drop(zone);
+    let zone = disk_zone(&folder);
+    zone.adopt(file.path());
+    let found = find(&zone, "/a").unwrap();
+    assert_eq!(*found.head, expected);
+    assert!(found.status_only);
 }
 
 #[test]

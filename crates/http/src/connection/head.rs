@@ -5,12 +5,13 @@ use std::ops::Range;
 use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::log::Level;
 use turnpike_wire::date;
-use turnpike_wire::h1::{self as writer, Framing, Version, holds_control, reason_phrase};
+use turnpike_wire::h1::{self as writer, Framing};
+use turnpike_wire::message::{Fields, Version, holds_control, reason_phrase};
 use turnpike_wire::target::{self, Escape};
 
 use crate::exchange::Exchange;
 use crate::quoted::Quoted;
-use crate::response::{Body, Fields, Places, Response};
+use crate::response::{Body, Places, Response};
 use crate::settings::ServerTokens;
 use crate::{SERVER_NAME, SERVER_NAME_BUILD, SERVER_NAME_VERSION};
 

@@ -3,12 +3,12 @@
 use std::io::Write;
 
 use turnpike_lane::sys::socket::PeerAddress;
-use turnpike_wire::h1::{Framing, Known};
+use turnpike_wire::h1::Framing;
+use turnpike_wire::message::{Fields, Known};
 
 use super::{VariableRow, proxy, upstream};
 use crate::engine::Purpose;
 use crate::exchange::Exchange;
-use crate::response::Fields;
 
 /// The core's variables.
 pub const BUILTIN: &[VariableRow] = &[

@@ -48,9 +48,8 @@ pub(super) fn bytes_sent(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 
 /// `$upstream_http_NAME`.
 pub(super) fn field(exchange: &Exchange, name: &[u8], out: &mut Vec<u8>) -> bool {
-    let upstream = &exchange.upstream;
     let mut found = false;
-    let mut push = |own: &[u8], value: &[u8]| {
+    for (own, value) in exchange.upstream.answer().fields.iter() {
         if same_name(own, name) {
             if found {
                 out.extend_from_slice(b", ");
@@ -58,17 +57,6 @@ pub(super) fn field(exchange: &Exchange, name: &[u8], out: &mut Vec<u8>) -> bool
             found = true;
             out.extend_from_slice(value);
         }
-    };
-    if let Some(stored) = &upstream.cache.stored {
-        stored
-            .fields()
-            .iter()
-            .for_each(|(own, value)| push(own, value));
-        return found;
-    }
-    for field in &upstream.head.fields {
-        let (own, value) = (field.name, field.value);
-        push(own.of(&upstream.input), value.of(&upstream.input));
     }
     found
 }
@@ -76,17 +64,8 @@ pub(super) fn field(exchange: &Exchange, name: &[u8], out: &mut Vec<u8>) -> bool
 /// `$upstream_cookie_NAME`: of the first `Set-Cookie` that sets it. Cookies are read by nginx's
 /// rule: only spaces stand around the equals sign, and the name begins the value.
 pub(super) fn cookie(exchange: &Exchange, name: &[u8], out: &mut Vec<u8>) -> bool {
-    let upstream = &exchange.upstream;
-    let value = match &upstream.cache.stored {
-        Some(stored) => {
-            let mut fields = stored.fields().iter();
-            fields.find_map(|(own, value)| cookie_value(own, value, name))
-        }
-        None => upstream.head.fields.iter().find_map(|field| {
-            let (own, value) = (field.name, field.value);
-            cookie_value(own.of(&upstream.input), value.of(&upstream.input), name)
-        }),
-    };
+    let mut fields = exchange.upstream.answer().fields.iter();
+    let value = fields.find_map(|(own, value)| cookie_value(own, value, name));
     let Some(value) = value else { return false };
     out.extend_from_slice(value);
     true

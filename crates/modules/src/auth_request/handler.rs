@@ -85,14 +85,7 @@ fn challenge(exchange: &mut Exchange, asked: &Exchange) {
     if found {
         return;
     }
-    let upstream = &asked.upstream;
-    for field in &upstream.head.fields {
-        if field
-            .name
-            .of(&upstream.input)
-            .eq_ignore_ascii_case(CHALLENGE)
-        {
-            fields.add(CHALLENGE, field.value.of(&upstream.input));
-        }
+    for value in asked.upstream.head.values(CHALLENGE) {
+        fields.add(CHALLENGE, value);
     }
 }

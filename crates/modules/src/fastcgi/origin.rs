@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use turnpike_http::exchange::Exchange;
 use turnpike_wire::fastcgi;
-use turnpike_wire::h1::{self, HeadStep, ResponseHead};
+use turnpike_wire::h1::{self, HeadStep};
+use turnpike_wire::message::Head;
 
 use super::params::Params;
 use super::records::Records;
@@ -67,12 +68,13 @@ impl Origin for FastCgiOrigin {
         exchange: &Exchange,
         passing: &Passing,
         input: &mut Vec<u8>,
-        head: &mut ResponseHead,
+        head: &mut Head,
         progress: &mut Progress,
     ) -> Result<ReceivedHead, Stop> {
         let rules = head_rules(passing.buffers.first_bytes, exchange.strictness());
         let method = exchange.head.method;
-        match h1::parse_cgi_response(input, progress.scanned, &rules, method, head) {
+        let parsed = &mut progress.parsed;
+        match h1::read_cgi_response(input, progress.scanned, &rules, method, parsed, head) {
             Ok(HeadStep::Complete) => Ok(ReceivedHead::Whole),
             Ok(HeadStep::Incomplete { scanned }) => {
                 progress.scanned = scanned;

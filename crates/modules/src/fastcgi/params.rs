@@ -82,10 +82,8 @@ impl Params {
             self.fields(exchange, replaced, &mut value, &mut take);
         }
         if let Some(recorder) = question.recorder {
-            value.clear();
-            recorder.fields(exchange, &mut value);
-            h1::trailer_fields(&value, |name, value| {
-                let name = parameter_name(name);
+            recorder.fields(exchange, &mut |name, value| {
+                let name = parameter_name(name.name().as_bytes());
                 if !self.sets(&name) {
                     take(&name, value);
                 }

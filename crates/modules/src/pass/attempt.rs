@@ -20,7 +20,8 @@ use turnpike_http::phase::{Verdict, Work};
 use turnpike_http::regex::Settled;
 use turnpike_lane::log::{Errno, Level};
 use turnpike_upstream::{ConnectOptions, Connection, Picked, Tls, Tries};
-use turnpike_wire::h1::{self, Framing, Method};
+use turnpike_wire::h1::{Framing, ResponseHead};
+use turnpike_wire::message::{Head, Method};
 
 use super::conditions::Failure;
 use super::handler::{Ask, Route};
@@ -342,6 +343,7 @@ impl Attempt {
                     connection,
                     picked,
                     upstream: Arc::clone(upstream),
+                    parsed: ResponseHead::default(),
                 })
             }
             None => Err(picked),
@@ -408,6 +410,7 @@ impl Attempt {
                     connection,
                     picked,
                     upstream,
+                    parsed: ResponseHead::default(),
                 })
             }
             Some(Err(error)) => Err((picked, not_connected(exchange, &error))),
@@ -516,7 +519,7 @@ impl Attempt {
         client: Client<'_>,
         server: &mut UpstreamConnection,
         input: &mut Vec<u8>,
-        head: &mut h1::ResponseHead,
+        head: &mut Head,
     ) -> Result<(), Stop> {
         let first_bytes = self.passing.buffers.first_bytes;
         let timeouts = self.passing.timeouts;
@@ -685,6 +688,7 @@ impl Attempt {
     ) -> Verdict {
         let passing = &self.passing;
         let upload = std::mem::replace(&mut self.upload, Upload::of_output());
+        server.parsed = std::mem::take(&mut self.progress.parsed);
         exchange.response.clear_body();
         response::take_limit_rate(exchange, passing);
         if exchange.upstream.head.status == 101 {

@@ -3,9 +3,8 @@
 use turnpike_http::client::{Client, InterimHead};
 use turnpike_http::engine::Purpose;
 use turnpike_http::exchange::Exchange;
-use turnpike_http::response::Fields;
 use turnpike_lane::log::Level;
-use turnpike_wire::h1::{Known, ResponseHead, Version};
+use turnpike_wire::message::{Entry, Fields, Head, Known, Version};
 
 use super::settings::Passing;
 use crate::predicates::any_holds;
@@ -29,20 +28,14 @@ impl Hints {
     }
 
     /// Takes the hints of an interim head, where the client is to see them.
-    pub(crate) fn take(
-        &mut self,
-        exchange: &Exchange,
-        passing: &Passing,
-        head: &ResponseHead,
-        input: &[u8],
-    ) {
+    pub(crate) fn take(&mut self, exchange: &Exchange, passing: &Passing, head: &Head) {
         if head.status != EARLY_HINTS
             || exchange.purpose() != Purpose::Request
             || !are_wanted(exchange, passing)
         {
             return;
         }
-        self.seen_bytes += head.head_len;
+        self.seen_bytes += head.fields.bytes().len();
         if self.seen_bytes > passing.buffers.first_bytes {
             exchange.log(
                 Level::Info,
@@ -51,12 +44,10 @@ impl Hints {
             return;
         }
         let mut fields = Fields::default();
-        for field in &head.fields {
-            let name = field.name.of(input);
-            let value = field.value.of(input);
-            if passing.hidden.has(field.known, name)
-                || is_of_connection(field.known)
-                || head.is_connection_option(input, name)
+        for Entry { known, name, value } in head.fields.entries() {
+            if passing.hidden.has(known, name)
+                || is_of_connection(known)
+                || head.is_connection_option(name)
                 || !exchange.may_send_value(value)
             {
                 continue;

@@ -5,7 +5,8 @@ use std::io;
 
 use turnpike_http::exchange::{Action, Exchange};
 use turnpike_lane::log::{Errno, Level};
-use turnpike_wire::h1::{self, HeadRules, Strictness};
+use turnpike_wire::h1::ResponseHead;
+use turnpike_wire::message::{Head, HeadRules, Strictness};
 
 use super::conditions::Failure;
 use super::early_hints::Hints;
@@ -34,6 +35,8 @@ pub(crate) struct Progress {
     pub(crate) interim: usize,
     /// Bytes looked at.
     pub(crate) scanned: usize,
+    /// What the head says of the body and the connection.
+    pub(crate) parsed: ResponseHead,
     /// What is to be sent before the response.
     pub(crate) hints: Hints,
     /// What takes off the records around the answer, where it comes in records.
@@ -80,7 +83,7 @@ impl Progress {
         exchange: &Exchange,
         passing: &Passing,
         input: &mut Vec<u8>,
-        head: &mut h1::ResponseHead,
+        head: &mut Head,
     ) -> Result<ReceivedHead, Stop> {
         let origin = &passing.origin;
         let received = origin.read_head(exchange, passing, input, head, self)?;
@@ -88,7 +91,7 @@ impl Progress {
             return Ok(received);
         };
         let head_bytes = match received {
-            ReceivedHead::Whole => head.head_len,
+            ReceivedHead::Whole => self.parsed.head_len,
             ReceivedHead::Incomplete | ReceivedHead::Hints => usize::MAX,
         };
         if records.refused_at().is_some_and(|at| at < head_bytes) {

@@ -8,7 +8,8 @@
 //! decides nothing about tries.
 
 use turnpike_http::exchange::Exchange;
-use turnpike_wire::h1::{self, Version};
+use turnpike_wire::h1;
+use turnpike_wire::message::{Head, Version};
 
 use super::head::{Progress, ReceivedHead};
 use super::response_store::Recorder;
@@ -61,7 +62,7 @@ pub(crate) trait Origin: Send + Sync {
         exchange: &Exchange,
         passing: &Passing,
         input: &mut Vec<u8>,
-        head: &mut h1::ResponseHead,
+        head: &mut Head,
         progress: &mut Progress,
     ) -> Result<ReceivedHead, Stop>;
 

@@ -16,10 +16,11 @@ use turnpike_http::Quoted;
 use turnpike_http::client::Client;
 use turnpike_http::exchange::{Action, Exchange};
 use turnpike_http::phase::Verdict;
-use turnpike_http::response::{Body, BodyFailed, BodyStream, Fields, LocalFuture};
+use turnpike_http::response::{Body, BodyFailed, BodyStream, LocalFuture};
 use turnpike_http::temporary::{Removal, TemporaryFile};
 use turnpike_lane::log::{Errno, Level};
 use turnpike_wire::h1::{self, BodyDecoder, BodyState, ResponseFraming};
+use turnpike_wire::message::{Fields, Known};
 
 use super::coding::{self, Expander};
 use super::origin::RecordLayer;
@@ -107,7 +108,7 @@ pub(crate) fn discard(
     server: UpstreamConnection,
     records: Option<Box<dyn RecordLayer>>,
 ) {
-    let framing = exchange.upstream.head.framing;
+    let framing = server.parsed.framing;
     let empty = matches!(framing, ResponseFraming::None | ResponseFraming::Length(0));
     finish(exchange, server, records.as_deref(), empty);
 }
@@ -120,14 +121,12 @@ pub(crate) fn begin(exchange: &mut Exchange, passing: &Arc<Passing>, answer: Ans
         upload,
         mut recorder,
     } = answer;
-    let framing = exchange.upstream.head.framing;
-    let head_bytes = exchange.upstream.head.head_len;
-    let body_bytes = exchange.upstream.input.len().saturating_sub(head_bytes);
-    let at_once = framing == ResponseFraming::Length(body_bytes as u64);
+    let framing = server.parsed.framing;
+    let at_once = framing == ResponseFraming::Length(exchange.upstream.input.len() as u64);
     if at_once && records.is_none() && recorder.is_none() && upload.is_done(exchange) {
-        return whole_at_once(exchange, server, head_bytes);
+        return whole_at_once(exchange, server);
     }
-    let incoming = exchange.upstream.input.split_off(head_bytes);
+    let incoming = std::mem::take(&mut exchange.upstream.input);
     if framing == ResponseFraming::None {
         let clean = incoming.is_empty() && upload.is_done(exchange);
         if let Some(recorder) = &mut recorder {
@@ -152,6 +151,7 @@ pub(crate) fn begin(exchange: &mut Exchange, passing: &Arc<Passing>, answer: Ans
         framing => framing.decoder(),
     };
     let decoder = decoder.under(exchange.strictness());
+    let expander = server.parsed.coding.map(Expander::new);
     let mut relay = Relay {
         passing: Arc::clone(passing),
         server: Some(server),
@@ -160,7 +160,7 @@ pub(crate) fn begin(exchange: &mut Exchange, passing: &Arc<Passing>, answer: Ans
         decoder,
         body_whole: false,
         surplus: false,
-        expander: exchange.upstream.head.coding.map(Expander::new),
+        expander,
         framing,
         incoming,
         late: Vec::new(),
@@ -185,16 +185,11 @@ pub(crate) fn begin(exchange: &mut Exchange, passing: &Arc<Passing>, answer: Ans
 }
 
 /// The usual small response: all of it came with its head, and nobody else wants to see it.
-fn whole_at_once(
-    exchange: &mut Exchange,
-    server: UpstreamConnection,
-    head_bytes: usize,
-) -> Verdict {
+fn whole_at_once(exchange: &mut Exchange, server: UpstreamConnection) -> Verdict {
     let (input, text) = (&mut exchange.upstream.input, &mut exchange.response.text);
-    text.clear();
-    text.extend_from_slice(input.get(head_bytes..).unwrap_or_default());
+    std::mem::swap(input, text);
+    input.clear();
     let body_bytes = text.len() as u64;
-    input.truncate(head_bytes);
     if let Some(one) = exchange.upstream.last_try() {
         one.response_bytes = body_bytes;
     }
@@ -215,6 +210,7 @@ fn finish(
         connection,
         picked,
         upstream,
+        parsed,
     } = server;
     let now_ms = exchange.lane.clock.now_ms();
     let one = exchange.upstream.last_try();
@@ -227,7 +223,7 @@ fn finish(
     });
     let lives_on = match records {
         Some(records) => records.is_reusable(),
-        None => !said_close && exchange.upstream.head.keep_alive(),
+        None => !said_close && parsed.keep_alive(),
     };
     if clean && lives_on && !picked.is_draining() {
         upstream.pool(&exchange.plan).put(connection, now_ms);
@@ -554,7 +550,7 @@ impl Relay {
         h1::trailer_fields(bytes, |name, value| trailers.add(name, value));
         if self.passing.origin.passes_trailers() {
             for (name, value) in trailers.iter() {
-                let known = h1::Known::of(name);
+                let known = Known::of(name);
                 if !self.passing.hidden.has(known, name) && !is_framing(known) {
                     exchange.response.trailers.add(name, value);
                 }
@@ -702,8 +698,7 @@ async fn gone(client: Option<Client<'_>>) {
 }
 
 /// Fields that say how a message ends have no place behind it (RFC 9110 section 6.5.1).
-fn is_framing(known: h1::Known) -> bool {
-    use h1::Known;
+fn is_framing(known: Known) -> bool {
     matches!(
         known,
         Known::ContentLength | Known::TransferEncoding | Known::Connection | Known::Trailer

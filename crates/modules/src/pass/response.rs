@@ -5,36 +5,39 @@ use turnpike_conf::value;
 use turnpike_http::Quoted;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Verdict;
-use turnpike_http::response::{CharsetWish, Fields, Unsigned};
+use turnpike_http::response::{CharsetWish, Unsigned};
 use turnpike_lane::log::Level;
 use turnpike_wire::date;
-use turnpike_wire::h1::{Field, Known, Method, ResponseHead};
 use turnpike_wire::hex;
+use turnpike_wire::message::{Entry, Head, Known, Method};
 
 use super::response_store::Presenter;
 use super::settings::Passing;
 
 impl Presenter for Passing {
-    fn present(&self, exchange: &mut Exchange) {
-        take_head(exchange, self);
+    fn present(&self, exchange: &mut Exchange, head: &Head) {
+        put_head(exchange, self, head);
     }
 }
 
 /// Makes the exchange's response of the upstream head: everything but the body.
 pub(crate) fn take_head(exchange: &mut Exchange, passing: &Passing) {
-    let upstream = std::mem::take(&mut exchange.upstream.input);
     let head = std::mem::take(&mut exchange.upstream.head);
+    put_head(exchange, passing, &head);
+    exchange.upstream.head = head;
+}
+
+/// Makes the exchange's response of a head that a server sent now, or before: everything but the
+/// body.
+fn put_head(exchange: &mut Exchange, passing: &Passing, head: &Head) {
     let response = &mut exchange.response;
     response.status = head.status;
     response.reason.clear();
-    response.reason.extend_from_slice(head.reason.of(&upstream));
-    response.content_length = match head.framing {
-        turnpike_wire::h1::ResponseFraming::Chunked => None,
-        _ => head.content_length,
-    };
+    response.reason.extend_from_slice(head.reason());
+    response.content_length = head.content_length();
     response.unconditional = true;
     let shown = |known: Known, name: &[u8]| {
-        let sent = passing.origin.is_proxied() || head.find(known).is_some();
+        let sent = passing.origin.is_proxied() || head.known(known).is_some();
         sent && !passing.hidden.has(known, name)
     };
     response.unsigned = Unsigned {
@@ -43,14 +46,13 @@ pub(crate) fn take_head(exchange: &mut Exchange, passing: &Passing) {
     };
     response.ranges_allowed = passing.forces_ranges;
     let mut seen = 0;
-    for field in &head.fields {
-        let name = field.name.of(&upstream);
-        let own = head.is_connection_option(&upstream, name);
-        if !own && !passing.hidden.has(field.known, name) {
-            pass_field(exchange, passing, field, &upstream, &mut seen);
+    for entry in head.fields.entries() {
+        let own = head.is_connection_option(entry.name);
+        if !own && !passing.hidden.has(entry.known, entry.name) {
+            pass_field(exchange, passing, entry, &mut seen);
         }
     }
-    charset(exchange, passing, &head, &upstream);
+    charset(exchange, passing, head);
     if passing.origin.names_via() {
         let mut value = std::mem::take(&mut exchange.scratch);
         value.clear();
@@ -58,14 +60,11 @@ pub(crate) fn take_head(exchange: &mut Exchange, passing: &Passing) {
         exchange.response.fields.add(b"Via", &value);
         exchange.scratch = value;
     }
-    exchange.upstream.input = upstream;
-    exchange.upstream.head = head;
 }
 
 /// Whether the response may be sent as it comes: `X-Accel-Buffering`.
 pub(crate) fn reads_ahead(exchange: &Exchange, passing: &Passing) -> bool {
-    let wish = exchange.upstream.head.find(Known::XAccelBuffering);
-    match wish.map(|field| field.value.of(&exchange.upstream.input)) {
+    match exchange.upstream.head.known(Known::XAccelBuffering) {
         Some(_) if passing.ignored.buffering => passing.buffers.ahead,
         Some(text) if text.eq_ignore_ascii_case(b"no") => false,
         Some(text) if text.eq_ignore_ascii_case(b"yes") => true,
@@ -74,18 +73,12 @@ pub(crate) fn reads_ahead(exchange: &Exchange, passing: &Passing) -> bool {
 }
 
 /// Copies one field. Of those that a response has once, the first counts.
-fn pass_field(
-    exchange: &mut Exchange,
-    passing: &Passing,
-    field: &Field,
-    input: &[u8],
-    seen: &mut u64,
-) {
-    let (name, value) = (field.name.of(input), field.value.of(input));
-    let bit = 1 << field.known as u64;
+fn pass_field(exchange: &mut Exchange, passing: &Passing, entry: Entry<'_>, seen: &mut u64) {
+    let Entry { known, name, value } = entry;
+    let bit = 1 << known as u64;
     let again = *seen & bit != 0;
     let response = &mut exchange.response;
-    match field.known {
+    match known {
         // These are of the connection between us.
         Known::ContentLength
         | Known::Connection
@@ -181,24 +174,22 @@ fn find_url(value: &[u8]) -> Option<usize> {
 
 /// `X-Accel-Limit-Rate`: it holds for an answer from elsewhere (`X-Accel-Redirect`) too.
 pub(crate) fn take_limit_rate(exchange: &mut Exchange, passing: &Passing) {
-    let upstream = &exchange.upstream;
-    let field = upstream.head.find(Known::XAccelLimitRate);
-    let Some(field) = field.filter(|_| !passing.ignored.limit_rate) else {
+    let value = exchange.upstream.head.known(Known::XAccelLimitRate);
+    let Some(value) = value.filter(|_| !passing.ignored.limit_rate) else {
         return;
     };
-    let text = std::str::from_utf8(field.value.of(&upstream.input)).ok();
+    let text = std::str::from_utf8(value).ok();
     if let Some(rate) = text.and_then(value::size) {
         exchange.limit_rate = Some(rate);
     }
 }
 
 /// `X-Accel-Charset`.
-fn charset(exchange: &mut Exchange, passing: &Passing, head: &ResponseHead, input: &[u8]) {
-    let field = head.find(Known::XAccelCharset);
-    let Some(field) = field.filter(|_| !passing.ignored.charset) else {
+fn charset(exchange: &mut Exchange, passing: &Passing, head: &Head) {
+    let value = head.known(Known::XAccelCharset);
+    let Some(value) = value.filter(|_| !passing.ignored.charset) else {
         return;
     };
-    let value = field.value.of(input);
     let response = &mut exchange.response;
     let kind = &mut response.content_type;
     if memchr::memmem::find(kind, b"charset=").is_some() {
@@ -215,27 +206,24 @@ pub(crate) fn accelerated_redirect(exchange: &mut Exchange, passing: &Passing) -
     if passing.ignored.redirect {
         return None;
     }
-    let field = *exchange.upstream.head.find(Known::XAccelRedirect)?;
-    let input = std::mem::take(&mut exchange.upstream.input);
+    let target = exchange.upstream.head.known(Known::XAccelRedirect)?;
+    let target = target.to_vec();
     let head = std::mem::take(&mut exchange.upstream.head);
     let mut seen = 0;
     exchange.response.clear();
-    for other in &head.fields {
-        let name = other.name.of(&input);
+    for entry in head.fields.entries() {
         let goes_along = matches!(
-            other.known,
+            entry.known,
             Known::ContentType
                 | Known::SetCookie
                 | Known::CacheControl
                 | Known::Expires
                 | Known::AcceptRanges
-        ) || name.eq_ignore_ascii_case(b"Content-Disposition");
+        ) || entry.name.eq_ignore_ascii_case(b"Content-Disposition");
         if goes_along {
-            pass_field(exchange, passing, other, &input, &mut seen);
+            pass_field(exchange, passing, entry, &mut seen);
         }
     }
-    let target = field.value.of(&input).to_vec();
-    exchange.upstream.input = input;
     exchange.upstream.head = head;
     Some(go_to(exchange, &target))
 }
@@ -299,21 +287,17 @@ pub(crate) fn intercepted(exchange: &mut Exchange, passing: &Passing) -> Option<
         return None;
     }
     if matches!(status, 401 | 405) {
-        let upstream = &exchange.upstream;
-        let kept = upstream.head.fields.iter().filter(|field| match status {
-            401 => field.known == Known::WwwAuthenticate,
-            _ => field
-                .name
-                .of(&upstream.input)
-                .eq_ignore_ascii_case(b"Allow"),
-        });
-        let mut fields = Fields::default();
-        for field in kept {
-            let (name, value) = (&field.name, &field.value);
-            fields.add(name.of(&upstream.input), value.of(&upstream.input));
-        }
-        for (name, value) in fields.iter() {
-            exchange.response.fields.add(name, value);
+        let kept: &[u8] = match status {
+            401 => b"WWW-Authenticate",
+            _ => b"Allow",
+        };
+        let Exchange {
+            upstream, response, ..
+        } = exchange;
+        for (name, value) in upstream.head.fields.iter() {
+            if name.eq_ignore_ascii_case(kept) {
+                response.fields.add(name, value);
+            }
         }
     }
     Some(status)

@@ -16,6 +16,7 @@ use std::sync::{Arc, Weak};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Verdict, Waiting};
 use turnpike_http::plan::LocationIndex;
+use turnpike_wire::message::{Head, Known, Method};
 
 use super::conditions::Failure;
 
@@ -32,9 +33,9 @@ pub(crate) trait ResponseStore: Send + Sync {
 
 /// Makes responses of heads as of one that a server has sent.
 pub(crate) trait Presenter: Send + Sync {
-    /// Makes the exchange's response, but for its body, of `exchange.upstream.head` in `.input`:
-    /// fields are hidden and rewritten as the location says.
-    fn present(&self, exchange: &mut Exchange);
+    /// Makes the exchange's response, but for its body, of a head: fields are hidden and rewritten
+    /// as the location says.
+    fn present(&self, exchange: &mut Exchange, head: &Head);
 }
 
 /// What a response store makes of a request.
@@ -54,7 +55,7 @@ pub(crate) enum Lookup {
 /// One response that may be kept.
 pub(crate) trait Recorder {
     /// The method that servers are asked with, where it is not the client's (`GET` for `HEAD`).
-    fn method(&self) -> Option<&'static [u8]> {
+    fn method(&self) -> Option<Method> {
         None
     }
 
@@ -65,9 +66,9 @@ pub(crate) trait Recorder {
         true
     }
 
-    /// Appends fields to the request: conditions of its own, to ask whether what is kept still
-    /// holds.
-    fn fields(&self, _exchange: &Exchange, _out: &mut Vec<u8>) {}
+    /// Adds fields to the request by name and value: conditions of its own, to ask whether what is
+    /// kept still holds.
+    fn fields(&self, _exchange: &Exchange, _add: &mut dyn FnMut(Known, &[u8])) {}
 
     /// Whether servers are asked to the end though the client has gone, since others want to have
     /// what is kept.
@@ -75,8 +76,8 @@ pub(crate) trait Recorder {
         true
     }
 
-    /// A response's head is here: `exchange.upstream.head` and `.input`, and what will be sent of
-    /// it in `exchange.response`. Called only for final responses that no other server shall be
+    /// A response's head is here: `exchange.upstream.head`, and what will be sent of it in
+    /// `exchange.response`. Called only for final responses that no other server shall be
     /// asked for.
     fn head(&mut self, exchange: &mut Exchange) -> RecorderDecision;
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use turnpike_http::phase::Verdict;
 use turnpike_upstream::{Connection, Picked};
+use turnpike_wire::h1::ResponseHead;
 
 use super::conditions::Failure;
 use crate::upstream::Upstream;
@@ -13,6 +14,8 @@ pub(crate) struct UpstreamConnection {
     pub(crate) connection: Box<Connection>,
     pub(crate) picked: Picked,
     pub(crate) upstream: Arc<Upstream>,
+    /// What the head of its answer says of the body and the connection.
+    pub(crate) parsed: ResponseHead,
 }
 
 /// How a try ended without a response.

@@ -9,7 +9,7 @@ use turnpike_http::exchange::{Action, Exchange};
 use turnpike_http::phase::Verdict;
 use turnpike_http::response::{Body, LocalFuture, Tunnel};
 use turnpike_lane::log::{Errno, Level};
-use turnpike_wire::h1::Known;
+use turnpike_wire::message::Known;
 
 use super::response;
 use super::server::UpstreamConnection;
@@ -45,13 +45,10 @@ pub(crate) fn begin(
     server: UpstreamConnection,
 ) -> Verdict {
     response::take_head(exchange, passing);
-    let upgrade = exchange.upstream.head.find(Known::Upgrade).copied();
-    if let Some(field) = upgrade {
-        let value = field.value.of(&exchange.upstream.input);
+    if let Some(value) = exchange.upstream.head.known(Known::Upgrade) {
         exchange.response.fields.add(b"Upgrade", value);
     }
-    let head_bytes = exchange.upstream.head.head_len;
-    let early = exchange.upstream.input.split_off(head_bytes);
+    let early = std::mem::take(&mut exchange.upstream.input);
     exchange.keep_alive = false;
     exchange.response.body = Body::Tunnel(Box::new(Upgraded {
         passing: Arc::clone(passing),

@@ -2,7 +2,8 @@
 //! no head is refused.
 
 use turnpike_http::exchange::Exchange;
-use turnpike_wire::h1::{self, HeadStep, Method};
+use turnpike_wire::h1::{self, HeadStep};
+use turnpike_wire::message::{Head, Known, Method, Version};
 
 use crate::pass::head::{Progress, ReceivedHead, head_rules, invalid};
 use crate::pass::server::Stop;
@@ -11,28 +12,25 @@ use crate::pass::settings::Passing;
 /// Interim responses before the final one: none needs more than a few.
 const INTERIM_MAX: usize = 16;
 
-/// The method that decides whether the answer has a body. Asked while the request's head stands in
-/// the output.
-pub(super) fn asked_method(exchange: &Exchange) -> Method {
-    match exchange.upstream.output.get(..5) {
-        Some(b"HEAD ") => Method::Head,
-        _ => Method::Get,
-    }
-}
-
 /// Takes what has come of a head; those of interim responses are passed over, but for hints that
 /// the client is to see.
 pub(super) fn take_head(
     exchange: &Exchange,
     passing: &Passing,
-    method: Method,
     input: &mut Vec<u8>,
-    head: &mut h1::ResponseHead,
+    head: &mut Head,
     progress: &mut Progress,
 ) -> Result<ReceivedHead, Stop> {
     let rules = head_rules(passing.buffers.first_bytes, exchange.strictness());
+    let asked = exchange.upstream.tries.last().map(|one| one.method);
+    // Of other methods the answer ends as that to GET: no tunnel is made of a CONNECT here.
+    let method = match asked {
+        Some(Method::Head) => Method::Head,
+        _ => Method::Get,
+    };
     loop {
-        match h1::parse_response(input, progress.scanned, &rules, method, head) {
+        let parsed = &mut progress.parsed;
+        match h1::read_response(input, progress.scanned, &rules, method, parsed, head) {
             Ok(HeadStep::Incomplete { scanned }) => {
                 progress.scanned = scanned;
                 return Ok(ReceivedHead::Incomplete);
@@ -40,8 +38,7 @@ pub(super) fn take_head(
             Ok(HeadStep::Complete) if head.is_interim() => {
                 progress.interim += 1;
                 progress.scanned = 0;
-                progress.hints.take(exchange, passing, head, input);
-                input.drain(..head.head_len);
+                progress.hints.take(exchange, passing, head);
                 if progress.interim > INTERIM_MAX {
                     return Err(invalid(
                         exchange,
@@ -52,9 +49,7 @@ pub(super) fn take_head(
                     return Ok(ReceivedHead::Hints);
                 }
             }
-            Ok(HeadStep::Complete)
-                if head.status == 101 && !wants_upgrade(exchange, head, input) =>
-            {
+            Ok(HeadStep::Complete) if head.status == 101 && !wants_upgrade(exchange, head) => {
                 return Err(invalid(exchange, "upstream sent unexpected status 101"));
             }
             Ok(HeadStep::Complete) => return Ok(ReceivedHead::Whole),
@@ -65,15 +60,15 @@ pub(super) fn take_head(
 
 /// Whether the client asked for the protocols that the server has switched to (RFC 9110 section
 /// 7.8). HTTP/1.0 knows no switching.
-fn wants_upgrade(exchange: &Exchange, head: &h1::ResponseHead, input: &[u8]) -> bool {
-    let Some(asked) = exchange.known_field(h1::Known::Upgrade) else {
+fn wants_upgrade(exchange: &Exchange, head: &Head) -> bool {
+    let Some(asked) = exchange.known_field(Known::Upgrade) else {
         return false;
     };
-    let Some(switched) = head.find(h1::Known::Upgrade) else {
+    let Some(switched) = head.known(Known::Upgrade) else {
         return false;
     };
-    let mut protocols = list(switched.value.of(input));
-    exchange.head.version == h1::Version::Http11
+    let mut protocols = list(switched);
+    exchange.head.version == Version::Http11
         && protocols.all(|own| list(asked).any(|asked| asked.eq_ignore_ascii_case(own)))
 }
 

@@ -1,7 +1,7 @@
 //! HTTP/1 as the proxy's servers talk it.
 
 use turnpike_http::exchange::Exchange;
-use turnpike_wire::h1::{ResponseHead, Version};
+use turnpike_wire::message::{Head, Version};
 
 use super::cookies::{self, CookieRewrites};
 use super::request::{self, Request};
@@ -49,9 +49,9 @@ impl Origin for HttpOrigin {
         let mut target = std::mem::take(&mut exchange.scratch);
         target.clear();
         request::write_target(exchange, &question.path, &mut target);
-        request::write_head(exchange, self, question, &target, out);
+        let method = request::write_head(exchange, self, question, &target, out);
         exchange.scratch = target;
-        request::note_close(exchange, &self.request, out);
+        request::note(exchange, &self.request, method, out);
     }
 
     fn body_format(&self, framing: BodyFraming) -> BodyFormat {
@@ -66,11 +66,10 @@ impl Origin for HttpOrigin {
         exchange: &Exchange,
         passing: &Passing,
         input: &mut Vec<u8>,
-        head: &mut ResponseHead,
+        head: &mut Head,
         progress: &mut Progress,
     ) -> Result<ReceivedHead, Stop> {
-        let method = head::asked_method(exchange);
-        head::take_head(exchange, passing, method, input, head, progress)
+        head::take_head(exchange, passing, input, head, progress)
     }
 
     fn rewrite_redirect(&self, exchange: &Exchange, kept: usize, value: &mut Vec<u8>) {

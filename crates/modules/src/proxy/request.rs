@@ -5,7 +5,8 @@ use turnpike_http::Quoted;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::variables::{Template, append_number};
 use turnpike_lane::log::Level;
-use turnpike_wire::h1::{self, Known, Version};
+use turnpike_wire::h1;
+use turnpike_wire::message::{Known, Method, Version, holds_control};
 use turnpike_wire::target::{self, Escape};
 
 use super::hops;
@@ -86,16 +87,17 @@ fn push_visible(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the head. `target` stands in the exchange's output already, at its start.
+/// Appends the head; says which method is in it. `target` stands in the exchange's output already,
+/// at its start.
 pub(super) fn write_head(
     exchange: &Exchange,
     origin: &HttpOrigin,
     question: &Question<'_>,
     target: &[u8],
     out: &mut Vec<u8>,
-) {
+) -> Method {
     let (request, recorder) = (&origin.request, question.recorder);
-    write_line(exchange, request, recorder, target, out);
+    let method = write_line(exchange, request, recorder, target, out);
     host(exchange, request, out);
     for (name, value) in &request.fields.set {
         // HTTP/1.0 knows no switching of protocols (RFC 9110 section 7.8).
@@ -127,7 +129,9 @@ pub(super) fn write_head(
         }
     }
     if let Some(recorder) = recorder {
-        recorder.fields(exchange, out);
+        recorder.fields(exchange, &mut |name, value| {
+            h1::field(out, name.name(), value);
+        });
     }
     if question.passing.passes_fields {
         client_fields(exchange, request, recorder, out);
@@ -140,11 +144,14 @@ pub(super) fn write_head(
         out.extend_from_slice(b"\r\n");
     }
     h1::end(out);
+    method
 }
 
-/// Notes whether a head announces that its connection is closed after the response.
-pub(super) fn note_close(exchange: &mut Exchange, request: &Request, head: &[u8]) {
+/// Notes the method of a head, and whether it announces that its connection is closed after the
+/// response.
+pub(super) fn note(exchange: &mut Exchange, request: &Request, method: Method, head: &[u8]) {
     if let Some(one) = exchange.upstream.last_try() {
+        one.method = method;
         one.said_close = request.fields.names_connection && says_close(head);
     }
 }
@@ -174,11 +181,11 @@ fn write_line(
     recorder: Option<&dyn Recorder>,
     target: &[u8],
     out: &mut Vec<u8>,
-) {
+) -> Method {
     let kept = recorder.and_then(Recorder::method);
     let start = out.len();
     match (&request.method, kept) {
-        (_, Some(method)) => out.extend_from_slice(method),
+        (_, Some(method)) => out.extend_from_slice(method.name().as_bytes()),
         (Some(template), None) => template.evaluate(exchange, out),
         (None, None) => out.extend_from_slice(exchange.method_name()),
     }
@@ -187,12 +194,14 @@ fn write_line(
         out.truncate(start);
         out.extend_from_slice(exchange.method_name());
     }
+    let method = Method::of(&out[start..]);
     out.push(b' ');
     out.extend_from_slice(target);
     out.extend_from_slice(match request.version {
         Version::Http10 => b" HTTP/1.0\r\n",
         _ => b" HTTP/1.1\r\n",
     });
+    method
 }
 
 fn host(exchange: &Exchange, request: &Request, out: &mut Vec<u8>) {
@@ -208,7 +217,7 @@ fn host(exchange: &Exchange, request: &Request, out: &mut Vec<u8>) {
     }
     if out.len() == value_start
         && request.version == Version::Http11
-        && !h1::holds_control(&exchange.upstream.host)
+        && !holds_control(&exchange.upstream.host)
     {
         out.extend_from_slice(&exchange.upstream.host);
     }

@@ -8,21 +8,14 @@ use std::sync::{Arc, Weak};
 use turnpike_cache::disk::Identity;
 use turnpike_cache::stored::{StoredBody, StoredFile, Variant};
 use turnpike_http::exchange::Exchange;
-use turnpike_http::response::{Body, CharsetWish, Fields, FileBody, Parts, Places, Response};
-use turnpike_http::upstream::StoredFields;
+use turnpike_http::response::{Body, CharsetWish, FileBody, Parts, Places, Response};
 use turnpike_http::variables::append_number;
 use turnpike_lane::files::{self, FileHandle, OpenFile};
 use turnpike_lane::sys::file::Metadata;
 use turnpike_wire::date;
-use turnpike_wire::h1::{self, HeadRules, HeadStep, Method, Strictness};
+use turnpike_wire::message::Fields;
 
 use crate::pass::response_store::Presenter;
-
-/// A name that no field can have: the reason behind the status, where it is an unusual one.
-pub(super) const REASON: &[u8] = b":reason";
-
-/// Marks a response in whose place a page of ours is sent.
-pub(super) const INTERCEPTED: &[u8] = b":intercepted";
 
 /// A head as it is sent.
 #[derive(Default)]
@@ -37,8 +30,6 @@ struct Sent {
     made: i64,
     etag: Vec<u8>,
     places: Places,
-    /// The fields as they came.
-    fields: Fields,
 }
 
 /// Why what is stored could not be given.
@@ -76,9 +67,7 @@ pub(super) fn give(
     response.content_length = Some(variant.length());
     if variant.for_head {
         // The length is that of what GET would bring, if it was told.
-        let told = variant.head.value(b"content-length");
-        let told = told.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
-        response.content_length = told;
+        response.content_length = variant.head.content_length();
     }
     response.unconditional = false;
     response.ranges_allowed = true;
@@ -167,10 +156,10 @@ fn put_head(
     presenter: Option<&Weak<dyn Presenter>>,
     variant: &Variant,
 ) {
+    exchange.upstream.cache.stored = Some(Arc::clone(&variant.head));
     let prepared = variant.prepared(owner);
     if let Some(sent) = prepared.and_then(|sent| sent.downcast::<Sent>().ok()) {
         put_sent(&mut exchange.response, &sent);
-        exchange.upstream.cache.stored = Some(sent);
         return;
     }
     present(exchange, presenter, variant);
@@ -179,10 +168,9 @@ fn put_head(
     if variant.head.value(b"last-modified").is_none() {
         exchange.response.dated = Some(made);
     }
-    let sent = Arc::new(Sent::of(&exchange.response, variant));
-    exchange.upstream.cache.stored = Some(sent.clone());
     if !depends_on_request(variant) {
-        variant.prepare(owner, sent);
+        let sent = Sent::of(&exchange.response, variant);
+        variant.prepare(owner, Arc::new(sent));
     }
 }
 
@@ -212,10 +200,6 @@ fn copy(to: &mut Vec<u8>, from: &[u8]) {
 
 impl Sent {
     fn of(response: &Response, variant: &Variant) -> Self {
-        let mut fields = Fields::default();
-        for (name, value) in variant.head.iter() {
-            fields.add(name, value);
-        }
         let mut given = response.fields.clone();
         given.remove(b"Age");
         // Ranges are cut out here.
@@ -231,14 +215,7 @@ impl Sent {
             made: made_s(variant),
             etag: response.etag.clone(),
             places: response.places,
-            fields,
         }
-    }
-}
-
-impl StoredFields for Sent {
-    fn fields(&self) -> &Fields {
-        &self.fields
     }
 }
 
@@ -256,49 +233,11 @@ fn depends_on_request(variant: &Variant) -> bool {
 
 /// Makes the response as the proxy does of what a server sends.
 fn present(exchange: &mut Exchange, presenter: Option<&Weak<dyn Presenter>>, variant: &Variant) {
-    let (mut input, mut head) = (Vec::new(), h1::ResponseHead::default());
-    write_head(variant, &mut input);
-    // It was parsed before it was stored.
-    let rules = HeadRules {
-        line_bytes_max: usize::MAX,
-        head_bytes_max: usize::MAX,
-        fields_max: usize::MAX,
-        strictness: Strictness::Nginx,
-        ..HeadRules::default()
-    };
-    let parsed = h1::parse_response(&input, 0, &rules, Method::Get, &mut head);
-    let is_whole = matches!(parsed, Ok(HeadStep::Complete));
-    // What a server has just sent is still needed.
-    std::mem::swap(&mut exchange.upstream.input, &mut input);
-    std::mem::swap(&mut exchange.upstream.head, &mut head);
     exchange.response.clear();
     match presenter.and_then(Weak::upgrade) {
-        Some(presenter) if is_whole => presenter.present(exchange),
-        _ => exchange.response.status = variant.head.status,
+        Some(presenter) => presenter.present(exchange, &variant.head),
+        None => exchange.response.status = variant.head.status,
     }
     exchange.response.fields.remove(b"Age");
     exchange.response.fields.remove(b"Accept-Ranges");
-    if head.status != 0 {
-        exchange.upstream.input = input;
-        exchange.upstream.head = head;
-    }
-}
-
-fn write_head(variant: &Variant, out: &mut Vec<u8>) {
-    let status = variant.head.status;
-    match variant.head.value(REASON) {
-        Some(reason) => {
-            let reason = String::from_utf8_lossy(reason);
-            h1::status_line(out, h1::Version::Http11, status, &reason);
-        }
-        None => h1::status_line(out, h1::Version::Http11, status, h1::reason_phrase(status)),
-    }
-    for (name, value) in variant.head.iter() {
-        if name != REASON {
-            for part in [name, b": ", value, b"\r\n"] {
-                out.extend_from_slice(part);
-            }
-        }
-    }
-    h1::end(out);
 }

@@ -17,9 +17,9 @@ use turnpike_http::engine::Purpose;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Verdict;
 use turnpike_lane::log::Level;
-use turnpike_wire::h1::{Known, Method};
+use turnpike_wire::message::{Known, Method};
 
-use super::answer::{self, INTERCEPTED, Unanswered};
+use super::answer::{self, Unanswered};
 use super::counts;
 use super::plan::{Honor, PostUse, Settings, ZoneChoice};
 use super::purge;
@@ -259,7 +259,7 @@ impl Cache {
         one: Use,
         bytes: Option<&Range<u64>>,
     ) -> Lookup {
-        if variant.head.value(INTERCEPTED).is_some() {
+        if variant.status_only {
             counts::used(exchange, zone, one);
             return Lookup::Answer(Verdict::Status(variant.head.status));
         }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use turnpike_cache::head::Head;
 use turnpike_cache::purge::{Manner, Target, tags};
 use turnpike_cache::zone::{Purged, Storage, Zone};
 use turnpike_http::client::Client;
@@ -11,6 +10,7 @@ use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Verdict, Work};
 use turnpike_http::plan::Builder;
 use turnpike_plan::background::run_blocking;
+use turnpike_wire::message::Head;
 
 use super::handler::request_field;
 use super::zones::Zones;
@@ -138,11 +138,11 @@ pub(super) fn by_request(exchange: &Exchange, zone: &Arc<Zone>, key: &[u8]) -> V
 }
 
 fn request_tags(exchange: &Exchange) -> Vec<Box<[u8]>> {
-    let mut head = Head::new(0);
+    let mut head = Head::default();
     for name in [&b"surrogate-key"[..], b"cache-tag"] {
         let mut value = Vec::new();
         if request_field(exchange, name, &mut value) {
-            head.add(name, &value);
+            head.fields.add(name, &value);
         }
     }
     tags(&head)

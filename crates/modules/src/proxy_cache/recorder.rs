@@ -5,7 +5,7 @@ use std::sync::Arc;
 use turnpike_cache::disk::Writer;
 use turnpike_cache::fetch::{FetchOutcome, Turn};
 use turnpike_cache::freshness::{Asked, Staleness, judge, may_replace_status, remove_withheld};
-use turnpike_cache::head::Head;
+use turnpike_cache::head::remove_unstorable;
 use turnpike_cache::purge::{Manner, Target};
 use turnpike_cache::stored::{StoredBody, Variant};
 use turnpike_cache::tally::Use;
@@ -18,9 +18,9 @@ use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Verdict;
 use turnpike_lane::log::{Errno, Level};
 use turnpike_wire::date;
-use turnpike_wire::h1::{self, Known, Method};
+use turnpike_wire::message::{Head, Known, Method};
 
-use super::answer::{self, INTERCEPTED, REASON, Unanswered};
+use super::answer::{self, Unanswered};
 use super::counts;
 use super::handler::{Question, request_field};
 use super::plan::Honor;
@@ -149,7 +149,7 @@ impl Storing {
         if !settings.no_store.is_empty() && any_holds(exchange, &settings.no_store) {
             return Err(WhyNotStored::Configured);
         }
-        let mut head = upstream_head(exchange);
+        let mut head = exchange.upstream.head.compacted();
         if self.of_range && head.status != 206 {
             return Err(WhyNotStored::RangeOffset);
         }
@@ -178,7 +178,7 @@ impl Storing {
         if length.is_some_and(|length| !zone.holds(length)) {
             return Err(WhyNotStored::TooLarge);
         }
-        head.remove_unstorable();
+        remove_unstorable(&mut head);
         remove_withheld(&mut head, &settings.rules);
         let entry = NewResponse {
             key: self.question.key.clone(),
@@ -186,6 +186,7 @@ impl Storing {
             head,
             selection,
             for_head,
+            status_only: false,
             timing,
             began: self.began,
         };
@@ -207,11 +208,11 @@ impl Storing {
     /// A 304: what is stored is as good as new.
     fn renew(&mut self, exchange: &mut Exchange, stale: &Arc<Variant>) -> RecorderDecision {
         let question = &self.question;
-        let update = upstream_head(exchange);
-        if !validation::is_about(&stale.head, &update) {
+        let update = &exchange.upstream.head;
+        if !validation::is_about(&stale.head, update) {
             return self.ask_again(exchange);
         }
-        let mut head = validation::freshened(&stale.head, &update);
+        let mut head = validation::freshened(&stale.head, update);
         let asked = self.asked(exchange);
         let rules = &question.settings.rules;
         let renewed = judge(&asked, &head, rules).and_then(|timing| {
@@ -222,6 +223,7 @@ impl Storing {
                 head,
                 selection: stale.selection.clone(),
                 for_head: stale.for_head,
+                status_only: stale.status_only,
                 timing,
                 began: self.began,
             };
@@ -338,8 +340,8 @@ impl Storing {
 }
 
 impl Recorder for Storing {
-    fn method(&self) -> Option<&'static [u8]> {
-        self.converted.then_some(b"GET")
+    fn method(&self) -> Option<Method> {
+        self.converted.then_some(Method::Get)
     }
 
     fn replaces_conditions(&self) -> bool {
@@ -350,7 +352,7 @@ impl Recorder for Storing {
         self.post.is_none()
     }
 
-    fn fields(&self, _exchange: &Exchange, out: &mut Vec<u8>) {
+    fn fields(&self, _exchange: &Exchange, add: &mut dyn FnMut(Known, &[u8])) {
         let Some(stale) = &self.stale else { return };
         // A POST with a condition is refused where nothing has changed.
         let asks_whole = self.mismatched || self.post.is_some();
@@ -358,10 +360,10 @@ impl Recorder for Storing {
             return;
         }
         if let Some(modified) = stale.head.value(b"last-modified") {
-            h1::field(out, "If-Modified-Since", modified);
+            add(Known::IfModifiedSince, modified);
         }
         if let Some(etag) = stale.head.value(b"etag") {
-            h1::field(out, "If-None-Match", etag);
+            add(Known::IfNoneMatch, etag);
         }
     }
 
@@ -417,9 +419,10 @@ impl Recorder for Storing {
         exchange.response.content_length = Some(0);
         match self.take(exchange) {
             Ok(mut taking) => {
-                taking.entry.head.retain(|name, _| is_label(name));
-                taking.entry.head.status = status;
-                taking.entry.head.add(INTERCEPTED, b"");
+                let head = &mut taking.entry.head;
+                head.fields.retain(|entry| is_label(entry.name));
+                head.status = status;
+                taking.entry.status_only = true;
                 self.taking = Some(taking);
                 self.whole(exchange);
             }
@@ -576,23 +579,6 @@ fn is_label(name: &[u8]) -> bool {
 /// mean something else, by nginx's rule.
 fn is_conditional(question: &Question, stale: &Variant) -> bool {
     question.settings.revalidate && stale.head.status == 200
-}
-
-/// The head that the server sent.
-fn upstream_head(exchange: &Exchange) -> Head {
-    let upstream = &exchange.upstream;
-    let mut head = Head::new(upstream.head.status);
-    let reason = upstream.head.reason.of(&upstream.input);
-    if reason != h1::reason_phrase(head.status).as_bytes() {
-        head.add(REASON, reason);
-    }
-    for field in &upstream.head.fields {
-        head.add(
-            field.name.of(&upstream.input),
-            field.value.of(&upstream.input),
-        );
-    }
-    head
 }
 
 fn is_sound(variant: &Variant, opened: &turnpike_lane::files::OpenFile) -> bool {

@@ -16,7 +16,7 @@ mod cgi;
 #[cfg(test)]
 mod tests;
 
-pub use cgi::parse_cgi_response;
+pub use cgi::{parse_cgi_response, read_cgi_response};
 
 /// Why a response head was refused; the origin is to blame for all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -235,6 +235,31 @@ pub fn parse_response(
     }
     head.framing = framing(head, method)?;
     Ok(HeadStep::Complete)
+}
+
+/// Reads as [`parse_response`] does, and moves the head with its buffer into `head` when it is
+/// whole: what stands behind it is left in `buffer`. `parsed` keeps what is to be known of the body
+/// and the connection.
+///
+/// # Errors
+/// Those of [`parse_response`].
+pub fn read_response(
+    buffer: &mut Vec<u8>,
+    scanned: usize,
+    rules: &HeadRules,
+    method: Method,
+    parsed: &mut ResponseHead,
+    head: &mut Head,
+) -> Result<HeadStep, ResponseError> {
+    if scanned == 0 {
+        parsed.clear();
+        head.fields.lend_room(&mut parsed.fields);
+    }
+    let step = parse_response(buffer, scanned, rules, method, parsed)?;
+    if step == HeadStep::Complete {
+        parsed.move_to(head, buffer);
+    }
+    Ok(step)
 }
 
 /// Parses the status line if it is whole; `false` asks for more bytes.

@@ -215,6 +215,14 @@ impl Fields {
         Span::new(start, self.bytes.len())
     }
 
+    /// Empties the fields and lends their room to those that are read next, where these have none.
+    pub(crate) fn lend_room(&mut self, list: &mut Vec<Field>) {
+        self.clear();
+        if list.capacity() == 0 {
+            std::mem::swap(&mut self.list, list);
+        }
+    }
+
     /// Takes fields that were read of `buffer`, and its first `len` bytes, in place of what is
     /// there. Nothing is copied where the buffer holds no more than that; what stands behind is
     /// left in the buffer. The rooms of both sides change hands.

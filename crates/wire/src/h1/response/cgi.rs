@@ -2,7 +2,7 @@
 //! header lines without a status line. `Status` says what that would, and is 200 where it is
 //! absent, or 302 with `Location`, as in nginx.
 
-use super::{HeadRules, HeadStep, Method, ResponseError, ResponseHead, framing, take_fields};
+use super::{Head, HeadRules, HeadStep, Method, ResponseError, ResponseHead, framing, take_fields};
 use crate::message::{Known, Version};
 
 #[cfg(test)]
@@ -49,6 +49,30 @@ pub fn parse_cgi_response(
     };
     head.framing = framing(head, method)?;
     Ok(HeadStep::Complete)
+}
+
+/// Reads as [`parse_cgi_response`] does, and moves the head with its buffer into `head` when it is
+/// whole, as [`super::read_response`] does.
+///
+/// # Errors
+/// Those of [`parse_cgi_response`].
+pub fn read_cgi_response(
+    buffer: &mut Vec<u8>,
+    scanned: usize,
+    rules: &HeadRules,
+    method: Method,
+    parsed: &mut ResponseHead,
+    head: &mut Head,
+) -> Result<HeadStep, ResponseError> {
+    if scanned == 0 {
+        parsed.clear();
+        head.fields.lend_room(&mut parsed.fields);
+    }
+    let step = parse_cgi_response(buffer, scanned, rules, method, parsed)?;
+    if step == HeadStep::Complete {
+        parsed.move_to(head, buffer);
+    }
+    Ok(step)
 }
 
 /// Digits of a status.
