@@ -98,7 +98,7 @@ impl Exchange {
     /// Whether the client waits for `100 Continue` before it sends the body. Asked once.
     pub fn take_expect(&mut self) -> bool {
         let waits = self.head.expect_continue
-            && self.head.version == turnpike_wire::h1::Version::Http11
+            && self.head.version == turnpike_wire::message::Version::Http11
             && !self.body.expect_answered;
         self.body.expect_answered = true;
         waits

@@ -5,7 +5,8 @@ mod walk;
 use std::fmt;
 
 use turnpike_lane::log::Level;
-use turnpike_wire::h1::{Framing, Method};
+use turnpike_wire::h1::Framing;
+use turnpike_wire::message::Method;
 use turnpike_wire::target::{self, Escape};
 
 use crate::client::Client;
@@ -422,7 +423,7 @@ impl Exchange {
         if !settings.keepalive_disable_msie6 && !settings.keepalive_disable_safari {
             return false;
         }
-        let Some(agent) = self.known_field(turnpike_wire::h1::Known::UserAgent) else {
+        let Some(agent) = self.known_field(turnpike_wire::message::Known::UserAgent) else {
             return false;
         };
         let has = |text: &[u8]| memchr::memmem::find(agent, text).is_some();

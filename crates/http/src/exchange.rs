@@ -12,7 +12,8 @@ use std::rc::Rc;
 use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::log::Level;
 use turnpike_lane::sys::socket::{self, PeerAddress};
-use turnpike_wire::h1::{self, Known, Method, RequestHead, Strictness};
+use turnpike_wire::h1::RequestHead;
+use turnpike_wire::message::{Known, Method, Strictness, holds_control};
 
 use crate::account::Account;
 use crate::body::RequestBody;
@@ -349,7 +350,7 @@ impl Exchange {
     /// or, where nginx's leniency is asked for, none that would end the field early.
     pub fn may_send_value(&self, value: &[u8]) -> bool {
         match self.strictness() {
-            Strictness::Rfc => !h1::holds_control(value),
+            Strictness::Rfc => !holds_control(value),
             Strictness::Nginx => memchr::memchr3(b'\r', b'\n', 0, value).is_none(),
         }
     }
@@ -425,7 +426,7 @@ impl Exchange {
     /// The status that logs and metrics have.
     pub(crate) fn logged_status(&self) -> u16 {
         match (self.walk.error_status(), self.response.status) {
-            (0, 0) if self.head.version == turnpike_wire::h1::Version::Http09 => 9,
+            (0, 0) if self.head.version == turnpike_wire::message::Version::Http09 => 9,
             (0, status) | (status, _) => status,
         }
     }

@@ -66,7 +66,7 @@ impl fmt::Display for Context<'_> {
             let target = Quoted(&exchange.upstream.target);
             write!(formatter, ", upstream: \"{target}\"")?;
         }
-        if let Some(host) = exchange.known_field(turnpike_wire::h1::Known::Host) {
+        if let Some(host) = exchange.known_field(turnpike_wire::message::Known::Host) {
             write!(formatter, ", host: \"{}\"", Quoted(host))?;
         }
         Ok(())

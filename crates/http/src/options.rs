@@ -1,6 +1,6 @@
 //! `OPTIONS` requests that the server itself answers (RFC 9110 section 9.3.7).
 
-use turnpike_wire::h1::TargetForm;
+use turnpike_wire::message::TargetForm;
 
 use crate::engine::Outcome;
 use crate::exchange::Exchange;

@@ -1,7 +1,7 @@
 //! Answers that no handler made: errors, redirects without a page, and what `error_page` puts in
 //! their place.
 
-use turnpike_wire::h1::{Known, Method, Version};
+use turnpike_wire::message::{Known, Method, Version};
 
 use crate::engine::Outcome;
 use crate::exchange::Exchange;

@@ -8,7 +8,8 @@
 use std::any::Any;
 use std::rc::Rc;
 
-use turnpike_wire::h1::{Framing, Method};
+use turnpike_wire::h1::Framing;
+use turnpike_wire::message::Method;
 
 use crate::body::RequestBody;
 use crate::client::Client;

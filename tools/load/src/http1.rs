@@ -4,9 +4,9 @@
 //! compared with what is expected, but never kept.
 
 use turnpike_wire::h1::{
-    BodyState, ChunkedDecoder, HeadRules, HeadStep, Method, ResponseFraming, ResponseHead,
-    Strictness, parse_response,
+    BodyState, ChunkedDecoder, HeadStep, ResponseFraming, ResponseHead, parse_response,
 };
+use turnpike_wire::message::{HeadRules, Method, Strictness};
 
 /// Longest answer head that is waited for; no server sends more by accident.
 const HEAD_BYTES_MAX: usize = 64 * 1024;

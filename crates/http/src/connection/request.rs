@@ -2,7 +2,8 @@
 //! normal form.
 
 use turnpike_lane::log::Level;
-use turnpike_wire::h1::{self, HeadError, HeadRules, HeadStep, Strictness, TargetForm, Version};
+use turnpike_wire::h1::{self, HeadError, HeadStep};
+use turnpike_wire::message::{HeadRules, Strictness, TargetForm, Version};
 use turnpike_wire::{host, target};
 
 use crate::exchange::{Action, Exchange};

@@ -10,7 +10,8 @@ use turnpike_lane::sys::socket_option;
 use turnpike_lane::timeout::within;
 use turnpike_lane::transport::Transport;
 use turnpike_lane::waiting::Waited;
-use turnpike_wire::h1::{self, Version, reason_phrase};
+use turnpike_wire::h1;
+use turnpike_wire::message::{Version, reason_phrase};
 
 use super::Watch;
 use crate::interim::InterimHead;

@@ -1,7 +1,7 @@
 //! Settings that hold before a location is known, and those of `events`.
 
 use turnpike_conf::View;
-use turnpike_wire::h1::{HeadRules, InvalidFields, Strictness};
+use turnpike_wire::message::{HeadRules, InvalidFields, Strictness};
 
 /// `events { }`.
 #[derive(Clone, Debug)]

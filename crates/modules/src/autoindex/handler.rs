@@ -8,7 +8,7 @@ use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Handler, Verdict};
 use turnpike_http::response::Body;
 use turnpike_lane::log::Level;
-use turnpike_wire::h1::Method;
+use turnpike_wire::message::Method;
 
 use super::{data, page};
 use crate::files;

@@ -4,7 +4,7 @@ use turnpike_http::engine::is_old_msie;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::regex::Regex;
 use turnpike_wire::date;
-use turnpike_wire::h1::{Known, Version};
+use turnpike_wire::message::{Known, Version};
 
 /// What the directives say of clients.
 pub(super) struct Acceptance {

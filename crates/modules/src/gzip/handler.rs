@@ -8,7 +8,7 @@ use turnpike_http::lane::LaneSlot;
 use turnpike_http::phase::{Filter, Handler, Verdict};
 use turnpike_http::response::{Body, BodyStream, Response};
 use turnpike_lane::log::Level;
-use turnpike_wire::h1::Method;
+use turnpike_wire::message::Method;
 
 use super::accept::Acceptance;
 use super::compress::Compressor;

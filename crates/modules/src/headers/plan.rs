@@ -140,7 +140,7 @@ fn field(
     let field = Arc::new(Field {
         name: name.into(),
         kind,
-        value: builder.template(view, entry, &turnpike_wire::h1::unfold(&bytes(1)))?,
+        value: builder.template(view, entry, &turnpike_wire::message::unfold(&bytes(1)))?,
         always,
     });
     builder

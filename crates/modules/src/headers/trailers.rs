@@ -6,7 +6,7 @@ use turnpike_http::body_filter::{BodyFilter, Filtered, Passed, Piece};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Filter;
 use turnpike_http::response::{Body, BodyFailed};
-use turnpike_wire::h1::Version;
+use turnpike_wire::message::Version;
 
 use super::handler::is_safe;
 use super::plan::Trailers;

@@ -5,7 +5,7 @@ use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Handler, Verdict};
 use turnpike_http::variables::Template;
 use turnpike_lane::log::Level;
-use turnpike_wire::h1::Method;
+use turnpike_wire::message::Method;
 
 use crate::files::{self, Files};
 

@@ -4,7 +4,7 @@ use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Filter;
 use turnpike_http::response::{Body, Response};
 use turnpike_wire::date;
-use turnpike_wire::h1::{Known, Method};
+use turnpike_wire::message::{Known, Method};
 
 /// Looks at the conditions of a request when its answer is known.
 pub(super) struct Conditions;

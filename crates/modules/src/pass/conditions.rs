@@ -1,7 +1,7 @@
 //! When a request may be passed to another server.
 
 use turnpike_upstream::FailReason;
-use turnpike_wire::h1::Method;
+use turnpike_wire::message::Method;
 
 use super::view::PassView;
 

@@ -1,6 +1,6 @@
 //! Sets of field names, asked once for every field that passes.
 
-use turnpike_wire::h1::Known;
+use turnpike_wire::message::Known;
 
 /// Names of fields, without regard to case.
 #[derive(Clone, Debug, Default)]

@@ -136,7 +136,7 @@ impl Recorder for Storing {
     }
 
     fn head(&mut self, exchange: &mut Exchange) -> RecorderDecision {
-        let head = exchange.head.method == turnpike_wire::h1::Method::Head;
+        let head = exchange.head.method == turnpike_wire::message::Method::Head;
         if exchange.response.status != 200 || head {
             return RecorderDecision::Pass;
         }

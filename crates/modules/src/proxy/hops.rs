@@ -3,7 +3,7 @@
 use turnpike_conf::{ConfError, View, bytes_of};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::variables::append_number;
-use turnpike_wire::h1::{self, Method, Version};
+use turnpike_wire::message::{Method, Version, decimal};
 
 /// What `via on` calls this server: a pseudonym tells nobody the names of machines.
 const PSEUDONYM: &str = "turnpike";
@@ -53,7 +53,7 @@ pub(super) fn ends_here(exchange: &Exchange) -> bool {
     exchange.head.method == Method::Options
         && exchange.head.fields.iter().any(|field| {
             field.name.of(bytes).eq_ignore_ascii_case(MAX_FORWARDS)
-                && h1::decimal(field.value.of(bytes)) == Some(0)
+                && decimal(field.value.of(bytes)) == Some(0)
         })
 }
 
@@ -67,7 +67,7 @@ pub(super) fn write_lowered(
     if exchange.head.method != Method::Options || !name.eq_ignore_ascii_case(MAX_FORWARDS) {
         return false;
     }
-    let Some(hops) = h1::decimal(value) else {
+    let Some(hops) = decimal(value) else {
         return false;
     };
     out.extend_from_slice(b"Max-Forwards: ");

@@ -7,7 +7,7 @@ use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_http::temporary::TemporaryFolder;
 use turnpike_http::variables::{Template, VariableRow};
 use turnpike_upstream::CheckTls;
-use turnpike_wire::h1::Version;
+use turnpike_wire::message::Version;
 
 use super::cookies::CookieRewrites;
 use super::hops;
@@ -222,7 +222,7 @@ fn fields(view: View<'_>, builder: &mut Builder<'_>) -> Result<Fields, ConfError
     }
     for entry in view.nearest_all("proxy_set_header") {
         let name = bytes_of(entry.argument(0));
-        let value = turnpike_wire::h1::unfold(&bytes_of(entry.argument(1)));
+        let value = turnpike_wire::message::unfold(&bytes_of(entry.argument(1)));
         let value = builder.template(view, entry, &value)?;
         fields.replaced.add(&name);
         fields.names_via |= name.eq_ignore_ascii_case(b"Via");

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
-use turnpike_wire::h1::{Known, Method};
+use turnpike_wire::message::{Known, Method};
 
 use crate::pass::conditions::{Failure, NextConditions};
 use crate::pass::early_hints::knows_hints;

@@ -10,7 +10,7 @@ use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::FilterPlace;
 use turnpike_http::plan::{Builder, LocationDraft};
 use turnpike_http::variables::Template;
-use turnpike_wire::h1::Method;
+use turnpike_wire::message::Method;
 
 use super::handler::Cache;
 use super::rows::STALE_WORDS;

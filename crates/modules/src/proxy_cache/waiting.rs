@@ -12,7 +12,7 @@ use turnpike_http::phase::{Verdict, Work};
 use turnpike_lane::files::OpenFile;
 use turnpike_lane::log::Level;
 use turnpike_plan::background::run_blocking;
-use turnpike_wire::h1::Method;
+use turnpike_wire::message::Method;
 
 use super::handler::{Question, request_field};
 

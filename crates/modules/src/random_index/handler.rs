@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Handler, Verdict};
-use turnpike_wire::h1::Method;
+use turnpike_wire::message::Method;
 
 use crate::files;
 use crate::folder::{self, EntryKind};

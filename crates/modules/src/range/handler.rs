@@ -5,7 +5,7 @@ use turnpike_http::phase::Filter;
 use turnpike_http::response::{Body, Response};
 use turnpike_http::variables::append_number;
 use turnpike_wire::date;
-use turnpike_wire::h1::{self, Known, Method, Version};
+use turnpike_wire::message::{Known, Method, Version, holds_control};
 
 use super::body;
 use super::parse::{ByteRange, Wish, parse};
@@ -102,7 +102,7 @@ fn several(response: &mut Response, ranges: &[ByteRange], length: u64, boundary:
 
 fn part_head(response: &Response, range: ByteRange, length: u64, boundary: &[u8]) -> Vec<u8> {
     let mut head = [b"\r\n--", boundary, b"\r\n"].concat();
-    if !response.content_type.is_empty() && !h1::holds_control(&response.content_type) {
+    if !response.content_type.is_empty() && !holds_control(&response.content_type) {
         head.extend_from_slice(b"Content-Type: ");
         head.extend_from_slice(&response.content_type);
         head.extend_from_slice(b"\r\n");

@@ -9,7 +9,7 @@ use turnpike_http::response::{Body, FileBody, Parts};
 use turnpike_lane::files::{FileError, FileHandle};
 use turnpike_lane::log::Level;
 use turnpike_lane::sys::file::Metadata;
-use turnpike_wire::h1::Method;
+use turnpike_wire::message::Method;
 use turnpike_wire::target::{self, Escape};
 
 use crate::files::{self, Files};

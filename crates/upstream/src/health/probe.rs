@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_lane::timeout::bounded;
-use turnpike_wire::h1::{
-    self, BodyState, HeadRules, HeadStep, Method, ResponseFraming, ResponseHead, Strictness,
-};
+use turnpike_wire::h1::{self, BodyState, HeadStep, ResponseFraming, ResponseHead};
+use turnpike_wire::message::{HeadRules, Method, Strictness};
 
 use super::Check;
 use crate::address::Address;
