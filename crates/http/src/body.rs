@@ -3,12 +3,12 @@
 use std::rc::Rc;
 
 use turnpike_lane::log::{Errno, Level};
+use turnpike_plan::temporary::{Removal, TemporaryFile};
 use turnpike_wire::h1::{BodyDecoder, BodyState, ChunkError, Framing};
 
 use crate::exchange::Exchange;
 use crate::phase::Verdict;
 use crate::quoted::Quoted;
-use crate::temporary::{Removal, TemporaryFile};
 
 /// A request's body.
 #[derive(Default)]

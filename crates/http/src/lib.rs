@@ -35,7 +35,6 @@ pub mod upstream;
 pub mod variables;
 
 pub use quoted::Quoted;
-pub use turnpike_plan::{control, metrics, temporary};
 
 /// The version of nginx whose behaviour is followed; tools compare it number by number.
 pub const NGINX_VERSION: &str = "1.31.4";

@@ -1,6 +1,6 @@
-//! What a plan needs whatever protocol it is for: what it takes from the process, the work that goes
-//! on in the background while it is in force, variables, commands, metrics and temporary
-//! files.
+//! What a plan needs whatever protocol it is for: what it takes from the process, variables and
+//! templates, commands, metrics, temporary files, and the work that goes on in the background while
+//! it is in force.
 //!
 //! Nothing here knows a request.
 

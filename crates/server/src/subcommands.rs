@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use turnpike_http::counters::{COUNTERS, OWN_ROWS};
-use turnpike_http::metrics::{Kind, reference_name};
+use turnpike_plan::metrics::{Kind, reference_name};
 
 use crate::check;
 use crate::control::command_line;

@@ -13,8 +13,8 @@ use crate::workspace::{self, elements, text};
 const TABLE: &[(&str, &[&str])] = &[
     ("crates/wire", &[]),
     ("crates/conf", &[]),
-    ("crates/lane", &["crates/wire", "crates/conf"]),
-    ("crates/cache", &["crates/wire", "crates/lane"]),
+    ("crates/lane", &["crates/wire"]),
+    ("crates/cache", &["crates/wire"]),
     (
         "crates/plan",
         &["crates/wire", "crates/conf", "crates/lane"],
@@ -23,10 +23,7 @@ const TABLE: &[(&str, &[&str])] = &[
         "crates/http",
         &["crates/wire", "crates/conf", "crates/lane", "crates/plan"],
     ),
-    (
-        "crates/upstream",
-        &["crates/wire", "crates/conf", "crates/lane"],
-    ),
+    ("crates/upstream", &["crates/wire", "crates/lane"]),
     (
         "crates/modules",
         &[
@@ -42,7 +39,6 @@ const TABLE: &[(&str, &[&str])] = &[
     (
         "crates/server",
         &[
-            "crates/wire",
             "crates/conf",
             "crates/lane",
             "crates/plan",

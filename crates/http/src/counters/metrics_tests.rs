@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use turnpike_lane::counters::Histogram;
 
 use super::{AllCounters, COUNTERS, CloseReason, OWN_ROWS};
-use crate::metrics::*;
+use turnpike_plan::metrics::*;
 
 static ODD: Row = Row {
     name: "odd",

@@ -12,7 +12,7 @@ use turnpike_lane::counters::Histogram;
 pub use close_reason::CloseReason;
 pub use reader::{OWN_ROWS, ProcessCounts, WatchedGate};
 
-use crate::metrics::{Kind, Row};
+use turnpike_plan::metrics::{Kind, Row};
 
 macro_rules! counters {
     ($( $name:ident: $kind:ident $row:literal in $unit:literal, $help:literal; )+) => {

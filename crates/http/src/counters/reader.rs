@@ -8,7 +8,7 @@ use turnpike_lane::counters::Distribution;
 use turnpike_lane::sys::socket_option;
 
 use super::{AllCounters, COUNTERS, CloseReason, Counter, HttpCounters};
-use crate::metrics::{Kind, Reader, Row, Samples};
+use turnpike_plan::metrics::{Kind, Reader, Row, Samples};
 
 /// A listening socket whose queue is told of.
 pub struct WatchedGate {

@@ -16,12 +16,12 @@ pub use turnpike_plan::environment::Environment;
 
 use super::locations::LocationTree;
 use super::{Location, LocationIndex, Plan, Server};
-use crate::control::{Command, CommandRow};
 use crate::lane::{LaneSlot, LaneState, LaneStateMaker};
-use crate::metrics;
 use crate::phase::{Filter, FilterPlace, Handler, Logger, PHASE_COUNT, Phase};
 use crate::settings::{self, EventsSettings, LocationSettings, ServerSettings};
 use crate::variables::{VariableRow, VariableTable, table};
+use turnpike_plan::control::{Command, CommandRow};
+use turnpike_plan::metrics;
 
 pub use super::assemble::PlanError;
 

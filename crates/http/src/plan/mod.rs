@@ -27,14 +27,14 @@ pub use names::{NameMatch, NameTable};
 use turnpike_lane::log::ErrorLog;
 use turnpike_plan::background::Service;
 
-use crate::control::{Command, CommandRow};
 use crate::exchange::Exchange;
 use crate::lane::LaneStateMaker;
-use crate::metrics;
 use crate::phase::{Filter, FilterPlace, Handler, Logger, PHASE_COUNT, Phase};
 use crate::regex::{Regex, Undecided};
 use crate::settings::{EventsSettings, LocationSettings, ServerSettings};
 use crate::variables::{VariableId, VariableTable};
+use turnpike_plan::control::{Command, CommandRow};
+use turnpike_plan::metrics;
 
 /// Index of a server block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use turnpike_conf::{ConfError, Row, View};
 
 use super::{Builder, Family, Found, ServerIndex};
-use crate::control::{Arguments, Command, CommandError, CommandRow, Value, json};
 use crate::exchange::Exchange;
-use crate::metrics::{self, Kind, Reader, Samples};
 use crate::testing;
+use turnpike_plan::control::{Arguments, Command, CommandError, CommandRow, Value, json};
+use turnpike_plan::metrics::{self, Kind, Reader, Samples};
 
 /// The location that a path leads to, by its name; `-` for the server's own.
 fn located(exchange: &Exchange, path: &str) -> String {
@@ -263,7 +263,7 @@ impl Family for Echo {
 
 impl Command for Echo {
     fn run(&self, arguments: &Arguments) -> Result<Value, CommandError> {
-        let text = crate::control::required_text(arguments, "text")?;
+        let text = turnpike_plan::control::required_text(arguments, "text")?;
         Ok(json!({ "said": text }))
     }
 }

@@ -8,8 +8,8 @@ use turnpike_conf::{ConfError, Entry, View, value};
 use turnpike_plan::environment::Environment;
 
 use super::{ErrorPage, Root, ServerTokens, types};
-use crate::temporary::{Removal, TemporaryFolder};
 use crate::variables::{Template, VariableTable};
+use turnpike_plan::temporary::{Removal, TemporaryFolder};
 
 /// Content types by lower-case file extension.
 pub type TypesTable = HashMap<Box<[u8]>, Arc<[u8]>>;

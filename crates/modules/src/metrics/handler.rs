@@ -1,8 +1,8 @@
 //! Writes the page.
 
 use turnpike_http::exchange::Exchange;
-use turnpike_http::metrics::{CONTENT_TYPE, Samples, write_prometheus};
 use turnpike_http::phase::{Handler, Verdict};
+use turnpike_plan::metrics::{CONTENT_TYPE, Samples, write_prometheus};
 
 /// The content handler.
 pub(super) struct Page;

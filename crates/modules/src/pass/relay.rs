@@ -17,8 +17,8 @@ use turnpike_http::client::Client;
 use turnpike_http::exchange::{Action, Exchange};
 use turnpike_http::phase::Verdict;
 use turnpike_http::response::{Body, BodyFailed, BodyStream, LocalFuture};
-use turnpike_http::temporary::{Removal, TemporaryFile};
 use turnpike_lane::log::{Errno, Level};
+use turnpike_plan::temporary::{Removal, TemporaryFile};
 use turnpike_wire::h1::{self, BodyDecoder, BodyState, ResponseFraming};
 use turnpike_wire::message::{Fields, Known};
 

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use turnpike_conf::{ConfError, bytes_of};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::plan::Builder;
-use turnpike_http::temporary::TemporaryFolder;
 use turnpike_http::variables::Template;
 use turnpike_plan::environment::Capability;
+use turnpike_plan::temporary::TemporaryFolder;
 
 use super::conditions::NextConditions;
 use super::ignored::Ignored;

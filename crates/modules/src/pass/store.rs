@@ -13,9 +13,9 @@ use std::time::{Duration, UNIX_EPOCH};
 use turnpike_conf::{ConfError, bytes_of};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::plan::Builder;
-use turnpike_http::temporary::{Removal, TemporaryFile, TemporaryFolder};
 use turnpike_http::variables::Template;
 use turnpike_lane::log::{Errno, Level};
+use turnpike_plan::temporary::{Removal, TemporaryFile, TemporaryFolder};
 
 use super::response_store::{Lookup, Recorder, RecorderDecision, ResponseStore};
 use super::view::PassView;

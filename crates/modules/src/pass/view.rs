@@ -4,8 +4,8 @@ use std::path::Path;
 
 use turnpike_conf::{ConfError, Entry, View, bytes_of};
 use turnpike_http::plan::Builder;
-use turnpike_http::temporary::TemporaryFolder;
 use turnpike_http::variables::Template;
+use turnpike_plan::temporary::TemporaryFolder;
 
 /// The directives of one family: their names begin with its prefix.
 #[derive(Clone, Copy)]

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Context, Entry, Row, View, bytes_of};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
-use turnpike_http::temporary::TemporaryFolder;
 use turnpike_http::variables::{Template, VariableRow};
+use turnpike_plan::temporary::TemporaryFolder;
 use turnpike_upstream::CheckTls;
 use turnpike_wire::message::Version;
 

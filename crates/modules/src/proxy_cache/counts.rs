@@ -6,8 +6,8 @@ use turnpike_cache::tally::Use;
 use turnpike_cache::why::WhyNotStored;
 use turnpike_cache::zone::Zone;
 use turnpike_http::exchange::Exchange;
-use turnpike_http::metrics::{Reader, Samples};
 use turnpike_lane::counters::{Kind, Row};
+use turnpike_plan::metrics::{Reader, Samples};
 
 use super::zones::Zones;
 

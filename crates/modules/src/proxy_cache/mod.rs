@@ -26,9 +26,9 @@ mod zones;
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Row, View};
-use turnpike_http::control::CommandRow;
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_http::variables::VariableRow;
+use turnpike_plan::control::CommandRow;
 
 use crate::pass::view::PassView;
 

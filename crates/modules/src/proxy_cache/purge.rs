@@ -5,11 +5,11 @@ use std::sync::Arc;
 use turnpike_cache::purge::{Manner, Target, tags};
 use turnpike_cache::zone::{Purged, Storage, Zone};
 use turnpike_http::client::Client;
-use turnpike_http::control::{self, Arguments, Command, CommandError, CommandRow, Value, json};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Verdict, Work};
 use turnpike_http::plan::Builder;
 use turnpike_plan::background::run_blocking;
+use turnpike_plan::control::{self, Arguments, Command, CommandError, CommandRow, Value, json};
 use turnpike_wire::message::Head;
 
 use super::handler::request_field;

@@ -6,12 +6,12 @@
 
 use std::sync::Arc;
 
-use turnpike_http::control::{
-    Arguments, Command, CommandError, CommandRow, Value, json, number, required_text, text,
-};
-use turnpike_http::metrics::{self, Reader, Samples};
 use turnpike_http::plan::Builder;
 use turnpike_lane::counters::Kind;
+use turnpike_plan::control::{
+    Arguments, Command, CommandError, CommandRow, Value, json, number, required_text, text,
+};
+use turnpike_plan::metrics::{self, Reader, Samples};
 use turnpike_upstream::{FailReason, Group, Mode, Peer};
 
 use super::background::BackgroundTasks;
@@ -253,7 +253,7 @@ impl Reader for Counts {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use turnpike_http::control::{Command, Value, json};
+    use turnpike_plan::control::{Command, Value, json};
     use turnpike_upstream::{Group, GroupSettings, GroupStates};
 
     use super::{Manage, ROWS, VERBS};

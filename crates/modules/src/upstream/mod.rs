@@ -21,9 +21,9 @@ mod tests;
 mod url;
 
 use turnpike_conf::{ConfError, Row, View};
-use turnpike_http::control::CommandRow;
-use turnpike_http::metrics;
 use turnpike_http::plan::{Builder, Family, LocationDraft};
+use turnpike_plan::control::CommandRow;
+use turnpike_plan::metrics;
 
 pub(crate) use handler::{Directory, Upstream};
 pub(crate) use health::{Checked, check};

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use serde_json::Value;
-use turnpike_http::control::Arguments;
+use turnpike_plan::control::Arguments;
 
 use super::{Request, RequestError};
 

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use serde_json::Value;
 use turnpike_conf::text_of;
-use turnpike_http::control::{Arguments, CommandRow};
+use turnpike_plan::control::{Arguments, CommandRow};
 
 use super::{Client, VERBS, family_verbs, show};
 use crate::cli::{self, Options};

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde_json::{Value, json};
-use turnpike_http::control::{Arguments, CommandError, CommandRow};
+use turnpike_plan::control::{Arguments, CommandError, CommandRow};
 
 /// Longest line of a request. The longest sensible one names a few hundred cache keys.
 pub const LINE_BYTES_MAX: usize = 64 * 1024;

@@ -6,12 +6,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use turnpike_http::control::{Arguments, Command};
 use turnpike_http::counters::{COUNTERS, HttpCounters, WatchedGate};
-use turnpike_http::metrics::{Kind, Samples, write_prometheus};
 use turnpike_lane::pool::PoolRefusal;
 use turnpike_lane::sys::socket_option;
 use turnpike_plan::background::run_command;
+use turnpike_plan::control::{Arguments, Command};
+use turnpike_plan::metrics::{Kind, Samples, write_prometheus};
 
 use super::self_check::SelfCheck;
 use super::service::LaneService;

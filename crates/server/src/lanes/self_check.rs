@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use turnpike_http::control::{Arguments, Command, CommandError};
+use turnpike_plan::control::{Arguments, Command, CommandError};
 
 /// How long one place may take to answer. Nothing in it waits for an upstream; but the machine
 /// may be busy with anything.

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use serde_json::{Value, json};
-use turnpike_http::control::Arguments;
 use turnpike_lane::log::{Errno, Level};
 use turnpike_lane::sys::epoll::Event;
+use turnpike_plan::control::Arguments;
 
 use super::{Master, Phase};
 use crate::channel;

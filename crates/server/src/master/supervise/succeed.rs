@@ -14,11 +14,11 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use turnpike_http::control::Arguments;
 use turnpike_lane::gate::{Gate, ListenAddress, ListenOptions};
 use turnpike_lane::log::{Errno, Level};
 use turnpike_lane::sys::epoll::Interest;
 use turnpike_lane::sys::process::{self, ProcessHandle};
+use turnpike_plan::control::Arguments;
 
 use super::control::Purpose;
 use super::link::Link;

@@ -23,11 +23,11 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use turnpike_http::control::{Arguments, number, text};
 use turnpike_lane::log::{Errno, Level};
 use turnpike_lane::sys::epoll::Interest;
 use turnpike_lane::sys::process::Ending;
 use turnpike_lane::sys::signal;
+use turnpike_plan::control::{Arguments, number, text};
 
 use super::link::Link;
 use super::{Master, Phase};
