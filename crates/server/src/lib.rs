@@ -19,16 +19,17 @@ pub mod modules;
 pub mod paths;
 pub mod plan;
 pub mod sandbox;
+mod say;
 pub mod serving;
 pub mod settings;
 pub mod subcommands;
 pub mod version;
 
 use std::ffi::OsString;
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use cli::Options;
+use say::say;
 use version::{NGINX_VERSION, TURNPIKE_VERSION};
 
 /// The whole program. Descriptors 0 to 2 are open by now: the standard library opens what is
@@ -94,10 +95,4 @@ fn version_text(options: &Options) -> String {
         ));
     }
     text
-}
-
-/// Writes to standard error, where all that a person shall read goes.
-fn say(text: &str) {
-    // Nothing can be done about a closed standard error.
-    let _ = std::io::stderr().write_all(text.as_bytes());
 }

@@ -21,7 +21,7 @@ use turnpike_lane::log::Errno;
 use crate::configuration::Configuration;
 use crate::families;
 use crate::paths::Paths;
-use crate::say;
+use crate::say::say;
 use report::Report;
 
 /// The usage text.

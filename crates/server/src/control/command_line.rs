@@ -16,7 +16,7 @@ use super::{Client, VERBS, family_verbs, show};
 use crate::cli::{self, Options};
 use crate::configuration::Configuration;
 use crate::paths::Paths;
-use crate::say;
+use crate::say::say;
 
 /// What stands on the command line.
 #[derive(Default, PartialEq, Debug)]

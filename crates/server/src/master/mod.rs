@@ -26,7 +26,7 @@ use turnpike_lane::log::{Errno, ErrorLog, Level, LogFile, LogSet, Sink, Target};
 
 use crate::cli::Options;
 use crate::paths::Paths;
-use crate::say;
+use crate::say::say;
 
 /// Everything that nginx's own command line does: check, command, or serve.
 pub fn main(options: &Options) -> ExitCode {

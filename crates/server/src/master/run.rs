@@ -16,9 +16,10 @@ use super::supervise::{Master, Origin};
 use super::systemd;
 use super::{inherit, orphan, pid_file};
 use crate::configuration::Configuration;
+use crate::embedded;
 use crate::paths::Paths;
+use crate::say::say;
 use crate::version::{NGINX_VERSION, TURNPIKE_VERSION};
-use crate::{embedded, say};
 
 /// How often a master that lives is looked at before it counts as one that goes on living, and the
 /// pause between: one that was killed just now may not be dead yet.

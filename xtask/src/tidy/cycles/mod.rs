@@ -23,8 +23,8 @@ const GOAL: usize = 6;
 /// soon as the cycle has become smaller, and never raised.
 const CEILINGS: &[(&str, usize)] = &[
     ("crates/cache", 8),
-    ("crates/http", 30),
-    ("crates/server", 15),
+    ("crates/http", 29),
+    ("crates/server", 12),
     ("crates/upstream", 18),
     ("xtask", 7),
 ];

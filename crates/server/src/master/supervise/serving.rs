@@ -10,11 +10,12 @@ use turnpike_lane::sys::process::{self, Ending};
 
 use super::{Master, Phase, STOP_WAIT};
 use crate::channel::{self, End, Reply};
+use crate::embedded;
 use crate::master::child::{Child, Server, State};
 use crate::master::pid_file::PidFile;
 use crate::master::systemd::State as Told;
+use crate::say::say;
 use crate::settings::ProcessSettings;
-use crate::{embedded, say};
 
 /// A serving process that lived shorter than this died of its start.
 const LIFE_SHORT: Duration = Duration::from_millis(300);
