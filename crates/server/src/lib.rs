@@ -23,6 +23,7 @@ mod say;
 pub mod serving;
 pub mod settings;
 pub mod subcommands;
+mod title;
 pub mod version;
 
 use std::ffi::OsString;
@@ -74,7 +75,7 @@ pub fn main() -> ExitCode {
         }
     }
     if !options.test && options.command.is_none() {
-        master::title::take(&name, &arguments);
+        title::take(&name, &arguments);
     }
     master::main(&options)
 }

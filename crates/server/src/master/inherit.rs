@@ -19,7 +19,7 @@ use turnpike_lane::sys::process;
 
 use super::gates::GateSet;
 use super::systemd;
-use super::title;
+use crate::title;
 
 /// nginx's: descriptors of listening sockets, each followed by a semicolon.
 const SOCKETS_VARIABLE: &str = "NGINX";

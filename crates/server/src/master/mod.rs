@@ -16,7 +16,6 @@ mod run;
 mod signals;
 mod supervise;
 mod systemd;
-pub(crate) mod title;
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
