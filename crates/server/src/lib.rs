@@ -14,6 +14,7 @@ pub mod embedded;
 mod error_output;
 pub mod families;
 pub mod lanes;
+mod manual;
 pub mod master;
 pub mod modules;
 pub mod paths;
@@ -24,6 +25,7 @@ pub mod serving;
 pub mod settings;
 pub mod subcommands;
 mod title;
+mod usage_text;
 pub mod version;
 
 use std::ffi::OsString;

@@ -11,6 +11,7 @@ use turnpike_plan::metrics::{Kind, reference_name};
 use crate::check;
 use crate::control::command_line;
 use crate::families;
+use crate::manual;
 
 /// One tool.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +45,16 @@ pub const SUBCOMMANDS: &[Subcommand] = &[
         name: "metric-names",
         summary: "print the reference of all metrics",
         run: metric_names,
+    },
+    Subcommand {
+        name: "manual",
+        summary: "print a manual page",
+        run: manual::pages,
+    },
+    Subcommand {
+        name: "completions",
+        summary: "print completions for bash, zsh or fish",
+        run: manual::shells,
     },
     Subcommand {
         name: "load",

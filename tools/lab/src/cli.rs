@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
+use turnpike_load::Usage;
 
 use crate::error::LabError;
 use crate::session::{self, Wish};
@@ -84,6 +85,11 @@ struct Run {
     /// Do not show progress
     #[arg(short, long)]
     quiet: bool,
+}
+
+/// The command line of `turnpike lab`.
+pub fn usage() -> Usage {
+    Usage::of(&Options::command())
 }
 
 /// Runs `turnpike lab` with the arguments after its name. Exit status: 0; 1 for wrong usage or a

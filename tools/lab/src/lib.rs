@@ -30,4 +30,4 @@ mod sys;
 mod template;
 mod topology;
 
-pub use cli::main;
+pub use cli::{main, usage};

@@ -29,6 +29,7 @@ mod thread;
 mod tls;
 mod transport;
 mod units;
+mod usage;
 mod watch;
 mod worker;
 
@@ -46,6 +47,7 @@ use plan::Plan;
 use report::limits::Limit;
 use report::{hdr, json, limits, text};
 use run::Outcome;
+pub use usage::{OptionUsage, Usage};
 use watch::Console;
 
 /// Wrong usage, as wrk: nothing was run.
@@ -89,6 +91,17 @@ pub fn main(arguments: &[OsString]) -> ExitCode {
         }
     };
     drive(&plan, &options, arguments)
+}
+
+/// The command line of `turnpike load`.
+pub fn usage() -> Usage {
+    let merge = Usage::of(&merge::command());
+    let mut usage = Usage::of(&Options::command().name("turnpike load"));
+    usage.subcommands.push(Usage {
+        name: "merge".to_owned(),
+        ..merge
+    });
+    usage
 }
 
 /// The values, in nanoseconds, below which these percentages of a log's `tag` lie: of a log that

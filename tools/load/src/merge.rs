@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
-use clap::Parser;
+use clap::{CommandFactory as _, Parser};
 
 use crate::report::hdr::{self, Tagged};
 use crate::units::format_time_us;
@@ -22,6 +22,11 @@ struct MergeOptions {
     /// Write the sum as a log
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+}
+
+/// The command line.
+pub(crate) fn command() -> clap::Command {
+    MergeOptions::command()
 }
 
 /// Runs the subcommand; `arguments` begin after its name.

@@ -25,7 +25,7 @@ use crate::say::say;
 use report::Report;
 
 /// The usage text.
-const HELP: &str = "\
+pub(crate) const HELP: &str = "\
 Usage: turnpike check [--json] [-p PREFIX] FILE
 
 Says of an nginx.conf which directives work, which are refused, which have no effect, and what to do

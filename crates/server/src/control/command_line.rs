@@ -10,6 +10,7 @@ use std::process::ExitCode;
 
 use serde_json::Value;
 use turnpike_conf::text_of;
+use turnpike_load::{OptionUsage, Usage};
 use turnpike_plan::control::{Arguments, CommandRow};
 
 use super::{Client, VERBS, family_verbs, show};
@@ -17,6 +18,7 @@ use crate::cli::{self, Options};
 use crate::configuration::Configuration;
 use crate::paths::Paths;
 use crate::say::say;
+use crate::usage_text::options_of;
 
 /// What stands on the command line.
 #[derive(Default, PartialEq, Debug)]
@@ -45,6 +47,36 @@ pub fn names() -> Vec<(&'static str, String)> {
         }
     }
     names
+}
+
+/// The usage of each of [`names`], for manual pages and completions.
+pub(crate) fn usages() -> Vec<Usage> {
+    let usage = |(name, summary): (&str, String)| {
+        let own = family_verbs().filter(|row| subject_of(row).0 == name);
+        let verbs = own.map(|row| Usage {
+            name: subject_of(row).1.to_owned(),
+            summary: row.summary.to_owned(),
+            options: row.arguments.split_whitespace().map(argument).collect(),
+            ..Usage::default()
+        });
+        Usage {
+            name: name.to_owned(),
+            summary,
+            options: options_of(OPTIONS_HELP),
+            subcommands: verbs.collect(),
+        }
+    };
+    names().into_iter().map(usage).collect()
+}
+
+/// `[name=VALUE]` as an argument without a dash.
+fn argument(word: &str) -> OptionUsage {
+    let name = word.trim_matches(['[', ']']).split('=').next();
+    OptionUsage {
+        value: Some(word.to_owned()),
+        choices: name.map(|name| format!("{name}=")).into_iter().collect(),
+        ..OptionUsage::default()
+    }
 }
 
 /// What can follow a subject.

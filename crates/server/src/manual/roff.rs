@@ -1,0 +1,262 @@
+//! Manual pages.
+
+use std::fmt::Write as _;
+
+use turnpike_conf::Row;
+use turnpike_load::{OptionUsage, Usage};
+
+use crate::control::command_line;
+use crate::families;
+use crate::subcommands::SUBCOMMANDS;
+use crate::version::TURNPIKE_VERSION;
+
+/// turnpike(8): the server's command line.
+pub(super) fn server() -> String {
+    let mut page = head(
+        "turnpike",
+        8,
+        "HTTP server and accelerator that reads nginx.conf",
+    );
+    page.push_str(
+        ".SH SYNOPSIS\n.B turnpike\n[\\fB\\-?hvVtTq\\fR] [\\fB\\-s\\fR \\fIsignal\\fR] \
+         [\\fB\\-p\\fR \\fIprefix\\fR] [\\fB\\-e\\fR \\fIfilename\\fR] [\\fB\\-c\\fR \
+         \\fIfilename\\fR] [\\fB\\-g\\fR \\fIdirectives\\fR]\n.br\n.B turnpike\n\\fIsubcommand\\fR \
+         [\\fIargument\\fR ...]\n.SH DESCRIPTION\n",
+    );
+    page.push_str(&text(
+        "Turnpike serves files, passes requests to other servers and caches their responses. \
+         Without a subcommand it starts the server. Its configuration is an nginx.conf, which \
+         turnpike.conf(5) describes. `turnpike check FILE` says what of an existing file works.",
+    ));
+    page.push_str(".SH OPTIONS\n");
+    options(&mut page, &super::server_options());
+    page.push_str(".SH SUBCOMMANDS\n");
+    for tool in SUBCOMMANDS {
+        tagged(&mut page, tool.name, tool.summary);
+    }
+    page.push_str(".SH SUBCOMMANDS FOR A RUNNING SERVER\n");
+    page.push_str(&text(
+        "These ask the running server over its control socket. -c and -p name its configuration \
+         as they do for -s; --socket names the socket itself. --json prints JSON.",
+    ));
+    for usage in command_line::usages() {
+        if usage.subcommands.is_empty() {
+            tagged(&mut page, &usage.name, &usage.summary);
+        }
+        for verb in &usage.subcommands {
+            let arguments = verb.options.iter().filter_map(|one| one.value.as_deref());
+            let words = [usage.name.as_str(), &verb.name]
+                .into_iter()
+                .chain(arguments);
+            let words: Vec<&str> = words.collect();
+            tagged(&mut page, &words.join(" "), &verb.summary);
+        }
+    }
+    page.push_str(".SH SIGNALS\n");
+    for (signal, meaning) in SIGNALS {
+        tagged(&mut page, signal, meaning);
+    }
+    page.push_str(".SH FILES\n");
+    for (file, meaning) in FILES {
+        tagged(&mut page, file, meaning);
+    }
+    page.push_str(".SH SEE ALSO\n.BR turnpike.conf (5),\n.BR turnpike-load (1),\n");
+    page.push_str(".BR turnpike-lab (1)\n");
+    page
+}
+
+/// The places that an installation under `/usr` has; the options above name those without one.
+const FILES: &[(&str, &str)] = &[
+    (
+        "/etc/turnpike/nginx.conf",
+        "The configuration of an installed package.",
+    ),
+    (
+        "/etc/turnpike/conf.d/*.conf",
+        "Servers, included by that file.",
+    ),
+    ("/var/log/turnpike/", "Logs."),
+    ("/var/cache/turnpike/", "Temporary files and caches."),
+    ("/run/turnpike/turnpike.pid", "The master's process ID."),
+    ("/usr/share/turnpike/", "Where relative paths begin."),
+];
+
+/// What the master does on each signal.
+const SIGNALS: &[(&str, &str)] = &[
+    ("HUP", "Reload the configuration. No connection is closed."),
+    ("QUIT", "Stop when running requests are done."),
+    ("TERM, INT", "Stop at once."),
+    ("USR1", "Reopen the log files."),
+    ("USR2", "Start another binary beside this one."),
+    ("WINCH", "Stop serving, but keep the master."),
+];
+
+/// turnpike.conf(5): every directive.
+pub(super) fn directives() -> String {
+    let mut page = head("turnpike.conf", 5, "configuration of the Turnpike server");
+    page.push_str(".SH DESCRIPTION\n");
+    page.push_str(&text(
+        "The file has nginx's syntax: directives that end with a semicolon, and blocks in braces. \
+         Every directive below has its syntax, its default and the contexts in which it may stand. \
+         `turnpike -t` checks a file and reports all mistakes in one run.",
+    ));
+    page.push_str(".SH DIRECTIVES\n");
+    let registry = families::registry();
+    let mut family = "";
+    for (of, row) in registry.rows() {
+        if of != family {
+            family = of;
+            let _ = writeln!(page, ".SS {}", escape(family));
+        }
+        directive(&mut page, row);
+    }
+    page.push_str(".SH SEE ALSO\n.BR turnpike (8)\n");
+    page
+}
+
+fn directive(page: &mut String, row: &Row) {
+    let ending = match row.value.is_block() {
+        true => "{ ... }",
+        false => ";",
+    };
+    let gap = if row.syntax.is_empty() && !row.value.is_block() {
+        ""
+    } else {
+        " "
+    };
+    let syntax = format!("{}{gap}{}", row.name, row.syntax);
+    tag(page, &format!("{}{ending}", syntax.trim_end_matches(' ')));
+    page.push_str(&text(row.summary));
+    let contexts: Vec<&str> = row.contexts.iter().map(|context| context.text()).collect();
+    if !row.default.is_empty() {
+        let _ = write!(page, ".br\nDefault: {}\n", text(row.default).trim_end());
+    }
+    let _ = write!(page, ".br\nContext: {}\n", escape(&contexts.join(", ")));
+}
+
+/// The page of a tool that has a command line of its own.
+pub(super) fn tool(usage: &Usage) -> String {
+    let words = usage.name.replace(' ', "-");
+    let mut page = head(&words, 1, usage.summary.trim_end_matches('.'));
+    let _ = write!(page, ".SH SYNOPSIS\n.B {}\n", escape(&usage.name));
+    let free = usage.options.iter().filter(|one| is_free(one));
+    let free: Vec<&str> = free.filter_map(|one| one.value.as_deref()).collect();
+    match usage.subcommands.is_empty() {
+        true => {
+            let _ = writeln!(page, "[\\fIoption\\fR ...] {}", escape(&free.join(" ")));
+        }
+        false => page.push_str("\\fIcommand\\fR [\\fIoption\\fR ...]\n"),
+    }
+    if !usage.options.is_empty() {
+        page.push_str(".SH OPTIONS\n");
+        options(&mut page, &usage.options);
+    }
+    if !usage.subcommands.is_empty() {
+        page.push_str(".SH COMMANDS\n");
+        for command in &usage.subcommands {
+            let _ = writeln!(
+                page,
+                ".SS {} {}",
+                escape(&usage.name),
+                escape(&command.name)
+            );
+            page.push_str(&text(&command.summary));
+            options(&mut page, &command.options);
+        }
+    }
+    page.push_str(".SH SEE ALSO\n.BR turnpike (8)\n");
+    page
+}
+
+fn is_free(option: &OptionUsage) -> bool {
+    option.short.is_none() && option.long.is_none()
+}
+
+fn options(page: &mut String, options: &[OptionUsage]) {
+    for option in options {
+        let short = option.short.map(|letter| format!("-{letter}"));
+        let long = option.long.as_ref().map(|word| format!("--{word}"));
+        let names: Vec<String> = [short, long].into_iter().flatten().collect();
+        let mut words = vec![names.join(", ")];
+        words.extend(option.value.clone());
+        let name = words.join(" ");
+        let mut help = option.help.clone();
+        if !option.choices.is_empty() {
+            let _ = write!(help, " One of: {}.", option.choices.join(", "));
+        }
+        tagged(page, name.trim(), help.trim());
+    }
+}
+
+fn head(name: &str, section: u8, summary: &str) -> String {
+    format!(
+        ".\\\" Written by \"turnpike manual {name}.{section}\".\n\
+         .TH {} {section} \"\" \"turnpike {TURNPIKE_VERSION}\"\n\
+         .SH NAME\n{} \\- {}\n",
+        escape(&name.to_uppercase()),
+        escape(name),
+        escape(summary),
+    )
+}
+
+fn tagged(page: &mut String, name: &str, meaning: &str) {
+    tag(page, name);
+    page.push_str(&text(meaning));
+}
+
+fn tag(page: &mut String, name: &str) {
+    let _ = write!(page, ".TP\n\\fB{}\\fR\n", escape(name));
+}
+
+/// A paragraph: Markdown's backquotes become bold, links keep their words.
+fn text(markdown: &str) -> String {
+    let mut out = String::new();
+    for (index, part) in without_links(markdown).split('`').enumerate() {
+        match index % 2 {
+            0 => out.push_str(&escape(part)),
+            _ => {
+                let _ = write!(out, "\\fB{}\\fR", escape(part));
+            }
+        }
+    }
+    match out.starts_with(['.', '\'']) {
+        true => format!("\\&{out}\n"),
+        false => format!("{out}\n"),
+    }
+}
+
+/// `[words](target)` becomes `words`.
+fn without_links(markdown: &str) -> String {
+    let mut out = String::new();
+    let mut rest = markdown;
+    while let Some((before, link)) = rest.split_once("](") {
+        let (kept, words) = before.rsplit_once('[').unwrap_or((before, ""));
+        let Some((_, after)) = link.split_once(')') else {
+            break;
+        };
+        out.push_str(kept);
+        out.push_str(words);
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Text that roff prints as it is.
+fn escape(plain: &str) -> String {
+    let mut out = String::with_capacity(plain.len());
+    for letter in plain.chars() {
+        match letter {
+            '\\' => out.push_str("\\e"),
+            '-' => out.push_str("\\-"),
+            '~' => out.push_str("\\(ti"),
+            '^' => out.push_str("\\(ha"),
+            '\n' => out.push(' '),
+            letter if letter.is_ascii() => out.push(letter),
+            letter => {
+                let _ = write!(out, "\\[u{:04X}]", letter as u32);
+            }
+        }
+    }
+    out
+}

@@ -1,0 +1,74 @@
+//! What a command line takes, as data: manual pages and shell completions are written from it.
+
+use clap::{Arg, Command};
+
+/// A command with its options and what can follow it.
+#[derive(Clone, Debug, Default)]
+pub struct Usage {
+    /// The word that chooses it.
+    pub name: String,
+    /// The purpose, in a sentence.
+    pub summary: String,
+    /// The options, and the arguments that have no name.
+    pub options: Vec<OptionUsage>,
+    /// The commands that can follow.
+    pub subcommands: Vec<Usage>,
+}
+
+/// One option, or an argument that has no name.
+#[derive(Clone, Debug, Default)]
+pub struct OptionUsage {
+    /// The letter after one dash.
+    pub short: Option<char>,
+    /// The word after two dashes.
+    pub long: Option<String>,
+    /// The name of the value; `None` for a switch.
+    pub value: Option<String>,
+    /// The words that the value can be; empty where it is free.
+    pub choices: Vec<String>,
+    /// The effect.
+    pub help: String,
+}
+
+impl Usage {
+    /// The usage of a command and of those below it, without what is hidden.
+    pub fn of(command: &Command) -> Usage {
+        let subcommands = command.get_subcommands().filter(|sub| !sub.is_hide_set());
+        let about = command.get_about().map(ToString::to_string);
+        Usage {
+            name: command.get_name().to_owned(),
+            summary: about.unwrap_or_default(),
+            options: command
+                .get_arguments()
+                .filter(|argument| !argument.is_hide_set())
+                .map(option)
+                .collect(),
+            subcommands: subcommands.map(Usage::of).collect(),
+        }
+    }
+}
+
+fn option(argument: &Arg) -> OptionUsage {
+    let takes_value = argument.get_action().takes_values();
+    let names = argument.get_value_names().unwrap_or_default();
+    let names: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
+    let value = match names.is_empty() {
+        true => argument.get_id().to_string().to_uppercase(),
+        false => names.join(" "),
+    };
+    let choices = match takes_value {
+        true => argument.get_possible_values(),
+        false => Vec::new(),
+    };
+    let help = argument.get_help().map(ToString::to_string);
+    OptionUsage {
+        short: argument.get_short(),
+        long: argument.get_long().map(str::to_owned),
+        value: takes_value.then_some(value),
+        choices: choices
+            .iter()
+            .map(|choice| choice.get_name().to_owned())
+            .collect(),
+        help: help.unwrap_or_default(),
+    }
+}
