@@ -32,6 +32,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use cli::Options;
+use paths::{CONFIGURATION_DEFAULT, ERROR_LOG_DEFAULT, Layout, PREFIX_DEFAULT};
 use say::say;
 use version::{NGINX_VERSION, TURNPIKE_VERSION};
 
@@ -86,7 +87,15 @@ pub fn main() -> ExitCode {
 fn version_text(options: &Options) -> String {
     let mut text = format!("nginx version: nginx/{NGINX_VERSION}\n");
     if options.help {
-        text.push_str(cli::HELP);
+        let layout = Layout::current();
+        let own = cli::HELP
+            .replace(PREFIX_DEFAULT, &layout.prefix.to_string_lossy())
+            .replace(
+                CONFIGURATION_DEFAULT,
+                &layout.configuration.to_string_lossy(),
+            )
+            .replace(ERROR_LOG_DEFAULT, &layout.error_log.to_string_lossy());
+        text.push_str(&own);
         text.push_str(&subcommands::help());
         text.push('\n');
     }
