@@ -2,11 +2,13 @@
 # The chores themselves are written in Rust and live in xtask/.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-long setup format lint tidy deny unit sandbox foreign docs fuzz
-.PHONY: fuzz-live torture upstream-torture stall fuzz-long fuzz-live-long bench lab clean
+.PHONY: help run build package install test test-long setup format lint tidy deny unit sandbox foreign docs fuzz
+.PHONY: package-check package-test fuzz-live torture upstream-torture stall fuzz-long fuzz-live-long bench lab clean
 MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
+PREFIX ?= /usr/local
+DESTDIR ?=
 XTASK := $(CARGO) xtask
 
 help: ## Show these lines
@@ -20,11 +22,19 @@ run: ## Install what the build needs, build, serve http://127.0.0.1:8080
 build: ## Build the server, optimised
 	$(CARGO) build --release --locked --package turnpike-server --package turnpike-view
 
+package: ## Debian packages and a tarball, under target/package
+	$(XTASK) setup build package
+	$(XTASK) package
+
+install: build ## Install under PREFIX (/usr/local), below DESTDIR
+	$(XTASK) install --destdir "$(DESTDIR)" --prefix "$(PREFIX)"
+
 test: ## Every check that CI runs, the same way; prints how long each takes
-	$(XTASK) suites setup format lint tidy deny unit sandbox foreign fuzz-live docs fuzz
+	$(XTASK) suites setup format lint tidy deny unit sandbox foreign fuzz-live docs fuzz \
+		package-check
 
 test-long: ## The checks that take too long for every push: about 50 minutes
-	$(XTASK) suites setup torture upstream-torture stall fuzz-live-long fuzz-long
+	$(XTASK) suites setup torture upstream-torture stall fuzz-live-long fuzz-long package-test
 
 setup: ## Install the Debian packages that the tests need
 	$(XTASK) setup build test
@@ -74,6 +84,13 @@ stall: ## Stop a lane for two seconds, compared with nginx
 
 fuzz-live-long: ## Ten minutes of fuzz-live, each time with another seed
 	$(XTASK) fuzz-live --debug --minutes 10 --seed "$$(date +%s)"
+
+package-check: ## The files of the packages: the list, pages, completions, settings
+	$(XTASK) package-check
+
+package-test: ## Install, upgrade under load and remove the packages in a fresh Debian
+	$(XTASK) setup package
+	$(XTASK) package-test
 
 fuzz-long: ## Each fuzz target, two minutes
 	$(XTASK) fuzz --seconds 120

@@ -13,6 +13,7 @@ mod fuzz_live;
 mod machine;
 mod options;
 mod outcome;
+mod package;
 mod reload_torture;
 mod setup;
 mod stall;
@@ -47,6 +48,30 @@ const CHORES: &[Chore] = &[
         arguments: "TARGET...",
         summary: "run targets of the Makefile and print how long each takes",
         run: suites::run,
+    },
+    Chore {
+        name: "package",
+        arguments: "[--programs FOLDER | --debug] [--revision N] [--out FOLDER]",
+        summary: "build the Debian packages and the tarball",
+        run: package::run,
+    },
+    Chore {
+        name: "package-check",
+        arguments: "",
+        summary: "check the files of the packages",
+        run: package::check,
+    },
+    Chore {
+        name: "package-test",
+        arguments: "[--programs FOLDER | --debug]",
+        summary: "install, upgrade under load and remove the packages in a fresh Debian",
+        run: package::test,
+    },
+    Chore {
+        name: "install",
+        arguments: "[--destdir FOLDER] [--prefix FOLDER] [--programs FOLDER]",
+        summary: "install the release programs and their files",
+        run: package::install,
     },
     Chore {
         name: "unit",

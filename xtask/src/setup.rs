@@ -55,6 +55,19 @@ const SETS: &[Set] = &[
             package("php-fpm", "php-fpm8.2"), // an application for FastCGI
             package("chromium", "chromium"),  // looks at the lab's reports
             package("iproute2", "ip"),
+            package("groff", "groff"), // reads the manual pages
+        ],
+    },
+    Set {
+        name: "package",
+        purpose: "to build the packages and to test them in a fresh Debian",
+        packages: &[
+            package("binutils", "objcopy"),
+            package("debootstrap", "debootstrap"),
+            package("iproute2", "ip"),
+            package("systemd", "systemd-analyze"),
+            package("zsh", "zsh"),
+            package("fish", "fish"),
         ],
     },
     Set {

@@ -1,0 +1,161 @@
+//! What `make test` can say of the packages without building one: the list of files, and whether
+//! shells, roff and the server can read what is in them.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use turnpike_testkit::process::find_program;
+
+use super::files::{self, Places};
+use crate::outcome::Outcome;
+use crate::workspace;
+
+/// Every file of the package, so that one which appears or vanishes is noticed.
+const EXPECTED: &[&str] = &[
+    "etc/logrotate.d/turnpike",
+    "etc/turnpike/conf.d/default.conf",
+    "etc/turnpike/fastcgi.conf",
+    "etc/turnpike/fastcgi_params",
+    "etc/turnpike/mime.types",
+    "etc/turnpike/nginx.conf",
+    "etc/turnpike/proxy_params",
+    "etc/turnpike/scgi_params",
+    "etc/turnpike/uwsgi_params",
+    "lib/systemd/system/turnpike.service",
+    "lib/systemd/system/turnpike.socket",
+    "usr/lib/sysusers.d/turnpike.conf",
+    "usr/lib/tmpfiles.d/turnpike.conf",
+    "usr/sbin/turnpike",
+    "usr/sbin/turnpike-view",
+    "usr/share/bash-completion/completions/turnpike",
+    "usr/share/doc/turnpike/CHANGELOG.md",
+    "usr/share/doc/turnpike/README.md",
+    "usr/share/doc/turnpike/copyright",
+    "usr/share/fish/vendor_completions.d/turnpike.fish",
+    "usr/share/man/man1/turnpike-lab.1",
+    "usr/share/man/man1/turnpike-load.1",
+    "usr/share/man/man5/turnpike.conf.5",
+    "usr/share/man/man8/turnpike.8",
+    "usr/share/turnpike/html/index.html",
+    "usr/share/zsh/vendor-completions/_turnpike",
+];
+
+/// Programs that read a file and say what is wrong with it.
+const READERS: &[(&str, &[&str], &str)] = &[
+    (
+        "bash",
+        &["-n"],
+        "usr/share/bash-completion/completions/turnpike",
+    ),
+    ("zsh", &["-n"], "usr/share/zsh/vendor-completions/_turnpike"),
+    (
+        "fish",
+        &["-n"],
+        "usr/share/fish/vendor_completions.d/turnpike.fish",
+    ),
+    ("groff", ROFF, "usr/share/man/man1/turnpike-lab.1"),
+    ("groff", ROFF, "usr/share/man/man1/turnpike-load.1"),
+    ("groff", ROFF, "usr/share/man/man5/turnpike.conf.5"),
+    ("groff", ROFF, "usr/share/man/man8/turnpike.8"),
+];
+const ROFF: &[&str] = &["-man", "-Tutf8", "-ww", "-z"];
+
+/// Installs into a folder under target/, and looks at what is there.
+pub(crate) fn run(_arguments: &[String]) -> Outcome {
+    let root = workspace::target().join("package-check");
+    if root.exists() {
+        fs::remove_dir_all(&root).map_err(|error| format!("{}: {error}", root.display()))?;
+    }
+    let programs = workspace::target().join("debug");
+    crate::workspace::must(workspace::cargo().args([
+        "build",
+        "--quiet",
+        "--locked",
+        "--package",
+        "turnpike-server",
+        "--package",
+        "turnpike-view",
+    ]))?;
+    files::write(&root, &Places::below(Path::new("/usr")), &programs)?;
+    list(&root)?;
+    for (reader, arguments, file) in READERS {
+        if find_program(reader).is_none() && *reader != "bash" && *reader != "groff" {
+            println!("package-check: {reader} is not installed; {file} is not read");
+            continue;
+        }
+        quietly(Command::new(reader).args(*arguments).arg(root.join(file)))?;
+    }
+    for script in ["postinst", "prerm", "postrm"] {
+        let script = workspace::root().join("contrib/debian").join(script);
+        quietly(Command::new("sh").arg("-n").arg(script))?;
+    }
+    settings(&root, &programs)?;
+    println!("package-check: {} files, all can be read", EXPECTED.len());
+    Ok(())
+}
+
+fn list(root: &Path) -> Outcome {
+    let mut found = BTreeSet::new();
+    collect(root, root, &mut found)?;
+    let expected: BTreeSet<PathBuf> = EXPECTED.iter().map(PathBuf::from).collect();
+    let name = |path: &PathBuf| path.display().to_string();
+    let more: Vec<String> = found.difference(&expected).map(name).collect();
+    let missing: Vec<String> = expected.difference(&found).map(name).collect();
+    match more.is_empty() && missing.is_empty() {
+        true => Ok(()),
+        false => Err(format!(
+            "the list of files differs: not expected: {}; missing: {}",
+            more.join(" "),
+            missing.join(" ")
+        )),
+    }
+}
+
+fn collect(root: &Path, folder: &Path, found: &mut BTreeSet<PathBuf>) -> Outcome {
+    let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    for entry in entries {
+        let path = entry.map_err(|error| error.to_string())?.path();
+        match path.is_dir() {
+            true => collect(root, &path, found)?,
+            false => {
+                found.insert(path.strip_prefix(root).unwrap_or(&path).to_path_buf());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Has the server check the settings, as whoever runs this: the user is not on this machine.
+fn settings(root: &Path, programs: &Path) -> Outcome {
+    let file = root.join("etc/turnpike/nginx.conf");
+    let text = fs::read_to_string(&file).map_err(|error| format!("nginx.conf: {error}"))?;
+    let here = root.to_string_lossy();
+    let text = text
+        .replace("user turnpike;", "")
+        .replace("/var/log/turnpike", &here)
+        .replace("/var/cache/turnpike", &here)
+        .replace("/run/turnpike", &here);
+    fs::write(&file, text).map_err(|error| format!("nginx.conf: {error}"))?;
+    let prefix = root.join("usr/share/turnpike");
+    quietly(
+        Command::new(programs.join("turnpike"))
+            .args(["-t", "-q", "-e", "stderr", "-p"])
+            .args([&prefix, Path::new("-c"), &file]),
+    )
+}
+
+/// Runs a command that says nothing when all is well.
+fn quietly(command: &mut Command) -> Outcome {
+    let line = format!("{command:?}");
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("{line}: {error}"))?;
+    let said = [output.stdout, output.stderr].concat();
+    match output.status.success() && said.is_empty() {
+        true => Ok(()),
+        false => Err(format!("{line}: {}", String::from_utf8_lossy(&said).trim())),
+    }
+}

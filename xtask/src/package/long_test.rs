@@ -1,0 +1,178 @@
+//! The packages in a fresh Debian 12: install, start, reload, upgrade under load, removal.
+//!
+//! The tree is made by debootstrap once. Each run works on a copy, in mount, process and network
+//! namespaces of its own, so that port 80 is free and nothing outlives the run.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use super::{Build, debian};
+use crate::options::Options;
+use crate::outcome::Outcome;
+use crate::workspace::{self, must};
+
+/// What the tree has beside Debian's smallest system: the packages' libraries, and what the steps
+/// below call.
+const INCLUDED: &str = "libelf1,zlib1g,logrotate,curl,procps";
+
+/// The steps, run by a shell in the tree. The first that fails ends the run.
+const STEPS: &str = r#"
+set -eu
+step() { echo "package-test: $*"; }
+files() {
+    find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /tmp -o -path /test \
+        -o -path /var/lib/dpkg -o -path /var/log/dpkg.log -o -path /var/lib/logrotate \) -prune \
+        -o ! -name '*-' -print | sort
+}
+page() { curl -sS --max-time 10 http://127.0.0.1/ | grep -q '<h1>Turnpike is running</h1>'; }
+master() { cat /run/turnpike/turnpike.pid; }
+
+files >/tmp/before
+step install
+dpkg -i /test/1/turnpike_*.deb
+turnpike -t
+test "$(stat -c %a:%U:%G /var/log/turnpike)" = 755:root:adm
+dpkg --verify turnpike
+
+step start
+turnpike
+page
+curl -sS http://127.0.0.1/status >/dev/null
+ps -o user= -C turnpike-serve | grep -q '^turnpike'
+
+step reload
+turnpike reload >/dev/null
+page
+
+step "logs are rotated"
+logrotate -f /etc/logrotate.d/turnpike
+test -s /var/log/turnpike/access.log.1
+page
+test -s /var/log/turnpike/access.log
+
+step "upgrade under load"
+old=$(master)
+turnpike load -c 4 -t 1 -d 12s --max-errors 0 http://127.0.0.1/ >/tmp/kept 2>&1 &
+kept=$!
+turnpike load -c 4 -t 1 -d 12s --no-keepalive --max-errors 0 http://127.0.0.1/ >/tmp/short 2>&1 &
+short=$!
+sleep 2
+dpkg -i /test/2/turnpike_*.deb
+wait $kept || { cat /tmp/kept; exit 1; }
+wait $short || { cat /tmp/short; exit 1; }
+grep 'requests in' /tmp/kept /tmp/short
+test "$(master)" != "$old"
+page
+
+step "the name nginx"
+dpkg -i /test/2/turnpike-nginx_*.deb
+nginx -t
+nginx -s reload
+page
+
+step removal
+dpkg --remove turnpike-nginx turnpike
+test -z "$(ps -o pid= -C turnpike-master,turnpike-serve)"
+test -f /etc/turnpike/nginx.conf
+dpkg --purge turnpike-nginx turnpike
+if getent passwd turnpike; then exit 1; fi
+files >/tmp/after
+diff /tmp/before /tmp/after
+step "nothing is left"
+"#;
+
+/// The packages' units.
+const UNITS: &[(&str, &str)] = &[
+    ("turnpike", "turnpike.service"),
+    ("turnpike", "turnpike.socket"),
+    ("turnpike-nginx", "nginx.service"),
+];
+
+/// Runs the test; as root, since it changes its root folder.
+pub(super) fn run(options: &Options) -> Outcome {
+    if !nix::unistd::geteuid().is_root() {
+        println!("skipped: package-test needs root (CAP_SYS_ADMIN)");
+        return Ok(());
+    }
+    let folder = workspace::target().join("package-test");
+    let base = folder.join("base");
+    let tree = folder.join("tree");
+    bootstrap(&base)?;
+    if tree.exists() {
+        fs::remove_dir_all(&tree).map_err(|error| format!("{}: {error}", tree.display()))?;
+    }
+    must(Command::new("cp").arg("-a").args([&base, &tree]))?;
+    let mut build = Build::of(options)?;
+    for revision in [1, 2] {
+        build.revision = revision;
+        let place = tree.join(format!("test/{revision}"));
+        super::make(&place)?;
+        for package in debian::build(&build)? {
+            must(Command::new("cp").args([&package, &place]))?;
+        }
+    }
+    let steps = tree.join("test/steps");
+    fs::write(&steps, STEPS).map_err(|error| format!("{}: {error}", steps.display()))?;
+    inside(&tree)?;
+    units(&build)
+}
+
+/// Makes the tree if there is none.
+fn bootstrap(base: &Path) -> Outcome {
+    if base.join("usr/bin/logrotate").exists() || base.join("usr/sbin/logrotate").exists() {
+        return Ok(());
+    }
+    println!("package-test: debootstrap makes {}", base.display());
+    must(
+        Command::new("debootstrap")
+            .args([
+                "--variant=minbase",
+                &format!("--include={INCLUDED}"),
+                "bookworm",
+            ])
+            .arg(base),
+    )
+}
+
+/// Runs the steps in the tree, in namespaces of their own.
+fn inside(tree: &Path) -> Outcome {
+    let enter = "ip link set lo up && mount -t proc proc proc && \
+                 mount --rbind /dev dev && exec chroot . sh /test/steps";
+    must(
+        Command::new("unshare")
+            .current_dir(tree)
+            .env_clear()
+            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .args([
+                "--mount",
+                "--pid",
+                "--net",
+                "--ipc",
+                "--fork",
+                "--kill-child",
+            ])
+            .args(["sh", "-c", enter]),
+    )
+}
+
+/// Has systemd look at the units of the packages.
+fn units(build: &Build) -> Outcome {
+    // The programs are not installed on this machine: the ones that were built take their place.
+    let folder = build.staging("units")?;
+    let program = build.programs.join("turnpike");
+    let mut copies = Vec::new();
+    for (package, unit) in UNITS {
+        let root = build.out.join("staging").join(package);
+        let file = root.join("lib/systemd/system").join(unit);
+        let text = fs::read_to_string(&file).map_err(|error| format!("{unit}: {error}"))?;
+        let text = text
+            .replace("/usr/sbin/turnpike", &program.to_string_lossy())
+            .replace("/usr/sbin/nginx", &program.to_string_lossy());
+        let copy = folder.join(unit);
+        fs::write(&copy, text).map_err(|error| format!("{unit}: {error}"))?;
+        copies.push(copy);
+    }
+    must(Command::new("systemd-analyze").arg("verify").args(&copies))
+}
