@@ -4,6 +4,7 @@
 //! Nothing here waits: a call does what the socket lets it do at once and says `WouldBlock`
 //! otherwise. Waiting is the business of [`crate::waiting`] and of the event loop.
 
+mod hello;
 mod session;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ use rustls::Connection as TlsConnection;
 
 use crate::sys::file;
 use crate::sys::socket::{self, More};
+pub use hello::{Greeting, Hello, HelloError};
 use session::Session;
 pub use session::{Handshake, HandshakeError};
 
@@ -44,8 +46,11 @@ impl Transport {
     /// Begins a TLS session on the socket: the handshake comes next. A transport has one session;
     /// another one is not taken.
     pub fn secure(&self, session: TlsConnection) {
-        self.session
-            .get_or_init(|| Box::new(RefCell::new(Session::new(session))));
+        self.begin(Session::new(session));
+    }
+
+    fn begin(&self, session: Session) {
+        self.session.get_or_init(|| Box::new(RefCell::new(session)));
     }
 
     /// Whether bytes go as they are: nothing has to be sent to read.
@@ -90,6 +95,12 @@ impl Transport {
             None => received > 0 && received < bytes_max,
             Some(session) => received > 0 && session.borrow_mut().was_emptied(),
         }
+    }
+
+    /// Whether a TLS session holds bytes to be read that have left the socket already.
+    pub fn holds_input(&self) -> bool {
+        let session = self.session.get();
+        session.is_some_and(|session| session.borrow_mut().holds_input())
     }
 
     /// Whether something can be read, which is left where it is: 0 is the end, as for a read.

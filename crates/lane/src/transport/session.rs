@@ -46,6 +46,18 @@ impl Session {
         }
     }
 
+    /// Takes what was received before the session was made.
+    pub(super) fn feed(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            self.connection.read_tls(&mut bytes)?;
+            // What is wrong with it is found again by the handshake.
+            if self.connection.process_new_packets().is_err() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn connection(&self) -> &Connection {
         &self.connection
     }
@@ -118,6 +130,12 @@ impl Session {
             // Answers to the peer's key updates; what does not leave now leaves later.
             let _ = self.flush(socket);
         }
+    }
+
+    /// Whether decrypted bytes wait to be read.
+    pub(super) fn holds_input(&mut self) -> bool {
+        let mut reader = self.connection.reader();
+        reader.fill_buf().is_ok_and(|bytes| !bytes.is_empty())
     }
 
     /// Whether nothing is left to read, neither here nor, as far as the last read showed, in the
@@ -193,7 +211,7 @@ impl Read for Source<'_> {
 }
 
 /// A socket as the library writes to it.
-struct Sink<'a>(BorrowedFd<'a>);
+pub(super) struct Sink<'a>(pub(super) BorrowedFd<'a>);
 
 impl Write for Sink<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

@@ -1,0 +1,123 @@
+//! The beginning of a TLS session that a client asks for: its hello says which server it means,
+//! and so with which certificate the session goes on.
+
+use std::io::{self, Write as _};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use rustls::server::{Accepted, AcceptedAlert, Acceptor, ClientHello};
+
+use super::Transport;
+use super::session::{Session, Sink};
+
+/// A TLS record that refuses the name a client asks for: a fatal alert, unrecognized_name (RFC
+/// 6066 section 3).
+const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
+
+/// A client's hello as far as it has come.
+#[derive(Default)]
+pub struct Hello {
+    acceptor: Acceptor,
+}
+
+/// A whole hello.
+pub struct Greeting {
+    accepted: Accepted,
+    /// What came behind it.
+    rest: Vec<u8>,
+}
+
+/// Why a hello is none.
+pub struct HelloError {
+    pub error: rustls::Error,
+    alert: Option<AcceptedAlert>,
+}
+
+impl Hello {
+    /// Takes what has come. `Ok(None)`: more is needed.
+    ///
+    /// # Errors
+    /// The bytes are no hello. [`Transport::refuse`] tells the client.
+    pub fn feed(&mut self, mut bytes: &[u8]) -> Result<Option<Greeting>, HelloError> {
+        loop {
+            let read = self.acceptor.read_tls(&mut bytes);
+            if let Err(error) = read {
+                return Err(HelloError::from(&error));
+            }
+            let accepted = self.acceptor.accept();
+            let accepted = accepted.map_err(HelloError::from)?;
+            if let Some(accepted) = accepted {
+                let rest = bytes.to_vec();
+                return Ok(Some(Greeting { accepted, rest }));
+            }
+            if bytes.is_empty() {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+impl From<&io::Error> for HelloError {
+    fn from(error: &io::Error) -> Self {
+        Self {
+            error: rustls::Error::General(error.to_string()),
+            alert: None,
+        }
+    }
+}
+
+impl From<(rustls::Error, AcceptedAlert)> for HelloError {
+    fn from((error, alert): (rustls::Error, AcceptedAlert)) -> Self {
+        Self {
+            error,
+            alert: Some(alert),
+        }
+    }
+}
+
+impl Greeting {
+    /// What the client says.
+    pub fn hello(&self) -> ClientHello<'_> {
+        self.accepted.client_hello()
+    }
+}
+
+impl Transport {
+    /// Begins the session that a client has asked for: the handshake comes next.
+    ///
+    /// # Errors
+    /// Client and server have nothing in common; the client was told.
+    pub fn accept(
+        &self,
+        greeting: Greeting,
+        config: Arc<ServerConfig>,
+    ) -> Result<(), rustls::Error> {
+        let connection = match greeting.accepted.into_connection(config) {
+            Ok(connection) => connection,
+            Err(why) => {
+                let why = HelloError::from(why);
+                let error = why.error.clone();
+                self.refuse(why);
+                return Err(error);
+            }
+        };
+        let mut session = Session::new(rustls::Connection::Server(connection));
+        let fed = session.feed(&greeting.rest);
+        self.begin(session);
+        fed.map_err(|error| rustls::Error::General(error.to_string()))
+    }
+
+    /// Tells a client why its hello is refused, as far as the socket takes it: the connection is
+    /// closed next.
+    pub fn refuse(&self, why: HelloError) {
+        if let Some(mut alert) = why.alert {
+            let _ = alert.write_all(&mut Sink(self.as_fd()));
+        }
+    }
+
+    /// Tells a client that there is no server of the name it asks for.
+    pub fn refuse_name(&self) {
+        let _ = Sink(self.as_fd()).write(&UNRECOGNIZED_NAME);
+    }
+}
