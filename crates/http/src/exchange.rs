@@ -8,6 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::log::Level;
@@ -26,6 +27,7 @@ use crate::proxy_header::ProxyHeader;
 use crate::regex::{Captures, Turn};
 use crate::response::Response;
 use crate::rooms::Rooms;
+use crate::tls::TlsSession;
 use crate::upstream::Upstream;
 use crate::variables::Values;
 
@@ -73,6 +75,8 @@ pub enum Action {
     ReadingBody,
     /// Handlers work.
     Processing,
+    /// The TLS handshake with the client goes on.
+    HandshakingClient,
     /// A name of an upstream server is looked up.
     ResolvingUpstream,
     /// An upstream server is connected to.
@@ -161,6 +165,10 @@ pub struct Exchange {
     pub connection_peer: Option<PeerAddress>,
     /// What the PROXY protocol's header of the connection said.
     pub proxy_header: Option<Rc<ProxyHeader>>,
+    /// The TLS session of the connection; `None`: it is not secured.
+    pub tls: Option<Arc<TlsSession>>,
+    /// Whether the client speaks plain HTTP where TLS is expected.
+    pub plain_on_tls_port: bool,
     /// Random identifier, made when first asked for (`$request_id`).
     pub request_id: Cell<Option<u128>>,
 }
@@ -200,6 +208,8 @@ impl Exchange {
             is_clear: true,
             connection_peer: None,
             proxy_header: None,
+            tls: None,
+            plain_on_tls_port: false,
             request_id: Cell::new(None),
         }
     }
@@ -216,6 +226,8 @@ impl Exchange {
     /// Lets go of everything that is of a request, also of what it was read from.
     pub(crate) fn clear(&mut self) {
         self.input.clear();
+        self.tls = None;
+        self.plain_on_tls_port = false;
         self.head_start = 0;
         self.clear_request();
         self.is_clear = true;
@@ -300,6 +312,14 @@ impl Exchange {
     /// Appends the file or folder that the path stands for (`$request_filename`).
     pub fn file_path(&self, out: &mut Vec<u8>) {
         self.location().settings.root.file(self, &self.path, out);
+    }
+
+    /// `http` or `https`.
+    pub fn scheme(&self) -> &'static str {
+        match self.tls {
+            None => "http",
+            Some(_) => "https",
+        }
     }
 
     /// The address that the client connected to.
@@ -472,6 +492,7 @@ impl Action {
             Self::Processing => "processing request",
             Self::ResolvingUpstream => "resolving upstream",
             Self::ConnectingUpstream => "connecting to upstream",
+            Self::HandshakingClient => "SSL handshaking",
             Self::HandshakingUpstream => "SSL handshaking to upstream",
             Self::SendingUpstream => "sending request to upstream",
             Self::ReadingUpstreamHead => "reading response header from upstream",

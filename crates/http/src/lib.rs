@@ -31,6 +31,7 @@ mod special;
 pub mod subrequest;
 #[cfg(test)]
 mod testing;
+pub mod tls;
 pub mod upstream;
 pub mod variables;
 

@@ -194,6 +194,7 @@ impl Exchange {
         copy.values.get_mut().clone_from(&self.values.borrow());
         copy.connection_peer = self.connection_peer;
         copy.proxy_header.clone_from(&self.proxy_header);
+        copy.tls.clone_from(&self.tls);
         copy.request_id.set(self.request_id.get());
         copy
     }

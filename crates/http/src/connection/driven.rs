@@ -64,6 +64,7 @@ pub(super) async fn drive(
         no_delay,
         plan,
         proxy_header,
+        security,
     } = connection;
     let panicked = HandBackOnPanic {
         return_queue: &return_queue,
@@ -79,6 +80,7 @@ pub(super) async fn drive(
         no_delay,
         plan,
         proxy_header,
+        security,
     });
     panicked.disarm();
     return_queue.give_back(slot, connection, Some(exchange));
@@ -158,6 +160,8 @@ async fn to_the_end(
                 false => return Err(CloseReason::ClientAborted),
             },
             Stage::Linger => {
+                let settings = &exchange.location().settings;
+                peer.end_session(settings.send_timeout_ms).await;
                 linger(exchange, peer).await;
                 return Err(CloseReason::Answered);
             }

@@ -282,7 +282,8 @@ fn location(exchange: &Exchange, out: &mut Vec<u8>) {
         out.extend_from_slice(b"\r\n");
         return;
     }
-    out.extend_from_slice(b"http://");
+    out.extend_from_slice(exchange.scheme().as_bytes());
+    out.extend_from_slice(b"://");
     let local = exchange.local_address();
     if settings.server_name_in_redirect {
         out.extend_from_slice(&exchange.server().name);
@@ -295,7 +296,8 @@ fn location(exchange: &Exchange, out: &mut Vec<u8>) {
         out.extend_from_slice(local.ip().to_string().as_bytes());
     }
     let port = local.map_or(0, |local| local.port());
-    if settings.port_in_redirect && port != 0 && port != 80 {
+    let usual = if exchange.tls.is_some() { 443 } else { 80 };
+    if settings.port_in_redirect && port != 0 && port != usual {
         out.push(b':');
         crate::variables::append_number(out, u64::from(port));
     }

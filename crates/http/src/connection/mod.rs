@@ -18,6 +18,7 @@ mod awaited;
 mod background;
 mod commands;
 mod driven;
+mod handshake;
 mod head;
 mod moving;
 mod parked;
@@ -53,6 +54,7 @@ use crate::h1::Watch;
 use crate::lane::{LanePlan, LaneShared};
 use crate::plan::ListenIndex;
 use crate::proxy_header::ProxyHeader;
+use handshake::Security;
 use moving::Successors;
 use parked::Slot;
 
@@ -76,6 +78,7 @@ struct Connection {
     plan: Rc<LanePlan>,
     /// The PROXY protocol's header, once it was read.
     proxy_header: Option<Rc<ProxyHeader>>,
+    security: Security,
 }
 
 /// Where a driven connection stands among the others: the lane's loop knows it by its token.
@@ -122,6 +125,8 @@ pub struct Connections {
     /// When the lane's time was last looked at, in its monotonic milliseconds.
     ticked_ms: u64,
     round: Round,
+    /// TLS handshakes that this turn went on with.
+    handshakes: usize,
 }
 
 /// What is measured at the end of a round: the clock is read once for all of it.
@@ -170,6 +175,7 @@ impl Connections {
             ending: Ending::No,
             ticked_ms: 0,
             round: Round::default(),
+            handshakes: 0,
         }
     }
 
@@ -239,6 +245,7 @@ impl Connections {
     fn exchange(&self, connection: &Connection) -> Box<Exchange> {
         let mut exchange = self.lane.exchange(&connection.plan, &connection.client);
         exchange.proxy_header.clone_from(&connection.proxy_header);
+        connection.security.tell(&mut exchange);
         exchange
     }
 }
@@ -299,6 +306,7 @@ impl EventHandler for Connections {
             transport: Transport::plain(socket),
             client,
             no_delay: false,
+            security: Security::of_new(self.plan.listen(client.listen).tls),
             plan: self.plan.clone(),
             proxy_header: None,
         };
@@ -334,6 +342,7 @@ impl EventHandler for Connections {
     }
 
     fn turn_ended(&mut self, event_loop: &mut EventLoop) {
+        self.handshakes = 0;
         if std::mem::take(&mut self.round.has_worked) {
             self.measure_round(event_loop);
         }

@@ -19,6 +19,7 @@ use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::transport::Transport;
 
 use super::commands::Command;
+use super::handshake::Security;
 use super::parked::{Await, Parked};
 use super::{Connection, Connections};
 use crate::counters::CloseReason;
@@ -32,6 +33,7 @@ pub struct Moving {
     client: Client,
     no_delay: bool,
     proxy_header: Option<ProxyHeader>,
+    security: Security,
     /// Of its gate: lanes may be a plan apart, and number them differently.
     address: ListenAddress,
     waits_for: Await,
@@ -105,12 +107,14 @@ impl Connections {
             no_delay,
             plan,
             proxy_header,
+            security,
         } = connection;
         let moving = Box::new(Moving {
             transport,
             client,
             no_delay,
             proxy_header: proxy_header.as_deref().cloned(),
+            security,
             address,
             waits_for,
             deadline_ms,
@@ -128,6 +132,7 @@ impl Connections {
                     no_delay: moving.no_delay,
                     plan,
                     proxy_header,
+                    security: moving.security,
                 },
                 waits_for: moving.waits_for,
                 deadline_ms: moving.deadline_ms,
@@ -158,6 +163,7 @@ impl Connections {
             no_delay: moving.no_delay,
             plan: self.plan.clone(),
             proxy_header: moving.proxy_header.map(Rc::new),
+            security: moving.security,
         };
         // Only where its gate went in a reload after the one that moved it.
         let Some(place) = place else {
@@ -165,17 +171,22 @@ impl Connections {
             return;
         };
         connection.client.listen = ListenIndex(place as u32);
-        if self.is_draining() {
+        // Of what a TLS session has decrypted, no event will tell here.
+        let holds_input = connection.transport.holds_input();
+        let token = if self.is_draining() {
             // With the time of a drain.
-            self.park(event_loop, None, connection, moving.waits_for);
-            return;
-        }
-        let parked = Parked {
-            connection,
-            waits_for: moving.waits_for,
-            deadline_ms: moving.deadline_ms,
+            self.park(event_loop, None, connection, moving.waits_for)
+        } else {
+            let parked = Parked {
+                connection,
+                waits_for: moving.waits_for,
+                deadline_ms: moving.deadline_ms,
+            };
+            self.put_parked(event_loop, None, parked)
         };
-        self.put_parked(event_loop, None, parked);
+        if let Some(token) = token.filter(|_| holds_input) {
+            self.parked_ready(event_loop, token, false);
+        }
     }
 
     /// Takes a connection out of its place, as if it had never been parked here.

@@ -101,13 +101,14 @@ impl Parked {
         match &self.waits_for {
             Await::First => Some(self.connection.client.accepted_ms),
             Await::Rest(half) => Some(half.started_ms),
+            Await::Handshake { started_ms } => Some(*started_ms),
             Await::Idle { .. } => None,
         }
     }
 }
 
 /// Whether a socket that was read holds more.
-enum More {
+pub(super) enum More {
     /// The read filled the buffer.
     Likely,
     /// The read did not fill the buffer.
@@ -116,10 +117,25 @@ enum More {
     No,
 }
 
+impl More {
+    /// After a read of that many bytes.
+    pub(super) fn after(connection: &Connection, received: usize) -> More {
+        match connection.transport.was_emptied(received, RECEIVE_BYTES) {
+            true => More::Unlikely,
+            false => More::Likely,
+        }
+    }
+}
+
 /// What a parked connection waits for.
 pub(super) enum Await {
     /// The first bytes.
     First,
+    /// The client's part of the TLS handshake.
+    Handshake {
+        /// Since when, in monotonic milliseconds.
+        started_ms: u64,
+    },
     /// The rest of a head.
     Rest(Box<Half>),
     /// The next request.
@@ -144,14 +160,17 @@ impl Connections {
         token: Option<u32>,
         connection: Connection,
         waits_for: Await,
-    ) {
+    ) -> Option<u32> {
         let now_ms = event_loop.clock.now_ms();
         let timeout_ms = match &waits_for {
             Await::Idle { timeout_ms } => *timeout_ms,
-            Await::First | Await::Rest(_) => self.header_timeout_ms(&connection),
+            Await::First | Await::Rest(_) | Await::Handshake { .. } => {
+                self.header_timeout_ms(&connection)
+            }
         };
         let since_ms = match &waits_for {
             Await::Rest(half) => half.started_ms,
+            Await::Handshake { started_ms } => *started_ms,
             _ => now_ms,
         };
         let mut deadline_ms = if timeout_ms == 0 {
@@ -171,7 +190,7 @@ impl Connections {
             waits_for,
             deadline_ms,
         };
-        self.put_parked(event_loop, token, parked);
+        self.put_parked(event_loop, token, parked)
     }
 
     /// Puts a connection at the place it had or at a new one; with another lane when this one goes.
@@ -180,7 +199,7 @@ impl Connections {
         event_loop: &mut EventLoop,
         token: Option<u32>,
         parked: Parked,
-    ) {
+    ) -> Option<u32> {
         let (token, parked) = match &self.ending {
             Ending::Leaving(successors) => {
                 if token.is_some() {
@@ -188,10 +207,7 @@ impl Connections {
                 }
                 let back = self.hand_over(successors, parked);
                 self.unpark(event_loop, token);
-                match back {
-                    Some(parked) => (None, parked),
-                    None => return,
-                }
+                (None, back?)
             }
             _ => (token, parked),
         };
@@ -202,10 +218,7 @@ impl Connections {
         } = parked;
         let (token, connection) = match token {
             Some(token) => (token, connection),
-            None => match self.insert(event_loop, connection) {
-                Some(inserted) => inserted,
-                None => return,
-            },
+            None => self.insert(event_loop, connection)?,
         };
         // A deadline that only moves on is left where it is in the wheel. It may be earlier than
         // the one before it: that of a head, or of another location's keep-alive.
@@ -218,6 +231,7 @@ impl Connections {
             waits_for,
             deadline_ms,
         });
+        Some(token)
     }
 
     /// A slot for a connection that has none, watched from now on. `None`: it cannot be, and is
@@ -281,7 +295,11 @@ impl Connections {
     /// Reads and serves until the socket holds no more. `closed`: the client has sent its last, so
     /// that the end is to be read too, of which nothing else would tell.
     pub(super) fn parked_ready(&mut self, event_loop: &mut EventLoop, token: u32, closed: bool) {
-        for _ in 0..READS_PER_EVENT_MAX {
+        for reads in 0.. {
+            // Of what a TLS session has decrypted, no event tells again.
+            if reads >= READS_PER_EVENT_MAX && !self.holds_input(token) {
+                break;
+            }
             match self.read_once(event_loop, token, closed) {
                 More::Likely => {}
                 More::Unlikely if closed => {}
@@ -291,8 +309,13 @@ impl Connections {
         self.read_later(event_loop, token);
     }
 
+    fn holds_input(&self, token: u32) -> bool {
+        let parked = self.slots.get(token as usize).and_then(Slot::parked);
+        parked.is_some_and(|parked| parked.connection.transport.holds_input())
+    }
+
     /// Others have waited: the rest of what a fast sender sends is read in another turn.
-    fn read_later(&mut self, event_loop: &mut EventLoop, token: u32) {
+    pub(super) fn read_later(&mut self, event_loop: &mut EventLoop, token: u32) {
         if let Some(parked) = self.slots.get(token as usize).and_then(Slot::parked) {
             let socket = parked.connection.transport.as_fd();
             event_loop.unwatch(socket);
@@ -324,6 +347,9 @@ impl Connections {
             return More::No;
         };
         self.count_unparked(&waits_for);
+        if let Await::Handshake { .. } = waits_for {
+            return self.shake_hands(event_loop, Some(token), connection);
+        }
         let mut exchange = self.exchange(&connection);
         if let Await::Rest(half) = &waits_for {
             exchange.input.extend_from_slice(&half.input);
@@ -334,13 +360,10 @@ impl Connections {
                 More::No
             }
             Ok(received) => {
-                let emptied = connection.transport.was_emptied(received, RECEIVE_BYTES);
+                let more = More::after(&connection, received);
                 let read = (waits_for, received);
                 self.serve_or_collect(event_loop, token, connection, exchange, read);
-                match emptied {
-                    true => More::Unlikely,
-                    false => More::Likely,
-                }
+                more
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.recycle(exchange);
@@ -383,7 +406,7 @@ impl Connections {
                 return;
             }
             Await::Rest(half) => Some(half.started_ms),
-            Await::First | Await::Idle { .. } => None,
+            Await::First | Await::Idle { .. } | Await::Handshake { .. } => None,
         };
         self.serve(event_loop, Some(token), connection, exchange, started_ms);
     }
@@ -397,11 +420,19 @@ impl Connections {
         (waits_for, error): (&Await, &io::Error),
     ) {
         exchange.action.set(waits_for.action());
-        let level = match error.kind() {
-            io::ErrorKind::ConnectionReset => Level::Info,
-            _ => Level::Alert,
-        };
-        exchange.log(level, format_args!("recv() failed ({error})"));
+        match error.kind() {
+            io::ErrorKind::ConnectionReset => {
+                exchange.log(Level::Info, format_args!("recv() failed ({error})"));
+            }
+            // What a TLS session cannot read.
+            io::ErrorKind::InvalidData => {
+                exchange.log(
+                    Level::Info,
+                    format_args!("SSL_read() failed (SSL: {error})"),
+                );
+            }
+            _ => exchange.log(Level::Alert, format_args!("recv() failed ({error})")),
+        }
         self.recycle(exchange);
         self.unpark(event_loop, Some(token));
         self.close(connection, CloseReason::of(error));
@@ -446,7 +477,7 @@ impl Connections {
             event_loop.wheel.insert(token, deadline_ms);
             return;
         }
-        let idle = !matches!(parked.waits_for, Await::Rest(_));
+        let idle = matches!(parked.waits_for, Await::First | Await::Idle { .. });
         if idle && has_input(&parked.connection) {
             // Its request came in this very turn, or while the lane was held up.
             self.parked_ready(event_loop, token, false);
@@ -471,9 +502,13 @@ impl Connections {
                 "client timed out (110: Connection timed out)",
             );
         }
+        if let Await::Handshake { .. } = &waits_for {
+            let why = "client timed out (110: Connection timed out)";
+            self.handshake_late(&connection, why);
+        }
         let reason = match waits_for {
             Await::First | Await::Idle { .. } if self.is_draining() => CloseReason::Drained,
-            Await::First | Await::Rest(_) => CloseReason::HeaderTimeout,
+            Await::First | Await::Rest(_) | Await::Handshake { .. } => CloseReason::HeaderTimeout,
             Await::Idle { .. } => CloseReason::IdleTimeout,
         };
         self.close(connection, reason);
@@ -571,6 +606,10 @@ impl Connections {
                 let why = "client was too slow to send its request, its connection is needed";
                 self.head_given_up(&parked.connection, half, why);
             }
+            if let Await::Handshake { .. } = &parked.waits_for {
+                let why = "client was too slow in its handshake, its connection is needed";
+                self.handshake_late(&parked.connection, why);
+            }
             self.close(parked.connection, CloseReason::MadeRoom);
         }
         count
@@ -607,7 +646,7 @@ impl Connections {
     /// Counts for `stub_status`, as nginx has them: a connection reads once bytes have come.
     fn parked_counter(&self, waits_for: &Await) -> &Counter {
         match waits_for {
-            Await::Rest(_) => &self.lane.counters.reading,
+            Await::Rest(_) | Await::Handshake { .. } => &self.lane.counters.reading,
             Await::First | Await::Idle { .. } => &self.lane.counters.waiting,
         }
     }
@@ -636,7 +675,7 @@ impl Connections {
         }
     }
 
-    fn header_timeout_ms(&self, connection: &Connection) -> u64 {
+    pub(super) fn header_timeout_ms(&self, connection: &Connection) -> u64 {
         let plan = &connection.plan;
         let listen = plan.listen(connection.client.listen);
         plan.server(listen.default_server)
@@ -649,7 +688,7 @@ impl Await {
     /// How long it may wait for a request while the server drains; `None`: it has begun one.
     fn grace_ms(&self) -> Option<u64> {
         match self {
-            Self::First => Some(FIRST_GRACE_MS),
+            Self::First | Self::Handshake { .. } => Some(FIRST_GRACE_MS),
             Self::Idle { .. } => Some(IDLE_GRACE_MS),
             Self::Rest(_) => None,
         }
@@ -658,6 +697,7 @@ impl Await {
     fn action(&self) -> Action {
         match self {
             Self::First => Action::WaitingForRequest,
+            Self::Handshake { .. } => Action::HandshakingClient,
             Self::Rest(_) => Action::ReadingHeaders,
             Self::Idle { .. } => Action::KeepAlive,
         }

@@ -89,6 +89,13 @@ fn refuse(exchange: &mut Exchange, error: HeadError) -> Head {
 /// What the whole head says: path, query, and whether the connection may be kept.
 fn settle(exchange: &mut Exchange) -> Head {
     exchange.action.set(Action::ReadingHeaders);
+    if exchange.plain_on_tls_port {
+        exchange.log(
+            Level::Info,
+            format_args!("client sent plain HTTP request to HTTPS port"),
+        );
+        return Head::Refused(497);
+    }
     if asks_for_tls(exchange) {
         exchange.log(
             Level::Info,
@@ -109,9 +116,11 @@ fn settle(exchange: &mut Exchange) -> Head {
     normal_path(exchange)
 }
 
-/// An https URI on a connection that is not secured is refused (RFC 9110 section 7.4): no listener
-/// here speaks TLS.
+/// An https URI on a connection that is not secured is refused (RFC 9110 section 7.4).
 fn asks_for_tls(exchange: &Exchange) -> bool {
+    if exchange.tls.is_some() {
+        return false;
+    }
     let TargetForm::Absolute { scheme, .. } = exchange.head.form else {
         return false;
     };
@@ -142,7 +151,12 @@ fn choose_server(exchange: &mut Exchange) {
         false => {
             exchange.begin_matching();
             // Without a verdict the engine has it chosen again, or answers 500.
-            let found = listen.names.find(&exchange.host, exchange);
+            let by_tls = exchange.tls.as_ref().map(|tls| &*tls.server_name);
+            let name = match exchange.host.as_slice() {
+                b"" => by_tls.unwrap_or_default(),
+                host => host,
+            };
+            let found = listen.names.find(name, exchange);
             found.ok().flatten().unwrap_or(listen.default_server)
         }
     };

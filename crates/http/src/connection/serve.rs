@@ -10,7 +10,7 @@ use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_lane::sys::socket_option;
 
 use super::driven::{self, Stage};
-use super::parked::{Await, Slot, move_to};
+use super::parked::{Await, More, Slot, move_to};
 use super::proxy_header::{self, ProxyHeaderState};
 use super::request::{self, Head};
 use super::transfer::{self, Sent, Transfer};
@@ -52,20 +52,43 @@ impl Connections {
     /// The optimistic first transaction: a client that connects has usually sent its request by
     /// the time it is accepted.
     pub(super) fn first_transaction(&mut self, event_loop: &mut EventLoop, connection: Connection) {
+        if connection.security.is_handshaking() {
+            self.shake_hands(event_loop, None, connection);
+        } else {
+            self.receive_first(event_loop, None, connection);
+        }
+    }
+
+    /// Reads and serves the first request of a connection, or waits for it.
+    pub(super) fn receive_first(
+        &mut self,
+        event_loop: &mut EventLoop,
+        token: Option<u32>,
+        connection: Connection,
+    ) -> More {
         let mut exchange = self.exchange(&connection);
         match receive(&connection, &mut exchange) {
             Ok(0) => {
                 self.recycle(exchange);
+                self.unpark(event_loop, token);
                 self.close(connection, CloseReason::ClientClosed);
+                More::No
             }
-            Ok(_) => self.serve(event_loop, None, connection, exchange, None),
+            Ok(received) => {
+                let more = More::after(&connection, received);
+                self.serve(event_loop, token, connection, exchange, None);
+                more
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.recycle(exchange);
-                self.park(event_loop, None, connection, Await::First);
+                self.park(event_loop, token, connection, Await::First);
+                More::No
             }
             Err(error) => {
                 self.recycle(exchange);
+                self.unpark(event_loop, token);
                 self.close(connection, CloseReason::of(&error));
+                More::No
             }
         }
     }
@@ -257,7 +280,7 @@ impl Connections {
             transfer.closes();
         }
         match transfer.send(exchange, &connection.transport, TURN_BYTES_MAX) {
-            Ok(Sent::All) => answered(exchange, whole),
+            Ok(Sent::All) => answered(connection, exchange, whole),
             Ok(Sent::Blocked | Sent::Slice | Sent::WantsPiece) => {
                 Served::Driven(Stage::Sending(transfer))
             }
@@ -365,6 +388,12 @@ impl Connections {
     ) {
         let DrivenSlot { token, watch } = slot;
         self.slots[token as usize] = Slot::InTurn;
+        if connection.security.is_handshaking() {
+            self.recycle(exchange);
+            self.shake_hands(event_loop, Some(token), connection);
+            self.parked_ready(event_loop, token, watch.has_ended());
+            return;
+        }
         let pipelined = if exchange.head_complete {
             next_request(&mut exchange)
         } else {
@@ -413,14 +442,20 @@ impl Connections {
 }
 
 /// The response is out: is the connection kept, closed, or is there a body to get rid of?
-fn answered(exchange: &mut Exchange, body_whole: bool) -> Served {
+fn answered(connection: &Connection, exchange: &mut Exchange, body_whole: bool) -> Served {
     exchange.account.completed(true);
     exchange.log_access();
     match (exchange.keep_alive, body_whole) {
         (true, true) => Served::Kept,
         (true, false) => Served::Driven(Stage::Discard),
         (false, _) if lingers(exchange) => Served::Driven(Stage::Linger),
-        (false, _) => Served::Closed(CloseReason::Answered),
+        (false, _) => {
+            connection.transport.end_session();
+            match connection.transport.has_unsent() {
+                true => Served::Driven(Stage::Linger),
+                false => Served::Closed(CloseReason::Answered),
+            }
+        }
     }
 }
 

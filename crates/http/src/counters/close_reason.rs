@@ -22,6 +22,8 @@ pub enum CloseReason {
     Refused,
     /// A body that was to be sent could not be had to its end.
     CutShort,
+    /// The TLS handshake failed, or the client broke it off.
+    HandshakeFailed,
     /// What went through it as a tunnel has ended.
     TunnelEnded,
     /// Room was needed for new ones.
@@ -34,7 +36,7 @@ pub enum CloseReason {
 
 impl CloseReason {
     /// All of them.
-    pub const ALL: [CloseReason; 13] = [
+    pub const ALL: [CloseReason; 14] = [
         CloseReason::Answered,
         CloseReason::ClientClosed,
         CloseReason::ClientAborted,
@@ -44,6 +46,7 @@ impl CloseReason {
         CloseReason::ClientTimeout,
         CloseReason::Refused,
         CloseReason::CutShort,
+        CloseReason::HandshakeFailed,
         CloseReason::TunnelEnded,
         CloseReason::MadeRoom,
         CloseReason::Drained,
@@ -62,6 +65,7 @@ impl CloseReason {
             Self::ClientTimeout => "client_timeout",
             Self::Refused => "refused",
             Self::CutShort => "cut_short",
+            Self::HandshakeFailed => "handshake_failed",
             Self::TunnelEnded => "tunnel_ended",
             Self::MadeRoom => "made_room",
             Self::Drained => "drained",

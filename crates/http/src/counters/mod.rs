@@ -70,6 +70,8 @@ counters! {
         "Open connections.";
     made_room: Counter "connections_made_room" in "connections",
         "Idle or slow connections that were closed to make room for others.";
+    handshakes: Counter "tls_handshakes" in "handshakes",
+        "TLS handshakes with clients that were completed.";
     bytes_received: Counter "received_bytes" in "bytes",
         "Bytes of requests received from clients.";
     bytes_sent: Counter "sent_bytes" in "bytes",

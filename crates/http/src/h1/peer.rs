@@ -140,6 +140,14 @@ impl Peer {
         self.transport().shutdown_write()
     }
 
+    /// Tells the client that nothing more comes, where TLS has a word for it, and waits until that
+    /// has left. One that is cut short so would be an attack for all that the client knows.
+    pub(crate) async fn end_session(&self, timeout_ms: u64) {
+        self.transport().end_session();
+        // The connection is closed in any case.
+        let _ = self.waited.flush(timeout_ms).await;
+    }
+
     /// Waits until the socket, which was full, takes more.
     ///
     /// # Errors

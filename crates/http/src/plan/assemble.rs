@@ -13,6 +13,7 @@ use super::{
     Plan, Server, ServerIndex, listen::placed_listens,
 };
 use crate::settings::EventsSettings;
+use crate::tls::ServerTls;
 
 /// Why there is no plan: every error that was found.
 #[derive(Debug)]
@@ -98,6 +99,8 @@ impl Builder<'_> {
                 self.report(error);
             }
         }
+        let servers: Vec<View<'_>> = http.children("server").collect();
+        self.check_tls(&servers, ports);
     }
 
     fn server(&mut self, view: View<'_>, ports: &mut Ports) -> Result<(), ConfError> {
@@ -269,6 +272,40 @@ impl Builder<'_> {
                 ),
                 place: None,
             });
+        }
+    }
+
+    /// Whoever connects to a TLS listener needs a certificate to be shown, or to be refused: the
+    /// default server's, where the server that it asks for has none.
+    fn check_tls(&mut self, views: &[View<'_>], ports: &Ports) {
+        if views.len() != self.servers.len() {
+            // A server could not be read: that is reported already.
+            return;
+        }
+        for port in ports.order.iter().filter(|port| port.request.tls) {
+            let tls = |server: ServerIndex| {
+                let root = self.servers[server.0 as usize].root;
+                let location = self.locations[root.0 as usize].as_ref();
+                location.and_then(|location| location.tls.clone())
+            };
+            let without = match tls(port.default_server) {
+                Some(ServerTls::Serve(_)) => None,
+                None => Some(port.default_server),
+                Some(ServerTls::Reject) => {
+                    let mut members = port.members.iter().map(|member| member.server);
+                    members.find(|server| tls(*server).is_none())
+                }
+            };
+            if let Some(server) = without {
+                let view = views[server.0 as usize];
+                if view.nearest("ssl_certificate").is_some() {
+                    // It cannot be used, which is reported already.
+                    continue;
+                }
+                let message = "no \"ssl_certificate\" is defined for the \"listen ... ssl\" \
+                               directive";
+                self.report(view.error(view.span(), message));
+            }
         }
     }
 
@@ -516,6 +553,7 @@ impl Ports {
             port.request.options_given = true;
         }
         port.request.proxy_protocol |= request.proxy_protocol;
+        port.request.tls |= request.tls;
         port.members.push(member);
         Ok(())
     }
@@ -541,6 +579,7 @@ impl Ports {
                     default_server: port.default_server,
                     names,
                     proxy_protocol: port.request.proxy_protocol,
+                    tls: port.request.tls,
                 }
             })
             .collect()

@@ -19,6 +19,7 @@ use super::{Location, LocationIndex, Plan, Server};
 use crate::lane::{LaneSlot, LaneState, LaneStateMaker};
 use crate::phase::{Filter, FilterPlace, Handler, Logger, PHASE_COUNT, Phase};
 use crate::settings::{self, EventsSettings, LocationSettings, ServerSettings};
+use crate::tls::ServerTls;
 use crate::variables::{VariableRow, VariableTable, table};
 use turnpike_plan::control::{Command, CommandRow};
 use turnpike_plan::metrics;
@@ -89,6 +90,8 @@ pub struct LocationDraft {
     /// Whether a request for the location's name without the slash at its end is sent to the
     /// location: set by families whose content knows no files (`proxy_pass` and its like).
     pub auto_redirect: bool,
+    /// TLS with the clients of a server, whose own location this is.
+    pub tls: Option<ServerTls>,
     handlers: [Vec<Arc<dyn Handler>>; PHASE_COUNT],
     filters: Vec<(FilterPlace, Arc<dyn Filter>)>,
     loggers: Vec<Arc<dyn Logger>>,
@@ -219,6 +222,7 @@ impl<'e> Builder<'e> {
             settings: LocationSettings::read(view, self.environment.prefix(), &mut self.variables)?,
             content: None,
             auto_redirect: false,
+            tls: None,
             handlers: Default::default(),
             filters: Vec::new(),
             loggers: Vec::new(),
@@ -243,6 +247,7 @@ impl<'e> Builder<'e> {
             loggers: draft.loggers,
             content: draft.content,
             auto_redirect: draft.auto_redirect,
+            tls: draft.tls,
             limit_except: None,
         };
         finish(&mut location);

@@ -26,6 +26,8 @@ pub struct Listen {
     pub names: NameTable,
     /// Connections begin with a PROXY protocol header.
     pub proxy_protocol: bool,
+    /// Connections are secured by TLS.
+    pub tls: bool,
 }
 
 /// One address of one `listen` directive.
@@ -40,6 +42,8 @@ pub struct ListenRequest {
     pub default_server: bool,
     /// `proxy_protocol`.
     pub proxy_protocol: bool,
+    /// `ssl`.
+    pub tls: bool,
 }
 
 /// The addresses that a server block listens on; `*:80` (or `*:8000` without root) when it does
@@ -105,6 +109,7 @@ fn plain(address: SocketAddr) -> ListenRequest {
         options_given: false,
         default_server: false,
         proxy_protocol: false,
+        tls: false,
     }
 }
 
@@ -225,6 +230,10 @@ fn apply(request: &mut ListenRequest, text: &str) -> Result<(), String> {
             request.proxy_protocol = true;
             return Ok(());
         }
+        "ssl" => {
+            request.tls = true;
+            return Ok(());
+        }
         _ => {}
     }
     request.options_given = true;
@@ -234,7 +243,7 @@ fn apply(request: &mut ListenRequest, text: &str) -> Result<(), String> {
         "deferred" => options.deferred = true,
         "reuseport" | "reuseport=hash" => options.reuseport = Reuseport::Hash,
         "reuseport=steer" => options.reuseport = Reuseport::Steer,
-        "ssl" | "http2" | "quic" | "spdy" | "multipath" => {
+        "http2" | "quic" | "spdy" | "multipath" => {
             return Err(format!(
                 "the \"{text}\" parameter of \"listen\" is not supported yet"
             ));

@@ -32,6 +32,7 @@ use crate::lane::LaneStateMaker;
 use crate::phase::{Filter, FilterPlace, Handler, Logger, PHASE_COUNT, Phase};
 use crate::regex::{Regex, Undecided};
 use crate::settings::{EventsSettings, LocationSettings, ServerSettings};
+use crate::tls::ServerTls;
 use crate::variables::{VariableId, VariableTable};
 use turnpike_plan::control::{Command, CommandRow};
 use turnpike_plan::metrics;
@@ -106,6 +107,9 @@ pub struct Location {
     pub content: Option<Arc<dyn Handler>>,
     /// Whether a request for its name without the slash at the end is sent here.
     pub auto_redirect: bool,
+    /// TLS with the clients of a server, at the server's own location; `None`: it has no
+    /// certificate.
+    pub tls: Option<ServerTls>,
     /// `limit_except`, where there is one.
     pub limit_except: Option<LimitExcept>,
 }

@@ -153,7 +153,11 @@ const REFUSED: &[(&str, &str)] = &[
     ),
     (
         "server { listen 80 ssl; }",
-        "\"ssl\" parameter of \"listen\" is not supported yet",
+        "no \"ssl_certificate\" is defined for the \"listen ... ssl\" directive",
+    ),
+    (
+        "server { listen 80 ssl http2; }",
+        "\"http2\" parameter of \"listen\" is not supported yet",
     ),
     (
         "server { listen 1.2.3.4:0; }",

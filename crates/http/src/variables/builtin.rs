@@ -552,8 +552,8 @@ fn request_uri(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
     text(out, exchange.head.origin.of(exchange.head_bytes()))
 }
 
-fn scheme(_: &Exchange, out: &mut Vec<u8>) -> bool {
-    text(out, b"http")
+fn scheme(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    text(out, exchange.scheme().as_bytes())
 }
 
 fn sent_connection(exchange: &Exchange, out: &mut Vec<u8>) -> bool {

@@ -1,0 +1,435 @@
+//! The TLS handshake with a client: a parked state of its connection, driven by readiness.
+//!
+//! ```text
+//!  accepted ─► beginning ──first bytes──► hello ──whole──► session ──done──► first request
+//!                  │ plain HTTP: answered with 497   │ no such server, no agreement: closed
+//! ```
+//!
+//! No task runs for it, except while the socket does not take what has to be sent.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use turnpike_lane::event_loop::EventLoop;
+use turnpike_lane::log::{Errno, Level};
+use turnpike_lane::sys::socket_option;
+use turnpike_lane::transport::{Greeting, Handshake, HandshakeError, Hello};
+
+use super::parked::{Await, More};
+use super::proxy_header::{self, ProxyHeaderState};
+use super::serve::receive;
+use super::{Connection, Connections};
+use crate::counters::CloseReason;
+use crate::exchange::{Action, Exchange};
+use crate::h1::Peer;
+use crate::plan::ServerIndex;
+use crate::tls::{Offer, ServerTls, TlsSession};
+
+/// Handshakes that a lane goes on with in one turn: with RSA keys of 2048 bits they take some 5 ms
+/// together. The others wait for the next turn, so that a storm of new connections does not starve
+/// open ones.
+const HANDSHAKES_PER_TURN_MAX: usize = 8;
+
+/// First byte of a TLS record that holds a handshake message (RFC 8446 section 5.1).
+const HANDSHAKE_RECORD: u8 = 0x16;
+
+/// Set in the first byte of a hello of SSL 2, which is none of HTTP either.
+const SSL2_HELLO: u8 = 0x80;
+
+/// How a connection is secured.
+pub(super) enum Security {
+    /// Not at all.
+    Plain,
+    /// Not at all, though its listener expects it.
+    PlainOnTlsPort,
+    /// The handshake goes on.
+    Handshaking(Box<Handshaking>),
+    /// The session stands.
+    Secure(Arc<TlsSession>),
+}
+
+/// How far a handshake is.
+pub(super) enum Handshaking {
+    /// Nothing has come of it; these bytes, if any, are a part of a PROXY protocol header.
+    Beginning(Vec<u8>),
+    /// A part of the client's hello.
+    Hello(Box<Hello>),
+    /// The session is agreed on.
+    Session(Offer),
+}
+
+/// How one step ended.
+enum Step {
+    /// The client has to send.
+    WantsRead,
+    /// The socket has to take more.
+    WantsWrite,
+    /// The session stands.
+    Done(Offer),
+    /// The connection is to be closed.
+    Failed(CloseReason),
+    /// The client speaks plain HTTP: what it sent stands in the exchange.
+    Plain(Box<Exchange>),
+}
+
+impl Security {
+    /// Of a connection that was just accepted.
+    pub(super) fn of_new(expects_tls: bool) -> Security {
+        match expects_tls {
+            false => Security::Plain,
+            true => Security::Handshaking(Box::new(Handshaking::Beginning(Vec::new()))),
+        }
+    }
+
+    pub(super) fn is_handshaking(&self) -> bool {
+        matches!(self, Security::Handshaking(_))
+    }
+
+    /// Lets an exchange know.
+    pub(super) fn tell(&self, exchange: &mut Exchange) {
+        exchange.plain_on_tls_port = matches!(self, Security::PlainOnTlsPort);
+        match self {
+            Security::Secure(session) => exchange.tls = Some(Arc::clone(session)),
+            _ => exchange.tls = None,
+        }
+    }
+}
+
+impl Connections {
+    /// Goes on with the handshake as far as the socket and the turn let it, and serves what the
+    /// client has sent behind it.
+    pub(super) fn shake_hands(
+        &mut self,
+        event_loop: &mut EventLoop,
+        token: Option<u32>,
+        mut connection: Connection,
+    ) -> More {
+        if self.handshakes >= HANDSHAKES_PER_TURN_MAX {
+            let token = self.park_handshake(event_loop, token, connection);
+            if let Some(token) = token {
+                self.read_later(event_loop, token);
+            }
+            return More::No;
+        }
+        let step = self.handshake_step(&mut connection);
+        match step {
+            Step::WantsRead => {
+                self.park_handshake(event_loop, token, connection);
+                More::No
+            }
+            Step::WantsWrite => {
+                self.wait_to_shake(event_loop, token, connection);
+                More::No
+            }
+            Step::Failed(reason) => {
+                self.unpark(event_loop, token);
+                self.close(connection, reason);
+                More::No
+            }
+            Step::Plain(exchange) => {
+                connection.security = Security::PlainOnTlsPort;
+                self.serve_first(event_loop, token, connection, exchange);
+                More::Likely
+            }
+            Step::Done(offer) => {
+                let session = TlsSession::of(&connection.transport, offer);
+                connection.security = Security::Secure(Arc::new(session.unwrap_or_default()));
+                self.lane.counters.handshakes.add();
+                // It has a place, so that what the session holds already can be read later.
+                let (token, connection) = match token {
+                    Some(token) => (token, connection),
+                    None => match self.insert(event_loop, connection) {
+                        Some(inserted) => inserted,
+                        None => return More::No,
+                    },
+                };
+                self.receive_first(event_loop, Some(token), connection)
+            }
+        }
+    }
+
+    fn serve_first(
+        &mut self,
+        event_loop: &mut EventLoop,
+        token: Option<u32>,
+        connection: Connection,
+        mut exchange: Box<Exchange>,
+    ) {
+        connection.security.tell(&mut exchange);
+        self.serve(event_loop, token, connection, exchange, None);
+    }
+
+    /// Parks the connection; returns its place.
+    fn park_handshake(
+        &mut self,
+        event_loop: &mut EventLoop,
+        token: Option<u32>,
+        connection: Connection,
+    ) -> Option<u32> {
+        let started_ms = connection.client.accepted_ms;
+        let waits_for = Await::Handshake { started_ms };
+        self.park(event_loop, token, connection, waits_for)
+    }
+
+    /// Lets a future wait until the socket takes more: few clients ever let it come to that.
+    fn wait_to_shake(
+        &mut self,
+        event_loop: &mut EventLoop,
+        token: Option<u32>,
+        connection: Connection,
+    ) {
+        let timeout_ms = self.header_timeout_ms(&connection);
+        let exchange = self.exchange(&connection);
+        let Some((slot, connection)) = self.driven_slot(event_loop, token, connection) else {
+            self.recycle(exchange);
+            return;
+        };
+        let return_queue = Rc::clone(&self.return_queue);
+        event_loop.drive(Box::pin(async move {
+            let Connection {
+                transport,
+                client,
+                no_delay,
+                plan,
+                proxy_header,
+                security,
+            } = connection;
+            let peer = Peer::new(transport, Rc::clone(&slot.watch));
+            let waited = peer.writable(timeout_ms).await;
+            let transport = waited
+                .ok()
+                .and_then(|()| peer.into_transport())
+                .ok_or(CloseReason::HandshakeFailed);
+            let connection = transport.map(|transport| Connection {
+                transport,
+                client,
+                no_delay,
+                plan,
+                proxy_header,
+                security,
+            });
+            return_queue.give_back(slot, connection, Some(exchange));
+        }));
+    }
+
+    fn handshake_step(&mut self, connection: &mut Connection) -> Step {
+        loop {
+            let Security::Handshaking(handshaking) = &mut connection.security else {
+                return Step::Failed(CloseReason::Failed);
+            };
+            if let Handshaking::Session(offer) = &mut **handshaking {
+                let offer = std::mem::take(offer);
+                self.handshakes += 1;
+                let step = self.session_step(connection, offer);
+                return step;
+            }
+            let state = std::mem::replace(&mut **handshaking, Handshaking::Beginning(Vec::new()));
+            match self.hello_step(connection, state) {
+                Ok(state) => connection.security = Security::Handshaking(Box::new(state)),
+                Err(step) => return step,
+            }
+        }
+    }
+
+    fn session_step(&self, connection: &mut Connection, offer: Offer) -> Step {
+        let step = match connection.transport.handshake() {
+            Ok(Handshake::Done) => return Step::Done(offer),
+            Ok(Handshake::WantsRead) => Step::WantsRead,
+            Ok(Handshake::WantsWrite) => Step::WantsWrite,
+            Err(error) => {
+                self.handshake_failed(connection, &error);
+                return Step::Failed(CloseReason::HandshakeFailed);
+            }
+        };
+        connection.security = Security::Handshaking(Box::new(Handshaking::Session(offer)));
+        step
+    }
+
+    /// Reads what has come and gets on with it; the error is what to do where that is not possible
+    /// now.
+    fn hello_step(
+        &self,
+        connection: &mut Connection,
+        state: Handshaking,
+    ) -> Result<Handshaking, Step> {
+        let mut exchange = self.exchange(connection);
+        let kept = match &state {
+            Handshaking::Beginning(bytes) => bytes.as_slice(),
+            _ => &[],
+        };
+        exchange.input.extend_from_slice(kept);
+        let went = match receive(connection, &mut exchange) {
+            Ok(0) => Some(io::Error::from(io::ErrorKind::UnexpectedEof)),
+            Ok(_) => None,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.recycle(exchange);
+                connection.security = Security::Handshaking(Box::new(state));
+                return Err(Step::WantsRead);
+            }
+            Err(error) => Some(error),
+        };
+        if let Some(error) = went {
+            self.recycle(exchange);
+            return Err(self.client_went(connection, &state, error));
+        }
+        let hello = match state {
+            Handshaking::Hello(hello) => hello,
+            _ => match self.first_bytes(connection, exchange) {
+                Ok((hello, with_bytes)) => {
+                    exchange = with_bytes;
+                    hello
+                }
+                Err(other) => return other,
+            },
+        };
+        let fed = self.feed(connection, hello, exchange.head_bytes());
+        self.recycle(exchange);
+        fed
+    }
+
+    /// Looks at what a connection begins with: a PROXY protocol header where one is expected, then
+    /// TLS, or what is not TLS.
+    #[allow(clippy::type_complexity)]
+    fn first_bytes(
+        &self,
+        connection: &mut Connection,
+        mut exchange: Box<Exchange>,
+    ) -> Result<(Box<Hello>, Box<Exchange>), Result<Handshaking, Step>> {
+        match proxy_header::read(connection, &mut exchange) {
+            ProxyHeaderState::Complete => {}
+            ProxyHeaderState::Incomplete => {
+                let bytes = exchange.input.clone();
+                self.recycle(exchange);
+                return Err(Ok(Handshaking::Beginning(bytes)));
+            }
+            ProxyHeaderState::Invalid => {
+                self.recycle(exchange);
+                return Err(Err(Step::Failed(CloseReason::Refused)));
+            }
+        }
+        match exchange.head_bytes().first() {
+            None => {
+                self.recycle(exchange);
+                Err(Ok(Handshaking::Beginning(Vec::new())))
+            }
+            Some(&byte) if byte == HANDSHAKE_RECORD || byte & SSL2_HELLO != 0 => {
+                Ok((Box::default(), exchange))
+            }
+            Some(_) => Err(Err(Step::Plain(exchange))),
+        }
+    }
+
+    fn feed(
+        &self,
+        connection: &Connection,
+        mut hello: Box<Hello>,
+        bytes: &[u8],
+    ) -> Result<Handshaking, Step> {
+        match hello.feed(bytes) {
+            Ok(None) => Ok(Handshaking::Hello(hello)),
+            Ok(Some(greeting)) => self.greeted(connection, greeting),
+            Err(why) => {
+                self.log_handshake(
+                    connection,
+                    format_args!("SSL_do_handshake() failed (SSL: {})", why.error),
+                );
+                connection.transport.refuse(why);
+                Err(Step::Failed(CloseReason::HandshakeFailed))
+            }
+        }
+    }
+
+    /// Begins the session with the server that the client asks for.
+    fn greeted(&self, connection: &Connection, greeting: Greeting) -> Result<Handshaking, Step> {
+        let offer = Offer::of(&greeting);
+        let config = match self.tls_of(connection, &offer.server_name) {
+            Some(ServerTls::Serve(config)) => config,
+            Some(ServerTls::Reject) | None => {
+                let reason = "handshake rejected";
+                self.log_handshake(
+                    connection,
+                    format_args!("SSL_do_handshake() failed (SSL: {reason})"),
+                );
+                connection.transport.refuse_name();
+                return Err(Step::Failed(CloseReason::HandshakeFailed));
+            }
+        };
+        match connection.transport.accept(greeting, config) {
+            Ok(()) => Ok(Handshaking::Session(offer)),
+            Err(error) => {
+                let error = HandshakeError::Tls(error);
+                self.handshake_failed(connection, &error);
+                Err(Step::Failed(CloseReason::HandshakeFailed))
+            }
+        }
+    }
+
+    /// TLS of the server of that name: of the default server, where it has none.
+    fn tls_of(&self, connection: &Connection, name: &[u8]) -> Option<ServerTls> {
+        let plan = &connection.plan;
+        let listen = plan.listen(connection.client.listen);
+        let tls = |server: ServerIndex| plan.location(plan.server(server).root).tls.clone();
+        let found = match name.is_empty() || listen.names.is_empty() {
+            true => None,
+            false => {
+                let mut exchange = self.exchange(connection);
+                // A pattern without a verdict matches nothing here, where nothing can wait.
+                exchange.begin_request();
+                let found = listen.names.find(name, &exchange).ok().flatten();
+                exchange.settle_matching();
+                self.recycle(exchange);
+                found
+            }
+        };
+        found.and_then(tls).or_else(|| tls(listen.default_server))
+    }
+
+    fn client_went(&self, connection: &Connection, state: &Handshaking, error: io::Error) -> Step {
+        if matches!(state, Handshaking::Beginning(bytes) if bytes.is_empty()) {
+            // Nothing was said: somebody looked whether we are there.
+            return Step::Failed(match error.kind() {
+                io::ErrorKind::UnexpectedEof => CloseReason::ClientClosed,
+                _ => CloseReason::of(&error),
+            });
+        }
+        self.handshake_failed(connection, &HandshakeError::Socket(error));
+        Step::Failed(CloseReason::HandshakeFailed)
+    }
+
+    fn handshake_failed(&self, connection: &Connection, error: &HandshakeError) {
+        match error {
+            HandshakeError::Socket(error) if error.raw_os_error().is_none() => {
+                let why = format_args!("peer closed connection in SSL handshake");
+                self.log_handshake(connection, why);
+            }
+            HandshakeError::Socket(error) => {
+                let error = Errno(error);
+                let why = format_args!("peer closed connection in SSL handshake {error}");
+                self.log_handshake(connection, why);
+            }
+            HandshakeError::Tls(error) => {
+                let why = format_args!("SSL_do_handshake() failed (SSL: {error})");
+                self.log_handshake(connection, why);
+            }
+        }
+    }
+
+    /// Says that a handshake was given up, since it did not end in time.
+    pub(super) fn handshake_late(&self, connection: &Connection, why: &str) {
+        self.log_handshake(connection, format_args!("{why}"));
+        let exchange = self.exchange(connection);
+        if exchange.location().settings.reset_timedout_connection {
+            let _ = socket_option::set_reset_on_close(connection.transport.as_fd());
+        }
+        self.recycle(exchange);
+    }
+
+    fn log_handshake(&self, connection: &Connection, why: std::fmt::Arguments<'_>) {
+        let exchange = self.exchange(connection);
+        exchange.action.set(Action::HandshakingClient);
+        exchange.log(Level::Info, why);
+        self.recycle(exchange);
+    }
+}

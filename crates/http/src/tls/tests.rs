@@ -1,0 +1,26 @@
+//! The tables of names.
+
+use super::{cipher_name, group_name};
+
+#[test]
+fn numbers_have_the_names_that_openssl_gives_them() {
+    let ciphers = [
+        (0x000a, Some("DES-CBC3-SHA")),
+        (0x1301, Some("TLS_AES_128_GCM_SHA256")),
+        (0xc02f, Some("ECDHE-RSA-AES128-GCM-SHA256")),
+        (0xccaa, Some("DHE-RSA-CHACHA20-POLY1305")),
+        (0x0a0a, None),
+    ];
+    for (number, name) in ciphers {
+        assert_eq!(cipher_name(number), name, "{number:#06x}");
+    }
+    let groups = [
+        (0x0017, Some("prime256v1")),
+        (0x001d, Some("X25519")),
+        (0x11ec, Some("X25519MLKEM768")),
+        (0x1a1a, None),
+    ];
+    for (number, name) in groups {
+        assert_eq!(group_name(number), name, "{number:#06x}");
+    }
+}
