@@ -41,6 +41,7 @@ mod rewrite;
 mod secure_link;
 mod shards;
 mod split_clients;
+mod ssl;
 mod static_files;
 mod status;
 mod stub_status;
@@ -89,7 +90,7 @@ pub const FAMILIES: &[&dyn Family] = &[
     &autoindex::Autoindex,
     &static_files::StaticFiles,
     &browser::Browser,
-    without_effect::SSL,
+    &ssl::Ssl,
     without_effect::HTTP2,
     without_effect::UWSGI,
     without_effect::SCGI,

@@ -1,10 +1,8 @@
-//! Directives that are checked and do nothing, because what they are about cannot be here: TLS
-//! listeners, uwsgi and the like. Files that people share between servers have them at the http
-//! level, where they do no harm; what would make them matter (`listen ... ssl`, `uwsgi_pass`) is
-//! refused by name.
+//! Directives that are checked and do nothing, because what they are about cannot be here: uwsgi
+//! and the like. Files that people share between servers have them at the http level, where they
+//! do no harm; what would make them matter (`uwsgi_pass`) is refused by name.
 //!
-//! A directive must not stand here when its absence changes a response. `ssl_verify_client` may:
-//! no client can come by TLS.
+//! A directive must not stand here when its absence changes a response.
 
 mod checks;
 mod grpc;
@@ -13,7 +11,6 @@ mod memcached;
 mod others;
 mod passing;
 mod scgi;
-mod ssl;
 #[cfg(test)]
 mod tests;
 mod uwsgi;
@@ -79,12 +76,6 @@ const fn family(name: &'static str, rows: &'static [Row]) -> WithoutEffect {
         variables: &[],
     }
 }
-
-/// TLS with clients.
-pub(crate) const SSL: &dyn Family = &WithoutEffect {
-    variables: variables::SSL,
-    ..family("ssl", ssl::ROWS)
-};
 
 /// HTTP/2 and HTTP/3.
 pub(crate) const HTTP2: &dyn Family = &WithoutEffect {

@@ -201,15 +201,6 @@ pub(super) const fn words(words: &'static [&'static str], syntax: &'static str) 
     }
 }
 
-/// One word of a list.
-pub(super) const fn choice(words: &'static [&'static str], syntax: &'static str) -> Row {
-    Row {
-        value: Value::OneOf(words),
-        syntax,
-        ..Row::PLAIN
-    }
-}
-
 /// A table of rows: `name => what it is like`, all with one summary.
 macro_rules! table {
     ($summary:expr; $($name:expr => $row:expr,)*) => {

@@ -2,11 +2,10 @@
 
 use turnpike_conf::{Row, Value};
 
-use super::{grpc, http2, memcached, others, scgi, ssl, uwsgi};
+use super::{grpc, http2, memcached, others, scgi, uwsgi};
 
 fn rows() -> impl Iterator<Item = &'static Row> {
     let tables = [
-        ssl::ROWS,
         http2::ROWS,
         uwsgi::ROWS,
         scgi::ROWS,
@@ -36,30 +35,9 @@ fn what_would_have_an_effect_is_not_here() {
 
 /// A directive, its arguments, and nginx's words for what is wrong with them.
 const CASES: &[(&str, &[&str], &str)] = &[
-    ("ssl", &["off"], ""),
-    ("ssl", &["on"], "\"ssl\" directive is not supported yet"),
     ("http2", &["off"], ""),
     ("http2", &["on"], "\"http2\" directive is not supported yet"),
     ("ssi", &["on"], "\"ssi\" directive is not supported yet"),
-    ("ssl_session_cache", &["builtin:1000", "shared:SSL:10m"], ""),
-    ("ssl_session_cache", &["none"], ""),
-    (
-        "ssl_session_cache",
-        &["shared:SSL"],
-        "invalid session cache \"shared:SSL\"",
-    ),
-    (
-        "ssl_session_cache",
-        &["shared::1m"],
-        "invalid session cache \"shared::1m\"",
-    ),
-    (
-        "ssl_session_cache",
-        &["shared:a:8k"],
-        "session cache \"shared:a:8k\" is too small",
-    ),
-    ("ssl_ocsp_cache", &["shared:a:1m"], ""),
-    ("ssl_ocsp_cache", &["on"], "invalid OCSP cache \"on\""),
     ("scgi_param", &["A", "b"], ""),
     ("scgi_param", &["A", "b", "if_not_empty"], ""),
     ("scgi_param", &["A", "b", "c"], "invalid parameter \"c\""),

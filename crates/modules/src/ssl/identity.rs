@@ -1,0 +1,196 @@
+//! Certificates with their keys, and the choice between them.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::crypto::aws_lc_rs::default_provider;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use rustls::{CipherSuite, SignatureAlgorithm};
+use turnpike_conf::{ConfError, Entry, View};
+use turnpike_http::plan::Builder;
+use turnpike_http::tls::cipher_name;
+use turnpike_lane::log::Errno;
+
+/// The beginnings of names that stand for something else than a file, which is not supported.
+const NO_FILES: [&str; 3] = ["data:", "engine:", "store:"];
+
+/// First lines of keys that need a password.
+const ENCRYPTED: [&[u8]; 2] = [
+    b"-----BEGIN ENCRYPTED PRIVATE KEY-----",
+    b"Proc-Type: 4,ENCRYPTED",
+];
+
+/// The certificates of a server, in the order of the configuration.
+#[derive(Debug)]
+pub(super) struct Identities {
+    keys: Vec<Arc<CertifiedKey>>,
+}
+
+impl Identities {
+    /// Reads the certificates in force, each with its key. `None`: there is none.
+    ///
+    /// # Errors
+    /// What is missing, unreadable, or does not belong together, in nginx's words.
+    pub(super) fn read(
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+    ) -> Result<Option<Identities>, ConfError> {
+        let certificates = view.nearest_all("ssl_certificate");
+        let keys = view.nearest_all("ssl_certificate_key");
+        let mut read = Vec::new();
+        for (at, certificate) in certificates.iter().enumerate() {
+            let Some(key) = keys.get(at) else {
+                let name = certificate.argument(0);
+                let message =
+                    format!("no \"ssl_certificate_key\" is defined for certificate \"{name}\"");
+                return Err(view.error(certificate.span, message));
+            };
+            read.push(Self::one(view, builder, certificate, key)?);
+        }
+        if read.is_empty() {
+            return Ok(None);
+        }
+        if let Some(response) = stapled(view, builder)?
+            && let Some(first) = read.first_mut()
+        {
+            first.ocsp = Some(response);
+        }
+        let keys = read.into_iter().map(Arc::new).collect();
+        Ok(Some(Identities { keys }))
+    }
+
+    fn one(
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        certificate: &Entry,
+        key: &Entry,
+    ) -> Result<CertifiedKey, ConfError> {
+        let (name, pem) = file(view, builder, certificate, "certificate")?;
+        let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+        let chain = chain.map_err(|error| error.to_string()).and_then(|chain| {
+            let is_empty = chain.is_empty();
+            (!is_empty)
+                .then_some(chain)
+                .ok_or_else(|| "no certificate in it".to_owned())
+        });
+        let chain = chain.map_err(|why| {
+            let message = format!(
+                "cannot load certificate \"{name}\": PEM_read_bio_X509_AUX() failed (SSL: {why})"
+            );
+            view.error(certificate.span, message)
+        })?;
+        let (key_name, pem) = file(view, builder, key, "certificate key")?;
+        let unreadable = |why: &dyn fmt::Display| {
+            let message = format!(
+                "cannot load certificate key \"{key_name}\": PEM_read_bio_PrivateKey() failed \
+                 (SSL: {why})"
+            );
+            view.error(key.span, message)
+        };
+        if ENCRYPTED.iter().any(|begin| holds(&pem, begin)) {
+            return Err(unreadable(
+                &"encrypted keys are not supported yet, decrypt it by \"openssl pkey\"",
+            ));
+        }
+        let der = PrivateKeyDer::from_pem_slice(&pem).map_err(|error| unreadable(&error))?;
+        let signer = default_provider().key_provider.load_private_key(der);
+        let signer = signer.map_err(|error| unreadable(&error))?;
+        let identity = CertifiedKey::new(chain, signer);
+        if !is_its_key(&identity) {
+            let message =
+                format!("SSL_CTX_use_PrivateKey(\"{key_name}\") failed (SSL: key values mismatch)");
+            return Err(view.error(key.span, message));
+        }
+        Ok(identity)
+    }
+
+    /// What sets these certificates apart from others, for sessions that are resumed.
+    pub(super) fn ends(&self) -> impl Iterator<Item = &[u8]> {
+        let ends = self.keys.iter().filter_map(|key| key.cert.first());
+        ends.map(|certificate| certificate.as_ref())
+    }
+}
+
+impl ResolvesServerCert for Identities {
+    /// The first that the client can check.
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let schemes = hello.signature_schemes();
+        let usable = |identity: &&Arc<CertifiedKey>| {
+            identity.key.choose_scheme(schemes).is_some()
+                && offers(hello.cipher_suites(), identity.key.algorithm())
+        };
+        let first = self.keys.iter().find(usable).or_else(|| self.keys.first());
+        first.cloned()
+    }
+}
+
+/// Whether a client offers a suite that can be used with such a key: those of TLS 1.3 can with
+/// every key, others name its kind.
+fn offers(suites: &[CipherSuite], algorithm: SignatureAlgorithm) -> bool {
+    let kind = match algorithm {
+        SignatureAlgorithm::RSA => "ECDHE-RSA-",
+        _ => "ECDHE-ECDSA-",
+    };
+    suites.iter().any(|suite| {
+        let name = cipher_name((*suite).into()).unwrap_or_default();
+        name.starts_with("TLS_AES_") || name.starts_with("TLS_CHACHA20_") || name.starts_with(kind)
+    })
+}
+
+/// Whether the key is the one that the certificate is about: its public part stands there. The
+/// library's own comparison does not read certificates of version 1, which OpenSSL makes.
+fn is_its_key(identity: &CertifiedKey) -> bool {
+    let public = identity.key.public_key();
+    let certificate = identity.cert.first();
+    public
+        .zip(certificate)
+        .is_some_and(|(public, certificate)| holds(certificate.as_ref(), public.as_ref()))
+}
+
+/// The OCSP response that is sent with the certificate.
+fn stapled(view: View<'_>, builder: &mut Builder<'_>) -> Result<Option<Vec<u8>>, ConfError> {
+    if !view.flag("ssl_stapling") {
+        return Ok(None);
+    }
+    match view.nearest("ssl_stapling_file") {
+        Some(entry) => Ok(Some(file(view, builder, entry, "OCSP response")?.1)),
+        None => Ok(None),
+    }
+}
+
+/// The full path and the bytes of the file that a directive names.
+fn file(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    entry: &Entry,
+    what: &str,
+) -> Result<(String, Vec<u8>), ConfError> {
+    let text = entry.argument(0);
+    let directive = entry.row.name;
+    if text.contains('$') {
+        let message = format!("\"{directive}\" with variables is not supported yet, name a file");
+        return Err(view.error(entry.span, message));
+    }
+    if let Some(start) = NO_FILES.iter().find(|start| text.starts_with(**start)) {
+        let message = format!("\"{start}\" in \"{directive}\" is not supported yet, name a file");
+        return Err(view.error(entry.span, message));
+    }
+    let path = builder.environment.conf_folder().join(Path::new(text));
+    let name = path.display().to_string();
+    match builder.environment.file(&path) {
+        Ok(bytes) => Ok((name, bytes.to_vec())),
+        Err(error) => {
+            let errno = Errno(&error);
+            let message = format!("cannot load {what} \"{name}\": BIO_new_file() failed {errno}");
+            Err(view.error(entry.span, message))
+        }
+    }
+}
+
+fn holds(text: &[u8], part: &[u8]) -> bool {
+    memchr::memmem::find(text, part).is_some()
+}

@@ -1,0 +1,45 @@
+//! `listen ... ssl`: certificates, protocols and sessions of TLS with clients.
+//!
+//! What is configured becomes one `ServerConfig` of rustls for each server that has a certificate;
+//! the handshake itself is a state of its connection in `http`. What cannot be done is refused by
+//! name, with the place of its directive; what only cannot be done as well is a warning.
+
+mod checks;
+mod ciphers;
+mod identity;
+mod plan;
+mod rows;
+mod sessions;
+#[cfg(test)]
+mod tests;
+mod variables;
+
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+use turnpike_http::variables::VariableRow;
+
+/// The family.
+pub(crate) struct Ssl;
+
+impl Family for Ssl {
+    fn name(&self) -> &'static str {
+        "ssl"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        rows::ROWS
+    }
+
+    fn variables(&self) -> &'static [VariableRow] {
+        variables::VARIABLES
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        plan::server(view, builder, draft)
+    }
+}

@@ -1,0 +1,275 @@
+//! From the directives of a server to what its handshakes need.
+
+use std::sync::Arc;
+
+use rustls::crypto::CryptoProvider;
+use rustls::crypto::SupportedKxGroup;
+use rustls::crypto::aws_lc_rs::{ALL_KX_GROUPS, DEFAULT_CIPHER_SUITES, default_provider};
+use rustls::server::{NoServerSessionStorage, ResolvesServerCert};
+use rustls::{ServerConfig, SupportedProtocolVersion};
+use turnpike_conf::{ConfError, Context, View};
+use turnpike_http::plan::{Builder, LocationDraft};
+use turnpike_http::tls::{ServerTls, group_name};
+
+use super::ciphers;
+use super::identity::Identities;
+use super::sessions::Resumption;
+
+/// Groups for the key exchange that `auto` stands for, the best first.
+const CURVES_DEFAULT: &str = "X25519MLKEM768:X25519:prime256v1:secp384r1";
+
+/// Other names of groups.
+const CURVE_ALIASES: [(&str, &str); 3] = [
+    ("P-256", "prime256v1"),
+    ("secp256r1", "prime256v1"),
+    ("P-384", "secp384r1"),
+];
+
+/// The only protocol that is spoken over TLS.
+const PROTOCOL: &[u8] = b"http/1.1";
+
+/// Bytes that a record adds to its content at most, as the library counts.
+const RECORD_OVERHEAD_BYTES: u64 = 5;
+
+/// Largest content of a record (RFC 8446 section 5.1), and the least that the library can.
+const RECORD_BYTES_MAX: u64 = 16 * 1024;
+const RECORD_BYTES_MIN: u64 = 32;
+
+/// Gives a server's own location what TLS needs, where it has a certificate.
+///
+/// # Errors
+/// What cannot be read, or cannot be done yet.
+pub(super) fn server(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    draft: &mut LocationDraft,
+) -> Result<(), ConfError> {
+    if view.context() != Context::Server {
+        return Ok(());
+    }
+    if view.flag("ssl_reject_handshake") {
+        draft.tls = Some(ServerTls::Reject);
+        return Ok(());
+    }
+    let Some(identities) = Identities::read(view, builder)? else {
+        return Ok(());
+    };
+    refuse_unsupported(view)?;
+    warn_of_the_rest(view, builder);
+    let config = config(view, builder, identities)?;
+    draft.tls = Some(ServerTls::Serve(Arc::new(config)));
+    Ok(())
+}
+
+fn config(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    identities: Identities,
+) -> Result<ServerConfig, ConfError> {
+    let resumption = Resumption::new(view, identities.ends());
+    let versions = versions(view, builder)?;
+    let provider = CryptoProvider {
+        cipher_suites: cipher_suites(view, builder, &versions)?,
+        kx_groups: groups(view, builder)?,
+        ..default_provider()
+    };
+    let library = |why: String| view.error(view.end(), format!("cannot set TLS up: {why}"));
+    let resolver: Arc<dyn ResolvesServerCert> = Arc::new(identities);
+    let mut config = ServerConfig::builder_with_provider(Arc::new(provider))
+        .with_protocol_versions(&versions)
+        .map_err(|error| library(error.to_string()))?
+        .with_no_client_auth()
+        .with_cert_resolver(resolver);
+    config.alpn_protocols = vec![PROTOCOL.to_vec()];
+    config.ignore_client_order = view.flag("ssl_prefer_server_ciphers");
+    let bytes = view.size("ssl_buffer_size");
+    let bytes = bytes.clamp(RECORD_BYTES_MIN, RECORD_BYTES_MAX) + RECORD_OVERHEAD_BYTES;
+    config.max_fragment_size = usize::try_from(bytes).ok();
+    let cache = resumption.cache(view, builder);
+    let tickets = resumption.tickets(view, builder).map_err(library)?;
+    if cache.is_none() && tickets.is_none() {
+        config.send_tls13_tickets = 0;
+    }
+    config.session_storage = cache.unwrap_or_else(|| Arc::new(NoServerSessionStorage {}));
+    if let Some(tickets) = tickets {
+        config.ticketer = tickets;
+    }
+    Ok(config)
+}
+
+/// What would be done otherwise than the configuration says.
+fn refuse_unsupported(view: View<'_>) -> Result<(), ConfError> {
+    let refused = |name: &str, text: &str| match view.nearest(name) {
+        Some(entry) => {
+            let message = format!("{text} is not supported yet");
+            Err(view.error(entry.span, message))
+        }
+        None => Ok(()),
+    };
+    if view.choice("ssl_verify_client") != "off" {
+        let text = format!("\"ssl_verify_client {}\"", view.choice("ssl_verify_client"));
+        refused("ssl_verify_client", &text)?;
+    }
+    if view.flag("ssl_early_data") {
+        refused("ssl_early_data", "\"ssl_early_data on\"")?;
+    }
+    for name in ["ssl_session_ticket_key", "ssl_ech_file"] {
+        refused(name, &format!("\"{name}\""))?;
+    }
+    Ok(())
+}
+
+/// What is done without, since nobody is worse off than by another way.
+fn warn_of_the_rest(view: View<'_>, builder: &mut Builder<'_>) {
+    if let Some(entry) = view.nearest("ssl_dhparam") {
+        let message = "\"ssl_dhparam\" has no effect: key exchange by Diffie-Hellman in finite \
+                       fields (DHE) is never used, elliptic curves are";
+        builder.warn(view, entry, message);
+    }
+    if let Some(entry) = view.nearest("ssl_stapling")
+        && view.flag("ssl_stapling")
+        && view.nearest("ssl_stapling_file").is_none()
+    {
+        let message = "\"ssl_stapling\" ignored: OCSP responses are not fetched yet, name one by \
+                       \"ssl_stapling_file\"";
+        builder.warn(view, entry, message);
+    }
+    if let Some(entry) = view.nearest("ssl_certificate_compression")
+        && view.flag("ssl_certificate_compression")
+    {
+        let message = "\"ssl_certificate_compression\" ignored: it is not supported yet";
+        builder.warn(view, entry, message);
+    }
+}
+
+fn versions(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+) -> Result<Vec<&'static SupportedProtocolVersion>, ConfError> {
+    let entries = view.nearest_all("ssl_protocols");
+    let Some(last) = entries.last() else {
+        return Ok(vec![&rustls::version::TLS13, &rustls::version::TLS12]);
+    };
+    let mut versions = Vec::new();
+    let mut old = Vec::new();
+    for word in entries.iter().flat_map(|entry| &entry.arguments) {
+        match word.text.to_ascii_lowercase().as_str() {
+            "tlsv1.3" => versions.push(&rustls::version::TLS13),
+            "tlsv1.2" => versions.push(&rustls::version::TLS12),
+            _ => old.push(word.text.as_str()),
+        }
+    }
+    let old = old.join(", ");
+    if versions.is_empty() {
+        let message = format!("{old} are not supported, add TLSv1.2 or TLSv1.3");
+        return Err(view.error(last.span, message));
+    }
+    if !old.is_empty() {
+        let message = format!("{old} ignored: only TLSv1.2 and TLSv1.3 are supported");
+        builder.warn(view, last, message);
+    }
+    Ok(versions)
+}
+
+fn cipher_suites(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    versions: &[&'static SupportedProtocolVersion],
+) -> Result<Vec<rustls::SupportedCipherSuite>, ConfError> {
+    let is_new = |suite: &&rustls::SupportedCipherSuite| suite.tls13().is_some();
+    let mut suites: Vec<_> = DEFAULT_CIPHER_SUITES.to_vec();
+    suites.retain(|suite| is_new(&suite));
+    for entry in view.nearest_all("ssl_conf_command") {
+        let (name, value) = (entry.argument(0), entry.argument(1));
+        match name.to_ascii_lowercase().as_str() {
+            "ciphersuites" => {
+                suites = ciphers::choose_tls13(value).map_err(|unknown| {
+                    let message = format!(
+                        "SSL_CONF_cmd(\"{name}\", \"{value}\") failed: \"{unknown}\" is not \
+                         supported"
+                    );
+                    view.error(entry.span, message)
+                })?;
+            }
+            "options" => {
+                let message = format!("\"ssl_conf_command {name} {value}\" ignored");
+                builder.warn(view, entry, message);
+            }
+            _ => {
+                let message = format!("\"ssl_conf_command {name}\" is not supported yet");
+                return Err(view.error(entry.span, message));
+            }
+        }
+    }
+    let list = view.text("ssl_ciphers");
+    let chosen = ciphers::choose(list);
+    if let Some(entry) = view.nearest("ssl_ciphers") {
+        if !chosen.not_there.is_empty() {
+            let names = chosen.not_there.join(", ");
+            let message = format!("cipher suites in \"ssl_ciphers\" are not supported: {names}");
+            builder.warn(view, entry, message);
+        }
+        if !chosen.unknown.is_empty() {
+            let names = chosen.unknown.join(", ");
+            let message = format!("unknown words in \"ssl_ciphers\": {names}");
+            builder.warn(view, entry, message);
+        }
+        let speaks_new = versions.contains(&&rustls::version::TLS13);
+        let speaks_old = versions.contains(&&rustls::version::TLS12);
+        if chosen.suites.is_empty() && speaks_old {
+            let message = format!(
+                "SSL_CTX_set_cipher_list(\"{list}\") failed (SSL: no cipher match): no cipher \
+                 suite of TLSv1.2 is left"
+            );
+            match speaks_new && !chosen.not_there.is_empty() {
+                true => builder.warn(view, entry, message),
+                false => return Err(view.error(entry.span, message)),
+            }
+        }
+    }
+    let old = chosen.suites.iter();
+    suites.extend(old.filter_map(|name| ciphers::by_name(name)));
+    Ok(suites)
+}
+
+fn groups(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+) -> Result<Vec<&'static dyn SupportedKxGroup>, ConfError> {
+    let text = view.text("ssl_ecdh_curve");
+    let list = match text {
+        "" | "auto" => CURVES_DEFAULT,
+        list => list,
+    };
+    let mut groups: Vec<&'static dyn SupportedKxGroup> = Vec::new();
+    let mut missing = Vec::new();
+    for name in list.split(':') {
+        // A question mark lets OpenSSL pass over what it does not know.
+        let plain = name.trim_start_matches('?');
+        let alias = CURVE_ALIASES
+            .iter()
+            .find(|(alias, _)| alias.eq_ignore_ascii_case(plain));
+        let plain = alias.map_or(plain, |(_, name)| *name);
+        let is_it = |group: &&&'static dyn SupportedKxGroup| {
+            let known = group_name(group.name().into());
+            known.is_some_and(|known| known.eq_ignore_ascii_case(plain))
+        };
+        match ALL_KX_GROUPS.iter().find(is_it) {
+            Some(group) => groups.push(*group),
+            None => missing.push(name),
+        }
+    }
+    let Some(entry) = view.nearest("ssl_ecdh_curve") else {
+        return Ok(groups);
+    };
+    let missing = missing.join(", ");
+    if groups.is_empty() {
+        let message = format!("SSL_CTX_set1_curves_list(\"{text}\") failed: none is supported");
+        return Err(view.error(entry.span, message));
+    }
+    if !missing.is_empty() {
+        let message = format!("groups in \"ssl_ecdh_curve\" are not supported: {missing}");
+        builder.warn(view, entry, message);
+    }
+    Ok(groups)
+}

@@ -1,0 +1,273 @@
+//! Rows of TLS with clients.
+
+use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
+
+use super::checks;
+
+const SERVER: Row = Row {
+    contexts: &[Context::Http, Context::Server],
+    ..Row::PLAIN
+};
+const MAIN: Row = Row {
+    contexts: &[Context::Main],
+    merge: Merge::Own,
+    ..Row::PLAIN
+};
+const FLAG: Row = Row {
+    value: Value::Flag,
+    syntax: "on | off",
+    default: "off",
+    ..SERVER
+};
+const TEXT: Row = Row {
+    value: Value::Text,
+    ..SERVER
+};
+const FILE: Row = Row {
+    syntax: "file",
+    ..TEXT
+};
+const FILES: Row = Row {
+    repeat: Repeat::Many,
+    ..FILE
+};
+
+/// What a server with a certificate refuses, until it is supported.
+const REFUSED: &str = "Not supported yet: refused in a server that has a certificate.";
+
+/// The directives.
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        name: "ssl",
+        value: Value::Checked(checks::off),
+        syntax: "off",
+        summary: "Obsolete: use the `ssl` parameter of `listen`.",
+        ..TEXT
+    },
+    Row {
+        name: "ssl_buffer_size",
+        value: Value::Size,
+        syntax: "size",
+        default: "16k",
+        summary: "The largest TLS record that is sent, in bytes of content; at most 16k.",
+        ..SERVER
+    },
+    Row {
+        name: "ssl_certificate",
+        variables: Some(0),
+        summary: "A PEM file with the server's certificate, followed by those that lead to its \
+            issuer. Several of different kinds (ECDSA, RSA) may be given; clients get the first \
+            that they can use. A value with variables is refused.",
+        ..FILES
+    },
+    Row {
+        name: "ssl_certificate_key",
+        variables: Some(0),
+        summary: "A PEM file with the key of the certificate of the same position: PKCS#8, \
+            PKCS#1 or SEC1, not encrypted.",
+        ..FILES
+    },
+    Row {
+        name: "ssl_certificate_cache",
+        arguments: Arguments::between(1, 3),
+        syntax: "off | max=number [inactive=time] [valid=time]",
+        summary: "Checked; takes effect with certificates named by variables, which are not \
+            supported yet.",
+        ..TEXT
+    },
+    Row {
+        name: "ssl_certificate_compression",
+        summary: "Accepted without effect: certificates are not compressed, and `on` is a \
+            warning.",
+        ..FLAG
+    },
+    Row {
+        name: "ssl_ciphers",
+        syntax: "ciphers",
+        default: "HIGH:!aNULL:!MD5",
+        summary: "The cipher suites of TLS 1.2, in OpenSSL's language. Suites without forward \
+            secrecy or without AEAD are never used; those that are named so are a warning. \
+            TLS 1.3 has suites of its own: see `ssl_conf_command Ciphersuites`.",
+        ..TEXT
+    },
+    Row {
+        name: "ssl_client_certificate",
+        summary: "Checked; takes effect with `ssl_verify_client`, which is not supported yet.",
+        ..FILE
+    },
+    Row {
+        name: "ssl_conf_command",
+        arguments: Arguments::exactly(2),
+        repeat: Repeat::Many,
+        syntax: "name value",
+        summary: "`Ciphersuites` chooses the cipher suites of TLS 1.3. `Options` is a warning; \
+            other commands are refused in a server that has a certificate.",
+        ..TEXT
+    },
+    Row {
+        name: "ssl_crl",
+        summary: "Checked; takes effect with `ssl_verify_client`, which is not supported yet.",
+        ..FILE
+    },
+    Row {
+        name: "ssl_dhparam",
+        summary: "Accepted without effect, with a warning: key exchange by Diffie-Hellman in \
+            finite fields is never used.",
+        ..FILE
+    },
+    Row {
+        name: "ssl_early_data",
+        summary: "`on` is not supported yet: refused in a server that has a certificate.",
+        ..FLAG
+    },
+    Row {
+        name: "ssl_ecdh_curve",
+        syntax: "curve[:curve...]",
+        default: "auto",
+        summary: "The groups for the key exchange. `auto` stands for \
+            X25519MLKEM768:X25519:prime256v1:secp384r1.",
+        ..TEXT
+    },
+    Row {
+        name: "ssl_ech_file",
+        summary: REFUSED,
+        ..FILES
+    },
+    Row {
+        name: "ssl_engine",
+        value: Value::Text,
+        syntax: "device",
+        summary: "Accepted without effect: keys are never in a device.",
+        ..MAIN
+    },
+    Row {
+        name: "ssl_object_cache_inheritable",
+        value: Value::Flag,
+        syntax: "on | off",
+        summary: "Accepted without effect: certificates and keys are read for every configuration.",
+        ..MAIN
+    },
+    Row {
+        name: "ssl_ocsp",
+        value: Value::OneOf(&["off", "on", "leaf"]),
+        syntax: "on | off | leaf",
+        default: "off",
+        summary: "Checked; takes effect with `ssl_verify_client`, which is not supported yet.",
+        ..SERVER
+    },
+    Row {
+        name: "ssl_ocsp_cache",
+        value: Value::Checked(checks::ocsp_cache),
+        syntax: "off | shared:name:size",
+        summary: "Checked; takes effect with `ssl_verify_client`, which is not supported yet.",
+        ..TEXT
+    },
+    Row {
+        name: "ssl_ocsp_responder",
+        syntax: "url",
+        summary: "Checked; takes effect with `ssl_verify_client`, which is not supported yet.",
+        ..TEXT
+    },
+    Row {
+        name: "ssl_password_file",
+        summary: "Checked; encrypted keys are not supported yet, and refused.",
+        ..FILE
+    },
+    Row {
+        name: "ssl_prefer_server_ciphers",
+        summary: "Chooses the cipher suite by the server's order, not by the client's.",
+        ..FLAG
+    },
+    Row {
+        name: "ssl_protocols",
+        arguments: Arguments::at_least(1),
+        value: Value::OneOf(&["SSLv2", "SSLv3", "TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"]),
+        repeat: Repeat::Many,
+        syntax: "[SSLv2] [SSLv3] [TLSv1] [TLSv1.1] [TLSv1.2] [TLSv1.3]",
+        default: "TLSv1.2 TLSv1.3",
+        summary: "The versions that are spoken. Those before TLSv1.2 are a warning, and never \
+            spoken.",
+        ..SERVER
+    },
+    Row {
+        name: "ssl_reject_handshake",
+        summary: "Refuses every handshake with the server: for a default server that is to answer \
+            no name but those of others.",
+        ..FLAG
+    },
+    Row {
+        name: "ssl_session_cache",
+        arguments: Arguments::between(1, 2),
+        value: Value::Checked(checks::session_cache),
+        repeat: Repeat::Many,
+        syntax: "off | none | [builtin[:size]] [shared:name:size]",
+        default: "none",
+        summary: "Keeps sessions for clients that resume them without a ticket. All lanes share \
+            a cache, and a reload keeps it; `builtin` is such a cache of the server's own.",
+        ..TEXT
+    },
+    Row {
+        name: "ssl_session_ticket_key",
+        summary: REFUSED,
+        ..FILES
+    },
+    Row {
+        name: "ssl_session_tickets",
+        default: "on",
+        summary: "Lets clients resume sessions by tickets. Their keys are made by the server and \
+            change every six hours; all lanes share them, and a reload keeps them.",
+        ..FLAG
+    },
+    Row {
+        name: "ssl_session_timeout",
+        value: Value::Seconds,
+        syntax: "time",
+        default: "5m",
+        summary: "How long a session can be resumed.",
+        ..SERVER
+    },
+    Row {
+        name: "ssl_stapling",
+        summary: "Sends the OCSP response of `ssl_stapling_file`. None is fetched: `on` without \
+            such a file is a warning.",
+        ..FLAG
+    },
+    Row {
+        name: "ssl_stapling_file",
+        summary: "A DER file with an OCSP response, which is sent with the first certificate \
+            while `ssl_stapling` is on.",
+        ..FILE
+    },
+    Row {
+        name: "ssl_stapling_responder",
+        syntax: "url",
+        summary: "Accepted without effect: no OCSP response is fetched.",
+        ..TEXT
+    },
+    Row {
+        name: "ssl_stapling_verify",
+        summary: "Accepted without effect: no OCSP response is fetched.",
+        ..FLAG
+    },
+    Row {
+        name: "ssl_trusted_certificate",
+        summary: "Checked; takes effect with `ssl_verify_client`, which is not supported yet.",
+        ..FILE
+    },
+    Row {
+        name: "ssl_verify_client",
+        value: Value::OneOf(&["off", "on", "optional", "optional_no_ca"]),
+        syntax: "on | off | optional | optional_no_ca",
+        default: "off",
+        summary: "Not supported yet: anything but `off` is refused in a server that has a \
+            certificate.",
+        ..SERVER
+    },
+    Row {
+        name: "ssl_verify_depth",
+        value: Value::Number,
+        syntax: "number",
+        summary: "Checked; takes effect with `ssl_verify_client`, which is not supported yet.",
+        ..SERVER
+    },
+];

@@ -1,0 +1,231 @@
+//! Sessions that can be resumed: by a ticket that the client keeps, or from a cache.
+//!
+//! Keys of tickets and caches are shared by all servers and lanes, and live on over reloads. What
+//! a session was made for goes with it, so that none is resumed where another certificate is shown,
+//! and none after its time.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use aws_lc_rs::digest::{Context as Digest, SHA256, SHA256_OUTPUT_LEN};
+use rustls::crypto::aws_lc_rs::Ticketer;
+use rustls::server::{ProducesTickets, ServerSessionMemoryCache, StoresServerSessions};
+use turnpike_conf::{View, value};
+use turnpike_http::plan::Builder;
+
+/// Bytes of a cache that one session is counted with: nginx's rule of 4000 sessions in a megabyte.
+const SESSION_BYTES: u64 = 256;
+
+/// Sessions of a cache without a size; OpenSSL's number for its own.
+const BUILTIN_SESSIONS: u64 = 20_480;
+
+/// Bytes of a time.
+const TIME_BYTES: usize = 8;
+
+/// What sessions are made for: a digest of what a client was shown.
+type Purpose = [u8; SHA256_OUTPUT_LEN];
+
+/// The keys that tickets are sealed with.
+struct TicketKeys(Arc<dyn ProducesTickets>);
+
+/// What seals sessions for one server: marks each with its purpose and time.
+#[derive(Clone, Copy)]
+struct Seal {
+    purpose: Purpose,
+    timeout_s: u64,
+}
+
+/// Tickets for one server.
+struct Tickets {
+    keys: Arc<TicketKeys>,
+    seal: Seal,
+}
+
+/// A cache as one server uses it.
+struct Cache {
+    sessions: Arc<ServerSessionMemoryCache>,
+    seal: Seal,
+}
+
+/// How the sessions of a server are resumed.
+pub(super) struct Resumption {
+    seal: Seal,
+}
+
+impl Resumption {
+    /// Of a server whose clients are shown these certificates.
+    pub(super) fn new<'a>(view: View<'_>, shown: impl Iterator<Item = &'a [u8]>) -> Resumption {
+        let mut digest = Digest::new(&SHA256);
+        for bytes in shown {
+            digest.update(&(bytes.len() as u64).to_be_bytes());
+            digest.update(bytes);
+        }
+        let mut purpose = Purpose::default();
+        purpose.copy_from_slice(digest.finish().as_ref());
+        let timeout_s = view.seconds("ssl_session_timeout");
+        Resumption {
+            seal: Seal { purpose, timeout_s },
+        }
+    }
+
+    /// What makes tickets; `None`: there are none.
+    ///
+    /// # Errors
+    /// The machine has no random numbers for keys.
+    pub(super) fn tickets(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+    ) -> Result<Option<Arc<dyn ProducesTickets>>, String> {
+        if !view.flag("ssl_session_tickets") {
+            return Ok(None);
+        }
+        let fresh = Ticketer::new().map_err(|error| format!("no keys for tickets: {error}"))?;
+        let make = || Arc::new(TicketKeys(Arc::clone(&fresh))) as Arc<_>;
+        let zone = builder.environment.zone("ssl ticket keys", &make);
+        let keys = zone
+            .downcast()
+            .map_err(|_| "another zone has the tickets' name".to_owned())?;
+        Ok(Some(Arc::new(Tickets {
+            keys,
+            seal: self.seal,
+        })))
+    }
+
+    /// The cache in force; `None`: there is none.
+    pub(super) fn cache(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+    ) -> Option<Arc<dyn StoresServerSessions>> {
+        let entries = view.nearest_all("ssl_session_cache");
+        let words = entries.iter().flat_map(|entry| &entry.arguments);
+        let (mut key, mut count) = (None, 0);
+        for word in words {
+            match word.text.split(':').collect::<Vec<_>>().as_slice() {
+                // Behind it, a shared one counts.
+                ["builtin"] if key.is_none() => {
+                    (key, count) = (Some("ssl sessions".to_owned()), BUILTIN_SESSIONS);
+                }
+                ["builtin", number] if key.is_none() => {
+                    let number = value::number(number).and_then(|it| u64::try_from(it).ok());
+                    (key, count) = (Some("ssl sessions".to_owned()), number.unwrap_or(1));
+                }
+                ["shared", name, size] => {
+                    let bytes = value::size(size).unwrap_or_default();
+                    key = Some(format!("ssl sessions {name}"));
+                    count = bytes / SESSION_BYTES;
+                }
+                _ => {}
+            }
+        }
+        let count = usize::try_from(count.max(1)).unwrap_or(usize::MAX);
+        // A cache of another size is another one.
+        let key = format!("{} {count}", key?);
+        let make = || ServerSessionMemoryCache::new(count) as Arc<_>;
+        let sessions = builder.environment.zone(&key, &make).downcast().ok()?;
+        Some(Arc::new(Cache {
+            sessions,
+            seal: self.seal,
+        }))
+    }
+}
+
+impl Seal {
+    /// Puts purpose and time before what is kept.
+    fn close(&self, now_s: u64, plain: &[u8]) -> Vec<u8> {
+        [&self.purpose, now_s.to_be_bytes().as_slice(), plain].concat()
+    }
+
+    /// Takes them off again; `None`: it is another purpose's, or too old.
+    fn open(&self, now_s: u64, sealed: &[u8]) -> Option<Vec<u8>> {
+        let (purpose, rest) = sealed.split_first_chunk::<SHA256_OUTPUT_LEN>()?;
+        let (time, plain) = rest.split_first_chunk::<TIME_BYTES>()?;
+        let age_s = now_s.checked_sub(u64::from_be_bytes(*time))?;
+        (*purpose == self.purpose && age_s <= self.timeout_s).then(|| plain.to_vec())
+    }
+}
+
+fn now_s() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}
+
+impl ProducesTickets for Tickets {
+    fn enabled(&self) -> bool {
+        true
+    }
+
+    fn lifetime(&self) -> u32 {
+        // Not longer than the keys, either.
+        let timeout_s = u32::try_from(self.seal.timeout_s).unwrap_or(u32::MAX);
+        timeout_s.min(self.keys.0.lifetime())
+    }
+
+    fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
+        self.keys.0.encrypt(&self.seal.close(now_s(), plain))
+    }
+
+    fn decrypt(&self, cipher: &[u8]) -> Option<Vec<u8>> {
+        self.seal.open(now_s(), &self.keys.0.decrypt(cipher)?)
+    }
+}
+
+impl StoresServerSessions for Cache {
+    fn put(&self, key: Vec<u8>, value: Vec<u8>) -> bool {
+        self.sessions.put(key, self.seal.close(now_s(), &value))
+    }
+
+    fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.seal.open(now_s(), &self.sessions.get(key)?)
+    }
+
+    fn take(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.seal.open(now_s(), &self.sessions.take(key)?)
+    }
+
+    fn can_cache(&self) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for Tickets {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Tickets")
+    }
+}
+
+impl fmt::Debug for Cache {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Cache")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! What a seal lets through.
+
+    use super::Seal;
+
+    #[test]
+    fn a_session_is_good_for_its_purpose_and_its_time() {
+        let seal = Seal {
+            purpose: [1; 32],
+            timeout_s: 300,
+        };
+        let other = Seal {
+            purpose: [2; 32],
+            ..seal
+        };
+        let sealed = seal.close(1000, b"secret");
+        let opened = Some(b"secret".to_vec());
+        assert_eq!(seal.open(1000, &sealed), opened);
+        assert_eq!(seal.open(1300, &sealed), opened);
+        assert_eq!(seal.open(1301, &sealed), None);
+        assert_eq!(seal.open(999, &sealed), None);
+        assert_eq!(other.open(1000, &sealed), None);
+        assert_eq!(seal.open(1000, &sealed[..39]), None);
+        assert_eq!(seal.open(1000, b""), None);
+    }
+}

@@ -1,0 +1,141 @@
+//! `$ssl_...` and `$https`.
+
+use turnpike_http::exchange::Exchange;
+use turnpike_http::tls::{TlsSession, cipher_name, group_name};
+use turnpike_http::variables::VariableRow;
+
+const fn row(
+    name: &'static str,
+    get: fn(&Exchange, &mut Vec<u8>) -> bool,
+    summary: &'static str,
+) -> VariableRow {
+    VariableRow {
+        name,
+        get,
+        set: None,
+        summary,
+    }
+}
+
+/// No value yet, with TLS or without.
+const fn absent(name: &'static str, summary: &'static str) -> VariableRow {
+    row(name, |_, _| false, summary)
+}
+
+const NO_CLIENTS: &str = "No value: clients' certificates are not supported yet.";
+const NOT_TOLD: &str = "No value: what it is about is not told by the library.";
+const NO_EARLY: &str = "No value: early data is not supported yet.";
+const NO_ECH: &str = "No value: Encrypted Client Hello is not supported yet.";
+
+/// The variables.
+pub(super) const VARIABLES: &[VariableRow] = &[
+    row("https", https, "`on` with TLS, else empty."),
+    row(
+        "ssl_alpn_protocol",
+        |exchange, out| tell(exchange, out, |session| &session.protocol),
+        "The protocol that was agreed on by ALPN; no value without.",
+    ),
+    row(
+        "ssl_cipher",
+        |exchange, out| tell(exchange, out, |session| session.cipher.as_bytes()),
+        "The cipher suite, by OpenSSL's name.",
+    ),
+    row(
+        "ssl_ciphers",
+        |exchange, out| {
+            let session = exchange.tls.as_deref();
+            session.is_some_and(|session| names(&session.offered_ciphers, cipher_name, out))
+        },
+        "The cipher suites that the client offers, with colons between them. Those that are not \
+         known are hexadecimal.",
+    ),
+    absent("ssl_client_cert", NO_CLIENTS),
+    absent("ssl_client_escaped_cert", NO_CLIENTS),
+    absent("ssl_client_fingerprint", NO_CLIENTS),
+    absent("ssl_client_i_dn", NO_CLIENTS),
+    absent("ssl_client_i_dn_legacy", NO_CLIENTS),
+    absent("ssl_client_raw_cert", NO_CLIENTS),
+    absent("ssl_client_s_dn", NO_CLIENTS),
+    absent("ssl_client_s_dn_legacy", NO_CLIENTS),
+    absent("ssl_client_serial", NO_CLIENTS),
+    absent("ssl_client_sigalg", NO_CLIENTS),
+    absent("ssl_client_v_end", NO_CLIENTS),
+    absent("ssl_client_v_remain", NO_CLIENTS),
+    absent("ssl_client_v_start", NO_CLIENTS),
+    row(
+        "ssl_client_verify",
+        verified,
+        "`NONE` with TLS: clients' certificates are not supported yet.",
+    ),
+    row(
+        "ssl_curve",
+        |exchange, out| tell(exchange, out, |session| session.group.as_bytes()),
+        "The group of the key exchange; no value where a session was resumed without one.",
+    ),
+    row(
+        "ssl_curves",
+        |exchange, out| {
+            let session = exchange.tls.as_deref();
+            session.is_some_and(|session| names(&session.offered_groups, group_name, out))
+        },
+        "The groups that the client offers, with colons between them. Those that are not known \
+         are hexadecimal.",
+    ),
+    absent("ssl_early_data", NO_EARLY),
+    absent("ssl_ech_outer_server_name", NO_ECH),
+    absent("ssl_ech_status", NO_ECH),
+    row(
+        "ssl_protocol",
+        |exchange, out| tell(exchange, out, |session| session.version.as_bytes()),
+        "The version of TLS, such as `TLSv1.3`.",
+    ),
+    row(
+        "ssl_server_name",
+        |exchange, out| tell(exchange, out, |session| &session.server_name),
+        "The name that the client asked for by SNI, in lower case; no value without.",
+    ),
+    absent("ssl_session_id", NOT_TOLD),
+    row(
+        "ssl_session_reused",
+        |exchange, out| {
+            tell(exchange, out, |session| match session.is_resumed {
+                true => b"r",
+                false => b".",
+            })
+        },
+        "`r` where an earlier session was resumed, else `.`.",
+    ),
+    absent("ssl_sigalg", NOT_TOLD),
+];
+
+fn https(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    if exchange.tls.is_some() {
+        out.extend_from_slice(b"on");
+    }
+    true
+}
+
+fn verified(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    out.extend_from_slice(b"NONE");
+    exchange.tls.is_some()
+}
+
+/// What a session knows; no value where that is empty.
+fn tell(exchange: &Exchange, out: &mut Vec<u8>, of: fn(&TlsSession) -> &[u8]) -> bool {
+    let text = exchange.tls.as_deref().map(of).unwrap_or_default();
+    out.extend_from_slice(text);
+    !text.is_empty()
+}
+
+fn names(numbers: &[u16], name: fn(u16) -> Option<&'static str>, out: &mut Vec<u8>) -> bool {
+    for (at, number) in numbers.iter().enumerate() {
+        if at > 0 {
+            out.push(b':');
+        }
+        match name(*number) {
+            Some(name) => out.extend_from_slice(name.as_bytes()),
+            None => out.extend_from_slice(format!("{number:#06x}").as_bytes()),
+        }
+    }
+    !numbers.is_empty()
+}
