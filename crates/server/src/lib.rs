@@ -101,6 +101,7 @@ fn version_text(options: &Options) -> String {
     }
     if options.configure {
         text.push_str(&format!("turnpike version: turnpike/{TURNPIKE_VERSION}\n"));
+        text.push_str("built with AWS-LC (rustls)\nTLS SNI support enabled\n");
         text.push_str(&format!(
             "configure arguments:{}\n",
             modules::configure_arguments()

@@ -29,7 +29,6 @@ fn nothing(_: &Exchange, _: &mut Vec<u8>) -> bool {
     true
 }
 
-
 pub(super) const HTTP2: &[VariableRow] = &[
     empty("http2", "Empty: HTTP/2 is not supported yet."),
     empty("http3", "Empty: HTTP/3 is not supported yet."),

@@ -48,9 +48,9 @@ fn matches(pattern: &str, name: &str) -> bool {
 pub(crate) static NGINX: &[Advice] = &[
     advice(
         "TLS to clients",
-        &["listen ssl", "ssl", "ssl_*"],
-        "Let nginx or HAProxy accept TLS and pass the connections on with the PROXY protocol, to \
-         \"listen ... proxy_protocol\".",
+        &["ssl", "ssl_*"],
+        "Where you need it, let nginx or HAProxy accept TLS and pass the connections on with the \
+         PROXY protocol, to \"listen ... proxy_protocol\".",
     ),
     advice(
         "HTTP/2",

@@ -8,7 +8,7 @@ use crate::families;
 fn advice_is_found_by_name() {
     let cases: &[(&str, Option<&str>)] = &[
         ("ssl_protocols", Some("TLS to clients")),
-        ("listen ssl", Some("TLS to clients")),
+        ("listen ssl", None),
         ("ssl_preread", Some("TCP and UDP proxying")),
         ("ssl_alpn", Some("TCP and UDP proxying")),
         ("proxy_upload_rate", Some("TCP and UDP proxying")),
