@@ -4,11 +4,10 @@
 //! so texts are made when the second changes.
 
 use std::cell::Cell;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use turnpike_wire::date;
 
-use crate::sys::process::monotonic_ns;
+use crate::sys::process::{monotonic_ns, unix_ms};
 
 /// The time as of the last [`Clock::update`].
 pub struct Clock {
@@ -34,10 +33,7 @@ impl Clock {
     /// Reads the time: two calls into the vDSO, no system call.
     pub fn update(&self) {
         self.monotonic_ns.set(monotonic_ns());
-        let unix = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
-        self.unix_ms.set(unix.as_millis() as u64);
+        self.unix_ms.set(unix_ms());
     }
 
     /// Milliseconds that only go forward; meaningful as differences.

@@ -40,6 +40,7 @@ pub use wheel::Wheel;
 
 use crate::clock::Clock;
 use crate::sys::epoll::{Epoll, EventBuffer, Interest};
+use crate::sys::simulation::{self, Fault};
 use crate::sys::socket::PeerAddress;
 use gates::Gates;
 
@@ -186,6 +187,9 @@ impl EventLoop {
         self.gates.awake(self.clock.now_ns(), handler.connections());
         if waited.is_ok() {
             for event in events.iter() {
+                if simulation::is_faulty(Fault::LostWakeUp) {
+                    continue;
+                }
                 match event.token {
                     TOKEN_MAILBOX => handler.commands(self),
                     token if token >= TOKEN_WATCHED_SOCKET => {
@@ -235,6 +239,14 @@ impl EventLoop {
             handler.tick(self);
         }
         handler.turn_ended(self);
+    }
+
+    /// What is left of connections that are gone: tokens with a deadline, watched sockets, futures
+    /// that were not begun.
+    #[cfg(feature = "simulation")]
+    pub fn left(&self) -> [usize; 3] {
+        let watched_sockets = self.watched_sockets.len();
+        [self.wheel.len(), watched_sockets, self.drives.len()]
     }
 
     /// How long the bare loop may sleep, in milliseconds.

@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 
 use super::{Driven, EventHandler, EventLoop, TICK_MS};
 use crate::clock::Clock;
-use crate::sys::readiness;
+use crate::sys::{readiness, simulation};
 
 /// Runs the lane until its handler have finished. `returned` is notified by driven futures that
 /// end, so that what they hand back is parked at once.
@@ -35,11 +35,7 @@ pub fn run<R: EventHandler>(
         }
         let runtime = match &mut runtime {
             Some(runtime) => runtime,
-            none => none.insert(
-                Builder::new_current_thread()
-                    .enable_all()
-                    .build_local(LocalOptions::default())?,
-            ),
+            none => none.insert(new_runtime()?),
         };
         runtime.block_on(nested(event_loop, handler, returned))?;
     }
@@ -59,6 +55,14 @@ impl Future for OnTime {
         self.clock.update();
         self.future.as_mut().poll(context)
     }
+}
+
+fn new_runtime() -> io::Result<LocalRuntime> {
+    let mut builder = Builder::new_current_thread();
+    builder.enable_all();
+    #[cfg(feature = "simulation")]
+    builder.start_paused(simulation::is_on());
+    builder.build_local(LocalOptions::default())
 }
 
 /// Turns while anything is driven; the runtime's other tasks run in between.
@@ -82,11 +86,17 @@ async fn nested<R: EventHandler>(
             tokio::task::yield_now().await;
             continue;
         }
+        #[cfg(feature = "simulation")]
+        if simulation::settle().await? {
+            continue;
+        }
         event_loop.gates.asleep(handler.connections());
+        let pause = Duration::from_millis(simulation::pause_ms(TICK_MS));
         tokio::select! {
+            biased;
             guard = ready.readable() => guard?.clear_ready(),
             () = returned.notified() => {}
-            () = tokio::time::sleep(Duration::from_millis(TICK_MS)) => {}
+            () = tokio::time::sleep(pause) => {}
         }
     }
 }

@@ -80,6 +80,12 @@ impl WatchedSockets {
         Ok(watched_socket)
     }
 
+    /// How many there are.
+    #[cfg(feature = "simulation")]
+    pub(super) fn len(&self) -> usize {
+        self.shared.registrations.borrow().len()
+    }
+
     /// Takes down an event; says who waited for it. Nobody did where it is of the socket that had
     /// the place until this turn.
     pub(super) fn event(&self, registration: usize, closed: bool) -> Option<u32> {

@@ -103,6 +103,13 @@ impl Wheel {
         }
     }
 
+    /// How many tokens are in.
+    #[cfg(feature = "simulation")]
+    pub(super) fn len(&self) -> usize {
+        let is_in = |link: &&Link| link.slot != NONE;
+        self.links.iter().filter(is_in).count()
+    }
+
     /// Takes out every token that is due at `now_ms` and puts it into `due`.
     pub fn expire(&mut self, now_ms: u64, due: &mut Vec<u32>) {
         let last = now_ms / SLOT_MS;

@@ -10,6 +10,8 @@ use std::{
 };
 
 use super::check;
+#[cfg(feature = "simulation")]
+use super::simulation;
 
 /// Most events one [`Epoll::wait`] may return: a lane that took more at once would keep its timers
 /// waiting behind them. nginx's `epoll_events` default is 512.
@@ -168,6 +170,43 @@ impl Epoll {
     ///
     /// A signal ends the wait as a timeout does: `Ok(0)`, and the caller looks at its clock again.
     pub fn wait(&self, buffer: &mut EventBuffer, timeout_ms: i32) -> io::Result<usize> {
+        #[cfg(feature = "simulation")]
+        if simulation::is_on() {
+            return self.simulated_wait(buffer, timeout_ms);
+        }
+        self.kernel_wait(buffer, timeout_ms)
+    }
+
+    /// The simulated peers act until there is an event or the time is over.
+    #[cfg(feature = "simulation")]
+    fn simulated_wait(&self, buffer: &mut EventBuffer, timeout_ms: i32) -> io::Result<usize> {
+        use simulation::with_world;
+        let mut left_ms = u64::try_from(timeout_ms).unwrap_or(u64::MAX);
+        loop {
+            let acted = with_world(Ok(false), |world| world.act())?;
+            self.kernel_wait(buffer, 0)?;
+            let room = buffer.filled < buffer.events.len();
+            if room && let Some(token) = with_world(None, |world| world.spurious()) {
+                buffer.events[buffer.filled] = libc::epoll_event {
+                    events: libc::EPOLLIN as u32,
+                    u64: token,
+                };
+                buffer.filled += 1;
+            }
+            if buffer.filled > 0 || left_ms == 0 {
+                return Ok(buffer.filled);
+            }
+            if !acted {
+                left_ms -= with_world(left_ms, |world| world.pass_ms(left_ms));
+            }
+        }
+    }
+
+    pub(super) fn kernel_wait(
+        &self,
+        buffer: &mut EventBuffer,
+        timeout_ms: i32,
+    ) -> io::Result<usize> {
         buffer.filled = 0;
         let capacity = buffer.events.len() as libc::c_int;
         // SAFETY: the pointer and the capacity describe the buffer's own initialised vector.
@@ -186,6 +225,21 @@ impl Epoll {
     }
 
     fn control(
+        &self,
+        operation: libc::c_int,
+        descriptor: BorrowedFd<'_>,
+        interest: Interest,
+        token: u64,
+    ) -> io::Result<()> {
+        #[cfg(feature = "simulation")]
+        simulation::with_world((), |world| {
+            let token = (operation != libc::EPOLL_CTL_DEL).then_some(token);
+            world.registered(descriptor.as_raw_fd(), token);
+        });
+        self.kernel_control(operation, descriptor, interest, token)
+    }
+
+    pub(super) fn kernel_control(
         &self,
         operation: libc::c_int,
         descriptor: BorrowedFd<'_>,

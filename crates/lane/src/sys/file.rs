@@ -9,6 +9,8 @@ use std::{
     os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
 };
 
+#[cfg(feature = "simulation")]
+use super::simulation;
 use super::{check, check_size, retry, with_c_path};
 
 /// Most bytes one [`send_file`] asks for: the kernel's own limit for one call, page-aligned.
@@ -151,14 +153,19 @@ pub fn send_file(
     bytes_max: usize,
 ) -> io::Result<usize> {
     let count = bytes_max.min(SEND_FILE_BYTES_MAX);
+    #[cfg(feature = "simulation")]
+    let count = simulation::may_send(socket, count)?;
     let start = position(offset)?;
-    retry(|| {
+    let result = retry(|| {
         let mut position = start;
         // SAFETY: the offset lives until the call returns.
         check_size(unsafe {
             libc::sendfile64(socket.as_raw_fd(), file.as_raw_fd(), &mut position, count)
         })
-    })
+    });
+    #[cfg(feature = "simulation")]
+    let result = simulation::sent(socket, result);
+    result
 }
 
 /// Reads from a descriptor's own position: a pipe, a signal or event descriptor.

@@ -30,6 +30,7 @@ pub mod readiness;
 pub mod refused_calls;
 pub mod reuseport;
 pub mod signal;
+pub mod simulation;
 pub mod socket;
 pub mod socket_option;
 pub mod stack;

@@ -9,8 +9,11 @@ use std::{
     io,
     mem::MaybeUninit,
     os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
+    time::{SystemTime, UNIX_EPOCH},
 };
 
+#[cfg(feature = "simulation")]
+use super::simulation;
 use super::{check, file, retry};
 
 /// Most CPUs asked about: the kernel's own `NR_CPUS` ceiling on 64-bit machines is 8192.
@@ -323,6 +326,10 @@ pub(super) fn poll_one(descriptor: BorrowedFd<'_>, events: libc::c_short) -> io:
 
 /// CLOCK_MONOTONIC in nanoseconds: the clock that `bpf_ktime_get_ns` reads.
 pub fn monotonic_ns() -> u64 {
+    #[cfg(feature = "simulation")]
+    if simulation::is_on() {
+        return simulation::with_world(0, |world| world.now_ns());
+    }
     let mut time = MaybeUninit::<libc::timespec>::zeroed();
     // SAFETY: the pointer leads to a whole timespec; this clock always exists, so it gets filled,
     // and all zero bytes are a valid one if it were not.
@@ -333,6 +340,16 @@ pub fn monotonic_ns() -> u64 {
     (time.tv_sec as u64)
         .saturating_mul(1_000_000_000)
         .saturating_add(time.tv_nsec as u64)
+}
+
+/// Milliseconds since 1970, by the system's clock, which may be set back.
+pub fn unix_ms() -> u64 {
+    #[cfg(feature = "simulation")]
+    if simulation::is_on() {
+        return simulation::with_world(0, |world| world.unix_ms());
+    }
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.unwrap_or_default().as_millis() as u64
 }
 
 fn resource_number(resource: Resource) -> libc::__rlimit_resource_t {

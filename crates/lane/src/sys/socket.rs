@@ -9,6 +9,8 @@ use std::{
     os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
 };
 
+#[cfg(feature = "simulation")]
+use super::simulation;
 use super::{check, check_size, retry};
 
 /// Most pieces one [`send_vectored`] takes; the kernel refuses more (`IOV_MAX`).
@@ -109,9 +111,13 @@ pub fn connect(socket: BorrowedFd<'_>, address: SocketAddr) -> io::Result<()> {
 
 /// Connects to a unix path; `EAGAIN` when the listener's queue is full.
 pub fn connect_unix(socket: BorrowedFd<'_>, path: &[u8]) -> io::Result<()> {
+    #[cfg(feature = "simulation")]
+    simulation::with_world(Ok(()), |world| world.may_connect(path))?;
     let (address, length) = raw_unix_address(path)?;
     // SAFETY: `length` is at most the size of `address`, which outlives the call.
     check(unsafe { libc::connect(socket.as_raw_fd(), (&raw const address).cast(), length) })?;
+    #[cfg(feature = "simulation")]
+    simulation::with_world((), |world| world.connected(socket.as_raw_fd(), path));
     Ok(())
 }
 
@@ -140,6 +146,8 @@ pub fn accept(gate: BorrowedFd<'_>) -> io::Result<(OwnedFd, PeerAddress)> {
         })?;
         // SAFETY: the kernel has just handed us this descriptor, and nobody else has it.
         let connection = unsafe { OwnedFd::from_raw_fd(descriptor) };
+        #[cfg(feature = "simulation")]
+        simulation::with_world((), |world| world.accepted(descriptor));
         // SAFETY: a zeroed sockaddr_storage is a valid value, and the kernel only overwrote it.
         let storage = unsafe { storage.assume_init() };
         Ok((connection, plain_address(&storage)))
@@ -221,7 +229,9 @@ pub fn peek(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
 /// Sends from `bytes`; may take fewer than all. `WouldBlock` when the send buffer is full.
 pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], more: More) -> io::Result<usize> {
     let flags = send_flags(more);
-    retry(|| {
+    #[cfg(feature = "simulation")]
+    let bytes = &bytes[..simulation::may_send(socket, bytes.len())?];
+    let result = retry(|| {
         // SAFETY: pointer and length are those of one slice; there is no address.
         check_size(unsafe {
             libc::syscall(
@@ -234,7 +244,10 @@ pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], more: More) -> io::Result<usiz
                 NO_LENGTH,
             )
         } as isize)
-    })
+    });
+    #[cfg(feature = "simulation")]
+    let result = simulation::sent(socket, result);
+    result
 }
 
 /// Sends from several pieces in one call; may take fewer than all. At most [`IO_SLICES_MAX`] of
@@ -245,15 +258,27 @@ pub fn send_vectored(
     more: More,
 ) -> io::Result<usize> {
     let flags = send_flags(more);
+    #[cfg(feature = "simulation")]
+    {
+        let bytes = slices.iter().map(|slice| slice.len()).sum();
+        if simulation::may_send(socket, bytes)? < bytes {
+            // A kernel that takes a part takes the beginning.
+            let first = slices.iter().find(|slice| !slice.is_empty());
+            return send(socket, first.map_or(&[], |slice| slice), more);
+        }
+    }
     // SAFETY: all zero bytes are a valid msghdr.
     let mut message: libc::msghdr = unsafe { mem::zeroed() };
     // IoSlice is guaranteed to be laid out as iovec on Unix; sendmsg does not write through it.
     message.msg_iov = slices.as_ptr().cast_mut().cast();
     message.msg_iovlen = slices.len().min(IO_SLICES_MAX);
-    retry(|| {
+    let result = retry(|| {
         // SAFETY: the message points to `slices`, which outlive the call, and to nothing else.
         check_size(unsafe { libc::sendmsg(socket.as_raw_fd(), &message, flags) })
-    })
+    });
+    #[cfg(feature = "simulation")]
+    let result = simulation::sent(socket, result);
+    result
 }
 
 /// Closes one or both directions of a connection.
@@ -281,7 +306,7 @@ fn receive_with(
     buffer: &mut [MaybeUninit<u8>],
     flags: libc::c_int,
 ) -> io::Result<usize> {
-    retry(|| {
+    let result = retry(|| {
         // SAFETY: pointer and length are those of one slice, which the kernel may overwrite; no
         // address is asked for.
         check_size(unsafe {
@@ -295,7 +320,10 @@ fn receive_with(
                 NO_LENGTH,
             )
         } as isize)
-    })
+    });
+    #[cfg(feature = "simulation")]
+    let result = simulation::received(socket, result, flags & libc::MSG_PEEK != 0);
+    result
 }
 
 fn send_flags(more: More) -> libc::c_int {
