@@ -44,6 +44,7 @@ impl<'a> Client<'a> {
     /// Waits for `work` while the client stays; `None`: it went.
     pub async fn while_there<T>(self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
+            biased;
             done = work => Some(done),
             () = self.gone() => None,
         }

@@ -268,6 +268,7 @@ async fn send_all(exchange: &mut Exchange, peer: &Peer, mut transfer: Transfer) 
                         let pause_ms = rate.pause_ms(exchange.account.sent_bytes(), elapsed_ms);
                         let pause = Duration::from_millis(pause_ms.max(RATE_PAUSE_MS_MIN));
                         tokio::select! {
+                            biased;
                             () = tokio::time::sleep(pause) => {}
                             () = peer.closed() => {
                                 let error = io::ErrorKind::ConnectionReset;
@@ -284,6 +285,7 @@ async fn send_all(exchange: &mut Exchange, peer: &Peer, mut transfer: Transfer) 
             Ok(Sent::Blocked) => {
                 peer.is_full();
                 let waited = tokio::select! {
+                    biased;
                     waited = peer.writable(timeout_ms) => waited,
                     () = pieces::read_ahead(exchange) => Ok(()),
                 };

@@ -398,6 +398,7 @@ impl Attempt {
             None => {
                 exchange.action.set(Action::ConnectingUpstream);
                 tokio::select! {
+                    biased;
                     opened = Connection::open(&picked, &options, now_ms) => Some(opened),
                     () = self.client_gone(client) => None,
                 }
@@ -556,6 +557,7 @@ impl Attempt {
             let watched = self.needs_client() && body_is_read(exchange);
             let from = input.len();
             let event = tokio::select! {
+                biased;
                 read = connection.read(input, room, read_ms) => Event::Read(read),
                 step = self.upload.step(exchange, client, connection, timeouts.send_ms),
                     if !done => Event::Sent(step),

@@ -465,6 +465,7 @@ impl Relay {
         let connection = &server.connection;
         let uploading = client.filter(|_| !self.upload.is_over(exchange));
         let event = tokio::select! {
+            biased;
             read = connection.read(&mut self.incoming, room, timeouts.read_ms) => {
                 Event::Read(read)
             }

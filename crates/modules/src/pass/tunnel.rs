@@ -76,6 +76,7 @@ impl Tunnel for Upgraded {
                 let down = self.down(exchange, &client, &to_client);
                 let up = self.up(&client, early);
                 tokio::select! {
+                    biased;
                     ended = down => ended,
                     ended = up => ended,
                 }
