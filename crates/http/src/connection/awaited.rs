@@ -138,6 +138,7 @@ impl Connections {
         match std::mem::replace(slot, Slot::InTurn) {
             Slot::Awaiting(awaited) => {
                 self.awaited -= 1;
+                self.count_writing(0);
                 awaited.awaiting.watched_socket().leave();
                 Some(awaited)
             }

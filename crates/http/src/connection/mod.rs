@@ -261,6 +261,9 @@ impl Connections {
             self.driven += 1;
             event_loop.drive(background::counted(task, Rc::clone(&self.return_queue)));
         }
+        if ended > 0 {
+            self.count_writing(0);
+        }
     }
 }
 

@@ -208,6 +208,7 @@ fn a_panic_costs_its_connection_and_no_place() {
         happens(&mut lane);
         assert_eq!(lane.connections.connections(), 0);
         assert_eq!(lane.connections.lane.counters.panics.value(), 1);
+        assert_eq!(lane.connections.lane.counters.writing.value(), 0);
     }
 }
 
