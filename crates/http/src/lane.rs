@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 
 use turnpike_lane::clock::Clock;
 use turnpike_lane::event_loop::WatchedSockets;
+use turnpike_lane::sys::simulation::{self, Fault};
 
 use crate::counters::{AllCounters, Doing, HttpCounters};
 use crate::exchange::{Client, Exchange};
@@ -155,6 +156,10 @@ impl LaneShared {
 
     /// Takes an exchange back; not one that would hold a plan from before a reload.
     pub fn recycle(&self, mut exchange: Box<Exchange>) {
+        if simulation::is_faulty(Fault::BufferKept) {
+            std::mem::forget(exchange);
+            return;
+        }
         if Rc::as_ptr(&exchange.plan) != self.plan.borrow().as_ptr() {
             return;
         }
@@ -180,7 +185,7 @@ impl LaneShared {
     }
 
     /// Lets go of exchanges that are kept for use again.
-    pub(crate) fn forget_exchanges(&self) {
+    pub fn forget_exchanges(&self) {
         *self.pool.borrow_mut() = ExchangePool::default();
     }
 

@@ -204,6 +204,14 @@ impl Connections {
         self.lane.counters.writing.set(busy as u64 + more);
     }
 
+    /// What is held: places, futures, connections whose answer is awaited, and work that no client
+    /// waits for.
+    #[cfg(feature = "simulation")]
+    pub fn left(&self) -> [usize; 4] {
+        let under_way = self.lane.background.under_way.get();
+        [self.slots.len(), self.driven, self.awaited, under_way]
+    }
+
     fn close(&self, connection: Connection, reason: CloseReason) {
         self.lane.counters.was_closed(reason);
         drop(connection);

@@ -6,6 +6,7 @@
 use std::io::{self, IoSlice};
 
 use turnpike_lane::sys::file;
+use turnpike_lane::sys::simulation::{self, Fault};
 use turnpike_lane::sys::socket::More;
 use turnpike_lane::transport::Transport;
 
@@ -133,6 +134,10 @@ impl Transfer {
         loop {
             let rest = exchange.output.get(self.at as usize..).unwrap_or_default();
             if rest.is_empty() {
+                if simulation::is_faulty(Fault::AnswerTwice) {
+                    self.at = 0;
+                    continue;
+                }
                 return flushed(transport, Sent::All);
             }
             if left == 0 {
