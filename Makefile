@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help run build package install test test-long setup format lint tidy deny unit sandbox foreign docs fuzz
-.PHONY: package-check package-test fuzz-live torture upstream-torture stall fuzz-long fuzz-live-long bench lab clean
+.PHONY: simulate package-check package-test fuzz-live torture upstream-torture stall fuzz-long fuzz-live-long bench lab clean
 MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
@@ -30,7 +30,7 @@ install: build ## Install under PREFIX (/usr/local), below DESTDIR
 	$(XTASK) install --destdir "$(DESTDIR)" --prefix "$(PREFIX)"
 
 test: ## Every check that CI runs, the same way; prints how long each takes
-	$(XTASK) suites setup format lint tidy deny unit sandbox foreign fuzz-live docs fuzz \
+	$(XTASK) suites setup format lint tidy deny unit simulate sandbox foreign fuzz-live docs fuzz \
 		package-check
 
 test-long: ## The checks that take too long for every push: about 50 minutes
@@ -45,6 +45,8 @@ format: ## Check the format with rustfmt
 
 lint: ## Run clippy and deny warnings
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy --package turnpike-simulate --features simulation --all-targets --locked \
+		-- -D warnings
 
 tidy: ## House rules: import table, cycles, ceilings, unsafe, dead files
 	$(XTASK) tidy
@@ -54,6 +56,9 @@ deny: ## Licences and sources of every dependency
 
 unit: ## Unit and integration tests; as root, they run again as an ordinary user
 	$(XTASK) unit
+
+simulate: ## Ten thousand lanes with a virtual clock and scripted peers, each decided by its seed
+	$(XTASK) simulate
 
 sandbox: ## The integration tests again, with every server in its sandbox
 	TURNPIKE_TEST_SANDBOX=on $(CARGO) test --package turnpike-server --locked

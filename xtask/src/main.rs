@@ -16,6 +16,7 @@ mod outcome;
 mod package;
 mod reload_torture;
 mod setup;
+mod simulate;
 mod stall;
 mod studies;
 mod suites;
@@ -132,6 +133,12 @@ const CHORES: &[Chore] = &[
         arguments: "[--kills N] [--server PATH | --debug] [--without-nginx]",
         summary: "kill the serving process under load, compared with nginx",
         run: crash_test::run,
+    },
+    Chore {
+        name: "simulate",
+        arguments: "[--seed N | --seeds N --from N] [--fault NAME]",
+        summary: "run lanes with a virtual clock and scripted peers, or show one of them",
+        run: simulate::run,
     },
     Chore {
         name: "stall",

@@ -51,6 +51,15 @@ const TABLE: &[(&str, &[&str])] = &[
     ("tools/lab", &["tools/load"]),
     ("tools/load", &["crates/wire"]),
     ("tools/view", &["tools/load"]),
+    (
+        "tools/simulate",
+        &[
+            "crates/conf",
+            "crates/lane",
+            "crates/http",
+            "crates/modules",
+        ],
+    ),
     ("testkit", &[]),
     ("xtask", &["testkit"]),
 ];

@@ -1,0 +1,399 @@
+//! A client that follows a script: what it sends when, how it reads, and how it leaves.
+
+use std::io::{ErrorKind, Read, Write};
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use crate::content::shown;
+use crate::message;
+use crate::request::Request;
+
+/// How long a client waits for anything, in milliseconds: far longer than every time-out of the
+/// configurations. One that waits longer was forgotten by the lane.
+const PATIENCE_MS: u64 = 30_000;
+
+/// What a client does.
+#[derive(Debug)]
+pub(crate) struct Script {
+    pub(crate) start_ms: u64,
+    pub(crate) requests: Vec<Request>,
+    /// All bytes of the requests.
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) pieces: Vec<Piece>,
+    /// Bytes read at a time, and the pause after.
+    pub(crate) read_bytes: usize,
+    pub(crate) read_pause_ms: u64,
+    /// What goes wrong; `None`: nothing.
+    pub(crate) cut: Option<Cut>,
+    /// Whether it closes when it has all answers, and how much later; else the server does.
+    pub(crate) close_after_ms: Option<u64>,
+}
+
+/// Bytes that are sent at one time.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    pub(crate) bytes: Range<usize>,
+    /// Time after the one before it, or after the answers that it waits for.
+    pub(crate) pause_ms: u64,
+    /// Answers that must be there before it is sent.
+    pub(crate) answers: usize,
+}
+
+/// How a client fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cut {
+    pub(crate) at: CutAt,
+    pub(crate) how: How,
+}
+
+/// Where it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CutAt {
+    /// So many bytes were sent.
+    Sent(usize),
+    /// So many bytes have come.
+    Received(usize),
+}
+
+/// What a client does at its cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    Close,
+    Reset,
+    /// Sends no more, and says so; reads on.
+    HalfClose,
+    /// Sends no more, and does not say so; reads on.
+    Silent,
+    /// Neither sends nor reads any more.
+    Stall,
+}
+
+/// How a connection has ended for the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// The server closed it.
+    ByServer,
+    /// The server reset it.
+    Broken,
+    /// By the client itself.
+    ByClient,
+    /// By the client, since nothing happened any more.
+    Impatient,
+}
+
+/// What a client's act changes for the socket at the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    None,
+    Connected,
+    Read(usize),
+    Reset,
+}
+
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) script: Script,
+    stream: Option<UnixStream>,
+    /// The pieces that were sent whole, and what was sent of the next.
+    piece: usize,
+    pub(crate) sent: usize,
+    piece_at_ms: u64,
+    pub(crate) received: Vec<u8>,
+    /// Where the response that is read begins.
+    response_at: usize,
+    /// Final responses that are whole.
+    pub(crate) answers: usize,
+    pub(crate) answered_ms: Vec<u64>,
+    /// When the last byte of each request was sent.
+    pub(crate) asked_ms: Vec<u64>,
+    /// When the last byte of any was sent.
+    pub(crate) sent_ms: u64,
+    read_at_ms: u64,
+    /// Whether there may be something to read.
+    is_readable: bool,
+    pub(crate) cut_done: Option<How>,
+    pub(crate) ended: Option<(Ended, u64)>,
+    last_change_ms: u64,
+    /// The reader found a message that no server may write.
+    pub(crate) misread: Option<String>,
+}
+
+impl Client {
+    pub(crate) fn new(script: Script) -> Client {
+        Client {
+            piece_at_ms: 0,
+            stream: None,
+            piece: 0,
+            sent: 0,
+            received: Vec::new(),
+            response_at: 0,
+            answers: 0,
+            answered_ms: Vec::new(),
+            asked_ms: Vec::new(),
+            sent_ms: 0,
+            read_at_ms: 0,
+            is_readable: false,
+            cut_done: None,
+            ended: None,
+            last_change_ms: script.start_ms,
+            misread: None,
+            script,
+        }
+    }
+
+    /// Its socket, while it has one.
+    pub(crate) fn socket(&self) -> Option<BorrowedFd<'_>> {
+        self.stream.as_ref().map(UnixStream::as_fd)
+    }
+
+    /// There is something to read.
+    pub(crate) fn can_read(&mut self) {
+        self.is_readable = true;
+    }
+
+    /// When it wants to act; `None`: when the server does.
+    pub(crate) fn due_ms(&self, now_ms: u64) -> Option<u64> {
+        if self.ended.is_some() {
+            return None;
+        }
+        if self.stream.is_none() {
+            return Some(self.script.start_ms);
+        }
+        let reading = (self.read_at_ms > now_ms).then_some(self.read_at_ms);
+        let patience = Some(self.last_change_ms + PATIENCE_MS);
+        let all = [self.sends_at_ms(), self.closes_at_ms(), reading, patience];
+        all.into_iter().flatten().min()
+    }
+
+    fn sends_at_ms(&self) -> Option<u64> {
+        if self.cut_done.is_some() {
+            return None;
+        }
+        let piece = self.script.pieces.get(self.piece)?;
+        (self.answers >= piece.answers).then_some(self.piece_at_ms)
+    }
+
+    fn closes_at_ms(&self) -> Option<u64> {
+        let close_after_ms = self.script.close_after_ms?;
+        let all = self.answers >= self.script.requests.len();
+        let last = self.answered_ms.last().copied().unwrap_or(self.sent_ms);
+        (all && self.cut_done.is_none()).then_some(last + close_after_ms)
+    }
+
+    /// Does one thing that it wants to do by now; `None`: there was nothing to do.
+    pub(crate) fn act(
+        &mut self,
+        now_ms: u64,
+        gate: &Path,
+        note: &mut dyn FnMut(&dyn Fn() -> String),
+    ) -> Option<Effect> {
+        if self.ended.is_some() || self.script.start_ms > now_ms {
+            return None;
+        }
+        let effect = self.try_to_act(now_ms, gate, note);
+        match effect {
+            Some(_) => self.last_change_ms = now_ms,
+            None if now_ms >= self.last_change_ms + PATIENCE_MS => {
+                note(&|| "has waited long enough and goes".to_owned());
+                let is_closed = self.cut_done == Some(How::Stall) && self.has_end();
+                let ended = if is_closed {
+                    Ended::ByClient
+                } else {
+                    Ended::Impatient
+                };
+                self.end(ended, now_ms);
+                return Some(Effect::None);
+            }
+            None => {}
+        }
+        effect
+    }
+
+    fn try_to_act(
+        &mut self,
+        now_ms: u64,
+        gate: &Path,
+        note: &mut dyn FnMut(&dyn Fn() -> String),
+    ) -> Option<Effect> {
+        if self.stream.is_none() {
+            let stream = UnixStream::connect(gate).ok()?;
+            stream.set_nonblocking(true).ok()?;
+            self.stream = Some(stream);
+            self.piece_at_ms =
+                now_ms + self.script.pieces.first().map_or(0, |piece| piece.pause_ms);
+            note(&|| "connects".to_owned());
+            return Some(Effect::Connected);
+        }
+        if self.cut_done.is_none()
+            && let Some(cut) = self.script.cut
+            && self.is_reached(cut.at)
+        {
+            return Some(self.fail(cut.how, now_ms, note));
+        }
+        if self.cut_done != Some(How::Stall)
+            && self.is_readable
+            && self.read_at_ms <= now_ms
+            && let Some(effect) = self.read(now_ms, note)
+        {
+            return Some(effect);
+        }
+        if self.sends_at_ms().is_some_and(|at_ms| at_ms <= now_ms)
+            && let Some(effect) = self.send(now_ms, note)
+        {
+            return Some(effect);
+        }
+        if self.closes_at_ms().is_some_and(|at_ms| at_ms <= now_ms) {
+            note(&|| "closes".to_owned());
+            self.end(Ended::ByClient, now_ms);
+            return Some(Effect::None);
+        }
+        None
+    }
+
+    fn is_reached(&self, at: CutAt) -> bool {
+        match at {
+            CutAt::Sent(bytes) => self.sent >= bytes,
+            CutAt::Received(bytes) => self.received.len() >= bytes,
+        }
+    }
+
+    fn fail(&mut self, how: How, now_ms: u64, note: &mut dyn FnMut(&dyn Fn() -> String)) -> Effect {
+        note(&|| format!("fails: {how:?}"));
+        self.cut_done = Some(how);
+        match how {
+            How::Close => self.end(Ended::ByClient, now_ms),
+            How::Reset => {
+                self.end(Ended::ByClient, now_ms);
+                return Effect::Reset;
+            }
+            How::HalfClose => {
+                if let Some(stream) = &self.stream {
+                    // It may be closed by the server already.
+                    let _ = stream.shutdown(std::net::Shutdown::Write);
+                }
+            }
+            How::Silent | How::Stall => {}
+        }
+        Effect::None
+    }
+
+    /// Whether the server has closed a connection that the client does not read.
+    fn has_end(&mut self) -> bool {
+        let mut rest = Vec::new();
+        let read = self
+            .stream
+            .as_mut()
+            .map(|stream| stream.read_to_end(&mut rest));
+        !matches!(read, Some(Err(error)) if error.kind() == ErrorKind::WouldBlock)
+    }
+
+    fn end(&mut self, ended: Ended, now_ms: u64) {
+        self.ended = Some((ended, now_ms));
+        self.stream = None;
+    }
+
+    fn read(&mut self, now_ms: u64, note: &mut dyn FnMut(&dyn Fn() -> String)) -> Option<Effect> {
+        let from = self.received.len();
+        let wanted = match self.script.cut {
+            Some(Cut {
+                at: CutAt::Received(end),
+                ..
+            }) if self.cut_done.is_none() => self.script.read_bytes.min(end - from),
+            _ => self.script.read_bytes,
+        };
+        self.received.resize(from + wanted, 0);
+        let read = self.stream.as_mut()?.read(&mut self.received[from..]);
+        self.received
+            .truncate(from + *read.as_ref().ok().unwrap_or(&0));
+        match read {
+            Ok(0) => {
+                note(&|| "reads the end, closes".to_owned());
+                self.end(Ended::ByServer, now_ms);
+                self.follow(now_ms);
+                Some(Effect::None)
+            }
+            Ok(read) => {
+                note(&|| format!("reads {}", shown(&self.received[from..])));
+                self.read_at_ms = now_ms + self.script.read_pause_ms;
+                self.follow(now_ms);
+                Some(Effect::Read(read))
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                self.is_readable = false;
+                None
+            }
+            Err(error) => {
+                note(&|| format!("reads an error: {error}"));
+                self.end(Ended::Broken, now_ms);
+                Some(Effect::None)
+            }
+        }
+    }
+
+    /// Counts the responses that are whole.
+    fn follow(&mut self, now_ms: u64) {
+        while self.misread.is_none() && self.response_at < self.received.len() {
+            let request = self.script.requests.get(self.answers);
+            let is_headless = request.is_some_and(Request::is_head);
+            let bytes = &self.received[self.response_at..];
+            match message::response(bytes, is_headless, self.ended.is_some()) {
+                Ok(Some(message)) if message.is_whole => {
+                    self.response_at += message.length;
+                    if message.status() >= 200 {
+                        self.answers += 1;
+                        self.answered_ms.push(now_ms);
+                        self.piece_at_ms = self.piece_at_ms.max(now_ms + self.pause_ms());
+                    }
+                }
+                Ok(_) => return,
+                Err(error) => self.misread = Some(error),
+            }
+        }
+    }
+
+    fn pause_ms(&self) -> u64 {
+        let piece = self.script.pieces.get(self.piece);
+        piece.map_or(0, |piece| piece.pause_ms)
+    }
+
+    fn send(&mut self, now_ms: u64, note: &mut dyn FnMut(&dyn Fn() -> String)) -> Option<Effect> {
+        let piece = self.script.pieces.get(self.piece)?;
+        let mut end = piece.bytes.end;
+        if let Some(Cut {
+            at: CutAt::Sent(bytes),
+            ..
+        }) = self.script.cut
+        {
+            end = end.min(bytes);
+        }
+        let bytes = &self.script.bytes[self.sent..end];
+        match self.stream.as_mut()?.write(bytes) {
+            Ok(count) => {
+                note(&|| format!("sends {}", shown(&bytes[..count])));
+                self.sent += count;
+                self.sent_ms = now_ms;
+                if self.sent == piece.bytes.end {
+                    self.piece += 1;
+                    self.piece_at_ms = now_ms + self.pause_ms();
+                }
+                let asked = |request: &&Request| request.end <= self.sent;
+                let asked = self.script.requests.iter().filter(asked).count();
+                self.asked_ms.resize(asked, now_ms);
+                Some(Effect::None)
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                // The server reads no more for now; the client tries again.
+                self.piece_at_ms = now_ms + 10;
+                None
+            }
+            Err(error) => {
+                note(&|| format!("cannot send: {error}"));
+                // What the server has sent before is still to be read.
+                self.cut_done = Some(How::HalfClose);
+                Some(Effect::None)
+            }
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! The answer that a request must get, by what the configuration says and what the origins did.
+
+use crate::client::Client;
+use crate::content::{body, shown};
+use crate::message::Message;
+use crate::origin::{Answer, Arrival, Ending, Failing, Outcome};
+use crate::request::{Request, Target};
+use crate::scenario::{FILE_BYTES, FILE_NUMBER, Settings, TEXT_BYTES};
+use crate::world::World;
+
+/// Lifetimes are in whole seconds, and are looked at by the lane's clock.
+const STALE_MS: u64 = 2_000;
+
+/// What an answer must be.
+struct Expected {
+    body: Vec<u8>,
+    /// Whether it may end too early, and whether that can be seen.
+    may_be_cut: bool,
+    may_seem_whole: bool,
+    has_length: bool,
+}
+
+/// One request with its answer, and all that is known of both.
+pub(crate) struct Case<'a> {
+    pub(crate) settings: &'a Settings,
+    pub(crate) world: &'a World,
+    pub(crate) client: &'a Client,
+    pub(crate) index: usize,
+    pub(crate) request: &'a Request,
+    pub(crate) answer: &'a Message,
+    /// Whether the client has left in the middle.
+    pub(crate) has_left: bool,
+}
+
+impl Case<'_> {
+    /// What is wrong with the answer; `None`: nothing.
+    pub(crate) fn problem(&self) -> Option<String> {
+        let path = self.request.path();
+        let expected = match self.expected() {
+            Ok(expected) => expected,
+            Err(problem) => return Some(format!("{path}: {problem}")),
+        };
+        expected
+            .compare(self)
+            .or_else(|| self.connection())
+            .map(|problem| format!("{path}: {problem}"))
+    }
+
+    fn expected(&self) -> Result<Expected, String> {
+        let status = self.answer.status();
+        let is_unsent = self.index >= self.client.asked_ms.len();
+        if is_unsent && (status == 400 || status == 408) {
+            return Ok(page(status));
+        }
+        match self.request.target {
+            Target::Text(number) => self.own(200, body(number as u64, TEXT_BYTES[number])),
+            Target::File(number) | Target::Slow(number) => {
+                let content = FILE_NUMBER + number as u64;
+                self.own(200, body(content, FILE_BYTES[number]))
+            }
+            Target::Missing => self.own(404, page(404).body),
+            Target::Malformed => self.own(400, page(400).body),
+            Target::Proxied => {
+                let arrivals = self.world.origins.arrivals.get(&self.request.number);
+                self.passed_on(arrivals.map_or(&[], Vec::as_slice))
+            }
+            Target::Cached(path) => {
+                let arrivals = self.world.origins.versions.get(&path);
+                self.stored(arrivals.map_or(&[], Vec::as_slice))
+            }
+        }
+    }
+
+    fn own(&self, status: u16, body: Vec<u8>) -> Result<Expected, String> {
+        if self.answer.status() != status {
+            return Err(format!("was answered with {}", self.answer.first_line));
+        }
+        Ok(Expected {
+            body,
+            may_be_cut: false,
+            may_seem_whole: false,
+            has_length: true,
+        })
+    }
+
+    /// The answer of the last origin that was tried.
+    fn passed_on(&self, arrivals: &[Arrival]) -> Result<Expected, String> {
+        let content = self.content();
+        if let Some(last) = arrivals.last()
+            && content == Some(last.content)
+        {
+            return self.of_origin(last);
+        }
+        let status = self.answer.status();
+        let is_due = match arrivals {
+            // A kept connection that fails takes no try, but its server: none is left at the end.
+            [_, .., last] if status == 502 => {
+                self.fails_with(last, 502) || self.fails_with(last, 504)
+            }
+            [.., last] => self.fails_with(last, status),
+            [] => status == 502 && self.settings.proxy.has_dead_server,
+        };
+        // The last try may have been one of the server that refuses connections.
+        let is_refused = status == 502 && self.settings.proxy.has_dead_server;
+        match content.is_none() && (is_due || is_refused) {
+            true => Ok(page(status)),
+            false => {
+                let line = &self.answer.first_line;
+                let last = arrivals.last();
+                Err(format!("was answered with {line}, the origin: {last:?}"))
+            }
+        }
+    }
+
+    /// An answer of any version that may still be given.
+    fn stored(&self, arrivals: &[Arrival]) -> Result<Expected, String> {
+        let status = self.answer.status();
+        let Some(content) = self.content() else {
+            let has_failed = arrivals.iter().any(|one| self.fails_with(one, status));
+            let is_refused = status == 502 && self.settings.proxy.has_dead_server;
+            return match has_failed || is_refused {
+                true => Ok(page(status)),
+                false => Err(format!("was answered with {}", self.answer.first_line)),
+            };
+        };
+        let version = arrivals.iter().position(|one| one.content == content);
+        let Some(version) = version else {
+            return Err(format!("holds content {content}, which no origin has sent"));
+        };
+        let arrival = &arrivals[version];
+        let asked_ms = self.client.asked_ms.get(self.index).copied().unwrap_or(0);
+        let lives_ms = arrival.answer.fresh_s.unwrap_or(0) * 1000 + STALE_MS;
+        let is_fresh = asked_ms <= arrival.at_ms + arrival.answer.delay_ms + lives_ms;
+        if !is_fresh && !self.settings.proxy.uses_stale {
+            let at_ms = arrival.at_ms;
+            return Err(format!(
+                "holds an answer of {at_ms} ms, asked at {asked_ms} ms"
+            ));
+        }
+        self.of_origin(arrival)
+    }
+
+    fn of_origin(&self, arrival: &Arrival) -> Result<Expected, String> {
+        let answer = &arrival.answer;
+        if self.answer.status() != answer.status {
+            return Err(format!(
+                "was answered with {}, the origin said {}",
+                self.answer.first_line, answer.status
+            ));
+        }
+        let has_failed = matches!(arrival.outcome, Outcome::Failed { had_head: true });
+        let how = answer.fails.map(|(_, how)| how);
+        Ok(Expected {
+            body: body(arrival.content, answer.length),
+            may_be_cut: has_failed,
+            may_seem_whole: has_failed
+                && answer.ending == Ending::Close
+                && how == Some(Failing::Close),
+            has_length: false,
+        })
+    }
+
+    /// Whether an origin that does so is answered for with this status.
+    fn fails_with(&self, arrival: &Arrival, status: u16) -> bool {
+        let Answer {
+            delay_ms, fails, ..
+        } = arrival.answer;
+        let is_late = delay_ms + 400 >= self.settings.proxy.read_timeout_ms;
+        let is_cut = arrival.outcome == Outcome::Failed { had_head: false };
+        let is_silent = is_cut && matches!(fails, Some((_, Failing::Stall)));
+        match status {
+            502 => is_cut && !is_silent,
+            504 => is_late || is_silent,
+            _ => false,
+        }
+    }
+
+    /// Which content the answer says that it holds.
+    fn content(&self) -> Option<u64> {
+        self.answer.field("X-Content")?.parse().ok()
+    }
+
+    /// Whether `Connection` says what becomes of the connection.
+    fn connection(&self) -> Option<String> {
+        let request = self.request;
+        let said = self.answer.field("Connection");
+        let status = self.answer.status();
+        let asks_close = request.says_close || request.is_version_10 || status == 400;
+        let is_last = self.index + 1 >= self.settings.keepalive_requests;
+        let is_right = match asks_close || is_last {
+            true => said == Some("close"),
+            // A body that was not read may end the connection.
+            false => said == Some("keep-alive") || request.upload.is_some() || status == 408,
+        };
+        (!is_right).then(|| format!("Connection is {said:?}"))
+    }
+}
+
+impl Expected {
+    fn compare(&self, case: &Case<'_>) -> Option<String> {
+        let answer = case.answer;
+        let body: &[u8] = match case.request.is_head() {
+            true => b"",
+            false => &self.body,
+        };
+        if !body.starts_with(&answer.body) {
+            let at = answer.body.iter().zip(body).take_while(|(a, b)| a == b);
+            let (at, come, whole) = (at.count(), answer.body.len(), body.len());
+            let got = shown(&answer.body[at..come.min(at + 64)]);
+            return Some(format!(
+                "a wrong body ({come} bytes of {whole}), from byte {at} on: {got}"
+            ));
+        }
+        let is_whole = answer.body.len() == body.len();
+        let seems_cut = !answer.is_whole && !case.has_left && !self.may_be_cut;
+        let ends_early = answer.is_whole && !is_whole && !self.may_seem_whole;
+        // Without a length and without chunks, the end of the connection is the end of the body.
+        let is_bare = case.request.is_version_10 && (self.may_be_cut || is_whole);
+        if (seems_cut || ends_early) && !is_bare {
+            let (come, whole) = (answer.body.len(), body.len());
+            return Some(format!("{come} bytes of {whole} came"));
+        }
+        let length = answer.field("Content-Length");
+        let wanted = self.body.len().to_string();
+        if self.has_length && length != Some(wanted.as_str()) {
+            return Some(format!("Content-Length is {length:?}, not {wanted}"));
+        }
+        None
+    }
+}
+
+/// An answer of the server's own.
+fn page(status: u16) -> Expected {
+    let reason = match status {
+        400 => "Bad Request",
+        404 => "Not Found",
+        408 => "Request Time-out",
+        502 => "Bad Gateway",
+        _ => "Gateway Time-out",
+    };
+    let body = format!(
+        "<html>\r\n<head><title>{status} {reason}</title></head>\r\n<body>\r\n\
+         <center><h1>{status} {reason}</h1></center>\r\n<hr><center>nginx/1.31.4</center>\r\n\
+         </body>\r\n</html>\r\n"
+    );
+    Expected {
+        body: body.into_bytes(),
+        may_be_cut: false,
+        may_seem_whole: false,
+        has_length: true,
+    }
+}

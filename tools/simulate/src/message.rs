@@ -1,0 +1,235 @@
+//! A reader of HTTP/1 messages of its own: the server's parser cannot vouch for itself. It takes
+//! only what a correct sender writes, and says where it does not.
+
+/// How a body ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Framing {
+    Length(usize),
+    Chunked,
+    ToTheEnd,
+}
+
+/// A message, or as much of one as has come.
+#[derive(Debug, Default)]
+pub(crate) struct Message {
+    /// The first line without its end.
+    pub(crate) first_line: String,
+    /// Fields as they came.
+    pub(crate) fields: Vec<(String, String)>,
+    /// What has come of the body, without its chunks' frames.
+    pub(crate) body: Vec<u8>,
+    /// Whether the message has its end.
+    pub(crate) is_whole: bool,
+    /// Bytes that it takes.
+    pub(crate) length: usize,
+}
+
+impl Message {
+    /// Value of the only field of that name.
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
+        let mut found = self.fields.iter().filter(|field| field.0 == name);
+        match (found.next(), found.next()) {
+            (Some((_, value)), None) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The status of a response; 0 where there is none.
+    pub(crate) fn status(&self) -> u16 {
+        let number = self.first_line.split(' ').nth(1);
+        number.and_then(|text| text.parse().ok()).unwrap_or(0)
+    }
+}
+
+/// Reads a head; `None`: it is not whole.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn head(bytes: &[u8]) -> Result<Option<Message>, String> {
+    let Some(length) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else {
+        return Ok(None);
+    };
+    let text = std::str::from_utf8(&bytes[..length]).map_err(|_| "a head is not text")?;
+    let mut lines = text.split("\r\n");
+    let first_line = lines.next().unwrap_or_default().to_owned();
+    let fields = lines
+        .map(|line| match line.split_once(": ") {
+            Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
+            None => Err(format!("a field has no colon: {line:?}")),
+        })
+        .collect::<Result<_, String>>()?;
+    Ok(Some(Message {
+        first_line,
+        fields,
+        length: length + 4,
+        ..Message::default()
+    }))
+}
+
+/// Reads a response to the end of what has come. `is_headless`: it answers HEAD. `None`: its head
+/// is not whole. Interim responses are responses too, without bodies.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn response(
+    bytes: &[u8],
+    is_headless: bool,
+    has_ended: bool,
+) -> Result<Option<Message>, String> {
+    let Some(mut message) = head(bytes)? else {
+        return Ok(None);
+    };
+    let status = message.status();
+    if !message.first_line.starts_with("HTTP/1.1 ") || !(100..600).contains(&status) {
+        return Err(format!("no status line: {:?}", message.first_line));
+    }
+    if is_headless || status < 200 || status == 204 || status == 304 {
+        message.is_whole = true;
+        return Ok(Some(message));
+    }
+    let framing = framing(&message)?.unwrap_or(Framing::ToTheEnd);
+    body(&mut message, bytes, framing, has_ended)?;
+    Ok(Some(message))
+}
+
+/// Reads a request to the end of what has come; `None`: its head is not whole.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn request(bytes: &[u8]) -> Result<Option<Message>, String> {
+    let Some(mut message) = head(bytes)? else {
+        return Ok(None);
+    };
+    let framing = framing(&message)?.unwrap_or(Framing::Length(0));
+    body(&mut message, bytes, framing, false)?;
+    Ok(Some(message))
+}
+
+fn framing(message: &Message) -> Result<Option<Framing>, String> {
+    let has = |name: &str| message.fields.iter().any(|field| field.0 == name);
+    match (has("Content-Length"), has("Transfer-Encoding")) {
+        (true, true) => Err("both Content-Length and Transfer-Encoding".to_owned()),
+        (true, false) => {
+            let length = message.field("Content-Length");
+            let length = length.and_then(|text| text.parse().ok());
+            let length = length.ok_or("Content-Length is no number or stands twice")?;
+            Ok(Some(Framing::Length(length)))
+        }
+        (false, true) if message.field("Transfer-Encoding") == Some("chunked") => {
+            Ok(Some(Framing::Chunked))
+        }
+        (false, true) => Err("Transfer-Encoding is not chunked".to_owned()),
+        (false, false) => Ok(None),
+    }
+}
+
+fn body(
+    message: &mut Message,
+    bytes: &[u8],
+    framing: Framing,
+    has_ended: bool,
+) -> Result<(), String> {
+    let rest = &bytes[message.length..];
+    match framing {
+        Framing::Length(length) => {
+            let come = length.min(rest.len());
+            message.body.extend_from_slice(&rest[..come]);
+            message.length += come;
+            message.is_whole = come == length;
+        }
+        Framing::ToTheEnd => {
+            message.body.extend_from_slice(rest);
+            message.length += rest.len();
+            message.is_whole = has_ended;
+        }
+        Framing::Chunked => {
+            let taken = chunks(rest, &mut message.body)?;
+            message.is_whole = taken.is_some();
+            message.length += taken.unwrap_or(rest.len());
+        }
+    }
+    Ok(())
+}
+
+/// Takes the chunks apart; their length in bytes once the last has come. Trailers are none.
+fn chunks(bytes: &[u8], body: &mut Vec<u8>) -> Result<Option<usize>, String> {
+    let mut at = 0;
+    loop {
+        let rest = &bytes[at..];
+        let Some(end) = rest.windows(2).position(|two| two == b"\r\n") else {
+            return match rest.len() {
+                0..20 => Ok(None),
+                _ => Err("a chunk's size has no end".to_owned()),
+            };
+        };
+        let size = std::str::from_utf8(&rest[..end]).unwrap_or_default();
+        let size = usize::from_str_radix(size, 16)
+            .map_err(|_| format!("a chunk's size is no number: {size:?}"))?;
+        let data = &rest[end + 2..];
+        body.extend_from_slice(&data[..size.min(data.len())]);
+        let Some(after) = data.get(size..size + 2) else {
+            return Ok(None);
+        };
+        if after != b"\r\n" {
+            return Err("a chunk has no line end behind it".to_owned());
+        }
+        at += end + 2 + size + 2;
+        if size == 0 {
+            return Ok(Some(at));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The body, and whether the message has its end; `Ok(None)`: its head has none.
+    type Read = Result<Option<(&'static str, bool)>, ()>;
+
+    const CASES: &[(&[u8], Read)] = &[
+        (b"HTTP/1.1 200 OK\r\nContent-", Ok(None)),
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab",
+            Ok(Some(("ab", false))),
+        ),
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabcd",
+            Ok(Some(("abc", true))),
+        ),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n",
+            Ok(Some(("ab", true))),
+        ),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n",
+            Ok(Some(("ab", false))),
+        ),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nabc\r\n",
+            Err(()),
+        ),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n",
+            Err(()),
+        ),
+        (b"HTTP/1.1 200 OK\r\n\r\nab", Ok(Some(("ab", false)))),
+        (b"HTTP/1.1 204 No Content\r\n\r\nab", Ok(Some(("", true)))),
+        (b"200 OK\r\n\r\nab", Err(())),
+    ];
+
+    #[test]
+    fn responses_are_read_as_far_as_they_have_come() {
+        for (bytes, expected) in CASES {
+            let read = response(bytes, false, false).map_err(|_| ());
+            let read = read.map(|read| {
+                let texts = |message: Message| (message.body, message.is_whole);
+                read.map(texts)
+            });
+            let expected = expected.map(|expected| {
+                expected.map(|(body, is_whole)| (body.as_bytes().to_vec(), is_whole))
+            });
+            assert_eq!(read, expected, "{}", bytes.escape_ascii());
+        }
+    }
+}

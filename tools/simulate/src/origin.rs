@@ -1,0 +1,471 @@
+//! Servers behind the lane that follow a script: how they answer each request that reaches them,
+//! and where they fail.
+
+use std::collections::BTreeMap;
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+
+use crate::content::{body, chunked, shown};
+use crate::message::{self, Message};
+
+/// How an answer's end is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    Length,
+    Chunked,
+    Close,
+}
+
+/// How an origin fails in the middle of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failing {
+    Close,
+    Reset,
+    Stall,
+}
+
+/// How an origin answers one request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) length: usize,
+    pub(crate) ending: Ending,
+    pub(crate) delay_ms: u64,
+    pub(crate) has_interim: bool,
+    pub(crate) piece_bytes: usize,
+    pub(crate) piece_pause_ms: u64,
+    /// After so many bytes; beyond its end it does not fail.
+    pub(crate) fails: Option<(usize, Failing)>,
+    pub(crate) says_close: bool,
+    /// How long it keeps a connection.
+    pub(crate) idle_ms: u64,
+    /// For how long it may be stored, in seconds.
+    pub(crate) fresh_s: Option<u64>,
+}
+
+/// What became of a request that reached an origin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// The answer is not whole.
+    Pending,
+    /// All of it was sent.
+    Whole,
+    /// It failed; whether the head was out by then.
+    Failed { had_head: bool },
+    /// The lane closed the connection before.
+    Abandoned,
+}
+
+/// A request that reached an origin.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    pub(crate) answer: Answer,
+    /// Number of the answer's body.
+    pub(crate) content: u64,
+    pub(crate) outcome: Outcome,
+    pub(crate) at_ms: u64,
+}
+
+/// What all origins of a run share.
+#[derive(Debug, Default)]
+pub(crate) struct Origins {
+    /// How the requests of a number are answered, one try after the other.
+    pub(crate) scripts: BTreeMap<u64, Vec<Answer>>,
+    /// The same for a cached path.
+    pub(crate) cached: Vec<Answer>,
+    /// Arrivals by the request's number.
+    pub(crate) arrivals: BTreeMap<u64, Vec<Arrival>>,
+    /// Arrivals by cached path: the versions of its answer.
+    pub(crate) versions: BTreeMap<u64, Vec<Arrival>>,
+    /// Lengths of the bodies that clients send, by number.
+    pub(crate) uploads: BTreeMap<u64, usize>,
+    pub(crate) problems: Vec<String>,
+}
+
+/// Where an arrival is noted.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Number(u64, usize),
+    Version(u64, usize),
+}
+
+impl Origins {
+    fn arrive(&mut self, head: &Message, now_ms: u64) -> Result<(Place, Arrival), String> {
+        let path = head.first_line.split(' ').nth(1).unwrap_or_default();
+        let number = |text: Option<&str>| text.and_then(|text| text.parse().ok());
+        let numbered = number(head.field("X-Number")).ok_or("no X-Number")?;
+        let cached: Option<u64> = number(path.strip_prefix("/cache/"));
+        let list = match cached {
+            Some(path) => self.versions.entry(path).or_default(),
+            None => self.arrivals.entry(numbered).or_default(),
+        };
+        let scripts = match cached {
+            Some(_) => Some(&self.cached),
+            None => self.scripts.get(&numbered),
+        };
+        let index = list.len();
+        let scripts = scripts.filter(|scripts| !scripts.is_empty());
+        let scripts = scripts.ok_or_else(|| format!("a request for {path}"))?;
+        let answer = match cached {
+            Some(_) => scripts[index % scripts.len()],
+            None => scripts[index.min(scripts.len() - 1)],
+        };
+        let arrival = Arrival {
+            answer,
+            content: match cached {
+                Some(path) => version_content(path, index),
+                None => numbered,
+            },
+            outcome: Outcome::Pending,
+            at_ms: now_ms,
+        };
+        list.push(arrival);
+        let place = match cached {
+            Some(path) => Place::Version(path, index),
+            None => Place::Number(numbered, index),
+        };
+        Ok((place, arrival))
+    }
+
+    fn note(&mut self, place: Place, outcome: Outcome) {
+        let arrival = match place {
+            Place::Number(number, index) => self
+                .arrivals
+                .get_mut(&number)
+                .and_then(|list| list.get_mut(index)),
+            Place::Version(path, index) => self
+                .versions
+                .get_mut(&path)
+                .and_then(|list| list.get_mut(index)),
+        };
+        if let Some(arrival) = arrival {
+            arrival.outcome = outcome;
+        }
+    }
+}
+
+/// Number of the body of a version of a cached path.
+pub(crate) fn version_content(path: u64, version: usize) -> u64 {
+    100_000 + path * 10_000 + version as u64
+}
+
+/// A connection that the lane has opened.
+#[derive(Debug)]
+pub(crate) struct OriginConnection {
+    pub(crate) origin: usize,
+    stream: Option<UnixStream>,
+    input: Vec<u8>,
+    state: State,
+    /// When it closes the connection, which is idle.
+    idle_until_ms: Option<u64>,
+    /// Whether there may be something to read.
+    is_readable: bool,
+    pub(crate) is_closed: bool,
+}
+
+#[derive(Debug)]
+enum State {
+    Reading,
+    Answering(Answering),
+    Stalled,
+}
+
+#[derive(Debug)]
+struct Answering {
+    place: Place,
+    answer: Answer,
+    bytes: Vec<u8>,
+    head_bytes: usize,
+    sent: usize,
+    at_ms: u64,
+    /// Where it fails, at most its end.
+    end: usize,
+}
+
+/// What an act changes for the socket at the lane's end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    None,
+    Read(usize),
+    Reset,
+}
+
+impl OriginConnection {
+    /// One that the lane has begun, and the origin has not accepted yet.
+    pub(crate) fn new(origin: usize) -> OriginConnection {
+        OriginConnection {
+            origin,
+            stream: None,
+            input: Vec::new(),
+            state: State::Reading,
+            idle_until_ms: None,
+            is_readable: false,
+            is_closed: false,
+        }
+    }
+
+    /// Whether it was not accepted yet.
+    pub(crate) fn is_new(&self) -> bool {
+        self.stream.is_none() && !self.is_closed
+    }
+
+    /// Its socket, while it has one.
+    pub(crate) fn socket(&self) -> Option<BorrowedFd<'_>> {
+        self.stream.as_ref().map(UnixStream::as_fd)
+    }
+
+    /// There is something to read.
+    pub(crate) fn can_read(&mut self) {
+        self.is_readable = true;
+    }
+
+    pub(crate) fn accept(&mut self, stream: UnixStream) {
+        self.stream = Some(stream);
+    }
+
+    /// When it wants to act; `None`: when the lane does.
+    pub(crate) fn due_ms(&self) -> Option<u64> {
+        match &self.state {
+            _ if self.is_closed => None,
+            State::Answering(answering) => Some(answering.at_ms),
+            State::Reading => self.idle_until_ms,
+            State::Stalled => None,
+        }
+    }
+
+    /// Does one thing that it wants to do by now; `None`: there was nothing to do.
+    pub(crate) fn act(
+        &mut self,
+        now_ms: u64,
+        origins: &mut Origins,
+        note: &mut dyn FnMut(&dyn Fn() -> String),
+    ) -> Option<Effect> {
+        if self.is_closed || self.stream.is_none() {
+            return None;
+        }
+        if matches!(&self.state, State::Answering(answering) if answering.at_ms <= now_ms)
+            && let Some(effect) = self.answer(now_ms, origins, note)
+        {
+            return Some(effect);
+        }
+        let read = self.read(now_ms, origins, note);
+        if read.is_none()
+            && self
+                .idle_until_ms
+                .is_some_and(|until_ms| until_ms <= now_ms)
+        {
+            note(&|| "closes, having nothing to do".to_owned());
+            self.close();
+            return Some(Effect::None);
+        }
+        read
+    }
+
+    fn close(&mut self) {
+        self.is_closed = true;
+        self.stream = None;
+    }
+
+    fn read(
+        &mut self,
+        now_ms: u64,
+        origins: &mut Origins,
+        note: &mut dyn FnMut(&dyn Fn() -> String),
+    ) -> Option<Effect> {
+        if !self.is_readable {
+            return None;
+        }
+        let mut buffer = [0; 16 * 1024];
+        let ended = match self.stream.as_mut()?.read(&mut buffer) {
+            Ok(0) => "reads the end, closes".to_owned(),
+            Ok(count) => {
+                note(&|| format!("reads {}", shown(&buffer[..count])));
+                self.input.extend_from_slice(&buffer[..count]);
+                self.idle_until_ms = None;
+                self.begin(now_ms, origins);
+                return Some(Effect::Read(count));
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                self.is_readable = false;
+                return None;
+            }
+            Err(error) => format!("reads an error, closes: {error}"),
+        };
+        note(&|| ended.clone());
+        if let State::Answering(answering) = &self.state {
+            origins.note(answering.place, Outcome::Abandoned);
+        }
+        self.close();
+        Some(Effect::None)
+    }
+
+    /// Begins to answer when there is enough of a request.
+    fn begin(&mut self, now_ms: u64, origins: &mut Origins) {
+        if !matches!(self.state, State::Reading) {
+            return;
+        }
+        let begun = self.try_to_begin(now_ms, origins);
+        if let Err(problem) = begun {
+            let origin = self.origin;
+            origins.problems.push(format!("origin {origin}: {problem}"));
+        }
+    }
+
+    fn try_to_begin(&mut self, now_ms: u64, origins: &mut Origins) -> Result<(), String> {
+        let Some(request) = message::request(&self.input)? else {
+            return Ok(());
+        };
+        if !request.is_whole {
+            return Ok(());
+        }
+        let number = request.field("X-Number").and_then(|text| text.parse().ok());
+        let number: u64 = number.unwrap_or_default();
+        let upload = origins.uploads.get(&number).copied().unwrap_or(0);
+        if request.body != body(number, upload) {
+            let (come, sent) = (request.body.len(), upload);
+            let problem = format!("request {number} has a wrong body: {come} bytes, not {sent}");
+            origins.problems.push(problem);
+        }
+        if self.input.len() > request.length {
+            let rest = shown(&self.input[request.length..]);
+            return Err(format!("more than a request: {rest}"));
+        }
+        self.input.clear();
+        let (place, arrival) = origins.arrive(&request, now_ms)?;
+        let is_head = request.first_line.starts_with("HEAD ");
+        let (bytes, head_bytes) = arrival.answer.bytes(arrival.content, is_head);
+        let end = arrival.answer.fails.map_or(bytes.len(), |(at, _)| at);
+        self.state = State::Answering(Answering {
+            place,
+            answer: arrival.answer,
+            head_bytes,
+            sent: 0,
+            at_ms: now_ms + arrival.answer.delay_ms,
+            end: end.min(bytes.len()),
+            bytes,
+        });
+        Ok(())
+    }
+
+    fn answer(
+        &mut self,
+        now_ms: u64,
+        origins: &mut Origins,
+        note: &mut dyn FnMut(&dyn Fn() -> String),
+    ) -> Option<Effect> {
+        let State::Answering(answering) = &mut self.state else {
+            return None;
+        };
+        if answering.sent == answering.end {
+            return Some(self.ended(now_ms, origins, note));
+        }
+        let until = answering
+            .end
+            .min(answering.sent + answering.answer.piece_bytes);
+        let piece = &answering.bytes[answering.sent..until];
+        match self.stream.as_mut()?.write(piece) {
+            Ok(count) => {
+                note(&|| format!("sends {}", shown(&piece[..count])));
+                answering.sent += count;
+                answering.at_ms = match answering.sent == answering.end {
+                    true => now_ms,
+                    false => now_ms + answering.answer.piece_pause_ms,
+                };
+                Some(Effect::None)
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                answering.at_ms = now_ms + 10;
+                None
+            }
+            Err(error) => {
+                note(&|| format!("cannot send, closes: {error}"));
+                origins.note(answering.place, Outcome::Abandoned);
+                self.close();
+                Some(Effect::None)
+            }
+        }
+    }
+
+    /// The answer is out as far as it goes.
+    fn ended(
+        &mut self,
+        now_ms: u64,
+        origins: &mut Origins,
+        note: &mut dyn FnMut(&dyn Fn() -> String),
+    ) -> Effect {
+        let State::Answering(answering) = std::mem::replace(&mut self.state, State::Reading) else {
+            return Effect::None;
+        };
+        let answer = answering.answer;
+        let is_whole = answering.end == answering.bytes.len();
+        if is_whole {
+            origins.note(answering.place, Outcome::Whole);
+            self.idle_until_ms = Some(now_ms + answer.idle_ms);
+            if answer.says_close || answer.ending == Ending::Close {
+                note(&|| "closes".to_owned());
+                self.close();
+            }
+            return Effect::None;
+        }
+        let had_head = answering.sent >= answering.head_bytes;
+        origins.note(answering.place, Outcome::Failed { had_head });
+        match answer.fails {
+            Some((_, Failing::Reset)) => {
+                note(&|| "resets".to_owned());
+                self.close();
+                Effect::Reset
+            }
+            Some((_, Failing::Stall)) => {
+                note(&|| "falls silent".to_owned());
+                self.state = State::Stalled;
+                Effect::None
+            }
+            _ => {
+                note(&|| "closes too early".to_owned());
+                self.close();
+                Effect::None
+            }
+        }
+    }
+}
+
+impl Answer {
+    /// The answer as it is sent, and how long its head is.
+    fn bytes(&self, content: u64, is_head: bool) -> (Vec<u8>, usize) {
+        let mut head = String::new();
+        if self.has_interim {
+            head.push_str("HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n");
+        }
+        let reason = if self.status == 200 { "OK" } else { "Fault" };
+        head.push_str(&format!(
+            "HTTP/1.1 {} {reason}\r\nContent-Type: text/plain\r\nX-Content: {content}\r\n",
+            self.status
+        ));
+        if let Some(fresh_s) = self.fresh_s {
+            head.push_str(&format!("Cache-Control: max-age={fresh_s}\r\n"));
+        }
+        if self.says_close {
+            head.push_str("Connection: close\r\n");
+        }
+        let body = body(content, self.length);
+        let framed = match self.ending {
+            Ending::Length => {
+                head.push_str(&format!("Content-Length: {}\r\n", body.len()));
+                body
+            }
+            Ending::Chunked => {
+                head.push_str("Transfer-Encoding: chunked\r\n");
+                chunked(&body, 1500)
+            }
+            Ending::Close => body,
+        };
+        head.push_str("\r\n");
+        let mut bytes = head.into_bytes();
+        let head_bytes = bytes.len();
+        if !is_head {
+            bytes.extend_from_slice(&framed);
+        }
+        (bytes, head_bytes)
+    }
+}

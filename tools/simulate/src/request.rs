@@ -1,0 +1,96 @@
+//! A request of a scripted client, and what is known of its answer before it is asked.
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// A text of the configuration, `/text/N`.
+    Text(usize),
+    /// A file, `/files/N`.
+    File(usize),
+    /// A file that is sent slowly, `/slow/N`.
+    Slow(usize),
+    /// What an origin answers, `/proxy/NUMBER`.
+    Proxied,
+    /// The same, stored, `/cache/N`.
+    Cached(u64),
+    /// Nothing, `/files/none`.
+    Missing,
+    /// A request line that is none.
+    Malformed,
+}
+
+/// Body of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Upload {
+    pub(crate) length: usize,
+    pub(crate) is_chunked: bool,
+    pub(crate) expects_continue: bool,
+}
+
+/// A request of a client.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    /// Unique in its run.
+    pub(crate) number: u64,
+    pub(crate) method: &'static str,
+    pub(crate) target: Target,
+    pub(crate) is_version_10: bool,
+    pub(crate) says_close: bool,
+    pub(crate) upload: Option<Upload>,
+    /// Where its bytes end among those of its client.
+    pub(crate) end: usize,
+    /// Bytes that it takes.
+    pub(crate) length: usize,
+}
+
+impl Request {
+    /// Whether its answer has no body.
+    pub(crate) fn is_head(&self) -> bool {
+        self.method == "HEAD"
+    }
+
+    /// The target as it stands in the request line.
+    pub(crate) fn path(&self) -> String {
+        match self.target {
+            Target::Text(number) => format!("/text/{number}"),
+            Target::File(number) => format!("/files/{number}"),
+            Target::Slow(number) => format!("/slow/{number}"),
+            Target::Proxied => format!("/proxy/{}", self.number),
+            Target::Cached(path) => format!("/cache/{path}"),
+            Target::Missing => "/files/none".to_owned(),
+            Target::Malformed => "malformed".to_owned(),
+        }
+    }
+
+    /// The request as it is sent.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let version = if self.is_version_10 { "1.0" } else { "1.1" };
+        let mut head = format!(
+            "{} {} HTTP/{version}\r\nHost: simulated\r\nX-Number: {}\r\n",
+            self.method,
+            self.path(),
+            self.number
+        );
+        if self.says_close {
+            head.push_str("Connection: close\r\n");
+        }
+        let Some(upload) = self.upload else {
+            head.push_str("\r\n");
+            return head.into_bytes();
+        };
+        if upload.expects_continue {
+            head.push_str("Expect: 100-continue\r\n");
+        }
+        let body = crate::content::body(self.number, upload.length);
+        let body = if upload.is_chunked {
+            head.push_str("Transfer-Encoding: chunked\r\n\r\n");
+            crate::content::chunked(&body, 1000)
+        } else {
+            head.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
+            body
+        };
+        let mut bytes = head.into_bytes();
+        bytes.extend_from_slice(&body);
+        bytes
+    }
+}

@@ -1,0 +1,315 @@
+//! One run: builds the lane that a seed stands for, lets it serve, and looks at what is left.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixListener;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+
+use turnpike_conf::{ConfError, Entry, Registry};
+use turnpike_http::connection::{Apply, Command, Connections};
+use turnpike_http::counters::AllCounters;
+use turnpike_http::lane::{LanePlan, LaneShared};
+use turnpike_http::plan::{Environment, Plan};
+use turnpike_lane::event_loop::{self, AcceptSettings, EventLoop, LaneGate, Mailbox};
+use turnpike_lane::gate::AcceptMode;
+use turnpike_lane::log::{ErrorLog, Level, LogFile, LogSet, Spec};
+use turnpike_lane::sys::simulation::{self, Fault, Lookout};
+
+use crate::client::Client;
+use crate::plan;
+use crate::random::Random;
+use crate::scenario::{FILE_BYTES, FILE_NUMBER, Scenario};
+use crate::verdict;
+use crate::world::{Shared, Start, World};
+
+/// A folder with what runs have in common: the gate, the files, the logs. One run at a time.
+pub struct Bench {
+    folder: PathBuf,
+    gate: Arc<OwnedFd>,
+    origins: Rc<Vec<UnixListener>>,
+    registry: Registry,
+}
+
+/// What came of a run.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// What should not have been; empty: all is well.
+    pub problems: Vec<String>,
+    /// What everybody did, where it was asked for.
+    pub trace: Vec<String>,
+    /// Requests that clients have sent whole.
+    pub requests: u64,
+    /// Of these, those whose answers were compared to the last byte.
+    pub answered: u64,
+    /// How often the fault struck that was put in.
+    pub fault_hits: u64,
+}
+
+/// Origins that answer.
+const ORIGINS: usize = 2;
+
+/// How a seed is run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// What the lane does wrong on purpose.
+    pub fault: Option<Fault>,
+    /// Whether the report has a trace.
+    pub is_traced: bool,
+}
+
+/// What the lane has left when it ends.
+pub(crate) struct Left {
+    pub(crate) ended: io::Result<()>,
+    pub(crate) connections: [usize; 4],
+    pub(crate) event_loop: [usize; 3],
+    /// Holders of the lane's own things after all of it was dropped: exchanges, with their
+    /// buffers, that nobody has given back.
+    pub(crate) holders: usize,
+}
+
+impl Bench {
+    /// Makes a bench in an empty folder that the caller removes.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn new(folder: &Path) -> io::Result<Bench> {
+        let files = folder.join("files");
+        std::fs::create_dir_all(&files)?;
+        for (number, length) in FILE_BYTES.iter().enumerate() {
+            let body = crate::content::body(FILE_NUMBER + number as u64, *length);
+            std::fs::write(files.join(number.to_string()), body)?;
+        }
+        let gate = UnixListener::bind(folder.join("gate"))?;
+        gate.set_nonblocking(true)?;
+        let origins = (0..ORIGINS)
+            .map(|number| {
+                let listener = UnixListener::bind(folder.join(format!("origin{number}")))?;
+                listener.set_nonblocking(true)?;
+                Ok(listener)
+            })
+            .collect::<io::Result<Vec<_>>>()?;
+        // Its file stays, and refuses connections.
+        drop(UnixListener::bind(folder.join("dead"))?);
+        Ok(Bench {
+            folder: folder.to_path_buf(),
+            gate: Arc::new(gate.into()),
+            origins: Rc::new(origins),
+            registry: plan::registry(),
+        })
+    }
+
+    /// Runs a seed.
+    ///
+    /// # Errors
+    /// The machine is at fault, not the lane.
+    pub fn run(&self, seed: u64, options: Options) -> Result<Report, String> {
+        let scenario = Scenario::new(seed);
+        let folder = self.folder.display().to_string();
+        let configuration = scenario.settings.configuration(&folder);
+        let mut logs = Logs::new(&self.folder)?;
+        let plan = plan::build(&self.registry, &configuration, &mut logs)?;
+        let counters = Arc::new(AllCounters::default());
+        let mailbox = Mailbox::new().map_err(|error| format!("no mailbox: {error}"))?;
+        let mailbox = Arc::new(mailbox);
+        let clients = scenario.scripts.into_iter().map(Client::new).collect();
+        let start = Start {
+            random: Random::new(seed, 2),
+            weather: scenario.weather,
+            fault: options.fault,
+            clients,
+            origins: scenario.origins,
+            folder: self.folder.clone(),
+            listeners: self.origins.clone(),
+            lookout: Lookout::new().map_err(|error| format!("no epoll instance: {error}"))?,
+            is_traced: options.is_traced,
+        };
+        let world = World::new(start, mailbox.clone());
+        let world = Rc::new(RefCell::new(world));
+        simulation::enter(Some(Box::new(Shared(world.clone()))));
+        let served = AssertUnwindSafe(|| self.serve(plan, &world, counters.clone(), mailbox));
+        let left = catch_unwind(served);
+        simulation::enter(None);
+        let mut world = Rc::into_inner(world)
+            .ok_or("the world is still held")?
+            .into_inner();
+        self.clear_queues();
+        let mut report = Report {
+            trace: world.trace.take().unwrap_or_default(),
+            fault_hits: world.fault_hits,
+            ..Report::default()
+        };
+        if options.is_traced {
+            let errors = logs.errors.contents()?;
+            report
+                .trace
+                .push(format!("configuration:\n{configuration}"));
+            report.trace.push(format!("error log:\n{errors}"));
+        }
+        match left {
+            Ok(Ok(left)) => {
+                let access = logs.access.contents()?;
+                let counters = &counters.lanes()[0];
+                verdict::judge(
+                    &scenario.settings,
+                    &world,
+                    &left,
+                    counters,
+                    &access,
+                    &mut report,
+                );
+            }
+            Ok(Err(error)) => return Err(format!("no lane: {error}")),
+            Err(_) => report.problems.push("a panic ended the lane".to_owned()),
+        }
+        Ok(report)
+    }
+
+    /// Takes out what a run has left in the queues of the listening sockets.
+    fn clear_queues(&self) {
+        for listener in self.origins.iter() {
+            while listener.accept().is_ok() {}
+        }
+        while turnpike_lane::sys::socket::accept(self.gate.as_fd()).is_ok() {}
+    }
+
+    fn serve(
+        &self,
+        plan: Plan,
+        world: &RefCell<World>,
+        counters: Arc<AllCounters>,
+        mailbox: Arc<Mailbox<Command>>,
+    ) -> io::Result<Left> {
+        let shared = LaneShared::new(0, counters);
+        world.borrow_mut().counters = Some(shared.counters.clone());
+        let mut event_loop = EventLoop::new(shared.clock.clone(), mailbox.as_fd())?;
+        let accept = AcceptSettings {
+            connections_max: plan.events.connections_max,
+            multi_accept: plan.events.multi_accept,
+            ..AcceptSettings::default()
+        };
+        let plan = Arc::new(plan);
+        let mut connections =
+            Connections::new(shared.clone(), LanePlan::new(plan.clone()), mailbox);
+        let returned = connections.returned();
+        let (done, _) = sync_channel(1);
+        let gate = LaneGate {
+            number: 0,
+            socket: self.gate.clone(),
+            mode: AcceptMode::Shared,
+        };
+        let apply = Apply {
+            plan,
+            gates: vec![gate],
+            accept,
+            heartbeat: None,
+            cpus: None,
+            done,
+        };
+        connections.apply(&mut event_loop, apply);
+        let ended = event_loop::run(&mut event_loop, &mut connections, &returned);
+        let (held, watched) = (connections.left(), event_loop.left());
+        drop(connections);
+        drop(event_loop);
+        shared.forget_exchanges();
+        Ok(Left {
+            ended,
+            connections: held,
+            event_loop: watched,
+            holders: Rc::strong_count(&shared) - 1,
+        })
+    }
+}
+
+/// A log in a file of its own, begun anew for each run.
+struct Log {
+    file: File,
+    log: Arc<LogFile>,
+}
+
+impl Log {
+    fn new(path: &Path) -> Result<Log, String> {
+        let failed = |error| format!("{}: {error}", path.display());
+        let options = || {
+            let mut options = File::options();
+            options.create(true).append(true).read(true).clone()
+        };
+        let file = options().open(path).map_err(failed)?;
+        file.set_len(0).map_err(failed)?;
+        let writer = file.try_clone().map_err(failed)?;
+        let log = Arc::new(LogFile::adopt(path, writer.into()));
+        Ok(Log { file, log })
+    }
+
+    fn contents(&mut self) -> Result<String, String> {
+        let mut text = String::new();
+        self.file
+            .rewind()
+            .and_then(|()| self.file.read_to_string(&mut text))
+            .map_err(|error| format!("a log: {error}"))?;
+        Ok(text)
+    }
+}
+
+/// The process around the lane's plan: its logs.
+struct Logs {
+    folder: PathBuf,
+    access: Log,
+    errors: Log,
+    zones: HashMap<String, Arc<dyn Any + Send + Sync>>,
+}
+
+impl Logs {
+    fn new(folder: &Path) -> Result<Logs, String> {
+        Ok(Logs {
+            folder: folder.to_path_buf(),
+            access: Log::new(&folder.join("access"))?,
+            errors: Log::new(&folder.join("errors"))?,
+            zones: HashMap::new(),
+        })
+    }
+}
+
+impl Environment for Logs {
+    fn prefix(&self) -> &Path {
+        &self.folder
+    }
+
+    fn conf_folder(&self) -> &Path {
+        &self.folder
+    }
+
+    fn log_file(&mut self, _: &Path) -> io::Result<Arc<LogFile>> {
+        Ok(self.access.log.clone())
+    }
+
+    fn error_log(&mut self, _: &[&Entry]) -> Result<ErrorLog, String> {
+        let path = self.folder.join("errors");
+        let spec = Spec::parse(&[&path.display().to_string(), Level::Info.name()], &path)?;
+        let mut files = LogSet::new();
+        files.insert(self.errors.log.clone());
+        Ok(ErrorLog::from_specs(&[spec], &files))
+    }
+
+    fn file(&mut self, path: &Path) -> io::Result<Arc<[u8]>> {
+        Ok(std::fs::read(path)?.into())
+    }
+
+    fn warn(&mut self, _: ConfError) {}
+
+    fn zone(
+        &mut self,
+        key: &str,
+        make: &dyn Fn() -> Arc<dyn Any + Send + Sync>,
+    ) -> Arc<dyn Any + Send + Sync> {
+        let zone = self.zones.entry(key.to_owned()).or_insert_with(make);
+        zone.clone()
+    }
+}

@@ -1,0 +1,434 @@
+//! What a seed stands for: a configuration, the clients with their scripts, and the weather.
+
+use std::collections::BTreeMap;
+
+use crate::client::{Cut, CutAt, How, Piece, Script};
+use crate::origin::{Answer, Ending, Failing, Origins};
+use crate::random::Random;
+use crate::request::{Request, Target, Upload};
+use crate::world::Weather;
+
+/// Lengths of the texts that `/text/N` answers with.
+pub(crate) const TEXT_BYTES: &[usize] = &[0, 16, 700, 3_900];
+
+/// Lengths of the files.
+pub(crate) const FILE_BYTES: &[usize] = &[0, 16, 4_000, 17_000, 70_000, 300_000];
+
+/// Files that are sent slowly: their sizes keep the send within the run's time.
+const SLOW_FILES: usize = 4;
+
+/// Number of the content of a text; files count from there.
+pub(crate) const FILE_NUMBER: u64 = 100;
+
+/// What the configuration of a run says.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) keepalive_requests: usize,
+    pub(crate) keepalive_timeout_ms: u64,
+    pub(crate) header_timeout_ms: u64,
+    pub(crate) body_timeout_ms: u64,
+    pub(crate) send_timeout_ms: u64,
+    pub(crate) lingering_close: &'static str,
+    pub(crate) lingering_timeout_ms: u64,
+    pub(crate) lingering_time_ms: u64,
+    pub(crate) sendfile: bool,
+    pub(crate) multi_accept: bool,
+    pub(crate) resets_timed_out: bool,
+    pub(crate) header_buffer_bytes: usize,
+    pub(crate) rate_bytes: usize,
+    pub(crate) proxy: ProxySettings,
+}
+
+/// What it says of requests that are passed on.
+#[derive(Debug)]
+pub(crate) struct ProxySettings {
+    pub(crate) buffering: bool,
+    pub(crate) request_buffering: bool,
+    pub(crate) buffers: &'static str,
+    pub(crate) keepalive: usize,
+    pub(crate) version: &'static str,
+    pub(crate) next_upstream: &'static str,
+    pub(crate) read_timeout_ms: u64,
+    pub(crate) ignores_client_abort: bool,
+    /// Whether the group has a server that refuses connections.
+    pub(crate) has_dead_server: bool,
+    pub(crate) uses_stale: bool,
+    pub(crate) updates_behind: bool,
+    pub(crate) locks: bool,
+}
+
+/// A run, before it begins.
+#[derive(Debug)]
+pub(crate) struct Scenario {
+    pub(crate) settings: Settings,
+    pub(crate) scripts: Vec<Script>,
+    pub(crate) origins: Origins,
+    pub(crate) weather: Weather,
+}
+
+impl Scenario {
+    pub(crate) fn new(seed: u64) -> Scenario {
+        let mut random = Random::new(seed, 1);
+        let settings = settings(&mut random);
+        let mut numbers = 1..;
+        let clients = 1 + random.index(4);
+        let scripts: Vec<Script> = (0..clients)
+            .map(|_| script(&mut random, &mut numbers))
+            .collect();
+        let origins = origins(&mut random, &settings, &scripts);
+        let weather = Weather {
+            short_sends: random.pick(&[0, 0, 10, 50]),
+            spurious: random.pick(&[0, 0, 5, 20]),
+            idling: random.pick(&[0, 0, 30]),
+        };
+        Scenario {
+            settings,
+            scripts,
+            origins,
+            weather,
+        }
+    }
+}
+
+fn settings(random: &mut Random) -> Settings {
+    Settings {
+        keepalive_requests: random.pick(&[1, 2, 3, 1000, 1000]),
+        keepalive_timeout_ms: random.pick(&[1_000, 2_000, 3_000]),
+        header_timeout_ms: random.pick(&[1_000, 2_000]),
+        body_timeout_ms: random.pick(&[1_000, 2_000]),
+        send_timeout_ms: random.pick(&[2_000, 3_000]),
+        lingering_close: random.pick(&["on", "on", "always", "off"]),
+        lingering_timeout_ms: random.pick(&[500, 1_000]),
+        lingering_time_ms: random.pick(&[1_000, 3_000]),
+        sendfile: random.percent(50),
+        multi_accept: random.percent(50),
+        resets_timed_out: random.percent(30),
+        header_buffer_bytes: random.pick(&[64, 1024]),
+        rate_bytes: random.pick(&[5_000, 20_000]),
+        proxy: ProxySettings {
+            buffering: random.percent(60),
+            request_buffering: random.percent(60),
+            buffers: random.pick(&[
+                "proxy_buffer_size 4k; proxy_buffers 8 4k;",
+                "proxy_buffer_size 512; proxy_buffers 4 512;",
+                "proxy_buffer_size 1k; proxy_buffers 4 1k; proxy_max_temp_file_size 0;",
+            ]),
+            keepalive: random.pick(&[0, 1, 4]),
+            version: random.pick(&["1.1", "1.1", "1.1", "1.0"]),
+            next_upstream: random.pick(&["error timeout", "error timeout http_500", "off"]),
+            read_timeout_ms: random.pick(&[1_000, 2_000]),
+            ignores_client_abort: random.percent(20),
+            has_dead_server: random.percent(20),
+            uses_stale: random.percent(50),
+            updates_behind: random.percent(50),
+            locks: random.percent(50),
+        },
+    }
+}
+
+fn script(random: &mut Random, numbers: &mut impl Iterator<Item = u64>) -> Script {
+    let count = 1 + random.index(6);
+    let mut requests = Vec::new();
+    let mut bytes = Vec::new();
+    for index in 0..count {
+        let mut request = request(random, numbers.next().unwrap_or_default());
+        request.says_close = index + 1 == count && random.percent(40);
+        let text = request.bytes();
+        bytes.extend_from_slice(&text);
+        request.length = text.len();
+        request.end = bytes.len();
+        requests.push(request);
+    }
+    let pieces = pieces(random, &requests);
+    let cut = random.percent(25).then(|| cut(random, bytes.len()));
+    let is_slow = random.percent(15);
+    Script {
+        start_ms: random.pick(&[0, 0, 1, 50, 700, 3_000]),
+        read_bytes: match is_slow {
+            true => random.pick(&[2_000, 6_000]),
+            false => random.pick(&[3_000, 20_000, 100_000]),
+        },
+        read_pause_ms: if is_slow { random.pick(&[1, 5, 10]) } else { 0 },
+        cut,
+        close_after_ms: random.percent(60).then(|| random.pick(&[0, 0, 100, 1_500])),
+        requests,
+        bytes,
+        pieces,
+    }
+}
+
+fn request(random: &mut Random, number: u64) -> Request {
+    let target = match random.below(100) {
+        0..15 => Target::Text(random.index(TEXT_BYTES.len())),
+        15..30 => Target::File(random.index(FILE_BYTES.len())),
+        30..33 => Target::Slow(random.index(SLOW_FILES)),
+        33..36 => Target::Missing,
+        36..38 => Target::Malformed,
+        38..78 => Target::Proxied,
+        _ => Target::Cached(random.below(CACHED_PATHS)),
+    };
+    let has_body = matches!(target, Target::Text(_) | Target::Proxied) && random.percent(40);
+    let method = match random.below(100) {
+        _ if has_body => "POST",
+        0..15 => "HEAD",
+        _ => "GET",
+    };
+    Request {
+        number,
+        method,
+        target,
+        is_version_10: random.percent(5) && !has_body,
+        says_close: false,
+        upload: has_body.then(|| upload(random)),
+        end: 0,
+        length: 0,
+    }
+}
+
+fn upload(random: &mut Random) -> Upload {
+    Upload {
+        length: random.pick(&[0, 1, 100, 3_000, 20_000]),
+        is_chunked: random.percent(50),
+        expects_continue: random.percent(15),
+    }
+}
+
+/// Cuts the requests into pieces that are sent at one time. Pipelined requests are sent before the
+/// answers to those before them are there.
+fn pieces(random: &mut Random, requests: &[Request]) -> Vec<Piece> {
+    let is_pipelined = random.percent(40);
+    let is_torn = random.percent(50);
+    let mut pieces: Vec<Piece> = Vec::new();
+    for (index, request) in requests.iter().enumerate() {
+        let answers = if is_pipelined { 0 } else { index };
+        let mut at = request.end - request.length;
+        let mut pause_ms = match is_pipelined {
+            true => 0,
+            false => random.pick(&[0, 0, 0, 10, 400]),
+        };
+        if is_pipelined
+            && !is_torn
+            && let Some(last) = pieces.last_mut()
+        {
+            last.bytes.end = request.end;
+            continue;
+        }
+        while at < request.end {
+            let rest = request.end - at;
+            let most = random.pick(&[3, 40, 4_000]);
+            let length = match is_torn {
+                true => 1 + random.index(rest.min(most)),
+                false => rest,
+            };
+            // Many small pieces would take the run's whole time.
+            let length = if pieces.len() > PIECES_MAX {
+                rest
+            } else {
+                length
+            };
+            pieces.push(Piece {
+                bytes: at..at + length,
+                pause_ms,
+                answers,
+            });
+            at += length;
+            pause_ms = random.pick(&[0, 0, 0, 1, 20]);
+        }
+    }
+    pieces
+}
+
+/// Pieces of one client.
+const PIECES_MAX: usize = 40;
+
+fn cut(random: &mut Random, bytes: usize) -> Cut {
+    let at = match random.percent(60) {
+        true => CutAt::Sent(random.index(bytes + 1)),
+        false => CutAt::Received(random.index(2_000)),
+    };
+    let how = random.pick(&[
+        How::Close,
+        How::Close,
+        How::Reset,
+        How::Reset,
+        How::HalfClose,
+        How::Silent,
+        How::Stall,
+    ]);
+    Cut { at, how }
+}
+
+fn origins(random: &mut Random, settings: &Settings, scripts: &[Script]) -> Origins {
+    let requests = || scripts.iter().flat_map(|script| &script.requests);
+    let proxied = requests().filter(|request| request.target == Target::Proxied);
+    let scripts: BTreeMap<u64, Vec<Answer>> = proxied
+        .map(|request| {
+            let tries = (0..3).map(|_| answer(random, settings, None)).collect();
+            (request.number, tries)
+        })
+        .collect();
+    let fresh_s = random.pick(&[0, 1, 1, 5]);
+    let cached = (0..8)
+        .map(|_| answer(random, settings, Some(fresh_s)))
+        .collect();
+    let upload = |request: &Request| Some((request.number, request.upload?.length));
+    Origins {
+        scripts,
+        cached,
+        uploads: requests().filter_map(upload).collect(),
+        ..Origins::default()
+    }
+}
+
+fn answer(random: &mut Random, settings: &Settings, fresh_s: Option<u64>) -> Answer {
+    let length = random.pick(&[0, 1, 300, 300, 2_000, 9_000, 60_000]);
+    let is_late = random.percent(4);
+    let fails = random.percent(15).then(|| {
+        let at = match random.percent(40) {
+            true => random.index(150),
+            false => random.index(length + 200),
+        };
+        let how = random.pick(&[
+            Failing::Close,
+            Failing::Close,
+            Failing::Reset,
+            Failing::Stall,
+        ]);
+        (at, how)
+    });
+    let ending = random.pick(&[
+        Ending::Length,
+        Ending::Length,
+        Ending::Chunked,
+        Ending::Close,
+    ]);
+    // A request of HTTP/1.0 gets no chunks.
+    let ending = match (ending, settings.proxy.version) {
+        (Ending::Chunked, "1.0") => Ending::Length,
+        (ending, _) => ending,
+    };
+    Answer {
+        status: if random.percent(6) { 500 } else { 200 },
+        length,
+        ending,
+        delay_ms: match is_late {
+            true => 5_000,
+            false => random.pick(&[0, 0, 0, 5, 90, 400]),
+        },
+        has_interim: random.percent(5) && settings.proxy.version == "1.1",
+        piece_bytes: random
+            .pick(&[7, 100, 3_000, 100_000, 100_000])
+            .max(length / 40),
+        piece_pause_ms: random.pick(&[0, 0, 1, 20]),
+        fails,
+        says_close: random.percent(15) || settings.proxy.version == "1.0",
+        idle_ms: random.pick(&[0, 5, 1_000, 60_000]),
+        fresh_s,
+    }
+}
+
+/// Different paths that are stored.
+const CACHED_PATHS: u64 = 2;
+
+impl Settings {
+    /// The configuration as the server reads it.
+    pub(crate) fn configuration(&self, folder: &str) -> String {
+        let flag = |on: bool| if on { "on" } else { "off" };
+        let mut text = format!(
+            "events {{ worker_connections 64; multi_accept {}; accept_mutex off; }}\n\
+             http {{\n\
+             log_format simulated '$connection $connection_requests $status $bytes_sent \
+             $request_length $body_bytes_sent';\n\
+             access_log {folder}/access simulated;\n\
+             default_type text/plain;\n\
+             keepalive_requests {};\n\
+             keepalive_timeout {}ms;\n\
+             client_header_timeout {}ms;\n\
+             client_body_timeout {}ms;\n\
+             send_timeout {}ms;\n\
+             lingering_close {};\n\
+             lingering_timeout {}ms;\n\
+             lingering_time {}ms;\n\
+             sendfile {};\n\
+             reset_timedout_connection {};\n\
+             client_header_buffer_size {};\n",
+            flag(self.multi_accept),
+            self.keepalive_requests,
+            self.keepalive_timeout_ms,
+            self.header_timeout_ms,
+            self.body_timeout_ms,
+            self.send_timeout_ms,
+            self.lingering_close,
+            self.lingering_timeout_ms,
+            self.lingering_time_ms,
+            flag(self.sendfile),
+            flag(self.resets_timed_out),
+            self.header_buffer_bytes,
+        );
+        self.proxy.write(folder, &mut text);
+        text.push_str(&format!("server {{ listen unix:{folder}/gate;\n"));
+        for (number, length) in TEXT_BYTES.iter().enumerate() {
+            let body = crate::content::body(number as u64, *length);
+            let body = String::from_utf8_lossy(&body);
+            text.push_str(&format!(
+                "location = /text/{number} {{ return 200 \"{body}\"; }}\n"
+            ));
+        }
+        text.push_str(&format!(
+            "location /files/ {{ root {folder}; etag off; }}\n\
+             location /slow/ {{ alias {folder}/files/; etag off; limit_rate {}; }}\n\
+             location /proxy/ {{ proxy_pass http://origins; }}\n\
+             location /cache/ {{ proxy_pass http://origins; proxy_cache simulated; }}\n\
+             }} }}\n",
+            self.rate_bytes
+        ));
+        text
+    }
+}
+
+impl ProxySettings {
+    fn write(&self, folder: &str, text: &mut String) {
+        let flag = |on: bool| if on { "on" } else { "off" };
+        let dead = match self.has_dead_server {
+            true => format!("server unix:{folder}/dead max_fails=0;"),
+            false => String::new(),
+        };
+        let keepalive = match self.keepalive {
+            0 => "keepalive_timeout 2s;".to_owned(),
+            count => format!("keepalive {count}; keepalive_timeout 2s;"),
+        };
+        let connection = if self.version == "1.0" { "close" } else { "" };
+        let stale = match self.uses_stale {
+            true => "error timeout updating http_500",
+            false => "off",
+        };
+        text.push_str(&format!(
+            "upstream origins {{ server unix:{folder}/origin0 max_fails=0; \
+             server unix:{folder}/origin1 max_fails=0; \
+             {dead} {keepalive} }}\n\
+             proxy_cache_path simulated keys_zone=simulated:1m memory;\n\
+             proxy_http_version {};\n\
+             proxy_set_header Connection \"{connection}\";\n\
+             proxy_buffering {};\n\
+             proxy_request_buffering {};\n\
+             {}\n\
+             proxy_next_upstream {};\n\
+             proxy_connect_timeout 1s;\n\
+             proxy_read_timeout {}ms;\n\
+             proxy_send_timeout 1s;\n\
+             proxy_ignore_client_abort {};\n\
+             proxy_cache_use_stale {stale};\n\
+             proxy_cache_background_update {};\n\
+             proxy_cache_lock {};\n",
+            self.version,
+            flag(self.buffering),
+            flag(self.request_buffering),
+            self.buffers,
+            self.next_upstream,
+            self.read_timeout_ms,
+            flag(self.ignores_client_abort),
+            flag(self.updates_behind && self.uses_stale),
+            flag(self.locks),
+        ));
+    }
+}

@@ -1,0 +1,339 @@
+//! What must be true of every run, whatever its seed: compares what the clients got with what the
+//! configuration promises, and what the lane has written down with what the peers saw.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use turnpike_http::counters::{CloseReason, HttpCounters};
+
+use crate::client::{Client, Cut, Ended, How};
+use crate::content::shown;
+use crate::expected::Case;
+use crate::message::{self, Message};
+use crate::origin::OriginConnection;
+use crate::request::{Request, Target};
+use crate::run::{Left, Report};
+use crate::scenario::Settings;
+use crate::world::{Peer, World};
+
+/// Time-outs are in slots of the lane's wheel, and are looked at now and then.
+const LATE_MS: u64 = 400;
+
+/// Judges a run that has ended.
+pub(crate) fn judge(
+    settings: &Settings,
+    world: &World,
+    left: &Left,
+    counters: &HttpCounters,
+    access: &str,
+    report: &mut Report,
+) {
+    nothing_is_left(world, left, counters, report);
+    report
+        .problems
+        .extend(world.origins.problems.iter().cloned());
+    let log = read_log(access, report);
+    let lines: usize = log.values().map(BTreeMap::len).sum();
+    if lines as u64 != counters.requests.value() {
+        let requests = counters.requests.value();
+        let problem = format!("{requests} requests were counted, {lines} were logged");
+        report.problems.push(problem);
+    }
+    for (index, client) in world.clients.iter().enumerate() {
+        let mut problems = Vec::new();
+        let answers = Transcript::read(client, &mut problems);
+        answers.judge(settings, world, client, report, &mut problems);
+        let connection = world
+            .sockets
+            .iter()
+            .filter(|socket| matches!(socket.peer, Peer::Client(_)))
+            .position(|socket| socket.peer == Peer::Client(index));
+        if let Some(connection) = connection {
+            let lines = log.get(&(connection as u64 + 1));
+            byte_counts(world, client, index, lines, &answers, &mut problems);
+        }
+        let name = |problem| format!("client {index}: {problem}");
+        report.problems.extend(problems.into_iter().map(name));
+    }
+}
+
+fn nothing_is_left(world: &World, left: &Left, counters: &HttpCounters, report: &mut Report) {
+    let mut wrong = |is_wrong: bool, problem: String| {
+        if is_wrong {
+            report.problems.push(problem);
+        }
+    };
+    if let Err(error) = &left.ended {
+        wrong(true, format!("the lane failed: {error}"));
+    }
+    let [slots, driven, awaited, background] = left.connections;
+    let [timers, watched_sockets, futures] = left.event_loop;
+    let is_open = |connection: &&OriginConnection| !connection.is_closed;
+    let open = world.upstream.iter().filter(is_open).count();
+    for (count, what) in [
+        (slots, "slots"),
+        (driven, "driven connections"),
+        (awaited, "awaited connections"),
+        (background, "background requests"),
+        (timers, "timers"),
+        (watched_sockets, "watched sockets"),
+        (futures, "futures"),
+        (left.holders, "exchanges with their buffers"),
+        (world.active_at_end as usize, "connections"),
+        (open, "connections to origins"),
+    ] {
+        wrong(count > 0, format!("{count} {what} were left"));
+    }
+    let gauges = [
+        ("active", counters.active.value()),
+        ("writing", counters.writing.value()),
+        ("waiting", counters.waiting.value()),
+    ];
+    for (name, value) in gauges {
+        wrong(value > 0, format!("the gauge {name} was left at {value}"));
+    }
+    let panics = counters.panics.value();
+    wrong(panics > 0, format!("{panics} panics"));
+    let accepted = counters.accepted.value();
+    let reasons: u64 = counters.closed.iter().map(|counter| counter.value()).sum();
+    wrong(
+        accepted != reasons,
+        format!("{accepted} connections were accepted, {reasons} closings have a reason"),
+    );
+    let failed = counters.closed[CloseReason::Failed as usize].value();
+    wrong(
+        failed > 0,
+        format!("{failed} connections ended by a fault of ours"),
+    );
+}
+
+/// Length of `100 Continue`.
+const CONTINUE_BYTES: u64 = 25;
+
+/// A line of the access log.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    status: u16,
+    bytes_sent: u64,
+    request_length: u64,
+}
+
+/// Lines by connection and by request.
+type AccessLog = BTreeMap<u64, BTreeMap<u64, Line>>;
+
+fn read_log(access: &str, report: &mut Report) -> AccessLog {
+    let mut log = AccessLog::new();
+    let mut given_up = BTreeSet::new();
+    for text in access.lines() {
+        let numbers: Vec<u64> = text
+            .split(' ')
+            .filter_map(|word| word.parse().ok())
+            .collect();
+        let [connection, request, status, bytes_sent, request_length, _] = numbers[..] else {
+            report.problems.push(format!("a broken access log: {text}"));
+            continue;
+        };
+        if status == 408 && bytes_sent == 0 {
+            // A head that did not come whole: no request was counted, and none is answered.
+            if !given_up.insert(connection) {
+                let problem = format!("connection {connection} was given up twice");
+                report.problems.push(problem);
+            }
+            continue;
+        }
+        let line = Line {
+            status: status as u16,
+            bytes_sent,
+            request_length,
+        };
+        let lines = log.entry(connection).or_default();
+        if lines.insert(request, line).is_some() {
+            let problem = format!("request {request} of connection {connection} was logged twice");
+            report.problems.push(problem);
+        }
+    }
+    log
+}
+
+/// What a client has read.
+struct Transcript {
+    answers: Vec<Message>,
+    /// Bytes of each with the interim responses before it.
+    interim_bytes: usize,
+}
+
+impl Transcript {
+    fn read(client: &Client, problems: &mut Vec<String>) -> Transcript {
+        let has_ended = matches!(client.ended, Some((Ended::ByServer, _)));
+        let mut answers: Vec<Message> = Vec::new();
+        let mut interim_bytes = 0;
+        let mut at = 0;
+        while at < client.received.len() {
+            let request = client.script.requests.get(answers.len());
+            let is_headless = request.is_some_and(Request::is_head);
+            match message::response(&client.received[at..], is_headless, has_ended) {
+                Ok(Some(message)) => {
+                    at += message.length;
+                    if message.status() < 200 {
+                        interim_bytes += message.length;
+                        continue;
+                    }
+                    let is_whole = message.is_whole;
+                    answers.push(message);
+                    if !is_whole {
+                        break;
+                    }
+                }
+                // Its head is not whole.
+                Ok(None) => break,
+                Err(error) => {
+                    let rest = shown(&client.received[at..]);
+                    problems.push(format!("cannot read an answer ({error}): {rest}"));
+                    break;
+                }
+            }
+        }
+        Transcript {
+            answers,
+            interim_bytes,
+        }
+    }
+
+    fn judge(
+        &self,
+        settings: &Settings,
+        world: &World,
+        client: &Client,
+        report: &mut Report,
+        problems: &mut Vec<String>,
+    ) {
+        let requests = &client.script.requests;
+        report.requests += client.asked_ms.len() as u64;
+        for (index, answer) in self.answers.iter().enumerate() {
+            let Some(request) = requests.get(index) else {
+                problems.push(format!("an answer to no request: {}", answer.first_line));
+                return;
+            };
+            report.answered += u64::from(answer.is_whole);
+            let case = Case {
+                settings,
+                world,
+                client,
+                index,
+                request,
+                answer,
+                has_left: has_left(client),
+            };
+            problems.extend(case.problem());
+            let said_close = answer.field("Connection") == Some("close");
+            if said_close && self.answers.len() > index + 1 {
+                problems.push(format!("was answered after a close, at request {index}"));
+            }
+        }
+        self.missing(settings, client, problems);
+    }
+
+    /// Whether requests may be without an answer.
+    fn missing(&self, settings: &Settings, client: &Client, problems: &mut Vec<String>) {
+        let Some((ended, ended_ms)) = client.ended else {
+            problems.push("has not ended".to_owned());
+            return;
+        };
+        if ended == Ended::Impatient {
+            problems.push("was forgotten: it neither got an answer nor was it closed".to_owned());
+        }
+        let count = self.answers.len();
+        if count >= client.asked_ms.len() || ended == Ended::ByClient {
+            return;
+        }
+        let last = self.answers.last();
+        let said_close = last.is_some_and(|answer| answer.field("Connection") == Some("close"));
+        let is_cut = last.is_some_and(|answer| !answer.is_whole);
+        // The server closed it as it was idle, while the request was on its way.
+        let begun_ms = client.answered_ms.last().copied();
+        let idle_ms = begun_ms.map_or(settings.header_timeout_ms, |_| {
+            settings.keepalive_timeout_ms
+        });
+        let begun_ms = begun_ms.unwrap_or(client.script.start_ms);
+        let was_idle = ended_ms + LATE_MS >= begun_ms + idle_ms;
+        let is_slow = was_idle && client.asked_ms[count] + LATE_MS >= begun_ms + idle_ms;
+        if !said_close && !is_cut && !is_slow && !has_left(client) {
+            problems.push(format!("request {count} got no answer"));
+        }
+    }
+}
+
+/// Whether the server may give up in the middle of an answer: the client has.
+fn has_left(client: &Client) -> bool {
+    let left = matches!(client.ended, Some((Ended::ByClient, _)));
+    let cut = client.script.cut.map(|cut: Cut| cut.how);
+    if left || (client.cut_done.is_some() && cut == Some(How::Stall)) {
+        return true;
+    }
+    // A client that has ended its side is taken for gone where its answer has to be waited for.
+    let waits = |request: &Request| {
+        matches!(
+            request.target,
+            Target::Proxied | Target::Cached(_) | Target::Slow(_)
+        )
+    };
+    let open = client.script.requests.get(client.answers..);
+    client.cut_done == Some(How::HalfClose) && open.unwrap_or_default().iter().any(waits)
+}
+
+/// What the access log says is what was sent, and what the client has read.
+fn byte_counts(
+    world: &World,
+    client: &Client,
+    index: usize,
+    lines: Option<&BTreeMap<u64, Line>>,
+    transcript: &Transcript,
+    problems: &mut Vec<String>,
+) {
+    let none = BTreeMap::new();
+    let lines = lines.unwrap_or(&none);
+    let peer = Peer::Client(index);
+    let Some(socket) = world.sockets.iter().find(|socket| socket.peer == peer) else {
+        return;
+    };
+    let logged: u64 = lines.values().map(|line| line.bytes_sent).sum();
+    // Interim responses are not logged, and the client may not have read the last.
+    let expects = |request: &&Request| request.upload.is_some_and(|one| one.expects_continue);
+    let expecting = client.script.requests.iter().filter(expects).count() as u64;
+    let interim = transcript.interim_bytes as u64;
+    let rest = socket.sent.wrapping_sub(logged);
+    let is_continue = rest % CONTINUE_BYTES == 0 && rest / CONTINUE_BYTES <= expecting;
+    if rest != interim && !is_continue {
+        let sent = socket.sent;
+        problems.push(format!("{sent} bytes were sent, {logged} were logged"));
+    }
+    let has_read_all = matches!(client.ended, Some((Ended::ByServer, _)));
+    if has_read_all && socket.sent != client.received.len() as u64 {
+        let (sent, read) = (socket.sent, client.received.len());
+        problems.push(format!("{sent} bytes were sent, {read} were read"));
+    }
+    for (number, line) in lines {
+        let index = (*number as usize).checked_sub(1);
+        let request = index.and_then(|index| client.script.requests.get(index));
+        let Some((request, index)) = request.zip(index) else {
+            problems.push(format!("request {number} was logged, and never sent"));
+            continue;
+        };
+        // Of a line that is no request, nothing says where it ends.
+        let has_end = request.target != Target::Malformed;
+        if has_end && line.request_length > request.length as u64 {
+            let (logged, sent) = (line.request_length, request.length);
+            problems.push(format!(
+                "request {number} has {sent} bytes, {logged} were logged"
+            ));
+        }
+        let answer = transcript.answers.get(index);
+        if let Some(answer) = answer.filter(|answer| answer.is_whole)
+            && answer.status() != line.status
+        {
+            let (sent, logged) = (answer.status(), line.status);
+            problems.push(format!(
+                "request {number} was answered with {sent}, {logged} was logged"
+            ));
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Thousands of lanes, each in the world of its seed. `cargo xtask simulate --seed N` shows one.
+
+use turnpike_simulate::{Bench, Fault, Options, Seeds, run_all};
+
+/// Seeds of one run of the tests.
+const SEEDS: u64 = 10_000;
+
+/// Seeds within which a fault must be found.
+const FAULT_SEEDS_MAX: u64 = 2_000;
+
+/// Seeds that are run twice, to see that they are what they were.
+const REPEATED_SEEDS: u64 = 200;
+
+#[test]
+fn every_seed_keeps_every_promise() {
+    let seeds = Seeds {
+        count: SEEDS,
+        ..Seeds::default()
+    };
+    let summary = run_all(&seeds).expect("the machine has room for a lane");
+    println!("{summary}");
+    assert!(summary.failed.is_empty(), "{summary}");
+    assert_eq!(summary.seeds, SEEDS);
+    // Else the promises would be empty.
+    assert!(summary.answered > 3 * SEEDS, "{summary}");
+}
+
+fn is_found(fault: Fault) {
+    let seeds = Seeds {
+        count: FAULT_SEEDS_MAX,
+        fault: Some(fault),
+        ..Seeds::default()
+    };
+    let summary = run_all(&seeds).expect("the machine has room for a lane");
+    let found = summary.failed.first();
+    println!("{fault:?}: {found:?}");
+    assert!(found.is_some(), "{fault:?} was not found: {summary}");
+}
+
+#[test]
+fn a_lost_wake_up_is_found() {
+    is_found(Fault::LostWakeUp);
+}
+
+#[test]
+fn an_answer_sent_twice_is_found() {
+    is_found(Fault::AnswerTwice);
+}
+
+#[test]
+fn a_buffer_not_given_back_is_found() {
+    is_found(Fault::BufferKept);
+}
+
+#[test]
+fn a_seed_gives_the_same_run_again() {
+    let folder = std::env::temp_dir().join(format!("turnpike-simulate-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder can be made");
+    let bench = Bench::new(&folder).expect("the machine has room for a lane");
+    let options = Options {
+        is_traced: true,
+        ..Options::default()
+    };
+    for seed in 1..=REPEATED_SEEDS {
+        let run = || bench.run(seed, options).expect("the seed is run").trace;
+        let (first, second) = (run(), run());
+        // The last lines are the error log, with the machine's time.
+        let length = first.len() - 1;
+        assert!(first[..length] == second[..length], "seed {seed}");
+    }
+    let _ = std::fs::remove_dir_all(&folder);
+}
