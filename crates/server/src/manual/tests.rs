@@ -11,7 +11,7 @@ fn options_are_read_from_the_help() {
     };
     assert_eq!(names(&server_options()), "?hvVtTqspecg");
     let two = options_of("  -c FILE, -p FOLDER : which\n  --json : JSON,\n     as text\n");
-    let shown: Vec<(Option<char>, Option<&str>, Option<&str>, &str)> = two
+    let shown: Vec<_> = two
         .iter()
         .map(|one| {
             (
