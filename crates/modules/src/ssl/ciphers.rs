@@ -14,7 +14,7 @@ struct Suite {
 
 /// Words that stand for all of them.
 const COMMON: &[&str] = &[
-    "ALL", "DEFAULT", "HIGH", "TLSV1.2", "KECDHE", "KEECDH", "ECDHE", "EECDH",
+    "ALL", "DEFAULT", "HIGH", "TLSV1.2", "KECDHE", "KEECDH", "ECDH", "ECDHE", "EECDH",
 ];
 
 /// In OpenSSL's own order: the strongest first, ECDSA before RSA.

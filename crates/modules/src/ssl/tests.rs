@@ -74,6 +74,10 @@ const LISTS: &[(&str, &[&str])] = &[
         "EECDH+AESGCM:EDH+AESGCM",
         &[ECDSA_256, RSA_256, ECDSA_128, RSA_128],
     ),
+    (
+        "!aNULL:kECDH+AESGCM:ECDH+AESGCM:RSA+AESGCM",
+        &[ECDSA_256, RSA_256, ECDSA_128, RSA_128],
+    ),
     ("ECDHE+aRSA+AES128", &[RSA_128]),
     ("ALL:!AESGCM", &[ECDSA_CHACHA, RSA_CHACHA]),
     ("ALL:!AESGCM:AES", &[ECDSA_CHACHA, RSA_CHACHA]),
