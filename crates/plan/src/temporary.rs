@@ -10,7 +10,7 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use turnpike_conf::{ConfError, Entry, View};
+use turnpike_conf::{ConfError, View};
 
 use crate::environment::{Environment, FolderKind};
 use crate::relocate::relocate;
@@ -52,6 +52,17 @@ pub enum Removal {
 }
 
 impl TemporaryFolder {
+    /// Checks the words of a directive that names such a folder: `path [level1 [level2 [level3]]]`.
+    ///
+    /// # Errors
+    /// The first level that is no number from 1 to 3.
+    pub fn check(_: &str, words: &[&str]) -> Result<(), String> {
+        for text in words.iter().skip(1) {
+            level(text)?;
+        }
+        Ok(())
+    }
+
     /// Reads the directive `name` in force; `default` below the prefix when it is not given.
     ///
     /// # Errors
@@ -70,9 +81,7 @@ impl TemporaryFolder {
         };
         let mut levels = Vec::new();
         for word in entry.arguments.iter().skip(1) {
-            let level = word.text.parse().ok();
-            let level = level.filter(|level| (1..=LEVELS_MAX).contains(level));
-            levels.push(level.ok_or_else(|| invalid(view, entry, &word.text))?);
+            levels.push(level(&word.text).map_err(|message| view.error(entry.span, message))?);
         }
         Ok(Self {
             path: prefix.join(entry.argument(0)),
@@ -234,8 +243,11 @@ fn open_new(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-fn invalid(view: View<'_>, entry: &Entry, text: &str) -> ConfError {
-    view.error(entry.span, format!("invalid value \"{text}\""))
+/// One level of folders: how many characters their names have.
+fn level(text: &str) -> Result<usize, String> {
+    let level = text.parse().ok();
+    let level = level.filter(|level| (1..=LEVELS_MAX).contains(level));
+    level.ok_or_else(|| format!("invalid value \"{text}\""))
 }
 
 #[cfg(test)]

@@ -64,6 +64,7 @@ const OWN: &[Row] = &[
     Row {
         name: "fastcgi_split_path_info",
         value: Value::Checked(script::check),
+        repeat: Repeat::Many,
         syntax: "regex",
         summary: "A regular expression with two groups, which are the values of \
             `$fastcgi_script_name` and `$fastcgi_path_info`.",

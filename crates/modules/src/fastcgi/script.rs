@@ -57,7 +57,8 @@ pub(super) fn location(
     draft: &LocationDraft,
 ) -> Result<(), ConfError> {
     let index = view.nearest("fastcgi_index");
-    let split = match view.nearest("fastcgi_split_path_info") {
+    // As in nginx, the last one of a block counts.
+    let split = match view.nearest_all("fastcgi_split_path_info").last() {
         None if index.is_none() => return Ok(()),
         None => None,
         Some(entry) => {

@@ -40,6 +40,7 @@ pub(crate) const MANY: Row = Row {
 macro_rules! shared_rows {
     ($prefix:literal) => {{
         use turnpike_conf::{Arguments, Repeat, Row, Value};
+        use turnpike_plan::temporary::TemporaryFolder;
         use $crate::pass::rows::{FLAG_OFF, FLAG_ON, MANY, PLAIN, SIZE, TIME};
         use $crate::pass::{settings, store};
         const ROWS: &[Row] = &[
@@ -277,6 +278,7 @@ macro_rules! shared_rows {
             Row {
                 name: concat!($prefix, "_temp_path"),
                 arguments: Arguments::between(1, 4),
+                value: Value::Checked(TemporaryFolder::check),
                 syntax: "path [level1 [level2 [level3]]]",
                 default: concat!($prefix, "_temp"),
                 summary: "The folder for responses that do not fit in memory.",
