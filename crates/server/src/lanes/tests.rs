@@ -29,29 +29,35 @@ fn needs(http: &str) -> Needs {
 #[test]
 fn folders_are_those_that_families_name() {
     const BODY: (&str, FolderKind) = ("/p/client_body_temp", FolderKind::Default);
+    const FASTCGI: (&str, FolderKind) = ("/p/fastcgi_temp", FolderKind::Default);
     const PROXY: (&str, FolderKind) = ("/p/proxy_temp", FolderKind::Default);
     type Case = (&'static str, &'static [(&'static str, FolderKind)]);
     const CASES: &[Case] = &[
-        ("", &[BODY, PROXY]),
+        ("", &[BODY, FASTCGI, PROXY]),
         (
             "proxy_temp_path t; server { client_body_temp_path /b; }",
-            &[("/b", FolderKind::Named), BODY, ("/p/t", FolderKind::Named)],
+            &[
+                ("/b", FolderKind::Named),
+                BODY,
+                FASTCGI,
+                ("/p/t", FolderKind::Named),
+            ],
         ),
         (
             "proxy_cache_path c keys_zone=a:1m; proxy_cache_path d keys_zone=b:1m memory;",
-            &[("/p/c", FolderKind::Named), BODY, PROXY],
+            &[("/p/c", FolderKind::Named), BODY, FASTCGI, PROXY],
         ),
         (
             "server { location / { access_log l/$host.log; } }",
-            &[BODY, ("/p/l", FolderKind::Foreign), PROXY],
+            &[BODY, FASTCGI, ("/p/l", FolderKind::Foreign), PROXY],
         ),
         (
             "server { root r; location / { proxy_pass http://[::1]:1; proxy_store on; } }",
-            &[BODY, PROXY, ("/p/r", FolderKind::Foreign)],
+            &[BODY, FASTCGI, PROXY, ("/p/r", FolderKind::Foreign)],
         ),
         (
             "server { location / { proxy_pass http://[::1]:1; proxy_store /s/$uri; } }",
-            &[BODY, PROXY, ("/s", FolderKind::Foreign)],
+            &[BODY, FASTCGI, PROXY, ("/s", FolderKind::Foreign)],
         ),
     ];
     for (http, expected) in CASES {
