@@ -251,11 +251,24 @@ pub fn read_response(
     parsed: &mut ResponseHead,
     head: &mut Head,
 ) -> Result<HeadStep, ResponseError> {
+    move_in(buffer, scanned, parsed, head, |buffer, parsed| {
+        parse_response(buffer, scanned, rules, method, parsed)
+    })
+}
+
+/// Parses by `parse`, and moves what it found with its buffer into `head` when it is whole.
+fn move_in(
+    buffer: &mut Vec<u8>,
+    scanned: usize,
+    parsed: &mut ResponseHead,
+    head: &mut Head,
+    parse: impl FnOnce(&[u8], &mut ResponseHead) -> Result<HeadStep, ResponseError>,
+) -> Result<HeadStep, ResponseError> {
     if scanned == 0 {
         parsed.clear();
         head.fields.lend_room(&mut parsed.fields);
     }
-    let step = parse_response(buffer, scanned, rules, method, parsed)?;
+    let step = parse(buffer, parsed)?;
     if step == HeadStep::Complete {
         parsed.move_to(head, buffer);
     }

@@ -2,7 +2,9 @@
 //! header lines without a status line. `Status` says what that would, and is 200 where it is
 //! absent, or 302 with `Location`, as in nginx.
 
-use super::{Head, HeadRules, HeadStep, Method, ResponseError, ResponseHead, framing, take_fields};
+use super::{
+    Head, HeadRules, HeadStep, Method, ResponseError, ResponseHead, framing, move_in, take_fields,
+};
 use crate::message::{Known, Version};
 
 #[cfg(test)]
@@ -64,15 +66,9 @@ pub fn read_cgi_response(
     parsed: &mut ResponseHead,
     head: &mut Head,
 ) -> Result<HeadStep, ResponseError> {
-    if scanned == 0 {
-        parsed.clear();
-        head.fields.lend_room(&mut parsed.fields);
-    }
-    let step = parse_cgi_response(buffer, scanned, rules, method, parsed)?;
-    if step == HeadStep::Complete {
-        parsed.move_to(head, buffer);
-    }
-    Ok(step)
+    move_in(buffer, scanned, parsed, head, |buffer, parsed| {
+        parse_cgi_response(buffer, scanned, rules, method, parsed)
+    })
 }
 
 /// Digits of a status.
