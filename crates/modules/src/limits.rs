@@ -1,13 +1,57 @@
-//! What `limit_req` and `limit_conn` have in common: the key of a request, the status of a
-//! refusal, and the messages about zones. How they count is each family's own business.
+//! What `limit_req` and `limit_conn` have in common: what they decided of a request, its key, the
+//! status of a refusal, and the messages about zones. How they count is each family's own business.
 
 use std::fmt::Display;
+use std::marker::PhantomData;
 
 use turnpike_conf::{ConfError, View};
 use turnpike_http::Quoted;
 use turnpike_http::exchange::Exchange;
+use turnpike_http::rooms::Room;
 use turnpike_http::variables::Template;
 use turnpike_lane::log::Level;
+
+/// What a limit by zones of this kind decided; empty when it was not asked. A request is limited
+/// once, with its subrequests.
+struct Decision<Zone> {
+    text: &'static str,
+    zone: PhantomData<Zone>,
+}
+
+impl<Zone> Default for Decision<Zone> {
+    fn default() -> Self {
+        Self {
+            text: "",
+            zone: PhantomData,
+        }
+    }
+}
+
+impl<Zone: 'static> Room for Decision<Zone> {
+    fn clear(&mut self) {
+        self.text = "";
+    }
+
+    fn for_subrequest(&self) -> Option<Box<dyn Room>> {
+        (!self.text.is_empty()).then(|| {
+            Box::new(Self {
+                text: self.text,
+                zone: PhantomData,
+            }) as Box<dyn Room>
+        })
+    }
+}
+
+/// What the limit by zones of this kind decided; empty when it was not asked.
+pub(crate) fn decision<Zone: 'static>(exchange: &Exchange) -> &'static str {
+    let decision = exchange.rooms.get::<Decision<Zone>>();
+    decision.map_or("", |decision| decision.text)
+}
+
+/// Remembers what the limit by zones of this kind decided.
+pub(crate) fn decide<Zone: 'static>(exchange: &mut Exchange, text: &'static str) {
+    exchange.rooms.get_mut::<Decision<Zone>>().text = text;
+}
 
 /// The key of a request; `None` where it is not to be counted: it is empty, or longer than
 /// `key_bytes_max`, which is logged.

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Handler, Verdict};
-use turnpike_http::rooms::Room;
 use turnpike_http::variables::{Template, VariableRow};
 use turnpike_lane::log::Level;
 
@@ -14,34 +13,11 @@ use crate::limits;
 /// Longest key; nginx's.
 const KEY_BYTES_MAX: usize = 255;
 
-/// What the limit of concurrency decided; empty when it was not asked. A request is limited once,
-/// with its subrequests.
-#[derive(Default)]
-struct Decision(&'static str);
-
-impl Decision {
-    fn is_made(&self) -> bool {
-        !self.0.is_empty()
-    }
-}
-
-impl Room for Decision {
-    fn clear(&mut self) {
-        self.0 = "";
-    }
-
-    fn for_subrequest(&self) -> Option<Box<dyn Room>> {
-        self.is_made()
-            .then(|| Box::new(Decision(self.0)) as Box<dyn Room>)
-    }
-}
-
 /// The variables.
 pub(super) const VARIABLES: &[VariableRow] = &[VariableRow {
     name: "limit_conn_status",
     get: |exchange, out| {
-        let decision = exchange.rooms.get::<Decision>();
-        let text = decision.map_or("", |decision| decision.0);
+        let text = limits::decision::<CountZone>(exchange);
         out.extend_from_slice(text.as_bytes());
         !text.is_empty()
     },
@@ -73,20 +49,20 @@ pub(super) struct Limits {
 
 impl Handler for Limits {
     fn handle(&self, exchange: &mut Exchange) -> Verdict {
-        if exchange.rooms.get_mut::<Decision>().is_made() {
+        if !limits::decision::<CountZone>(exchange).is_empty() {
             return Verdict::Declined;
         }
         let mut guards = Vec::new();
         for limit in &self.limits {
             let key = limits::key(exchange, &limit.zone.key, KEY_BYTES_MAX);
             if exchange.is_undecided() {
-                exchange.rooms.get_mut::<Decision>().0 = "";
+                limits::decide::<CountZone>(exchange, "");
                 return Verdict::Status(500);
             }
             let Some(key) = key else {
                 continue;
             };
-            exchange.rooms.get_mut::<Decision>().0 = "PASSED";
+            limits::decide::<CountZone>(exchange, "PASSED");
             match limit.zone.counts.count(&key, limit.most) {
                 Admission::Within(guard) => guards.push(guard),
                 Admission::NoRoom => return self.refuse(exchange),
@@ -111,10 +87,10 @@ impl Handler for Limits {
 impl Limits {
     fn refuse(&self, exchange: &mut Exchange) -> Verdict {
         if self.dry_run {
-            exchange.rooms.get_mut::<Decision>().0 = "REJECTED_DRY_RUN";
+            limits::decide::<CountZone>(exchange, "REJECTED_DRY_RUN");
             return Verdict::Declined;
         }
-        exchange.rooms.get_mut::<Decision>().0 = "REJECTED";
+        limits::decide::<CountZone>(exchange, "REJECTED");
         Verdict::Status(self.status)
     }
 }

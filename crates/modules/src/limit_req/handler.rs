@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Delay, Handler, Verdict};
-use turnpike_http::rooms::Room;
 use turnpike_http::variables::{Template, VariableRow};
 use turnpike_lane::log::Level;
 
@@ -15,34 +14,11 @@ use crate::limits;
 /// Longest key; nginx's.
 const KEY_BYTES_MAX: usize = 65_535;
 
-/// What the limit of rate decided; empty when it was not asked. A request is limited once, with its
-/// subrequests.
-#[derive(Default)]
-struct Decision(&'static str);
-
-impl Decision {
-    fn is_made(&self) -> bool {
-        !self.0.is_empty()
-    }
-}
-
-impl Room for Decision {
-    fn clear(&mut self) {
-        self.0 = "";
-    }
-
-    fn for_subrequest(&self) -> Option<Box<dyn Room>> {
-        self.is_made()
-            .then(|| Box::new(Decision(self.0)) as Box<dyn Room>)
-    }
-}
-
 /// The variables.
 pub(super) const VARIABLES: &[VariableRow] = &[VariableRow {
     name: "limit_req_status",
     get: |exchange, out| {
-        let decision = exchange.rooms.get::<Decision>();
-        let text = decision.map_or("", |decision| decision.0);
+        let text = limits::decision::<RateZone>(exchange);
         out.extend_from_slice(text.as_bytes());
         !text.is_empty()
     },
@@ -80,7 +56,7 @@ pub(super) struct Limits {
 
 impl Handler for Limits {
     fn handle(&self, exchange: &mut Exchange) -> Verdict {
-        if exchange.rooms.get_mut::<Decision>().is_made() {
+        if !limits::decision::<RateZone>(exchange).is_empty() {
             return Verdict::Declined;
         }
         // Buckets that were asked and are held until the last one has answered.
@@ -140,10 +116,10 @@ impl Limits {
             limit.zone.rates.release(key);
         }
         if self.dry_run {
-            exchange.rooms.get_mut::<Decision>().0 = "REJECTED_DRY_RUN";
+            limits::decide::<RateZone>(exchange, "REJECTED_DRY_RUN");
             return Verdict::Declined;
         }
-        exchange.rooms.get_mut::<Decision>().0 = "REJECTED";
+        limits::decide::<RateZone>(exchange, "REJECTED");
         Verdict::Status(self.status)
     }
 
@@ -168,7 +144,7 @@ impl Limits {
             }
         }
         let Some(delayed) = longest.filter(|delayed| delayed.delay_ms > 0) else {
-            exchange.rooms.get_mut::<Decision>().0 = "PASSED";
+            limits::decide::<RateZone>(exchange, "PASSED");
             return Verdict::Declined;
         };
         let dry_run = if self.dry_run { ", dry run" } else { "" };
@@ -178,10 +154,10 @@ impl Limits {
             format_args!("delaying request{dry_run}, excess: {excess}, by zone \"{name}\""),
         );
         if self.dry_run {
-            exchange.rooms.get_mut::<Decision>().0 = "DELAYED_DRY_RUN";
+            limits::decide::<RateZone>(exchange, "DELAYED_DRY_RUN");
             return Verdict::Declined;
         }
-        exchange.rooms.get_mut::<Decision>().0 = "DELAYED";
+        limits::decide::<RateZone>(exchange, "DELAYED");
         Verdict::Wait(Box::new(Delay {
             delay_ms: delayed.delay_ms,
             verdict: Verdict::Declined,
