@@ -2,7 +2,6 @@
 
 use turnpike_conf::{ConfError, Row, View, bytes_of};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
-use turnpike_plan::temporary::TemporaryFolder;
 
 use super::origin::{FastCgiOrigin, SCHEME};
 use super::params::Params;
@@ -49,17 +48,12 @@ impl Family for FastCgi {
         builder: &mut Builder<'_>,
         draft: &mut LocationDraft,
     ) -> Result<(), ConfError> {
-        TemporaryFolder::declare(
-            view,
-            "fastcgi_temp_path",
-            "fastcgi_temp",
-            builder.environment,
-        );
-        script::location(view, builder, draft)?;
         let pass = PassView {
             view,
             prefix: PREFIX,
         };
+        pass.declare_temporary_folder(builder.environment);
+        script::location(view, builder, draft)?;
         let Some((level, entry)) = pass_in_force(pass) else {
             return BufferSizes::check(view, PREFIX);
         };

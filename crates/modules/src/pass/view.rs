@@ -5,6 +5,7 @@ use std::path::Path;
 use turnpike_conf::{ConfError, Entry, View, bytes_of};
 use turnpike_http::plan::Builder;
 use turnpike_http::variables::Template;
+use turnpike_plan::environment::Environment;
 use turnpike_plan::temporary::TemporaryFolder;
 
 /// The directives of one family: their names begin with its prefix.
@@ -43,6 +44,12 @@ impl<'a> PassView<'a> {
 
     pub(crate) fn number(self, end: &str) -> i64 {
         self.view.number(&self.name(end))
+    }
+
+    /// Declares the folder for temporary files; to be called for every block.
+    pub(crate) fn declare_temporary_folder(self, environment: &mut dyn Environment) {
+        let (name, default) = (self.name("temp_path"), self.name("temp"));
+        TemporaryFolder::declare(self.view, &name, &default, environment);
     }
 
     /// The folder for temporary files.

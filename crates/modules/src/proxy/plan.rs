@@ -5,7 +5,6 @@ use std::sync::Arc;
 use turnpike_conf::{ConfError, Context, Entry, Row, View, bytes_of};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_http::variables::{Template, VariableRow};
-use turnpike_plan::temporary::TemporaryFolder;
 use turnpike_upstream::CheckTls;
 use turnpike_wire::message::Version;
 
@@ -73,12 +72,12 @@ impl Family for Proxy {
         builder: &mut Builder<'_>,
         draft: &mut LocationDraft,
     ) -> Result<(), ConfError> {
-        TemporaryFolder::declare(view, "proxy_temp_path", "proxy_temp", builder.environment);
-        check_redirects(view)?;
         let pass = PassView {
             view,
             prefix: "proxy",
         };
+        pass.declare_temporary_folder(builder.environment);
+        check_redirects(view)?;
         let Some((level, entry)) = pass_in_force(pass) else {
             return BufferSizes::check(view, "proxy");
         };
