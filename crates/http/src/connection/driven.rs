@@ -58,14 +58,7 @@ pub(super) async fn drive(
     slot: DrivenSlot,
     return_queue: Rc<ReturnQueue>,
 ) {
-    let Connection {
-        transport,
-        client,
-        no_delay,
-        plan,
-        proxy_header,
-        security,
-    } = connection;
+    let (transport, detached) = connection.detach();
     let panicked = HandBackOnPanic {
         return_queue: &return_queue,
         slot: Some(slot.clone()),
@@ -74,14 +67,7 @@ pub(super) async fn drive(
     let ended = to_the_end(&mut exchange, &peer, stage).await;
     let transport = peer.into_transport();
     let transport = ended.and_then(|()| transport.ok_or(CloseReason::Failed));
-    let connection = transport.map(|transport| Connection {
-        transport,
-        client,
-        no_delay,
-        plan,
-        proxy_header,
-        security,
-    });
+    let connection = transport.map(|transport| detached.attach(transport));
     panicked.disarm();
     return_queue.give_back(slot, connection, Some(exchange));
 }

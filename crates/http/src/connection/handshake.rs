@@ -60,6 +60,17 @@ pub(super) enum Handshaking {
     Session(Offer),
 }
 
+/// What a connection on a TLS port begins with.
+enum FirstBytes {
+    Tls,
+    /// Not TLS: a plain request.
+    Plain,
+    /// Nothing yet, or a part of a PROXY protocol header.
+    Incomplete,
+    /// No PROXY protocol header where one is expected.
+    Invalid,
+}
+
 /// How one step ended.
 enum Step {
     /// The client has to send.
@@ -188,28 +199,14 @@ impl Connections {
         };
         let return_queue = Rc::clone(&self.return_queue);
         event_loop.drive(Box::pin(async move {
-            let Connection {
-                transport,
-                client,
-                no_delay,
-                plan,
-                proxy_header,
-                security,
-            } = connection;
+            let (transport, detached) = connection.detach();
             let peer = Peer::new(transport, Rc::clone(&slot.watch));
             let waited = peer.writable(timeout_ms).await;
             let transport = waited
                 .ok()
                 .and_then(|()| peer.into_transport())
                 .ok_or(CloseReason::HandshakeFailed);
-            let connection = transport.map(|transport| Connection {
-                transport,
-                client,
-                no_delay,
-                plan,
-                proxy_header,
-                security,
-            });
+            let connection = transport.map(|transport| detached.attach(transport));
             return_queue.give_back(slot, connection, Some(exchange));
         }));
     }
@@ -276,49 +273,23 @@ impl Connections {
         }
         let hello = match state {
             Handshaking::Hello(hello) => hello,
-            _ => match self.first_bytes(connection, exchange) {
-                Ok((hello, with_bytes)) => {
-                    exchange = with_bytes;
-                    hello
+            _ => match first_bytes(connection, &mut exchange) {
+                FirstBytes::Tls => Box::default(),
+                FirstBytes::Plain => return Err(Step::Plain(exchange)),
+                FirstBytes::Incomplete => {
+                    let bytes = exchange.head_bytes().to_vec();
+                    self.recycle(exchange);
+                    return Ok(Handshaking::Beginning(bytes));
                 }
-                Err(other) => return other,
+                FirstBytes::Invalid => {
+                    self.recycle(exchange);
+                    return Err(Step::Failed(CloseReason::Refused));
+                }
             },
         };
         let fed = self.feed(connection, hello, exchange.head_bytes());
         self.recycle(exchange);
         fed
-    }
-
-    /// Looks at what a connection begins with: a PROXY protocol header where one is expected, then
-    /// TLS, or what is not TLS.
-    #[allow(clippy::type_complexity)]
-    fn first_bytes(
-        &self,
-        connection: &mut Connection,
-        mut exchange: Box<Exchange>,
-    ) -> Result<(Box<Hello>, Box<Exchange>), Result<Handshaking, Step>> {
-        match proxy_header::read(connection, &mut exchange) {
-            ProxyHeaderState::Complete => {}
-            ProxyHeaderState::Incomplete => {
-                let bytes = exchange.input.clone();
-                self.recycle(exchange);
-                return Err(Ok(Handshaking::Beginning(bytes)));
-            }
-            ProxyHeaderState::Invalid => {
-                self.recycle(exchange);
-                return Err(Err(Step::Failed(CloseReason::Refused)));
-            }
-        }
-        match exchange.head_bytes().first() {
-            None => {
-                self.recycle(exchange);
-                Err(Ok(Handshaking::Beginning(Vec::new())))
-            }
-            Some(&byte) if byte == HANDSHAKE_RECORD || byte & SSL2_HELLO != 0 => {
-                Ok((Box::default(), exchange))
-            }
-            Some(_) => Err(Err(Step::Plain(exchange))),
-        }
     }
 
     fn feed(
@@ -431,5 +402,19 @@ impl Connections {
         exchange.action.set(Action::HandshakingClient);
         exchange.log(Level::Info, why);
         self.recycle(exchange);
+    }
+}
+
+/// Looks at what a connection begins with, behind a PROXY protocol header where one is expected.
+fn first_bytes(connection: &mut Connection, exchange: &mut Exchange) -> FirstBytes {
+    match proxy_header::read(connection, exchange) {
+        ProxyHeaderState::Complete => {}
+        ProxyHeaderState::Incomplete => return FirstBytes::Incomplete,
+        ProxyHeaderState::Invalid => return FirstBytes::Invalid,
+    }
+    match exchange.head_bytes().first() {
+        None => FirstBytes::Incomplete,
+        Some(&byte) if byte == HANDSHAKE_RECORD || byte & SSL2_HELLO != 0 => FirstBytes::Tls,
+        Some(_) => FirstBytes::Plain,
     }
 }

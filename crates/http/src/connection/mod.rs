@@ -69,8 +69,8 @@ const ENFILE: i32 = 23;
 const EMFILE: i32 = 24;
 
 /// A connection between two of its states.
-struct Connection {
-    transport: Transport,
+struct Connection<T = Transport> {
+    transport: T,
     client: Client,
     /// Whether Nagle's algorithm was switched off.
     no_delay: bool,
@@ -79,6 +79,43 @@ struct Connection {
     /// The PROXY protocol's header, once it was read.
     proxy_header: Option<Rc<ProxyHeader>>,
     security: Security,
+}
+
+impl Connection {
+    /// The transport, and the connection without it: for whoever owns the transport for a while.
+    fn detach(self) -> (Transport, Connection<()>) {
+        let Connection {
+            transport,
+            client,
+            no_delay,
+            plan,
+            proxy_header,
+            security,
+        } = self;
+        let detached = Connection {
+            transport: (),
+            client,
+            no_delay,
+            plan,
+            proxy_header,
+            security,
+        };
+        (transport, detached)
+    }
+}
+
+impl Connection<()> {
+    /// The connection with its transport again.
+    fn attach(self, transport: Transport) -> Connection {
+        Connection {
+            transport,
+            client: self.client,
+            no_delay: self.no_delay,
+            plan: self.plan,
+            proxy_header: self.proxy_header,
+            security: self.security,
+        }
+    }
 }
 
 /// Where a driven connection stands among the others: the lane's loop knows it by its token.
