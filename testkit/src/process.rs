@@ -112,7 +112,7 @@ pub fn hold_thread(
     ptrace::interrupt(thread)?;
     look(WaitPidFlag::empty())?;
     // From one system call to the next, until it is in one that work consists of.
-    while moment == Moment::Awake && waits_for_events(number) {
+    while moment == Moment::Awake && !serves(number) {
         ptrace::syscall(thread, None)?;
         look(WaitPidFlag::empty())?;
     }
@@ -178,14 +178,16 @@ pub fn stop_first_child(pid: u32) -> nix::Result<u32> {
     u32::try_from(child.as_raw()).map_err(|_| nix::Error::ESRCH)
 }
 
-/// Whether a stopped thread was in epoll_wait(2) or one of its like.
-fn waits_for_events(thread: u32) -> bool {
+/// Whether a stopped thread is in a system call that serves a client. In any other one, or in none,
+/// it may be about to wait for events, or hold a lock that others need.
+fn serves(thread: u32) -> bool {
     let text = std::fs::read_to_string(format!("/proc/{thread}/syscall")).unwrap_or_default();
     let number = text.split_ascii_whitespace().next().unwrap_or_default();
     let calls = [
-        nix::libc::SYS_epoll_wait,
-        nix::libc::SYS_epoll_pwait,
-        nix::libc::SYS_epoll_pwait2,
+        nix::libc::SYS_accept4,
+        nix::libc::SYS_recvfrom,
+        nix::libc::SYS_sendto,
+        nix::libc::SYS_sendmsg,
     ];
     calls.iter().any(|call| call.to_string() == number)
 }
