@@ -187,14 +187,16 @@ fn a_file_that_was_cut_or_altered_is_fetched_again() {
     let server = server(&origin, DISK, "");
     for (number, (name, damage)) in damages.iter().enumerate() {
         let request = format!("GET /{number}");
+        let folder = server.folder().join("cache");
+        let others = files(&folder);
         assert_eq!(status(&ask(&server, &request, "")), "MISS");
         assert_eq!(status(&ask(&server, &request, "")), "HIT");
         let before = origin.requests();
-        let found = files(&server.folder().join("cache"));
-        let newest = found.iter().max_by_key(|path| modified(path)).unwrap();
-        let mut bytes = fs::read(newest).unwrap();
+        let found = files(&folder);
+        let added = found.iter().find(|path| !others.contains(path)).unwrap();
+        let mut bytes = fs::read(added).unwrap();
         damage(&mut bytes);
-        fs::write(newest, bytes).unwrap();
+        fs::write(added, bytes).unwrap();
         let got = ask(&server, &request, "");
         assert_eq!(
             (status(&got), got.text().as_str()),
@@ -206,10 +208,6 @@ fn a_file_that_was_cut_or_altered_is_fetched_again() {
         assert_eq!(status(&ask(&server, &request, "")), "HIT", "{name}");
     }
     server.wait_for_log("error.log", "is broken and is thrown away");
-}
-
-fn modified(path: &Path) -> std::time::SystemTime {
-    fs::metadata(path).unwrap().modified().unwrap()
 }
 
 #[test]

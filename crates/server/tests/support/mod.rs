@@ -117,7 +117,9 @@ impl Server {
             master,
             child,
         };
-        wait_for("the pid file", || server.folder.has("nginx.pid"));
+        wait_for("the pid file", || {
+            server.folder.has("nginx.pid") && server.folder.read("nginx.pid").ends_with('\n')
+        });
         server
     }
 
