@@ -597,7 +597,7 @@ const RETURNED: &[(&str, &str, &[&str])] = &[
         &["X-A: 1\nX-B: 2\nx-a: 3\nSet-Cookie: a\nSet-Cookie: b\n"],
     ),
     (
-        "fields of which there is one",
+        "fields that are sent once",
         "Content-Type: a/b\nContent-Type: c/d\nETag: \"a\"\nETag: \"b\"\n\
          Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\nLast-Modified: x\n\
          Location: /a\nLocation: /b\nExpires: 0\nExpires: 1\nServer: a\nServer: b\n",
