@@ -1,10 +1,7 @@
 //! What a lane has at hand while it serves: its clock and counters, the plan with the lane's own
 //! state for it, and a pool of exchanges.
 
-use std::any::Any;
 use std::cell::{Cell, OnceCell, RefCell};
-use std::marker::PhantomData;
-use std::ops::Deref;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
@@ -18,6 +15,8 @@ use crate::counters::{AllCounters, Doing, HttpCounters};
 use crate::exchange::{Client, Exchange};
 use crate::plan::Plan;
 use crate::response::LocalFuture;
+
+pub use turnpike_plan::lane::{LaneSlot, LaneState, LaneStateMaker};
 
 /// Bytes of memory that exchanges kept for use again may hold together: some hundreds of the usual
 /// ones. One serves the fast path; many are in use at once where many answers are awaited.
@@ -91,28 +90,8 @@ pub(crate) struct Background {
     pub(crate) notify: Rc<Notify>,
 }
 
-/// State that a family keeps on each lane for one plan: caches, buffers.
-pub trait LaneState: Any {
-    /// Called about every 100 ms, for what goes by time.
-    fn tick(&self, _now_ms: u64) {}
-    /// Called when what is buffered must be written: before logs are reopened, and at the end.
-    fn flush(&self) {}
-}
-
-/// Makes a lane's state for a plan.
-pub type LaneStateMaker = Box<dyn Fn() -> Box<dyn LaneState> + Send + Sync>;
-
-/// Where a family finds its state in a [`LanePlan`].
-pub struct LaneSlot<T> {
-    index: usize,
-    kind: PhantomData<fn() -> T>,
-}
-
-/// A plan as one lane holds it, with the lane's state for it.
-pub struct LanePlan {
-    plan: Arc<Plan>,
-    states: Vec<Box<dyn LaneState>>,
-}
+/// A plan of HTTP as one lane holds it.
+pub type LanePlan = turnpike_plan::lane::LanePlan<Plan>;
 
 impl LaneShared {
     /// A lane's own things.
@@ -207,68 +186,6 @@ impl LaneShared {
         state ^= state >> 27;
         self.random.set(state);
         state.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-}
-
-impl<T> LaneSlot<T> {
-    pub(crate) fn new(index: usize) -> Self {
-        Self {
-            index,
-            kind: PhantomData,
-        }
-    }
-}
-
-impl<T> Clone for LaneSlot<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for LaneSlot<T> {}
-
-impl LanePlan {
-    /// Takes up a plan on a lane: its states are made.
-    pub fn new(plan: Arc<Plan>) -> Rc<Self> {
-        let states = plan.lane_states().iter().map(|make| make()).collect();
-        Rc::new(Self { plan, states })
-    }
-
-    /// A family's state on this lane.
-    pub fn state<T: LaneState>(&self, slot: &LaneSlot<T>) -> &T {
-        let state: &dyn Any = &*self.states[slot.index];
-        match state.downcast_ref::<T>() {
-            Some(state) => state,
-            None => unreachable!("a slot is made together with the state it is for"),
-        }
-    }
-
-    /// Lets every state write what it buffers.
-    pub fn flush(&self) {
-        for state in &self.states {
-            state.flush();
-        }
-    }
-
-    /// Lets every state do what goes by time.
-    pub fn tick(&self, now_ms: u64) {
-        for state in &self.states {
-            state.tick(now_ms);
-        }
-    }
-}
-
-impl Drop for LanePlan {
-    fn drop(&mut self) {
-        self.flush();
-    }
-}
-
-impl Deref for LanePlan {
-    type Target = Plan;
-
-    fn deref(&self) -> &Plan {
-        &self.plan
     }
 }
 

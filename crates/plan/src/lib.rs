@@ -1,12 +1,14 @@
 //! What a plan needs whatever protocol it is for: what it takes from the process, variables and
-//! templates, commands, metrics, temporary files, and the work that goes on in the background while
+//! templates, commands, metrics, temporary files, what each lane keeps for it, and the work that goes on in the background while
 //! it is in force.
 //!
 //! Nothing here knows a request.
 
 pub mod background;
+pub mod builder;
 pub mod control;
 pub mod environment;
+pub mod lane;
 pub mod metrics;
 mod relocate;
 pub mod template;

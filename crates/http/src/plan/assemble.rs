@@ -1,11 +1,11 @@
 //! From the checked tree to the plan: servers, their locations, and the addresses they share.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Context, Entry, Span, View, Word};
+use turnpike_conf::{ConfError, Context, View, Word};
 use turnpike_lane::gate::ListenAddress;
+use turnpike_plan::builder::PlanError;
 
 use super::builder::{Builder, Environment, Family};
 use super::{
@@ -14,22 +14,6 @@ use super::{
 };
 use crate::settings::EventsSettings;
 use crate::tls::ServerTls;
-
-/// Why there is no plan: every error that was found.
-#[derive(Debug)]
-pub struct PlanError(pub Vec<ConfError>);
-
-impl fmt::Display for PlanError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, error) in self.0.iter().enumerate() {
-            let separator = if index == 0 { "" } else { "\n" };
-            write!(formatter, "{separator}{error}")?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for PlanError {}
 
 impl Plan {
     /// Builds the plan of a configuration whose main level is `main`.
@@ -51,7 +35,7 @@ impl Plan {
             builder.check_templates(http);
             builder.check_variables(http);
         }
-        let listens = ports.finish(&events, builder.environment);
+        let listens = ports.finish(&events, builder.base.environment);
         builder.check_connections(&events, listens.len());
         builder
             .into_plan(generation, events, listens)
@@ -119,7 +103,7 @@ impl Builder<'_> {
             named,
         });
         match placed_listens(view) {
-            Err(errors) => self.errors.extend(errors),
+            Err(errors) => errors.into_iter().for_each(|error| self.report(error)),
             Ok(requests) => {
                 for (request, span) in requests {
                     if let Err(message) = ports.add(request, index, &names) {
@@ -318,74 +302,6 @@ impl Builder<'_> {
             self.report(http.error(http.end(), message));
         }
     }
-
-    /// Compiles what has variables in it, in effect or not: a name that nothing defines is a
-    /// mistake wherever it stands.
-    fn check_templates(&mut self, view: View<'_>) {
-        for entry in view.entries() {
-            for word in words_with_variables(entry) {
-                if let Err(error) = self.template(view, entry, &word.bytes()) {
-                    self.report(error);
-                }
-            }
-            if let Some(inner) = view.child(entry) {
-                self.check_templates(inner);
-            }
-        }
-    }
-
-    fn check_variables(&mut self, http: View<'_>) {
-        let undefined: Vec<&str> = self.variables.undefined().collect();
-        let errors = undefined.into_iter().map(|name| {
-            let message = format!("unknown \"{name}\" variable");
-            match first_use(http, name) {
-                Some(span) => http.error(span, message),
-                None => ConfError {
-                    message,
-                    place: None,
-                },
-            }
-        });
-        let errors: Vec<ConfError> = errors.collect();
-        self.errors.extend(errors);
-    }
-}
-
-/// Where a variable is named first.
-fn first_use(view: View<'_>, name: &str) -> Option<Span> {
-    let names = |word: &Word| {
-        let text = word.text.to_ascii_lowercase();
-        let mut parts = text.split('$').skip(1);
-        parts.any(|part| {
-            let part = part.strip_prefix('{').unwrap_or(part);
-            let rest = part.strip_prefix(name);
-            rest.is_some_and(|rest| {
-                !rest.starts_with(|letter: char| letter.is_ascii_alphanumeric() || letter == '_')
-            })
-        })
-    };
-    for entry in view.entries() {
-        if entry.arguments.iter().any(names) {
-            return Some(entry.span);
-        }
-        let Some(inner) = view.child(entry) else {
-            continue;
-        };
-        let mut data = inner.data().iter();
-        if let Some(line) = data.find(|line| line.arguments.iter().any(names)) {
-            return Some(line.span);
-        }
-        if let Some(span) = first_use(inner, name) {
-            return Some(span);
-        }
-    }
-    None
-}
-
-/// The words of a directive in which dollar signs begin variables' names.
-fn words_with_variables(entry: &Entry) -> &[Word] {
-    let from = entry.row.variables.unwrap_or(usize::MAX);
-    entry.arguments.get(from..).unwrap_or_default()
 }
 
 /// Methods that `limit_except` knows; nginx's list.

@@ -4,27 +4,24 @@
 //! touches the outside world only through [`Environment`]: the master opens files, the serving
 //! process is handed them, tests have none.
 
-use std::any::{Any, TypeId};
-use std::collections::HashMap;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Entry, Row, View};
+use turnpike_conf::{ConfError, Row, View};
 use turnpike_lane::log::ErrorLog;
-use turnpike_lane::sys::process;
-use turnpike_plan::background::Service;
 pub use turnpike_plan::environment::Environment;
 
 use super::locations::LocationTree;
 use super::{Location, LocationIndex, Plan, Server};
-use crate::lane::{LaneSlot, LaneState, LaneStateMaker};
+use crate::exchange::Exchange;
 use crate::phase::{Filter, FilterPlace, Handler, Logger, PHASE_COUNT, Phase};
 use crate::settings::{self, EventsSettings, LocationSettings, ServerSettings};
 use crate::tls::ServerTls;
-use crate::variables::{VariableRow, VariableTable, table};
-use turnpike_plan::control::{Command, CommandRow};
+use crate::variables::{VariableRow, table};
+use turnpike_plan::control::CommandRow;
 use turnpike_plan::metrics;
 
-pub use super::assemble::PlanError;
+pub use turnpike_plan::builder::PlanError;
 
 /// A folder of directives: its rows, its variables, and what they add to a location.
 pub trait Family: Sync {
@@ -61,22 +58,26 @@ pub trait Family: Sync {
     }
 }
 
-/// A plan in the making.
+/// A plan in the making: what is HTTP's of it, and the part that every protocol's plan has.
 pub struct Builder<'e> {
-    /// Variables named so far.
-    pub variables: VariableTable,
-    /// The process.
-    pub environment: &'e mut dyn Environment,
+    pub(super) base: turnpike_plan::builder::Builder<'e, Exchange>,
     pub(super) families: &'e [&'static dyn Family],
     pub(super) servers: Vec<Server>,
     pub(super) locations: Vec<Option<Location>>,
-    pub(super) lane_states: Vec<LaneStateMaker>,
-    commands: Vec<(&'static CommandRow, Arc<dyn Command>)>,
-    readers: Vec<Arc<dyn metrics::Reader>>,
-    services: Vec<Arc<dyn Service>>,
-    pub(super) errors: Vec<ConfError>,
-    pub(super) host_name: String,
-    stores: HashMap<TypeId, Box<dyn Any>>,
+}
+
+impl<'e> Deref for Builder<'e> {
+    type Target = turnpike_plan::builder::Builder<'e, Exchange>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.base
+    }
+}
+
+impl DerefMut for Builder<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.base
+    }
 }
 
 /// What a family adds to a location.
@@ -122,81 +123,11 @@ impl<'e> Builder<'e> {
             .flat_map(|family| family.variables())
             .copied();
         Self {
-            variables: table(rows),
-            environment,
+            base: turnpike_plan::builder::Builder::new(table(rows), environment),
             families,
             servers: Vec::new(),
             locations: Vec::new(),
-            lane_states: Vec::new(),
-            commands: Vec::new(),
-            readers: Vec::new(),
-            services: Vec::new(),
-            errors: Vec::new(),
-            host_name: process::host_name(),
-            stores: HashMap::new(),
         }
-    }
-
-    /// What a family keeps while the plan is built: formats by name, zones by name.
-    pub fn store<T: Default + 'static>(&mut self) -> &mut T {
-        let boxed = self
-            .stores
-            .entry(TypeId::of::<T>())
-            .or_insert_with(|| Box::<T>::default() as Box<dyn Any>);
-        match boxed.downcast_mut::<T>() {
-            Some(store) => store,
-            None => unreachable!("stores are keyed by their own type"),
-        }
-    }
-
-    /// Reserves state that each lane keeps for this plan, made by `make` when a lane takes the
-    /// plan up.
-    pub fn lane_state<T: LaneState>(
-        &mut self,
-        make: impl Fn() -> T + Send + Sync + 'static,
-    ) -> LaneSlot<T> {
-        let slot = LaneSlot::new(self.lane_states.len());
-        self.lane_states.push(Box::new(move || Box::new(make())));
-        slot
-    }
-
-    /// Offers a verb of the family's on the control socket, while this plan is in force.
-    pub fn command(&mut self, row: &'static CommandRow, command: Arc<dyn Command>) {
-        self.commands.push((row, command));
-    }
-
-    /// Shows metrics of the family's, while this plan is in force.
-    pub fn metrics(&mut self, reader: Arc<dyn metrics::Reader>) {
-        self.readers.push(reader);
-    }
-
-    /// Has work go on in the background from the time when this plan is put in force.
-    pub fn service(&mut self, service: Arc<dyn Service>) {
-        self.services.push(service);
-    }
-
-    /// Compiles a template for a directive.
-    ///
-    /// # Errors
-    /// The template's, placed at the directive.
-    pub fn template(
-        &mut self,
-        view: View<'_>,
-        entry: &Entry,
-        text: &[u8],
-    ) -> Result<crate::variables::Template, ConfError> {
-        crate::variables::Template::compile(text, &mut self.variables)
-            .map_err(|message| view.error(entry.span, message))
-    }
-
-    /// Warns whoever reads the log of what stands at a directive.
-    pub fn warn(&mut self, view: View<'_>, entry: &Entry, message: impl Into<String>) {
-        self.environment.warn(view.error(entry.span, message));
-    }
-
-    /// Remembers an error and goes on.
-    pub fn report(&mut self, error: ConfError) {
-        self.errors.push(error);
     }
 
     /// Builds the location of a block that a family owns (`if`), as an unnamed one.
@@ -216,10 +147,13 @@ impl<'e> Builder<'e> {
     ) -> Result<LocationIndex, ConfError> {
         let index = LocationIndex(self.locations.len() as u32);
         self.locations.push(None);
-        settings::declare_folders(view, self.environment);
+        settings::declare_folders(view, self.base.environment);
+        let base = &mut self.base;
+        let settings =
+            LocationSettings::read(view, base.environment.prefix(), &mut base.variables)?;
         let mut draft = LocationDraft {
             index,
-            settings: LocationSettings::read(view, self.environment.prefix(), &mut self.variables)?,
+            settings,
             content: None,
             auto_redirect: false,
             tls: None,
@@ -229,7 +163,7 @@ impl<'e> Builder<'e> {
         };
         for family in self.families {
             if let Err(error) = family.location(view, self, &mut draft) {
-                self.errors.push(error);
+                self.report(error);
             }
         }
         draft.filters.sort_by_key(|(place, _)| *place);
@@ -273,21 +207,14 @@ impl<'e> Builder<'e> {
         events: EventsSettings,
         listens: Vec<super::Listen>,
     ) -> Result<Plan, Vec<ConfError>> {
-        if !self.errors.is_empty() {
-            return Err(self.errors);
-        }
+        let shared = self.base.finish()?;
         Ok(Plan {
             generation,
             events,
-            host_name: self.host_name,
-            variables: self.variables,
+            shared,
             listens,
             servers: self.servers,
             locations: self.locations.into_iter().flatten().collect(),
-            lane_states: self.lane_states,
-            commands: self.commands,
-            readers: self.readers,
-            services: self.services,
             released: None,
         })
     }

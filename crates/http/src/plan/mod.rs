@@ -26,15 +26,16 @@ pub use names::{NameMatch, NameTable};
 
 use turnpike_lane::log::ErrorLog;
 use turnpike_plan::background::Service;
+use turnpike_plan::builder::Shared;
 
 use crate::exchange::Exchange;
-use crate::lane::LaneStateMaker;
 use crate::phase::{Filter, FilterPlace, Handler, Logger, PHASE_COUNT, Phase};
 use crate::regex::{Regex, Undecided};
 use crate::settings::{EventsSettings, LocationSettings, ServerSettings};
 use crate::tls::ServerTls;
 use crate::variables::{VariableId, VariableTable};
 use turnpike_plan::control::{Command, CommandRow};
+use turnpike_plan::lane::{HasLaneStates, LaneStateMaker};
 use turnpike_plan::metrics;
 
 /// Index of a server block.
@@ -55,18 +56,11 @@ pub struct Plan {
     pub generation: u64,
     /// `events { }`.
     pub events: EventsSettings,
-    /// The machine's name when the plan was built.
-    pub host_name: String,
-    /// Every variable that the configuration names.
-    pub variables: VariableTable,
+    shared: Shared<Exchange>,
     /// Listening addresses.
     pub listens: Vec<Listen>,
     servers: Vec<Server>,
     locations: Vec<Location>,
-    lane_states: Vec<LaneStateMaker>,
-    commands: Vec<(&'static CommandRow, Arc<dyn Command>)>,
-    readers: Vec<Arc<dyn metrics::Reader>>,
-    services: Vec<Arc<dyn Service>>,
     /// Called when the last lane has let go of the plan.
     released: Option<Box<dyn Fn(u64) + Send + Sync>>,
 }
@@ -152,36 +146,47 @@ impl Plan {
         &self.listens[index.0 as usize]
     }
 
-    /// Makers of the state that each lane keeps for this plan, by slot.
-    pub fn lane_states(&self) -> &[LaneStateMaker] {
-        &self.lane_states
+    /// The machine's name when the plan was built.
+    pub fn host_name(&self) -> &str {
+        &self.shared.host_name
+    }
+
+    /// Every variable that the configuration names.
+    pub fn variables(&self) -> &VariableTable {
+        &self.shared.variables
     }
 
     /// What carries out the verb of that name on the control socket.
     pub fn command(&self, name: &str) -> Option<Arc<dyn Command>> {
-        let mut commands = self.commands.iter();
+        let mut commands = self.shared.commands.iter();
         let (_, command) = commands.find(|(row, _)| row.name == name)?;
         Some(command.clone())
     }
 
     /// The verbs that this plan offers.
     pub fn commands(&self) -> impl Iterator<Item = &'static CommandRow> + '_ {
-        self.commands.iter().map(|(row, _)| *row)
+        self.shared.commands.iter().map(|(row, _)| *row)
     }
 
     /// What reads the metrics of the families.
     pub fn metric_readers(&self) -> &[Arc<dyn metrics::Reader>] {
-        &self.readers
+        &self.shared.readers
     }
 
     /// The work of the families that goes on in the background while the plan is in force.
     pub fn services(&self) -> &[Arc<dyn Service>] {
-        &self.services
+        &self.shared.services
     }
 
     /// What to call, with the generation, when no lane holds the plan any more.
     pub fn on_release(&mut self, released: Box<dyn Fn(u64) + Send + Sync>) {
         self.released = Some(released);
+    }
+}
+
+impl HasLaneStates for Plan {
+    fn lane_states(&self) -> &[LaneStateMaker] {
+        &self.shared.lane_states
     }
 }
 

@@ -388,7 +388,7 @@ fn host(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn hostname(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    out.extend_from_slice(exchange.plan.host_name.as_bytes());
+    out.extend_from_slice(exchange.plan.host_name().as_bytes());
     true
 }
 

@@ -80,7 +80,7 @@ pub fn table(rows: impl IntoIterator<Item = VariableRow>) -> VariableTable {
 
 impl Subject for Exchange {
     fn variables(&self) -> &VariableTable {
-        &self.plan.variables
+        self.plan.variables()
     }
 
     fn values(&self) -> &RefCell<Values> {
@@ -114,7 +114,7 @@ impl Exchange {
 
     /// Stores a value, as `set` does: through the setter of a variable that has one.
     pub fn set_variable(&mut self, id: VariableId, value: &[u8]) {
-        match self.plan.variables.setter(id) {
+        match self.plan.variables().setter(id) {
             Some(set) => set(self, value),
             None => self.values.get_mut().store(id, Some(value)),
         }

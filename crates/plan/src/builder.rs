@@ -1,0 +1,234 @@
+//! Building a plan, whatever protocol it is for: what is collected while its directives are read.
+//!
+//! The builder goes on after an error, so that `-t` can report all of them. What it builds touches
+//! the outside world only through [`Environment`].
+
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use turnpike_conf::{ConfError, Entry, Span, View, Word};
+use turnpike_lane::sys::process;
+
+use crate::background::Service;
+use crate::control::{Command, CommandRow};
+use crate::environment::Environment;
+use crate::lane::{LaneSlot, LaneState, LaneStateMaker};
+use crate::metrics;
+use crate::template::Template;
+use crate::variables::VariableTable;
+
+/// Why there is no plan: every error that was found.
+#[derive(Debug)]
+pub struct PlanError(pub Vec<ConfError>);
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, error) in self.0.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "\n" };
+            write!(formatter, "{separator}{error}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+/// A plan in the making, for subjects `S`.
+pub struct Builder<'e, S: 'static> {
+    /// Variables named so far.
+    pub variables: VariableTable<S>,
+    /// The process.
+    pub environment: &'e mut dyn Environment,
+    /// The machine's name.
+    pub host_name: String,
+    lane_states: Vec<LaneStateMaker>,
+    commands: Vec<(&'static CommandRow, Arc<dyn Command>)>,
+    readers: Vec<Arc<dyn metrics::Reader>>,
+    services: Vec<Arc<dyn Service>>,
+    errors: Vec<ConfError>,
+    stores: HashMap<TypeId, Box<dyn Any>>,
+}
+
+/// What every plan has, whatever protocol it is for.
+pub struct Shared<S: 'static> {
+    /// Every variable that the configuration names.
+    pub variables: VariableTable<S>,
+    /// The machine's name when the plan was built.
+    pub host_name: String,
+    /// Makers of the state that each lane keeps for this plan, by slot.
+    pub lane_states: Vec<LaneStateMaker>,
+    /// The verbs that this plan offers, each with what carries it out.
+    pub commands: Vec<(&'static CommandRow, Arc<dyn Command>)>,
+    /// Readers of the metrics of the families.
+    pub readers: Vec<Arc<dyn metrics::Reader>>,
+    /// The work of the families that goes on in the background while the plan is in force.
+    pub services: Vec<Arc<dyn Service>>,
+}
+
+impl<'e, S> Builder<'e, S> {
+    /// A builder with these variables.
+    pub fn new(variables: VariableTable<S>, environment: &'e mut dyn Environment) -> Self {
+        Self {
+            variables,
+            environment,
+            host_name: process::host_name(),
+            lane_states: Vec::new(),
+            commands: Vec::new(),
+            readers: Vec::new(),
+            services: Vec::new(),
+            errors: Vec::new(),
+            stores: HashMap::new(),
+        }
+    }
+
+    /// What was collected.
+    ///
+    /// # Errors
+    /// Every error that was reported.
+    pub fn finish(self) -> Result<Shared<S>, Vec<ConfError>> {
+        if !self.errors.is_empty() {
+            return Err(self.errors);
+        }
+        Ok(Shared {
+            variables: self.variables,
+            host_name: self.host_name,
+            lane_states: self.lane_states,
+            commands: self.commands,
+            readers: self.readers,
+            services: self.services,
+        })
+    }
+
+    /// What a family keeps while the plan is built: formats by name, zones by name.
+    pub fn store<T: Default + 'static>(&mut self) -> &mut T {
+        let boxed = self
+            .stores
+            .entry(TypeId::of::<T>())
+            .or_insert_with(|| Box::<T>::default() as Box<dyn Any>);
+        match boxed.downcast_mut::<T>() {
+            Some(store) => store,
+            None => unreachable!("stores are keyed by their own type"),
+        }
+    }
+
+    /// Reserves state that each lane keeps for this plan, made by `make` when a lane takes the
+    /// plan up.
+    pub fn lane_state<T: LaneState>(
+        &mut self,
+        make: impl Fn() -> T + Send + Sync + 'static,
+    ) -> LaneSlot<T> {
+        let slot = LaneSlot::new(self.lane_states.len());
+        self.lane_states.push(Box::new(move || Box::new(make())));
+        slot
+    }
+
+    /// Offers a verb of the family's on the control socket, while this plan is in force.
+    pub fn command(&mut self, row: &'static CommandRow, command: Arc<dyn Command>) {
+        self.commands.push((row, command));
+    }
+
+    /// Shows metrics of the family's, while this plan is in force.
+    pub fn metrics(&mut self, reader: Arc<dyn metrics::Reader>) {
+        self.readers.push(reader);
+    }
+
+    /// Has work go on in the background from the time when this plan is put in force.
+    pub fn service(&mut self, service: Arc<dyn Service>) {
+        self.services.push(service);
+    }
+
+    /// Compiles a template for a directive.
+    ///
+    /// # Errors
+    /// The template's, placed at the directive.
+    pub fn template(
+        &mut self,
+        view: View<'_>,
+        entry: &Entry,
+        text: &[u8],
+    ) -> Result<Template, ConfError> {
+        Template::compile(text, &mut self.variables)
+            .map_err(|message| view.error(entry.span, message))
+    }
+
+    /// Warns whoever reads the log of what stands at a directive.
+    pub fn warn(&mut self, view: View<'_>, entry: &Entry, message: impl Into<String>) {
+        self.environment.warn(view.error(entry.span, message));
+    }
+
+    /// Remembers an error and goes on.
+    pub fn report(&mut self, error: ConfError) {
+        self.errors.push(error);
+    }
+
+    /// Compiles what has variables in it, in effect or not: a name that nothing defines is a
+    /// mistake wherever it stands.
+    pub fn check_templates(&mut self, view: View<'_>) {
+        for entry in view.entries() {
+            for word in words_with_variables(entry) {
+                if let Err(error) = self.template(view, entry, &word.bytes()) {
+                    self.report(error);
+                }
+            }
+            if let Some(inner) = view.child(entry) {
+                self.check_templates(inner);
+            }
+        }
+    }
+
+    /// Reports the names of variables that nothing defines, where they are used first.
+    pub fn check_variables(&mut self, block: View<'_>) {
+        let undefined: Vec<&str> = self.variables.undefined().collect();
+        let errors = undefined.into_iter().map(|name| {
+            let message = format!("unknown \"{name}\" variable");
+            match first_use(block, name) {
+                Some(span) => block.error(span, message),
+                None => ConfError {
+                    message,
+                    place: None,
+                },
+            }
+        });
+        let errors: Vec<ConfError> = errors.collect();
+        self.errors.extend(errors);
+    }
+}
+
+/// Where a variable is named first.
+fn first_use(view: View<'_>, name: &str) -> Option<Span> {
+    let names = |word: &Word| {
+        let text = word.text.to_ascii_lowercase();
+        let mut parts = text.split('$').skip(1);
+        parts.any(|part| {
+            let part = part.strip_prefix('{').unwrap_or(part);
+            let rest = part.strip_prefix(name);
+            rest.is_some_and(|rest| {
+                !rest.starts_with(|letter: char| letter.is_ascii_alphanumeric() || letter == '_')
+            })
+        })
+    };
+    for entry in view.entries() {
+        if entry.arguments.iter().any(names) {
+            return Some(entry.span);
+        }
+        let Some(inner) = view.child(entry) else {
+            continue;
+        };
+        let mut data = inner.data().iter();
+        if let Some(line) = data.find(|line| line.arguments.iter().any(names)) {
+            return Some(line.span);
+        }
+        if let Some(span) = first_use(inner, name) {
+            return Some(span);
+        }
+    }
+    None
+}
+
+/// The words of a directive in which dollar signs begin variables' names.
+fn words_with_variables(entry: &Entry) -> &[Word] {
+    let from = entry.row.variables.unwrap_or(usize::MAX);
+    entry.arguments.get(from..).unwrap_or_default()
+}

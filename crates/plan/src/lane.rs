@@ -1,0 +1,102 @@
+//! What each lane keeps for a plan: the states of the families, made when the lane takes the plan
+//! up.
+
+use std::any::Any;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// State that a family keeps on each lane for one plan: caches, buffers.
+pub trait LaneState: Any {
+    /// Called about every 100 ms, for what goes by time.
+    fn tick(&self, _now_ms: u64) {}
+    /// Called when what is buffered must be written: before logs are reopened, and at the end.
+    fn flush(&self) {}
+}
+
+/// Makes a lane's state for a plan.
+pub type LaneStateMaker = Box<dyn Fn() -> Box<dyn LaneState> + Send + Sync>;
+
+/// Where a family finds its state in a [`LanePlan`].
+pub struct LaneSlot<T> {
+    index: usize,
+    kind: PhantomData<fn() -> T>,
+}
+
+/// A plan as one lane holds it, with the lane's state for it.
+pub struct LanePlan<P> {
+    plan: Arc<P>,
+    states: Vec<Box<dyn LaneState>>,
+}
+
+/// What has states on lanes: the plan of a protocol.
+pub trait HasLaneStates {
+    /// Makers of the state that each lane keeps for this plan, by slot.
+    fn lane_states(&self) -> &[LaneStateMaker];
+}
+
+impl<T> LaneSlot<T> {
+    /// The slot of that place among the states of a plan.
+    pub fn new(index: usize) -> Self {
+        Self {
+            index,
+            kind: PhantomData,
+        }
+    }
+}
+
+impl<T> Clone for LaneSlot<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for LaneSlot<T> {}
+
+impl<P: HasLaneStates> LanePlan<P> {
+    /// Takes up a plan on a lane: its states are made.
+    pub fn new(plan: Arc<P>) -> Rc<Self> {
+        let states = plan.lane_states().iter().map(|make| make()).collect();
+        Rc::new(Self { plan, states })
+    }
+
+    /// A family's state on this lane.
+    pub fn state<T: LaneState>(&self, slot: &LaneSlot<T>) -> &T {
+        let state: &dyn Any = &*self.states[slot.index];
+        match state.downcast_ref::<T>() {
+            Some(state) => state,
+            None => unreachable!("a slot is made together with the state it is for"),
+        }
+    }
+
+    /// Lets every state write what it buffers.
+    pub fn flush(&self) {
+        for state in &self.states {
+            state.flush();
+        }
+    }
+
+    /// Lets every state do what goes by time.
+    pub fn tick(&self, now_ms: u64) {
+        for state in &self.states {
+            state.tick(now_ms);
+        }
+    }
+}
+
+impl<P> Drop for LanePlan<P> {
+    fn drop(&mut self) {
+        for state in &self.states {
+            state.flush();
+        }
+    }
+}
+
+impl<P> Deref for LanePlan<P> {
+    type Target = P;
+
+    fn deref(&self) -> &P {
+        &self.plan
+    }
+}
