@@ -8,7 +8,7 @@ use turnpike_wire::h1::{BodyDecoder, BodyState, ChunkError, Framing};
 
 use crate::exchange::Exchange;
 use crate::phase::Verdict;
-use crate::quoted::Quoted;
+use turnpike_plan::Quoted;
 
 /// A request's body.
 #[derive(Default)]

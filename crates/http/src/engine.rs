@@ -13,10 +13,10 @@ use crate::client::Client;
 use crate::exchange::{Action, Exchange};
 use crate::phase::{Awaiting, Delay, Phase, Verdict, Waiting, Work};
 use crate::plan::{Found, LocationIndex};
-use crate::quoted::Quoted;
 use crate::regex::Settled;
 use crate::response::Body;
 use crate::settings::Satisfy;
+use turnpike_plan::Quoted;
 pub use walk::{Purpose, Walk};
 
 /// What the connection does next.

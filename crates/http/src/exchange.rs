@@ -23,13 +23,13 @@ use crate::engine::Walk;
 use crate::lane::{LanePlan, LaneShared};
 use crate::phase::Verdict;
 use crate::plan::{Listen, ListenIndex, Location, LocationIndex, Server, ServerIndex};
-use crate::proxy_header::ProxyHeader;
 use crate::regex::{Captures, Turn};
 use crate::response::Response;
 use crate::rooms::Rooms;
 use crate::tls::TlsSession;
 use crate::upstream::Upstream;
 use crate::variables::Values;
+use turnpike_plan::proxy_header::ProxyHeader;
 
 /// Part of a lane's connections that requests which wait for upstream servers leave to others, and
 /// how many that are at most. A few are enough: those who get one are answered at once, and make

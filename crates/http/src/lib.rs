@@ -20,8 +20,6 @@ mod log;
 mod options;
 pub mod phase;
 pub mod plan;
-pub mod proxy_header;
-mod quoted;
 pub mod regex;
 pub mod response;
 pub mod rooms;
@@ -35,7 +33,7 @@ pub mod tls;
 pub mod upstream;
 pub mod variables;
 
-pub use quoted::Quoted;
+pub use turnpike_plan::Quoted;
 
 /// The version of nginx whose behaviour is followed; tools compare it number by number.
 pub const NGINX_VERSION: &str = "1.31.4";

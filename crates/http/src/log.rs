@@ -7,7 +7,7 @@ use turnpike_lane::sys::socket::PeerAddress;
 
 use crate::engine::Purpose;
 use crate::exchange::{Action, Exchange};
-use crate::quoted::Quoted;
+use turnpike_plan::Quoted;
 
 impl Exchange {
     /// Writes to the error log of the location in force.

@@ -9,8 +9,16 @@ pub mod builder;
 pub mod control;
 pub mod environment;
 pub mod lane;
+pub mod listen;
 pub mod metrics;
+pub mod pattern;
+pub mod proxy_header;
+mod quoted;
+pub mod regex;
 mod relocate;
 pub mod template;
 pub mod temporary;
+pub mod time;
 pub mod variables;
+
+pub use quoted::Quoted;

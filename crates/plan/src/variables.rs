@@ -12,6 +12,8 @@ use std::sync::Arc;
 
 use turnpike_lane::log::Level;
 
+use crate::regex::{Regex, Undecided};
+
 /// What variables have values for.
 pub trait Subject: Sized + 'static {
     /// The variables of the plan that it is served under.
@@ -22,6 +24,12 @@ pub trait Subject: Sized + 'static {
 
     /// Gives `take` the text of a group of the last match, where there is one; 0 is the whole.
     fn group(&self, number: usize, take: &mut dyn FnMut(&[u8]));
+
+    /// Matches a pattern. When it does, the subject has the groups.
+    ///
+    /// # Errors
+    /// When there is no verdict, which the subject knows.
+    fn capture(&self, regex: &Regex, text: &[u8]) -> Result<bool, Undecided>;
 
     /// How many matches had no verdict so far: when it changes during an evaluation, there is no
     /// value.

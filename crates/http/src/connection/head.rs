@@ -10,10 +10,10 @@ use turnpike_wire::message::{Fields, Version, holds_control, reason_phrase};
 use turnpike_wire::target::{self, Escape};
 
 use crate::exchange::Exchange;
-use crate::quoted::Quoted;
 use crate::response::{Body, Places, Response};
 use crate::settings::ServerTokens;
 use crate::{SERVER_NAME, SERVER_NAME_BUILD, SERVER_NAME_VERSION};
+use turnpike_plan::Quoted;
 
 /// Writes the head of the exchange's response into its output, and settles what only the head can
 /// settle: whether the body is chunked and whether the connection is kept.

@@ -53,10 +53,10 @@ use crate::exchange::{Client, Exchange};
 use crate::h1::Watch;
 use crate::lane::{LanePlan, LaneShared};
 use crate::plan::ListenIndex;
-use crate::proxy_header::ProxyHeader;
 use handshake::Security;
 use moving::Successors;
 use parked::Slot;
+use turnpike_plan::proxy_header::ProxyHeader;
 
 /// Idle connections closed at a time to make room; nginx's number. One at a time would repeat the
 /// search for every new connection of a burst.

@@ -25,7 +25,7 @@ use super::{Connection, Connections};
 use crate::counters::CloseReason;
 use crate::exchange::Client;
 use crate::plan::{ListenIndex, Plan};
-use crate::proxy_header::ProxyHeader;
+use turnpike_plan::proxy_header::ProxyHeader;
 
 /// A parked connection on its way to another lane.
 pub struct Moving {

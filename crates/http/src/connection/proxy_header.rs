@@ -7,8 +7,8 @@ use turnpike_wire::proxy_protocol;
 
 use super::Connection;
 use crate::exchange::{Action, Exchange};
-use crate::proxy_header::ProxyHeader;
-use crate::quoted::Quoted;
+use turnpike_plan::Quoted;
+use turnpike_plan::proxy_header::ProxyHeader;
 
 /// How much of a connection's PROXY protocol header has been read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

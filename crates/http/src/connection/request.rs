@@ -7,7 +7,7 @@ use turnpike_wire::message::{HeadRules, Strictness, TargetForm, Version};
 use turnpike_wire::{host, target};
 
 use crate::exchange::{Action, Exchange};
-use crate::quoted::Quoted;
+use turnpike_plan::Quoted;
 
 /// What became of the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

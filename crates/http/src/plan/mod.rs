@@ -23,6 +23,7 @@ pub use builder::{Builder, Environment, Family, LocationDraft, PlanError};
 pub use listen::{Listen, ListenRequest, listens};
 pub use locations::{Found, LocationTree};
 pub use names::{NameMatch, NameTable};
+pub use turnpike_plan::pattern::Pattern;
 
 use turnpike_lane::log::ErrorLog;
 use turnpike_plan::background::Service;
@@ -30,10 +31,9 @@ use turnpike_plan::builder::Shared;
 
 use crate::exchange::Exchange;
 use crate::phase::{Filter, FilterPlace, Handler, Logger, PHASE_COUNT, Phase};
-use crate::regex::{Regex, Undecided};
 use crate::settings::{EventsSettings, LocationSettings, ServerSettings};
 use crate::tls::ServerTls;
-use crate::variables::{VariableId, VariableTable};
+use crate::variables::VariableTable;
 use turnpike_plan::control::{Command, CommandRow};
 use turnpike_plan::lane::{HasLaneStates, LaneStateMaker};
 use turnpike_plan::metrics;
@@ -114,15 +114,6 @@ pub struct LimitExcept {
     pub methods: Vec<Vec<u8>>,
     /// Where the others go on.
     pub location: LocationIndex,
-}
-
-/// A pattern with the variables that its named groups set.
-#[derive(Debug)]
-pub struct Pattern {
-    /// The expression.
-    pub regex: Regex,
-    /// Group number and variable.
-    pub names: Vec<(usize, VariableId)>,
 }
 
 impl Plan {
@@ -212,43 +203,5 @@ impl Location {
     /// The loggers of exchanges that ended here.
     pub fn loggers(&self) -> &[Arc<dyn Logger>] {
         &self.loggers
-    }
-}
-
-impl Pattern {
-    /// Compiles a pattern and defines a variable for each named group. `place` is where it stands
-    /// ([`turnpike_conf::View::place`]).
-    ///
-    /// # Errors
-    /// PCRE2's, or that of a name that cannot be defined.
-    pub fn compile(
-        pattern: &str,
-        caseless: bool,
-        place: &str,
-        variables: &mut VariableTable,
-    ) -> Result<Self, String> {
-        let regex = Regex::new(pattern, caseless, place)?;
-        let names = regex
-            .names()
-            .iter()
-            .map(|(group, name)| Ok((*group, variables.define_stored(name)?)))
-            .collect::<Result<_, String>>()?;
-        Ok(Self { regex, names })
-    }
-
-    /// Matches `subject`; when it does, the exchange has the groups and the named variables. A
-    /// match without groups leaves none of an earlier one.
-    ///
-    /// # Errors
-    /// When there is no verdict, which the exchange knows: see [`crate::regex`].
-    pub fn matches(&self, exchange: &Exchange, subject: &[u8]) -> Result<bool, Undecided> {
-        if !exchange.capture(&self.regex, subject)? {
-            return Ok(false);
-        }
-        let captures = exchange.captures.borrow();
-        for (group, id) in &self.names {
-            exchange.store_variable(*id, captures.group(*group));
-        }
-        Ok(true)
     }
 }

@@ -7,7 +7,8 @@ use turnpike_lane::pool::{PoolLimits, PoolRefusal, WorkerPool};
 use turnpike_lane::sys::pcre::{self, MatchFailure};
 use turnpike_lane::sys::process;
 
-use super::{Allowance, Groups, Program};
+use turnpike_plan::regex::{Allowance, Groups, Program};
+
 use crate::client::Client;
 use crate::exchange::Exchange;
 use crate::phase::{Verdict, Work};
@@ -25,9 +26,6 @@ static POOL: WorkerPool = WorkerPool::new(LIMITS).preparing_threads(prepare_thre
 
 /// Stack of compiled code in such a thread: eight times that of a lane.
 const STACK_BYTES: usize = 8 * 1024 * 1024;
-
-/// Memory of the interpreter in such a thread, in KiB. It is given back after each match.
-pub(super) const HEAP_KIB: u32 = 64 * 1024;
 
 /// Lower than the lanes', which have requests to serve.
 const PRIORITY: i32 = 10;

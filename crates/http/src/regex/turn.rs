@@ -13,7 +13,8 @@ use turnpike_lane::log::Level;
 use turnpike_lane::sys::pcre::MatchFailure;
 
 use super::pool::{Found, Job, OffLane, Refusal};
-use super::{Allowance, Captures, Groups, LANE_STEPS, Regex};
+use turnpike_plan::regex::{Allowance, Captures, Groups, LANE_STEPS, Regex, Undecided};
+
 use crate::exchange::Exchange;
 use crate::phase::Waiting;
 use crate::plan::LocationIndex;
@@ -28,11 +29,6 @@ const KNOWN_MAX: usize = 32;
 
 /// Steps that are worth remembering.
 const KNOWN_STEPS_MIN: u64 = LANE_STEPS / 16;
-
-/// A match ended without a verdict. The exchange knows; whoever gets this stops and lets no value
-/// of it go anywhere.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Undecided;
 
 /// What the engine does after a step.
 pub enum Settled {
@@ -150,7 +146,7 @@ impl Turn {
     /// What is known already, or can be found out within the allowance. The groups are in
     /// `self.groups`.
     fn find(&mut self, regex: &Regex, subject: &[u8]) -> Found {
-        let program = &regex.program;
+        let program = &regex.program();
         if let Some(known) = self.known(program.serial, subject) {
             let found = known.found.clone();
             if let Ok(Some(groups)) = &found {
@@ -181,11 +177,11 @@ impl Turn {
             Refusal::Failed(failure) => failure.is_limit() || failure.is_stack(),
             Refusal::Full | Refusal::Lost => false,
         };
-        let known = self.known(regex.program.serial, subject).is_some();
+        let known = self.known(regex.program().serial, subject).is_some();
         if heavy && self.may_wait && !known && self.finished_off_lane < OFF_LANE_MAX {
             self.finished_off_lane += 1;
             self.outcome = Outcome::Heavy(Job {
-                program: regex.program.clone(),
+                program: regex.program().clone(),
                 subject: subject.into(),
             });
             return false;

@@ -641,12 +641,12 @@ fn status(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn time_iso8601(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    super::time::append_iso8601(exchange.lane.clock.unix_seconds(), out);
+    turnpike_plan::time::append_iso8601(exchange.lane.clock.unix_seconds(), out);
     true
 }
 
 fn time_local(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    super::time::append_local(exchange.lane.clock.unix_seconds(), out);
+    turnpike_plan::time::append_local(exchange.lane.clock.unix_seconds(), out);
     true
 }
 

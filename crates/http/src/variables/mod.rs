@@ -1,9 +1,9 @@
 //! The variables of a request, and the request as what variables have values for.
 
 mod builtin;
+mod date;
 mod proxy;
 mod socket;
-mod time;
 mod upstream;
 
 use std::cell::RefCell;
@@ -13,12 +13,13 @@ use turnpike_lane::log::Level;
 use turnpike_plan::variables::{PrefixRow, Subject};
 
 pub use builtin::{BUILTIN, append_number};
+pub use date::DATES;
 pub use socket::SOCKET;
-pub use time::{DATES, prepare as prepare_time};
 pub use turnpike_plan::template::Template;
 pub use turnpike_plan::variables::{Evaluate, Values, VariableId};
 
 use crate::exchange::Exchange;
+use crate::regex::{Regex, Undecided};
 
 /// Appends a variable's value to a buffer; `false` when the request has none.
 pub type Getter = turnpike_plan::variables::Getter<Exchange>;
@@ -91,6 +92,10 @@ impl Subject for Exchange {
         if let Some(group) = self.captures.borrow().group(number) {
             take(group);
         }
+    }
+
+    fn capture(&self, regex: &Regex, text: &[u8]) -> Result<bool, Undecided> {
+        Exchange::capture(self, regex, text)
     }
 
     fn match_failures(&self) -> u32 {

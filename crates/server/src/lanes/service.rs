@@ -70,7 +70,7 @@ pub(super) struct LaneService {
 
 impl LaneService {
     pub(super) fn new(reporter: Reporter) -> Self {
-        turnpike_http::variables::prepare_time();
+        turnpike_plan::time::prepare();
         Self {
             reporter,
             counters: Arc::default(),

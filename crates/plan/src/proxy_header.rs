@@ -1,5 +1,5 @@
 //! What the PROXY protocol's header of a connection said, for variables and for those who pass it
-//! on. It is read by [`crate::connection`].
+//! on.
 
 use turnpike_wire::proxy_protocol::{Addresses, Header};
 
@@ -16,7 +16,7 @@ pub struct ProxyHeader {
 
 impl ProxyHeader {
     /// Copies what a parsed header says out of `bytes`, which it was parsed from.
-    pub(crate) fn new(header: &Header, bytes: &[u8]) -> ProxyHeader {
+    pub fn new(header: &Header, bytes: &[u8]) -> ProxyHeader {
         let text = |pick: fn(&Addresses) -> turnpike_wire::Span| {
             header
                 .addresses

@@ -1,4 +1,5 @@
-//! `$time_local` and `$time_iso8601`: texts that change once a second, made once a second.
+//! Times as variables show them. `$time_local` and `$time_iso8601` change once a second and are made
+//! once a second.
 
 use std::cell::RefCell;
 use std::io::Write;
@@ -6,36 +7,6 @@ use std::sync::LazyLock;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-
-use super::VariableRow;
-use crate::exchange::Exchange;
-
-/// `$date_gmt` and `$date_local`.
-pub const DATES: &[VariableRow] = &[
-    VariableRow {
-        name: "date_gmt",
-        get: date_gmt,
-        set: None,
-        summary: "The current time in GMT, with the day of the week.",
-    },
-    VariableRow {
-        name: "date_local",
-        get: date_local,
-        set: None,
-        summary: "The current local time, with the day of the week.",
-    },
-];
-
-fn date_gmt(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    let now = instant(exchange.lane.clock.unix_seconds()).to_zoned(TimeZone::UTC);
-    let text = now.strftime("%A, %d-%b-%Y %H:%M:%S GMT");
-    write!(out, "{text}").is_ok()
-}
-
-fn date_local(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    let now = instant(exchange.lane.clock.unix_seconds()).to_zoned(ZONE.clone());
-    write!(out, "{}", now.strftime("%A, %d-%b-%Y %H:%M:%S %Z")).is_ok()
-}
 
 fn instant(second: u64) -> Timestamp {
     let seconds = i64::try_from(second).unwrap_or_default();
@@ -67,8 +38,22 @@ pub fn prepare() {
     LazyLock::force(&ZONE);
 }
 
+/// Appends the time in GMT, with the day of the week (`$date_gmt`).
+pub fn append_date_gmt(second: u64, out: &mut Vec<u8>) {
+    let now = instant(second).to_zoned(TimeZone::UTC);
+    // Writing to a vector cannot fail.
+    let _ = write!(out, "{}", now.strftime("%A, %d-%b-%Y %H:%M:%S GMT"));
+}
+
+/// Appends the local time, with the day of the week (`$date_local`).
+pub fn append_date_local(second: u64, out: &mut Vec<u8>) {
+    let now = instant(second).to_zoned(ZONE.clone());
+    // As above.
+    let _ = write!(out, "{}", now.strftime("%A, %d-%b-%Y %H:%M:%S %Z"));
+}
+
 /// Appends the local time as access logs have it: `21/Nov/2026:22:31:56 +0000`.
-pub(super) fn append_local(second: u64, out: &mut Vec<u8>) {
+pub fn append_local(second: u64, out: &mut Vec<u8>) {
     STAMPS.with_borrow_mut(|stamps| {
         stamps.refresh(second);
         out.extend_from_slice(&stamps.local);
@@ -76,7 +61,7 @@ pub(super) fn append_local(second: u64, out: &mut Vec<u8>) {
 }
 
 /// Appends the local time in ISO 8601.
-pub(super) fn append_iso8601(second: u64, out: &mut Vec<u8>) {
+pub fn append_iso8601(second: u64, out: &mut Vec<u8>) {
     STAMPS.with_borrow_mut(|stamps| {
         stamps.refresh(second);
         out.extend_from_slice(&stamps.iso8601);

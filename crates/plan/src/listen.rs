@@ -1,0 +1,307 @@
+//! The `listen` directive: addresses, port ranges, options, and what goes together on one address.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+
+use turnpike_conf::{Word, value};
+use turnpike_lane::gate::{AcceptMode, Keepalive, ListenAddress, ListenOptions, Reuseport};
+
+/// Ports that one range may stand for: every one costs a socket per lane.
+const RANGE_PORTS_MAX: u32 = 4096;
+
+/// nginx's backlog on Linux when none is given.
+const BACKLOG_DEFAULT: i32 = 511;
+
+/// One address of one `listen` directive.
+#[derive(Clone, Debug)]
+pub struct ListenRequest {
+    pub address: ListenAddress,
+    /// Socket options that were given.
+    pub options: ListenOptions,
+    /// Whether any socket option was given: only one directive of an address may give them.
+    pub options_given: bool,
+    /// `default_server`.
+    pub default_server: bool,
+    /// `proxy_protocol`.
+    pub proxy_protocol: bool,
+    /// `ssl`.
+    pub tls: bool,
+}
+
+impl ListenRequest {
+    /// How lanes share the address, `events` considered: `accept_mutex`, Tengine's `reuse_port`.
+    pub fn mode(&self, accept_mutex: bool, reuse_port: bool) -> AcceptMode {
+        match self.options.reuseport {
+            Reuseport::Steer => AcceptMode::Steered,
+            Reuseport::Hash => AcceptMode::Reuseport,
+            Reuseport::None if reuse_port => AcceptMode::Reuseport,
+            Reuseport::None if accept_mutex => AcceptMode::Mutex,
+            Reuseport::None => AcceptMode::Shared,
+        }
+    }
+}
+
+/// A request for this address without any option.
+pub fn plain(address: SocketAddr) -> ListenRequest {
+    ListenRequest {
+        address: ListenAddress::Tcp(address),
+        options: ListenOptions {
+            backlog: BACKLOG_DEFAULT,
+            ..ListenOptions::default()
+        },
+        options_given: false,
+        default_server: false,
+        proxy_protocol: false,
+        tls: false,
+    }
+}
+
+/// Reads the words of a directive: the address with its ports, then the parameters. `default_port`
+/// is that of addresses without one; `None`: each must have one.
+///
+/// # Errors
+/// nginx's message, without its place.
+pub fn read(words: &[Word], default_port: Option<u16>) -> Result<Vec<ListenRequest>, String> {
+    let Some((first, parameters)) = words.split_first() else {
+        return Err("invalid number of arguments in \"listen\" directive".to_owned());
+    };
+    let mut requests: Vec<ListenRequest> = addresses(&first.text, default_port)?
+        .into_iter()
+        .map(|address| ListenRequest {
+            address,
+            ..plain(SocketAddr::from(([0, 0, 0, 0], 0)))
+        })
+        .collect();
+    for parameter in parameters {
+        for request in &mut requests {
+            apply(request, &parameter.text)?;
+        }
+    }
+    Ok(requests)
+}
+
+/// Reads the address word: `unix:PATH`, `PORT`, `ADDRESS`, `ADDRESS:PORT`, `[IPV6]:PORT`, `*`, with
+/// a range of ports where a port may stand.
+fn addresses(text: &str, default_port: Option<u16>) -> Result<Vec<ListenAddress>, String> {
+    if let Some(path) = text.strip_prefix("unix:") {
+        if path.is_empty() {
+            return Err(format!(
+                "no path in the unix domain socket in \"{text}\" of the \"listen\" directive"
+            ));
+        }
+        return Ok(vec![ListenAddress::Unix(
+            turnpike_conf::bytes_of(path).into(),
+        )]);
+    }
+    let invalid = |what: &str| format!("{what} in \"{text}\" of the \"listen\" directive");
+    if text.is_empty() {
+        return Err(invalid("no host"));
+    }
+    let (host, ports) = split_port(text).ok_or_else(|| invalid("invalid host"))?;
+    let (first, last) = match ports {
+        None => {
+            let port = default_port.ok_or_else(|| invalid("no port"))?;
+            (port, port)
+        }
+        Some(ports) => port_range(ports).ok_or_else(|| invalid("invalid port"))?,
+    };
+    if u32::from(last - first) >= RANGE_PORTS_MAX {
+        return Err(invalid("too many ports in the range"));
+    }
+    let hosts = resolve(host)
+        .ok_or_else(|| format!("host not found in \"{text}\" of the \"listen\" directive"))?;
+    Ok(hosts
+        .into_iter()
+        .flat_map(|host| (first..=last).map(move |port| SocketAddr::new(host, port)))
+        .map(ListenAddress::Tcp)
+        .collect())
+}
+
+/// Parts the host from the port; a bare number is a port.
+fn split_port(text: &str) -> Option<(&str, Option<&str>)> {
+    if text.starts_with('[') {
+        let end = text.find(']')?;
+        let (host, rest) = text.split_at(end + 1);
+        return match rest.strip_prefix(':') {
+            Some(port) => Some((host, Some(port))),
+            None => rest.is_empty().then_some((host, None)),
+        };
+    }
+    if let Some((host, port)) = text.rsplit_once(':') {
+        return (!host.contains(':')).then_some((host, Some(port)));
+    }
+    let numeric = text
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'-');
+    if numeric && !text.is_empty() {
+        Some(("*", Some(text)))
+    } else {
+        Some((text, None))
+    }
+}
+
+fn port_range(text: &str) -> Option<(u16, u16)> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let first: u16 = first.parse().ok().filter(|port| *port > 0)?;
+    let last: u16 = last.parse().ok()?;
+    (first <= last).then_some((first, last))
+}
+
+fn resolve(host: &str) -> Option<Vec<IpAddr>> {
+    if host == "*" || host.is_empty() {
+        return Some(vec![IpAddr::V4(Ipv4Addr::UNSPECIFIED)]);
+    }
+    if let Some(inner) = host
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'))
+    {
+        return inner
+            .parse::<Ipv6Addr>()
+            .ok()
+            .map(|address| vec![IpAddr::V6(address)]);
+    }
+    if let Ok(address) = host.parse::<Ipv4Addr>() {
+        return Some(vec![IpAddr::V4(address)]);
+    }
+    let found: Vec<IpAddr> = (host, 0)
+        .to_socket_addrs()
+        .ok()?
+        .map(|found| found.ip())
+        .collect();
+    (!found.is_empty()).then_some(found)
+}
+
+fn apply(request: &mut ListenRequest, text: &str) -> Result<(), String> {
+    match text {
+        "default_server" | "default" => {
+            request.default_server = true;
+            return Ok(());
+        }
+        "proxy_protocol" => {
+            request.proxy_protocol = true;
+            return Ok(());
+        }
+        "ssl" => {
+            request.tls = true;
+            return Ok(());
+        }
+        _ => {}
+    }
+    request.options_given = true;
+    let options = &mut request.options;
+    match text {
+        "bind" => {}
+        "deferred" => options.deferred = true,
+        "reuseport" | "reuseport=hash" => options.reuseport = Reuseport::Hash,
+        "reuseport=steer" => options.reuseport = Reuseport::Steer,
+        "http2" | "quic" | "spdy" | "multipath" => {
+            return Err(format!(
+                "the \"{text}\" parameter of \"listen\" is not supported yet"
+            ));
+        }
+        _ => return apply_named(request, text),
+    }
+    no_unix(request, text)
+}
+
+fn apply_named(request: &mut ListenRequest, text: &str) -> Result<(), String> {
+    let unknown = || format!("invalid parameter \"{text}\"");
+    let (name, given) = text.split_once('=').ok_or_else(unknown)?;
+    let options = &mut request.options;
+    match name {
+        "backlog" => {
+            options.backlog = given
+                .parse()
+                .ok()
+                .filter(|backlog| *backlog > 0)
+                // The kernel has a limit of its own; a number that is larger asks for that.
+                .map(|backlog: i64| i32::try_from(backlog).unwrap_or(i32::MAX))
+                .ok_or_else(|| format!("invalid backlog \"{text}\""))?;
+        }
+        "fastopen" => {
+            let queue = given
+                .parse()
+                .map_err(|_| format!("invalid fastopen \"{given}\""))?;
+            options.fast_open_queue = Some(queue);
+        }
+        "rcvbuf" => {
+            let bytes = buffer_bytes(given).ok_or_else(|| format!("invalid rcvbuf \"{given}\""))?;
+            options.receive_buffer_bytes = Some(bytes);
+        }
+        "sndbuf" => {
+            let bytes = buffer_bytes(given).ok_or_else(|| format!("invalid sndbuf \"{given}\""))?;
+            options.send_buffer_bytes = Some(bytes);
+        }
+        "ipv6only" => {
+            let ListenAddress::Tcp(SocketAddr::V6(_)) = request.address else {
+                return Err("ipv6only is not supported on this address".to_owned());
+            };
+            options.ipv6_only =
+                on_off(given).ok_or_else(|| format!("invalid ipv6only flags \"{given}\""))?;
+        }
+        "so_keepalive" => {
+            let keepalive = keep_alive(given);
+            let invalid = || format!("invalid so_keepalive value: \"{given}\"");
+            options.keepalive = Some(keepalive.ok_or_else(invalid)?);
+        }
+        "setfib" => return Err("setfib is not supported on this platform".to_owned()),
+        "accept_filter" => {
+            return Err(format!(
+                "accept filters \"{given}\" are not supported on this platform"
+            ));
+        }
+        _ => return Err(unknown()),
+    }
+    Ok(())
+}
+
+fn no_unix(request: &ListenRequest, text: &str) -> Result<(), String> {
+    let unix = matches!(request.address, ListenAddress::Unix(_));
+    if unix && text.starts_with("reuseport") {
+        return Err("\"reuseport\" is not supported for unix domain sockets".to_owned());
+    }
+    Ok(())
+}
+
+fn buffer_bytes(text: &str) -> Option<u32> {
+    u32::try_from(value::size(text)?).ok()
+}
+
+fn on_off(text: &str) -> Option<bool> {
+    match text {
+        "on" => Some(true),
+        "off" => Some(false),
+        _ => None,
+    }
+}
+
+/// `on`, `off`, or `IDLE:INTERVAL:COUNT` with any of them left out.
+fn keep_alive(text: &str) -> Option<Keepalive> {
+    if let Some(on) = on_off(text) {
+        return Some(Keepalive {
+            on,
+            idle_s: None,
+            interval_s: None,
+            count: None,
+        });
+    }
+    let mut parts = text.split(':');
+    let seconds = |part: Option<&str>| match part {
+        None | Some("") => Some(None),
+        Some(text) => Some(Some(u32::try_from(value::seconds(text)?).ok()?)),
+    };
+    let idle_s = seconds(parts.next())?;
+    let interval_s = seconds(parts.next())?;
+    let count = match parts.next() {
+        None | Some("") => None,
+        Some(text) => Some(text.parse().ok()?),
+    };
+    if parts.next().is_some() || (idle_s.is_none() && interval_s.is_none() && count.is_none()) {
+        return None;
+    }
+    Some(Keepalive {
+        on: true,
+        idle_s,
+        interval_s,
+        count,
+    })
+}
