@@ -22,7 +22,7 @@ pub mod phase;
 pub mod plan;
 pub mod regex;
 pub mod response;
-pub mod rooms;
+pub use turnpike_plan::rooms;
 mod segments;
 pub mod settings;
 mod special;

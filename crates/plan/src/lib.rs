@@ -1,6 +1,6 @@
-//! What a plan needs whatever protocol it is for: what it takes from the process, variables and
-//! templates, commands, metrics, temporary files, what each lane keeps for it, and the work that goes on in the background while
-//! it is in force.
+//! What a plan needs whatever protocol it is for: what it takes from the process, the builder that
+//! families fill, variables, templates and patterns, listens, commands, metrics, temporary files,
+//! what each lane keeps for it, and the work that goes on in the background while it is in force.
 //!
 //! Nothing here knows a request.
 
@@ -16,6 +16,7 @@ pub mod proxy_header;
 mod quoted;
 pub mod regex;
 mod relocate;
+pub mod rooms;
 pub mod template;
 pub mod temporary;
 pub mod time;

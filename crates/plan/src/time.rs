@@ -1,5 +1,5 @@
-//! Times as variables show them. `$time_local` and `$time_iso8601` change once a second and are made
-//! once a second.
+//! Times as variables show them. `$time_local` and `$time_iso8601` change once a second and are
+//! made once a second.
 
 use std::cell::RefCell;
 use std::io::Write;

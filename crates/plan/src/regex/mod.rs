@@ -309,6 +309,7 @@ impl Captures {
         self.groups.clear();
     }
 
+    /// Keeps another match: its subject, and where the groups stand in it.
     pub fn set(&mut self, subject: &[u8], groups: &[Option<(usize, usize)>]) {
         self.clear();
         self.subject.extend_from_slice(subject);

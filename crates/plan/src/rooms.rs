@@ -74,12 +74,12 @@ impl Rooms {
     }
 
     /// Drops what is held: the exchange has ended.
-    pub(crate) fn release(&mut self) {
+    pub fn release(&mut self) {
         self.held.clear();
     }
 
     /// The rooms of a subrequest.
-    pub(crate) fn for_subrequest(&self) -> Self {
+    pub fn for_subrequest(&self) -> Self {
         let rooms = self.rooms.iter();
         Self {
             rooms: rooms.filter_map(|room| room.for_subrequest()).collect(),
@@ -88,7 +88,7 @@ impl Rooms {
     }
 
     /// Forgets the request; the rooms are kept.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.release();
         for room in &mut self.rooms {
             room.clear();
