@@ -22,6 +22,7 @@ pub mod symbols;
 pub mod sys;
 pub mod timeout;
 pub mod transport;
+pub mod trust;
 pub mod waiting;
 
 /// Calls for memory since the process started; none where they are not counted.

@@ -1,99 +1,134 @@
-//! As much of X.509 (RFC 5280 section 4.1) as a certificate needs that is trusted by itself: who
-//! issued it, and how long it is good. What is not as the RFC says is no such certificate.
+//! As much of X.509 (RFC 5280) as it takes to check who holds a certificate and to tell what it
+//! says: certificates of versions 1 to 3, and lists of revoked ones. Nothing is verified here.
+//! What is not as the RFC says is not read at all.
 
-use crate::date;
+mod der;
+mod extensions;
+mod name;
+mod revocation;
+mod time;
 
-/// A certificate whose issuer is its subject.
+use der::{INTEGER, SEQUENCE, octets_of_bits, skip, take, take_whole};
+use time::time;
+
+pub use extensions::{Extensions, Purpose};
+pub use name::Name;
+pub use revocation::RevocationList;
+
+/// `[0]`, constructed: the version.
+const VERSION: u8 = 0xa0;
+/// `[1]` and `[2]`: unique identifiers, which nobody uses.
+const ISSUER_ID: u8 = 0x81;
+const SUBJECT_ID: u8 = 0x82;
+/// `[3]`, constructed: the extensions.
+const EXTENSIONS: u8 = 0xa3;
+
+/// A certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SelfSigned {
+pub struct Certificate<'a> {
+    /// What is signed.
+    pub signed: &'a [u8],
+    /// By its issuer.
+    pub signature: Signature<'a>,
+    /// 1 to 3.
+    pub version: u64,
+    /// The content of the number.
+    pub serial: &'a [u8],
+    pub issuer: Name<'a>,
     /// Unix seconds.
     pub not_before_s: u64,
     /// Unix seconds; it is good for the whole of this one.
     pub not_after_s: u64,
+    pub subject: Name<'a>,
+    pub key: PublicKey<'a>,
+    pub extensions: Extensions<'a>,
 }
 
-const SEQUENCE: u8 = 0x30;
-const INTEGER: u8 = 0x02;
-const UTC_TIME: u8 = 0x17;
-const GENERALIZED_TIME: u8 = 0x18;
-/// `[0]`, constructed: the version.
-const VERSION: u8 = 0xa0;
+/// A public key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PublicKey<'a> {
+    /// The whole `SubjectPublicKeyInfo`.
+    pub info: &'a [u8],
+    /// Content of its `AlgorithmIdentifier`.
+    pub algorithm: &'a [u8],
+    /// The key itself.
+    pub bits: &'a [u8],
+}
 
-/// Reads a certificate; `None` where it is not self-signed, or not one at all.
-pub fn self_signed(certificate: &[u8]) -> Option<SelfSigned> {
-    let (certificate, _) = take(certificate, SEQUENCE)?;
-    let (mut rest, _) = take(certificate, SEQUENCE)?;
-    if rest.first() == Some(&VERSION) {
-        rest = take(rest, VERSION)?.1;
+/// A signature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Signature<'a> {
+    /// Content of its `AlgorithmIdentifier`.
+    pub algorithm: &'a [u8],
+    pub bits: &'a [u8],
+}
+
+impl<'a> Certificate<'a> {
+    /// Reads a certificate from DER; `None` where it is not one.
+    pub fn read(der: &'a [u8]) -> Option<Certificate<'a>> {
+        let (certificate, _) = take(der, SEQUENCE)?;
+        let (signed, rest) = take_whole(certificate, SEQUENCE)?;
+        let signature = Signature::read(rest)?;
+        let (rest, _) = take(signed, SEQUENCE)?;
+        let (version, rest) = match take(rest, VERSION) {
+            Some((content, rest)) => (der::number(content)?.0.checked_add(1)?, rest),
+            None => (1, rest),
+        };
+        let (serial, rest) = take(rest, INTEGER)?;
+        let (algorithm, rest) = take(rest, SEQUENCE)?;
+        let (issuer, rest) = take(rest, SEQUENCE)?;
+        let (validity, rest) = take(rest, SEQUENCE)?;
+        let (subject, rest) = take(rest, SEQUENCE)?;
+        let (info, rest) = take_whole(rest, SEQUENCE)?;
+        let rest = skip(skip(rest, ISSUER_ID)?, SUBJECT_ID)?;
+        let extensions = match take(rest, EXTENSIONS) {
+            Some((content, _)) => take(content, SEQUENCE)?.0,
+            None if rest.is_empty() => &[],
+            None => return None,
+        };
+        let (not_before_s, rest) = time(validity)?;
+        let (not_after_s, _) = time(rest)?;
+        // What is signed has to say how, too (RFC 5280 section 4.1.1.2).
+        (algorithm == signature.algorithm).then_some(Certificate {
+            signed,
+            signature,
+            version,
+            serial,
+            issuer: Name(issuer),
+            not_before_s,
+            not_after_s,
+            subject: Name(subject),
+            key: PublicKey::read(info)?,
+            extensions: Extensions::read(extensions)?,
+        })
     }
-    let (_serial, rest) = take(rest, INTEGER)?;
-    let (_algorithm, rest) = take(rest, SEQUENCE)?;
-    let (issuer, rest) = take(rest, SEQUENCE)?;
-    let (validity, rest) = take(rest, SEQUENCE)?;
-    let (subject, _) = take(rest, SEQUENCE)?;
-    let (not_before_s, rest) = time(validity)?;
-    let (not_after_s, _) = time(rest)?;
-    (issuer == subject).then_some(SelfSigned {
-        not_before_s,
-        not_after_s,
-    })
-}
 
-/// What is in the element of this tag, and what follows it.
-fn take(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
-    let (&own, rest) = bytes.split_first()?;
-    let (&first, rest) = rest.split_first()?;
-    if own != tag {
-        return None;
+    /// Whether its issuer is its subject. Whether its own key has signed it is another matter.
+    pub fn is_self_issued(&self) -> bool {
+        self.issuer == self.subject
     }
-    let (length, rest) = match first {
-        0..=0x7f => (usize::from(first), rest),
-        // Longer than four bytes no certificate's length is.
-        0x81..=0x84 => {
-            let (digits, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
-            let length = digits
-                .iter()
-                .fold(0_usize, |sum, digit| sum << 8 | usize::from(*digit));
-            (length, rest)
-        }
-        _ => return None,
-    };
-    rest.split_at_checked(length)
 }
 
-/// A time as unix seconds, and what follows it (RFC 5280 section 4.1.2.5).
-fn time(bytes: &[u8]) -> Option<(u64, &[u8])> {
-    let (text, year, rest) = match take(bytes, UTC_TIME) {
-        Some((text, rest)) => {
-            let (year, digits) = number(text, 2)?;
-            let century = if year < 50 { 2000 } else { 1900 };
-            (digits, century + year, rest)
-        }
-        None => {
-            let (text, rest) = take(bytes, GENERALIZED_TIME)?;
-            let (year, digits) = number(text, 4)?;
-            (digits, year, rest)
-        }
-    };
-    let (month, text) = number(text, 2)?;
-    let (day, text) = number(text, 2)?;
-    let (hour, text) = number(text, 2)?;
-    let (minute, text) = number(text, 2)?;
-    let (second, text) = number(text, 2)?;
-    let seconds = date::unix_seconds([year, month, day], [hour, minute, second])?;
-    // Certificates from before 1970 have run out as of then.
-    let seconds = u64::try_from(seconds).unwrap_or(0);
-    (text == b"Z").then_some((seconds, rest))
+impl<'a> PublicKey<'a> {
+    fn read(info: &'a [u8]) -> Option<PublicKey<'a>> {
+        let (content, _) = take(info, SEQUENCE)?;
+        let (algorithm, rest) = take(content, SEQUENCE)?;
+        let (bits, _) = octets_of_bits(rest)?;
+        Some(PublicKey {
+            info,
+            algorithm,
+            bits,
+        })
+    }
 }
 
-/// So many digits as a number, and what follows them.
-fn number(text: &[u8], digits: usize) -> Option<(i64, &[u8])> {
-    let (digits, rest) = text.split_at_checked(digits)?;
-    let number = digits.iter().try_fold(0, |sum, digit| {
-        let is_digit = digit.is_ascii_digit();
-        is_digit.then(|| sum * 10 + i64::from(digit - b'0'))
-    });
-    Some((number?, rest))
+impl<'a> Signature<'a> {
+    /// The algorithm and the bits that stand behind what is signed.
+    fn read(bytes: &'a [u8]) -> Option<Signature<'a>> {
+        let (algorithm, rest) = take(bytes, SEQUENCE)?;
+        let (bits, _) = octets_of_bits(rest)?;
+        Some(Signature { algorithm, bits })
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! Each body takes any input, must not panic, and holds two ways of reading the same bytes
 //! against each other. The committed corpora also run as a plain test.
 
+use crate::certificate::{Certificate, RevocationList};
 use crate::dns::{self, AnswerError, Extension, Question};
 use crate::fastcgi::{self, Part, RecordError, RecordReader};
 use crate::h1::{
@@ -12,7 +13,7 @@ use crate::h1::{
 };
 use crate::proxy_protocol::{self as proxy, Transport};
 use crate::target::{Escape, Normal, escape, normalise};
-use crate::{Span, certificate, date, host};
+use crate::{Span, date, host};
 
 #[cfg(test)]
 mod tests;
@@ -239,19 +240,30 @@ fn record_headers(records: &[u8]) -> Vec<usize> {
     headers
 }
 
-/// A certificate read whole and cut short: a part says nothing, or what the whole says.
+/// A certificate and a list of revoked ones, read whole and cut short: a part is neither.
 pub fn certificate(data: &[u8]) {
-    let whole = certificate::self_signed(data);
+    let certificate = Certificate::read(data);
+    let list = RevocationList::read(data);
     for end in 0..data.len() {
-        let part = certificate::self_signed(&data[..end]);
-        assert!(part.is_none() || part == whole);
+        let part = Certificate::read(&data[..end]);
+        assert!(part.is_none() || part == certificate);
+        let part = RevocationList::read(&data[..end]);
+        assert!(part.is_none() || part == list);
     }
-    if let Some(own) = whole {
-        for seconds in [own.not_before_s, own.not_after_s] {
+    if let Some(read) = certificate {
+        for seconds in [read.not_before_s, read.not_after_s] {
             // What four digits of a year can say comes back as it was.
             let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
             assert_eq!(date::parse(&date::format(seconds)), Some(seconds));
         }
+        let mut names = Vec::new();
+        read.subject.write_rfc2253(&mut names);
+        read.subject.write_oneline(&mut names);
+        let (extensions, bytes) = (read.extensions, data.len());
+        assert!(extensions.dns_names().chain(extensions.addresses()).count() <= bytes);
+    }
+    if let (Some(list), Some(certificate)) = (list, certificate) {
+        let _ = list.revokes(certificate.serial);
     }
 }
 

@@ -44,6 +44,7 @@ impl Tls {
         let settings = TlsSettings {
             verify,
             trusted: trusted.unwrap_or_default(),
+            verify_depth: usize::try_from(view.number("proxy_ssl_verify_depth")).unwrap_or(0),
             revoked: file(view, builder, "proxy_ssl_crl")?.unwrap_or_default(),
             identity: identity(view, builder)?,
             server_name: view.flag("proxy_ssl_server_name"),
@@ -97,7 +98,7 @@ fn connector(
     }
     let connector = TlsConnector::new(settings).map_err(|error| {
         let directive = match &error {
-            TlsError::NoTrusted | TlsError::Trusted(_) => "proxy_ssl_trusted_certificate",
+            TlsError::Trusted(_) => "proxy_ssl_trusted_certificate",
             TlsError::Revoked(_) => "proxy_ssl_crl",
             TlsError::Certificate(_) => "proxy_ssl_certificate",
             TlsError::Key(_) => "proxy_ssl_certificate_key",

@@ -165,7 +165,7 @@ const OWN: &[Row] = &[
     Row {
         name: "proxy_ssl_crl",
         syntax: "file",
-        summary: "A list of revoked certificates, in PEM.",
+        summary: "Lists of revoked certificates, in PEM: one for every CA of a server's chain.",
         ..PLAIN
     },
     Row {
@@ -206,7 +206,7 @@ const OWN: &[Row] = &[
         name: "proxy_ssl_verify",
         summary: "Checks the certificates of servers and refuses invalid ones. A valid certificate \
             is trusted itself or signed by a trusted one, and has the server's name among its \
-            subjectAltNames.",
+            subjectAltNames, or as its common name where it has none.",
         ..FLAG_OFF
     },
     Row {
@@ -214,8 +214,8 @@ const OWN: &[Row] = &[
         value: Value::Number,
         syntax: "number",
         default: "1",
-        summary: "Accepted for compatibility with nginx, without effect: chains of up to six \
-            certificates are verified.",
+        summary: "CA certificates that may stand between a server's certificate and a trusted one \
+            that has signed itself.",
         ..PLAIN
     },
     Row {

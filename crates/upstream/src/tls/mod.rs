@@ -1,7 +1,6 @@
 //! TLS towards peers: what is configured, once for all connections, and what a refusal means. The
 //! sessions themselves are `lane::transport`'s.
 
-mod pinned;
 mod session;
 #[cfg(test)]
 mod tests;
@@ -10,16 +9,16 @@ mod verify;
 use std::fmt;
 use std::sync::Arc;
 
-use rustls::client::danger::ServerCertVerifier;
-use rustls::client::{Resumption, WebPkiServerVerifier};
-use rustls::crypto::CryptoProvider;
+use rustls::client::Resumption;
+use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
-use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::{ClientConfig, SupportedProtocolVersion};
+use turnpike_lane::trust::{self, Trust};
+use turnpike_wire::certificate::Certificate;
 
-use pinned::KnownOrSigned;
 pub(crate) use session::Refusal;
-use verify::AcceptAny;
+use verify::Verifier;
 
 /// Sessions that a connector remembers; two tickets each for a hundred names.
 const SESSIONS_MAX: usize = 256;
@@ -31,6 +30,8 @@ pub struct TlsSettings {
     pub verify: bool,
     /// PEM: certificates that are trusted; needed to verify.
     pub trusted: Vec<u8>,
+    /// Certificates of CAs that may stand between a peer's and a trusted one.
+    pub verify_depth: usize,
     /// PEM: revoked certificates; empty checks none.
     pub revoked: Vec<u8>,
     /// PEM: our own certificate with those that lead to it, and its key.
@@ -75,8 +76,6 @@ impl Default for TlsVersions {
 /// Why TLS cannot be set up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TlsError {
-    /// There is no trusted certificate, though peers are to be verified.
-    NoTrusted,
     /// Trusted certificates cannot be read.
     Trusted(String),
     /// The list of revoked certificates cannot be read.
@@ -94,7 +93,6 @@ pub enum TlsError {
 impl fmt::Display for TlsError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            TlsError::NoTrusted => out.write_str("no trusted certificates"),
             TlsError::Trusted(why) => write!(out, "cannot read trusted certificates: {why}"),
             TlsError::Revoked(why) => write!(out, "cannot read revoked certificates: {why}"),
             TlsError::Certificate(why) => write!(out, "cannot read the certificate: {why}"),
@@ -124,23 +122,15 @@ impl TlsConnector {
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(&versions(settings.versions)?)
             .map_err(|error| TlsError::Library(error.to_string()))?;
-        let builder = if settings.verify {
-            let verifier = verifier(settings, provider)?;
-            builder
-                .dangerous()
-                .with_custom_certificate_verifier(verifier)
-        } else {
-            let any = Arc::new(AcceptAny::new(provider));
-            builder.dangerous().with_custom_certificate_verifier(any)
-        };
+        let verifier = Verifier::new(trust(settings)?, provider.signature_verification_algorithms);
+        let builder = builder
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(verifier));
         let mut config = match &settings.identity {
             None => builder.with_no_client_auth(),
             Some(identity) => {
-                let chain = certificates(&identity.certificate).map_err(TlsError::Certificate)?;
-                let key = PrivateKeyDer::from_pem_slice(&identity.key)
-                    .map_err(|error| TlsError::Key(error.to_string()))?;
-                let config = builder.with_client_auth_cert(chain, key);
-                config.map_err(|error| TlsError::Key(error.to_string()))?
+                let key = own_key(identity)?;
+                builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(key)))
             }
         };
         config.enable_sni = settings.server_name;
@@ -176,40 +166,34 @@ fn versions(versions: TlsVersions) -> Result<Vec<&'static SupportedProtocolVersi
     }
 }
 
-fn verifier(
-    settings: &TlsSettings,
-    provider: Arc<CryptoProvider>,
-) -> Result<Arc<dyn ServerCertVerifier>, TlsError> {
-    let trusted = certificates(&settings.trusted).map_err(TlsError::Trusted)?;
-    let mut roots = RootCertStore::empty();
-    for certificate in &trusted {
-        let added = roots.add(certificate.clone());
-        added.map_err(|error| TlsError::Trusted(error.to_string()))?;
+/// `None`: peers need not prove who they are.
+fn trust(settings: &TlsSettings) -> Result<Option<Trust>, TlsError> {
+    if !settings.verify {
+        return Ok(None);
     }
-    if roots.is_empty() {
-        return Err(TlsError::NoTrusted);
-    }
-    let mut builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider);
+    let trust = Trust::new(&settings.trusted, settings.verify_depth);
+    let mut trust = trust.map_err(TlsError::Trusted)?;
     if !settings.revoked.is_empty() {
-        let lists = CertificateRevocationListDer::pem_slice_iter(&settings.revoked);
-        let lists: Result<Vec<_>, _> = lists.collect();
-        let lists = lists.map_err(|error| TlsError::Revoked(error.to_string()))?;
-        builder = builder.with_crls(lists);
+        trust.revoke(&settings.revoked).map_err(TlsError::Revoked)?;
     }
-    let built = builder.build();
-    let roots = built.map_err(|error| TlsError::Revoked(error.to_string()))?;
-    match settings.revoked.is_empty() {
-        true => Ok(Arc::new(KnownOrSigned::new(roots, trusted))),
-        // Nobody could say of itself that it was revoked.
-        false => Ok(roots),
-    }
+    Ok(Some(trust))
 }
 
-fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
-    let list: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-    let list = list.map_err(|error| error.to_string())?;
-    match list.is_empty() {
-        true => Err("no certificate in it".to_owned()),
-        false => Ok(list),
+/// Our own certificate with its key.
+fn own_key(identity: &TlsIdentity) -> Result<CertifiedKey, TlsError> {
+    let chain: Result<Vec<_>, _> = trust::certificates(&identity.certificate).collect();
+    let chain = chain.map_err(TlsError::Certificate)?;
+    let first = chain.first().and_then(|der| Certificate::read(der));
+    let malformed = || TlsError::Certificate("no certificate in it".to_owned());
+    let public = first.ok_or_else(malformed)?.key.info.to_vec();
+    let unusable = |why: String| TlsError::Key(why);
+    let key = PrivateKeyDer::from_pem_slice(&identity.key);
+    let key = key.map_err(|error| unusable(error.to_string()))?;
+    let signer = rustls::crypto::aws_lc_rs::sign::any_supported_type(&key);
+    let signer = signer.map_err(|error| unusable(error.to_string()))?;
+    let own = signer.public_key();
+    match own.is_some_and(|own| *own == *public) {
+        true => Ok(CertifiedKey::new(chain, signer)),
+        false => Err(unusable("key values mismatch".to_owned())),
     }
 }

@@ -7,7 +7,7 @@ use rustls::pki_types::ServerName;
 use rustls::{CertificateError, ClientConnection, Connection};
 
 use super::TlsConnector;
-use super::pinned::UnknownSelfSigned;
+use super::verify::Untrusted;
 
 /// Why there is no session.
 #[derive(Debug)]
@@ -50,24 +50,9 @@ impl Refusal {
 
 /// The number and words that OpenSSL has for it, since they are what logs are searched for.
 fn verify_error(why: &CertificateError) -> String {
-    let known = match why {
-        CertificateError::UnknownIssuer => "20:unable to get local issuer certificate",
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            "10:certificate has expired"
-        }
-        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            "9:certificate is not yet valid"
-        }
-        CertificateError::Revoked => "23:certificate revoked",
-        CertificateError::BadSignature => "7:certificate signature failure",
-        CertificateError::UnknownRevocationStatus => "3:unable to get certificate CRL",
-        CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
-            "26:unsuitable certificate purpose"
-        }
-        CertificateError::Other(why) if why.0.is::<UnknownSelfSigned>() => {
-            "18:self-signed certificate"
-        }
-        other => return format!("1:{other}"),
-    };
-    known.to_owned()
+    match why {
+        CertificateError::Other(why) if why.0.is::<Untrusted>() => why.0.to_string(),
+        CertificateError::BadSignature => "7:certificate signature failure".to_owned(),
+        other => format!("1:{other}"),
+    }
 }

@@ -6,9 +6,11 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
+use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{HandshakeKind, RootCertStore, ServerConfig, ServerConnection};
 use tokio::runtime::Builder;
 
@@ -38,6 +40,12 @@ const OTHER: Pair = Pair {
     key: include_str!("tests/other.key"),
 };
 
+/// Of `old.test`, by its common name: a certificate of version 1.
+const OLD: Pair = Pair {
+    certificate: include_str!("tests/old.pem"),
+    key: include_str!("tests/old.key"),
+};
+
 /// Of `client.test`.
 const CLIENT: Pair = Pair {
     certificate: include_str!("tests/client.pem"),
@@ -65,7 +73,9 @@ fn peer(pair: &Pair, clients: Option<&Pair>) -> (u16, Receiver<HandshakeKind>) {
     };
     let chain = vec![CertificateDer::from_pem_slice(pair.certificate.as_bytes()).unwrap()];
     let key = PrivateKeyDer::from_pem_slice(pair.key.as_bytes()).unwrap();
-    let config = Arc::new(builder.with_single_cert(chain, key).unwrap());
+    let key = any_supported_type(&key).unwrap();
+    let own = SingleCertAndKey::from(CertifiedKey::new(chain, key));
+    let config = Arc::new(builder.with_cert_resolver(Arc::new(own)));
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     let (tell, told) = channel();
@@ -126,7 +136,8 @@ async fn ping(connection: &Connection) -> Vec<u8> {
 
 #[test]
 fn certificates_are_verified_where_they_are_to_be() {
-    let (port, _told) = peer(&OWN, None);
+    let (own, _told) = peer(&OWN, None);
+    let (old, _told) = peer(&OLD, None);
     let verify = |trusted: &Pair| TlsSettings {
         verify: true,
         trusted: trusted.certificate.into(),
@@ -135,18 +146,22 @@ fn certificates_are_verified_where_they_are_to_be() {
     };
     let does_not_match = "upstream SSL certificate does not match \"other.test\"";
     let cases = [
-        (TlsSettings::default(), "whoever", None),
-        (TlsSettings::default(), "not a_name", None),
-        (verify(&OWN), "peer.test", None),
-        (verify(&OWN), "other.test", Some(does_not_match)),
+        (own, TlsSettings::default(), "whoever", None),
+        (own, TlsSettings::default(), "not a_name", None),
+        (own, verify(&OWN), "peer.test", None),
+        (own, verify(&OWN), "other.test", Some(does_not_match)),
+        (old, TlsSettings::default(), "whoever", None),
+        (old, verify(&OLD), "old.test", None),
+        (old, verify(&OLD), "other.test", Some(does_not_match)),
         (
+            own,
             verify(&OTHER),
             "peer.test",
             Some("upstream SSL certificate verify error: (18:self-signed certificate)"),
         ),
     ];
     run(async {
-        for (settings, name, failure) in cases {
+        for (port, settings, name, failure) in cases {
             let connector = Arc::new(TlsConnector::new(&settings).unwrap());
             let opened = Connection::open(&picked(port), &options(&connector, name), 0).await;
             match (opened, failure) {

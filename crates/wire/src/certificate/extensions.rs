@@ -1,0 +1,166 @@
+//! Extensions of a certificate (RFC 5280 section 4.2).
+
+use super::der::{BIT_STRING, BOOLEAN, OBJECT, OCTET_STRING, SEQUENCE, any, number, take};
+
+/// Contents of object identifiers.
+const KEY_USAGE: &[u8] = &[0x55, 0x1d, 15];
+const SUBJECT_ALT_NAME: &[u8] = &[0x55, 0x1d, 17];
+const BASIC_CONSTRAINTS: &[u8] = &[0x55, 0x1d, 19];
+const NAME_CONSTRAINTS: &[u8] = &[0x55, 0x1d, 30];
+const CERTIFICATE_POLICIES: &[u8] = &[0x55, 0x1d, 32];
+const EXTENDED_KEY_USAGE: &[u8] = &[0x55, 0x1d, 37];
+const SERVER_AUTH: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 1];
+const CLIENT_AUTH: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 2];
+
+/// Bits of the key usage, as in the first byte of the bit string.
+const DIGITAL_SIGNATURE: u8 = 0x80;
+const KEY_ENCIPHERMENT: u8 = 0x20;
+const KEY_AGREEMENT: u8 = 0x08;
+const KEY_CERT_SIGN: u8 = 0x04;
+const CRL_SIGN: u8 = 0x02;
+
+/// Tags of names: `[2]` a DNS name, `[7]` an address.
+const DNS_NAME: u8 = 0x82;
+const IP_ADDRESS: u8 = 0x87;
+
+/// What a certificate may be used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// A server proves with it who it is.
+    Server,
+    /// A client does.
+    Client,
+}
+
+/// What the extensions say, those that are there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extensions<'a> {
+    /// Whether it is a CA's, by its basic constraints.
+    pub is_ca: Option<bool>,
+    /// CAs that may stand between it and the last certificate.
+    pub path_length: Option<u64>,
+    /// Whether its CA limits the names below it.
+    pub has_name_constraints: bool,
+    /// Whether there is one that must be understood, and is not.
+    pub has_unknown_critical: bool,
+    key_usage: Option<u8>,
+    extended_usage: Option<&'a [u8]>,
+    names: Option<&'a [u8]>,
+}
+
+impl<'a> Extensions<'a> {
+    /// Reads the content of the list; `None`: it is not as the RFC says.
+    pub(super) fn read(mut list: &'a [u8]) -> Option<Extensions<'a>> {
+        let mut read = Extensions::default();
+        while !list.is_empty() {
+            let (extension, rest) = take(list, SEQUENCE)?;
+            list = rest;
+            let (object, extension) = take(extension, OBJECT)?;
+            let (is_critical, extension) = match take(extension, BOOLEAN) {
+                Some((content, rest)) => (content != [0], rest),
+                None => (false, extension),
+            };
+            let (value, _) = take(extension, OCTET_STRING)?;
+            read.note(object, value, is_critical)?;
+        }
+        Some(read)
+    }
+
+    fn note(&mut self, object: &[u8], value: &'a [u8], is_critical: bool) -> Option<()> {
+        match object {
+            KEY_USAGE => {
+                let (bits, _) = take(value, BIT_STRING)?;
+                once(&mut self.key_usage, bits.get(1).copied().unwrap_or(0))?;
+            }
+            BASIC_CONSTRAINTS => {
+                let (content, _) = take(value, SEQUENCE)?;
+                let (is_ca, rest) = match take(content, BOOLEAN) {
+                    Some((content, rest)) => (content != [0], rest),
+                    None => (false, content),
+                };
+                once(&mut self.is_ca, is_ca)?;
+                if !rest.is_empty() {
+                    self.path_length = Some(number(rest)?.0);
+                }
+            }
+            EXTENDED_KEY_USAGE => once(&mut self.extended_usage, take(value, SEQUENCE)?.0)?,
+            SUBJECT_ALT_NAME => once(&mut self.names, take(value, SEQUENCE)?.0)?,
+            NAME_CONSTRAINTS => self.has_name_constraints = true,
+            // They matter only to who asks for policies.
+            CERTIFICATE_POLICIES => {}
+            _ => self.has_unknown_critical |= is_critical,
+        }
+        Some(())
+    }
+
+    /// Whether certificates may be signed by its key.
+    pub fn may_sign_certificates(&self) -> bool {
+        self.key_usage.is_none_or(|bits| bits & KEY_CERT_SIGN != 0)
+    }
+
+    /// Whether lists of revoked certificates may be signed by its key.
+    pub fn may_sign_lists(&self) -> bool {
+        self.key_usage.is_none_or(|bits| bits & CRL_SIGN != 0)
+    }
+
+    /// Whether it is good for that purpose, as the usages of its key say.
+    pub fn is_for(&self, purpose: Purpose) -> bool {
+        let (object, bits) = match purpose {
+            Purpose::Server => (
+                SERVER_AUTH,
+                DIGITAL_SIGNATURE | KEY_ENCIPHERMENT | KEY_AGREEMENT,
+            ),
+            Purpose::Client => (CLIENT_AUTH, DIGITAL_SIGNATURE | KEY_AGREEMENT),
+        };
+        self.key_usage.is_none_or(|own| own & bits != 0) && self.has_extended(object)
+    }
+
+    /// Whether a CA's certificate may stand above one for that purpose.
+    pub fn may_lead_to(&self, purpose: Purpose) -> bool {
+        self.has_extended(match purpose {
+            Purpose::Server => SERVER_AUTH,
+            Purpose::Client => CLIENT_AUTH,
+        })
+    }
+
+    fn has_extended(&self, object: &[u8]) -> bool {
+        let Some(mut list) = self.extended_usage else {
+            return true;
+        };
+        while let Some((own, rest)) = take(list, OBJECT) {
+            if own == object {
+                return true;
+            }
+            list = rest;
+        }
+        false
+    }
+
+    /// DNS names of its subject.
+    pub fn dns_names(&self) -> impl Iterator<Item = &'a [u8]> {
+        self.names_of(DNS_NAME)
+    }
+
+    /// Addresses of its subject, of 4 or 16 bytes.
+    pub fn addresses(&self) -> impl Iterator<Item = &'a [u8]> {
+        self.names_of(IP_ADDRESS)
+    }
+
+    fn names_of(&self, kind: u8) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let mut list = self.names.unwrap_or_default();
+        std::iter::from_fn(move || {
+            while let Some((tag, content, rest)) = any(list) {
+                list = rest;
+                if tag == kind {
+                    return Some(content);
+                }
+            }
+            None
+        })
+    }
+}
+
+/// An extension may be there once (RFC 5280 section 4.2).
+fn once<T>(place: &mut Option<T>, value: T) -> Option<()> {
+    place.replace(value).is_none().then_some(())
+}
