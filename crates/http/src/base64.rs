@@ -22,5 +22,10 @@ pub fn decode(text: &[u8]) -> Option<Vec<u8>> {
     ENGINE.decode(text).ok()
 }
 
+/// Encodes with padding.
+pub fn encode(bytes: &[u8]) -> String {
+    base64::engine::general_purpose::STANDARD.encode(bytes)
+}
+
 #[cfg(test)]
 mod tests;

@@ -25,7 +25,7 @@ use crate::counters::CloseReason;
 use crate::exchange::{Action, Exchange};
 use crate::h1::Peer;
 use crate::plan::ServerIndex;
-use crate::tls::{Offer, ServerTls, TlsSession};
+use crate::tls::{Offer, ServerIdentity, ServerTls, TlsSession};
 
 /// Handshakes that a lane goes on with in one turn: with RSA keys of 2048 bits they take some 5 ms
 /// together. The others wait for the next turn, so that a storm of new connections does not starve
@@ -57,7 +57,13 @@ pub(super) enum Handshaking {
     /// A part of the client's hello.
     Hello(Box<Hello>),
     /// The session is agreed on.
-    Session(Offer),
+    Session(Agreed),
+}
+
+/// What a session goes on with.
+pub(super) struct Agreed {
+    offer: Offer,
+    identity: Arc<ServerIdentity>,
 }
 
 /// What a connection on a TLS port begins with.
@@ -78,7 +84,7 @@ enum Step {
     /// The socket has to take more.
     WantsWrite,
     /// The session stands.
-    Done(Offer),
+    Done(Agreed),
     /// The connection is to be closed.
     Failed(CloseReason),
     /// The client speaks plain HTTP: what it sent stands in the exchange.
@@ -144,8 +150,9 @@ impl Connections {
                 self.serve_first(event_loop, token, connection, exchange);
                 More::Likely
             }
-            Step::Done(offer) => {
-                let session = TlsSession::of(&connection.transport, offer);
+            Step::Done(Agreed { offer, identity }) => {
+                let clients = identity.clients.as_ref();
+                let session = TlsSession::of(&connection.transport, offer, clients);
                 connection.security = Security::Secure(Arc::new(session.unwrap_or_default()));
                 self.lane.counters.handshakes.add();
                 // It has a place, so that what the session holds already can be read later.
@@ -216,13 +223,11 @@ impl Connections {
             let Security::Handshaking(handshaking) = &mut connection.security else {
                 return Step::Failed(CloseReason::Failed);
             };
-            if let Handshaking::Session(offer) = &mut **handshaking {
-                let offer = std::mem::take(offer);
-                self.handshakes += 1;
-                let step = self.session_step(connection, offer);
-                return step;
-            }
             let state = std::mem::replace(&mut **handshaking, Handshaking::Beginning(Vec::new()));
+            if let Handshaking::Session(agreed) = state {
+                self.handshakes += 1;
+                return self.session_step(connection, agreed);
+            }
             match self.hello_step(connection, state) {
                 Ok(state) => connection.security = Security::Handshaking(Box::new(state)),
                 Err(step) => return step,
@@ -230,9 +235,9 @@ impl Connections {
         }
     }
 
-    fn session_step(&self, connection: &mut Connection, offer: Offer) -> Step {
+    fn session_step(&self, connection: &mut Connection, agreed: Agreed) -> Step {
         let step = match connection.transport.handshake() {
-            Ok(Handshake::Done) => return Step::Done(offer),
+            Ok(Handshake::Done) => return Step::Done(agreed),
             Ok(Handshake::WantsRead) => Step::WantsRead,
             Ok(Handshake::WantsWrite) => Step::WantsWrite,
             Err(error) => {
@@ -240,7 +245,7 @@ impl Connections {
                 return Step::Failed(CloseReason::HandshakeFailed);
             }
         };
-        connection.security = Security::Handshaking(Box::new(Handshaking::Session(offer)));
+        connection.security = Security::Handshaking(Box::new(Handshaking::Session(agreed)));
         step
     }
 
@@ -315,8 +320,8 @@ impl Connections {
     /// Begins the session with the server that the client asks for.
     fn greeted(&self, connection: &Connection, greeting: Greeting) -> Result<Handshaking, Step> {
         let offer = Offer::of(&greeting);
-        let config = match self.tls_of(connection, &offer.server_name) {
-            Some(ServerTls::Serve(config)) => config,
+        let identity = match self.tls_of(connection, &offer.server_name) {
+            Some(ServerTls::Serve(identity)) => identity,
             Some(ServerTls::Reject) | None => {
                 let reason = "handshake rejected";
                 self.log_handshake(
@@ -327,8 +332,9 @@ impl Connections {
                 return Err(Step::Failed(CloseReason::HandshakeFailed));
             }
         };
+        let config = Arc::clone(&identity.config);
         match connection.transport.accept(greeting, config) {
-            Ok(()) => Ok(Handshaking::Session(offer)),
+            Ok(()) => Ok(Handshaking::Session(Agreed { offer, identity })),
             Err(error) => {
                 let error = HandshakeError::Tls(error);
                 self.handshake_failed(connection, &error);

@@ -103,6 +103,9 @@ fn settle(exchange: &mut Exchange) -> Head {
         );
         return Head::Refused(421);
     }
+    if let Some(status) = exchange.client_refusal() {
+        return Head::Refused(status);
+    }
     if !exchange.head.ignored.is_empty() {
         log_ignored(exchange);
     }
@@ -171,6 +174,9 @@ impl Exchange {
     /// The status of a request that this server refuses.
     pub(crate) fn choose_server_again(&mut self) -> Result<(), u16> {
         choose_server(self);
+        if let Some(status) = self.client_refusal() {
+            return Err(status);
+        }
         match normal_path(self) {
             Head::Complete => Ok(()),
             Head::Incomplete => Err(400),

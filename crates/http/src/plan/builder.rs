@@ -16,7 +16,7 @@ use super::{Location, LocationIndex, Plan, Server};
 use crate::exchange::Exchange;
 use crate::phase::{Filter, FilterPlace, Handler, Logger, PHASE_COUNT, Phase};
 use crate::settings::{self, EventsSettings, LocationSettings, ServerSettings};
-use crate::tls::ServerTls;
+use crate::tls::{ServerTls, VerifyClient};
 use crate::variables::{VariableRow, table};
 use turnpike_plan::control::CommandRow;
 use turnpike_plan::metrics;
@@ -93,6 +93,8 @@ pub struct LocationDraft {
     pub auto_redirect: bool,
     /// TLS with the clients of a server, whose own location this is.
     pub tls: Option<ServerTls>,
+    /// Whether the clients of such a server have to show a certificate.
+    pub verify_client: VerifyClient,
     handlers: [Vec<Arc<dyn Handler>>; PHASE_COUNT],
     filters: Vec<(FilterPlace, Arc<dyn Filter>)>,
     loggers: Vec<Arc<dyn Logger>>,
@@ -157,6 +159,7 @@ impl<'e> Builder<'e> {
             content: None,
             auto_redirect: false,
             tls: None,
+            verify_client: VerifyClient::Off,
             handlers: Default::default(),
             filters: Vec::new(),
             loggers: Vec::new(),
@@ -182,6 +185,7 @@ impl<'e> Builder<'e> {
             content: draft.content,
             auto_redirect: draft.auto_redirect,
             tls: draft.tls,
+            verify_client: draft.verify_client,
             limit_except: None,
         };
         finish(&mut location);

@@ -32,7 +32,7 @@ use turnpike_plan::builder::Shared;
 use crate::exchange::Exchange;
 use crate::phase::{Filter, FilterPlace, Handler, Logger, PHASE_COUNT, Phase};
 use crate::settings::{EventsSettings, LocationSettings, ServerSettings};
-use crate::tls::ServerTls;
+use crate::tls::{ServerTls, VerifyClient};
 use crate::variables::VariableTable;
 use turnpike_plan::control::{Command, CommandRow};
 use turnpike_plan::lane::{HasLaneStates, LaneStateMaker};
@@ -104,6 +104,8 @@ pub struct Location {
     /// TLS with the clients of a server, at the server's own location; `None`: it has no
     /// certificate.
     pub tls: Option<ServerTls>,
+    /// Whether clients of a server have to show a certificate, at the server's own location.
+    pub verify_client: VerifyClient,
     /// `limit_except`, where there is one.
     pub limit_except: Option<LimitExcept>,
 }

@@ -1,6 +1,7 @@
 //! TLS with clients: with what a server block serves it, and what client and server have agreed
 //! on. The bytes themselves are `lane::transport`'s.
 
+mod clients;
 mod names;
 #[cfg(test)]
 mod tests;
@@ -9,16 +10,26 @@ use std::sync::Arc;
 
 use rustls::{HandshakeKind, ServerConfig};
 use turnpike_lane::transport::{Greeting, Transport};
+use turnpike_lane::trust::Trust;
 
+pub use clients::{ClientCertificate, VerifyClient};
 pub use names::{cipher_name, group_name, has_cipher, version_name};
 
 /// TLS of a server block.
 #[derive(Clone)]
 pub enum ServerTls {
     /// Sessions go on with this.
-    Serve(Arc<ServerConfig>),
+    Serve(Arc<ServerIdentity>),
     /// Handshakes are refused (`ssl_reject_handshake`).
     Reject,
+}
+
+/// With what the sessions of a server go on.
+pub struct ServerIdentity {
+    /// What the handshake needs.
+    pub config: Arc<ServerConfig>,
+    /// Whose certificates clients may show; `None`: clients are not asked for one.
+    pub clients: Option<Trust>,
 }
 
 /// What a client's hello asks for.
@@ -51,6 +62,8 @@ pub struct TlsSession {
     pub offered_ciphers: Box<[u16]>,
     /// Numbers of the groups that the client offered, in its order.
     pub offered_groups: Box<[u16]>,
+    /// What the client has shown; `None`: nothing.
+    pub client: Option<ClientCertificate>,
 }
 
 impl Offer {
@@ -73,8 +86,8 @@ impl Offer {
 
 impl TlsSession {
     /// What the session of a transport has agreed on, once its handshake is done; `None`: it has
-    /// none.
-    pub fn of(transport: &Transport, offer: Offer) -> Option<TlsSession> {
+    /// none. The client's certificate is checked by `clients`.
+    pub fn of(transport: &Transport, offer: Offer, clients: Option<&Trust>) -> Option<TlsSession> {
         transport.with_session(|session| {
             let group = session.negotiated_key_exchange_group();
             TlsSession {
@@ -88,6 +101,9 @@ impl TlsSession {
                 is_resumed: session.handshake_kind() == Some(HandshakeKind::Resumed),
                 offered_ciphers: offer.ciphers,
                 offered_groups: offer.groups,
+                client: clients.and_then(|trust| {
+                    ClientCertificate::check(session.peer_certificates()?, trust)
+                }),
             }
         })
     }

@@ -1,7 +1,6 @@
 //! Certificates with their keys, and the choice between them.
 
 use std::fmt;
-use std::path::Path;
 use std::sync::Arc;
 
 use rustls::crypto::aws_lc_rs::default_provider;
@@ -13,7 +12,8 @@ use rustls::{CipherSuite, SignatureAlgorithm};
 use turnpike_conf::{ConfError, Entry, View};
 use turnpike_http::plan::Builder;
 use turnpike_http::tls::cipher_name;
-use turnpike_lane::log::Errno;
+
+use super::files;
 
 /// The beginnings of names that stand for something else than a file, which is not supported.
 const NO_FILES: [&str; 3] = ["data:", "engine:", "store:"];
@@ -179,13 +179,11 @@ fn file(
         let message = format!("\"{start}\" in \"{directive}\" is not supported yet, name a file");
         return Err(view.error(entry.span, message));
     }
-    let path = builder.environment.conf_folder().join(Path::new(text));
-    let name = path.display().to_string();
-    match builder.environment.file(&path) {
-        Ok(bytes) => Ok((name, bytes.to_vec())),
-        Err(error) => {
-            let errno = Errno(&error);
-            let message = format!("cannot load {what} \"{name}\": BIO_new_file() failed {errno}");
+    let (name, bytes) = files::read(builder, entry);
+    match bytes {
+        Ok(bytes) => Ok((name, bytes)),
+        Err(why) => {
+            let message = format!("cannot load {what} \"{name}\": BIO_new_file() failed {why}");
             Err(view.error(entry.span, message))
         }
     }

@@ -6,6 +6,9 @@
 
 mod checks;
 mod ciphers;
+mod client_variables;
+mod clients;
+mod files;
 mod identity;
 mod plan;
 mod rows;
@@ -14,9 +17,15 @@ mod sessions;
 mod tests;
 mod variables;
 
+use std::sync::LazyLock;
+
 use turnpike_conf::{ConfError, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_http::variables::VariableRow;
+
+/// All variables of the family.
+static VARIABLES: LazyLock<Vec<VariableRow>> =
+    LazyLock::new(|| [variables::VARIABLES, client_variables::VARIABLES].concat());
 
 /// The family.
 pub(crate) struct Ssl;
@@ -31,7 +40,7 @@ impl Family for Ssl {
     }
 
     fn variables(&self) -> &'static [VariableRow] {
-        variables::VARIABLES
+        &VARIABLES
     }
 
     fn location(

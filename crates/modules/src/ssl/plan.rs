@@ -9,9 +9,10 @@ use rustls::server::{NoServerSessionStorage, ResolvesServerCert};
 use rustls::{ServerConfig, SupportedProtocolVersion};
 use turnpike_conf::{ConfError, Context, View};
 use turnpike_http::plan::{Builder, LocationDraft};
-use turnpike_http::tls::{ServerTls, group_name};
+use turnpike_http::tls::{ServerIdentity, ServerTls, group_name};
 
 use super::ciphers;
+use super::clients::{self, Clients};
 use super::identity::Identities;
 use super::sessions::Resumption;
 
@@ -47,6 +48,7 @@ pub(super) fn server(
     if view.context() != Context::Server {
         return Ok(());
     }
+    draft.verify_client = clients::mode(view);
     if view.flag("ssl_reject_handshake") {
         draft.tls = Some(ServerTls::Reject);
         return Ok(());
@@ -56,8 +58,12 @@ pub(super) fn server(
     };
     refuse_unsupported(view)?;
     warn_of_the_rest(view, builder);
-    let config = config(view, builder, identities)?;
-    draft.tls = Some(ServerTls::Serve(Arc::new(config)));
+    let clients = Clients::read(view, builder)?;
+    let config = config(view, builder, identities, clients.as_ref())?;
+    draft.tls = Some(ServerTls::Serve(Arc::new(ServerIdentity {
+        config: Arc::new(config),
+        clients: clients.map(|clients| clients.trust),
+    })));
     Ok(())
 }
 
@@ -65,8 +71,11 @@ fn config(
     view: View<'_>,
     builder: &mut Builder<'_>,
     identities: Identities,
+    clients: Option<&Clients>,
 ) -> Result<ServerConfig, ConfError> {
-    let resumption = Resumption::new(view, identities.ends());
+    let trusted = clients.map_or(&[][..], |clients| clients.trust.anchors());
+    let trusted = trusted.iter().map(|anchor| anchor.as_ref());
+    let resumption = Resumption::new(view, identities.ends().chain(trusted));
     let versions = versions(view, builder)?;
     let provider = CryptoProvider {
         cipher_suites: cipher_suites(view, builder, &versions)?,
@@ -75,11 +84,14 @@ fn config(
     };
     let library = |why: String| view.error(view.end(), format!("cannot set TLS up: {why}"));
     let resolver: Arc<dyn ResolvesServerCert> = Arc::new(identities);
-    let mut config = ServerConfig::builder_with_provider(Arc::new(provider))
+    let builder_of_config = ServerConfig::builder_with_provider(Arc::new(provider))
         .with_protocol_versions(&versions)
-        .map_err(|error| library(error.to_string()))?
-        .with_no_client_auth()
-        .with_cert_resolver(resolver);
+        .map_err(|error| library(error.to_string()))?;
+    let mut config = match clients {
+        None => builder_of_config.with_no_client_auth(),
+        Some(clients) => builder_of_config.with_client_cert_verifier(Arc::new(clients.verifier())),
+    }
+    .with_cert_resolver(resolver);
     config.alpn_protocols = vec![PROTOCOL.to_vec()];
     config.ignore_client_order = view.flag("ssl_prefer_server_ciphers");
     let bytes = view.size("ssl_buffer_size");
@@ -106,9 +118,10 @@ fn refuse_unsupported(view: View<'_>) -> Result<(), ConfError> {
         }
         None => Ok(()),
     };
-    if view.choice("ssl_verify_client") != "off" {
-        let text = format!("\"ssl_verify_client {}\"", view.choice("ssl_verify_client"));
-        refused("ssl_verify_client", &text)?;
+    if view.choice("ssl_ocsp") != "off" {
+        // Clients whose certificates are revoked must not pass for good ones.
+        let text = format!("\"ssl_ocsp {}\"", view.choice("ssl_ocsp"));
+        refused("ssl_ocsp", &text)?;
     }
     if view.flag("ssl_early_data") {
         refused("ssl_early_data", "\"ssl_early_data on\"")?;

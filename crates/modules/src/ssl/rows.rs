@@ -92,7 +92,8 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "ssl_client_certificate",
-        summary: "Checked; takes effect with `ssl_verify_client`, which is not supported yet.",
+        summary: "Certificates of CAs whose certificates clients may show, in PEM. Clients are told \
+            the CAs' names.",
         ..FILE
     },
     Row {
@@ -106,7 +107,8 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "ssl_crl",
-        summary: "Checked; takes effect with `ssl_verify_client`, which is not supported yet.",
+        summary: "Lists of revoked certificates in PEM: one for every CA of a client's chain. A CA \
+            without a list makes the client's certificate a bad one.",
         ..FILE
     },
     Row {
@@ -152,20 +154,21 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::OneOf(&["off", "on", "leaf"]),
         syntax: "on | off | leaf",
         default: "off",
-        summary: "Checked; takes effect with `ssl_verify_client`, which is not supported yet.",
+        summary: "Not supported yet: anything but `off` is refused in a server that has a \
+            certificate. `ssl_crl` is there.",
         ..SERVER
     },
     Row {
         name: "ssl_ocsp_cache",
         value: Value::Checked(checks::ocsp_cache),
         syntax: "off | shared:name:size",
-        summary: "Checked; takes effect with `ssl_verify_client`, which is not supported yet.",
+        summary: "Checked; takes effect with `ssl_ocsp`, which is not supported yet.",
         ..TEXT
     },
     Row {
         name: "ssl_ocsp_responder",
         syntax: "url",
-        summary: "Checked; takes effect with `ssl_verify_client`, which is not supported yet.",
+        summary: "Checked; takes effect with `ssl_ocsp`, which is not supported yet.",
         ..TEXT
     },
     Row {
@@ -251,7 +254,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "ssl_trusted_certificate",
-        summary: "Checked; takes effect with `ssl_verify_client`, which is not supported yet.",
+        summary: "Certificates of CAs as in `ssl_client_certificate`, whose names clients are not told.",
         ..FILE
     },
     Row {
@@ -259,15 +262,18 @@ pub(super) const ROWS: &[Row] = &[
         value: Value::OneOf(&["off", "on", "optional", "optional_no_ca"]),
         syntax: "on | off | optional | optional_no_ca",
         default: "off",
-        summary: "Not supported yet: anything but `off` is refused in a server that has a \
-            certificate.",
+        summary: "Asks clients for a certificate. `on`: a request without a good one is answered \
+            with the error 496 or 495. `optional`: one that is shown has to be good. \
+            `optional_no_ca`: it may be of an unknown CA, see `$ssl_client_verify`.",
         ..SERVER
     },
     Row {
         name: "ssl_verify_depth",
         value: Value::Number,
         syntax: "number",
-        summary: "Checked; takes effect with `ssl_verify_client`, which is not supported yet.",
+        default: "1",
+        summary: "CA certificates that may stand between a client's certificate and a trusted one \
+            that has signed itself.",
         ..SERVER
     },
 ];

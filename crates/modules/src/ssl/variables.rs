@@ -1,10 +1,10 @@
-//! `$ssl_...` and `$https`.
+//! `$ssl_...` and `$https`; those of clients' certificates are beside.
 
 use turnpike_http::exchange::Exchange;
 use turnpike_http::tls::{TlsSession, cipher_name, group_name};
 use turnpike_http::variables::VariableRow;
 
-const fn row(
+pub(super) const fn row(
     name: &'static str,
     get: fn(&Exchange, &mut Vec<u8>) -> bool,
     summary: &'static str,
@@ -18,16 +18,15 @@ const fn row(
 }
 
 /// No value yet, with TLS or without.
-const fn absent(name: &'static str, summary: &'static str) -> VariableRow {
+pub(super) const fn absent(name: &'static str, summary: &'static str) -> VariableRow {
     row(name, |_, _| false, summary)
 }
 
-const NO_CLIENTS: &str = "No value: clients' certificates are not supported yet.";
 const NOT_TOLD: &str = "No value: what it is about is not told by the library.";
 const NO_EARLY: &str = "No value: early data is not supported yet.";
 const NO_ECH: &str = "No value: Encrypted Client Hello is not supported yet.";
 
-/// The variables.
+/// The variables, but those of clients' certificates.
 pub(super) const VARIABLES: &[VariableRow] = &[
     row("https", https, "`on` with TLS, else empty."),
     row(
@@ -48,24 +47,6 @@ pub(super) const VARIABLES: &[VariableRow] = &[
         },
         "The cipher suites that the client offers, with colons between them. Those that are not \
          known are hexadecimal.",
-    ),
-    absent("ssl_client_cert", NO_CLIENTS),
-    absent("ssl_client_escaped_cert", NO_CLIENTS),
-    absent("ssl_client_fingerprint", NO_CLIENTS),
-    absent("ssl_client_i_dn", NO_CLIENTS),
-    absent("ssl_client_i_dn_legacy", NO_CLIENTS),
-    absent("ssl_client_raw_cert", NO_CLIENTS),
-    absent("ssl_client_s_dn", NO_CLIENTS),
-    absent("ssl_client_s_dn_legacy", NO_CLIENTS),
-    absent("ssl_client_serial", NO_CLIENTS),
-    absent("ssl_client_sigalg", NO_CLIENTS),
-    absent("ssl_client_v_end", NO_CLIENTS),
-    absent("ssl_client_v_remain", NO_CLIENTS),
-    absent("ssl_client_v_start", NO_CLIENTS),
-    row(
-        "ssl_client_verify",
-        verified,
-        "`NONE` with TLS: clients' certificates are not supported yet.",
     ),
     row(
         "ssl_curve",
@@ -113,11 +94,6 @@ fn https(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
         out.extend_from_slice(b"on");
     }
     true
-}
-
-fn verified(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    out.extend_from_slice(b"NONE");
-    exchange.tls.is_some()
 }
 
 /// What a session knows; no value where that is empty.

@@ -1,0 +1,256 @@
+//! `$ssl_client_...`: what a client's certificate says.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+use turnpike_http::base64;
+use turnpike_http::exchange::Exchange;
+use turnpike_http::tls::ClientCertificate;
+use turnpike_http::variables::VariableRow;
+use turnpike_wire::certificate::Certificate;
+use turnpike_wire::{date, hex};
+
+use super::variables::{absent, row};
+
+/// Characters in a line of PEM (RFC 7468 section 2).
+const PEM_LINE: usize = 64;
+
+const DAY_S: u64 = 24 * 3600;
+
+/// The variables.
+pub(super) const VARIABLES: &[VariableRow] = &[
+    row(
+        "ssl_client_cert",
+        |exchange, out| shown(exchange, |client| write_indented(&client.der, out)),
+        "The client's certificate in PEM, with a tab before each line but the first. Deprecated.",
+    ),
+    row(
+        "ssl_client_escaped_cert",
+        |exchange, out| shown(exchange, |client| write_escaped(&client.der, out)),
+        "The client's certificate in PEM, escaped as in URLs.",
+    ),
+    row(
+        "ssl_client_fingerprint",
+        |exchange, out| {
+            shown(exchange, |client| {
+                let sum = digest(&SHA1_FOR_LEGACY_USE_ONLY, &client.der);
+                out.extend_from_slice(hex::text(sum.as_ref()).as_bytes());
+            })
+        },
+        "The SHA-1 of the client's certificate, hexadecimal.",
+    ),
+    row(
+        "ssl_client_i_dn",
+        |exchange, out| read(exchange, |read| read.issuer.write_rfc2253(out)),
+        "The issuer of the client's certificate, as RFC 2253 writes names.",
+    ),
+    row(
+        "ssl_client_i_dn_legacy",
+        |exchange, out| read(exchange, |read| read.issuer.write_oneline(out)),
+        "The issuer of the client's certificate, in OpenSSL's older way.",
+    ),
+    row(
+        "ssl_client_raw_cert",
+        |exchange, out| {
+            shown(exchange, |client| {
+                out.extend_from_slice(pem(&client.der).as_bytes());
+            })
+        },
+        "The client's certificate in PEM.",
+    ),
+    row(
+        "ssl_client_s_dn",
+        |exchange, out| read(exchange, |read| read.subject.write_rfc2253(out)),
+        "The subject of the client's certificate, as RFC 2253 writes names.",
+    ),
+    row(
+        "ssl_client_s_dn_legacy",
+        |exchange, out| read(exchange, |read| read.subject.write_oneline(out)),
+        "The subject of the client's certificate, in OpenSSL's older way.",
+    ),
+    row(
+        "ssl_client_serial",
+        |exchange, out| read(exchange, |read| write_serial(read.serial, out)),
+        "The serial number of the client's certificate, hexadecimal.",
+    ),
+    absent(
+        "ssl_client_sigalg",
+        "No value: the library does not tell how the client has signed.",
+    ),
+    row(
+        "ssl_client_v_end",
+        |exchange, out| read(exchange, |read| write_time(read.not_after_s, out)),
+        "When the client's certificate ends.",
+    ),
+    row(
+        "ssl_client_v_remain",
+        |exchange, out| {
+            read(exchange, |read| {
+                let days = read.not_after_s.saturating_sub(now_s()) / DAY_S;
+                out.extend_from_slice(days.to_string().as_bytes());
+            })
+        },
+        "Days until the client's certificate ends.",
+    ),
+    row(
+        "ssl_client_v_start",
+        |exchange, out| read(exchange, |read| write_time(read.not_before_s, out)),
+        "When the client's certificate begins.",
+    ),
+    row(
+        "ssl_client_verify",
+        verified,
+        "`SUCCESS`, `FAILED:` with the reason, or `NONE` where the client has shown no \
+         certificate; no value without TLS.",
+    ),
+];
+
+fn shown(exchange: &Exchange, write: impl FnOnce(&ClientCertificate)) -> bool {
+    let session = exchange.tls.as_deref();
+    let client = session.and_then(|session| session.client.as_ref());
+    client.map(write).is_some()
+}
+
+fn read(exchange: &Exchange, write: impl FnOnce(Certificate<'_>)) -> bool {
+    let mut found = false;
+    shown(exchange, |client| {
+        found = Certificate::read(&client.der).map(write).is_some();
+    });
+    found
+}
+
+fn verified(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    let Some(session) = exchange.tls.as_deref() else {
+        return false;
+    };
+    let text = match &session.client {
+        None => "NONE".to_owned(),
+        Some(ClientCertificate { failure: None, .. }) => "SUCCESS".to_owned(),
+        Some(ClientCertificate {
+            failure: Some(failure),
+            ..
+        }) => format!("FAILED:{failure}"),
+    };
+    out.extend_from_slice(text.as_bytes());
+    true
+}
+
+/// A certificate as text (RFC 7468 section 5.1).
+fn pem(der: &[u8]) -> String {
+    let encoded = base64::encode(der);
+    let mut text = "-----BEGIN CERTIFICATE-----\n".to_owned();
+    for (at, character) in encoded.chars().enumerate() {
+        if at > 0 && at % PEM_LINE == 0 {
+            text.push('\n');
+        }
+        text.push(character);
+    }
+    text + "\n-----END CERTIFICATE-----\n"
+}
+
+fn write_indented(der: &[u8], out: &mut Vec<u8>) {
+    let text = pem(der);
+    let indented = text.trim_end().replace('\n', "\n\t");
+    out.extend_from_slice(indented.as_bytes());
+}
+
+fn write_escaped(der: &[u8], out: &mut Vec<u8>) {
+    for byte in pem(der).bytes() {
+        match byte {
+            b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'-' => out.push(byte),
+            _ => {
+                out.push(b'%');
+                out.extend_from_slice(&hex::pair_upper(byte));
+            }
+        }
+    }
+}
+
+fn write_serial(serial: &[u8], out: &mut Vec<u8>) {
+    // A zero before it says that the number is not negative.
+    let digits = match serial {
+        [0, rest @ ..] if !rest.is_empty() => rest,
+        all => all,
+    };
+    for byte in digits {
+        out.extend_from_slice(&hex::pair_upper(*byte));
+    }
+}
+
+/// A time as OpenSSL prints it: `Nov  6 08:49:37 1994 GMT`.
+fn write_time(seconds: u64, out: &mut Vec<u8>) {
+    let text = date::format(i64::try_from(seconds).unwrap_or(i64::MAX));
+    // As in `Sun, 06 Nov 1994 08:49:37 GMT`.
+    let (day, month, year, time) = (&text[5..7], &text[8..11], &text[12..16], &text[17..25]);
+    let tens = if day[0] == b'0' { b' ' } else { day[0] };
+    let parts = [
+        month,
+        b" ",
+        &[tens, day[1]],
+        b" ",
+        time,
+        b" ",
+        year,
+        b" GMT",
+    ];
+    out.extend_from_slice(&parts.concat());
+}
+
+fn now_s() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    //! Texts of what a certificate says.
+
+    use super::{pem, write_escaped, write_indented, write_serial, write_time};
+
+    #[test]
+    fn times_and_serial_numbers_are_written_as_openssl_prints_them() {
+        let cases = [
+            (784_111_777, "Nov  6 08:49:37 1994 GMT"),
+            (951_825_600, "Feb 29 12:00:00 2000 GMT"),
+        ];
+        for (seconds, expected) in cases {
+            let mut out = Vec::new();
+            write_time(seconds, &mut out);
+            assert_eq!(String::from_utf8_lossy(&out), expected);
+        }
+        let numbers: [(&[u8], &[u8]); 3] = [
+            (&[0], b"00"),
+            (&[0, 0x8a, 1], b"8A01"),
+            (&[0x10, 0], b"1000"),
+        ];
+        for (serial, expected) in numbers {
+            let mut out = Vec::new();
+            write_serial(serial, &mut out);
+            assert_eq!(out, expected);
+        }
+    }
+
+    #[test]
+    fn a_certificate_is_written_in_three_ways() {
+        let der = [0xff; 50];
+        let line = "/".repeat(64);
+        let expected =
+            format!("-----BEGIN CERTIFICATE-----\n{line}\n//8=\n-----END CERTIFICATE-----\n");
+        assert_eq!(pem(&der), expected);
+        let (mut indented, mut escaped) = (Vec::new(), Vec::new());
+        write_indented(&der, &mut indented);
+        write_escaped(&der, &mut escaped);
+        let expected = expected.trim_end().replace('\n', "\n\t");
+        assert_eq!(String::from_utf8_lossy(&indented), expected);
+        let escaped = String::from_utf8_lossy(&escaped).into_owned();
+        assert!(
+            escaped.starts_with("-----BEGIN%20CERTIFICATE-----%0A"),
+            "{escaped}"
+        );
+        assert!(
+            escaped.ends_with("-----END%20CERTIFICATE-----%0A"),
+            "{escaped}"
+        );
+        assert!(!escaped.contains(['+', '/', '=', '\n', ' ']), "{escaped}");
+    }
+}
