@@ -30,6 +30,7 @@ pub mod ports;
 mod privilege;
 pub mod process;
 mod server;
+pub mod tracer;
 
 pub use exchange::{Peer, Response, check, exchange, matches};
 pub use folder::Folder;

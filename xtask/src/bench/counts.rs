@@ -1,9 +1,9 @@
 //! Counts over an exact number of transactions: system calls by name, heap allocations.
 
 use std::collections::BTreeMap;
-use std::process::{Child, Command, Stdio};
 
-use turnpike_testkit::{Server, Signal, clients, process, wait_for};
+use turnpike_testkit::tracer::{ACCEPTED_NOBODY, Tracer};
+use turnpike_testkit::{Server, clients};
 
 use super::{Contender, Mode, Plan, Progress, serving_pid, url};
 
@@ -12,9 +12,6 @@ const CLIENTS: u64 = 8;
 
 /// Requests before anything is counted: caches are filled and lazy set-up is done.
 const WARM_UP_REQUESTS: u64 = 200;
-
-/// An accept4 that found nobody: it ends a turn of the loop.
-const ACCEPTED_NOBODY: &str = "accept4, nobody there";
 
 /// System calls of a turn of the loop, not of a transaction: one serves as many transactions as
 /// are ready, so their share depends on the load and is told apart.
@@ -90,7 +87,7 @@ pub(super) fn system_calls(
             ));
             let server = contender.start(&plan.configuration)?;
             requests(&server, mode, WARM_UP_REQUESTS)?;
-            let tracer = Tracer::attach(&server)?;
+            let tracer = Tracer::attach(&server, serving_pid(&server)?)?;
             requests(&server, mode, plan.transactions)?;
             let counts = tracer.end()?;
             let each = |count: u64| count as f64 / plan.transactions as f64;
@@ -159,107 +156,6 @@ fn requests(server: &Server, mode: Mode, count: u64) -> Result<(), String> {
         0 => Ok(()),
         _ => Err(format!("{load}\n{}", server.said())),
     }
-}
-
-/// strace, counting on the threads that serve.
-struct Tracer {
-    child: Child,
-    report: std::path::PathBuf,
-}
-
-impl Tracer {
-    fn attach(server: &Server) -> Result<Tracer, String> {
-        let pid = serving_pid(server)?;
-        let report = server.folder().join("strace.txt");
-        let threads = serving_threads(pid);
-        let child = Command::new("strace")
-            .args(["-c", "-U", "calls,errors,name", "-o"])
-            .arg(&report)
-            .args(threads.iter().flat_map(|thread| ["-p", thread.as_str()]))
-            .stdin(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|error| format!("strace: {error}; please run: cargo xtask setup test"))?;
-        let tracer = Tracer { child, report };
-        match wait_for(|| is_traced(pid, &threads).then_some(())) {
-            Some(()) => Ok(tracer),
-            None => Err("strace may not trace the serving process".to_owned()),
-        }
-    }
-
-    fn end(mut self) -> Result<BTreeMap<String, u64>, String> {
-        process::signal(self.child.id(), Signal::SIGINT);
-        self.child
-            .wait()
-            .map_err(|error| format!("strace: {error}"))?;
-        let text = std::fs::read_to_string(&self.report);
-        let text = text.map_err(|error| format!("strace left no report: {error}"))?;
-        Ok(counts(&text))
-    }
-}
-
-impl Drop for Tracer {
-    fn drop(&mut self) {
-        let _ = self.child.kill(); // gone already after `end`
-        let _ = self.child.wait();
-    }
-}
-
-/// Calls by name from strace's table: rows of calls, errors where there are any, name.
-fn counts(table: &str) -> BTreeMap<String, u64> {
-    let mut counts = BTreeMap::new();
-    for line in table.lines() {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let (calls, errors, name) = match words[..] {
-            [calls, name] => (calls, "0", name),
-            [calls, errors, name] => (calls, errors, name),
-            _ => continue,
-        };
-        let (Ok(calls), Ok(errors)) = (calls.parse::<u64>(), errors.parse::<u64>()) else {
-            continue;
-        };
-        match name {
-            "total" => {}
-            "accept4" => {
-                counts.insert(name.to_owned(), calls.saturating_sub(errors));
-                counts.insert(ACCEPTED_NOBODY.to_owned(), errors);
-            }
-            name => drop(counts.insert(name.to_owned(), calls)),
-        }
-    }
-    counts
-}
-
-/// The threads of a process that serve: its lanes, or its only one. What looks after lanes does so
-/// by the clock, however many transactions there are.
-fn serving_threads(pid: u32) -> Vec<String> {
-    let tasks = std::fs::read_dir(format!("/proc/{pid}/task"));
-    let lanes: Vec<String> = tasks
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter(|task| {
-            let name = std::fs::read_to_string(task.path().join("comm"));
-            name.is_ok_and(|name| name.starts_with("lane "))
-        })
-        .filter_map(|task| task.file_name().into_string().ok())
-        .collect();
-    match lanes.is_empty() {
-        true => vec![pid.to_string()],
-        false => lanes,
-    }
-}
-
-/// Whether each of these threads has a tracer.
-fn is_traced(pid: u32, threads: &[String]) -> bool {
-    threads.iter().all(|thread| {
-        let status = std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/status"));
-        let tracer = status.as_deref().unwrap_or_default();
-        let tracer = tracer
-            .lines()
-            .find_map(|line| line.strip_prefix("TracerPid:"));
-        tracer.is_some_and(|pid| pid.trim() != "0")
-    })
 }
 
 #[cfg(test)]

@@ -1,0 +1,123 @@
+//! Counts a server's system calls by strace: how many are made does not depend on the machine's
+//! speed, so tests may assert it.
+
+use std::collections::BTreeMap;
+use std::process::{Child, Command, Stdio};
+
+use crate::{Server, Signal, process, wait_for};
+
+/// An accept4 that found nobody: it ends a turn of the loop.
+pub const ACCEPTED_NOBODY: &str = "accept4, nobody there";
+
+/// strace, counting on the threads that serve.
+#[derive(Debug)]
+pub struct Tracer {
+    child: Child,
+    report: std::path::PathBuf,
+}
+
+impl Tracer {
+    /// Counts from now on what the lanes of that process call; or its only thread, where it has no
+    /// lanes. The report is written to the server's folder.
+    ///
+    /// # Errors
+    /// There is no strace, or it may not trace.
+    pub fn attach(server: &Server, pid: u32) -> Result<Tracer, String> {
+        let report = server.folder().join("strace.txt");
+        let threads = serving_threads(pid);
+        let child = Command::new("strace")
+            .args(["-c", "-U", "calls,errors,name", "-o"])
+            .arg(&report)
+            .args(threads.iter().flat_map(|thread| ["-p", thread.as_str()]))
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| format!("strace: {error}; please run: cargo xtask setup test"))?;
+        let tracer = Tracer { child, report };
+        match wait_for(|| is_traced(pid, &threads).then_some(())) {
+            Some(()) => Ok(tracer),
+            None => Err("strace may not trace the serving process".to_owned()),
+        }
+    }
+
+    /// Stops counting: calls by name.
+    ///
+    /// # Errors
+    /// strace left no report.
+    pub fn end(mut self) -> Result<BTreeMap<String, u64>, String> {
+        process::signal(self.child.id(), Signal::SIGINT);
+        self.child
+            .wait()
+            .map_err(|error| format!("strace: {error}"))?;
+        let text = std::fs::read_to_string(&self.report);
+        let text = text.map_err(|error| format!("strace left no report: {error}"))?;
+        Ok(counts(&text))
+    }
+}
+
+impl Drop for Tracer {
+    fn drop(&mut self) {
+        let _ = self.child.kill(); // gone already after `end`
+        let _ = self.child.wait();
+    }
+}
+
+/// Calls by name from strace's table: rows of calls, errors where there are any, name.
+fn counts(table: &str) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    for line in table.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (calls, errors, name) = match words[..] {
+            [calls, name] => (calls, "0", name),
+            [calls, errors, name] => (calls, errors, name),
+            _ => continue,
+        };
+        let (Ok(calls), Ok(errors)) = (calls.parse::<u64>(), errors.parse::<u64>()) else {
+            continue;
+        };
+        match name {
+            "total" => {}
+            "accept4" => {
+                counts.insert(name.to_owned(), calls.saturating_sub(errors));
+                counts.insert(ACCEPTED_NOBODY.to_owned(), errors);
+            }
+            name => drop(counts.insert(name.to_owned(), calls)),
+        }
+    }
+    counts
+}
+
+/// The threads of a process that serve: its lanes, or its only one. What looks after lanes does so
+/// by the clock, however many transactions there are.
+fn serving_threads(pid: u32) -> Vec<String> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task"));
+    let lanes: Vec<String> = tasks
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|task| {
+            let name = std::fs::read_to_string(task.path().join("comm"));
+            name.is_ok_and(|name| name.starts_with("lane "))
+        })
+        .filter_map(|task| task.file_name().into_string().ok())
+        .collect();
+    match lanes.is_empty() {
+        true => vec![pid.to_string()],
+        false => lanes,
+    }
+}
+
+/// Whether each of these threads has a tracer.
+fn is_traced(pid: u32, threads: &[String]) -> bool {
+    threads.iter().all(|thread| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/status"));
+        let tracer = status.as_deref().unwrap_or_default();
+        let tracer = tracer
+            .lines()
+            .find_map(|line| line.strip_prefix("TracerPid:"));
+        tracer.is_some_and(|pid| pid.trim() != "0")
+    })
+}
+
+#[cfg(test)]
+mod tests;
