@@ -2,6 +2,10 @@
 
 use std::any::Any;
 
+/// Boxes that an exchange keeps for later requests: one for each thing that a request waits for in
+/// turn, which are a head and its body.
+const SPARE_MAX: usize = 4;
+
 /// What a family keeps with an exchange. It is kept for later exchanges too, so that it is
 /// allocated once.
 pub trait Room: Any {
@@ -22,7 +26,7 @@ pub struct Rooms {
     /// See [`Rooms::hold`].
     held: Vec<Box<dyn Any>>,
     /// See [`Rooms::take_spare`].
-    spare: Option<Box<dyn Any>>,
+    spare: Vec<Box<dyn Any>>,
 }
 
 impl Rooms {
@@ -64,13 +68,17 @@ impl Rooms {
     /// A box that was kept from an earlier request, or a new one: what waits for an answer need not
     /// be allocated anew each time.
     pub fn take_spare<T: Any + Default>(&mut self) -> Box<T> {
-        let kept = self.spare.take().and_then(|spare| spare.downcast().ok());
+        let position = self.spare.iter().position(|spare| spare.is::<T>());
+        let kept = position.map(|position| self.spare.swap_remove(position));
+        let kept = kept.and_then(|spare| spare.downcast().ok());
         kept.unwrap_or_default()
     }
 
     /// Keeps a box for a later request; nothing of the present one may be left in it.
     pub fn keep_spare<T: Any>(&mut self, spare: Box<T>) {
-        self.spare = Some(spare);
+        if self.spare.len() < SPARE_MAX {
+            self.spare.push(spare);
+        }
     }
 
     /// Drops what is held: the exchange has ended.

@@ -22,6 +22,7 @@ fn server_before(port: u16, directives: &str) -> Server {
         http {{
             log_format up '$status $upstream_status $upstream_connect_time.';
             access_log %FOLDER%/access.log up;
+            proxy_cache_path %FOLDER%/cache keys_zone=z:1m;
             server {{
                 listen 127.0.0.1:%PORT%;
                 location / {{ proxy_pass http://127.0.0.1:{port}; {directives} }}
@@ -105,6 +106,134 @@ fn answers_come_in_any_pieces() {
         );
         assert_eq!(origin.received().len(), 1, "{name}");
     }
+}
+
+/// A body that the buffers hold, but no first part does.
+const BODY_BYTES: usize = 16 * 1024;
+
+/// The same as `answers_come_in_any_pieces` for larger bodies: how many of their bytes come behind
+/// the head, and in each piece after it.
+const BODIES: &[(&str, &str, &[usize])] = &[
+    ("behind the head", "", &[BODY_BYTES]),
+    ("behind the head by a byte", "", &[1, BODY_BYTES - 1]),
+    ("in a piece of its own", "", &[0, BODY_BYTES]),
+    ("in pieces", "", &[5000, 6000, 5000, 384]),
+    ("unbuffered", "proxy_buffering off;", &[5000, 11384]),
+    ("slower", "proxy_limit_rate 1m;", &[5000, 11384]),
+    ("in small buffers", "proxy_buffers 3 4k;", &[5000, 11384]),
+    (
+        "counted by a cache",
+        "proxy_cache z; proxy_cache_valid 1m;",
+        &[5000, 11384],
+    ),
+    (
+        "compressed",
+        "gzip on; gzip_types *; gunzip on;",
+        &[5000, 11384],
+    ),
+];
+
+#[test]
+fn bodies_that_fit_the_buffers_come_in_any_pieces() {
+    let body: Vec<u8> = (0..BODY_BYTES).map(|at| b'a' + (at % 23) as u8).collect();
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {BODY_BYTES}\r\n\r\n");
+    for (name, directives, pieces) in BODIES {
+        let mut steps = Vec::new();
+        let (mut piece, mut at) = (head.clone().into_bytes(), 0);
+        for bytes in *pieces {
+            piece.extend_from_slice(&body[at..at + bytes]);
+            at += bytes;
+            steps.extend([Step::Send(std::mem::take(&mut piece)), Step::DelayMs(20)]);
+        }
+        let origin = origin(steps);
+        let server = server(&origin, directives);
+        let mut peer = server.connect();
+        assert_eq!(
+            peer.round("GET /a HTTP/1.1\r\nHost: x\r\n\r\n").text(),
+            "ok",
+            "{name}"
+        );
+        let response = peer.round(GET);
+        assert_eq!(response.status, 200, "{name}");
+        assert!(
+            response.body == body,
+            "{name}: {} bytes",
+            response.body.len()
+        );
+        assert_eq!(origin.received().len(), 1, "{name}");
+    }
+}
+
+#[test]
+fn a_part_of_a_body_waits_for_the_rest_for_a_short_time_only() {
+    let origin = origin(vec![
+        Step::send("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nabc"),
+        // For ever: the client sends again when it has the first half.
+        Step::ReadHead,
+        Step::send("def"),
+    ]);
+    let server = server(&origin, "proxy_read_timeout 1h;");
+    let mut peer = server.connect();
+    assert_eq!(peer.round(GET).text(), "ok");
+    peer.send(GET);
+    let mut stream = peer.stream();
+    let mut bytes = Vec::new();
+    while !bytes.ends_with(b"abc") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        bytes.push(byte[0]);
+    }
+    assert!(bytes.starts_with(b"HTTP/1.1 200 OK\r\n"));
+}
+
+#[test]
+fn a_body_that_breaks_off_is_cut_short() {
+    for (name, last, line) in [
+        ("closed", vec![], "upstream prematurely closed connection"),
+        (
+            "reset",
+            vec![Step::Reset],
+            "recv() failed (104: Connection reset by peer)",
+        ),
+    ] {
+        let mut steps = vec![
+            Step::ReadHead,
+            Step::send(OK),
+            Step::ReadHead,
+            Step::send("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nabc"),
+            Step::DelayMs(20),
+        ];
+        steps.extend(last);
+        let origin = Origin::start(vec![steps]);
+        let server = server(&origin, "");
+        let mut peer = server.connect();
+        assert_eq!(peer.round(GET).text(), "ok", "{name}");
+        peer.send(GET);
+        let rest = String::from_utf8(peer.rest()).unwrap();
+        assert!(rest.starts_with("HTTP/1.1 200 OK\r\n"), "{name}: {rest}");
+        assert!(rest.ends_with("\r\n\r\nabc"), "{name}: {rest}");
+        server.wait_for_log("error.log", line);
+    }
+}
+
+#[test]
+fn a_connection_with_more_than_the_body_is_not_used_again() {
+    let answer = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n";
+    let origin = origin(vec![
+        Step::send(answer),
+        Step::DelayMs(20),
+        Step::send("abcdefg"),
+    ]);
+    let server = server(&origin, "");
+    let mut peer = server.connect();
+    assert_eq!(peer.round(GET).text(), "ok");
+    assert_eq!(peer.round(GET).text(), "abcdef");
+    server.wait_for_log(
+        "error.log",
+        "upstream sent more data than specified in \"Content-Length\" header",
+    );
+    assert_eq!(peer.round(GET).text(), "ok");
+    assert_eq!(origin.received().len(), 2);
 }
 
 #[test]

@@ -28,6 +28,7 @@ use super::handler::{Ask, Route};
 use super::head::{Progress, ReceivedHead, received};
 use super::origin::{BodyFraming, Question};
 use super::proxy_header::ProxyHeader;
+use super::relay::Answer;
 use super::response_store::{Recorder, RecorderDecision};
 use super::server::{Stop, UpstreamConnection};
 use super::settings::Passing;
@@ -210,7 +211,12 @@ impl Attempt {
                 Step::Send(mut server) => {
                     let read = self.converse(exchange, client, &mut server).await;
                     match read.map(|()| self.judge(exchange)) {
-                        Ok(None) => return self.answered(exchange, server),
+                        Ok(None) => {
+                            return match self.answered(exchange, server) {
+                                Ok(answer) => relay::begin(exchange, answer),
+                                Err(verdict) => verdict,
+                            };
+                        }
                         Ok(Some(failure)) => server.stopped(Stop::Failed(failure)),
                         Err(stop) => server.stopped(stop),
                     }
@@ -682,33 +688,34 @@ impl Attempt {
         Verdict::Status(failure.status())
     }
 
-    /// A final head is there: it becomes the response.
+    /// A final head is there: it becomes that of the response. The verdict where no body follows
+    /// from it.
     pub(crate) fn answered(
         mut self,
         exchange: &mut Exchange,
         mut server: UpstreamConnection,
-    ) -> Verdict {
+    ) -> Result<Answer, Verdict> {
         let passing = &self.passing;
         let upload = std::mem::replace(&mut self.upload, Upload::of_output());
         server.parsed = std::mem::take(&mut self.progress.parsed);
         exchange.response.clear_body();
         response::take_limit_rate(exchange, passing);
         if exchange.upstream.head.status == 101 {
-            return tunnel::begin(exchange, passing, server);
+            return Err(tunnel::begin(exchange, passing, server));
         }
         if let Some(status) = response::intercepted(exchange, passing) {
             if let Some(mut recorder) = self.recorder.take() {
                 recorder.intercepted(exchange);
             }
             relay::discard(exchange, server, self.progress.records);
-            return Verdict::Status(status);
+            return Err(Verdict::Status(status));
         }
         if let Some(verdict) = response::accelerated_redirect(exchange, passing) {
             if let Some(mut recorder) = self.recorder.take() {
                 recorder.redirected(exchange);
             }
             relay::discard(exchange, server, self.progress.records);
-            return verdict;
+            return Err(verdict);
         }
         response::take_head(exchange, passing);
         server.upstream.answered(exchange, &mut server.picked);
@@ -719,21 +726,21 @@ impl Attempt {
                 RecorderDecision::Pass => None,
                 RecorderDecision::Replace(verdict) => {
                     relay::discard(exchange, server, self.progress.records);
-                    return verdict;
+                    return Err(verdict);
                 }
                 RecorderDecision::AskAgain => {
                     self.recorder = Some(recorder);
-                    return self.ask_again(exchange, server);
+                    return Err(self.ask_again(exchange, server));
                 }
             },
         };
-        let answer = relay::Answer {
+        Ok(Answer {
             server,
             records: self.progress.records,
             upload,
             recorder,
-        };
-        relay::begin(exchange, passing, answer)
+            passing: self.passing,
+        })
     }
 }
 

@@ -12,6 +12,7 @@ use turnpike_http::regex::Settled;
 use turnpike_lane::event_loop::WatchedSocket;
 
 use super::attempt::{Attempt, Pending, Step};
+use super::awaited_body;
 use super::conditions::Failure;
 use super::head::{ReceivedHead, received};
 use super::server::{Stop, UpstreamConnection};
@@ -154,7 +155,10 @@ impl Awaiting for AwaitedHead {
             Err(stop) => return sent.stopped(stop),
         }
         match sent.attempt.judge(exchange) {
-            None => sent.attempt.answered(exchange, sent.server),
+            None => match sent.attempt.answered(exchange, sent.server) {
+                Ok(answer) => awaited_body::begin(exchange, answer),
+                Err(verdict) => verdict,
+            },
             Some(failure) => sent.stopped(Stop::Failed(failure)),
         }
     }

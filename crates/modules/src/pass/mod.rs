@@ -10,6 +10,7 @@
 //! ```
 
 pub(crate) mod attempt;
+pub(crate) mod awaited_body;
 pub(crate) mod awaited_head;
 pub(crate) mod coding;
 pub(crate) mod conditions;

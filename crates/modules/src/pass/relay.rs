@@ -96,6 +96,7 @@ pub(crate) struct Limit {
 
 /// An answer whose head was taken.
 pub(crate) struct Answer {
+    pub(crate) passing: Arc<Passing>,
     pub(crate) server: UpstreamConnection,
     pub(crate) records: Option<Box<dyn RecordLayer>>,
     pub(crate) upload: Upload,
@@ -114,64 +115,19 @@ pub(crate) fn discard(
 }
 
 /// Makes the body of the exchange's response of what the connection brings.
-pub(crate) fn begin(exchange: &mut Exchange, passing: &Arc<Passing>, answer: Answer) -> Verdict {
-    let Answer {
-        server,
-        records,
-        upload,
-        mut recorder,
-    } = answer;
-    let framing = server.parsed.framing;
-    let at_once = framing == ResponseFraming::Length(exchange.upstream.input.len() as u64);
-    if at_once && records.is_none() && recorder.is_none() && upload.is_done(exchange) {
-        return whole_at_once(exchange, server);
+pub(crate) fn begin(exchange: &mut Exchange, answer: Answer) -> Verdict {
+    let framing = answer.server.parsed.framing;
+    let at_once = framing == ResponseFraming::Length(exchange.upstream.input.len() as u64)
+        && answer.records.is_none()
+        && answer.recorder.is_none()
+        && answer.upload.is_done(exchange);
+    if at_once {
+        return whole_at_once(exchange, answer.server);
     }
-    let incoming = std::mem::take(&mut exchange.upstream.input);
     if framing == ResponseFraming::None {
-        let clean = incoming.is_empty() && upload.is_done(exchange);
-        if let Some(recorder) = &mut recorder {
-            recorder.whole(exchange);
-        }
-        finish(exchange, server, records.as_deref(), clean);
-        exchange.response.body = Body::Empty;
-        return Verdict::Respond;
+        return without_body(exchange, answer);
     }
-    let ahead = response::reads_ahead(exchange, passing);
-    let rate = passing.limit_rate.as_ref().filter(|_| ahead);
-    let rate = rate.and_then(|template| {
-        let text = template.value(exchange);
-        turnpike_conf::value::size(std::str::from_utf8(&text).ok()?)
-    });
-    let limit = rate.filter(|rate| *rate > 0).map(|rate| Limit {
-        bytes_per_second: rate,
-        started_ms: exchange.lane.clock.now_ms(),
-    });
-    let decoder = match framing {
-        ResponseFraming::Chunked => BodyDecoder::keeping_trailers(),
-        framing => framing.decoder(),
-    };
-    let decoder = decoder.under(exchange.strictness());
-    let expander = server.parsed.coding.map(Expander::new);
-    let mut relay = Relay {
-        passing: Arc::clone(passing),
-        server: Some(server),
-        records,
-        upload,
-        decoder,
-        body_whole: false,
-        surplus: false,
-        expander,
-        framing,
-        incoming,
-        late: Vec::new(),
-        ready: Vec::new(),
-        spill: None,
-        spill_failed: false,
-        ahead,
-        state: State::Reading,
-        recorder,
-        limit,
-    };
+    let mut relay = Relay::new(exchange, answer);
     relay.decode(exchange);
     if let (State::Whole, ResponseFraming::Length(_)) = (relay.state, framing) {
         // The client gets its head and all of this in one piece.
@@ -181,6 +137,37 @@ pub(crate) fn begin(exchange: &mut Exchange, passing: &Arc<Passing>, answer: Ans
     } else {
         exchange.response.body = Body::Stream(Box::new(relay));
     }
+    Verdict::Respond
+}
+
+/// As [`begin`], where the last read has brought an end or an error in place of the rest.
+pub(crate) fn begin_broken(
+    exchange: &mut Exchange,
+    answer: Answer,
+    read: io::Result<usize>,
+) -> Verdict {
+    let mut relay = Relay::new(exchange, answer);
+    relay.decode(exchange);
+    relay.received(exchange, read, 0);
+    exchange.response.body = Body::Stream(Box::new(relay));
+    Verdict::Respond
+}
+
+fn without_body(exchange: &mut Exchange, answer: Answer) -> Verdict {
+    let Answer {
+        server,
+        records,
+        upload,
+        mut recorder,
+        ..
+    } = answer;
+    let clean = exchange.upstream.input.is_empty() && upload.is_done(exchange);
+    exchange.upstream.input.clear();
+    if let Some(recorder) = &mut recorder {
+        recorder.whole(exchange);
+    }
+    finish(exchange, server, records.as_deref(), clean);
+    exchange.response.body = Body::Empty;
     Verdict::Respond
 }
 
@@ -232,6 +219,52 @@ fn finish(
 }
 
 impl Relay {
+    /// A body of which what stands behind the head in the exchange's input has come.
+    fn new(exchange: &mut Exchange, answer: Answer) -> Self {
+        let Answer {
+            passing,
+            server,
+            records,
+            upload,
+            recorder,
+        } = answer;
+        let ahead = response::reads_ahead(exchange, &passing);
+        let rate = passing.limit_rate.as_ref().filter(|_| ahead);
+        let rate = rate.and_then(|template| {
+            let text = template.value(exchange);
+            turnpike_conf::value::size(std::str::from_utf8(&text).ok()?)
+        });
+        let limit = rate.filter(|rate| *rate > 0).map(|rate| Limit {
+            bytes_per_second: rate,
+            started_ms: exchange.lane.clock.now_ms(),
+        });
+        let framing = server.parsed.framing;
+        let decoder = match framing {
+            ResponseFraming::Chunked => BodyDecoder::keeping_trailers(),
+            framing => framing.decoder(),
+        };
+        Self {
+            passing,
+            records,
+            upload,
+            decoder: decoder.under(exchange.strictness()),
+            body_whole: false,
+            surplus: false,
+            expander: server.parsed.coding.map(Expander::new),
+            server: Some(server),
+            framing,
+            incoming: std::mem::take(&mut exchange.upstream.input),
+            late: Vec::new(),
+            ready: Vec::new(),
+            spill: None,
+            spill_failed: false,
+            ahead,
+            state: State::Reading,
+            recorder,
+            limit,
+        }
+    }
+
     /// Decodes what has come, up to the end of the body.
     fn decode(&mut self, exchange: &mut Exchange) {
         let mut at = 0;

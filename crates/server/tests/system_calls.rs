@@ -1,0 +1,71 @@
+//! How many system calls a request takes, where that was worth work: the numbers are the same on
+//! every machine.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+
+use turnpike_testkit::tracer::Tracer;
+use turnpike_testkit::{Origin, Server, Step};
+
+const REQUESTS: usize = 50;
+
+/// Requests before anything is counted: connections are opened, buffers grow.
+const WARM_UP_REQUESTS: usize = 5;
+
+const GET: &str = "GET /a HTTP/1.1\r\nHost: x\r\n\r\n";
+
+/// Calls of each name for every request, of one client after another's answer.
+fn calls(server: &Server, body_bytes: usize) -> BTreeMap<String, f64> {
+    let mut peer = server.connect();
+    let mut rounds = |count| {
+        for _ in 0..count {
+            let response = peer.round(GET);
+            assert_eq!((response.status, response.body.len()), (200, body_bytes));
+        }
+    };
+    rounds(WARM_UP_REQUESTS);
+    let tracer = Tracer::attach(server, server.serving_pids()[0]).unwrap();
+    rounds(REQUESTS);
+    let calls = tracer.end().unwrap();
+    let each = |(name, count): (String, u64)| (name, count as f64 / REQUESTS as f64);
+    calls.into_iter().map(each).collect()
+}
+
+/// Calls of any of these names.
+fn sum(calls: &BTreeMap<String, f64>, names: &[&str]) -> f64 {
+    names.iter().filter_map(|name| calls.get(*name)).sum()
+}
+
+const SENDS: &[&str] = &["write", "writev", "sendto", "sendmsg", "sendfile"];
+const RECEIVES: &[&str] = &["read", "readv", "recvfrom", "recvmsg"];
+
+#[test]
+fn a_proxied_body_that_fits_the_buffers_takes_two_sends_and_three_receives() {
+    let body = "x".repeat(16 * 1024);
+    let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: 16384\r\n\r\n{body}");
+    let rounds = std::iter::repeat_n(
+        [Step::ReadHead, Step::send(&answer)],
+        REQUESTS + WARM_UP_REQUESTS,
+    );
+    let origin = Origin::start(vec![rounds.flatten().collect()]);
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&format!(
+            "worker_processes 1;
+            events {{ }}
+            http {{
+                access_log off;
+                server {{
+                    listen 127.0.0.1:%PORT%;
+                    location / {{ proxy_pass http://127.0.0.1:{}; }}
+                }}
+            }}",
+            origin.port()
+        ))
+        .start();
+    let calls = calls(&server, body.len());
+    assert_eq!(sum(&calls, SENDS), 2.0, "{calls:?}");
+    // A body may come in two parts all the same, at the origin's kernel's discretion.
+    assert!(sum(&calls, RECEIVES) <= 3.2, "{calls:?}");
+    assert!(sum(&calls, &["epoll_ctl"]) <= 0.1, "{calls:?}");
+}
