@@ -9,7 +9,6 @@
 //! The family reads its directives, writes requests and reads heads; `pass` does the rest.
 
 mod origin;
-mod params;
 mod plan;
 mod records;
 mod rows;

@@ -4,10 +4,10 @@ use turnpike_conf::{ConfError, Row, View, bytes_of};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 
 use super::origin::{FastCgiOrigin, SCHEME};
-use super::params::Params;
 use super::rows::ROWS;
 use super::script;
 use crate::buffers::BufferSizes;
+use crate::pass::params::Params;
 use crate::pass::plan::{FamilyParts, destination, pass_in_force, pass_on};
 use crate::pass::proxy_header::ProxyHeader;
 use crate::pass::target::PassUrl;

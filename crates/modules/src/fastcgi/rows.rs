@@ -2,7 +2,8 @@
 
 use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
 
-use super::{params, script};
+use super::script;
+use crate::pass::params;
 use crate::pass::rows::{FLAG_OFF, MANY, PLAIN, join, shared_rows};
 
 const SHARED: &[Row] = shared_rows!("fastcgi");

@@ -1,5 +1,5 @@
-use super::params::parameter_name;
-use super::{params, script};
+use super::script;
+use crate::pass::params::{self, parameter_name};
 
 #[test]
 fn fields_are_called_as_cgi_calls_them() {

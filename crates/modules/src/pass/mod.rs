@@ -20,6 +20,7 @@ pub(crate) mod head;
 pub(crate) mod ignored;
 pub(crate) mod names;
 pub(crate) mod origin;
+pub(crate) mod params;
 pub(crate) mod plan;
 pub(crate) mod proxy_header;
 pub(crate) mod relay;

@@ -8,8 +8,8 @@ use turnpike_http::plan::Builder;
 use turnpike_http::variables::Template;
 use turnpike_wire::h1;
 
-use crate::pass::origin::Question;
-use crate::pass::view::PassView;
+use super::origin::Question;
+use super::view::PassView;
 
 /// What a client's field is called.
 const FIELD_PREFIX: &[u8] = b"HTTP_";
@@ -25,7 +25,7 @@ const CONDITIONS: &[&[u8]] = &[
 ];
 
 /// The parameters that a location sets.
-pub(super) struct Params(Vec<Param>);
+pub(crate) struct Params(Vec<Param>);
 
 struct Param {
     name: Vec<u8>,
@@ -35,7 +35,7 @@ struct Param {
 }
 
 /// `name value [if_not_empty]`.
-pub(super) fn check(_: &str, words: &[&str]) -> Result<(), String> {
+pub(crate) fn check(_: &str, words: &[&str]) -> Result<(), String> {
     match words.get(2) {
         None | Some(&"if_not_empty") => Ok(()),
         Some(word) => Err(format!("invalid parameter \"{word}\"")),
@@ -47,7 +47,7 @@ impl Params {
     ///
     /// # Errors
     /// What is wrong with a variable in them.
-    pub(super) fn read(pass: PassView<'_>, builder: &mut Builder<'_>) -> Result<Self, ConfError> {
+    pub(crate) fn read(pass: PassView<'_>, builder: &mut Builder<'_>) -> Result<Self, ConfError> {
         let mut params = Vec::new();
         for entry in pass.nearest_all("param") {
             let value = bytes_of(entry.argument(1));
@@ -61,7 +61,7 @@ impl Params {
     }
 
     /// Gives every parameter of a request, in order.
-    pub(super) fn each(
+    pub(crate) fn each(
         &self,
         exchange: &mut Exchange,
         question: &Question<'_>,
@@ -133,7 +133,7 @@ impl Params {
 }
 
 /// `HTTP_` and the name in capitals, with underscores for hyphens.
-pub(super) fn parameter_name(name: &[u8]) -> Vec<u8> {
+pub(crate) fn parameter_name(name: &[u8]) -> Vec<u8> {
     let capitals = name.iter().map(|byte| match byte {
         b'-' => b'_',
         byte => byte.to_ascii_uppercase(),
