@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use turnpike_http::exchange::Exchange;
 use turnpike_wire::fastcgi;
-use turnpike_wire::h1::{self, HeadStep};
+use turnpike_wire::h1::StatusLine;
 use turnpike_wire::message::Head;
 
-use super::params::Params;
 use super::records::Records;
-use crate::pass::head::{Progress, ReceivedHead, head_rules, invalid};
-use crate::pass::origin::{BodyFormat, BodyFraming, Origin, Path, Question, RecordLayer};
+use crate::pass::head::{Progress, ReceivedHead, read_cgi_head};
+use crate::pass::origin::{
+    BodyFormat, BodyFraming, Origin, Path, Question, RecordLayer, Unwritable,
+};
+use crate::pass::params::Params;
 use crate::pass::server::Stop;
 use crate::pass::settings::Passing;
 use crate::pass::target::{PassUrl, UrlError};
@@ -45,13 +47,19 @@ impl Origin for FastCgiOrigin {
         true
     }
 
-    fn write_head(&self, exchange: &mut Exchange, question: &Question<'_>, out: &mut Vec<u8>) {
+    fn write_head(
+        &self,
+        exchange: &mut Exchange,
+        question: &Question<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Unwritable> {
         fastcgi::write_begin(self.keeps_connection, out);
         let start = fastcgi::begin_params(out);
         self.params.each(exchange, question, |name, value| {
             fastcgi::write_param(name, value, out);
         });
         fastcgi::end_params(start, out);
+        Ok(())
     }
 
     fn body_format(&self, _: BodyFraming) -> BodyFormat {
@@ -71,16 +79,6 @@ impl Origin for FastCgiOrigin {
         head: &mut Head,
         progress: &mut Progress,
     ) -> Result<ReceivedHead, Stop> {
-        let rules = head_rules(passing.buffers.first_bytes, exchange.strictness());
-        let method = exchange.head.method;
-        let parsed = &mut progress.parsed;
-        match h1::read_cgi_response(input, progress.scanned, &rules, method, parsed, head) {
-            Ok(HeadStep::Complete) => Ok(ReceivedHead::Whole),
-            Ok(HeadStep::Incomplete { scanned }) => {
-                progress.scanned = scanned;
-                Ok(ReceivedHead::Incomplete)
-            }
-            Err(error) => Err(invalid(exchange, error.reason())),
-        }
+        read_cgi_head(exchange, passing, StatusLine::Absent, input, head, progress)
     }
 }

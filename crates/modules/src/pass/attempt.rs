@@ -26,7 +26,7 @@ use turnpike_wire::message::{Head, Method};
 use super::conditions::Failure;
 use super::handler::{Ask, Route};
 use super::head::{Progress, ReceivedHead, received};
-use super::origin::{BodyFraming, Question};
+use super::origin::{BodyFraming, Question, Unwritable};
 use super::proxy_header::ProxyHeader;
 use super::relay::Answer;
 use super::response_store::{Recorder, RecorderDecision};
@@ -467,9 +467,9 @@ impl Attempt {
     ) -> Result<(), Verdict> {
         loop {
             exchange.begin_matching();
-            self.write_request(exchange);
+            let written = self.write_request(exchange);
             match exchange.settle_matching() {
-                Settled::Decided => return Ok(()),
+                Settled::Decided => return written.map_err(|Unwritable| Verdict::Status(500)),
                 Settled::Failed => return Err(Verdict::Status(500)),
                 Settled::Wait(waiting) => match waiting.run(exchange, client).await {
                     Verdict::Declined => {}
@@ -479,7 +479,11 @@ impl Attempt {
         }
     }
 
-    pub(crate) fn write_request(&mut self, exchange: &mut Exchange) {
+    /// Writes the request's head, and its body as far as that is at hand.
+    ///
+    /// # Errors
+    /// The origin's, see [`super::origin::Origin::write_head`].
+    pub(crate) fn write_request(&mut self, exchange: &mut Exchange) -> Result<(), Unwritable> {
         let passing = &self.passing;
         let own_body = passing.body.instead.as_ref();
         let own_body = own_body.map(|template| template.value(exchange));
@@ -492,7 +496,7 @@ impl Attempt {
             recorder: self.recorder.as_deref(),
             framing,
         };
-        passing.origin.write_head(exchange, &question, &mut output);
+        let written = passing.origin.write_head(exchange, &question, &mut output);
         let format = passing.origin.body_format(framing);
         if let Some(body) = &own_body {
             format.write_piece(body, &mut output);
@@ -507,6 +511,7 @@ impl Attempt {
             false if self.unbuffered => Upload::of_client(exchange, format),
             false => Upload::of_body(exchange, format),
         };
+        written
     }
 
     fn framing(&self, exchange: &Exchange, own_body: Option<&[u8]>) -> BodyFraming {

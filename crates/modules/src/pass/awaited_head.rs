@@ -33,9 +33,12 @@ pub(crate) fn begin(
     mut attempt: Attempt,
     mut server: UpstreamConnection,
 ) -> Verdict {
-    attempt.write_request(exchange);
+    let written = attempt.write_request(exchange);
     if !matches!(exchange.settle_matching(), Settled::Decided) {
         return wait(attempt, Step::Write(server));
+    }
+    if written.is_err() {
+        return wait(attempt, server.stopped(Stop::Verdict(Verdict::Status(500))));
     }
     exchange.action.set(Action::SendingUpstream);
     match attempt.upload.try_send(exchange, &server.connection) {

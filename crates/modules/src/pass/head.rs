@@ -5,8 +5,8 @@ use std::io;
 
 use turnpike_http::exchange::{Action, Exchange};
 use turnpike_lane::log::{Errno, Level};
-use turnpike_wire::h1::ResponseHead;
-use turnpike_wire::message::{Head, HeadRules, Strictness};
+use turnpike_wire::h1::{self, HeadStep, ResponseHead, StatusLine};
+use turnpike_wire::message::{Head, HeadRules, Known, Strictness, Version};
 
 use super::conditions::Failure;
 use super::early_hints::Hints;
@@ -26,6 +26,53 @@ pub(crate) fn head_rules(first_bytes: usize, strictness: Strictness) -> HeadRule
         strictness,
         ..HeadRules::default()
     }
+}
+
+/// Takes what has come of the head of a CGI response.
+///
+/// # Errors
+/// Why it cannot be one.
+pub(crate) fn read_cgi_head(
+    exchange: &Exchange,
+    passing: &Passing,
+    line: StatusLine,
+    input: &mut Vec<u8>,
+    head: &mut Head,
+    progress: &mut Progress,
+) -> Result<ReceivedHead, Stop> {
+    let rules = head_rules(passing.buffers.first_bytes, exchange.strictness());
+    let method = exchange.head.method;
+    let (scanned, parsed) = (progress.scanned, &mut progress.parsed);
+    match h1::read_cgi_response(input, scanned, &rules, line, method, parsed, head) {
+        Ok(HeadStep::Complete) if head.status == 101 && !wants_upgrade(exchange, head) => {
+            Err(invalid(exchange, "upstream sent unexpected status 101"))
+        }
+        Ok(HeadStep::Complete) => Ok(ReceivedHead::Whole),
+        Ok(HeadStep::Incomplete { scanned }) => {
+            progress.scanned = scanned;
+            Ok(ReceivedHead::Incomplete)
+        }
+        Err(error) => Err(invalid(exchange, error.reason())),
+    }
+}
+
+/// Whether the client asked for the protocols that the server has switched to (RFC 9110 section
+/// 7.8). HTTP/1.0 knows no switching.
+pub(crate) fn wants_upgrade(exchange: &Exchange, head: &Head) -> bool {
+    let Some(asked) = exchange.known_field(Known::Upgrade) else {
+        return false;
+    };
+    let Some(switched) = head.known(Known::Upgrade) else {
+        return false;
+    };
+    let mut protocols = list(switched);
+    exchange.head.version == Version::Http11
+        && protocols.all(|own| list(asked).any(|asked| asked.eq_ignore_ascii_case(own)))
+}
+
+fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let elements = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+    elements.filter(|element| !element.is_empty())
 }
 
 /// How far a response's head is.

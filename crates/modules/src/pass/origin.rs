@@ -42,7 +42,15 @@ pub(crate) trait Origin: Send + Sync {
     fn takes_unknown_length(&self) -> bool;
 
     /// Appends the request's head. Its body follows in [`Origin::body_format`].
-    fn write_head(&self, exchange: &mut Exchange, question: &Question<'_>, out: &mut Vec<u8>);
+    ///
+    /// # Errors
+    /// [`Unwritable`] where the protocol has no place for such a request; the log says why.
+    fn write_head(
+        &self,
+        exchange: &mut Exchange,
+        question: &Question<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Unwritable>;
 
     /// How the body of such a request is written.
     fn body_format(&self, framing: BodyFraming) -> BodyFormat;
@@ -91,6 +99,10 @@ pub(crate) trait Origin: Send + Sync {
         false
     }
 }
+
+/// A request that the protocol cannot carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unwritable;
 
 /// A request that is to be written.
 pub(crate) struct Question<'a> {

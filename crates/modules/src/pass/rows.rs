@@ -290,6 +290,110 @@ macro_rules! shared_rows {
 }
 pub(crate) use shared_rows;
 
+/// The rows of TLS to upstream servers, for a family with this prefix whose servers with TLS have
+/// this scheme.
+macro_rules! tls_rows {
+    ($prefix:literal, $scheme:literal) => {{
+        use turnpike_conf::{Arguments, Repeat, Row, Value};
+        use $crate::pass::rows::{FLAG_OFF, FLAG_ON, PLAIN};
+        const ROWS: &[Row] = &[
+            Row {
+                name: concat!($prefix, "_ssl_certificate"),
+                variables: Some(0),
+                syntax: "file",
+                summary: concat!(
+                    "The client certificate for `",
+                    $scheme,
+                    "` servers that request one, with its intermediate certificates, in PEM."
+                ),
+                ..PLAIN
+            },
+            Row {
+                name: concat!($prefix, "_ssl_certificate_key"),
+                variables: Some(0),
+                syntax: "file",
+                summary: "The private key of the client certificate, in PEM and not encrypted.",
+                ..PLAIN
+            },
+            Row {
+                name: concat!($prefix, "_ssl_ciphers"),
+                syntax: "ciphers",
+                default: "DEFAULT",
+                summary: "The TLS ciphers. Only `DEFAULT` is accepted: TLS uses rustls, and all its \
+                    ciphers are secure.",
+                ..PLAIN
+            },
+            Row {
+                name: concat!($prefix, "_ssl_crl"),
+                syntax: "file",
+                summary: "Lists of revoked certificates, in PEM: one for every CA of a server's \
+                    chain.",
+                ..PLAIN
+            },
+            Row {
+                name: concat!($prefix, "_ssl_name"),
+                variables: Some(0),
+                syntax: "name",
+                summary: concat!(
+                    "The server name that is sent to the server and checked against its certificate. The \
+                     default is the host of `",
+                    $prefix,
+                    "_pass`."
+                ),
+                ..PLAIN
+            },
+            Row {
+                name: concat!($prefix, "_ssl_protocols"),
+                arguments: Arguments::at_least(1),
+                repeat: Repeat::Many,
+                value: Value::OneOf(&["SSLv2", "SSLv3", "TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"]),
+                syntax: "[SSLv2] [SSLv3] [TLSv1] [TLSv1.1] [TLSv1.2] [TLSv1.3]",
+                default: "TLSv1.2 TLSv1.3",
+                summary: concat!(
+                    "The TLS versions for `",
+                    $scheme,
+                    "` servers. Versions before 1.2 are never used."
+                ),
+                ..PLAIN
+            },
+            Row {
+                name: concat!($prefix, "_ssl_server_name"),
+                summary: "Sends the server's name in the handshake (SNI).",
+                ..FLAG_OFF
+            },
+            Row {
+                name: concat!($prefix, "_ssl_session_reuse"),
+                summary: "Resumes TLS sessions with servers.",
+                ..FLAG_ON
+            },
+            Row {
+                name: concat!($prefix, "_ssl_trusted_certificate"),
+                syntax: "file",
+                summary: "The CA certificates for checking the certificates of servers, in PEM.",
+                ..PLAIN
+            },
+            Row {
+                name: concat!($prefix, "_ssl_verify"),
+                summary: "Checks the certificates of servers and refuses invalid ones. A valid certificate \
+                    is trusted itself or signed by a trusted one, and has the server's \
+                    name among its subjectAltNames, or as its common name where it has none.",
+                ..FLAG_OFF
+            },
+            Row {
+                name: concat!($prefix, "_ssl_verify_depth"),
+                value: Value::Number,
+                syntax: "number",
+                default: "1",
+                summary: "CA certificates that may stand between a server's certificate and a \
+                    trusted one that has signed itself.",
+                ..PLAIN
+            },
+        ];
+        ROWS
+    }};
+}
+pub(crate) use tls_rows;
+
 /// The rows of two tables as one.
 pub(crate) const fn join<const COUNT: usize>(first: &[Row], second: &[Row]) -> [Row; COUNT] {
     assert!(first.len() + second.len() == COUNT, "all rows have a place");

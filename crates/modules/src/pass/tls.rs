@@ -1,20 +1,22 @@
-//! `proxy_ssl_*`: TLS to upstream servers.
+//! `..._ssl_*`: TLS to upstream servers.
 
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Entry, View, bytes_of};
+use turnpike_conf::{ConfError, Entry, View};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::plan::Builder;
 use turnpike_http::variables::Template;
 use turnpike_lane::log::Errno;
 use turnpike_upstream::{TlsConnector, TlsError, TlsIdentity, TlsSettings, TlsVersions};
 
+use super::view::PassView;
+
 /// What begins TLS sessions, and for which name.
 pub(crate) struct Tls {
     pub(crate) connector: Arc<TlsConnector>,
-    /// `proxy_ssl_name`.
+    /// `..._ssl_name`.
     name: Option<Template>,
 }
 
@@ -27,40 +29,42 @@ impl Tls {
     ///
     /// # Errors
     /// What cannot be read, or what this TLS cannot do.
-    pub(crate) fn read(view: View<'_>, builder: &mut Builder<'_>) -> Result<Self, ConfError> {
-        if let Some(entry) = view.nearest("proxy_ssl_ciphers")
+    pub(crate) fn read(pass: PassView<'_>, builder: &mut Builder<'_>) -> Result<Self, ConfError> {
+        let view = pass.view;
+        if let Some(entry) = pass.nearest("ssl_ciphers")
             && entry.argument(0) != "DEFAULT"
         {
-            let message = "\"proxy_ssl_ciphers\" can only be \"DEFAULT\": the ciphers of rustls \
-                           cannot be chosen by such a list";
+            let message = format!(
+                "\"{}\" can only be \"DEFAULT\": the ciphers of rustls cannot be chosen by such a \
+                 list",
+                entry.row.name
+            );
             return Err(view.error(entry.span, message));
         }
-        let verify = view.flag("proxy_ssl_verify");
-        let trusted = file(view, builder, "proxy_ssl_trusted_certificate")?;
+        let verify = pass.flag("ssl_verify");
+        let trusted = file(pass, builder, "ssl_trusted_certificate")?;
         if verify && trusted.is_none() {
-            let message = "no proxy_ssl_trusted_certificate for proxy_ssl_verify";
+            let prefix = pass.prefix;
+            let message = format!("no {prefix}_ssl_trusted_certificate for {prefix}_ssl_verify");
             return Err(view.error(view.end(), message));
         }
         let settings = TlsSettings {
             verify,
             trusted: trusted.unwrap_or_default(),
-            verify_depth: usize::try_from(view.number("proxy_ssl_verify_depth")).unwrap_or(0),
-            revoked: file(view, builder, "proxy_ssl_crl")?.unwrap_or_default(),
-            identity: identity(view, builder)?,
-            server_name: view.flag("proxy_ssl_server_name"),
-            session_reuse: view.flag("proxy_ssl_session_reuse"),
-            versions: versions(view),
+            verify_depth: usize::try_from(pass.number("ssl_verify_depth")).unwrap_or(0),
+            revoked: file(pass, builder, "ssl_crl")?.unwrap_or_default(),
+            identity: identity(pass, builder)?,
+            server_name: pass.flag("ssl_server_name"),
+            session_reuse: pass.flag("ssl_session_reuse"),
+            versions: versions(pass),
             protocols: Vec::new(),
         };
-        let name = match view.nearest("proxy_ssl_name") {
-            None => None,
-            Some(entry) => Some(builder.template(view, entry, &bytes_of(entry.argument(0)))?),
-        };
-        let connector = connector(view, builder, &settings)?;
+        let name = pass.template("ssl_name", builder)?;
+        let connector = connector(pass, builder, &settings)?;
         Ok(Self { connector, name })
     }
 
-    /// The name that the server must have: `proxy_ssl_name`, else the host of `proxy_pass`; without
+    /// The name that the server must have: `..._ssl_name`, else the host of `..._pass`; without
     /// a port.
     pub(crate) fn name(&self, exchange: &Exchange) -> String {
         without_port(match &self.name {
@@ -69,7 +73,7 @@ impl Tls {
         })
     }
 
-    /// The same where no request is there: of `proxy_ssl_name` only what needs none.
+    /// The same where no request is there: of `..._ssl_name` only what needs none.
     pub(crate) fn name_without_request(&self, host: &[u8]) -> String {
         let name = self.name.as_ref().and_then(Template::constant);
         without_port(name.unwrap_or(host).to_vec())
@@ -88,7 +92,7 @@ fn without_port(name: Vec<u8>) -> String {
 }
 
 fn connector(
-    view: View<'_>,
+    pass: PassView<'_>,
     builder: &mut Builder<'_>,
     settings: &TlsSettings,
 ) -> Result<Arc<TlsConnector>, ConfError> {
@@ -98,17 +102,16 @@ fn connector(
     }
     let connector = TlsConnector::new(settings).map_err(|error| {
         let directive = match &error {
-            TlsError::Trusted(_) => "proxy_ssl_trusted_certificate",
-            TlsError::Revoked(_) => "proxy_ssl_crl",
-            TlsError::Certificate(_) => "proxy_ssl_certificate",
-            TlsError::Key(_) => "proxy_ssl_certificate_key",
-            TlsError::NoVersion => "proxy_ssl_protocols",
-            TlsError::Library(_) => "proxy_pass",
+            TlsError::Trusted(_) => "ssl_trusted_certificate",
+            TlsError::Revoked(_) => "ssl_crl",
+            TlsError::Certificate(_) => "ssl_certificate",
+            TlsError::Key(_) => "ssl_certificate_key",
+            TlsError::NoVersion => "ssl_protocols",
+            TlsError::Library(_) => "pass",
         };
-        let span = view
-            .nearest(directive)
-            .map_or(view.end(), |entry| entry.span);
-        view.error(span, error.to_string())
+        let entry = pass.nearest(directive);
+        let span = entry.map_or(pass.view.end(), |entry| entry.span);
+        pass.view.error(span, error.to_string())
     })?;
     let connector = Arc::new(connector);
     let connectors = builder.store::<Connectors>();
@@ -116,33 +119,37 @@ fn connector(
     Ok(connector)
 }
 
-fn identity(view: View<'_>, builder: &mut Builder<'_>) -> Result<Option<TlsIdentity>, ConfError> {
-    let Some(certificate) = file(view, builder, "proxy_ssl_certificate")? else {
+fn identity(
+    pass: PassView<'_>,
+    builder: &mut Builder<'_>,
+) -> Result<Option<TlsIdentity>, ConfError> {
+    let Some(certificate) = file(pass, builder, "ssl_certificate")? else {
         return Ok(None);
     };
-    let Some(key) = file(view, builder, "proxy_ssl_certificate_key")? else {
-        let entry = view.nearest("proxy_ssl_certificate");
+    let Some(key) = file(pass, builder, "ssl_certificate_key")? else {
+        let (view, entry) = (pass.view, pass.nearest("ssl_certificate"));
         let (span, text) = entry.map_or((view.end(), ""), |entry| (entry.span, entry.argument(0)));
-        let message =
-            format!("no \"proxy_ssl_certificate_key\" is defined for certificate \"{text}\"");
+        let name = pass.name("ssl_certificate_key");
+        let message = format!("no \"{name}\" is defined for certificate \"{text}\"");
         return Err(view.error(span, message));
     };
     Ok(Some(TlsIdentity { certificate, key }))
 }
 
-/// The bytes of the file that a directive names; `None` where it is not given, or empty.
+/// The bytes of the file that the directive with this end of its name names; `None` where it is not
+/// given, or empty.
 fn file(
-    view: View<'_>,
+    pass: PassView<'_>,
     builder: &mut Builder<'_>,
-    directive: &str,
+    end: &str,
 ) -> Result<Option<Vec<u8>>, ConfError> {
-    let entry = view.nearest(directive);
+    let (view, entry) = (pass.view, pass.nearest(end));
     let Some(entry) = entry.filter(|entry| !entry.argument(0).is_empty()) else {
         return Ok(None);
     };
     let text = entry.argument(0);
     if text.contains('$') {
-        let message = format!("\"{directive}\" with variables is not supported yet");
+        let message = format!("\"{}\" with variables is not supported yet", entry.row.name);
         return Err(view.error(entry.span, message));
     }
     let path = builder.environment.conf_folder().join(text);
@@ -153,9 +160,9 @@ fn file(
 }
 
 fn unreadable(view: View<'_>, entry: &Entry, path: &Path, error: &std::io::Error) -> ConfError {
-    let what = match entry.row.name {
-        "proxy_ssl_certificate_key" => "certificate key",
-        _ => "certificate",
+    let what = match entry.row.name.ends_with("_key") {
+        true => "certificate key",
+        false => "certificate",
     };
     let (path, errno) = (path.display(), Errno(error));
     let message = format!("cannot load {what} \"{path}\": open() failed {errno}");
@@ -163,8 +170,8 @@ fn unreadable(view: View<'_>, entry: &Entry, path: &Path, error: &std::io::Error
 }
 
 /// Of the versions that may be named, those before 1.2 are not spoken.
-fn versions(view: View<'_>) -> TlsVersions {
-    let entries = view.nearest_all("proxy_ssl_protocols");
+fn versions(pass: PassView<'_>) -> TlsVersions {
+    let entries = pass.nearest_all("ssl_protocols");
     if entries.is_empty() {
         return TlsVersions::default();
     }

@@ -3,9 +3,9 @@
 
 use turnpike_http::exchange::Exchange;
 use turnpike_wire::h1::{self, HeadStep};
-use turnpike_wire::message::{Head, Known, Method, Version};
+use turnpike_wire::message::{Head, Method};
 
-use crate::pass::head::{Progress, ReceivedHead, head_rules, invalid};
+use crate::pass::head::{Progress, ReceivedHead, head_rules, invalid, wants_upgrade};
 use crate::pass::server::Stop;
 use crate::pass::settings::Passing;
 
@@ -56,23 +56,4 @@ pub(super) fn take_head(
             Err(error) => return Err(invalid(exchange, error.reason())),
         }
     }
-}
-
-/// Whether the client asked for the protocols that the server has switched to (RFC 9110 section
-/// 7.8). HTTP/1.0 knows no switching.
-fn wants_upgrade(exchange: &Exchange, head: &Head) -> bool {
-    let Some(asked) = exchange.known_field(Known::Upgrade) else {
-        return false;
-    };
-    let Some(switched) = head.known(Known::Upgrade) else {
-        return false;
-    };
-    let mut protocols = list(switched);
-    exchange.head.version == Version::Http11
-        && protocols.all(|own| list(asked).any(|asked| asked.eq_ignore_ascii_case(own)))
-}
-
-fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let elements = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
-    elements.filter(|element| !element.is_empty())
 }

@@ -8,7 +8,7 @@ use super::request::{self, Request};
 use super::rewrites::Rewrites;
 use super::{head, hops};
 use crate::pass::head::{Progress, ReceivedHead};
-use crate::pass::origin::{BodyFormat, BodyFraming, Origin, Path, Question};
+use crate::pass::origin::{BodyFormat, BodyFraming, Origin, Path, Question, Unwritable};
 use crate::pass::server::Stop;
 use crate::pass::settings::Passing;
 use crate::pass::target::{PassUrl, UrlError};
@@ -45,13 +45,19 @@ impl Origin for HttpOrigin {
         self.request.version == Version::Http11
     }
 
-    fn write_head(&self, exchange: &mut Exchange, question: &Question<'_>, out: &mut Vec<u8>) {
+    fn write_head(
+        &self,
+        exchange: &mut Exchange,
+        question: &Question<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Unwritable> {
         let mut target = std::mem::take(&mut exchange.scratch);
         target.clear();
         request::write_target(exchange, &question.path, &mut target);
         let method = request::write_head(exchange, self, question, &target, out);
         exchange.scratch = target;
         request::note(exchange, &self.request, method, out);
+        Ok(())
     }
 
     fn body_format(&self, framing: BodyFraming) -> BodyFormat {

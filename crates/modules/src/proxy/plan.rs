@@ -85,7 +85,7 @@ impl Family for Proxy {
         let tls = match &destination {
             Destination::Fixed { url, .. } if !url.secure => None,
             Destination::Evaluated { template, .. } if !may_be_secure(template) => None,
-            _ => Some(Tls::read(view, builder)?),
+            _ => Some(Tls::read(pass, builder)?),
         };
         let origin = HttpOrigin {
             request: request(view, builder)?,

@@ -3,12 +3,16 @@
 use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
 
 use super::rewrites;
-use crate::pass::rows::{FLAG_OFF, FLAG_ON, MANY, PLAIN, join, shared_rows};
+use crate::pass::rows::{FLAG_OFF, MANY, PLAIN, join, shared_rows, tls_rows};
 
 const SHARED: &[Row] = shared_rows!("proxy");
 
+const TLS: &[Row] = tls_rows!("proxy", "https");
+
+const INHERITED: &[Row] = &join::<{ SHARED.len() + TLS.len() }>(SHARED, TLS);
+
 /// The directives.
-pub(super) const ROWS: &[Row] = &join::<{ SHARED.len() + OWN.len() }>(SHARED, OWN);
+pub(super) const ROWS: &[Row] = &join::<{ INHERITED.len() + OWN.len() }>(INHERITED, OWN);
 
 /// The rows of this family alone.
 const OWN: &[Row] = &[
@@ -138,85 +142,6 @@ const OWN: &[Row] = &[
             empty value removes the field. `Host` is `$proxy_host` by default. Differs from nginx: \
             a field whose value contains a control character is left out, and an error is logged.",
         ..MANY
-    },
-    Row {
-        name: "proxy_ssl_certificate",
-        variables: Some(0),
-        syntax: "file",
-        summary: "The client certificate for `https` servers that request one, with its \
-            intermediate certificates, in PEM.",
-        ..PLAIN
-    },
-    Row {
-        name: "proxy_ssl_certificate_key",
-        variables: Some(0),
-        syntax: "file",
-        summary: "The private key of the client certificate, in PEM and not encrypted.",
-        ..PLAIN
-    },
-    Row {
-        name: "proxy_ssl_ciphers",
-        syntax: "ciphers",
-        default: "DEFAULT",
-        summary: "The TLS ciphers. Only `DEFAULT` is accepted: TLS uses rustls, and all its \
-            ciphers are secure.",
-        ..PLAIN
-    },
-    Row {
-        name: "proxy_ssl_crl",
-        syntax: "file",
-        summary: "Lists of revoked certificates, in PEM: one for every CA of a server's chain.",
-        ..PLAIN
-    },
-    Row {
-        name: "proxy_ssl_name",
-        variables: Some(0),
-        syntax: "name",
-        summary: "The server name that is sent to the server and checked against its certificate. \
-            The default is the host of `proxy_pass`.",
-        ..PLAIN
-    },
-    Row {
-        name: "proxy_ssl_protocols",
-        arguments: Arguments::at_least(1),
-        repeat: Repeat::Many,
-        value: Value::OneOf(&["SSLv2", "SSLv3", "TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"]),
-        syntax: "[SSLv2] [SSLv3] [TLSv1] [TLSv1.1] [TLSv1.2] [TLSv1.3]",
-        default: "TLSv1.2 TLSv1.3",
-        summary: "The TLS versions for `https` servers. Versions before 1.2 are never used.",
-        ..PLAIN
-    },
-    Row {
-        name: "proxy_ssl_server_name",
-        summary: "Sends the server's name in the handshake (SNI).",
-        ..FLAG_OFF
-    },
-    Row {
-        name: "proxy_ssl_session_reuse",
-        summary: "Resumes TLS sessions with servers.",
-        ..FLAG_ON
-    },
-    Row {
-        name: "proxy_ssl_trusted_certificate",
-        syntax: "file",
-        summary: "The CA certificates for checking the certificates of servers, in PEM.",
-        ..PLAIN
-    },
-    Row {
-        name: "proxy_ssl_verify",
-        summary: "Checks the certificates of servers and refuses invalid ones. A valid certificate \
-            is trusted itself or signed by a trusted one, and has the server's name among its \
-            subjectAltNames, or as its common name where it has none.",
-        ..FLAG_OFF
-    },
-    Row {
-        name: "proxy_ssl_verify_depth",
-        value: Value::Number,
-        syntax: "number",
-        default: "1",
-        summary: "CA certificates that may stand between a server's certificate and a trusted one \
-            that has signed itself.",
-        ..PLAIN
     },
     Row {
         name: "via",

@@ -16,7 +16,7 @@ mod cgi;
 #[cfg(test)]
 mod tests;
 
-pub use cgi::{parse_cgi_response, read_cgi_response};
+pub use cgi::{StatusLine, parse_cgi_response, read_cgi_response};
 
 /// Why a response head was refused; the origin is to blame for all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

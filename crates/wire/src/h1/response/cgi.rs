@@ -1,20 +1,32 @@
 //! Heads of CGI responses (RFC 3875 section 6), as FastCGI, SCGI and uwsgi applications send them:
 //! header lines without a status line. `Status` says what that would, and is 200 where it is
-//! absent, or 302 with `Location`, as in nginx.
+//! absent, or 302 with `Location`, as in nginx. SCGI and uwsgi applications may also begin with the
+//! status line of HTTP, which `Status` then does not change.
 
 use super::{
-    Head, HeadRules, HeadStep, Method, ResponseError, ResponseHead, framing, move_in, take_fields,
+    Head, HeadRules, HeadStep, Method, ResponseError, ResponseHead, Stop, framing, move_in,
+    status_line, take_fields,
 };
 use crate::message::{Known, Version};
 
 #[cfg(test)]
 mod tests;
 
+/// Whether a CGI response may begin with the status line of HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatusLine {
+    /// The response begins with header lines.
+    Absent,
+    /// The response begins with a status line or header lines.
+    Optional,
+}
+
 /// Parses the CGI response head at the start of `buffer`, the answer to a request with `method`;
 /// `scanned` and the rules are those of [`super::parse_response`].
 ///
 /// `Connection` and `Transfer-Encoding` mean nothing here, since no HTTP connection carries the
-/// response. A `Status` of the kind 1xx is refused: a CGI response is final.
+/// response. A `Status` of the kind 1xx is refused: a CGI response is final. A status line may say
+/// 101, after which the connection is a tunnel.
 ///
 /// # Errors
 /// One [`ResponseError`] for each cause.
@@ -22,6 +34,7 @@ pub fn parse_cgi_response(
     buffer: &[u8],
     scanned: usize,
     rules: &HeadRules,
+    line: StatusLine,
     method: Method,
     head: &mut ResponseHead,
 ) -> Result<HeadStep, ResponseError> {
@@ -30,13 +43,21 @@ pub fn parse_cgi_response(
     }
     head.begun = true;
     head.cgi = true;
+    let more = HeadStep::Incomplete {
+        scanned: buffer.len(),
+    };
+    if !head.line_done && !take_line(buffer, rules, line, head)? {
+        return Ok(more);
+    }
     head.version = Version::Http11;
     if !take_fields(buffer, rules, head)? {
-        return Ok(HeadStep::Incomplete {
-            scanned: buffer.len(),
-        });
+        return Ok(more);
     }
     head.status = match head.find_name(buffer, b"Status") {
+        _ if head.status > 0 => match head.is_interim() {
+            true => return Err(ResponseError::InvalidStatus),
+            false => head.status,
+        },
         Some(field) => {
             let value = field.value;
             let status = status(value.of(buffer)).ok_or(ResponseError::InvalidStatus)?;
@@ -62,13 +83,35 @@ pub fn read_cgi_response(
     buffer: &mut Vec<u8>,
     scanned: usize,
     rules: &HeadRules,
+    line: StatusLine,
     method: Method,
     parsed: &mut ResponseHead,
     head: &mut Head,
 ) -> Result<HeadStep, ResponseError> {
     move_in(buffer, scanned, parsed, head, |buffer, parsed| {
-        parse_cgi_response(buffer, scanned, rules, method, parsed)
+        parse_cgi_response(buffer, scanned, rules, line, method, parsed)
     })
+}
+
+/// Takes the status line where there may be one and there is one; `false` asks for more bytes.
+fn take_line(
+    buffer: &[u8],
+    rules: &HeadRules,
+    line: StatusLine,
+    head: &mut ResponseHead,
+) -> Result<bool, ResponseError> {
+    if line == StatusLine::Optional {
+        let limit = rules.line_bytes_max.min(rules.head_bytes_max);
+        match status_line(&buffer[..buffer.len().min(limit)], head) {
+            Ok(next) => head.resume = next,
+            Err(Stop::More) if buffer.len() >= limit => return Err(ResponseError::TooLarge),
+            Err(Stop::More) => return Ok(false),
+            // What is no status line is a header line, or the refusal of one.
+            Err(Stop::Refused) => head.status = 0,
+        }
+    }
+    head.line_done = true;
+    Ok(true)
 }
 
 /// Digits of a status.

@@ -55,12 +55,44 @@ const CASES: &[Case] = &[
     ("A\0: b\r\n\r\n", Err(ResponseError::InvalidField)),
 ];
 
+/// Heads that may begin with a status line.
+const LINES: &[Case] = &[
+    (
+        "HTTP/1.1 404 Gone\r\nStatus: 200\r\nContent-Length: 7\r\n\r\n",
+        Ok((404, "Gone", ResponseFraming::Length(7))),
+    ),
+    (
+        "HTTP/1.0 200\nTransfer-Encoding: chunked\n\n",
+        Ok((200, "", ResponseFraming::UntilClose)),
+    ),
+    (
+        "HTTP/1.1 101 Switching\r\nUpgrade: a\r\n\r\n",
+        Ok((101, "Switching", ResponseFraming::None)),
+    ),
+    (
+        "Status: 404 Gone\r\n\r\n",
+        Ok((404, "Gone", ResponseFraming::UntilClose)),
+    ),
+    ("H: b\r\n\r\n", Ok((200, "", ResponseFraming::UntilClose))),
+    ("\r\n", Ok((200, "", ResponseFraming::UntilClose))),
+    (
+        "HTTP/1.1 100 Continue\r\n\r\n",
+        Err(ResponseError::InvalidStatus),
+    ),
+    ("H\0: b\r\n\r\n", Err(ResponseError::InvalidField)),
+];
+
 #[test]
 fn heads_of_cgi_responses_are_read_whole_and_byte_by_byte() {
-    for (text, expected) in CASES {
+    read_cases(CASES, StatusLine::Absent);
+    read_cases(LINES, StatusLine::Optional);
+}
+
+fn read_cases(cases: &[Case], line: StatusLine) {
+    for (text, expected) in cases {
         let bytes = text.as_bytes();
         let (rules, mut head) = (HeadRules::default(), ResponseHead::default());
-        let result = parse_cgi_response(bytes, 0, &rules, Method::Get, &mut head);
+        let result = parse_cgi_response(bytes, 0, &rules, line, Method::Get, &mut head);
         let read = result.map(|step| {
             assert_eq!(step, HeadStep::Complete, "{text:?}");
             let reason = std::str::from_utf8(head.reason.of(bytes)).unwrap();
@@ -73,7 +105,14 @@ fn heads_of_cgi_responses_are_read_whole_and_byte_by_byte() {
             let Ok(HeadStep::Incomplete { scanned }) = step else {
                 break;
             };
-            step = parse_cgi_response(&bytes[..end], scanned, &rules, Method::Get, &mut pieces);
+            step = parse_cgi_response(
+                &bytes[..end],
+                scanned,
+                &rules,
+                line,
+                Method::Get,
+                &mut pieces,
+            );
         }
         assert_eq!(step, result, "{text:?}");
     }
@@ -84,7 +123,7 @@ fn a_head_of_a_cgi_response_has_no_body_for_head() {
     let mut head = ResponseHead::default();
     let text = b"Content-Length: 5\r\n\r\n";
     let rules = HeadRules::default();
-    parse_cgi_response(text, 0, &rules, Method::Head, &mut head).unwrap();
+    parse_cgi_response(text, 0, &rules, StatusLine::Absent, Method::Head, &mut head).unwrap();
     assert_eq!(head.framing, ResponseFraming::None);
     assert_eq!(head.content_length, Some(5));
 }
