@@ -53,7 +53,13 @@ const SETS: &[Set] = &[
             package("procps", "ps"),
             package("netcat-openbsd", "nc"),
             package("php-fpm", "php-fpm8.2"), // an application for FastCGI
-            package("chromium", "chromium"),  // looks at the lab's reports
+            package("uwsgi-core", "uwsgi"),
+            package(
+                "uwsgi-plugin-python3",
+                "/usr/lib/uwsgi/plugins/python3_plugin.so",
+            ),
+            package("memcached", "memcached"),
+            package("chromium", "chromium"), // looks at the lab's reports
             package("iproute2", "ip"),
             package("groff", "groff"), // reads the manual pages
         ],

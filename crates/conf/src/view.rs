@@ -147,6 +147,11 @@ impl<'a> View<'a> {
         None
     }
 
+    /// Whether there is a directive of this name at all.
+    pub fn has_row(&self, name: &str) -> bool {
+        self.row(name).is_some()
+    }
+
     /// The row that speaks for a name here: of this context, else of the nearest ancestor's,
     /// else the first there is.
     fn row(&self, name: &str) -> Option<&'static Row> {

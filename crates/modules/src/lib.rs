@@ -26,6 +26,7 @@ mod limit_conn;
 mod limit_req;
 mod limits;
 mod map;
+mod memcached;
 mod metrics;
 mod mirror;
 mod not_modified;
@@ -38,6 +39,7 @@ mod range;
 mod realip;
 mod referer;
 mod rewrite;
+mod scgi;
 mod secure_link;
 mod shards;
 mod split_clients;
@@ -48,6 +50,7 @@ mod stub_status;
 mod try_files;
 mod types;
 mod upstream;
+mod uwsgi;
 mod without_effect;
 mod zone;
 
@@ -85,6 +88,11 @@ pub const FAMILIES: &[&dyn Family] = &[
     &proxy::Proxy,
     &proxy_cache::FASTCGI,
     &fastcgi::FastCgi,
+    &proxy_cache::SCGI,
+    &scgi::Scgi,
+    &proxy_cache::UWSGI,
+    &uwsgi::Uwsgi,
+    &memcached::Memcached,
     &random_index::RandomIndex,
     &index::Index,
     &autoindex::Autoindex,
@@ -92,10 +100,7 @@ pub const FAMILIES: &[&dyn Family] = &[
     &browser::Browser,
     &ssl::Ssl,
     without_effect::HTTP2,
-    without_effect::UWSGI,
-    without_effect::SCGI,
     without_effect::GRPC,
-    without_effect::MEMCACHED,
     without_effect::TUNING,
     without_effect::OTHERS,
 ];

@@ -12,7 +12,7 @@ use crate::pass::head::{Progress, ReceivedHead, read_cgi_head};
 use crate::pass::origin::{
     BodyFormat, BodyFraming, Origin, Path, Question, RecordLayer, Unwritable,
 };
-use crate::pass::params::Params;
+use crate::pass::params::{self, Params};
 use crate::pass::server::Stop;
 use crate::pass::settings::Passing;
 use crate::pass::target::{PassUrl, UrlError};
@@ -37,10 +37,8 @@ impl Origin for FastCgiOrigin {
     /// An application is given parameters, not a target.
     fn write_target(&self, _: &Exchange, _: &Path<'_>, _: &mut Vec<u8>) {}
 
-    /// Host and target of the request: nothing else tells what its answer depends on.
     fn write_key(&self, exchange: &Exchange, _: &Path<'_>, out: &mut Vec<u8>) {
-        out.extend_from_slice(&exchange.host);
-        out.extend_from_slice(exchange.head.origin.of(exchange.head_bytes()));
+        params::write_key(exchange, out);
     }
 
     fn takes_unknown_length(&self) -> bool {

@@ -7,24 +7,13 @@ use super::origin::{FastCgiOrigin, SCHEME};
 use super::rows::ROWS;
 use super::script;
 use crate::buffers::BufferSizes;
-use crate::pass::params::Params;
+use crate::pass::params::{HIDDEN, Params};
 use crate::pass::plan::{FamilyParts, destination, pass_in_force, pass_on};
-use crate::pass::proxy_header::ProxyHeader;
 use crate::pass::target::PassUrl;
 use crate::pass::view::PassView;
 
 /// What the names of the directives begin with.
 const PREFIX: &str = "fastcgi";
-
-/// Fields of a response that are kept from the client unless `fastcgi_pass_header` says otherwise.
-const HIDDEN: &[&[u8]] = &[
-    b"Status",
-    b"X-Accel-Expires",
-    b"X-Accel-Redirect",
-    b"X-Accel-Limit-Rate",
-    b"X-Accel-Buffering",
-    b"X-Accel-Charset",
-];
 
 /// The family of `fastcgi_pass`.
 pub(crate) struct FastCgi;
@@ -67,13 +56,8 @@ impl Family for FastCgi {
             caught: caught.collect(),
         };
         let parts = FamilyParts {
-            destination,
-            origin: Box::new(origin),
             hidden: HIDDEN,
-            body: None,
-            early_hints: Vec::new(),
-            tls: None,
-            proxy_header: ProxyHeader::No,
+            ..FamilyParts::new(pass, destination, Box::new(origin))
         };
         pass_on(pass, builder, draft, parts)?;
         Ok(())

@@ -1,10 +1,10 @@
 //! Rows of this family.
 
-use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
+use turnpike_conf::{Repeat, Row, Value};
 
 use super::script;
 use crate::pass::params;
-use crate::pass::rows::{FLAG_OFF, MANY, PLAIN, join, shared_rows};
+use crate::pass::rows::{FLAG_OFF, MANY, PASS, PLAIN, join, shared_rows};
 
 const SHARED: &[Row] = shared_rows!("fastcgi");
 
@@ -36,31 +36,19 @@ const OWN: &[Row] = &[
     },
     Row {
         name: "fastcgi_param",
-        value: Value::Checked(params::check),
-        variables: Some(1),
-        arguments: Arguments::between(2, 3),
-        repeat: Repeat::Many,
-        syntax: "parameter value [if_not_empty]",
         summary: "Sets a parameter that is passed to the application. With `if_not_empty` a \
             parameter with an empty value is not passed. A parameter `HTTP_NAME` replaces the \
             field `Name` of the client.",
-        ..PLAIN
+        ..params::ROW
     },
     Row {
         name: "fastcgi_pass",
-        variables: Some(0),
-        contexts: &[
-            Context::Location,
-            Context::IfInLocation,
-            Context::LimitExcept,
-        ],
-        merge: Merge::Own,
         syntax: "address",
         summary: "Passes requests to a FastCGI application: an address with a port, the name of \
             an `upstream` block, or `unix:` and a path. Differs from nginx: a response without \
             length whose connection breaks before the application ends it is cut off for the \
             client too, and is not stored.",
-        ..PLAIN
+        ..PASS
     },
     Row {
         name: "fastcgi_split_path_info",

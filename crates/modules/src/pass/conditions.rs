@@ -89,7 +89,8 @@ impl NextConditions {
             bits |= match word.to_ascii_lowercase().as_str() {
                 "error" => ERROR,
                 "timeout" => TIMEOUT,
-                "invalid_header" => INVALID_HEADER,
+                "invalid_header" | "invalid_response" => INVALID_HEADER,
+                "not_found" => Failure::Status(404).bit(),
                 "non_idempotent" => NON_IDEMPOTENT,
                 "off" => return Self(0),
                 word => match word.strip_prefix("http_").map(str::parse) {

@@ -88,6 +88,18 @@ pub(crate) trait Origin: Send + Sync {
     /// Appends this server's entry for a message that was received in this version.
     fn write_via(&self, _received: Version, _out: &mut Vec<u8>) {}
 
+    /// Whether a response of a server with this status is for the client. The page of this server
+    /// answers in place of others, whatever `..._intercept_errors` says.
+    fn answers_for(&self, _status: u16) -> bool {
+        true
+    }
+
+    /// Whether the content type of a response is that of the request's path, since its head names
+    /// none.
+    fn is_typed_by_path(&self) -> bool {
+        false
+    }
+
     /// Whether trailer fields of a response are passed on.
     fn passes_trailers(&self) -> bool {
         false

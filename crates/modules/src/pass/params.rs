@@ -2,7 +2,7 @@
 //! configuration sets, and the client's fields under the names that CGI gives them (RFC 3875
 //! section 4.1.18).
 
-use turnpike_conf::{ConfError, bytes_of};
+use turnpike_conf::{Arguments, ConfError, Repeat, Row, Value, bytes_of};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::plan::Builder;
 use turnpike_http::variables::Template;
@@ -23,6 +23,33 @@ const CONDITIONS: &[&[u8]] = &[
     b"HTTP_RANGE",
     b"HTTP_IF_RANGE",
 ];
+
+/// Fields of a response that are kept from the client unless `..._pass_header` says otherwise.
+pub(crate) const HIDDEN: &[&[u8]] = &[
+    b"Status",
+    b"X-Accel-Expires",
+    b"X-Accel-Redirect",
+    b"X-Accel-Limit-Rate",
+    b"X-Accel-Buffering",
+    b"X-Accel-Charset",
+];
+
+/// What the row of `..._param` is but for its name and summary.
+pub(crate) const ROW: Row = Row {
+    value: Value::Checked(check),
+    variables: Some(1),
+    arguments: Arguments::between(2, 3),
+    repeat: Repeat::Many,
+    syntax: "parameter value [if_not_empty]",
+    ..Row::PLAIN
+};
+
+/// Appends host and target of the request, the usual key of a cache: nothing else tells what an
+/// application's answer depends on.
+pub(crate) fn write_key(exchange: &Exchange, out: &mut Vec<u8>) {
+    out.extend_from_slice(&exchange.host);
+    out.extend_from_slice(exchange.head.origin.of(exchange.head_bytes()));
+}
 
 /// The parameters that a location sets.
 pub(crate) struct Params(Vec<Param>);

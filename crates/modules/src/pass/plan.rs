@@ -31,6 +31,28 @@ pub(crate) struct FamilyParts {
     pub(crate) early_hints: Vec<Template>,
     pub(crate) tls: Option<Tls>,
     pub(crate) proxy_header: ProxyHeader,
+    /// Whether ranges of a response are served though the server does not offer them.
+    pub(crate) forces_ranges: bool,
+}
+
+impl FamilyParts {
+    /// The parts of a family that has nothing of its own beyond these two.
+    pub(crate) fn new(
+        pass: PassView<'_>,
+        destination: Destination,
+        origin: Box<dyn Origin>,
+    ) -> Self {
+        Self {
+            destination,
+            origin,
+            hidden: &[],
+            body: None,
+            early_hints: Vec::new(),
+            tls: None,
+            proxy_header: ProxyHeader::No,
+            forces_ranges: pass.flag("force_ranges"),
+        }
+    }
 }
 
 /// Reads the directives in force, and lets the location pass its requests on.
@@ -66,7 +88,7 @@ pub(crate) fn pass_on(
         intercepts_errors: pass.flag("intercept_errors"),
         ignores_client_abort: pass.flag("ignore_client_abort"),
         early_hints: parts.early_hints,
-        forces_ranges: pass.flag("force_ranges"),
+        forces_ranges: parts.forces_ranges,
         buffers: Buffers::read(pass, &prefix)?,
         limit_rate: limit_rate(pass, builder)?,
         tls: parts.tls,

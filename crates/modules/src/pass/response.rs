@@ -52,6 +52,9 @@ fn put_head(exchange: &mut Exchange, passing: &Passing, head: &Head) {
             pass_field(exchange, passing, entry, &mut seen);
         }
     }
+    if passing.origin.is_typed_by_path() {
+        exchange.choose_content_type();
+    }
     charset(exchange, passing, head);
     if passing.origin.names_via() {
         let mut value = std::mem::take(&mut exchange.scratch);
@@ -279,6 +282,9 @@ fn safe_path(path: &[u8]) -> Option<Vec<u8>> {
 /// `Allow` are kept, since a 401 and a 405 say nothing without them.
 pub(crate) fn intercepted(exchange: &mut Exchange, passing: &Passing) -> Option<u16> {
     let status = exchange.upstream.head.status;
+    if !passing.origin.answers_for(status) {
+        return Some(status);
+    }
     if status < 300 || !passing.intercepts_errors {
         return None;
     }

@@ -1,7 +1,7 @@
 //! The rows that all families have which pass requests to upstream servers. Their names differ in
 //! the first word only, which is the family's prefix.
 
-use turnpike_conf::{Repeat, Row, Value};
+use turnpike_conf::{Context, Merge, Repeat, Row, Value};
 
 /// What a row is unless it says otherwise: given once, inherited from the nearest level.
 pub(crate) const PLAIN: Row = Row::PLAIN;
@@ -33,6 +33,18 @@ pub(crate) const SIZE: Row = Row {
 
 pub(crate) const MANY: Row = Row {
     repeat: Repeat::Many,
+    ..PLAIN
+};
+
+/// What the row of `..._pass` is but for its name, syntax and summary.
+pub(crate) const PASS: Row = Row {
+    variables: Some(0),
+    contexts: &[
+        Context::Location,
+        Context::IfInLocation,
+        Context::LimitExcept,
+    ],
+    merge: Merge::Own,
     ..PLAIN
 };
 
@@ -319,8 +331,8 @@ macro_rules! tls_rows {
                 name: concat!($prefix, "_ssl_ciphers"),
                 syntax: "ciphers",
                 default: "DEFAULT",
-                summary: "The TLS ciphers. Only `DEFAULT` is accepted: TLS uses rustls, and all its \
-                    ciphers are secure.",
+                summary: "The TLS ciphers. Only `DEFAULT` is accepted: TLS uses rustls, and all \
+                    its ciphers are secure.",
                 ..PLAIN
             },
             Row {
@@ -335,8 +347,8 @@ macro_rules! tls_rows {
                 variables: Some(0),
                 syntax: "name",
                 summary: concat!(
-                    "The server name that is sent to the server and checked against its certificate. The \
-                     default is the host of `",
+                    "The server name that is sent to the server and checked against its \
+                     certificate. The default is the host of `",
                     $prefix,
                     "_pass`."
                 ),
@@ -374,8 +386,8 @@ macro_rules! tls_rows {
             },
             Row {
                 name: concat!($prefix, "_ssl_verify"),
-                summary: "Checks the certificates of servers and refuses invalid ones. A valid certificate \
-                    is trusted itself or signed by a trusted one, and has the server's \
+                summary: "Checks the certificates of servers and refuses invalid ones. A valid \
+                    certificate is trusted itself or signed by a trusted one, and has the server's \
                     name among its subjectAltNames, or as its common name where it has none.",
                 ..FLAG_OFF
             },

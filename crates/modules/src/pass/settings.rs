@@ -119,11 +119,24 @@ pub(crate) struct Buffers {
 }
 
 impl Buffers {
-    /// Reads the directives of buffers, and checks that they fit one another.
+    /// Reads the directives of buffers, and checks that they fit one another. A family may have one
+    /// buffer only.
     ///
     /// # Errors
     /// nginx's words.
     pub(crate) fn read(pass: PassView<'_>, prefix: &Path) -> Result<Self, ConfError> {
+        if !pass.has_row("buffers") {
+            let size_bytes = pass.small_size("buffer_size") as usize;
+            return Ok(Self {
+                first_bytes: size_bytes,
+                all_bytes: size_bytes,
+                busy_bytes: size_bytes,
+                file_bytes_max: 0,
+                file_write_bytes: size_bytes,
+                folder: pass.temporary_folder(prefix)?,
+                ahead: false,
+            });
+        }
         let sizes = BufferSizes::read(pass.view, pass.prefix)?;
         Ok(Self {
             first_bytes: sizes.first as usize,

@@ -82,6 +82,22 @@ impl PassUrl {
             default_port: 0,
         })
     }
+
+    /// Reads an address as [`PassUrl::parse_address`] does, of a server that is spoken to by TLS.
+    ///
+    /// # Errors
+    /// See [`UrlError`].
+    pub(crate) fn parse_secure_address(scheme: &str, text: &str) -> Result<Self, UrlError> {
+        let url = Self::parse_address(scheme, text)?;
+        // The certificate is for the host.
+        let (host, port) = host_and_port(&url.url, url.default_port);
+        Ok(Self {
+            secure: true,
+            host,
+            port,
+            ..url
+        })
+    }
 }
 
 /// The address, and what stands behind it.

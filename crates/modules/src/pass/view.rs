@@ -29,17 +29,26 @@ impl<'a> PassView<'a> {
         self.view.nearest_all(&self.name(end))
     }
 
+    /// Whether the family has such a directive: not all have all of them.
+    pub(crate) fn has_row(self, end: &str) -> bool {
+        self.view.has_row(&self.name(end))
+    }
+
+    /// A flag; off where the family has no such directive.
     pub(crate) fn flag(self, end: &str) -> bool {
-        self.view.flag(&self.name(end))
+        self.has_row(end) && self.view.flag(&self.name(end))
     }
 
     pub(crate) fn milliseconds(self, end: &str) -> u64 {
         self.view.milliseconds(&self.name(end))
     }
 
-    /// A size of memory that the kernel takes as 32 bits.
+    /// A size of memory that the kernel takes as 32 bits; 0 where the family has no such directive.
     pub(crate) fn small_size(self, end: &str) -> u32 {
-        u32::try_from(self.view.size(&self.name(end))).unwrap_or(0)
+        match self.has_row(end) {
+            true => u32::try_from(self.view.size(&self.name(end))).unwrap_or(0),
+            false => 0,
+        }
     }
 
     pub(crate) fn number(self, end: &str) -> i64 {

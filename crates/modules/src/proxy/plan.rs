@@ -95,13 +95,12 @@ impl Family for Proxy {
             via: hops::read_via(view)?,
         };
         let parts = FamilyParts {
-            destination,
-            origin: Box::new(origin),
             hidden: HIDDEN,
             body: pass.template("set_body", builder)?,
             early_hints: predicates::read(view, "early_hints", builder)?,
             tls,
             proxy_header: ProxyHeader::read(view),
+            ..FamilyParts::new(pass, destination, Box::new(origin))
         };
         let passing = pass_on(pass, builder, draft, parts)?;
         check_health(view, builder, &passing)

@@ -1,9 +1,9 @@
 //! Rows of this family.
 
-use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
+use turnpike_conf::{Arguments, Repeat, Row, Value};
 
 use super::rewrites;
-use crate::pass::rows::{FLAG_OFF, MANY, PLAIN, join, shared_rows, tls_rows};
+use crate::pass::rows::{FLAG_OFF, MANY, PASS, PLAIN, join, shared_rows, tls_rows};
 
 const SHARED: &[Row] = shared_rows!("proxy");
 
@@ -88,19 +88,12 @@ const OWN: &[Row] = &[
     },
     Row {
         name: "proxy_pass",
-        variables: Some(0),
-        contexts: &[
-            Context::Location,
-            Context::IfInLocation,
-            Context::LimitExcept,
-        ],
-        merge: Merge::Own,
         syntax: "URL",
         summary: "Passes requests to an upstream server: `http://` and an address, the name of an \
             `upstream` block, or `unix:` and a path. A path after it replaces the part of the \
             request path that matches the location. Differs from nginx: spaces and control \
             characters that come from variables in the URL are percent-encoded.",
-        ..PLAIN
+        ..PASS
     },
     Row {
         name: "proxy_pass_trailers",

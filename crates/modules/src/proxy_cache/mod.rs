@@ -56,8 +56,22 @@ pub(crate) const FASTCGI: Cache = Cache {
     rows: rows::FASTCGI,
 };
 
+/// The cache of `scgi_pass`.
+pub(crate) const SCGI: Cache = Cache {
+    name: "scgi_cache",
+    prefix: "scgi",
+    rows: rows::SCGI,
+};
+
+/// The cache of `uwsgi_pass`.
+pub(crate) const UWSGI: Cache = Cache {
+    name: "uwsgi_cache",
+    prefix: "uwsgi",
+    rows: rows::UWSGI,
+};
+
 /// The families that have caches.
-const PREFIXES: &[&str] = &[PROXY.prefix, FASTCGI.prefix];
+const PREFIXES: &[&str] = &[PROXY.prefix, FASTCGI.prefix, SCGI.prefix, UWSGI.prefix];
 
 impl Cache {
     /// Whether what all caches have in common belongs to this one.

@@ -1,6 +1,6 @@
-//! Rows that all modules have which pass requests on: their names differ in the first word only.
+//! Kinds of rows that several modules have.
 
-use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
+use turnpike_conf::{Arguments, Repeat, Row, Value};
 
 use super::checks;
 
@@ -42,25 +42,10 @@ pub(super) const FIELD: Row = Row {
     ..TEXT
 };
 
-pub(super) const STRINGS: Row = Row {
-    arguments: Arguments::at_least(1),
-    repeat: Repeat::Many,
-    variables: Some(0),
-    syntax: "string ...",
-    ..TEXT
-};
-
 pub(super) const KEY: Row = Row {
     variables: Some(0),
     syntax: "string",
     ..TEXT
-};
-
-pub(super) const BUFFERS: Row = Row {
-    arguments: Arguments::exactly(2),
-    value: Value::Buffers,
-    syntax: "number size",
-    ..Row::PLAIN
 };
 
 pub(super) const BIND: Row = Row {
@@ -71,70 +56,10 @@ pub(super) const BIND: Row = Row {
     ..Row::PLAIN
 };
 
-pub(super) const CACHE_PATH: Row = Row {
-    contexts: &[Context::Http],
-    arguments: Arguments::at_least(2),
-    value: Value::Checked(checks::cache_path),
-    repeat: Repeat::Many,
-    merge: Merge::Own,
-    syntax: "path keys_zone=name:size [parameter ...]",
-    ..Row::PLAIN
-};
-
-pub(super) const CACHE_VALID: Row = Row {
-    arguments: Arguments::at_least(1),
-    value: Value::Checked(checks::cache_valid),
-    repeat: Repeat::Many,
-    syntax: "[code ...] time",
-    ..Row::PLAIN
-};
-
-pub(super) const CACHE_METHODS: Row = words(&["GET", "HEAD", "POST"], "GET | HEAD | POST ...");
-
-pub(super) const CACHE_STALE: Row = words(
-    &[
-        "error",
-        "timeout",
-        "invalid_header",
-        "updating",
-        "http_500",
-        "http_502",
-        "http_503",
-        "http_504",
-        "http_403",
-        "http_404",
-        "http_429",
-        "off",
-    ],
-    "error | timeout | ... | off",
-);
-
-pub(super) const OFFSET: Row = Row {
-    value: Value::Offset,
-    syntax: "number",
-    ..Row::PLAIN
-};
-
 pub(super) const STORE_ACCESS: Row = Row {
     arguments: Arguments::between(1, 3),
     value: Value::Checked(checks::access),
     syntax: "users:permissions ...",
-    ..Row::PLAIN
-};
-
-pub(super) const TEMPORARY: Row = Row {
-    arguments: Arguments::between(1, 4),
-    value: Value::Checked(checks::temporary),
-    syntax: "path [level1 [level2 [level3]]]",
-    ..Row::PLAIN
-};
-
-pub(super) const PARAMETER: Row = Row {
-    arguments: Arguments::between(2, 3),
-    value: Value::Checked(checks::parameter),
-    repeat: Repeat::Many,
-    variables: Some(1),
-    syntax: "parameter value [if_not_empty]",
     ..Row::PLAIN
 };
 
@@ -208,60 +133,3 @@ macro_rules! table {
     };
 }
 pub(super) use table;
-
-/// The table of a module that passes requests on and can cache responses: what FastCGI, uwsgi and
-/// SCGI have in common, then rows of its own.
-macro_rules! passing {
-    ($module:literal; $($name:literal => $row:expr,)*) => {
-        $crate::without_effect::passing::table! {
-            concat!("Checked; takes effect with `", $module, "_pass`, which is not supported yet.");
-            concat!($module, "_bind") => BIND,
-            concat!($module, "_buffer_size") => SIZE,
-            concat!($module, "_buffering") => FLAG,
-            concat!($module, "_buffers") => BUFFERS,
-            concat!($module, "_busy_buffers_size") => SIZE,
-            concat!($module, "_cache") => KEY,
-            concat!($module, "_cache_background_update") => FLAG,
-            concat!($module, "_cache_bypass") => STRINGS,
-            concat!($module, "_cache_key") => KEY,
-            concat!($module, "_cache_lock") => FLAG,
-            concat!($module, "_cache_lock_age") => TIME,
-            concat!($module, "_cache_lock_timeout") => TIME,
-            concat!($module, "_cache_max_range_offset") => OFFSET,
-            concat!($module, "_cache_methods") => CACHE_METHODS,
-            concat!($module, "_cache_min_uses") => NUMBER,
-            concat!($module, "_cache_path") => CACHE_PATH,
-            concat!($module, "_cache_revalidate") => FLAG,
-            concat!($module, "_cache_use_stale") => CACHE_STALE,
-            concat!($module, "_cache_valid") => CACHE_VALID,
-            concat!($module, "_connect_timeout") => TIME,
-            concat!($module, "_force_ranges") => FLAG,
-            concat!($module, "_hide_header") => FIELD,
-            concat!($module, "_ignore_client_abort") => FLAG,
-            concat!($module, "_ignore_headers") => IGNORED,
-            concat!($module, "_intercept_errors") => FLAG,
-            concat!($module, "_limit_rate") => KEY,
-            concat!($module, "_max_temp_file_size") => SIZE,
-            concat!($module, "_next_upstream") => NEXT,
-            concat!($module, "_next_upstream_timeout") => TIME,
-            concat!($module, "_next_upstream_tries") => NUMBER,
-            concat!($module, "_no_cache") => STRINGS,
-            concat!($module, "_param") => PARAMETER,
-            concat!($module, "_pass_header") => FIELD,
-            concat!($module, "_pass_request_body") => FLAG,
-            concat!($module, "_pass_request_headers") => FLAG,
-            concat!($module, "_read_timeout") => TIME,
-            concat!($module, "_request_buffering") => FLAG,
-            concat!($module, "_send_timeout") => TIME,
-            concat!($module, "_socket_keepalive") => FLAG,
-            concat!($module, "_socket_rcvbuf") => SIZE,
-            concat!($module, "_socket_sndbuf") => SIZE,
-            concat!($module, "_store") => KEY,
-            concat!($module, "_store_access") => STORE_ACCESS,
-            concat!($module, "_temp_file_write_size") => SIZE,
-            concat!($module, "_temp_path") => TEMPORARY,
-            $($name => $row,)*
-        }
-    };
-}
-pub(super) use passing;

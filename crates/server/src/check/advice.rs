@@ -63,19 +63,9 @@ pub(crate) static NGINX: &[Advice] = &[
         "Remove the line: clients then use TCP.",
     ),
     advice(
-        "uwsgi and SCGI",
-        &["uwsgi_*", "scgi_*"],
-        "Let the application server speak HTTP (uWSGI: http-socket), and use proxy_pass.",
-    ),
-    advice(
         "gRPC",
         &["grpc_*"],
         "Leave these locations to nginx on another port: gRPC needs HTTP/2 from end to end.",
-    ),
-    advice(
-        "memcached",
-        &["memcached_*"],
-        "Use proxy_cache, or let the application read memcached.",
     ),
     advice(
         "CONNECT tunnels",

@@ -12,7 +12,7 @@ fn advice_is_found_by_name() {
         ("ssl_preread", Some("TCP and UDP proxying")),
         ("ssl_alpn", Some("TCP and UDP proxying")),
         ("proxy_upload_rate", Some("TCP and UDP proxying")),
-        ("uwsgi_pass", Some("uwsgi and SCGI")),
+        ("grpc_pass", Some("gRPC")),
         ("fastcgi_cache_purge", Some("cache purge")),
         ("more_set_headers", Some("headers-more")),
         ("content_by_lua_block", Some("OpenResty (Lua)")),

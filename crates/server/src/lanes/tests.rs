@@ -26,41 +26,74 @@ fn needs(http: &str) -> Needs {
         .needs
 }
 
+const BODY: (&str, FolderKind) = ("/p/client_body_temp", FolderKind::Default);
+const FASTCGI: (&str, FolderKind) = ("/p/fastcgi_temp", FolderKind::Default);
+const PROXY: (&str, FolderKind) = ("/p/proxy_temp", FolderKind::Default);
+const SCGI: (&str, FolderKind) = ("/p/scgi_temp", FolderKind::Default);
+const UWSGI: (&str, FolderKind) = ("/p/uwsgi_temp", FolderKind::Default);
+type FoldersCase = (&'static str, &'static [(&'static str, FolderKind)]);
+const FOLDERS: &[FoldersCase] = &[
+    ("", &[BODY, FASTCGI, PROXY, SCGI, UWSGI]),
+    (
+        "proxy_temp_path t; server { client_body_temp_path /b; }",
+        &[
+            ("/b", FolderKind::Named),
+            BODY,
+            FASTCGI,
+            SCGI,
+            ("/p/t", FolderKind::Named),
+            UWSGI,
+        ],
+    ),
+    (
+        "proxy_cache_path c keys_zone=a:1m; proxy_cache_path d keys_zone=b:1m memory;",
+        &[
+            ("/p/c", FolderKind::Named),
+            BODY,
+            FASTCGI,
+            PROXY,
+            SCGI,
+            UWSGI,
+        ],
+    ),
+    (
+        "server { location / { access_log l/$host.log; } }",
+        &[
+            BODY,
+            FASTCGI,
+            ("/p/l", FolderKind::Foreign),
+            PROXY,
+            SCGI,
+            UWSGI,
+        ],
+    ),
+    (
+        "server { root r; location / { proxy_pass http://[::1]:1; proxy_store on; } }",
+        &[
+            BODY,
+            FASTCGI,
+            PROXY,
+            ("/p/r", FolderKind::Foreign),
+            SCGI,
+            UWSGI,
+        ],
+    ),
+    (
+        "server { location / { proxy_pass http://[::1]:1; proxy_store /s/$uri; } }",
+        &[
+            BODY,
+            FASTCGI,
+            PROXY,
+            SCGI,
+            UWSGI,
+            ("/s", FolderKind::Foreign),
+        ],
+    ),
+];
+
 #[test]
 fn folders_are_those_that_families_name() {
-    const BODY: (&str, FolderKind) = ("/p/client_body_temp", FolderKind::Default);
-    const FASTCGI: (&str, FolderKind) = ("/p/fastcgi_temp", FolderKind::Default);
-    const PROXY: (&str, FolderKind) = ("/p/proxy_temp", FolderKind::Default);
-    type Case = (&'static str, &'static [(&'static str, FolderKind)]);
-    const CASES: &[Case] = &[
-        ("", &[BODY, FASTCGI, PROXY]),
-        (
-            "proxy_temp_path t; server { client_body_temp_path /b; }",
-            &[
-                ("/b", FolderKind::Named),
-                BODY,
-                FASTCGI,
-                ("/p/t", FolderKind::Named),
-            ],
-        ),
-        (
-            "proxy_cache_path c keys_zone=a:1m; proxy_cache_path d keys_zone=b:1m memory;",
-            &[("/p/c", FolderKind::Named), BODY, FASTCGI, PROXY],
-        ),
-        (
-            "server { location / { access_log l/$host.log; } }",
-            &[BODY, FASTCGI, ("/p/l", FolderKind::Foreign), PROXY],
-        ),
-        (
-            "server { root r; location / { proxy_pass http://[::1]:1; proxy_store on; } }",
-            &[BODY, FASTCGI, PROXY, ("/p/r", FolderKind::Foreign)],
-        ),
-        (
-            "server { location / { proxy_pass http://[::1]:1; proxy_store /s/$uri; } }",
-            &[BODY, FASTCGI, PROXY, ("/s", FolderKind::Foreign)],
-        ),
-    ];
-    for (http, expected) in CASES {
+    for (http, expected) in FOLDERS {
         let needs = needs(http);
         let folders = needs.folders.iter();
         let folders = folders.map(|folder| (folder.path.to_str().unwrap(), folder.kind));

@@ -1,0 +1,11 @@
+//! `uwsgi_pass`: requests are passed to applications that speak the uwsgi protocol.
+//!
+//! The family reads its directives and writes requests; `pass` does the rest.
+
+mod origin;
+mod plan;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use plan::Uwsgi;

@@ -1,0 +1,73 @@
+//! What the directives of this family mean for a location.
+
+use turnpike_conf::{ConfError, Row, View, bytes_of};
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+
+use super::origin::{self, UwsgiOrigin};
+use super::rows::ROWS;
+use crate::buffers::BufferSizes;
+use crate::pass::params::{HIDDEN, Params};
+use crate::pass::plan::{FamilyParts, destination, pass_in_force, pass_on};
+use crate::pass::settings::Destination;
+use crate::pass::tls::Tls;
+use crate::pass::view::PassView;
+
+/// What the names of the directives begin with.
+const PREFIX: &str = "uwsgi";
+
+/// The family of `uwsgi_pass`.
+pub(crate) struct Uwsgi;
+
+impl Family for Uwsgi {
+    fn name(&self) -> &'static str {
+        PREFIX
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        ROWS
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        let pass = PassView {
+            view,
+            prefix: PREFIX,
+        };
+        pass.declare_temporary_folder(builder.environment);
+        let Some((level, entry)) = pass_in_force(pass) else {
+            return BufferSizes::check(view, PREFIX);
+        };
+        let no_location = |_: &_| Ok(Vec::new());
+        let destination = destination(level, entry, builder, origin::parse_url, no_location)?;
+        let secure = match &destination {
+            Destination::Fixed { url, .. } => url.secure,
+            Destination::Evaluated { .. } => true,
+        };
+        let tls = match secure {
+            true => Some(Tls::read(pass, builder)?),
+            false => None,
+        };
+        let string = pass.nearest("string");
+        let origin = UwsgiOrigin {
+            params: Params::read(pass, builder)?,
+            modifiers: [modifier(pass, "modifier1"), modifier(pass, "modifier2")],
+            string: string.map_or(Vec::new(), |entry| bytes_of(entry.argument(0))),
+        };
+        let parts = FamilyParts {
+            hidden: HIDDEN,
+            tls,
+            ..FamilyParts::new(pass, destination, Box::new(origin))
+        };
+        pass_on(pass, builder, draft, parts)?;
+        Ok(())
+    }
+}
+
+/// A number that its row keeps within a byte.
+fn modifier(pass: PassView<'_>, end: &str) -> u8 {
+    u8::try_from(pass.number(end)).unwrap_or_default()
+}
