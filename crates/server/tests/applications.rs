@@ -348,6 +348,8 @@ fn uwsgi_serves_an_application() {
         "--plugin",
         "python3",
         "--need-app",
+        // Without it the second process outlives the first.
+        "--master",
         "--die-on-term",
         "--processes",
         "2",
