@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use turnpike_lane::log::{Errno, Level};
 use turnpike_plan::temporary::{Removal, TemporaryFile};
-use turnpike_wire::h1::{BodyDecoder, BodyState, ChunkError, Framing};
+use turnpike_wire::message::{BodyLength, Version};
 
 use crate::exchange::Exchange;
 use crate::phase::Verdict;
@@ -13,9 +13,10 @@ use turnpike_plan::Quoted;
 /// A request's body.
 #[derive(Default)]
 pub struct RequestBody {
-    decoder: Option<BodyDecoder>,
-    /// Bytes of the exchange's input, after the head, that the decoder has taken.
-    taken: usize,
+    /// What has come and nobody has asked for yet.
+    arrived: Arrived,
+    /// Whether it was asked for.
+    touched: bool,
     finished: bool,
     /// The body's bytes, when a handler asked for them and they are not in the file.
     pub bytes: Vec<u8>,
@@ -25,6 +26,16 @@ pub struct RequestBody {
     length: u64,
     /// Whether `Expect: 100-continue` was answered, or need not be.
     expect_answered: bool,
+}
+
+/// What the connection has read of a body, its coding taken off.
+#[derive(Default)]
+struct Arrived {
+    bytes: Vec<u8>,
+    /// Bytes that these had on their way.
+    received_bytes: u64,
+    is_whole: bool,
+    is_malformed: bool,
 }
 
 /// How far a body is.
@@ -59,8 +70,8 @@ impl RequestBody {
 
     /// Makes ready for the next request; the room is kept.
     pub fn clear(&mut self) {
-        self.decoder = None;
-        self.taken = 0;
+        self.arrived.clear();
+        self.touched = false;
         self.finished = false;
         self.bytes.clear();
         self.file = None;
@@ -70,7 +81,7 @@ impl RequestBody {
 
     /// Whether nothing of it was taken yet.
     pub fn is_untouched(&self) -> bool {
-        self.decoder.is_none() && !self.finished
+        !self.touched
     }
 
     /// Bytes of the body that were kept so far; once it is finished, all of them.
@@ -88,23 +99,61 @@ impl RequestBody {
         self.expect_answered = true;
     }
 
-    /// Bytes of the input after the head that belong to the body and were taken.
-    pub fn taken(&self) -> usize {
-        self.taken
+    /// A piece has come; it had so many bytes on its way.
+    pub(crate) fn came(&mut self, piece: &[u8], received_bytes: u64) {
+        self.arrived.bytes.extend_from_slice(piece);
+        self.arrived.received_bytes += received_bytes;
+    }
+
+    /// No more will come: that was all.
+    pub(crate) fn came_whole(&mut self) {
+        self.arrived.is_whole = true;
+    }
+
+    /// No more can be understood of what comes.
+    pub(crate) fn came_malformed(&mut self) {
+        self.arrived.is_malformed = true;
+    }
+
+    /// Whether all of it has come.
+    pub(crate) fn has_come_whole(&self) -> bool {
+        self.arrived.is_whole
+    }
+
+    /// The buffers, for whoever limits what is kept of them.
+    pub(crate) fn buffers(&mut self) -> [&mut Vec<u8>; 2] {
+        [&mut self.bytes, &mut self.arrived.bytes]
+    }
+}
+
+impl Arrived {
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.received_bytes = 0;
+        self.is_whole = false;
+        self.is_malformed = false;
+    }
+
+    /// Moves what has come behind `kept`.
+    fn move_to(&mut self, kept: &mut Vec<u8>) {
+        match kept.is_empty() {
+            true => std::mem::swap(kept, &mut self.bytes),
+            false => kept.append(&mut self.bytes),
+        }
     }
 }
 
 impl Exchange {
     /// Whether the client waits for `100 Continue` before it sends the body. Asked once.
     pub fn take_expect(&mut self) -> bool {
-        let waits = self.head.expect_continue
-            && self.head.version == turnpike_wire::message::Version::Http11
+        let waits = self.head.expects_continue
+            && self.head.version == Version::Http11
             && !self.body.expect_answered;
         self.body.expect_answered = true;
         waits
     }
 
-    /// Takes what is buffered of the body: kept in [`RequestBody::bytes`], or thrown away.
+    /// Takes what has come of the body: kept in [`RequestBody::bytes`], or thrown away.
     ///
     /// # Errors
     /// When the coding is broken, or (only where it is kept) the body too large.
@@ -112,52 +161,37 @@ impl Exchange {
         if self.body.finished {
             return Ok(Progress::Complete);
         }
-        let framing = self.head.framing;
-        if framing == Framing::None {
+        self.body.touched = true;
+        if self.head.body == BodyLength::None {
             self.body.finished = true;
             return Ok(Progress::Complete);
         }
         let body_bytes_max = self.location().settings.client_max_body_bytes;
-        let strictness = self.strictness();
-        let body = &mut self.body;
-        let decoder = body
-            .decoder
-            .get_or_insert_with(|| BodyDecoder::new(framing).under(strictness));
-        loop {
-            let from = self.head_start + self.head.head_len + body.taken;
-            let input = self.input.get(from..).unwrap_or_default();
-            let event = match decoder.feed(input) {
-                Ok(event) => event,
-                Err(error) => return Err(malformed(error)),
-            };
-            body.taken += event.consumed;
-            if keep {
-                body.bytes.extend_from_slice(event.data.of(input));
-                body.length += event.data.len() as u64;
-                if body_bytes_max > 0 && body.length > body_bytes_max {
-                    return Err(BodyError::TooLarge);
-                }
-            }
-            if event.state == BodyState::Finished {
-                body.finished = true;
-                return Ok(Progress::Complete);
-            }
-            if event.consumed == 0 {
-                return Ok(Progress::Incomplete);
-            }
+        let RequestBody {
+            arrived,
+            bytes,
+            length,
+            finished,
+            ..
+        } = &mut self.body;
+        self.account
+            .received(std::mem::take(&mut arrived.received_bytes));
+        if keep {
+            *length += arrived.bytes.len() as u64;
+            arrived.move_to(bytes);
         }
-    }
-
-    /// Drops the taken part of the body from the input, so that the buffer does not grow with the
-    /// body. The head stays, since its fields may be asked for until the request is logged.
-    pub fn forget_taken_body(&mut self) {
-        let start = self.head_start + self.head.head_len;
-        let end = (start + self.body.taken).min(self.input.len());
-        if start < end {
-            self.input.drain(start..end);
+        arrived.bytes.clear();
+        if keep && body_bytes_max > 0 && *length > body_bytes_max {
+            return Err(BodyError::TooLarge);
         }
-        self.account.received(self.body.taken as u64);
-        self.body.taken = 0;
+        if arrived.is_malformed {
+            return Err(BodyError::Malformed);
+        }
+        *finished = arrived.is_whole;
+        match arrived.is_whole {
+            true => Ok(Progress::Complete),
+            false => Ok(Progress::Incomplete),
+        }
     }
 }
 
@@ -250,8 +284,4 @@ pub fn refused(exchange: &Exchange, error: BodyError) -> Verdict {
             Verdict::Status(413)
         }
     }
-}
-
-fn malformed(_: ChunkError) -> BodyError {
-    BodyError::Malformed
 }

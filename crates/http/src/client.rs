@@ -6,7 +6,7 @@
 use std::io;
 
 use turnpike_lane::log::Level;
-use turnpike_wire::h1::Framing;
+use turnpike_wire::message::BodyLength;
 
 use crate::body::{self, Progress};
 use crate::exchange::{Action, Exchange};
@@ -74,12 +74,11 @@ impl<'a> Client<'a> {
     }
 
     /// Takes the connection over, once the head of the response is sent. `None`: there is none.
-    pub fn take_over(self, exchange: &mut Exchange) -> Option<Duplex<'a>> {
+    pub fn take_over(self) -> Option<Duplex<'a>> {
         let Self::Http1(peer) = self else {
             return None;
         };
-        let start = exchange.head_start + exchange.head.head_len + exchange.body.taken();
-        let early = exchange.input.split_off(start.min(exchange.input.len()));
+        let early = peer.take_input();
         Some(Duplex { early, peer })
     }
 
@@ -89,7 +88,7 @@ impl<'a> Client<'a> {
     /// # Errors
     /// The verdict that answers a body which cannot be read.
     pub async fn read_body(self, exchange: &mut Exchange) -> Result<(), Verdict> {
-        if matches!(exchange.head.framing, Framing::None | Framing::Length(0)) {
+        if matches!(exchange.head.body, BodyLength::None | BodyLength::Bytes(0)) {
             // nginx answers this too, and clients that ask for it wait.
             self.ask_for_body(exchange)?;
         }
@@ -116,7 +115,6 @@ impl<'a> Client<'a> {
             Ok(Progress::Incomplete) => {}
             Err(error) => return Err(body::refused(exchange, error)),
         }
-        exchange.forget_taken_body();
         if exchange.body.length() > kept {
             exchange.action.set(before);
             return Ok(Progress::Incomplete);
@@ -127,7 +125,7 @@ impl<'a> Client<'a> {
             return Err(Verdict::Close);
         };
         let timeout_ms = exchange.location().settings.client_body_timeout_ms;
-        match peer.read_more(&mut exchange.input, timeout_ms).await {
+        match peer.read_body(exchange, timeout_ms).await {
             Ok(0) => {
                 exchange.log(
                     Level::Info,

@@ -5,8 +5,7 @@ mod walk;
 use std::fmt;
 
 use turnpike_lane::log::Level;
-use turnpike_wire::h1::Framing;
-use turnpike_wire::message::Method;
+use turnpike_wire::message::{BodyLength, Method};
 use turnpike_wire::target::{self, Escape};
 
 use crate::client::Client;
@@ -374,7 +373,7 @@ impl Exchange {
 
     fn announces_too_large_body(&self) -> bool {
         let body_bytes_max = self.location().settings.client_max_body_bytes;
-        let Framing::Length(length) = self.head.framing else {
+        let BodyLength::Bytes(length) = self.head.body else {
             return false;
         };
         if body_bytes_max == 0 || length <= body_bytes_max || !self.body.is_untouched() {

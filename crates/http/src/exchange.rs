@@ -1,6 +1,6 @@
 //! One request and its answer, with all that handlers, variables and logs ask about it.
 //!
-//! An exchange owns the bytes that its head was read from. It is taken from the lane's pool and
+//! An exchange owns the bytes of its request's head. It is taken from the lane's pool and
 //! goes back there, so that its buffers are grown once and a request that needs no more than they
 //! hold allocates nothing.
 
@@ -13,8 +13,7 @@ use std::sync::Arc;
 use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::log::Level;
 use turnpike_lane::sys::socket::{self, PeerAddress};
-use turnpike_wire::h1::RequestHead;
-use turnpike_wire::message::{Known, Method, Strictness, holds_control};
+use turnpike_wire::message::{Known, Method, RequestHead, Strictness, holds_control};
 
 use crate::account::Account;
 use crate::body::RequestBody;
@@ -54,6 +53,8 @@ pub struct Client {
     pub descriptor: RawFd,
     /// Requests so far on this connection, the present one counted.
     pub requests: u64,
+    /// Whether the request had come before the one in front of it was answered (`$pipe`).
+    pub is_pipelined: bool,
     /// When it was accepted, in the lane's monotonic milliseconds.
     pub accepted_ms: u64,
     /// The same in nanoseconds.
@@ -109,14 +110,8 @@ pub struct Exchange {
     pub plan: Rc<LanePlan>,
     /// The connection.
     pub client: Client,
-    /// Bytes read so far; the head stands at [`Exchange::head_start`].
-    pub input: Vec<u8>,
-    /// Where in `input` the present request begins (pipelined requests follow one another).
-    pub head_start: usize,
-    /// The parsed head: offsets from `head_start`.
+    /// The request's head.
     pub head: RequestHead,
-    /// Whether a head was parsed whole.
-    pub head_complete: bool,
     /// The server block that the request is for.
     pub server: ServerIndex,
     /// The location in force.
@@ -180,10 +175,7 @@ impl Exchange {
             lane,
             plan,
             client,
-            input: Vec::new(),
-            head_start: 0,
             head: RequestHead::default(),
-            head_complete: false,
             server: ServerIndex(0),
             location: LocationIndex(0),
             path: Vec::new(),
@@ -214,8 +206,7 @@ impl Exchange {
         }
     }
 
-    /// Makes ready for the next request on the same connection. `input` is left alone, since it
-    /// may hold pipelined requests.
+    /// Makes ready for the next request on the same connection.
     pub fn begin_request(&mut self) {
         if !std::mem::take(&mut self.is_clear) {
             self.clear_request();
@@ -223,19 +214,16 @@ impl Exchange {
         self.account = Account::since(self.lane.clock.now_ms());
     }
 
-    /// Lets go of everything that is of a request, also of what it was read from.
+    /// Lets go of everything that is of a request or its connection.
     pub(crate) fn clear(&mut self) {
-        self.input.clear();
         self.tls = None;
         self.plain_on_tls_port = false;
-        self.head_start = 0;
         self.clear_request();
         self.is_clear = true;
     }
 
     fn clear_request(&mut self) {
         self.head.clear();
-        self.head_complete = false;
         self.path.clear();
         self.query.clear();
         self.host.clear();
@@ -263,15 +251,17 @@ impl Exchange {
     /// hold.
     pub(crate) fn trim_buffers(&mut self, bytes_max: usize) -> usize {
         let [upstream_input, upstream_output, upstream_head] = self.upstream.buffers();
+        let [body, arrived_body] = self.body.buffers();
         let mut kept_bytes = 0;
         for buffer in [
             upstream_input,
             upstream_output,
             upstream_head,
-            &mut self.input,
+            self.head.fields.buffer(),
+            body,
+            arrived_body,
             &mut self.output,
             &mut self.response.text,
-            &mut self.body.bytes,
             &mut self.scratch,
         ] {
             if buffer.capacity() > bytes_max {
@@ -289,22 +279,15 @@ impl Exchange {
         self.location = self.server().root;
     }
 
-    /// The bytes that the head's spans point into.
-    pub fn head_bytes(&self) -> &[u8] {
-        self.input.get(self.head_start..).unwrap_or_default()
-    }
-
     /// Value of the first request header field that the parser knows by this number.
     pub fn known_field(&self, known: Known) -> Option<&[u8]> {
-        self.head
-            .find(known)
-            .map(|field| field.value.of(self.head_bytes()))
+        self.head.known(known)
     }
 
     /// The request's method as text.
     pub fn method_name(&self) -> &[u8] {
         match self.head.method {
-            Method::Other => self.head.method_span.of(self.head_bytes()),
+            Method::Other => self.head.method_text(),
             known => known.name().as_bytes(),
         }
     }
@@ -345,10 +328,7 @@ impl Exchange {
 
     /// Value of the first request header field of that name.
     pub fn field(&self, name: &[u8]) -> Option<&[u8]> {
-        let bytes = self.head_bytes();
-        self.head
-            .find_name(bytes, name)
-            .map(|field| field.value.of(bytes))
+        self.head.fields.value(name)
     }
 
     /// The location in force.

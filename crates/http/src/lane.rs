@@ -13,6 +13,7 @@ use turnpike_lane::sys::simulation::{self, Fault};
 
 use crate::counters::{AllCounters, Doing, HttpCounters};
 use crate::exchange::{Client, Exchange};
+use crate::h1::InputPool;
 use crate::plan::Plan;
 use crate::response::LocalFuture;
 
@@ -46,6 +47,8 @@ pub struct LaneShared {
     /// The plan in force, which exchanges of the pool hold.
     plan: RefCell<Weak<LanePlan>>,
     pool: RefCell<ExchangePool>,
+    /// Buffers that connections read into.
+    pub(crate) inputs: Rc<InputPool>,
     random: Cell<u64>,
     /// The next connection number, and the end of the block it is from.
     serials: Cell<(u64, u64)>,
@@ -109,6 +112,7 @@ impl LaneShared {
             ending: Cell::new(false),
             plan: RefCell::default(),
             pool: RefCell::default(),
+            inputs: Rc::default(),
             random: Cell::new(seed | 1),
             serials: Cell::new((0, 0)),
         })
@@ -166,6 +170,7 @@ impl LaneShared {
     /// Lets go of exchanges that are kept for use again.
     pub fn forget_exchanges(&self) {
         *self.pool.borrow_mut() = ExchangePool::default();
+        self.inputs.clear();
     }
 
     /// The number of a new connection, unique in the process.

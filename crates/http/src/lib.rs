@@ -21,6 +21,7 @@ mod options;
 pub mod phase;
 pub mod plan;
 pub mod regex;
+mod request;
 pub mod response;
 pub use turnpike_plan::rooms;
 mod segments;

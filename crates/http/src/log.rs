@@ -52,9 +52,8 @@ impl fmt::Display for Context<'_> {
             PeerAddress::Inet(address) => write!(formatter, ", client: {}", address.ip())?,
             PeerAddress::Unix => formatter.write_str(", client: unix:")?,
         }
-        let bytes = exchange.head_bytes();
-        let line = exchange.head.line.of(bytes);
-        if line.is_empty() && !exchange.head_complete {
+        let line = exchange.head.line();
+        if line.is_empty() {
             return write!(formatter, ", server: {}", exchange.listen().address);
         }
         write!(formatter, ", server: {}", Quoted(&exchange.server().name))?;

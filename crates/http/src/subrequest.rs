@@ -8,8 +8,7 @@
 use std::any::Any;
 use std::rc::Rc;
 
-use turnpike_wire::h1::Framing;
-use turnpike_wire::message::Method;
+use turnpike_wire::message::{BodyLength, Method};
 
 use crate::body::RequestBody;
 use crate::client::Client;
@@ -48,7 +47,7 @@ impl Exchange {
             Content::None => child.head.method = Method::Get,
             Content::Method => {}
             Content::Body => {
-                child.head.framing = self.head.framing;
+                child.head.body = self.head.body;
                 child.body = RequestBody::of_subrequest(&self.body);
             }
         }
@@ -180,14 +179,9 @@ impl Exchange {
         // The connection may be gone before the copy is: nothing can be asked of it.
         client.descriptor = -1;
         let mut copy = self.lane.exchange(&self.plan, &client);
-        let head = self.head_bytes().get(..self.head.head_len);
-        copy.input.clear();
-        copy.head_start = 0;
         copy.begin_request();
-        copy.input.extend_from_slice(head.unwrap_or_default());
         copy.head.clone_from(&self.head);
-        copy.head.framing = Framing::None;
-        copy.head_complete = true;
+        copy.head.body = BodyLength::None;
         copy.account = self.account.of_subrequest(self.lane.clock.now_ms());
         copy.server = self.server;
         copy.host.clone_from(&self.host);

@@ -15,6 +15,7 @@ use turnpike_lane::sys::socket::PeerAddress;
 
 use crate::counters::AllCounters;
 use crate::exchange::{Client, Exchange};
+use crate::h1::{self, Head, Input};
 use crate::lane::{LanePlan, LaneShared};
 use crate::plan::{Environment, Family, ListenIndex, Plan};
 use crate::settings::ROWS;
@@ -112,7 +113,7 @@ pub(crate) fn plan_with(families: &[&'static dyn Family], http: &str) -> Result<
     Plan::build(View::root(&scope), 1, families, &mut Nowhere).map_err(|errors| errors.to_string())
 }
 
-/// An exchange on the first address of a plan, with `input` received.
+/// An exchange on the first address of a plan, whose request is `input`; empty: none has come.
 pub(crate) fn exchange(plan: Plan, input: &[u8]) -> Exchange {
     let lane = LaneShared::new(0, Arc::new(AllCounters::default()));
     let client = Client {
@@ -121,17 +122,18 @@ pub(crate) fn exchange(plan: Plan, input: &[u8]) -> Exchange {
         listen: ListenIndex(0),
         descriptor: -1,
         requests: 0,
+        is_pipelined: false,
         accepted_ms: 0,
         accepted_ns: 0,
     };
     let plan: Rc<LanePlan> = LanePlan::new(Arc::new(plan));
     let mut exchange = Exchange::new(lane, plan, client);
-    exchange.input.extend_from_slice(input);
     exchange.begin_request();
+    if !input.is_empty() {
+        let mut received = Input::new(&exchange.lane.inputs);
+        received.put(input);
+        let head = h1::read(&mut received, &mut exchange);
+        assert!(matches!(head, Head::Complete | Head::Refused(_)));
+    }
     exchange
-}
-
-/// Reads the head of the request that was received, as a connection does.
-pub(crate) fn read_head(exchange: &mut Exchange) {
-    crate::connection::read_head(exchange);
 }

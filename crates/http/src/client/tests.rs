@@ -4,6 +4,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
+use std::rc::Rc;
 
 use tokio::runtime::{Builder, LocalOptions};
 use turnpike_lane::transport::Transport;
@@ -11,14 +12,12 @@ use turnpike_lane::transport::Transport;
 use turnpike_wire::message::Fields;
 
 use super::*;
-use crate::h1::Watch;
+use crate::h1::{Input, Watch};
 use crate::testing;
 
 fn exchange(request: &str) -> Exchange {
     let plan = testing::plan("server { listen 127.0.0.1:80; }").unwrap();
-    let mut exchange = testing::exchange(plan, request.as_bytes());
-    testing::read_head(&mut exchange);
-    exchange
+    testing::exchange(plan, request.as_bytes())
 }
 
 fn wait<T>(work: impl Future<Output = T>) -> T {
@@ -29,11 +28,21 @@ fn wait<T>(work: impl Future<Output = T>) -> T {
 
 /// An HTTP/1 client's end, and what knows of the other.
 fn peer() -> (UnixStream, Peer) {
+    peer_with(b"")
+}
+
+/// The same, where `received` has come already.
+fn peer_with(received: &[u8]) -> (UnixStream, Peer) {
     let (client, ours) = UnixStream::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
     let watch = Watch::new();
     watch.event(false);
-    (client, Peer::new(Transport::plain(ours.into()), watch))
+    let mut input = Input::new(&Rc::default());
+    input.put(received);
+    (
+        client,
+        Peer::new(Transport::plain(ours.into()), input, watch),
+    )
 }
 
 fn sent(mut client: UnixStream, peer: Peer) -> String {
@@ -90,10 +99,9 @@ fn a_peer_goes_and_nobody_stays() {
 
 #[test]
 fn only_a_connection_can_be_taken_over() {
-    let mut asked = exchange("GET / HTTP/1.1\r\nHost: a\r\n\r\nearly");
-    assert!(Client::Nobody.take_over(&mut asked).is_none());
-    let (client, peer) = peer();
-    let mut duplex = Client::Http1(&peer).take_over(&mut asked).unwrap();
+    assert!(Client::Nobody.take_over().is_none());
+    let (client, peer) = peer_with(b"early");
+    let mut duplex = Client::Http1(&peer).take_over().unwrap();
     assert_eq!(std::mem::take(&mut duplex.early), b"early");
     wait(duplex.write_all(b"hello", 0)).unwrap();
     duplex.finish();

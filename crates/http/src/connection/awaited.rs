@@ -31,10 +31,11 @@ impl Connections {
         &mut self,
         event_loop: &mut EventLoop,
         token: Option<u32>,
-        connection: Connection,
+        mut connection: Connection,
         exchange: Box<Exchange>,
         awaiting: Box<dyn Awaiting>,
     ) {
+        connection.input.rest();
         let (token, connection) = match token {
             Some(token) => (token, connection),
             None => match self.insert(event_loop, connection) {

@@ -58,16 +58,16 @@ pub(super) async fn drive(
     slot: DrivenSlot,
     return_queue: Rc<ReturnQueue>,
 ) {
-    let (transport, detached) = connection.detach();
+    let (transport, input, detached) = connection.detach();
     let panicked = HandBackOnPanic {
         return_queue: &return_queue,
         slot: Some(slot.clone()),
     };
-    let peer = Peer::new(transport, Rc::clone(&slot.watch));
+    let peer = Peer::new(transport, input, Rc::clone(&slot.watch));
     let ended = to_the_end(&mut exchange, &peer, stage).await;
-    let transport = peer.into_transport();
+    let (transport, input) = peer.into_parts();
     let transport = ended.and_then(|()| transport.ok_or(CloseReason::Failed));
-    let connection = transport.map(|transport| detached.attach(transport));
+    let connection = transport.map(|transport| detached.attach(transport, input));
     panicked.disarm();
     return_queue.give_back(slot, connection, Some(exchange));
 }
@@ -198,14 +198,13 @@ async fn discard_body(exchange: &mut Exchange, peer: &Peer) -> bool {
             Ok(Progress::Incomplete) => {}
             Err(_) => return false,
         }
-        exchange.forget_taken_body();
         let now_ms = exchange.lane.clock.now_ms();
         if now_ms >= until_ms {
             return false;
         }
         // Not 0, which would wait for ever.
         let timeout_ms = pause_ms.clamp(1, until_ms - now_ms);
-        match peer.read_more(&mut exchange.input, timeout_ms).await {
+        match peer.read_body(exchange, timeout_ms).await {
             Ok(0) | Err(_) => return false,
             Ok(_) => {}
         }
@@ -217,7 +216,7 @@ async fn linger(exchange: &mut Exchange, peer: &Peer) {
     let wanted = match settings.lingering_close {
         LingeringClose::Off => false,
         LingeringClose::Always => true,
-        LingeringClose::On => exchange.has_unread_input(),
+        LingeringClose::On => !exchange.body.is_finished() || peer.has_unread(),
     };
     if wanted {
         exchange.action.set(Action::ClosingLingering);

@@ -87,8 +87,8 @@ enum Step {
     Done(Agreed),
     /// The connection is to be closed.
     Failed(CloseReason),
-    /// The client speaks plain HTTP: what it sent stands in the exchange.
-    Plain(Box<Exchange>),
+    /// The client speaks plain HTTP: what it sent stands in the connection's input.
+    Plain,
 }
 
 impl Security {
@@ -145,9 +145,10 @@ impl Connections {
                 self.close(connection, reason);
                 More::No
             }
-            Step::Plain(exchange) => {
+            Step::Plain => {
                 connection.security = Security::PlainOnTlsPort;
-                self.serve_first(event_loop, token, connection, exchange);
+                let exchange = self.exchange(&connection);
+                self.serve(event_loop, token, connection, exchange, None);
                 More::Likely
             }
             Step::Done(Agreed { offer, identity }) => {
@@ -166,17 +167,6 @@ impl Connections {
                 self.receive_first(event_loop, Some(token), connection)
             }
         }
-    }
-
-    fn serve_first(
-        &mut self,
-        event_loop: &mut EventLoop,
-        token: Option<u32>,
-        connection: Connection,
-        mut exchange: Box<Exchange>,
-    ) {
-        connection.security.tell(&mut exchange);
-        self.serve(event_loop, token, connection, exchange, None);
     }
 
     /// Parks the connection; returns its place.
@@ -206,14 +196,14 @@ impl Connections {
         };
         let return_queue = Rc::clone(&self.return_queue);
         event_loop.drive(Box::pin(async move {
-            let (transport, detached) = connection.detach();
-            let peer = Peer::new(transport, Rc::clone(&slot.watch));
+            let (transport, input, detached) = connection.detach();
+            let peer = Peer::new(transport, input, Rc::clone(&slot.watch));
             let waited = peer.writable(timeout_ms).await;
-            let transport = waited
-                .ok()
-                .and_then(|()| peer.into_transport())
+            let (transport, input) = peer.into_parts();
+            let transport = waited.ok().and(transport);
+            let connection = transport
+                .map(|transport| detached.attach(transport, input))
                 .ok_or(CloseReason::HandshakeFailed);
-            let connection = transport.map(|transport| detached.attach(transport));
             return_queue.give_back(slot, connection, Some(exchange));
         }));
     }
@@ -256,45 +246,55 @@ impl Connections {
         connection: &mut Connection,
         state: Handshaking,
     ) -> Result<Handshaking, Step> {
-        let mut exchange = self.exchange(connection);
-        let kept = match &state {
-            Handshaking::Beginning(bytes) => bytes.as_slice(),
-            _ => &[],
-        };
-        exchange.input.extend_from_slice(kept);
-        let went = match receive(connection, &mut exchange) {
+        connection.input.release();
+        if let Handshaking::Beginning(bytes) = &state {
+            connection.input.put(bytes);
+        }
+        let went = match receive(connection) {
             Ok(0) => Some(io::Error::from(io::ErrorKind::UnexpectedEof)),
             Ok(_) => None,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.recycle(exchange);
+                connection.input.release();
                 connection.security = Security::Handshaking(Box::new(state));
                 return Err(Step::WantsRead);
             }
             Err(error) => Some(error),
         };
         if let Some(error) = went {
-            self.recycle(exchange);
             return Err(self.client_went(connection, &state, error));
         }
         let hello = match state {
             Handshaking::Hello(hello) => hello,
-            _ => match first_bytes(connection, &mut exchange) {
+            _ => match self.first_bytes(connection) {
                 FirstBytes::Tls => Box::default(),
-                FirstBytes::Plain => return Err(Step::Plain(exchange)),
+                FirstBytes::Plain => return Err(Step::Plain),
                 FirstBytes::Incomplete => {
-                    let bytes = exchange.head_bytes().to_vec();
-                    self.recycle(exchange);
-                    return Ok(Handshaking::Beginning(bytes));
+                    return Ok(Handshaking::Beginning(connection.input.take_bytes()));
                 }
-                FirstBytes::Invalid => {
-                    self.recycle(exchange);
-                    return Err(Step::Failed(CloseReason::Refused));
-                }
+                FirstBytes::Invalid => return Err(Step::Failed(CloseReason::Refused)),
             },
         };
-        let fed = self.feed(connection, hello, exchange.head_bytes());
-        self.recycle(exchange);
+        let fed = self.feed(connection, hello, connection.input.bytes());
+        connection.input.release();
         fed
+    }
+
+    /// Looks at what a connection begins with, behind a PROXY protocol header where one is
+    /// expected.
+    fn first_bytes(&self, connection: &mut Connection) -> FirstBytes {
+        let mut exchange = self.exchange(connection);
+        let header = proxy_header::read(connection, &mut exchange);
+        self.recycle(exchange);
+        match header {
+            ProxyHeaderState::Complete => {}
+            ProxyHeaderState::Incomplete => return FirstBytes::Incomplete,
+            ProxyHeaderState::Invalid => return FirstBytes::Invalid,
+        }
+        match connection.input.bytes().first() {
+            None => FirstBytes::Incomplete,
+            Some(&byte) if byte == HANDSHAKE_RECORD || byte & SSL2_HELLO != 0 => FirstBytes::Tls,
+            Some(_) => FirstBytes::Plain,
+        }
     }
 
     fn feed(
@@ -408,19 +408,5 @@ impl Connections {
         exchange.action.set(Action::HandshakingClient);
         exchange.log(Level::Info, why);
         self.recycle(exchange);
-    }
-}
-
-/// Looks at what a connection begins with, behind a PROXY protocol header where one is expected.
-fn first_bytes(connection: &mut Connection, exchange: &mut Exchange) -> FirstBytes {
-    match proxy_header::read(connection, exchange) {
-        ProxyHeaderState::Complete => {}
-        ProxyHeaderState::Incomplete => return FirstBytes::Incomplete,
-        ProxyHeaderState::Invalid => return FirstBytes::Invalid,
-    }
-    match exchange.head_bytes().first() {
-        None => FirstBytes::Incomplete,
-        Some(&byte) if byte == HANDSHAKE_RECORD || byte & SSL2_HELLO != 0 => FirstBytes::Tls,
-        Some(_) => FirstBytes::Plain,
     }
 }

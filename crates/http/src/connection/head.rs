@@ -5,8 +5,8 @@ use std::ops::Range;
 use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::log::Level;
 use turnpike_wire::date;
-use turnpike_wire::h1::{self as writer, Framing};
-use turnpike_wire::message::{Fields, Version, holds_control, reason_phrase};
+use turnpike_wire::h1 as writer;
+use turnpike_wire::message::{BodyLength, Fields, Version, holds_control, reason_phrase};
 use turnpike_wire::target::{self, Escape};
 
 use crate::exchange::Exchange;
@@ -24,7 +24,7 @@ pub(super) fn write(exchange: &mut Exchange) -> bool {
     leave_out_controls(exchange);
     let mut out = std::mem::take(&mut exchange.output);
     out.clear();
-    let has_body = exchange.head.framing != Framing::None;
+    let has_body = exchange.head.body != BodyLength::None;
     if has_body && exchange.response.status < 300 && exchange.take_expect() {
         out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
     }

@@ -25,7 +25,6 @@ mod parked;
 mod pieces;
 mod proxy_header;
 mod rate;
-mod request;
 mod serve;
 
 mod transfer;
@@ -50,7 +49,7 @@ pub use moving::Moving;
 
 use crate::counters::CloseReason;
 use crate::exchange::{Client, Exchange};
-use crate::h1::Watch;
+use crate::h1::{Input, Watch};
 use crate::lane::{LanePlan, LaneShared};
 use crate::plan::ListenIndex;
 use handshake::Security;
@@ -71,6 +70,8 @@ const EMFILE: i32 = 24;
 /// A connection between two of its states.
 struct Connection<T = Transport> {
     transport: T,
+    /// What it has sent and nobody has taken.
+    input: Input,
     client: Client,
     /// Whether Nagle's algorithm was switched off.
     no_delay: bool,
@@ -82,33 +83,38 @@ struct Connection<T = Transport> {
 }
 
 impl Connection {
-    /// The transport, and the connection without it: for whoever owns the transport for a while.
-    fn detach(self) -> (Transport, Connection<()>) {
+    /// The transport with what has come of it, and the connection without: for whoever owns the
+    /// transport for a while.
+    fn detach(self) -> (Transport, Input, Connection<()>) {
         let Connection {
             transport,
+            mut input,
             client,
             no_delay,
             plan,
             proxy_header,
             security,
         } = self;
+        let taken = input.take();
         let detached = Connection {
             transport: (),
+            input,
             client,
             no_delay,
             plan,
             proxy_header,
             security,
         };
-        (transport, detached)
+        (transport, taken, detached)
     }
 }
 
 impl Connection<()> {
-    /// The connection with its transport again.
-    fn attach(self, transport: Transport) -> Connection {
+    /// The connection with its transport again, and what has come of that.
+    fn attach(self, transport: Transport, input: Input) -> Connection {
         Connection {
             transport,
+            input,
             client: self.client,
             no_delay: self.no_delay,
             plan: self.plan,
@@ -347,11 +353,13 @@ impl EventHandler for Connections {
             listen: ListenIndex(gate),
             descriptor: socket.as_raw_fd(),
             requests: 0,
+            is_pipelined: false,
             accepted_ms: event_loop.clock.now_ms(),
             accepted_ns: event_loop.clock.now_ns(),
         };
         let connection = Connection {
             transport: Transport::plain(socket),
+            input: Input::new(&self.lane.inputs),
             client,
             no_delay: false,
             security: Security::of_new(self.plan.listen(client.listen).tls),
@@ -507,12 +515,6 @@ impl Exchange {
         self.write_access_log();
         self.rooms.release();
     }
-
-    /// Whether the client sent more than was read as requests.
-    fn has_unread_input(&self) -> bool {
-        let end = self.head_start + self.head.head_len + self.body.taken();
-        !self.body.is_finished() || self.input.len() > end
-    }
 }
 
 /// A client that went away is no error of ours, unless the kernel says something unusual.
@@ -527,12 +529,6 @@ fn log_send_error(exchange: &Exchange, error: &io::Error) {
         }
         _ => exchange.log(Level::Alert, format_args!("send() failed ({error})")),
     }
-}
-
-/// Reads the head of a request that was received, for the tests of others.
-#[cfg(test)]
-pub(crate) fn read_head(exchange: &mut Exchange) {
-    assert!(matches!(request::read(exchange), request::Head::Complete));
 }
 
 #[cfg(test)]

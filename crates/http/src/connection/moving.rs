@@ -24,6 +24,7 @@ use super::parked::{Await, Parked};
 use super::{Connection, Connections};
 use crate::counters::CloseReason;
 use crate::exchange::Client;
+use crate::h1::Input;
 use crate::plan::{ListenIndex, Plan};
 use turnpike_plan::proxy_header::ProxyHeader;
 
@@ -103,6 +104,7 @@ impl Connections {
         let address = address.clone();
         let Connection {
             transport,
+            input,
             client,
             no_delay,
             plan,
@@ -128,6 +130,7 @@ impl Connections {
             Err(moving) => Some(Parked {
                 connection: Connection {
                     transport: moving.transport,
+                    input,
                     client: moving.client,
                     no_delay: moving.no_delay,
                     plan,
@@ -159,6 +162,7 @@ impl Connections {
         self.lane.counters.active.add();
         let mut connection = Connection {
             transport: moving.transport,
+            input: Input::new(&self.lane.inputs),
             client: moving.client,
             no_delay: moving.no_delay,
             plan: self.plan.clone(),

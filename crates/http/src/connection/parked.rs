@@ -14,7 +14,7 @@ use super::{Connection, Connections, Ending};
 use crate::account::Account;
 use crate::counters::{CloseReason, Counter};
 use crate::exchange::{Action, Exchange};
-use crate::h1::Watch;
+use crate::h1::{Input, Watch};
 use crate::lane::LanePlan;
 use crate::plan::ListenIndex;
 
@@ -212,10 +212,12 @@ impl Connections {
             _ => (token, parked),
         };
         let Parked {
-            connection,
+            mut connection,
             waits_for,
             deadline_ms,
         } = parked;
+        // Idle ones are many: they hold no buffer.
+        connection.input.release();
         let (token, connection) = match token {
             Some(token) => (token, connection),
             None => self.insert(event_loop, connection)?,
@@ -280,10 +282,10 @@ impl Connections {
         &mut self,
         event_loop: &mut EventLoop,
         token: Option<u32>,
-        connection: Connection,
-        mut exchange: Box<Exchange>,
+        mut connection: Connection,
+        exchange: Box<Exchange>,
     ) {
-        let input = exchange.input.split_off(exchange.head_start);
+        let input = connection.input.take_bytes();
         let half = Half {
             input,
             started_ms: exchange.account.started_ms(),
@@ -339,7 +341,7 @@ impl Connections {
             Slot::InTurn | Slot::Parked(_) => {}
         }
         let Some(Parked {
-            connection,
+            mut connection,
             waits_for,
             deadline_ms,
         }) = slot.take_parked()
@@ -350,11 +352,11 @@ impl Connections {
         if let Await::Handshake { .. } = waits_for {
             return self.shake_hands(event_loop, Some(token), connection);
         }
-        let mut exchange = self.exchange(&connection);
+        let exchange = self.exchange(&connection);
         if let Await::Rest(half) = &waits_for {
-            exchange.input.extend_from_slice(&half.input);
+            connection.input.put(&half.input);
         }
-        match receive(&connection, &mut exchange) {
+        match receive(&mut connection) {
             Ok(0) => {
                 self.went_away(event_loop, token, connection, exchange, &waits_for);
                 More::No
@@ -367,6 +369,7 @@ impl Connections {
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.recycle(exchange);
+                connection.input.release();
                 self.count_parked(&waits_for);
                 self.slots[token as usize] = Slot::Parked(Parked {
                     connection,
@@ -393,13 +396,13 @@ impl Connections {
         &mut self,
         event_loop: &mut EventLoop,
         token: u32,
-        connection: Connection,
-        mut exchange: Box<Exchange>,
+        mut connection: Connection,
+        exchange: Box<Exchange>,
         (waits_for, received): (Await, usize),
     ) {
         let started_ms = match waits_for {
-            Await::Rest(half) if !may_end_line(&exchange.input, received) => {
-                let input = std::mem::take(&mut exchange.input);
+            Await::Rest(half) if !may_end_line(connection.input.bytes(), received) => {
+                let input = connection.input.take_bytes();
                 self.recycle(exchange);
                 let rest = Await::Rest(Box::new(Half { input, ..*half }));
                 self.park(event_loop, Some(token), connection, rest);
@@ -541,10 +544,11 @@ impl Connections {
     /// does it.
     fn head_given_up(&self, connection: &Connection, half: &Half, why: &str) {
         let mut exchange = self.exchange(connection);
-        exchange.input.extend_from_slice(&half.input);
         exchange.begin_request();
         exchange.account = Account::since(half.started_ms);
-        let _ = super::request::read(&mut exchange);
+        let mut input = Input::new(&self.lane.inputs);
+        input.put(&half.input);
+        crate::h1::give_up(&mut input, &mut exchange);
         exchange.action.set(Action::ReadingHeaders);
         exchange.log(Level::Info, format_args!("{why}"));
         if exchange.location().settings.reset_timedout_connection {

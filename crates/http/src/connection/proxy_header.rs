@@ -26,7 +26,7 @@ pub(super) fn read(connection: &mut Connection, exchange: &mut Exchange) -> Prox
     if connection.proxy_header.is_some() || !exchange.listen().proxy_protocol {
         return ProxyHeaderState::Complete;
     }
-    let bytes = exchange.head_bytes();
+    let bytes = connection.input.bytes();
     match proxy_protocol::parse(bytes) {
         Ok(None) => ProxyHeaderState::Incomplete,
         Ok(Some(header)) => {
@@ -34,14 +34,14 @@ pub(super) fn read(connection: &mut Connection, exchange: &mut Exchange) -> Prox
             let header = Rc::new(ProxyHeader::new(&header, bytes));
             connection.proxy_header = Some(Rc::clone(&header));
             exchange.proxy_header = Some(header);
-            exchange.head_start += header_len;
+            connection.input.consume(header_len);
             ProxyHeaderState::Complete
         }
         Err(error) => {
             let root = exchange.plan.server(exchange.listen().default_server).root;
             exchange.location = root;
             exchange.action.set(Action::ReadingProxyHeader);
-            let (reason, quoted) = (error.reason(), Quoted(first_line(exchange.head_bytes())));
+            let (reason, quoted) = (error.reason(), Quoted(first_line(bytes)));
             exchange.log(Level::Error, format_args!("{reason}: \"{quoted}\""));
             ProxyHeaderState::Invalid
         }

@@ -12,7 +12,6 @@ use turnpike_lane::sys::socket_option;
 use super::driven::{self, Stage};
 use super::parked::{Await, More, Slot, move_to};
 use super::proxy_header::{self, ProxyHeaderState};
-use super::request::{self, Head};
 use super::transfer::{self, Sent, Transfer};
 use super::{Connection, Connections, DrivenSlot, head, log_send_error};
 use crate::account::Account;
@@ -20,7 +19,7 @@ use crate::body::Progress;
 use crate::counters::CloseReason;
 use crate::engine::Outcome;
 use crate::exchange::{Action, Client, Exchange};
-use crate::h1::Watch;
+use crate::h1::{self, Head, Watch};
 use crate::phase::Awaiting;
 use crate::response::Body;
 use crate::settings::LingeringClose;
@@ -64,10 +63,10 @@ impl Connections {
         &mut self,
         event_loop: &mut EventLoop,
         token: Option<u32>,
-        connection: Connection,
+        mut connection: Connection,
     ) -> More {
-        let mut exchange = self.exchange(&connection);
-        match receive(&connection, &mut exchange) {
+        let exchange = self.exchange(&connection);
+        match receive(&mut connection) {
             Ok(0) => {
                 self.recycle(exchange);
                 self.unpark(event_loop, token);
@@ -93,7 +92,7 @@ impl Connections {
         }
     }
 
-    /// Serves the requests that stand in the exchange's input. `token` is the connection's place
+    /// Serves the requests that stand in the connection's input. `token` is the connection's place
     /// among the parked, if it has one; `started_ms` says when the first of the requests began.
     pub(super) fn serve(
         &mut self,
@@ -134,7 +133,7 @@ impl Connections {
                     return;
                 }
                 Some(Served::Kept) => {
-                    if next_request(&mut exchange) {
+                    if connection.input.next_request() {
                         continue;
                     }
                     self.keep(event_loop, token, connection, exchange);
@@ -178,7 +177,7 @@ impl Connections {
 
     /// One request, from its head to its answer. `None`: the head is not whole.
     fn one(&mut self, connection: &mut Connection, exchange: &mut Exchange) -> Option<Served> {
-        let outcome = match request::read(exchange) {
+        let outcome = match h1::read(&mut connection.input, exchange) {
             Head::Incomplete => return None,
             Head::Complete => {
                 self.count_request(connection, exchange);
@@ -212,7 +211,7 @@ impl Connections {
         &mut self,
         event_loop: &mut EventLoop,
         token: u32,
-        connection: Connection,
+        mut connection: Connection,
         mut exchange: Box<Exchange>,
         outcome: Outcome,
         unread: bool,
@@ -220,7 +219,7 @@ impl Connections {
         let served = self.follow(&connection, &mut exchange, outcome);
         let slot = Some(token);
         match served {
-            Served::Kept if next_request(&mut exchange) => {
+            Served::Kept if connection.input.next_request() => {
                 self.serve(event_loop, slot, connection, exchange, None);
             }
             Served::Kept => self.keep(event_loop, slot, connection, exchange),
@@ -243,10 +242,11 @@ impl Connections {
     fn count_request(&self, connection: &mut Connection, exchange: &mut Exchange) {
         connection.client.requests += 1;
         exchange.client.requests = connection.client.requests;
+        exchange.client.is_pipelined = connection.input.is_pipelined();
         self.lane.counters.requests.add();
         self.lane
             .doing
-            .note(connection.client.serial, exchange.head_bytes());
+            .note(connection.client.serial, exchange.head.fields.bytes());
         self.count_writing(1);
         let gate_is_gone = !Rc::ptr_eq(&connection.plan, &self.plan);
         if self.is_draining() || gate_is_gone {
@@ -276,7 +276,7 @@ impl Connections {
         let chunked = head::write(exchange);
         exchange.action.set(Action::Sending);
         let mut transfer = Transfer::new(exchange, chunked);
-        if !exchange.keep_alive && !lingers(exchange) {
+        if !exchange.keep_alive && !lingers(connection, exchange) {
             transfer.closes();
         }
         match transfer.send(exchange, &connection.transport, TURN_BYTES_MAX) {
@@ -364,10 +364,8 @@ impl Connections {
         event_loop: &mut EventLoop,
         token: Option<u32>,
         connection: Connection,
-        mut exchange: Box<Exchange>,
+        exchange: Box<Exchange>,
     ) {
-        // `head_start` is past the answered request already: it must not be skipped once more.
-        exchange.begin_request();
         let Some((slot, connection)) = self.driven_slot(event_loop, token, connection) else {
             self.recycle(exchange);
             return;
@@ -383,8 +381,8 @@ impl Connections {
         &mut self,
         event_loop: &mut EventLoop,
         slot: DrivenSlot,
-        connection: Connection,
-        mut exchange: Box<Exchange>,
+        mut connection: Connection,
+        exchange: Box<Exchange>,
     ) {
         let DrivenSlot { token, watch } = slot;
         self.slots[token as usize] = Slot::InTurn;
@@ -394,12 +392,7 @@ impl Connections {
             self.parked_ready(event_loop, token, watch.has_ended());
             return;
         }
-        let pipelined = if exchange.head_complete {
-            next_request(&mut exchange)
-        } else {
-            exchange.input.len() > exchange.head_start
-        };
-        if pipelined {
+        if connection.input.next_request() {
             self.serve(event_loop, Some(token), connection, exchange, None);
         } else {
             self.keep(event_loop, Some(token), connection, exchange);
@@ -448,7 +441,7 @@ fn answered(connection: &Connection, exchange: &mut Exchange, body_whole: bool) 
     match (exchange.keep_alive, body_whole) {
         (true, true) => Served::Kept,
         (true, false) => Served::Driven(Stage::Discard),
-        (false, _) if lingers(exchange) => Served::Driven(Stage::Linger),
+        (false, _) if lingers(connection, exchange) => Served::Driven(Stage::Linger),
         (false, _) => {
             connection.transport.end_session();
             match connection.transport.has_unsent() {
@@ -460,30 +453,18 @@ fn answered(connection: &Connection, exchange: &mut Exchange, body_whole: bool) 
 }
 
 /// Whether what the client still sends is read before its connection is closed.
-fn lingers(exchange: &Exchange) -> bool {
+fn lingers(connection: &Connection, exchange: &Exchange) -> bool {
     match exchange.location().settings.lingering_close {
         LingeringClose::Off => false,
-        LingeringClose::On => exchange.has_unread_input(),
+        LingeringClose::On => !exchange.body.is_finished() || connection.input.has_unread(),
         LingeringClose::Always => true,
     }
 }
 
 /// Reads what the socket has, behind what is there.
-pub(super) fn receive(connection: &Connection, exchange: &mut Exchange) -> io::Result<usize> {
-    let read = connection
-        .transport
-        .try_read(&mut exchange.input, RECEIVE_BYTES);
-    crate::h1::end_of_input(read)
-}
-
-/// Moves to the request behind the one that was answered. `false`: nothing of it is there yet.
-fn next_request(exchange: &mut Exchange) -> bool {
-    let end = exchange.head_start + exchange.head.head_len + exchange.body.taken();
-    if end >= exchange.input.len() {
-        exchange.input.clear();
-        exchange.head_start = 0;
-        return false;
-    }
-    exchange.head_start = end;
-    true
+pub(super) fn receive(connection: &mut Connection) -> io::Result<usize> {
+    let Connection {
+        transport, input, ..
+    } = connection;
+    input.receive(transport, RECEIVE_BYTES)
 }

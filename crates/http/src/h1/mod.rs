@@ -1,8 +1,12 @@
 //! What only HTTP/1 knows of its client: a connection of its own, and heads as text.
 
+mod input;
 mod peer;
+mod request;
 mod watch;
 
+pub(crate) use input::{Input, InputPool};
 pub use peer::Peer;
-pub(crate) use peer::end_of_input;
+use peer::end_of_input;
+pub(crate) use request::{Head, give_up, read};
 pub(crate) use watch::Watch;

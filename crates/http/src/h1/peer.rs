@@ -1,6 +1,7 @@
 //! The client of an HTTP/1 exchange: reads and writes of its connection that wait, each with its
 //! time-out.
 
+use std::cell::RefCell;
 use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
 use std::rc::Rc;
@@ -13,7 +14,8 @@ use turnpike_lane::waiting::Waited;
 use turnpike_wire::h1;
 use turnpike_wire::message::{Version, reason_phrase};
 
-use super::Watch;
+use super::{Input, Watch};
+use crate::exchange::Exchange;
 use crate::interim::InterimHead;
 
 /// Bytes read at a time while a body is read or thrown away.
@@ -25,20 +27,23 @@ pub struct Peer {
     waited: Waited,
     /// What the lane's loop sees of it.
     watch: Rc<Watch>,
+    /// What it has sent and nobody has taken; never borrowed over a wait.
+    input: RefCell<Input>,
 }
 
 impl Peer {
-    /// Takes a transport over whose socket the lane's loop watches.
-    pub(crate) fn new(transport: Transport, watch: Rc<Watch>) -> Self {
+    /// Takes a transport over whose socket the lane's loop watches, and what has come of it.
+    pub(crate) fn new(transport: Transport, input: Input, watch: Rc<Watch>) -> Self {
         Self {
             waited: Waited::for_writing(transport),
             watch,
+            input: RefCell::new(input),
         }
     }
 
-    /// Gives the transport back.
-    pub(crate) fn into_transport(self) -> Option<Transport> {
-        self.waited.into_transport()
+    /// Gives the transport back, and what was not taken of what has come.
+    pub(crate) fn into_parts(self) -> (Option<Transport>, Input) {
+        (self.waited.into_transport(), self.input.into_inner())
     }
 
     /// The transport, for the connection that it is of.
@@ -162,6 +167,36 @@ impl Peer {
         self.waited.filled();
     }
 
+    /// Takes out what has come and was not taken.
+    pub(crate) fn take_input(&self) -> Vec<u8> {
+        self.input.borrow_mut().take_bytes()
+    }
+
+    /// Whether the client has sent more than was taken as requests.
+    pub(crate) fn has_unread(&self) -> bool {
+        self.input.borrow().has_unread()
+    }
+
+    /// Waits until something can be read, and takes what that is of the request's body. 0 is the
+    /// end.
+    ///
+    /// # Errors
+    /// What the socket says; `TimedOut` after `timeout_ms`.
+    pub(crate) async fn read_body(
+        &self,
+        exchange: &mut Exchange,
+        timeout_ms: u64,
+    ) -> io::Result<usize> {
+        let received = self.when_readable(timeout_ms, |transport| {
+            self.input.borrow_mut().receive(transport, READ_BYTES)
+        });
+        let received = received.await?;
+        let (length, strictness) = (exchange.head.body, exchange.strictness());
+        let mut input = self.input.borrow_mut();
+        input.read_body(length, strictness, &mut exchange.body);
+        Ok(received)
+    }
+
     /// Waits until something can be read, then reads it behind what `buffer` holds. 0 is the end.
     ///
     /// # Errors
@@ -171,10 +206,22 @@ impl Peer {
         buffer: &mut Vec<u8>,
         timeout_ms: u64,
     ) -> io::Result<usize> {
+        self.when_readable(timeout_ms, |transport| {
+            end_of_input(transport.try_read(buffer, READ_BYTES))
+        })
+        .await
+    }
+
+    /// Reads by `read` once there is something to be read.
+    async fn when_readable(
+        &self,
+        timeout_ms: u64,
+        mut read: impl FnMut(&Transport) -> io::Result<usize>,
+    ) -> io::Result<usize> {
         within(timeout_ms, async {
             loop {
                 self.watch.readable().await;
-                match end_of_input(self.transport().try_read(buffer, READ_BYTES)) {
+                match read(self.transport()) {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.watch.emptied(),
                     Ok(received) => {
                         if self.transport().was_emptied(received, READ_BYTES) {

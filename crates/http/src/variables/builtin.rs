@@ -3,8 +3,7 @@
 use std::io::Write;
 
 use turnpike_lane::sys::socket::PeerAddress;
-use turnpike_wire::h1::Framing;
-use turnpike_wire::message::{Fields, Known};
+use turnpike_wire::message::{BodyLength, Fields, Known};
 
 use super::{VariableRow, proxy, upstream};
 use crate::engine::Purpose;
@@ -350,9 +349,9 @@ fn connection_time(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn content_length(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    match exchange.head.framing {
-        Framing::Length(length) => number(out, length),
-        Framing::Chunked if exchange.body.is_finished() => number(out, exchange.body.length()),
+    match exchange.head.body {
+        BodyLength::Bytes(length) => number(out, length),
+        BodyLength::Unknown if exchange.body.is_finished() => number(out, exchange.body.length()),
         _ => optional(out, exchange.known_field(Known::ContentLength)),
     }
 }
@@ -440,7 +439,12 @@ fn pid(_: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn pipe(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    text(out, if exchange.head_start > 0 { b"p" } else { b"." })
+    let mark = if exchange.client.is_pipelined {
+        b"p"
+    } else {
+        b"."
+    };
+    text(out, mark)
 }
 
 fn remote_addr(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
@@ -469,7 +473,7 @@ fn remote_user(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn request(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    text(out, exchange.head.line.of(exchange.head_bytes()))
+    text(out, exchange.head.line())
 }
 
 fn request_body(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
@@ -509,17 +513,14 @@ fn request_id(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn request_length(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    number(
-        out,
-        exchange.account.request_bytes() + exchange.body.taken() as u64,
-    )
+    number(out, exchange.account.request_bytes())
 }
 
 fn request_method(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
     // That of the request also where a subrequest has another.
     let method = match exchange.purpose() {
         Purpose::Request => exchange.method_name(),
-        _ => exchange.head.method_span.of(exchange.head_bytes()),
+        _ => exchange.head.method_text(),
     };
     !method.is_empty() && text(out, method)
 }
@@ -549,7 +550,7 @@ fn request_time(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn request_uri(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    text(out, exchange.head.origin.of(exchange.head_bytes()))
+    text(out, exchange.head.origin())
 }
 
 fn scheme(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
@@ -624,7 +625,7 @@ fn server_port(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn server_protocol(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    let protocol = exchange.head.protocol.of(exchange.head_bytes());
+    let protocol = exchange.head.protocol();
     text(
         out,
         if protocol.is_empty() {
@@ -656,17 +657,16 @@ pub(super) fn request_field(exchange: &Exchange, name: &[u8], out: &mut Vec<u8>)
 }
 
 fn joined(exchange: &Exchange, name: &[u8], separator: &[u8], out: &mut Vec<u8>) -> bool {
-    let bytes = exchange.head_bytes();
     let mut found = false;
-    for field in &exchange.head.fields {
-        if !same_name(field.name.of(bytes), name) {
+    for (own, value) in exchange.head.fields.iter() {
+        if !same_name(own, name) {
             continue;
         }
         if found {
             out.extend_from_slice(separator);
         }
         found = true;
-        out.extend_from_slice(field.value.of(bytes));
+        out.extend_from_slice(value);
     }
     found
 }
@@ -713,13 +713,9 @@ pub(super) fn argument(exchange: &Exchange, name: &[u8], out: &mut Vec<u8>) -> b
 
 /// `$cookie_NAME`.
 pub(super) fn cookie(exchange: &Exchange, name: &[u8], out: &mut Vec<u8>) -> bool {
-    let bytes = exchange.head_bytes();
-    let fields = exchange
-        .head
-        .fields
-        .iter()
-        .filter(|field| field.known == Known::Cookie);
-    let found = fields.map(|field| field.value.of(bytes)).find_map(|value| {
+    let fields = exchange.head.fields.entries();
+    let cookies = fields.filter(|field| field.known == Known::Cookie);
+    let found = cookies.map(|field| field.value).find_map(|value| {
         value.split(|byte| *byte == b';').find_map(|pair| {
             let pair = pair.trim_ascii_start();
             let equals = memchr::memchr(b'=', pair)?;

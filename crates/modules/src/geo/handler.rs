@@ -41,18 +41,7 @@ impl Geo {
         if self.proxies.is_empty() {
             return Some(own);
         }
-        let bytes = exchange.head_bytes();
-        let fields = exchange
-            .head
-            .fields
-            .iter()
-            .filter(|field| {
-                field
-                    .name
-                    .of(bytes)
-                    .eq_ignore_ascii_case(b"x-forwarded-for")
-            })
-            .map(|field| field.value.of(bytes));
+        let fields = exchange.head.fields.values(b"X-Forwarded-For");
         Some(forwarded(own, fields, &self.proxies, self.proxy_recursive))
     }
 }

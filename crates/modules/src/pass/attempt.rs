@@ -20,8 +20,8 @@ use turnpike_http::phase::{Verdict, Work};
 use turnpike_http::regex::Settled;
 use turnpike_lane::log::{Errno, Level};
 use turnpike_upstream::{ConnectOptions, Connection, Picked, Tls, Tries};
-use turnpike_wire::h1::{Framing, ResponseHead};
-use turnpike_wire::message::{Head, Method};
+use turnpike_wire::h1::ResponseHead;
+use turnpike_wire::message::{BodyLength, Head, Method};
 
 use super::conditions::Failure;
 use super::handler::{Ask, Route};
@@ -123,7 +123,7 @@ pub(crate) fn begin(exchange: &mut Exchange, ask: Ask) -> Verdict {
         Ok(here) => !here || !fits(exchange, &attempt.passing),
         Err(verdict) => return verdict,
     };
-    if exchange.head.expect_continue || body_waits {
+    if exchange.head.expects_continue || body_waits {
         let step = Step::Body;
         return Verdict::Wait(Box::new(Pending { attempt, step }));
     }
@@ -151,8 +151,8 @@ fn begin_tries(exchange: &mut Exchange, passing: &Passing, route: &Route) -> Tri
 /// Whether the body is passed on as it comes.
 fn is_unbuffered(exchange: &Exchange, passing: &Passing) -> bool {
     let rules = &passing.body;
-    let chunked = exchange.head.framing == Framing::Chunked;
-    exchange.head.framing != Framing::None
+    let chunked = exchange.head.body == BodyLength::Unknown;
+    exchange.head.body != BodyLength::None
         && !rules.buffered
         && rules.instead.is_none()
         && rules.passes
@@ -162,7 +162,7 @@ fn is_unbuffered(exchange: &Exchange, passing: &Passing) -> bool {
 
 /// Whether the whole body came with the head: then it is kept, as if it had been waited for.
 fn body_is_here(exchange: &mut Exchange) -> Result<bool, Verdict> {
-    if exchange.head.framing == Framing::None {
+    if exchange.head.body == BodyLength::None {
         return Ok(true);
     }
     match exchange.take_buffered_body(true) {
@@ -176,7 +176,7 @@ fn fits(exchange: &Exchange, passing: &Passing) -> bool {
     let settings = &exchange.location().settings;
     let in_file = settings.client_body_in_file.is_some() || exchange.body.file.is_some();
     let small = exchange.body.bytes.len() <= settings.client_body_buffer_bytes;
-    exchange.head.framing == Framing::None || !passing.body.buffered || (small && !in_file)
+    exchange.head.body == BodyLength::None || !passing.body.buffered || (small && !in_file)
 }
 
 impl Attempt {
@@ -515,12 +515,12 @@ impl Attempt {
     }
 
     fn framing(&self, exchange: &Exchange, own_body: Option<&[u8]>) -> BodyFraming {
-        match (own_body, exchange.head.framing) {
+        match (own_body, exchange.head.body) {
             (Some(body), _) => BodyFraming::Length(body.len() as u64),
-            (None, Framing::None) => BodyFraming::None,
+            (None, BodyLength::None) => BodyFraming::None,
             _ if !self.passing.body.passes => BodyFraming::None,
-            (None, Framing::Chunked) if self.unbuffered => BodyFraming::Unknown,
-            (None, Framing::Length(length)) if self.unbuffered => BodyFraming::Length(length),
+            (None, BodyLength::Unknown) if self.unbuffered => BodyFraming::Unknown,
+            (None, BodyLength::Bytes(length)) if self.unbuffered => BodyFraming::Length(length),
             _ => BodyFraming::Length(exchange.body.length()),
         }
     }
@@ -758,7 +758,7 @@ enum Event {
 
 /// Whether what the client sends now is no part of this request.
 fn body_is_read(exchange: &Exchange) -> bool {
-    exchange.head.framing == Framing::None || exchange.body.is_finished()
+    exchange.head.body == BodyLength::None || exchange.body.is_finished()
 }
 
 /// Whether the request may be sent again when the first connection turns out to be closed.

@@ -78,13 +78,7 @@ impl Hints {
 fn are_wanted(exchange: &Exchange, passing: &Passing) -> bool {
     let version = exchange.head.version;
     if passing.early_hints.is_empty() {
-        let bytes = exchange.head_bytes();
-        let mut fields = exchange.head.fields.iter();
-        let mode = fields.find(|field| {
-            let name = field.name.of(bytes);
-            name.eq_ignore_ascii_case(b"Sec-Fetch-Mode")
-        });
-        let mode = mode.map(|field| field.value.of(bytes));
+        let mode = exchange.field(b"Sec-Fetch-Mode");
         return knows_hints(is_multiplexed(version), mode);
     }
     let understands = !matches!(version, Version::Http09 | Version::Http10);

@@ -6,7 +6,7 @@ use turnpike_conf::{Arguments, ConfError, Repeat, Row, Value, bytes_of};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::plan::Builder;
 use turnpike_http::variables::Template;
-use turnpike_wire::h1;
+use turnpike_wire::message::Field;
 
 use super::origin::Question;
 use super::view::PassView;
@@ -48,7 +48,7 @@ pub(crate) const ROW: Row = Row {
 /// application's answer depends on.
 pub(crate) fn write_key(exchange: &Exchange, out: &mut Vec<u8>) {
     out.extend_from_slice(&exchange.host);
-    out.extend_from_slice(exchange.head.origin.of(exchange.head_bytes()));
+    out.extend_from_slice(exchange.head.origin());
 }
 
 /// The parameters that a location sets.
@@ -127,11 +127,11 @@ impl Params {
         value: &mut Vec<u8>,
         take: &mut impl FnMut(&[u8], &[u8]),
     ) {
-        let bytes = exchange.head_bytes();
-        let fields = &exchange.head.fields;
+        let bytes = exchange.head.fields.bytes();
+        let fields = exchange.head.fields.spans();
         for (at, field) in fields.iter().enumerate() {
             let name = field.name.of(bytes);
-            let is_same = |other: &h1::Field| is_same_parameter(other.name.of(bytes), name);
+            let is_same = |other: &Field| is_same_parameter(other.name.of(bytes), name);
             if fields.iter().take(at).any(is_same) {
                 continue;
             }

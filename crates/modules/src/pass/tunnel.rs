@@ -65,7 +65,7 @@ impl Tunnel for Upgraded {
         client: Client<'a>,
     ) -> LocalFuture<'a, ()> {
         Box::pin(async move {
-            let Some(mut client) = client.take_over(exchange) else {
+            let Some(mut client) = client.take_over() else {
                 end_try(exchange, Some(&self.server.connection));
                 return;
             };

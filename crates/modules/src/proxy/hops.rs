@@ -49,12 +49,8 @@ pub(super) fn write_via(received: Version, name: &[u8], out: &mut Vec<u8>) {
 /// Whether the client wants its `OPTIONS` answered here: no further server is to be asked. `TRACE`,
 /// the other method with such a limit, is never passed on.
 pub(super) fn ends_here(exchange: &Exchange) -> bool {
-    let bytes = exchange.head_bytes();
-    exchange.head.method == Method::Options
-        && exchange.head.fields.iter().any(|field| {
-            field.name.of(bytes).eq_ignore_ascii_case(MAX_FORWARDS)
-                && decimal(field.value.of(bytes)) == Some(0)
-        })
+    let mut limits = exchange.head.fields.values(MAX_FORWARDS);
+    exchange.head.method == Method::Options && limits.any(|limit| decimal(limit) == Some(0))
 }
 
 /// Appends the limit with one taken off, where the field is one and its value a number.

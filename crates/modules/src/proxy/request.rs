@@ -54,7 +54,7 @@ pub(super) fn write_target(exchange: &Exchange, path: &Path<'_>, out: &mut Vec<u
         push_visible(path.written, out);
         return;
     };
-    let origin = exchange.head.origin.of(exchange.head_bytes());
+    let origin = exchange.head.origin();
     // An absolute form may have a query and no path, which is "/" then (RFC 9112 section 3.2.1).
     if path.written.is_empty() && exchange.walk.target_holds() && origin.starts_with(b"/") {
         push_visible(origin, out);
@@ -65,8 +65,8 @@ pub(super) fn write_target(exchange: &Exchange, path: &Path<'_>, out: &mut Vec<u
         push_visible(path.written, out);
         rest = rest.get(location.len()..).unwrap_or_default();
     }
-    let decoded = exchange.walk.is_internal()
-        || memchr::memchr(b'%', exchange.head.path.of(exchange.head_bytes())).is_some();
+    let decoded =
+        exchange.walk.is_internal() || memchr::memchr(b'%', exchange.head.path()).is_some();
     if decoded {
         target::escape(rest, Escape::Path, out);
     } else {
@@ -252,13 +252,13 @@ fn client_fields(
     recorder: Option<&dyn Recorder>,
     out: &mut Vec<u8>,
 ) {
-    let bytes = exchange.head_bytes();
+    let bytes = exchange.head.fields.bytes();
     let unconditional = recorder.is_some_and(Recorder::replaces_conditions);
-    for field in &exchange.head.fields {
+    for field in exchange.head.fields.spans() {
         let name = field.name.of(bytes);
         if request.fields.replaced.has(field.known, name)
             || (unconditional && CONDITIONS.contains(&field.known))
-            || exchange.head.is_connection_option(bytes, name)
+            || exchange.head.is_connection_option(name)
         {
             continue;
         }

@@ -53,16 +53,9 @@ fn port(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn add_forwarded_for(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    let bytes = exchange.head_bytes();
-    for field in &exchange.head.fields {
-        if field
-            .name
-            .of(bytes)
-            .eq_ignore_ascii_case(b"X-Forwarded-For")
-        {
-            out.extend_from_slice(field.value.of(bytes));
-            out.extend_from_slice(b", ");
-        }
+    for value in exchange.head.fields.values(b"X-Forwarded-For") {
+        out.extend_from_slice(value);
+        out.extend_from_slice(b", ");
     }
     match exchange.client.peer {
         PeerAddress::Inet(address) => {

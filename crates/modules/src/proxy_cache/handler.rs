@@ -450,20 +450,16 @@ impl Cache {
 
 /// The request's field of that name, its lines joined.
 pub(super) fn request_field(exchange: &Exchange, name: &[u8], out: &mut Vec<u8>) -> bool {
-    let bytes = exchange.head_bytes();
-    if exchange.head.is_connection_option(bytes, name) {
+    if exchange.head.is_connection_option(name) {
         // The server does not see it, so that it cannot have chosen by it.
         return false;
     }
     let mut found = false;
-    for field in &exchange.head.fields {
-        if !field.name.of(bytes).eq_ignore_ascii_case(name) {
-            continue;
-        }
+    for value in exchange.head.fields.values(name) {
         if found {
             out.extend_from_slice(b", ");
         }
-        out.extend_from_slice(field.value.of(bytes));
+        out.extend_from_slice(value);
         found = true;
     }
     found

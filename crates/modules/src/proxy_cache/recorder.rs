@@ -558,7 +558,7 @@ fn is_of_target(exchange: &Exchange, head: &Head) -> bool {
     if !exchange.walk.target_holds() || head.status != 200 {
         return false;
     }
-    let target = exchange.head.origin.of(exchange.head_bytes());
+    let target = exchange.head.origin();
     let host = exchange.known_field(Known::Host).unwrap_or_default();
     let path = match place.strip_prefix(b"http://") {
         None => Some(place),

@@ -72,15 +72,7 @@ impl RealAddress {
                     .follow(peer, std::iter::once(value), self.recursive)
             }
             Place::ForwardedFor => {
-                let bytes = exchange.head_bytes();
-                let fields = exchange.head.fields.iter();
-                let named = fields.filter(|field| {
-                    field
-                        .name
-                        .of(bytes)
-                        .eq_ignore_ascii_case(b"X-Forwarded-For")
-                });
-                let values = named.map(|field| field.value.of(bytes));
+                let values = exchange.head.fields.values(b"X-Forwarded-For");
                 self.trust.follow(peer, values, self.recursive)
             }
         }

@@ -367,7 +367,7 @@ pub(super) fn is_true(value: &[u8]) -> bool {
 
 /// Whether the path came with escapes or plus signs, so that groups have to be escaped again.
 fn has_escapes(exchange: &Exchange) -> bool {
-    let raw = exchange.head.path.of(exchange.head_bytes());
+    let raw = exchange.head.path();
     raw.iter().any(|byte| matches!(byte, b'%' | b'+'))
 }
 

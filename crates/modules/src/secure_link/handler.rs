@@ -65,7 +65,7 @@ impl Evaluate<Exchange> for Link {
                 }
             }
             Some(Signature::Secret(secret)) => {
-                let target = exchange.head.origin.of(exchange.head_bytes());
+                let target = exchange.head.origin();
                 match link(target, secret) {
                     Some(link) => {
                         out.extend_from_slice(link);

@@ -9,8 +9,8 @@ use super::error::HeadError;
 use super::field::{self, Line, Manner};
 use super::request_line::{self, RequestLine};
 use crate::message::{
-    Connection, Field, HeadRules, InvalidFields, Known, Method, Strictness, TargetForm, Version,
-    decimal, is_token_byte, trim,
+    self, BodyLength, Connection, Field, HeadRules, InvalidFields, Known, Method, Strictness,
+    TargetForm, Version, decimal, is_token_byte, trim,
 };
 use crate::{Span, host};
 
@@ -40,6 +40,29 @@ pub enum Framing {
     Length(u64),
     /// `Transfer-Encoding: chunked`
     Chunked,
+}
+
+impl Framing {
+    /// What the framing says of the body's length.
+    #[must_use]
+    pub fn body_length(self) -> BodyLength {
+        match self {
+            Framing::None => BodyLength::None,
+            Framing::Length(length) => BodyLength::Bytes(length),
+            Framing::Chunked => BodyLength::Unknown,
+        }
+    }
+}
+
+impl From<BodyLength> for Framing {
+    /// The framing of a body of that length.
+    fn from(length: BodyLength) -> Framing {
+        match length {
+            BodyLength::None => Framing::None,
+            BodyLength::Bytes(length) => Framing::Length(length),
+            BodyLength::Unknown => Framing::Chunked,
+        }
+    }
 }
 
 /// A request head as spans of the caller's buffer; to be reused from request to request.
@@ -111,6 +134,69 @@ impl RequestHead {
         };
     }
 
+    /// Makes room for the head that is read next, where `head` has some to spare.
+    pub fn borrow_room(&mut self, head: &mut message::RequestHead) {
+        head.clear();
+        head.fields.lend_room(&mut self.fields);
+        if self.ignored.capacity() == 0 {
+            std::mem::swap(&mut self.ignored, &mut head.ignored);
+        }
+    }
+
+    /// Moves a whole head, which was parsed of `buffer` from `start` on, into `head`, with the
+    /// buffer where little stands behind it; returns where in the buffer the rest begins.
+    pub fn move_to(
+        &mut self,
+        head: &mut message::RequestHead,
+        buffer: &mut Vec<u8>,
+        start: usize,
+    ) -> usize {
+        let end = (start + self.head_len).min(buffer.len());
+        let moves = start == 0 && buffer.len() - end <= end;
+        if moves {
+            head.fields
+                .take(&mut self.fields, self.seen, buffer, self.head_len);
+        } else {
+            let text = buffer.get(start..end).unwrap_or_default();
+            head.fields.copy_from(&mut self.fields, self.seen, text);
+        }
+        self.tell(head);
+        if moves { 0 } else { end }
+    }
+
+    /// Copies what was understood of a head that is not whole, or is refused, into `head`; `text`
+    /// is what was parsed.
+    pub fn copy_to(&mut self, head: &mut message::RequestHead, text: &[u8]) {
+        head.fields.copy_from(&mut self.fields, self.seen, text);
+        self.tell(head);
+    }
+
+    /// Makes `head` what was understood of its own bytes, by other rules than before.
+    pub fn replace(&mut self, head: &mut message::RequestHead) {
+        head.fields.read_again(&mut self.fields, self.seen);
+        self.tell(head);
+    }
+
+    /// Says what the head is, but for the fields and the bytes that all are spans of.
+    fn tell(&mut self, head: &mut message::RequestHead) {
+        head.method = self.method;
+        head.version = self.version;
+        head.form = self.form;
+        head.path_is_clean = self.path_clean;
+        head.host_port = self.host_port;
+        head.body = self.framing.body_length();
+        head.expects_continue = self.expect_continue;
+        head.connection = self.connection;
+        head.method_text = self.method_span;
+        head.line = self.line;
+        head.origin = self.origin;
+        head.path = self.path;
+        head.query = self.query.unwrap_or_default();
+        head.protocol = self.protocol;
+        head.host = self.host;
+        std::mem::swap(&mut head.ignored, &mut self.ignored);
+    }
+
     /// The first line of a known name.
     #[must_use]
     pub fn find(&self, known: Known) -> Option<&Field> {
@@ -132,7 +218,7 @@ impl RequestHead {
     /// Whether the client lets the connection live on after the response (RFC 9112 section 9.3).
     #[must_use]
     pub fn keep_alive(&self) -> bool {
-        lives_on(self.connection, self.version)
+        self.connection.is_kept(self.version)
     }
 
     /// What a refused head was refused for: the header line up to the offending byte, or the
@@ -513,15 +599,4 @@ fn refused_coding(value: &[u8]) -> HeadError {
         }
     }
     HeadError::UnknownTransferEncoding
-}
-
-/// Whether the connection outlives a message of this version (RFC 9112 section 9.3).
-pub(super) fn lives_on(connection: Connection, version: Version) -> bool {
-    match connection {
-        Connection { close: true, .. } => false,
-        Connection {
-            keep_alive: true, ..
-        } => true,
-        _ => version == Version::Http11,
-    }
 }

@@ -6,7 +6,7 @@
 
 use super::body::BodyDecoder;
 use super::field::{self, Line, Manner};
-use super::request::{HeadStep, lives_on, take_connection};
+use super::request::{HeadStep, take_connection};
 use crate::Span;
 use crate::message::{
     Connection, Field, Head, HeadRules, Known, Method, Strictness, Version, decimal,
@@ -201,7 +201,7 @@ impl ResponseHead {
         if self.framing == ResponseFraming::Chunked && self.version != Version::Http11 {
             return false;
         }
-        lives_on(self.connection, self.version)
+        self.connection.is_kept(self.version)
     }
 }
 

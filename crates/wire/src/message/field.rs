@@ -1,6 +1,7 @@
 //! Fields of a head or a trailer section, and the bytes that they are spans of.
 
 use super::known::Known;
+use super::strictness::trim;
 use super::value::holds_control;
 use crate::Span;
 
@@ -141,19 +142,28 @@ impl Fields {
     }
 
     /// Values of the fields of that name.
-    pub fn values<'a>(&'a self, name: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+    pub fn values<'a>(&'a self, name: &'a [u8]) -> impl DoubleEndedIterator<Item = &'a [u8]> {
         self.iter()
             .filter(move |(own, _)| own.eq_ignore_ascii_case(name))
             .map(|(_, value)| value)
     }
 
+    /// Whether a `Connection` among them names this field (RFC 9110 section 7.6.1).
+    #[must_use]
+    pub fn is_connection_option(&self, name: &[u8]) -> bool {
+        self.entries()
+            .filter(|entry| entry.known == Known::Connection)
+            .flat_map(|entry| entry.value.split(|byte| *byte == b','))
+            .any(|option| trim(option).eq_ignore_ascii_case(name))
+    }
+
     /// Names and values in order.
-    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&[u8], &[u8])> {
         self.entries().map(|entry| (entry.name, entry.value))
     }
 
     /// Names, what they mean, and values in order.
-    pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+    pub fn entries(&self) -> impl DoubleEndedIterator<Item = Entry<'_>> {
         let bytes = self.bytes.as_slice();
         self.list.iter().map(move |field| entry(bytes, field))
     }
@@ -221,6 +231,21 @@ impl Fields {
         if list.capacity() == 0 {
             std::mem::swap(&mut self.list, list);
         }
+    }
+
+    /// Takes fields that were read of `text`, and a copy of that, in place of what is there. The
+    /// room of the list changes hands.
+    pub(crate) fn copy_from(&mut self, list: &mut Vec<Field>, seen: u64, text: &[u8]) {
+        self.clear();
+        std::mem::swap(&mut self.list, list);
+        self.bytes.extend_from_slice(text);
+        self.seen = seen;
+    }
+
+    /// Takes fields that were read once more of the bytes that are there.
+    pub(crate) fn read_again(&mut self, list: &mut Vec<Field>, seen: u64) {
+        std::mem::swap(&mut self.list, list);
+        self.seen = seen;
     }
 
     /// Takes fields that were read of `buffer`, and its first `len` bytes, in place of what is

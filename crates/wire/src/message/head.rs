@@ -46,10 +46,24 @@ pub struct Connection {
     pub options: u16,
 }
 
-/// The head of a request or a response; to be used again from message to message.
+impl Connection {
+    /// Whether the connection outlives a message of this version (RFC 9112 section 9.3).
+    #[must_use]
+    pub fn is_kept(self, version: Version) -> bool {
+        match self {
+            Connection { close: true, .. } => false,
+            Connection {
+                keep_alive: true, ..
+            } => true,
+            _ => version == Version::Http11,
+        }
+    }
+}
+
+/// The head of a response; to be used again from message to message.
 #[derive(Clone, Debug, Default)]
 pub struct Head {
-    /// The status code of a response, three digits; 0: it has none, or is a request.
+    /// The status code, three digits; 0: it has none.
     pub status: u16,
     /// The version the message is handled as.
     pub version: Version,
@@ -129,14 +143,7 @@ impl Head {
     /// Whether `Connection` names this field, which is then not passed on (RFC 9110 section 7.6.1).
     #[must_use]
     pub fn is_connection_option(&self, name: &[u8]) -> bool {
-        if self.connection.options == 0 {
-            return false;
-        }
-        let lines = self.fields.entries();
-        let lines = lines.filter(|entry| entry.known == Known::Connection);
-        lines
-            .flat_map(|entry| entry.value.split(|byte| *byte == b','))
-            .any(|option| super::trim(option).eq_ignore_ascii_case(name))
+        self.connection.options > 0 && self.fields.is_connection_option(name)
     }
 
     /// Whether this is an interim response, after which another head follows (RFC 9110 section

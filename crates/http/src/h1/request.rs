@@ -1,0 +1,94 @@
+//! From the bytes of a connection to a request.
+
+use turnpike_lane::log::Level;
+use turnpike_wire::h1::HeadStep;
+use turnpike_wire::message::{HeadRules, Strictness, Version};
+
+use super::input::{Input, Refused};
+use crate::exchange::{Action, Exchange};
+use crate::request;
+use turnpike_plan::Quoted;
+
+/// What became of the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Head {
+    /// A request that can be run.
+    Complete,
+    /// More bytes are needed.
+    Incomplete,
+    /// The request cannot be run: this status is the answer.
+    Refused(u16),
+}
+
+/// Reads the head that stands next in the input, and what has come of the body behind it.
+pub(crate) fn read(input: &mut Input, exchange: &mut Exchange) -> Head {
+    exchange.leave_location();
+    let plan = exchange.plan.clone();
+    let rules = &plan.server(exchange.server).settings.head_rules;
+    let before = input.bytes().len();
+    match input.read_head(rules, &mut exchange.head) {
+        Ok(HeadStep::Complete) => {
+            let head_bytes = before - input.bytes().len();
+            exchange.account.head_received(head_bytes as u64);
+            request::choose_server(exchange);
+            if let Err(refused) = read_strictly(input, exchange, rules) {
+                return refuse(exchange, &refused);
+            }
+            input.read_body(
+                exchange.head.body,
+                exchange.strictness(),
+                &mut exchange.body,
+            );
+            let head = &exchange.head;
+            exchange.keep_alive = head.keep_alive() && head.version != Version::Http09;
+            match request::settle(exchange) {
+                Ok(()) => Head::Complete,
+                Err(status) => Head::Refused(status),
+            }
+        }
+        Ok(HeadStep::Incomplete { .. }) => Head::Incomplete,
+        Err(refused) => {
+            exchange.account.head_received(refused.bytes as u64);
+            refuse(exchange, &refused)
+        }
+    }
+}
+
+/// Notes what is known of a request whose head will not come whole.
+pub(crate) fn give_up(input: &mut Input, exchange: &mut Exchange) {
+    exchange.leave_location();
+    let plan = exchange.plan.clone();
+    let rules = &plan.server(exchange.server).settings.head_rules;
+    input.give_up_head(rules, &mut exchange.head);
+}
+
+/// Reads the head once more by the RFC, where the server that it names wants that and the default
+/// one, by whose rules it was read, does not (`http_strictness`).
+fn read_strictly(
+    input: &mut Input,
+    exchange: &mut Exchange,
+    read_by: &HeadRules,
+) -> Result<(), Refused> {
+    let strictness = exchange.strictness();
+    if strictness == read_by.strictness || strictness == Strictness::Nginx {
+        return Ok(());
+    }
+    let rules = HeadRules {
+        strictness,
+        ..*read_by
+    };
+    input.read_again(&rules, &mut exchange.head)
+}
+
+fn refuse(exchange: &mut Exchange, refused: &Refused) -> Head {
+    // A request line that cannot be read names no host: the default server answers.
+    let action = if refused.has_target {
+        request::choose_server(exchange);
+        Action::ReadingHeaders
+    } else {
+        Action::ReadingRequestLine
+    };
+    exchange.action.set(action);
+    exchange.log(Level::Info, format_args!("{}", Quoted(&refused.message)));
+    Head::Refused(refused.status)
+}

@@ -1,0 +1,90 @@
+//! Heads of requests as HTTP/1 fills them: the texts stay right wherever the bytes go.
+
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::h1::{self, HeadStep, parse_request};
+use crate::message::{HeadRules, Strictness};
+
+const HEAD: &[u8] = b"GET http://a.example:81/x%20y?q=1#f HTTP/1.1\r\nHost: b\r\n\
+    Connection: X-One, close\r\nContent-Length: 3\r\nX-One: 1\r\n\r\n";
+
+/// Parses the head that stands in `buffer` from `start` on, and moves it.
+fn moved(buffer: &mut Vec<u8>, start: usize) -> (RequestHead, usize) {
+    let rules = HeadRules::default();
+    let (mut parsed, mut head) = (h1::RequestHead::default(), RequestHead::default());
+    parsed.borrow_room(&mut head);
+    let step = parse_request(&buffer[start..], 0, &rules, &mut parsed);
+    assert_eq!(step, Ok(HeadStep::Complete));
+    let rest = parsed.move_to(&mut head, buffer, start);
+    (head, rest)
+}
+
+fn check(head: &RequestHead) {
+    for (text, expected) in [
+        (head.method_text(), "GET"),
+        (head.origin(), "/x%20y?q=1#f"),
+        (head.path(), "/x%20y"),
+        (head.query(), "q=1"),
+        (head.protocol(), "HTTP/1.1"),
+        (head.scheme().unwrap(), "http"),
+        (head.authority().unwrap(), "a.example:81"),
+        (head.host().unwrap(), "a.example"),
+        (head.known(Known::Host).unwrap(), "b"),
+    ] {
+        assert_eq!(text, expected.as_bytes());
+    }
+    assert_eq!((head.method, head.host_port), (Method::Get, 81));
+    assert_eq!(head.body, BodyLength::Bytes(3));
+    assert!(head.is_connection_option(b"x-one") && !head.is_connection_option(b"host"));
+    assert_eq!(head.fields.bytes(), HEAD);
+}
+
+#[test]
+fn a_head_takes_the_buffer_along_where_little_stands_behind_it() {
+    for (before, behind) in [(0, 0), (0, 3), (0, 1000), (7, 0), (7, 3), (7, 1000)] {
+        let rest = vec![b'b'; behind];
+        let mut buffer = [&vec![b'a'; before][..], HEAD, &rest].concat();
+        let at = buffer.as_ptr();
+        let (head, start) = moved(&mut buffer, before);
+        check(&head);
+        assert_eq!(buffer[start..], rest, "{before} before, {behind} behind");
+        let moves = before == 0 && behind < HEAD.len();
+        assert_eq!(head.fields.bytes().as_ptr() == at, moves);
+    }
+}
+
+#[test]
+fn a_refused_head_keeps_what_was_understood() {
+    let text = b"POST /a HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n";
+    let (mut parsed, mut head) = (h1::RequestHead::default(), RequestHead::default());
+    parse_request(text, 0, &HeadRules::default(), &mut parsed).unwrap_err();
+    parsed.copy_to(&mut head, text);
+    assert_eq!(head.line(), b"POST /a HTTP/1.1");
+    assert_eq!(head.host(), Some(b"a".as_slice()));
+    assert_eq!(head.fields.len(), 2);
+}
+
+#[test]
+fn a_head_is_read_again_by_other_rules() {
+    let mut buffer = HEAD.to_vec();
+    let (mut head, _) = moved(&mut buffer, 0);
+    let rules = HeadRules {
+        strictness: Strictness::Nginx,
+        ..HeadRules::default()
+    };
+    let mut parsed = h1::RequestHead::default();
+    let step = parse_request(head.fields.bytes(), 0, &rules, &mut parsed);
+    assert_eq!(step, Ok(HeadStep::Complete));
+    parsed.replace(&mut head);
+    check(&head);
+}
+
+#[test]
+fn a_cleared_head_says_nothing() {
+    let (mut head, _) = moved(&mut HEAD.to_vec(), 0);
+    head.clear();
+    assert_eq!((head.line(), head.host()), (b"".as_slice(), None));
+    assert_eq!(head.known(Known::Host), None);
+    assert_eq!(head.body, BodyLength::None);
+}
