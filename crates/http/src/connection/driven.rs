@@ -15,14 +15,15 @@ use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_lane::sys::socket_option;
 
 use super::transfer::{Sent, Transfer};
-use super::{Connection, DrivenSlot, ReturnQueue, head, pieces, transfer};
+use super::{Connection, DrivenSlot, ReturnQueue, transfer};
 use crate::body::Progress;
 use crate::client::Client;
 use crate::counters::CloseReason;
 use crate::engine::{Answer, Outcome};
 use crate::exchange::{Action, Exchange};
-use crate::h1::Peer;
+use crate::h1::{self, Peer};
 use crate::phase::Waiting;
+use crate::pieces;
 use crate::response::Body;
 use crate::settings::LingeringClose;
 
@@ -164,8 +165,13 @@ fn begin_answer(exchange: &mut Exchange) -> Option<Transfer> {
         );
         return None;
     }
-    let chunked = head::write(exchange);
-    pieces::begin(exchange, chunked).ok()
+    let chunked = h1::write_head(exchange);
+    let ready = pieces::ready(exchange);
+    let mut transfer = Transfer::new(exchange, chunked);
+    if let Some(more) = ready {
+        transfer.frame(exchange, more.ok()?);
+    }
+    Some(transfer)
 }
 
 /// Sends the whole answer, or says why it cannot.
@@ -286,9 +292,10 @@ async fn send_all(exchange: &mut Exchange, peer: &Peer, mut transfer: Transfer) 
         match sent {
             Sent::All => return Ok(()),
             Sent::Slice | Sent::Blocked => tokio::task::yield_now().await,
-            Sent::WantsPiece => pieces::next(exchange, Client::Http1(peer), &mut transfer)
-                .await
-                .map_err(|_| Cut::Body)?,
+            Sent::WantsPiece => match pieces::next(exchange, Client::Http1(peer)).await {
+                Some(more) => transfer.piece_ready(exchange, more.map_err(|_| Cut::Body)?),
+                None => transfer.ended = true,
+            },
         }
     }
 }

@@ -13,7 +13,7 @@ use super::driven::{self, Stage};
 use super::parked::{Await, More, Slot, move_to};
 use super::proxy_header::{self, ProxyHeaderState};
 use super::transfer::{self, Sent, Transfer};
-use super::{Connection, Connections, DrivenSlot, head, log_send_error};
+use super::{Connection, Connections, DrivenSlot, log_send_error};
 use crate::account::Account;
 use crate::body::Progress;
 use crate::counters::CloseReason;
@@ -273,7 +273,7 @@ impl Connections {
             exchange.log_access();
             return Served::Closed(CloseReason::CutShort);
         }
-        let chunked = head::write(exchange);
+        let chunked = h1::write_head(exchange);
         exchange.action.set(Action::Sending);
         let mut transfer = Transfer::new(exchange, chunked);
         if !exchange.keep_alive && !lingers(connection, exchange) {

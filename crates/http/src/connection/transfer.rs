@@ -11,6 +11,7 @@ use turnpike_lane::sys::socket::More;
 use turnpike_lane::transport::Transport;
 
 use crate::exchange::Exchange;
+use crate::h1;
 use crate::response::{Body, Parts};
 use crate::segments::{self, Segment};
 
@@ -31,7 +32,7 @@ pub(super) struct Transfer {
     segment: usize,
     at: u64,
     /// Whether pieces are framed as chunks.
-    pub(super) chunked: bool,
+    chunked: bool,
     /// Whether the last piece was made.
     pub(super) ended: bool,
     /// Whether the body stands behind the head in the output.
@@ -165,10 +166,23 @@ impl Transfer {
         self.closing = true;
     }
 
-    /// A piece was put into the exchange's output: it is sent next.
-    pub(super) fn piece_ready(&mut self) {
+    /// A piece was made: it is sent next. `more`: it is not the last one.
+    pub(super) fn piece_ready(&mut self, exchange: &mut Exchange, more: bool) {
+        exchange.output.clear();
+        self.frame(exchange, more);
         self.segment = 0;
         self.at = 0;
+    }
+
+    /// Appends the piece that was made to the output.
+    pub(super) fn frame(&mut self, exchange: &mut Exchange, more: bool) {
+        let mut out = std::mem::take(&mut exchange.output);
+        h1::write_piece(&exchange.response.text, self.chunked, &mut out);
+        if !more && self.chunked {
+            h1::write_last_chunk(exchange, &mut out);
+        }
+        exchange.output = out;
+        self.ended = !more;
     }
 
     fn next_segment(&mut self) {

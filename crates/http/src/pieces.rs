@@ -1,0 +1,80 @@
+//! Streamed bodies: pieces are asked for one by one, whatever protocol they leave by.
+//!
+//! A piece is left in the response's text. While the stream works, it is out of the exchange, so
+//! that it may change the exchange.
+
+use crate::client::Client;
+use crate::exchange::Exchange;
+use crate::response::{Body, BodyFailed, BodyStream};
+
+/// Makes the first piece where it is at hand: it leaves together with the head. Returns whether
+/// there is more behind it; `None`: there is no piece yet.
+pub(crate) fn ready(exchange: &mut Exchange) -> Option<Result<bool, BodyFailed>> {
+    let mut body = take(exchange)?;
+    let mut piece = std::mem::take(&mut exchange.response.text);
+    piece.clear();
+    let more = body.ready(exchange, &mut piece);
+    put_back(exchange, body, piece);
+    more
+}
+
+/// Makes the next piece. Returns whether there is more behind it; `None`: the body has no pieces.
+pub(crate) async fn next(
+    exchange: &mut Exchange,
+    client: Client<'_>,
+) -> Option<Result<bool, BodyFailed>> {
+    let mut body = take(exchange)?;
+    let mut piece = std::mem::take(&mut exchange.response.text);
+    piece.clear();
+    let more = body.next(exchange, client, &mut piece).await;
+    put_back(exchange, body, piece);
+    Some(more)
+}
+
+/// Lets the body read ahead, as long as the caller waits for something else. Never ends.
+pub(crate) async fn read_ahead(exchange: &mut Exchange) {
+    let Some(body) = take(exchange) else {
+        return std::future::pending().await;
+    };
+    let mut held = Held {
+        exchange,
+        body: Some(body),
+    };
+    if let Held {
+        exchange,
+        body: Some(body),
+    } = &mut held
+    {
+        body.read_ahead(exchange).await;
+    }
+    std::future::pending().await
+}
+
+/// A stream outside of its exchange, put back when the wait is over.
+struct Held<'a> {
+    exchange: &'a mut Exchange,
+    body: Option<Box<dyn BodyStream>>,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        if let Some(body) = self.body.take() {
+            self.exchange.response.body = Body::Stream(body);
+        }
+    }
+}
+
+fn take(exchange: &mut Exchange) -> Option<Box<dyn BodyStream>> {
+    if exchange.response.head_only || !matches!(exchange.response.body, Body::Stream(_)) {
+        return None;
+    }
+    match std::mem::take(&mut exchange.response.body) {
+        Body::Stream(body) => Some(body),
+        _ => None,
+    }
+}
+
+fn put_back(exchange: &mut Exchange, body: Box<dyn BodyStream>, piece: Vec<u8>) {
+    exchange.response.body = Body::Stream(body);
+    exchange.response.text = piece;
+}
