@@ -6,6 +6,7 @@ use turnpike_lane::log::{Errno, Level};
 use turnpike_plan::temporary::{Removal, TemporaryFile};
 use turnpike_wire::message::{BodyLength, Version};
 
+use crate::arrived::Arrived;
 use crate::exchange::Exchange;
 use crate::phase::Verdict;
 use turnpike_plan::Quoted;
@@ -26,16 +27,6 @@ pub struct RequestBody {
     length: u64,
     /// Whether `Expect: 100-continue` was answered, or need not be.
     expect_answered: bool,
-}
-
-/// What the connection has read of a body, its coding taken off.
-#[derive(Default)]
-struct Arrived {
-    bytes: Vec<u8>,
-    /// Bytes that these had on their way.
-    received_bytes: u64,
-    is_whole: bool,
-    is_malformed: bool,
 }
 
 /// How far a body is.
@@ -99,47 +90,14 @@ impl RequestBody {
         self.expect_answered = true;
     }
 
-    /// A piece has come; it had so many bytes on its way.
-    pub(crate) fn came(&mut self, piece: &[u8], received_bytes: u64) {
-        self.arrived.bytes.extend_from_slice(piece);
-        self.arrived.received_bytes += received_bytes;
-    }
-
-    /// No more will come: that was all.
-    pub(crate) fn came_whole(&mut self) {
-        self.arrived.is_whole = true;
-    }
-
-    /// No more can be understood of what comes.
-    pub(crate) fn came_malformed(&mut self) {
-        self.arrived.is_malformed = true;
-    }
-
-    /// Whether all of it has come.
-    pub(crate) fn has_come_whole(&self) -> bool {
-        self.arrived.is_whole
+    /// What has come of it, for the connection that reads it.
+    pub(crate) fn arrived(&mut self) -> &mut Arrived {
+        &mut self.arrived
     }
 
     /// The buffers, for whoever limits what is kept of them.
     pub(crate) fn buffers(&mut self) -> [&mut Vec<u8>; 2] {
-        [&mut self.bytes, &mut self.arrived.bytes]
-    }
-}
-
-impl Arrived {
-    fn clear(&mut self) {
-        self.bytes.clear();
-        self.received_bytes = 0;
-        self.is_whole = false;
-        self.is_malformed = false;
-    }
-
-    /// Moves what has come behind `kept`.
-    fn move_to(&mut self, kept: &mut Vec<u8>) {
-        match kept.is_empty() {
-            true => std::mem::swap(kept, &mut self.bytes),
-            false => kept.append(&mut self.bytes),
-        }
+        [&mut self.bytes, self.arrived.buffer()]
     }
 }
 
@@ -174,21 +132,20 @@ impl Exchange {
             finished,
             ..
         } = &mut self.body;
-        self.account
-            .received(std::mem::take(&mut arrived.received_bytes));
+        self.account.received(arrived.take_received_bytes());
         if keep {
-            *length += arrived.bytes.len() as u64;
-            arrived.move_to(bytes);
+            *length += arrived.move_to(bytes);
+        } else {
+            arrived.drop_bytes();
         }
-        arrived.bytes.clear();
         if keep && body_bytes_max > 0 && *length > body_bytes_max {
             return Err(BodyError::TooLarge);
         }
-        if arrived.is_malformed {
+        if arrived.is_malformed() {
             return Err(BodyError::Malformed);
         }
-        *finished = arrived.is_whole;
-        match arrived.is_whole {
+        *finished = arrived.is_whole();
+        match *finished {
             true => Ok(Progress::Complete),
             false => Ok(Progress::Incomplete),
         }

@@ -10,7 +10,7 @@ use turnpike_wire::message::BodyLength;
 
 use crate::body::{self, Progress};
 use crate::exchange::{Action, Exchange};
-use crate::h1::Peer;
+use crate::h1::peer::Peer;
 pub use crate::interim::InterimHead;
 use crate::phase::Verdict;
 
@@ -125,7 +125,9 @@ impl<'a> Client<'a> {
             return Err(Verdict::Close);
         };
         let timeout_ms = exchange.location().settings.client_body_timeout_ms;
-        match peer.read_body(exchange, timeout_ms).await {
+        let form = (exchange.head.body, exchange.strictness());
+        let arrived = exchange.body.arrived();
+        match peer.read_body(form, arrived, timeout_ms).await {
             Ok(0) => {
                 exchange.log(
                     Level::Info,

@@ -13,7 +13,7 @@ use turnpike_lane::sys::simulation::{self, Fault};
 
 use crate::counters::{AllCounters, Doing, HttpCounters};
 use crate::exchange::{Client, Exchange};
-use crate::h1::InputPool;
+use crate::h1::input::InputPool;
 use crate::plan::Plan;
 use crate::response::LocalFuture;
 

@@ -5,6 +5,7 @@
 //! directive families live in a crate of their own and reach it through [`plan::Family`].
 
 pub mod account;
+mod arrived;
 pub mod base64;
 pub mod body;
 pub mod body_filter;

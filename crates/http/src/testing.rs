@@ -15,7 +15,8 @@ use turnpike_lane::sys::socket::PeerAddress;
 
 use crate::counters::AllCounters;
 use crate::exchange::{Client, Exchange};
-use crate::h1::{self, Head, Input};
+use crate::h1::input::Input;
+use crate::h1::request::{self, Head};
 use crate::lane::{LanePlan, LaneShared};
 use crate::plan::{Environment, Family, ListenIndex, Plan};
 use crate::settings::ROWS;
@@ -132,7 +133,7 @@ pub(crate) fn exchange(plan: Plan, input: &[u8]) -> Exchange {
     if !input.is_empty() {
         let mut received = Input::new(&exchange.lane.inputs);
         received.put(input);
-        let head = h1::read(&mut received, &mut exchange);
+        let head = request::read(&mut received, &mut exchange);
         assert!(matches!(head, Head::Complete | Head::Refused(_)));
     }
     exchange

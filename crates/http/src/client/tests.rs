@@ -12,7 +12,8 @@ use turnpike_lane::transport::Transport;
 use turnpike_wire::message::Fields;
 
 use super::*;
-use crate::h1::{Input, Watch};
+use crate::h1::input::Input;
+use crate::h1::watch::Watch;
 use crate::testing;
 
 fn exchange(request: &str) -> Exchange {

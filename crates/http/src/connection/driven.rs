@@ -21,7 +21,8 @@ use crate::client::Client;
 use crate::counters::CloseReason;
 use crate::engine::{Answer, Outcome};
 use crate::exchange::{Action, Exchange};
-use crate::h1::{self, Peer};
+use crate::h1::peer::Peer;
+use crate::h1::response::write_head;
 use crate::phase::Waiting;
 use crate::pieces;
 use crate::response::Body;
@@ -165,7 +166,7 @@ fn begin_answer(exchange: &mut Exchange) -> Option<Transfer> {
         );
         return None;
     }
-    let chunked = h1::write_head(exchange);
+    let chunked = write_head(exchange);
     let ready = pieces::ready(exchange);
     let mut transfer = Transfer::new(exchange, chunked);
     if let Some(more) = ready {
@@ -210,7 +211,9 @@ async fn discard_body(exchange: &mut Exchange, peer: &Peer) -> bool {
         }
         // Not 0, which would wait for ever.
         let timeout_ms = pause_ms.clamp(1, until_ms - now_ms);
-        match peer.read_body(exchange, timeout_ms).await {
+        let form = (exchange.head.body, exchange.strictness());
+        let arrived = exchange.body.arrived();
+        match peer.read_body(form, arrived, timeout_ms).await {
             Ok(0) | Err(_) => return false,
             Ok(_) => {}
         }

@@ -23,7 +23,7 @@ use super::serve::receive;
 use super::{Connection, Connections};
 use crate::counters::CloseReason;
 use crate::exchange::{Action, Exchange};
-use crate::h1::Peer;
+use crate::h1::peer::Peer;
 use crate::plan::ServerIndex;
 use crate::tls::{Offer, ServerIdentity, ServerTls, TlsSession};
 

@@ -47,7 +47,8 @@ pub use moving::Moving;
 
 use crate::counters::CloseReason;
 use crate::exchange::{Client, Exchange};
-use crate::h1::{Input, Watch};
+use crate::h1::input::Input;
+use crate::h1::watch::Watch;
 use crate::lane::{LanePlan, LaneShared};
 use crate::plan::ListenIndex;
 use handshake::Security;

@@ -24,7 +24,7 @@ use super::parked::{Await, Parked};
 use super::{Connection, Connections};
 use crate::counters::CloseReason;
 use crate::exchange::Client;
-use crate::h1::Input;
+use crate::h1::input::Input;
 use crate::plan::{ListenIndex, Plan};
 use turnpike_plan::proxy_header::ProxyHeader;
 

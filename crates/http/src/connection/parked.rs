@@ -14,7 +14,9 @@ use super::{Connection, Connections, Ending};
 use crate::account::Account;
 use crate::counters::{CloseReason, Counter};
 use crate::exchange::{Action, Exchange};
-use crate::h1::{Input, Watch};
+use crate::h1::input::Input;
+use crate::h1::request::give_up;
+use crate::h1::watch::Watch;
 use crate::lane::LanePlan;
 use crate::plan::ListenIndex;
 
@@ -548,7 +550,7 @@ impl Connections {
         exchange.account = Account::since(half.started_ms);
         let mut input = Input::new(&self.lane.inputs);
         input.put(&half.input);
-        crate::h1::give_up(&mut input, &mut exchange);
+        give_up(&mut input, &mut exchange);
         exchange.action.set(Action::ReadingHeaders);
         exchange.log(Level::Info, format_args!("{why}"));
         if exchange.location().settings.reset_timedout_connection {

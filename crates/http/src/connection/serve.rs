@@ -19,7 +19,9 @@ use crate::body::Progress;
 use crate::counters::CloseReason;
 use crate::engine::Outcome;
 use crate::exchange::{Action, Client, Exchange};
-use crate::h1::{self, Head, Watch};
+use crate::h1::request::{self, Head};
+use crate::h1::response::write_head;
+use crate::h1::watch::Watch;
 use crate::phase::Awaiting;
 use crate::response::Body;
 use crate::settings::LingeringClose;
@@ -177,7 +179,7 @@ impl Connections {
 
     /// One request, from its head to its answer. `None`: the head is not whole.
     fn one(&mut self, connection: &mut Connection, exchange: &mut Exchange) -> Option<Served> {
-        let outcome = match h1::read(&mut connection.input, exchange) {
+        let outcome = match request::read(&mut connection.input, exchange) {
             Head::Incomplete => return None,
             Head::Complete => {
                 self.count_request(connection, exchange);
@@ -273,7 +275,7 @@ impl Connections {
             exchange.log_access();
             return Served::Closed(CloseReason::CutShort);
         }
-        let chunked = h1::write_head(exchange);
+        let chunked = write_head(exchange);
         exchange.action.set(Action::Sending);
         let mut transfer = Transfer::new(exchange, chunked);
         if !exchange.keep_alive && !lingers(connection, exchange) {

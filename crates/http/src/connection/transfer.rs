@@ -11,7 +11,7 @@ use turnpike_lane::sys::socket::More;
 use turnpike_lane::transport::Transport;
 
 use crate::exchange::Exchange;
-use crate::h1;
+use crate::h1::response::{write_last_chunk, write_piece};
 use crate::response::{Body, Parts};
 use crate::segments::{self, Segment};
 
@@ -177,9 +177,9 @@ impl Transfer {
     /// Appends the piece that was made to the output.
     pub(super) fn frame(&mut self, exchange: &mut Exchange, more: bool) {
         let mut out = std::mem::take(&mut exchange.output);
-        h1::write_piece(&exchange.response.text, self.chunked, &mut out);
+        write_piece(&exchange.response.text, self.chunked, &mut out);
         if !more && self.chunked {
-            h1::write_last_chunk(exchange, &mut out);
+            write_last_chunk(exchange, &mut out);
         }
         exchange.output = out;
         self.ended = !more;

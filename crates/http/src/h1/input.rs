@@ -8,8 +8,8 @@ use turnpike_lane::transport::Transport;
 use turnpike_wire::h1::{self, BodyDecoder, BodyState, HeadStep};
 use turnpike_wire::message::{BodyLength, HeadRules, RequestHead, Strictness};
 
-use super::end_of_input;
-use crate::body::RequestBody;
+use super::peer::end_of_input;
+use crate::arrived::Arrived;
 
 /// Buffers that a lane keeps for use again: one serves the fast path, and as many more are in use
 /// as connections have a part of a request to be taken.
@@ -198,9 +198,9 @@ impl Input {
         &mut self,
         length: BodyLength,
         strictness: Strictness,
-        body: &mut RequestBody,
+        body: &mut Arrived,
     ) {
-        if length == BodyLength::None || body.has_come_whole() {
+        if length == BodyLength::None || body.is_whole() {
             return;
         }
         let received = self.received();
@@ -210,14 +210,14 @@ impl Input {
         loop {
             let input = received.bytes.get(received.start..).unwrap_or_default();
             let Ok(event) = decoder.feed(input) else {
-                body.came_malformed();
+                body.set_malformed();
                 return;
             };
-            body.came(event.data.of(input), event.consumed as u64);
+            body.add(event.data.of(input), event.consumed as u64);
             received.start += event.consumed;
             if event.state == BodyState::Finished {
                 received.body = None;
-                body.came_whole();
+                body.set_whole();
                 return;
             }
             if event.consumed == 0 {

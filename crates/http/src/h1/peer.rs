@@ -12,10 +12,11 @@ use turnpike_lane::timeout::within;
 use turnpike_lane::transport::Transport;
 use turnpike_lane::waiting::Waited;
 use turnpike_wire::h1;
-use turnpike_wire::message::{Version, reason_phrase};
+use turnpike_wire::message::{BodyLength, Strictness, Version, reason_phrase};
 
-use super::{Input, Watch};
-use crate::exchange::Exchange;
+use super::input::Input;
+use super::watch::Watch;
+use crate::arrived::Arrived;
 use crate::interim::InterimHead;
 
 /// Bytes read at a time while a body is read or thrown away.
@@ -184,16 +185,16 @@ impl Peer {
     /// What the socket says; `TimedOut` after `timeout_ms`.
     pub(crate) async fn read_body(
         &self,
-        exchange: &mut Exchange,
+        (length, strictness): (BodyLength, Strictness),
+        body: &mut Arrived,
         timeout_ms: u64,
     ) -> io::Result<usize> {
         let received = self.when_readable(timeout_ms, |transport| {
             self.input.borrow_mut().receive(transport, READ_BYTES)
         });
         let received = received.await?;
-        let (length, strictness) = (exchange.head.body, exchange.strictness());
         let mut input = self.input.borrow_mut();
-        input.read_body(length, strictness, &mut exchange.body);
+        input.read_body(length, strictness, body);
         Ok(received)
     }
 

@@ -34,11 +34,8 @@ pub(crate) fn read(input: &mut Input, exchange: &mut Exchange) -> Head {
             if let Err(refused) = read_strictly(input, exchange, rules) {
                 return refuse(exchange, &refused);
             }
-            input.read_body(
-                exchange.head.body,
-                exchange.strictness(),
-                &mut exchange.body,
-            );
+            let (length, strictness) = (exchange.head.body, exchange.strictness());
+            input.read_body(length, strictness, exchange.body.arrived());
             let head = &exchange.head;
             exchange.keep_alive = head.keep_alive() && head.version != Version::Http09;
             match request::settle(exchange) {
