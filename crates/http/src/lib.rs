@@ -38,16 +38,3 @@ pub mod upstream;
 pub mod variables;
 
 pub use turnpike_plan::Quoted;
-
-/// The version of nginx whose behaviour is followed; tools compare it number by number.
-pub const NGINX_VERSION: &str = "1.31.4";
-
-/// What `Server` says with `server_tokens off`.
-pub const SERVER_NAME: &str = "nginx";
-
-/// What `Server` says with `server_tokens on`. Tools of nginx's users look for its name.
-pub const SERVER_NAME_VERSION: &str = "nginx/1.31.4";
-
-/// What `Server` says with `server_tokens build`.
-pub const SERVER_NAME_BUILD: &str =
-    concat!("nginx/1.31.4 (turnpike/", env!("CARGO_PKG_VERSION"), ")");

@@ -10,9 +10,7 @@ use turnpike_wire::target::{self, Escape};
 
 use crate::exchange::Exchange;
 use crate::response::{Body, Places};
-use crate::settings::ServerTokens;
 use crate::variables::append_number;
-use crate::{SERVER_NAME, SERVER_NAME_BUILD, SERVER_NAME_VERSION};
 use turnpike_plan::Quoted;
 
 /// Writes a head in the form of its protocol. It is told the status first, then field by field.
@@ -136,18 +134,14 @@ pub(crate) fn may_send(exchange: &Exchange, name: &[u8], value: &[u8]) -> bool {
 
 fn status_and_server(exchange: &Exchange, writer: &mut impl HeadWriter) {
     let response = &exchange.response;
-    let name = match exchange.location().settings.server_tokens {
-        ServerTokens::On => SERVER_NAME_VERSION,
-        ServerTokens::Off => SERVER_NAME,
-        ServerTokens::Build => SERVER_NAME_BUILD,
-    };
     let status = response.status;
     match std::str::from_utf8(&response.reason) {
         Ok(reason) if !reason.is_empty() => writer.status(status, reason),
         _ => writer.status(status, reason_phrase(status)),
     }
     if !response.unsigned.server {
-        writer.field("Server", name.as_bytes());
+        let product = exchange.location().settings.product;
+        writer.field("Server", product.as_bytes());
     }
     if !response.unsigned.date {
         let date = match response.made {

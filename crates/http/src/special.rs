@@ -5,8 +5,7 @@ use turnpike_wire::message::{Known, Method, Version};
 
 use crate::engine::Outcome;
 use crate::exchange::Exchange;
-use crate::settings::{ErrorPage, ErrorTarget, PageStatus, ServerTokens};
-use crate::{SERVER_NAME, SERVER_NAME_VERSION};
+use crate::settings::{ErrorPage, ErrorTarget, PageStatus};
 
 /// nginx's own status for closing without an answer.
 const CLOSE: u16 = 444;
@@ -114,13 +113,8 @@ impl Exchange {
             out.extend_from_slice(title.trim_start_matches("400 ").as_bytes());
             out.extend_from_slice(b"</center>\r\n");
         }
-        let name = match settings.server_tokens {
-            ServerTokens::Off => SERVER_NAME,
-            ServerTokens::On => SERVER_NAME_VERSION,
-            ServerTokens::Build => crate::SERVER_NAME_BUILD,
-        };
         out.extend_from_slice(b"<hr><center>");
-        out.extend_from_slice(name.as_bytes());
+        out.extend_from_slice(settings.product.as_bytes());
         out.extend_from_slice(b"</center>\r\n</body>\r\n</html>\r\n");
         let padded = settings.msie_padding && status >= 400 && self.is_padded_browser();
         if padded && self.head.version != Version::Http09 {

@@ -12,6 +12,8 @@ use std::sync::Arc;
 use turnpike_conf::{ConfError, Entry};
 use turnpike_lane::log::{ErrorLog, LogFile};
 
+use crate::product::Product;
+
 /// What a plan takes from the process it is built in.
 pub trait Environment {
     /// The folder that relative paths of files start from (`-p`).
@@ -38,6 +40,11 @@ pub trait Environment {
 
     /// Takes a right that lanes need for what they serve.
     fn capability(&mut self, _capability: Capability) {}
+
+    /// The name that the server goes by.
+    fn product(&self) -> Product {
+        Product::default()
+    }
 
     /// Whether lanes can write only to folders that were named before they started.
     fn is_sandboxed(&self) -> bool {

@@ -12,6 +12,7 @@ pub mod lane;
 pub mod listen;
 pub mod metrics;
 pub mod pattern;
+pub mod product;
 pub mod proxy_header;
 mod quoted;
 pub mod regex;

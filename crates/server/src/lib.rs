@@ -26,7 +26,6 @@ pub mod settings;
 pub mod subcommands;
 mod title;
 mod usage_text;
-pub mod version;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -34,7 +33,7 @@ use std::process::ExitCode;
 use cli::Options;
 use paths::{CONFIGURATION_DEFAULT, ERROR_LOG_DEFAULT, Layout, PREFIX_DEFAULT};
 use say::say;
-use version::{NGINX_VERSION, TURNPIKE_VERSION};
+use turnpike_plan::product::{NGINX_VERSION, Product, TURNPIKE_VERSION};
 
 /// The whole program. Descriptors 0 to 2 are open by now: the standard library opens what is
 /// closed of them at `/dev/null` before `main`.
@@ -64,7 +63,8 @@ pub fn main() -> ExitCode {
     let options = match cli::parse(&arguments) {
         Ok(options) => options,
         Err(message) => {
-            say(&format!("nginx: {message}\n"));
+            let product = Product::of_program(&title::program());
+            say(&format!("{}: {message}\n", product.name()));
             if let Some(word) = cli::first_word(&arguments) {
                 say(&subcommands::hint(&word.to_string_lossy()));
             }
@@ -83,9 +83,15 @@ pub fn main() -> ExitCode {
     master::main(&options)
 }
 
-/// What `-v`, `-V` and `-h` print. Tools read the first line and the last.
+/// What `-v`, `-V` and `-h` print. Tools of nginx's users read the first line and the last, under
+/// the name `nginx`.
 fn version_text(options: &Options) -> String {
-    let mut text = format!("nginx version: nginx/{NGINX_VERSION}\n");
+    let nginx = format!("nginx version: nginx/{NGINX_VERSION}\n");
+    let own = format!("turnpike version: turnpike/{TURNPIKE_VERSION}\n");
+    let (mut text, other) = match Product::of_program(&title::program()) {
+        Product::Turnpike => (own, nginx),
+        Product::Nginx => (nginx, own),
+    };
     if options.help {
         let layout = Layout::current();
         let own = cli::HELP
@@ -100,7 +106,7 @@ fn version_text(options: &Options) -> String {
         text.push('\n');
     }
     if options.configure {
-        text.push_str(&format!("turnpike version: turnpike/{TURNPIKE_VERSION}\n"));
+        text.push_str(&other);
         text.push_str("built with AWS-LC (rustls)\nTLS SNI support enabled\n");
         text.push_str(&format!(
             "configure arguments:{}\n",

@@ -6,6 +6,8 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use turnpike_plan::product::Product;
+
 use crate::cli::Options;
 use crate::title;
 
@@ -76,7 +78,8 @@ impl Layout {
     }
 }
 
-/// Where the relative paths of a configuration start.
+/// What command line and name of the program say of a configuration before it is read: where its
+/// relative paths start, and whose name it goes by.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Paths {
     /// `-p`: logs, the pid file, roots.
@@ -87,6 +90,8 @@ pub struct Paths {
     pub embedded: bool,
     /// The error log until the configuration names one; `None`: standard error.
     pub error_log: Option<PathBuf>,
+    /// The server's name, unless the configuration says otherwise.
+    pub product: Product,
 }
 
 impl Paths {
@@ -121,6 +126,7 @@ impl Paths {
             configuration,
             embedded,
             error_log,
+            product: Product::of_program(&title::program()),
         }
     }
 

@@ -11,6 +11,7 @@ use turnpike_conf::{ConfError, Entry, View, bytes_of};
 use turnpike_lane::affinity::{Affinity, CpuSet};
 use turnpike_lane::log::{Destination, Level, Spec};
 use turnpike_lane::sys::process;
+use turnpike_plan::product::Product;
 
 use crate::modules::{self, Standing};
 use crate::paths::Paths;
@@ -138,6 +139,8 @@ pub struct Settings {
     pub lane_rescue_timeout_ms: Option<u64>,
     /// The main context's error logs, with nginx's default where it adds one.
     pub error_logs: Vec<Spec>,
+    /// The name that the server goes by.
+    pub product: Product,
     /// What is worth a warning.
     pub warnings: Vec<String>,
 }
@@ -171,6 +174,11 @@ impl Settings {
             shutdown_timeout_ms: root.try_milliseconds("worker_shutdown_timeout"),
             lane_rescue_timeout_ms,
             error_logs,
+            product: match root.try_choice("compatibility") {
+                Some("nginx") => Product::Nginx,
+                Some(_) => Product::Turnpike,
+                None => paths.product,
+            },
             warnings: reader.warnings,
         }
     }

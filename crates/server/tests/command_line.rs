@@ -4,26 +4,36 @@
 
 mod support;
 
+use std::process::Command;
+
 use support::{Folder, configuration, stderr, turnpike};
 
 #[test]
 fn version_texts_are_what_tools_read() {
-    let output = turnpike(&["-v"]);
-    assert_eq!(stderr(&output), "nginx version: nginx/1.31.4\n");
-    let text = stderr(&turnpike(&["-V"]));
-    let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines[0], "nginx version: nginx/1.31.4");
-    assert!(
-        lines[1].starts_with("turnpike version: turnpike/"),
-        "{text}"
+    let folder = Folder::new();
+    let (own, nginx) = (
+        "turnpike version: turnpike/0.1.0",
+        "nginx version: nginx/1.31.4",
     );
-    assert!(
-        lines
-            .last()
-            .unwrap()
-            .starts_with("configure arguments: --without-"),
-        "{text}"
-    );
+    let link = format!("{}/nginx", folder.name());
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_turnpike"), &link).unwrap();
+    for (program, lines) in [
+        (env!("CARGO_BIN_EXE_turnpike"), [own, nginx]),
+        (&link, [nginx, own]),
+    ] {
+        let says = |argument| stderr(&Command::new(program).arg(argument).output().unwrap());
+        assert_eq!(says("-v"), format!("{}\n", lines[0]));
+        let text = says("-V");
+        assert!(
+            text.starts_with(&format!("{}\n{}\n", lines[0], lines[1])),
+            "{text}"
+        );
+        let last = text.lines().last().unwrap();
+        assert!(
+            last.starts_with("configure arguments: --without-"),
+            "{text}"
+        );
+    }
     let help = stderr(&turnpike(&["-h"]));
     assert!(help.contains("Usage: turnpike [-?hvVtTq]"), "{help}");
     for asked in [&["--help"][..], &["help"], &["-p", "/srv", "--help"]] {
@@ -37,25 +47,25 @@ fn version_texts_are_what_tools_read() {
 #[test]
 fn mistakes_on_the_command_line_are_named() {
     let cases: &[(&[&str], &str)] = &[
-        (&["-x"], "nginx: invalid option: \"x\"\n"),
+        (&["-x"], "turnpike: invalid option: \"x\"\n"),
         (
             &["serve"],
-            "nginx: invalid option: \"serve\"\n\
+            "turnpike: invalid option: \"serve\"\n\
              turnpike: turnpike -h lists the subcommands\n",
         ),
         (
             &["statsu"],
-            "nginx: invalid option: \"statsu\"\n\
+            "turnpike: invalid option: \"statsu\"\n\
              turnpike: did you mean \"status\"? turnpike -h lists the subcommands\n",
         ),
         (
             &["stat"],
-            "nginx: invalid option: \"stat\"\n\
+            "turnpike: invalid option: \"stat\"\n\
              turnpike: did you mean \"status\"? turnpike -h lists the subcommands\n",
         ),
         (
             &["-p", "/srv", "load"],
-            "nginx: invalid option: \"load\"\n\
+            "turnpike: invalid option: \"load\"\n\
              turnpike: \"load\" takes no server options before it\n",
         ),
         (
@@ -63,8 +73,8 @@ fn mistakes_on_the_command_line_are_named() {
             "turnpike: the built-in configuration has no control socket: name the server with \
              -p and -c, or with --socket\n",
         ),
-        (&["-s", "halt"], "nginx: invalid option: \"-s halt\"\n"),
-        (&["-c"], "nginx: option \"-c\" requires file name\n"),
+        (&["-s", "halt"], "turnpike: invalid option: \"-s halt\"\n"),
+        (&["-c"], "turnpike: option \"-c\" requires file name\n"),
     ];
     for (arguments, text) in cases {
         let output = turnpike(arguments);

@@ -23,7 +23,7 @@ fn the_started_process_is_the_master_and_ends_by_each_signal() {
         assert!(title.starts_with(b"turnpike: master process "));
         assert_eq!(server.serving().len(), 1);
         assert!(server.log().contains("[notice]"));
-        assert!(server.log().contains(": nginx/1.31.4"));
+        assert!(server.log().contains(": turnpike/0.1.0 (nginx/1.31.4)"));
         assert_eq!(server.end(number), Some(0));
         assert!(!server.folder.has("nginx.pid"));
         assert!(server.log().ends_with(": exit\n"), "{}", server.log());

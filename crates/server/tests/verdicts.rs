@@ -16,6 +16,7 @@ use std::thread;
 
 use support::Folder;
 use turnpike_conf::{Errors, MemoryLoader};
+use turnpike_plan::product::Product;
 use turnpike_server::configuration::Configuration;
 use turnpike_server::paths::Paths;
 
@@ -76,6 +77,7 @@ fn complaint(row: &Row, prefix: &Path) -> String {
         configuration: PathBuf::from("/nginx.conf"),
         embedded: false,
         error_log: None,
+        product: Product::Turnpike,
     };
     let text = row.configuration();
     let file = (paths.configuration.clone(), text.as_str());
@@ -217,6 +219,7 @@ fn read(text: &str) -> Result<Configuration, Errors> {
         configuration: PathBuf::from("/f"),
         embedded: false,
         error_log: None,
+        product: Product::Turnpike,
     };
     let file = (paths.configuration.clone(), text);
     let loader: MemoryLoader = [file].into_iter().collect();

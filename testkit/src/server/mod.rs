@@ -2,9 +2,11 @@
 //! dropped. Any server with nginx's command line can be started.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Write as _};
+use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -73,6 +75,7 @@ pub struct Builder {
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
     files: Vec<(PathBuf, Vec<u8>)>,
+    has_own_name: bool,
 }
 
 /// A running server.
@@ -115,6 +118,13 @@ impl Builder {
     #[must_use]
     pub fn argument(mut self, text: &str) -> Builder {
         self.arguments.push(text.to_owned());
+        self
+    }
+
+    /// Starts the program under its own name; otherwise ours is called `nginx`.
+    #[must_use]
+    pub fn own_name(mut self) -> Builder {
+        self.has_own_name = true;
         self
     }
 
@@ -179,7 +189,8 @@ impl Builder {
         let output = File::create(folder.path().join("output.log"))?;
         // A name without a folder is an installed program's; a path is found as it stands.
         let program = process::find_program(&self.program);
-        Command::new(program.as_ref().unwrap_or(&self.program))
+        let program = program.as_ref().unwrap_or(&self.program);
+        Command::new(self.called(program, folder)?)
             .arg("-p")
             .arg(folder.path().join(""))
             .arg("-c")
@@ -194,6 +205,19 @@ impl Builder {
             .stdout(output.try_clone()?)
             .stderr(output)
             .spawn()
+    }
+
+    /// The path under which a program is started: ours is called `nginx`, so that what it sends can
+    /// be held beside nginx's, unless the test is about its own name.
+    fn called(&self, program: &Path, folder: &Folder) -> io::Result<PathBuf> {
+        if self.has_own_name || program.file_name() != Some(OsStr::new("turnpike")) {
+            return Ok(program.to_path_buf());
+        }
+        let link = folder.path().join("nginx");
+        match symlink(std::path::absolute(program)?, &link) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+            _ => Ok(link),
+        }
     }
 
     fn all_globals(&self) -> String {
@@ -233,6 +257,7 @@ impl Server {
             arguments: Vec::new(),
             environment: Vec::new(),
             files: Vec::new(),
+            has_own_name: false,
         }
     }
 

@@ -151,8 +151,7 @@ impl<'e> Builder<'e> {
         self.locations.push(None);
         settings::declare_folders(view, self.base.environment);
         let base = &mut self.base;
-        let settings =
-            LocationSettings::read(view, base.environment.prefix(), &mut base.variables)?;
+        let settings = LocationSettings::read(view, base.environment, &mut base.variables)?;
         let mut draft = LocationDraft {
             index,
             settings,

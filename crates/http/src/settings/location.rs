@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Entry, View, value};
 use turnpike_plan::environment::Environment;
+use turnpike_plan::product::Product;
 
-use super::{ErrorPage, Root, ServerTokens, types};
+use super::{ErrorPage, Root, types};
 use crate::variables::{Template, VariableTable};
 use turnpike_plan::temporary::{Removal, TemporaryFolder};
 
@@ -132,8 +133,8 @@ pub struct LocationSettings {
     pub auth_delay_ms: u64,
     /// Only internal redirects come here.
     pub internal: bool,
-    /// What `Server` says.
-    pub server_tokens: ServerTokens,
+    /// The server's name in `Server` and on error pages, as `server_tokens` has it.
+    pub product: &'static str,
     /// Redirects carry scheme and host.
     pub absolute_redirect: bool,
     /// Redirects carry the server's own name.
@@ -163,9 +164,10 @@ impl LocationSettings {
     /// The first value that cannot be read.
     pub fn read(
         view: View<'_>,
-        prefix: &Path,
+        environment: &dyn Environment,
         variables: &mut VariableTable,
     ) -> Result<Self, ConfError> {
+        let (prefix, product) = (environment.prefix(), environment.product());
         let (keepalive_timeout_ms, keepalive_header_s) = keepalive_timeout(view)?;
         let disabled = |browser| words(view, "keepalive_disable").any(|word| word == browser);
         let default_disable = view.nearest("keepalive_disable").is_none();
@@ -214,7 +216,7 @@ impl LocationSettings {
             satisfy: satisfy(view),
             auth_delay_ms: view.milliseconds("auth_delay"),
             internal: view.own("internal").is_some(),
-            server_tokens: server_tokens(view),
+            product: product_shown(view, product),
             absolute_redirect: view.flag("absolute_redirect"),
             server_name_in_redirect: view.flag("server_name_in_redirect"),
             port_in_redirect: view.flag("port_in_redirect"),
@@ -251,11 +253,11 @@ fn client_body_in_file(view: View<'_>) -> Option<Removal> {
     }
 }
 
-fn server_tokens(view: View<'_>) -> ServerTokens {
+fn product_shown(view: View<'_>, product: Product) -> &'static str {
     match view.choice("server_tokens") {
-        "off" => ServerTokens::Off,
-        "build" => ServerTokens::Build,
-        _ => ServerTokens::On,
+        "off" => product.name(),
+        "build" => product.name_and_build(),
+        _ => product.name_and_version(),
     }
 }
 

@@ -29,17 +29,6 @@ pub struct ServerSettings {
     pub merge_slashes: bool,
 }
 
-/// `server_tokens`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ServerTokens {
-    /// Name and version.
-    On,
-    /// The name alone.
-    Off,
-    /// Name, version and build.
-    Build,
-}
-
 impl EventsSettings {
     /// Reads the `events` block.
     pub fn read(events: View<'_>) -> Self {

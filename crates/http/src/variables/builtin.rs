@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use turnpike_lane::sys::socket::PeerAddress;
+use turnpike_plan::product::NGINX_VERSION;
 use turnpike_wire::message::{BodyLength, Fields, Known};
 
 use super::{VariableRow, proxy, upstream};
@@ -431,7 +432,7 @@ fn msec(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn nginx_version(_: &Exchange, out: &mut Vec<u8>) -> bool {
-    text(out, crate::NGINX_VERSION.as_bytes())
+    text(out, NGINX_VERSION.as_bytes())
 }
 
 fn pid(_: &Exchange, out: &mut Vec<u8>) -> bool {

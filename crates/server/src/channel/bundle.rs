@@ -4,6 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
 use turnpike_conf::MemoryLoader;
+use turnpike_plan::product::Product;
 
 use super::Log;
 use super::codec::{Decoder, Encoder, Malformed};
@@ -74,6 +75,7 @@ impl Bundle {
         encoder.option(self.paths.error_log.as_deref(), |encoder, path| {
             encoder.path(path)
         });
+        encoder.number(u64::from(self.paths.product == Product::Nginx));
         encoder.option(self.globals.as_deref(), |encoder, text| {
             encoder.bytes(text.as_bytes())
         });
@@ -103,6 +105,10 @@ impl Bundle {
                 configuration: decoder.path()?,
                 embedded: decoder.number()? != 0,
                 error_log: decoder.option(Decoder::path)?,
+                product: match decoder.number()? {
+                    0 => Product::Turnpike,
+                    _ => Product::Nginx,
+                },
             },
             globals: decoder.option(Decoder::text)?,
             sources: decoder.list(|decoder| Ok((decoder.path()?, decoder.bytes()?.to_vec())))?,

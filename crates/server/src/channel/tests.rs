@@ -9,6 +9,7 @@ use turnpike_lane::sys::descriptor::socket_pair;
 
 use super::*;
 use crate::paths::Paths;
+use turnpike_plan::product::Product;
 
 fn null() -> OwnedFd {
     File::open("/dev/null").unwrap().into()
@@ -38,6 +39,7 @@ fn bundle(listening_sockets: usize, text_bytes: usize) -> Bundle {
             configuration: PathBuf::from("/srv/conf/nginx.conf"),
             embedded: false,
             error_log: Some(PathBuf::from("/srv/logs/error.log")),
+            product: Product::Nginx,
         },
         globals: Some("daemon off;".to_owned()),
         sources: vec![(

@@ -23,6 +23,7 @@ use crate::families;
 use crate::paths::Paths;
 use crate::say::say;
 use report::Report;
+use turnpike_plan::product::Product;
 
 /// The usage text.
 pub(crate) const HELP: &str = "\
@@ -128,6 +129,7 @@ fn check(request: &Request) -> Result<Report, String> {
         configuration: file.clone(),
         embedded: false,
         error_log: None,
+        product: Product::Turnpike,
     };
     let (tree, _, _) = families::registry().examine(&DiskLoader, &file, None);
     Ok(report_of(&paths, &tree))

@@ -157,6 +157,17 @@ pub(super) const ROWS: &[Row] = &[
         ..once("lane_rescue_timeout", MAIN, ONE, Value::Custom)
     },
     Row {
+        syntax: "nginx | turnpike",
+        summary: "The name in Server, on error pages and in the log. Without it, a program whose \
+            name begins with nginx goes by nginx's name, and any other by its own.",
+        ..once(
+            "compatibility",
+            MAIN,
+            ONE,
+            Value::OneOf(&["nginx", "turnpike"]),
+        )
+    },
+    Row {
         syntax: "directory",
         summary: "The current folder of the serving process. Core files are written there.",
         ..once("working_directory", MAIN, ONE, Value::Text)

@@ -11,6 +11,7 @@ use turnpike_conf::{ConfError, Entry};
 use turnpike_http::plan::Environment;
 use turnpike_lane::log::{ErrorLog, LogFile, LogSet, Spec};
 use turnpike_plan::environment::{Capability, FolderKind};
+use turnpike_plan::product::Product;
 
 use crate::configuration::Configuration;
 use crate::plan::{Folder, Needs};
@@ -91,6 +92,10 @@ impl Environment for BuildContext<'_> {
 
     fn conf_folder(&self) -> &Path {
         &self.conf_folder
+    }
+
+    fn product(&self) -> Product {
+        self.configuration.settings.product
     }
 
     fn log_file(&mut self, path: &Path) -> io::Result<Arc<LogFile>> {

@@ -9,6 +9,7 @@ use turnpike_conf::MemoryLoader;
 use crate::configuration::Configuration;
 use crate::paths::Paths;
 use crate::plan::{Capability, FolderKind, Needs};
+use turnpike_plan::product::Product;
 
 fn needs(http: &str) -> Needs {
     let paths = Paths {
@@ -16,6 +17,7 @@ fn needs(http: &str) -> Needs {
         configuration: PathBuf::from("/p/nginx.conf"),
         embedded: false,
         error_log: None,
+        product: Product::Turnpike,
     };
     let text = format!("events {{ }} http {{ access_log off; {http} }}");
     let loader: MemoryLoader = [("/p/nginx.conf", text)].into_iter().collect();

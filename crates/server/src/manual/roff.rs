@@ -8,7 +8,7 @@ use turnpike_load::{OptionUsage, Usage};
 use crate::control::command_line;
 use crate::families;
 use crate::subcommands::SUBCOMMANDS;
-use crate::version::TURNPIKE_VERSION;
+use turnpike_plan::product::TURNPIKE_VERSION;
 
 /// turnpike(8): the server's command line.
 pub(super) fn server() -> String {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use turnpike_lane::log::{Errno, ErrorLog, Level, LogSet};
 use turnpike_lane::sys::process::{self, Limit, Resource};
+use turnpike_plan::product::Product;
 
 use super::daemon::{self, Detached};
 use super::gates::{GateSet, NotOpened};
@@ -19,7 +20,6 @@ use crate::configuration::Configuration;
 use crate::embedded;
 use crate::paths::Paths;
 use crate::say::say;
-use crate::version::{NGINX_VERSION, TURNPIKE_VERSION};
 
 /// How often a master that lives is looked at before it counts as one that goes on living, and the
 /// pause between: one that was killed just now may not be dead yet.
@@ -41,7 +41,11 @@ pub(super) fn run(paths: &Paths, globals: Option<&str>, log: &ErrorLog) -> ExitC
             return ExitCode::FAILURE;
         }
     };
-    greet(&loaded.log, descriptors);
+    greet(
+        &loaded.log,
+        loaded.configuration.settings.product,
+        descriptors,
+    );
     let settings = &loaded.configuration.settings;
     let mut launcher = None;
     // One that takes another's place is where that one is.
@@ -141,12 +145,10 @@ fn living_master(pid_file: &Path) -> Option<i32> {
 }
 
 /// The first lines of a start; tools look for the version in them.
-fn greet(log: &ErrorLog, descriptors: Option<Limit>) {
+fn greet(log: &ErrorLog, product: Product, descriptors: Option<Limit>) {
     let notice = |message: std::fmt::Arguments<'_>| log.event(Level::Notice, message);
     notice(format_args!("using the \"epoll\" event method"));
-    notice(format_args!(
-        "nginx/{NGINX_VERSION} (turnpike/{TURNPIKE_VERSION})"
-    ));
+    notice(format_args!("{}", product.name_and_build()));
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     notice(format_args!("OS: Linux {}", release.trim()));
     if let Some(Limit { soft, hard }) = descriptors {

@@ -16,7 +16,7 @@ use crate::control::socket::{PrivateSocket, Ticket};
 use crate::control::{Home, LIFE_VERB, Request, RequestError, VERBS, family_verbs, find_verb};
 use crate::master::child::State;
 use crate::settings::ControlPath;
-use crate::version::{NGINX_VERSION, TURNPIKE_VERSION};
+use turnpike_plan::product::{NGINX_VERSION, TURNPIKE_VERSION};
 
 /// How long the serving process may take over its own verbs, which wait for nothing.
 const ANSWER_WAIT: Duration = Duration::from_secs(30);

@@ -1,0 +1,58 @@
+//! The name that the server goes by: its own, or nginx's where tools and people expect that one.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+/// The version of nginx whose behaviour is followed; tools compare it number by number.
+pub const NGINX_VERSION: &str = "1.31.4";
+
+/// This server's own version.
+pub const TURNPIKE_VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The name that the server goes by in `Server`, on error pages, in the log and in `-v`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Product {
+    #[default]
+    Turnpike,
+    Nginx,
+}
+
+impl Product {
+    /// The product of the name under which the program was started: one that begins with `nginx`,
+    /// as packages and upgrades name it, asks for nginx's.
+    pub fn of_program(program: &OsStr) -> Product {
+        let name = Path::new(program).file_name().unwrap_or_default();
+        match name.as_bytes().starts_with(b"nginx") {
+            true => Product::Nginx,
+            false => Product::Turnpike,
+        }
+    }
+
+    /// The name alone.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Turnpike => "turnpike",
+            Self::Nginx => "nginx",
+        }
+    }
+
+    /// Name and version.
+    pub const fn name_and_version(self) -> &'static str {
+        match self {
+            Self::Turnpike => concat!("turnpike/", env!("CARGO_PKG_VERSION")),
+            Self::Nginx => "nginx/1.31.4",
+        }
+    }
+
+    /// Name, version and build: under nginx's name, what it really is.
+    pub const fn name_and_build(self) -> &'static str {
+        match self {
+            Self::Turnpike => concat!("turnpike/", env!("CARGO_PKG_VERSION"), " (nginx/1.31.4)"),
+            Self::Nginx => concat!("nginx/1.31.4 (turnpike/", env!("CARGO_PKG_VERSION"), ")"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
