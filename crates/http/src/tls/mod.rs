@@ -28,7 +28,7 @@ pub enum ServerTls {
 pub struct ServerIdentity {
     /// What the handshake needs.
     pub config: Arc<ServerConfig>,
-    /// Whose certificates clients may show; `None`: clients are not asked for one.
+    /// CAs whose certificates clients may show; `None`: clients are not asked for one.
     pub clients: Option<Trust>,
 }
 

@@ -16,7 +16,7 @@ use super::files;
 
 /// What is said of clients' certificates.
 pub(super) struct Clients {
-    /// Whose certificates are good.
+    /// CAs whose certificates are good.
     pub(super) trust: Trust,
     /// Names of CAs that clients are told.
     hints: Vec<DistinguishedName>,

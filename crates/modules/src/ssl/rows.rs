@@ -92,8 +92,8 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "ssl_client_certificate",
-        summary: "Certificates of CAs whose certificates clients may show, in PEM. Clients are told \
-            the CAs' names.",
+        summary: "Certificates of CAs whose certificates clients may show, in PEM. Clients are \
+            told the CAs' names.",
         ..FILE
     },
     Row {
@@ -254,7 +254,8 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "ssl_trusted_certificate",
-        summary: "Certificates of CAs as in `ssl_client_certificate`, whose names clients are not told.",
+        summary: "Certificates of CAs as in `ssl_client_certificate`, whose names clients are not \
+            told.",
         ..FILE
     },
     Row {
