@@ -5,139 +5,13 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
-use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 
-use turnpike_testkit::{Folder, Origin, Server, Signal, StartError, Step, wait_for};
+use turnpike_testkit::{Origin, Server, Signal, StartError, Step, wait_for};
 
-const TURNPIKE: &str = env!("CARGO_BIN_EXE_turnpike");
-
-/// Certificates in a folder, each with its key: of an ECDSA and of an RSA kind, and the same keys
-/// in the other formats that there are.
-fn keys() -> Folder {
-    let folder = Folder::create().unwrap();
-    let at = folder.path();
-    let ec = ["ec", "-pkeyopt", "ec_paramgen_curve:P-256"];
-    certificate(at, "ec", "a.test", &ec);
-    certificate(at, "rsa", "b.test", &["rsa:2048"]);
-    certificate(at, "wild", "w.test", &ec);
-    openssl(at, &["ec", "-in", "ec.key", "-out", "sec1.key"]);
-    openssl(
-        at,
-        &["rsa", "-in", "rsa.key", "-traditional", "-out", "pkcs1.key"],
-    );
-    let secret = ["-aes256", "-passout", "pass:secret"];
-    openssl(
-        at,
-        &[
-            &["pkcs8", "-topk8", "-in", "ec.key", "-out", "locked.key"][..],
-            &["-v2", "aes256", "-passout", "pass:secret"],
-        ]
-        .concat(),
-    );
-    openssl(
-        at,
-        &[
-            &[
-                "rsa",
-                "-in",
-                "rsa.key",
-                "-traditional",
-                "-out",
-                "old_locked.key",
-            ][..],
-            &secret,
-        ]
-        .concat(),
-    );
-    folder.write("text.pem", "no certificate").unwrap();
-    folder
-}
-
-fn certificate(folder: &Path, file: &str, name: &str, kind: &[&str]) {
-    let (key, pem) = (format!("{file}.key"), format!("{file}.pem"));
-    let names = format!("subjectAltName=DNS:{name},DNS:*.{name}");
-    let subject = format!("/CN={name}");
-    let mut arguments = vec!["req", "-x509", "-nodes", "-days", "3650", "-newkey"];
-    arguments.extend(kind);
-    arguments.extend(["-subj", &subject, "-addext", &names]);
-    arguments.extend(["-keyout", &key, "-out", &pem]);
-    openssl(folder, &arguments);
-}
-
-fn openssl(folder: &Path, arguments: &[&str]) {
-    let mut command = Command::new("openssl");
-    let output = command
-        .current_dir(folder)
-        .args(arguments)
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments:?}: {said}");
-}
-
-/// A server with these blocks at the http level; `%KEYS%` is the folder of the certificates.
-fn configured(keys: &Folder, http: &str) -> String {
-    let keys = keys.path().display().to_string();
-    let http = http.replace("%KEYS%", &keys);
-    format!(
-        "error_log %FOLDER%/error.log info;
-        worker_processes 2;
-        events {{ }}
-        http {{ access_log %FOLDER%/access.log; {http} }}"
-    )
-}
-
-fn start(keys: &Folder, http: &str) -> Server {
-    Server::builder(TURNPIKE)
-        .configuration(&configured(keys, http))
-        .file("html/a.txt", "hello")
-        .file("html/big.bin", big())
-        .start()
-}
-
-/// What no record holds in one piece.
-fn big() -> Vec<u8> {
-    (0..1_000_000_u32).map(|at| (at % 251) as u8).collect()
-}
-
-/// What curl prints for an address of that name.
-fn curl(server: &Server, name: &str, target: &str, more: &[&str]) -> String {
-    let output = curl_output(server, name, target, more);
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-fn curl_output(server: &Server, name: &str, target: &str, more: &[&str]) -> Output {
-    let port = server.port();
-    let (resolve, url) = (
-        format!("{name}:{port}:127.0.0.1"),
-        format!("https://{name}:{port}{target}"),
-    );
-    let mut command = Command::new("curl");
-    command.args(["-sk", "--max-time", "60", "--resolve", &resolve]);
-    command.args(more).arg(url).output().unwrap()
-}
-
-/// What OpenSSL's client prints when it sends `request` and reads to the end.
-fn s_client(server: &Server, request: &str, more: &[&str]) -> String {
-    let at = format!("127.0.0.1:{}", server.port());
-    let mut client = Command::new("openssl");
-    let client = client
-        .args(["s_client", "-connect", &at, "-ign_eof"])
-        .args(more);
-    let client = client
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut client = client.spawn().unwrap();
-    let mut input = client.stdin.take().unwrap();
-    // A client whose handshake failed reads nothing.
-    let _ = input.write_all(request.as_bytes());
-    let output = client.wait_with_output().unwrap();
-    drop(input);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    format!("{}{errors}", String::from_utf8_lossy(&output.stdout))
-}
+#[path = "support/tls.rs"]
+mod tls_support;
+use tls_support::{TURNPIKE, big, configured, curl, curl_output, keys, openssl, s_client, start};
 
 /// OpenSSL's client, which passes on what it is given.
 fn open_client(server: &Server) -> Child {
@@ -383,9 +257,7 @@ fn an_upgraded_connection_is_carried() {
     ]]);
     let http = format!(
         "server {{
-            listen 127.0.0.1:%PORT% ssl;
-            ssl_certificate %KEYS%/ec.pem;
-            ssl_certificate_key %KEYS%/ec.key;
+            %SECURE%
             location / {{
                 proxy_pass http://127.0.0.1:{};
                 proxy_http_version 1.1;
@@ -408,9 +280,7 @@ fn plain_http_is_told_that_tls_is_expected() {
     let server = start(
         &keys,
         "server {
-            listen 127.0.0.1:%PORT% ssl;
-            ssl_certificate %KEYS%/ec.pem;
-            ssl_certificate_key %KEYS%/ec.key;
+            %SECURE%
             location /never { return 200; }
         }
         server {
@@ -598,9 +468,7 @@ fn a_client_gets_the_certificate_that_it_can_use() {
     let server = start(
         &keys,
         "server {
-            listen 127.0.0.1:%PORT% ssl;
-            ssl_certificate %KEYS%/ec.pem;
-            ssl_certificate_key %KEYS%/ec.key;
+            %SECURE%
             ssl_certificate %KEYS%/rsa.pem;
             ssl_certificate_key %KEYS%/rsa.key;
         }",
@@ -711,7 +579,20 @@ const WRONG: &[(&str, &str)] = &[
     ),
     (
         "%PAIR% ssl_verify_client on;",
-        "\"ssl_verify_client on\" is not supported yet",
+        "no ssl_client_certificate or ssl_trusted_certificate for ssl_verify_client",
+    ),
+    (
+        "%PAIR% ssl_verify_client on; ssl_client_certificate %KEYS%/text.pem;",
+        "SSL_CTX_load_verify_locations(\"%KEYS%/text.pem\") failed (SSL: no certificate in it)",
+    ),
+    (
+        "%PAIR% ssl_verify_client optional; ssl_trusted_certificate %KEYS%/ec.pem; \
+         ssl_crl %KEYS%/ec.pem;",
+        "X509_LOOKUP_load_file(\"%KEYS%/ec.pem\") failed (SSL: no list of revoked certificates",
+    ),
+    (
+        "%PAIR% ssl_verify_client optional_no_ca; ssl_ocsp leaf;",
+        "\"ssl_ocsp leaf\" is not supported yet",
     ),
     (
         "%PAIR% ssl_early_data on;",

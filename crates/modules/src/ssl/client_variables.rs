@@ -21,8 +21,9 @@ const DAY_S: u64 = 24 * 3600;
 pub(super) const VARIABLES: &[VariableRow] = &[
     row(
         "ssl_client_cert",
-        |exchange, out| shown(exchange, |client| write_indented(&client.der, out)),
-        "The client's certificate in PEM, with a tab before each line but the first. Deprecated.",
+        |exchange, out| shown(exchange, |client| write_unfolded(&client.der, out)),
+        "The client's certificate in PEM, with a space in place of each line end. Deprecated. Differs \
+         from nginx, which begins the lines with a tab: fields of several lines are obsolete.",
     ),
     row(
         "ssl_client_escaped_cert",
@@ -148,10 +149,11 @@ fn pem(der: &[u8]) -> String {
     text + "\n-----END CERTIFICATE-----\n"
 }
 
-fn write_indented(der: &[u8], out: &mut Vec<u8>) {
+/// A field's value must not hold line ends; who unfolds nginx's lines reads spaces, too (RFC 9112
+/// section 5.2).
+fn write_unfolded(der: &[u8], out: &mut Vec<u8>) {
     let text = pem(der);
-    let indented = text.trim_end().replace('\n', "\n\t");
-    out.extend_from_slice(indented.as_bytes());
+    out.extend_from_slice(text.trim_end().replace('\n', " ").as_bytes());
 }
 
 fn write_escaped(der: &[u8], out: &mut Vec<u8>) {
@@ -205,7 +207,7 @@ fn now_s() -> u64 {
 mod tests {
     //! Texts of what a certificate says.
 
-    use super::{pem, write_escaped, write_indented, write_serial, write_time};
+    use super::{pem, write_escaped, write_serial, write_time, write_unfolded};
 
     #[test]
     fn times_and_serial_numbers_are_written_as_openssl_prints_them() {
@@ -237,11 +239,11 @@ mod tests {
         let expected =
             format!("-----BEGIN CERTIFICATE-----\n{line}\n//8=\n-----END CERTIFICATE-----\n");
         assert_eq!(pem(&der), expected);
-        let (mut indented, mut escaped) = (Vec::new(), Vec::new());
-        write_indented(&der, &mut indented);
+        let (mut unfolded, mut escaped) = (Vec::new(), Vec::new());
+        write_unfolded(&der, &mut unfolded);
         write_escaped(&der, &mut escaped);
-        let expected = expected.trim_end().replace('\n', "\n\t");
-        assert_eq!(String::from_utf8_lossy(&indented), expected);
+        let expected = expected.trim_end().replace('\n', " ");
+        assert_eq!(String::from_utf8_lossy(&unfolded), expected);
         let escaped = String::from_utf8_lossy(&escaped).into_owned();
         assert!(
             escaped.starts_with("-----BEGIN%20CERTIFICATE-----%0A"),

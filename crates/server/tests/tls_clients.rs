@@ -1,0 +1,273 @@
+//! Certificates of clients: who has to show one, what is good, and what requests learn of it.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+
+use turnpike_testkit::{Folder, Server};
+
+#[path = "support/tls.rs"]
+mod tls_support;
+use tls_support::{curl, keys, openssl, s_client, start};
+
+/// Adds certificates that `root` has signed: `known`, of a client, `old`, of version 1, `server`,
+/// of a server only, and `gone`, which its list `root.crl` names.
+fn clients() -> Folder {
+    let keys = keys();
+    let at = keys.path();
+    let new = [
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+    ];
+    let root = [
+        "req",
+        "-x509",
+        "-subj",
+        "/C=DE/O=Root, Inc./CN=root",
+        "-days",
+        "99",
+    ];
+    openssl(
+        at,
+        &[
+            &root[..],
+            &new,
+            &["-keyout", "root.key", "-out", "root.pem"],
+        ]
+        .concat(),
+    );
+    let cases = [
+        ("known", "extendedKeyUsage=clientAuth", "10"),
+        ("old", "", "255"),
+        ("server", "extendedKeyUsage=serverAuth", "12"),
+        ("gone", "", "13"),
+    ];
+    for (name, extensions, serial) in cases {
+        keys.write("extensions", extensions).unwrap();
+        let (key, pem) = (format!("{name}.key"), format!("{name}.pem"));
+        let subject = format!("/O=Some, Body/CN={name}");
+        let request = [
+            "req", "-new", "-subj", &subject, "-keyout", &key, "-out", "csr",
+        ];
+        openssl(at, &[&request[..], &new].concat());
+        let sign = [
+            "x509", "-req", "-in", "csr", "-CA", "root.pem", "-CAkey", "root.key",
+        ];
+        let more = [
+            "-days",
+            "9",
+            "-set_serial",
+            serial,
+            "-extfile",
+            "extensions",
+            "-out",
+            &pem,
+        ];
+        openssl(at, &[&sign[..], &more].concat());
+    }
+    let lists = "[ca]\ndefault_ca=c\n[c]\ndatabase=index\ncrlnumber=number\ndefault_md=sha256\n\
+                 default_crl_days=5\n";
+    keys.write("ca.conf", lists).unwrap();
+    keys.write("index", "").unwrap();
+    keys.write("number", "01").unwrap();
+    let ca = [
+        "ca", "-config", "ca.conf", "-keyfile", "root.key", "-cert", "root.pem",
+    ];
+    openssl(at, &[&ca[..], &["-revoke", "gone.pem"]].concat());
+    openssl(at, &[&ca[..], &["-gencrl", "-out", "root.crl"]].concat());
+    keys
+}
+
+const SERVERS: &str = r#"
+    server {
+        %SECURE%
+        server_name off.test;
+        location / { return 200 "off $ssl_client_verify"; }
+    }
+    server {
+        %SECURE%
+        server_name on.test;
+        ssl_verify_client on;
+        ssl_client_certificate %KEYS%/root.pem;
+        location / { return 200 "$ssl_client_verify $ssl_client_s_dn $ssl_client_serial"; }
+        location /issuer { return 200 "$ssl_client_i_dn $ssl_client_i_dn_legacy"; }
+        location /time { return 200 "$ssl_client_v_start/$ssl_client_v_end/$ssl_client_v_remain"; }
+        location /print { return 200 "$ssl_client_fingerprint"; }
+        location /pem { return 200 "$ssl_client_raw_cert"; }
+        location /escaped { return 200 "$ssl_client_escaped_cert"; }
+        location /header { add_header X-Certificate $ssl_client_cert; return 200; }
+    }
+    server {
+        %SECURE%
+        server_name optional.test;
+        ssl_verify_client optional;
+        ssl_trusted_certificate %KEYS%/root.pem;
+        location / { return 200 "$ssl_client_verify"; }
+    }
+    server {
+        %SECURE%
+        server_name any.test;
+        ssl_verify_client optional_no_ca;
+        location / { return 200 "$ssl_client_verify"; }
+    }
+    server {
+        %SECURE%
+        server_name crl.test;
+        ssl_verify_client on;
+        ssl_client_certificate %KEYS%/root.pem;
+        ssl_crl %KEYS%/root.crl;
+        error_page 495 496 =403 /page;
+        location / { return 200 "$ssl_client_verify"; }
+        location /page { return 403 "page $ssl_client_verify"; }
+    }"#;
+
+const NO_CERTIFICATE: &str = "No required SSL certificate was sent";
+const BAD: &str = "The SSL certificate error";
+
+/// The server, the client's certificate, and what the answer holds.
+const ASKED: &[(&str, &str, &str)] = &[
+    ("off.test", "", "off NONE"),
+    ("off.test", "known", "off NONE"),
+    ("on.test", "", NO_CERTIFICATE),
+    ("on.test", "known", "SUCCESS CN=known,O=Some\\, Body 0A"),
+    ("on.test", "old", "SUCCESS CN=old,O=Some\\, Body FF"),
+    ("on.test", "server", BAD),
+    ("on.test", "ec", BAD),
+    ("optional.test", "", "NONE"),
+    ("optional.test", "known", "SUCCESS"),
+    ("optional.test", "ec", BAD),
+    ("any.test", "", "NONE"),
+    ("any.test", "ec", "FAILED:self-signed certificate"),
+    (
+        "any.test",
+        "known",
+        "FAILED:unable to verify the first certificate",
+    ),
+    ("crl.test", "", "page NONE"),
+    ("crl.test", "old", "SUCCESS"),
+    ("crl.test", "gone", "page FAILED:certificate revoked"),
+];
+
+#[test]
+fn clients_show_what_the_server_wants_to_see() {
+    let keys = clients();
+    let server = start(&keys, SERVERS);
+    for (name, certificate, expected) in ASKED {
+        for version in ["1.2", "1.3"] {
+            let said = ask(
+                &server,
+                &keys,
+                name,
+                certificate,
+                "/",
+                &["--tls-max", version],
+            );
+            assert!(
+                said.contains(expected),
+                "{name} {certificate} {version}: {said}"
+            );
+        }
+    }
+    for logged in [
+        "client sent no required SSL certificate while reading client request headers",
+        "client SSL certificate verify error: (26:unsuitable certificate purpose) while",
+        "client SSL certificate verify error: (23:certificate revoked) while",
+    ] {
+        server.wait_for_log("error.log", logged);
+    }
+    a_certificate_is_told_as_openssl_tells_it(&server, &keys);
+    another_name_than_that_of_the_handshake_is_refused(&server, &keys);
+    a_resumed_session_knows_its_client(&server, keys.path());
+}
+
+fn ask(
+    server: &Server,
+    keys: &Folder,
+    name: &str,
+    certificate: &str,
+    target: &str,
+    more: &[&str],
+) -> String {
+    let file = |kind: &str| {
+        keys.path()
+            .join(format!("{certificate}.{kind}"))
+            .display()
+            .to_string()
+    };
+    let (pem, key) = (file("pem"), file("key"));
+    let shown = ["--cert", &pem, "--key", &key];
+    let shown = if certificate.is_empty() {
+        &[][..]
+    } else {
+        &shown
+    };
+    curl(server, name, target, &[shown, more].concat())
+}
+
+fn a_certificate_is_told_as_openssl_tells_it(server: &Server, keys: &Folder) {
+    let told = |target: &str| ask(server, keys, "on.test", "known", target, &[]);
+    let issuer = "CN=root,O=Root\\, Inc.,C=DE /C=DE/O=Root, Inc./CN=root";
+    assert_eq!(told("/issuer"), issuer);
+    let x509 = |what: &[&str]| {
+        let known = ["x509", "-in", "known.pem", "-noout"];
+        openssl(keys.path(), &[&known[..], what].concat())
+    };
+    let dates = x509(&["-dates"]);
+    let mut dates = dates.lines().filter_map(|line| line.split_once('='));
+    let (start, end) = (dates.next().unwrap().1, dates.next().unwrap().1);
+    assert_eq!(told("/time"), format!("{start}/{end}/8"));
+    let print = x509(&["-fingerprint", "-sha1"]);
+    let print = print.trim_end().split_once('=').unwrap().1.replace(':', "");
+    assert_eq!(told("/print"), print.to_lowercase());
+    let pem = std::fs::read_to_string(keys.path().join("known.pem")).unwrap();
+    assert_eq!(told("/pem"), pem);
+    let escaped = told("/escaped").replace("%0A", "\n").replace("%20", " ");
+    let escaped = escaped
+        .replace("%2B", "+")
+        .replace("%2F", "/")
+        .replace("%3D", "=");
+    assert_eq!(escaped, pem);
+    let header = ask(server, keys, "on.test", "known", "/header", &["-i"]);
+    let field = format!("X-Certificate: {}\r\n", pem.trim_end().replace('\n', " "));
+    assert!(header.contains(&field), "{header}");
+}
+
+fn another_name_than_that_of_the_handshake_is_refused(server: &Server, keys: &Folder) {
+    for (name, host, status) in [
+        ("off.test", "on.test", "421"),
+        ("optional.test", "on.test", "421"),
+        ("on.test", "off.test", "200"),
+    ] {
+        let host = format!("Host: {host}");
+        let said = ask(server, keys, name, "known", "/", &["-i", "-H", &host]);
+        assert!(
+            said.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{name} {host}: {said}"
+        );
+    }
+    let logged = "client attempted to request the server name different from the one that was \
+                  negotiated";
+    server.wait_for_log("error.log", logged);
+}
+
+fn a_resumed_session_knows_its_client(server: &Server, keys: &Path) {
+    let session = server.folder().join("session.pem").display().to_string();
+    let file = |name: &str| keys.join(name).display().to_string();
+    let (pem, key) = (file("known.pem"), file("known.key"));
+    let request = "GET / HTTP/1.0\r\nHost: on.test\r\n\r\n";
+    for version in ["-tls1_2", "-tls1_3"] {
+        let common = [version, "-servername", "on.test", "-sess_out", &session];
+        let shown = ["-cert", &pem, "-key", &key];
+        s_client(server, request, &[&common[..], &shown].concat());
+        let said = s_client(
+            server,
+            request,
+            &[&common[..3], &["-sess_in", &session]].concat(),
+        );
+        assert!(said.contains("Reused, TLSv1"), "{version}: {said}");
+        assert!(said.contains("SUCCESS CN=known"), "{version}: {said}");
+    }
+}
