@@ -489,6 +489,51 @@ fn a_client_gets_the_certificate_that_it_can_use() {
 }
 
 #[test]
+fn keys_are_opened_by_a_password_and_trust_settings_are_passed_over() {
+    let keys = keys();
+    keys.write("passwords", "wrong\n\nsecret\r\n").unwrap();
+    let trusted = [
+        "x509",
+        "-in",
+        "ec.pem",
+        "-addtrust",
+        "serverAuth",
+        "-trustout",
+    ];
+    openssl(
+        keys.path(),
+        &[&trusted[..], &["-out", "trusted.pem"]].concat(),
+    );
+    let server = start(
+        &keys,
+        "ssl_password_file %KEYS%/passwords;
+        server {
+            listen 127.0.0.1:%PORT% ssl;
+            ssl_certificate %KEYS%/rsa.pem;
+            ssl_certificate_key %KEYS%/old_locked.key;
+            ssl_certificate %KEYS%/wild.pem;
+            ssl_certificate_key %KEYS%/wild.key;
+            ssl_certificate %KEYS%/trusted.pem;
+            ssl_certificate_key %KEYS%/locked.key;
+        }",
+    );
+    for (more, subject) in [
+        (
+            &["-sigalgs", "rsa_pss_rsae_sha256"][..],
+            "subject=CN = b.test",
+        ),
+        // The last one of its kind.
+        (
+            &["-sigalgs", "ecdsa_secp256r1_sha256"],
+            "subject=CN = a.test",
+        ),
+    ] {
+        let said = s_client(&server, "GET / HTTP/1.0\r\n\r\n", more);
+        assert!(said.contains(subject), "{more:?}: {said}");
+    }
+}
+
+#[test]
 fn a_certificate_of_version_1_is_served() {
     let keys = keys();
     let at = keys.path();
@@ -567,11 +612,17 @@ const WRONG: &[(&str, &str)] = &[
     ),
     (
         "ssl_certificate %KEYS%/ec.pem; ssl_certificate_key %KEYS%/locked.key;",
-        "encrypted keys are not supported yet",
+        "PEM_read_bio_PrivateKey() failed (SSL: bad password read)",
     ),
     (
-        "ssl_certificate %KEYS%/rsa.pem; ssl_certificate_key %KEYS%/old_locked.key;",
-        "encrypted keys are not supported yet",
+        "ssl_certificate %KEYS%/rsa.pem; ssl_certificate_key %KEYS%/old_locked.key; \
+         ssl_password_file %KEYS%/text.pem;",
+        "PEM_read_bio_PrivateKey() failed (SSL: bad decrypt)",
+    ),
+    (
+        "ssl_certificate %KEYS%/ec.pem; ssl_certificate_key %KEYS%/ec.key; \
+         ssl_password_file %KEYS%/none;",
+        "open() \"%KEYS%/none\" failed (2: No such file or directory)",
     ),
     (
         "ssl_certificate %KEYS%/$ssl_server_name.pem; ssl_certificate_key %KEYS%/ec.key;",

@@ -2,13 +2,12 @@
 //! says: certificates of versions 1 to 3, and lists of revoked ones. Nothing is verified here.
 //! What is not as the RFC says is not read at all.
 
-mod der;
 mod extensions;
 mod name;
 mod revocation;
 mod time;
 
-use der::{INTEGER, SEQUENCE, octets_of_bits, skip, take, take_whole};
+use crate::der::{INTEGER, SEQUENCE, octets_of_bits, skip, take, take_whole};
 use time::time;
 
 pub use extensions::{Extensions, Purpose};
@@ -63,6 +62,12 @@ pub struct Signature<'a> {
     pub bits: &'a [u8],
 }
 
+/// A certificate without what follows it; `None`: nothing does, or it is none.
+pub fn without_rest(der: &[u8]) -> Option<&[u8]> {
+    let (own, rest) = take_whole(der, SEQUENCE)?;
+    (!rest.is_empty()).then_some(own)
+}
+
 impl<'a> Certificate<'a> {
     /// Reads a certificate from DER; `None` where it is not one.
     pub fn read(der: &'a [u8]) -> Option<Certificate<'a>> {
@@ -71,7 +76,7 @@ impl<'a> Certificate<'a> {
         let signature = Signature::read(rest)?;
         let (rest, _) = take(signed, SEQUENCE)?;
         let (version, rest) = match take(rest, VERSION) {
-            Some((content, rest)) => (der::number(content)?.0.checked_add(1)?, rest),
+            Some((content, rest)) => (crate::der::number(content)?.0.checked_add(1)?, rest),
             None => (1, rest),
         };
         let (serial, rest) = take(rest, INTEGER)?;

@@ -1,29 +1,29 @@
-//! Elements of DER (ITU-T X.690), as far as certificates use them.
+//! Elements of DER (ITU-T X.690), as far as certificates and keys use them.
 
-pub(super) const BOOLEAN: u8 = 0x01;
-pub(super) const INTEGER: u8 = 0x02;
-pub(super) const BIT_STRING: u8 = 0x03;
-pub(super) const OCTET_STRING: u8 = 0x04;
-pub(super) const OBJECT: u8 = 0x06;
-pub(super) const UTC_TIME: u8 = 0x17;
-pub(super) const GENERALIZED_TIME: u8 = 0x18;
-pub(super) const SEQUENCE: u8 = 0x30;
-pub(super) const SET: u8 = 0x31;
+pub(crate) const BOOLEAN: u8 = 0x01;
+pub(crate) const INTEGER: u8 = 0x02;
+pub(crate) const BIT_STRING: u8 = 0x03;
+pub(crate) const OCTET_STRING: u8 = 0x04;
+pub(crate) const OBJECT: u8 = 0x06;
+pub(crate) const UTC_TIME: u8 = 0x17;
+pub(crate) const GENERALIZED_TIME: u8 = 0x18;
+pub(crate) const SEQUENCE: u8 = 0x30;
+pub(crate) const SET: u8 = 0x31;
 
 /// What is in the element of this tag, and what follows it.
-pub(super) fn take(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
+pub(crate) fn take(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (own, content, rest) = any(bytes)?;
     (own == tag).then_some((content, rest))
 }
 
 /// The element of this tag with its header, and what follows it.
-pub(super) fn take_whole(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
+pub(crate) fn take_whole(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (_, rest) = take(bytes, tag)?;
     bytes.split_at_checked(bytes.len() - rest.len())
 }
 
 /// Passes over an element of this tag, where there is one.
-pub(super) fn skip(bytes: &[u8], tag: u8) -> Option<&[u8]> {
+pub(crate) fn skip(bytes: &[u8], tag: u8) -> Option<&[u8]> {
     match bytes.first() {
         Some(own) if *own == tag => Some(take(bytes, tag)?.1),
         _ => Some(bytes),
@@ -31,7 +31,7 @@ pub(super) fn skip(bytes: &[u8], tag: u8) -> Option<&[u8]> {
 }
 
 /// The tag of an element, what is in it, and what follows it.
-pub(super) fn any(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+pub(crate) fn any(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, rest) = bytes.split_first()?;
     let (&first, rest) = rest.split_first()?;
     let (length, rest) = match first {
@@ -51,14 +51,14 @@ pub(super) fn any(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
 }
 
 /// The bytes of a bit string whose bits fill them, and what follows it.
-pub(super) fn octets_of_bits(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+pub(crate) fn octets_of_bits(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (content, rest) = take(bytes, BIT_STRING)?;
     let (&unused, bits) = content.split_first()?;
     (unused == 0).then_some((bits, rest))
 }
 
 /// A number that is not negative and fits, and what follows it.
-pub(super) fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
+pub(crate) fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (digits, rest) = take(bytes, INTEGER)?;
     let (&first, _) = digits.split_first()?;
     let significant = digits.strip_prefix(&[0]).unwrap_or(digits);

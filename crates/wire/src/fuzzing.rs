@@ -5,6 +5,7 @@
 
 use crate::certificate::{Certificate, RevocationList};
 use crate::dns::{self, AnswerError, Extension, Question};
+use crate::encrypted_key::EncryptedKey;
 use crate::fastcgi::{self, Part, RecordError, RecordReader};
 use crate::h1::{
     BodyDecoder, BodyState, ChunkError, Framing, HeadError, HeadRules, HeadStep, InvalidFields,
@@ -243,7 +244,8 @@ fn record_headers(records: &[u8]) -> Vec<usize> {
     headers
 }
 
-/// A certificate and a list of revoked ones, read whole and cut short: a part is neither.
+/// A certificate, a list of revoked ones and an encrypted key, read whole and cut short: a part is
+/// none of them.
 pub fn certificate(data: &[u8]) {
     let certificate = Certificate::read(data);
     let list = RevocationList::read(data);
@@ -252,6 +254,8 @@ pub fn certificate(data: &[u8]) {
         assert!(part.is_none() || part == certificate);
         let part = RevocationList::read(&data[..end]);
         assert!(part.is_none() || part == list);
+        let part = EncryptedKey::read(&data[..end]);
+        assert!(part.is_none() || part == EncryptedKey::read(data));
     }
     if let Some(read) = certificate {
         for seconds in [read.not_before_s, read.not_after_s] {

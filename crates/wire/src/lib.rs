@@ -10,7 +10,9 @@
 
 pub mod certificate;
 pub mod date;
+mod der;
 pub mod dns;
+pub mod encrypted_key;
 pub mod fastcgi;
 #[doc(hidden)]
 #[cfg(any(test, feature = "fuzzing"))]

@@ -17,7 +17,7 @@ use std::fmt;
 
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
-use turnpike_wire::certificate::{Certificate, Purpose, RevocationList};
+use turnpike_wire::certificate::{self, Certificate, Purpose, RevocationList};
 
 pub use failure::{Failure, Failures};
 pub use handshake::{verify_tls12, verify_tls13};
@@ -113,10 +113,24 @@ impl Trust {
     }
 }
 
-/// The certificates of a PEM text, those with trust settings of OpenSSL's included.
+/// The certificates of a PEM text. Of those to which OpenSSL has added trust settings, the
+/// certificate alone is taken.
 pub fn certificates(pem: &[u8]) -> impl Iterator<Item = Result<CertificateDer<'static>, String>> {
-    let read = CertificateDer::pem_slice_iter(pem);
-    read.map(|certificate| certificate.map_err(|error| error.to_string()))
+    let text = String::from_utf8_lossy(pem);
+    let text = text.replace(
+        "-----BEGIN TRUSTED CERTIFICATE-----",
+        "-----BEGIN CERTIFICATE-----",
+    );
+    let text = text.replace(
+        "-----END TRUSTED CERTIFICATE-----",
+        "-----END CERTIFICATE-----",
+    );
+    let read: Vec<_> = CertificateDer::pem_slice_iter(text.as_bytes()).collect();
+    read.into_iter().map(|certificate| {
+        let certificate = certificate.map_err(|error| error.to_string())?;
+        let own = certificate::without_rest(&certificate).map(<[u8]>::to_vec);
+        Ok(own.map_or(certificate, CertificateDer::from))
+    })
 }
 
 impl fmt::Debug for Trust {

@@ -22,8 +22,8 @@ pub(super) const VARIABLES: &[VariableRow] = &[
     row(
         "ssl_client_cert",
         |exchange, out| shown(exchange, |client| write_unfolded(&client.der, out)),
-        "The client's certificate in PEM, with a space in place of each line end. Deprecated. Differs \
-         from nginx, which begins the lines with a tab: fields of several lines are obsolete.",
+        "The client's certificate in PEM, with a space in place of each line end. Deprecated. \
+         Differs from nginx, which begins the lines with a tab: such fields are obsolete.",
     ),
     row(
         "ssl_client_escaped_cert",

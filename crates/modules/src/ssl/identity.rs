@@ -1,28 +1,19 @@
 //! Certificates with their keys, and the choice between them.
 
-use std::fmt;
 use std::sync::Arc;
 
-use rustls::crypto::aws_lc_rs::default_provider;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::{CipherSuite, SignatureAlgorithm};
 use turnpike_conf::{ConfError, Entry, View};
 use turnpike_http::plan::Builder;
 use turnpike_http::tls::cipher_name;
+use turnpike_lane::trust;
 
-use super::files;
+use super::{files, private_key};
 
 /// The beginnings of names that stand for something else than a file, which is not supported.
 const NO_FILES: [&str; 3] = ["data:", "engine:", "store:"];
-
-/// First lines of keys that need a password.
-const ENCRYPTED: [&[u8]; 2] = [
-    b"-----BEGIN ENCRYPTED PRIVATE KEY-----",
-    b"Proc-Type: 4,ENCRYPTED",
-];
 
 /// The certificates of a server, in the order of the configuration.
 #[derive(Debug)]
@@ -41,7 +32,8 @@ impl Identities {
     ) -> Result<Option<Identities>, ConfError> {
         let certificates = view.nearest_all("ssl_certificate");
         let keys = view.nearest_all("ssl_certificate_key");
-        let mut read = Vec::new();
+        let passwords = passwords(view, builder)?;
+        let mut read: Vec<CertifiedKey> = Vec::new();
         for (at, certificate) in certificates.iter().enumerate() {
             let Some(key) = keys.get(at) else {
                 let name = certificate.argument(0);
@@ -49,7 +41,13 @@ impl Identities {
                     format!("no \"ssl_certificate_key\" is defined for certificate \"{name}\"");
                 return Err(view.error(certificate.span, message));
             };
-            read.push(Self::one(view, builder, certificate, key)?);
+            let one = Self::one(view, builder, certificate, key, &passwords)?;
+            let kind = one.key.algorithm();
+            // As in OpenSSL, one of the same kind replaces what came before.
+            match read.iter_mut().find(|other| other.key.algorithm() == kind) {
+                Some(other) => *other = one,
+                None => read.push(one),
+            }
         }
         if read.is_empty() {
             return Ok(None);
@@ -68,14 +66,13 @@ impl Identities {
         builder: &mut Builder<'_>,
         certificate: &Entry,
         key: &Entry,
+        passwords: &[Vec<u8>],
     ) -> Result<CertifiedKey, ConfError> {
         let (name, pem) = file(view, builder, certificate, "certificate")?;
-        let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
-        let chain = chain.map_err(|error| error.to_string()).and_then(|chain| {
-            let is_empty = chain.is_empty();
-            (!is_empty)
-                .then_some(chain)
-                .ok_or_else(|| "no certificate in it".to_owned())
+        let chain: Result<Vec<_>, _> = trust::certificates(&pem).collect();
+        let chain = chain.and_then(|chain| match chain.is_empty() {
+            true => Err("no certificate in it".to_owned()),
+            false => Ok(chain),
         });
         let chain = chain.map_err(|why| {
             let message = format!(
@@ -84,21 +81,14 @@ impl Identities {
             view.error(certificate.span, message)
         })?;
         let (key_name, pem) = file(view, builder, key, "certificate key")?;
-        let unreadable = |why: &dyn fmt::Display| {
+        let unreadable = |why: &str| {
             let message = format!(
                 "cannot load certificate key \"{key_name}\": PEM_read_bio_PrivateKey() failed \
                  (SSL: {why})"
             );
             view.error(key.span, message)
         };
-        if ENCRYPTED.iter().any(|begin| holds(&pem, begin)) {
-            return Err(unreadable(
-                &"encrypted keys are not supported yet, decrypt it by \"openssl pkey\"",
-            ));
-        }
-        let der = PrivateKeyDer::from_pem_slice(&pem).map_err(|error| unreadable(&error))?;
-        let signer = default_provider().key_provider.load_private_key(der);
-        let signer = signer.map_err(|error| unreadable(&error))?;
+        let signer = private_key::read(&pem, passwords).map_err(|why| unreadable(&why))?;
         let identity = CertifiedKey::new(chain, signer);
         if !is_its_key(&identity) {
             let message =
@@ -149,6 +139,18 @@ fn is_its_key(identity: &CertifiedKey) -> bool {
     public
         .zip(certificate)
         .is_some_and(|(public, certificate)| holds(certificate.as_ref(), public.as_ref()))
+}
+
+/// What opens encrypted keys.
+fn passwords(view: View<'_>, builder: &mut Builder<'_>) -> Result<Vec<Vec<u8>>, ConfError> {
+    let Some(entry) = view.nearest("ssl_password_file") else {
+        return Ok(Vec::new());
+    };
+    let (name, text) = files::read(builder, entry);
+    match text {
+        Ok(text) => Ok(private_key::passwords(&text)),
+        Err(why) => Err(view.error(entry.span, format!("open() \"{name}\" failed {why}"))),
+    }
 }
 
 /// The OCSP response that is sent with the certificate.

@@ -11,6 +11,7 @@ mod clients;
 mod files;
 mod identity;
 mod plan;
+mod private_key;
 mod rows;
 mod sessions;
 #[cfg(test)]

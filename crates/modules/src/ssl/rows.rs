@@ -57,14 +57,14 @@ pub(super) const ROWS: &[Row] = &[
         variables: Some(0),
         summary: "A PEM file with the server's certificate, followed by those that lead to its \
             issuer. Several of different kinds (ECDSA, RSA) may be given; clients get the first \
-            that they can use. A value with variables is refused.",
+            that they can use. Of one kind the last counts. A value with variables is refused.",
         ..FILES
     },
     Row {
         name: "ssl_certificate_key",
         variables: Some(0),
         summary: "A PEM file with the key of the certificate of the same position: PKCS#8, \
-            PKCS#1 or SEC1, not encrypted.",
+            PKCS#1 or SEC1. `ssl_password_file` opens encrypted ones.",
         ..FILES
     },
     Row {
@@ -173,7 +173,8 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "ssl_password_file",
-        summary: "Checked; encrypted keys are not supported yet, and refused.",
+        summary: "A file with passwords of keys, one a line, which are tried in turn. Keys are \
+            encrypted by AES: in PKCS#8 with PBKDF2, or in OpenSSL's older way.",
         ..FILE
     },
     Row {

@@ -1,6 +1,6 @@
 //! Extensions of a certificate (RFC 5280 section 4.2).
 
-use super::der::{BIT_STRING, BOOLEAN, OBJECT, OCTET_STRING, SEQUENCE, any, number, take};
+use crate::der::{BIT_STRING, BOOLEAN, OBJECT, OCTET_STRING, SEQUENCE, any, number, take};
 
 /// Contents of object identifiers.
 const KEY_USAGE: &[u8] = &[0x55, 0x1d, 15];

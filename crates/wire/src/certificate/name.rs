@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::der::{OBJECT, SEQUENCE, SET, any, take, take_whole};
+use crate::der::{OBJECT, SEQUENCE, SET, any, take, take_whole};
 
 /// Contents of object identifiers, and the short names that OpenSSL has for them.
 const TYPES: &[(&[u8], &str)] = &[

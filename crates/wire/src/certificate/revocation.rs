@@ -1,8 +1,8 @@
 //! Lists of revoked certificates (RFC 5280 section 5).
 
 use super::Signature;
-use super::der::{BOOLEAN, INTEGER, OBJECT, SEQUENCE, skip, take, take_whole};
 use super::time::time;
+use crate::der::{BOOLEAN, INTEGER, OBJECT, SEQUENCE, skip, take, take_whole};
 
 /// `[0]`, constructed: the list's own extensions.
 const LIST_EXTENSIONS: u8 = 0xa0;

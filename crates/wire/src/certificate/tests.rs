@@ -1,8 +1,8 @@
 //! Certificates cut from bytes by hand.
 
-use super::der::any;
 use super::time::time;
 use super::{Certificate, Extensions, Name, Purpose, RevocationList};
+use crate::der::any;
 
 #[test]
 fn times_are_read() {

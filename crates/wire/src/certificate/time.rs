@@ -1,7 +1,7 @@
 //! Times in certificates (RFC 5280 section 4.1.2.5).
 
-use super::der::{GENERALIZED_TIME, UTC_TIME, take};
 use crate::date;
+use crate::der::{GENERALIZED_TIME, UTC_TIME, take};
 
 /// A time as unix seconds, and what follows it.
 pub(super) fn time(bytes: &[u8]) -> Option<(u64, &[u8])> {
