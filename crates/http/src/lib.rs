@@ -10,6 +10,7 @@ pub mod base64;
 pub mod body;
 pub mod body_filter;
 pub mod client;
+mod client_certificate;
 pub mod connection;
 pub mod counters;
 pub mod engine;
