@@ -1,16 +1,16 @@
 //! Names with wildcards, looked up as nginx looks them up: the name itself, then the longest
 //! wildcard in front, then the longest at the end. It compiles no pattern and knows no request.
 
-use std::collections::HashMap;
+use turnpike_plan::keys::KeyMap;
 
 /// Values by name.
 #[derive(Clone)]
 pub(crate) struct Hostnames<T> {
-    exact: HashMap<Box<[u8]>, T>,
+    exact: KeyMap<T>,
     /// `*.example.com` under `.example.com`.
-    leading: HashMap<Box<[u8]>, T>,
+    leading: KeyMap<T>,
     /// `www.example.*` under `www.example.`.
-    trailing: HashMap<Box<[u8]>, T>,
+    trailing: KeyMap<T>,
 }
 
 /// Why a name cannot be added.
@@ -34,9 +34,9 @@ enum Form<'a> {
 impl<T> Default for Hostnames<T> {
     fn default() -> Self {
         Self {
-            exact: HashMap::new(),
-            leading: HashMap::new(),
-            trailing: HashMap::new(),
+            exact: KeyMap::default(),
+            leading: KeyMap::default(),
+            trailing: KeyMap::default(),
         }
     }
 }
@@ -86,7 +86,7 @@ impl<T: Clone> Hostnames<T> {
     }
 }
 
-fn insert<T>(table: &mut HashMap<Box<[u8]>, T>, name: &[u8], value: T) -> Result<(), Refusal> {
+fn insert<T>(table: &mut KeyMap<T>, name: &[u8], value: T) -> Result<(), Refusal> {
     let name = name.to_ascii_lowercase().into_boxed_slice();
     if table.contains_key(&name) {
         return Err(Refusal::Conflict);

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use turnpike_lane::log::Level;
 
-use crate::regex::{Regex, Undecided};
+use crate::regex::{Allowance, Regex, Undecided};
 
 /// What variables have values for.
 pub trait Subject: Sized + 'static {
@@ -30,6 +30,12 @@ pub trait Subject: Sized + 'static {
     /// # Errors
     /// When there is no verdict, which the subject knows.
     fn capture(&self, regex: &Regex, text: &[u8]) -> Result<bool, Undecided>;
+
+    /// Calls with what the subject's matches may still cost together. One that keeps no account
+    /// has the allowance of a request each time.
+    fn with_allowance<T>(&self, call: impl FnOnce(&mut Allowance) -> T) -> T {
+        call(&mut Allowance::LANE.clone())
+    }
 
     /// How many matches had no verdict so far: when it changes during an evaluation, there is no
     /// value.

@@ -518,5 +518,6 @@ fn names_of(port: &Port) -> (NameTable, Vec<String>) {
             }
         }
     }
+    names.finish();
     (names, conflicting)
 }

@@ -1,29 +1,29 @@
 //! Locations of a server block: exact, prefix and regular expression, with nginx's precedence.
 
-use std::collections::HashMap;
+use std::sync::Arc;
 
-use super::{LocationIndex, Pattern, Plan};
+use turnpike_plan::keys::KeyMap;
+
+use super::prefixes::PrefixTree;
+use super::{LocationIndex, Pattern, PatternList, Plan};
 use crate::exchange::Exchange;
 use crate::regex::Undecided;
 
 /// The locations of one level: of a server block, or inside another location.
 #[derive(Default)]
 pub struct LocationTree {
-    exact: HashMap<Box<[u8]>, LocationIndex>,
-    /// Sorted by prefix.
-    prefixes: Vec<Prefix>,
-    patterns: Vec<(Pattern, LocationIndex)>,
+    exact: KeyMap<LocationIndex>,
+    prefixes: PrefixTree<Prefix>,
+    patterns: PatternList<LocationIndex>,
     /// Locations that send their own name without its slash to themselves, by that path.
-    redirects: HashMap<Box<[u8]>, LocationIndex>,
+    redirects: KeyMap<LocationIndex>,
 }
 
+#[derive(Clone, Copy)]
 struct Prefix {
-    text: Box<[u8]>,
     location: LocationIndex,
     /// `^~`: no regular expression is tried after it.
     final_prefix: bool,
-    /// The next shorter prefix that this one begins with.
-    parent: Option<usize>,
 }
 
 /// What was found for a path.
@@ -47,21 +47,16 @@ impl LocationTree {
 
     /// Adds `location TEXT` or `location ^~ TEXT`. `false`: there is one already.
     pub fn add_prefix(&mut self, text: &[u8], location: LocationIndex, final_prefix: bool) -> bool {
-        if self.prefixes.iter().any(|prefix| &*prefix.text == text) {
-            return false;
-        }
-        self.prefixes.push(Prefix {
-            text: text.into(),
+        let prefix = Prefix {
             location,
             final_prefix,
-            parent: None,
-        });
-        true
+        };
+        self.prefixes.add(text, prefix)
     }
 
     /// Adds `location ~ PATTERN`.
     pub fn add_pattern(&mut self, pattern: Pattern, location: LocationIndex) {
-        self.patterns.push((pattern, location));
+        self.patterns.add(Arc::new(pattern), location);
     }
 
     /// Lets the path without the slash at the end of `text` lead to the location of that name.
@@ -71,35 +66,12 @@ impl LocationTree {
         }
     }
 
-    /// Sorts the prefixes; called once, after the last was added.
+    /// Makes ready for look-ups; called once, after the last was added.
     pub fn finish(&mut self) {
-        self.prefixes
-            .sort_by(|left, right| left.text.cmp(&right.text));
-        for index in 0..self.prefixes.len() {
-            let text = self.prefixes[index].text.clone();
-            let parent = (0..index)
-                .rev()
-                .find(|&other| text.starts_with(&self.prefixes[other].text));
-            self.prefixes[index].parent = parent;
-        }
+        self.prefixes.finish();
+        self.patterns.finish();
     }
 
-    fn longest_prefix(&self, path: &[u8]) -> Option<&Prefix> {
-        let after = self
-            .prefixes
-            .partition_point(|prefix| &*prefix.text <= path);
-        let mut index = after.checked_sub(1)?;
-        loop {
-            let prefix = &self.prefixes[index];
-            if path.starts_with(&prefix.text) {
-                return Some(prefix);
-            }
-            index = prefix.parent?;
-        }
-    }
-}
-
-impl LocationTree {
     /// Whether no location stands here.
     pub fn is_empty(&self) -> bool {
         self.exact.is_empty() && self.prefixes.is_empty() && self.patterns.is_empty()
@@ -131,7 +103,7 @@ impl Plan {
         }
         let mut found = Found::Nothing;
         let mut patterns_wanted = true;
-        if let Some(prefix) = tree.longest_prefix(path) {
+        if let Some(prefix) = tree.prefixes.longest(path) {
             patterns_wanted = !prefix.final_prefix;
             let nested = &self.location(prefix.location).tree;
             found = match self.find_location(nested, exchange, path)? {
@@ -143,16 +115,14 @@ impl Plan {
         if !patterns_wanted {
             return Ok(found);
         }
-        for (pattern, location) in &tree.patterns {
-            if pattern.matches(exchange, path)? {
-                let nested = &self.location(*location).tree;
-                return Ok(match self.find_location(nested, exchange, path)? {
-                    Found::Nothing => Found::Decided(*location),
-                    Found::Prefix(inner) | Found::Decided(inner) => Found::Decided(inner),
-                    redirect => redirect,
-                });
-            }
-        }
-        Ok(found)
+        let Some(location) = tree.patterns.first(exchange, path)? else {
+            return Ok(found);
+        };
+        let nested = &self.location(location).tree;
+        Ok(match self.find_location(nested, exchange, path)? {
+            Found::Nothing => Found::Decided(location),
+            Found::Prefix(inner) | Found::Decided(inner) => Found::Decided(inner),
+            redirect => redirect,
+        })
     }
 }

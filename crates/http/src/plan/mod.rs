@@ -12,6 +12,7 @@ mod builder;
 mod listen;
 mod locations;
 mod names;
+mod prefixes;
 #[cfg(test)]
 mod tests;
 
@@ -24,6 +25,7 @@ pub use listen::{Listen, ListenRequest, listens};
 pub use locations::{Found, LocationTree};
 pub use names::{NameMatch, NameTable};
 pub use turnpike_plan::pattern::Pattern;
+pub use turnpike_plan::pattern_list::PatternList;
 
 use turnpike_lane::log::ErrorLog;
 use turnpike_plan::background::Service;

@@ -1,21 +1,23 @@
 //! Which server block a host name belongs to, with nginx's precedence: exact, longest wildcard in
 //! front, longest wildcard at the end, first regular expression, default.
 
-use std::collections::HashMap;
+use std::sync::Arc;
 
-use super::{Pattern, ServerIndex};
+use turnpike_plan::keys::KeyMap;
+
+use super::{Pattern, PatternList, ServerIndex};
 use crate::exchange::Exchange;
 use crate::regex::Undecided;
 
 /// The names of the server blocks on one listening address.
 #[derive(Default)]
 pub struct NameTable {
-    exact: HashMap<Box<[u8]>, ServerIndex>,
+    exact: KeyMap<ServerIndex>,
     /// `*.example.com` under `.example.com`.
-    leading: HashMap<Box<[u8]>, ServerIndex>,
+    leading: KeyMap<ServerIndex>,
     /// `www.example.*` under `www.example.`.
-    trailing: HashMap<Box<[u8]>, ServerIndex>,
-    patterns: Vec<(std::sync::Arc<Pattern>, ServerIndex)>,
+    trailing: KeyMap<ServerIndex>,
+    patterns: PatternList<ServerIndex>,
 }
 
 /// What a name given to `server_name` says.
@@ -28,7 +30,7 @@ pub enum NameMatch {
     /// Any name that begins so (the text ends with a dot).
     Trailing(Vec<u8>),
     /// What the pattern matches.
-    Pattern(std::sync::Arc<Pattern>),
+    Pattern(Arc<Pattern>),
 }
 
 impl NameMatch {
@@ -52,7 +54,7 @@ impl NameTable {
             NameMatch::Leading(text) => (&mut self.leading, text),
             NameMatch::Trailing(text) => (&mut self.trailing, text),
             NameMatch::Pattern(pattern) => {
-                self.patterns.push((pattern.clone(), server));
+                self.patterns.add(Arc::clone(pattern), server);
                 return true;
             }
         };
@@ -61,6 +63,11 @@ impl NameTable {
         }
         table.insert(text.as_slice().into(), server);
         true
+    }
+
+    /// Makes ready for look-ups; called once, after the last was added.
+    pub fn finish(&mut self) {
+        self.patterns.finish();
     }
 
     /// Whether a look-up can find anything but the default.
@@ -102,11 +109,6 @@ impl NameTable {
                 }
             }
         }
-        for (pattern, server) in &self.patterns {
-            if pattern.matches(exchange, host)? {
-                return Ok(Some(*server));
-            }
-        }
-        Ok(None)
+        self.patterns.first(exchange, host)
     }
 }

@@ -243,6 +243,11 @@ impl Exchange {
         Ok(matched)
     }
 
+    /// Calls with what the matches of this request may still cost.
+    pub(crate) fn with_allowance<T>(&self, call: impl FnOnce(&mut Allowance) -> T) -> T {
+        call(&mut self.regex.borrow_mut().allowance)
+    }
+
     fn log_undecided(&self, regex: &Regex, subject: &[u8], refusal: Refusal) {
         let (code, message) = match refusal {
             Refusal::Failed(failure) => (failure.0, failure.message()),

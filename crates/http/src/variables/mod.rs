@@ -10,6 +10,7 @@ use std::cell::RefCell;
 use std::fmt;
 
 use turnpike_lane::log::Level;
+use turnpike_plan::regex::Allowance;
 use turnpike_plan::variables::{PrefixRow, Subject};
 
 pub use builtin::{BUILTIN, append_number};
@@ -96,6 +97,10 @@ impl Subject for Exchange {
 
     fn capture(&self, regex: &Regex, text: &[u8]) -> Result<bool, Undecided> {
         Exchange::capture(self, regex, text)
+    }
+
+    fn with_allowance<T>(&self, call: impl FnOnce(&mut Allowance) -> T) -> T {
+        Exchange::with_allowance(self, call)
     }
 
     fn match_failures(&self) -> u32 {

@@ -34,11 +34,6 @@ impl Table {
         if key.is_empty() {
             return Ok(None);
         }
-        for (pattern, value) in &self.patterns {
-            if pattern.matches(exchange, key)? {
-                return Ok(Some(*value));
-            }
-        }
-        Ok(None)
+        self.patterns.first(exchange, key)
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Directive, View, bytes_of};
-use turnpike_http::plan::{Builder, Pattern};
+use turnpike_http::plan::{Builder, Pattern, PatternList};
 use turnpike_http::variables::Template;
 
 use crate::hostnames::{Hostnames, Refusal};
@@ -12,7 +12,7 @@ use crate::hostnames::{Hostnames, Refusal};
 pub(super) struct Table {
     pub(super) key: Template,
     pub(super) names: Hostnames<usize>,
-    pub(super) patterns: Vec<(Pattern, usize)>,
+    pub(super) patterns: PatternList<usize>,
     pub(super) values: Vec<Template>,
     /// Index of the value that holds where nothing else does.
     pub(super) default: Option<usize>,
@@ -33,7 +33,7 @@ pub(super) fn define(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), Co
     let mut table = Table {
         key,
         names: Hostnames::default(),
-        patterns: Vec::new(),
+        patterns: PatternList::default(),
         values: Vec::new(),
         default: None,
         hostnames: false,
@@ -56,6 +56,7 @@ pub(super) fn define(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), Co
             builder.report(view.error(line.span, message));
         }
     }
+    table.patterns.finish();
     builder
         .variables
         .define_computed(name, Arc::new(table), volatile)
@@ -87,7 +88,7 @@ impl Table {
                 None => (false, pattern),
             };
             let pattern = Pattern::compile(pattern, caseless, place, &mut builder.variables)?;
-            self.patterns.push((pattern, value));
+            self.patterns.add(Arc::new(pattern), value);
             return Ok(());
         }
         let key = bytes_of(key.strip_prefix('\\').unwrap_or(key));

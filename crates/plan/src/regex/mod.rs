@@ -21,7 +21,9 @@
 //! anew only when the lane has served others meanwhile. Whether a match may wait, and for which
 //! thread, is its protocol's business.
 
+mod automaton;
 mod cost;
+mod superset;
 #[cfg(test)]
 mod tests;
 
@@ -32,6 +34,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use turnpike_conf::bytes_of;
 use turnpike_lane::sys::pcre::{Code, Counting, Limits, MatchFailure};
 
+pub use automaton::Automaton;
 use cost::Cost;
 pub use cost::{LANE_STEPS, LANE_WORK, OFF_LANE_STEPS};
 
@@ -52,6 +55,7 @@ const OFF_LANE_HEAP_KIB: u32 = 64 * 1024;
 #[derive(Debug)]
 pub struct Regex {
     pattern: String,
+    caseless: bool,
     place: Box<str>,
     names: Vec<(usize, String)>,
     program: Arc<Program>,
@@ -135,6 +139,7 @@ impl Regex {
         };
         Ok(Self {
             pattern: pattern.to_owned(),
+            caseless,
             place: place.into(),
             names: program.plain.names(),
             program: Arc::new(program),
@@ -149,6 +154,11 @@ impl Regex {
     /// The pattern as written.
     pub fn pattern(&self) -> &str {
         &self.pattern
+    }
+
+    /// A language that holds all texts in which it matches, where an automaton can be made of it.
+    fn language(&self) -> Option<regex_syntax::hir::Hir> {
+        automaton::language(&bytes_of(&self.pattern), self.caseless)
     }
 
     /// Named groups: number and name.

@@ -1,0 +1,73 @@
+//! Patterns that are tried in their order, of which the first that matches counts.
+
+use std::sync::Arc;
+
+use crate::pattern::Pattern;
+use crate::regex::{Automaton, Undecided};
+use crate::variables::Subject;
+
+/// Patterns with what each of them stands for.
+pub struct PatternList<T> {
+    patterns: Vec<(Arc<Pattern>, T)>,
+    /// Tells which of them may match; `None`: any may.
+    automaton: Option<Automaton>,
+}
+
+impl<T> Default for PatternList<T> {
+    fn default() -> Self {
+        Self {
+            patterns: Vec::new(),
+            automaton: None,
+        }
+    }
+}
+
+impl<T: Copy> PatternList<T> {
+    /// Adds a pattern behind the others.
+    pub fn add(&mut self, pattern: Arc<Pattern>, value: T) {
+        self.patterns.push((pattern, value));
+        self.automaton = None;
+    }
+
+    /// Makes ready for look-ups; called once, after the last was added. Without it they are only
+    /// slower.
+    pub fn finish(&mut self) {
+        let regexes = self.patterns.iter().map(|(pattern, _)| &pattern.regex);
+        self.automaton = Automaton::new(regexes);
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.patterns.is_empty()
+    }
+
+    /// The value of the first pattern that matches `text`, with its groups in the subject.
+    ///
+    /// # Errors
+    /// When a pattern before that one came to no verdict.
+    pub fn first<S: Subject>(&self, subject: &S, text: &[u8]) -> Result<Option<T>, Undecided> {
+        let Some(automaton) = &self.automaton else {
+            for (pattern, value) in &self.patterns {
+                if pattern.matches(subject, text)? {
+                    return Ok(Some(*value));
+                }
+            }
+            return Ok(None);
+        };
+        let candidates = subject.with_allowance(|allowance| automaton.candidates(text, allowance));
+        let mut first = Ok(None);
+        let mut number = 0;
+        while let Some(candidate) = candidates.first_from(number)
+            && let Some((pattern, value)) = self.patterns.get(candidate)
+        {
+            first = pattern
+                .matches(subject, text)
+                .map(|matches| matches.then_some(*value));
+            if !matches!(first, Ok(None)) {
+                break;
+            }
+            number = candidate + 1;
+        }
+        first
+    }
+}

@@ -1,0 +1,259 @@
+//! What the automaton says beside PCRE2, which has the last word: a pattern that matches must be
+//! among the candidates.
+
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+
+fn regexes(patterns: &[(&str, bool)]) -> Vec<Regex> {
+    let regex = |(pattern, caseless): &(&str, bool)| Regex::new(pattern, *caseless, "").unwrap();
+    patterns.iter().map(regex).collect()
+}
+
+/// The candidates for a text, and what the search has cost.
+fn candidates(automaton: &Automaton, text: &[u8]) -> (Vec<usize>, u64) {
+    let mut allowance = Allowance::LANE;
+    let candidates = automaton.candidates(text, &mut allowance);
+    let mut numbers = Vec::new();
+    while let Some(number) = candidates.first_from(numbers.last().map_or(0, |last| last + 1))
+        && number < 1000
+    {
+        numbers.push(number);
+    }
+    (numbers, Allowance::LANE.work - allowance.work)
+}
+
+/// Patterns as people write them. One begins with a verb, so that it is for PCRE2 alone.
+const PATTERNS: &[(&str, bool)] = &[
+    ("\\.php$", false),
+    ("^/images/.*\\.(gif|jpe?g|png)$", true),
+    ("^/user/(?<id>[0-9]+)/?$", false),
+    ("/\\.(?!well-known)", false),
+    ("^/a{2,3}[^/]*$", false),
+    ("^/(\\w+)/\\1$", false),
+    ("(?i)^/CASE", false),
+    ("^/[[:alpha:]]{3}-\\d\\d$", false),
+    ("(*UTF)^/utf", false),
+    ("^/x{20}$", false),
+    ("(?>a+)b", false),
+];
+
+const CANDIDATES_OF: &[(&str, &[usize])] = &[
+    ("/", &[8]),
+    ("/index.php", &[0, 8]),
+    ("/index.PHP", &[8]),
+    ("/images/a.JPG", &[1, 5, 8]),
+    ("/user/12/", &[2, 5, 8]),
+    ("/user/12/x", &[5, 8]),
+    // Assertions and back references are PCRE2's business.
+    ("/.well-known/a.php", &[0, 3, 8]),
+    ("/aab", &[4, 8, 10]),
+    ("/one/two", &[5, 8]),
+    ("/case/x", &[5, 6, 8]),
+    ("/abc-12", &[7, 8, 10]),
+    ("/xxxxxxxxxxxxxxxxxxxx", &[8, 9]),
+    // More often than it says, which PCRE2 finds out.
+    ("/xxxxxxxxxxxxxxxxxxxxx", &[8, 9]),
+];
+
+#[test]
+fn few_patterns_are_candidates() {
+    let automaton = Automaton::new(regexes(PATTERNS).iter()).unwrap();
+    for (text, expected) in CANDIDATES_OF {
+        assert_eq!(
+            candidates(&automaton, text.as_bytes()).0,
+            *expected,
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn states_are_made_once_and_their_cost_is_limited() {
+    let automaton = Automaton::new(regexes(PATTERNS).iter()).unwrap();
+    let text = b"/images/some/where/a.jpeg";
+    let (_, first) = candidates(&automaton, text);
+    let (_, second) = candidates(&automaton, text);
+    assert!(second < first / 4, "{first} {second}");
+    // All may match where finding out would cost too much.
+    let long: Vec<u8> = (0..20_000_u32)
+        .map(|at| (at * at % 251) as u8 | 1)
+        .collect();
+    let automaton = Automaton::new(regexes(PATTERNS).iter()).unwrap();
+    let mut allowance = Allowance {
+        work: 20_000,
+        ..Allowance::LANE
+    };
+    let found = automaton.candidates(&long, &mut allowance);
+    assert!((0..PATTERNS.len()).all(|number| found.first_from(number) == Some(number)));
+    assert!(allowance.work >= 10_000);
+}
+
+#[test]
+fn few_patterns_need_no_automaton() {
+    assert!(Automaton::new(regexes(&PATTERNS[..2]).iter()).is_none());
+}
+
+#[test]
+fn what_ends_like_a_line_is_for_pcre2() {
+    let automaton = Automaton::new(regexes(PATTERNS).iter()).unwrap();
+    let all: Vec<usize> = (0..PATTERNS.len()).collect();
+    let found = candidates(&automaton, b"/a.php\n").0;
+    assert_eq!(found[..all.len()], all);
+}
+
+#[test]
+fn states_that_are_used_seldom_are_given_back() {
+    let automata: Vec<Automaton> = (0..KEPT_MAX + 3)
+        .map(|_| Automaton::new(regexes(PATTERNS).iter()).unwrap())
+        .collect();
+    for automaton in automata.iter().chain(&automata) {
+        assert_eq!(candidates(automaton, b"/index.php").0, [0, 8]);
+    }
+    assert_eq!(STATES.with_borrow(Vec::len), KEPT_MAX);
+}
+
+/// Items of patterns, some of them strange.
+const ITEMS: &[&str] = &[
+    "a",
+    "b",
+    "A",
+    "/",
+    ".",
+    "\\.",
+    "\\d",
+    "\\w",
+    "\\S",
+    "[ab]",
+    "[^a]",
+    "[a-c/]",
+    "[]a]",
+    "[^]b]",
+    "[\\w-]",
+    "[[:upper:]]",
+    "[a&&b]",
+    "[b[a]",
+    "\\b",
+    "\\B",
+    "^",
+    "$",
+    "\\A",
+    "\\z",
+    "\\Z",
+    "\\x61",
+    "\\1",
+    "\\Qa.\\E",
+    "\\v",
+    "\\h",
+    "\\R",
+    "\\N",
+    "{",
+    "}",
+    "]",
+    "a{",
+    "a{,2}",
+    "(?i)",
+    "(?#a)",
+    "\\<",
+    "\\K",
+    "(?=a)",
+    "(?!a)",
+    "(?<=a)",
+    "(?<!b)",
+    "\u{e9}",
+    "-",
+    "&&",
+    "~~",
+    "\\-",
+    "\\/",
+    "[+--]",
+    "[\\]]",
+    "[^\\d\\s]",
+];
+
+/// What follows an item.
+const QUANTIFIERS: &[&str] = &[
+    "", "", "", "", "*", "+", "?", "*?", "++", "{2}", "{1,2}", "{2,}", "{0,40}", "{2}{2}",
+];
+
+/// Numbers that a seed decides.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as usize % limit
+    }
+
+    fn one_of<'a>(&mut self, choices: &[&'a str]) -> &'a str {
+        choices[self.below(choices.len())]
+    }
+
+    /// A pattern of a few items, some of them strange.
+    fn pattern(&mut self, depth: usize) -> String {
+        let mut pattern = String::new();
+        for _ in 0..1 + self.below(4) {
+            if depth > 0 && self.below(4) == 0 {
+                let open = self.one_of(&["(", "(?:", "(?<n>", "(?i:", "(?>", "(?=", "(?!", "(?|"]);
+                pattern.push_str(open);
+                pattern.push_str(&self.pattern(depth - 1));
+                if self.below(2) == 0 {
+                    pattern.push('|');
+                    pattern.push_str(&self.pattern(depth - 1));
+                }
+                pattern.push(')');
+            } else {
+                pattern.push_str(self.one_of(ITEMS));
+            }
+            pattern.push_str(self.one_of(QUANTIFIERS));
+        }
+        pattern
+    }
+
+    fn text(&mut self) -> Vec<u8> {
+        const BYTES: &[u8] = b"aabbcAB/..-19&~{}]\n\r \xe9\x85";
+        let length = self.below(9);
+        (0..length)
+            .map(|_| BYTES[self.below(BYTES.len())])
+            .collect()
+    }
+}
+
+#[test]
+fn what_matches_is_always_a_candidate() {
+    let mut random = Random(0x2545_f491_4f6c_dd1d);
+    let (mut matches, mut passed_over) = (0, 0);
+    for _ in 0..400 {
+        let mut patterns = Vec::new();
+        while patterns.len() < 12 {
+            let pattern = random.pattern(2);
+            // What PCRE2 does not take is no pattern of a configuration.
+            patterns.extend(Regex::new(&pattern, random.below(4) == 0, ""));
+        }
+        let Some(automaton) = Automaton::new(patterns.iter()) else {
+            continue;
+        };
+        for _ in 0..40 {
+            let text = random.text();
+            let found = candidates(&automaton, &text).0;
+            for (number, regex) in patterns.iter().enumerate() {
+                let is_candidate = found.contains(&number);
+                let does_match = regex.decide(&text).unwrap();
+                assert!(
+                    is_candidate || !does_match,
+                    "{} passed over {}",
+                    regex.pattern(),
+                    text.escape_ascii()
+                );
+                matches += usize::from(does_match);
+                passed_over += usize::from(!is_candidate);
+            }
+        }
+    }
+    assert!(
+        matches > 10_000 && passed_over > 10_000,
+        "{matches} {passed_over}"
+    );
+}
