@@ -150,8 +150,7 @@ impl Builder<'_> {
         if let Some(rest) = lower.strip_prefix("*.") {
             names.push(NameMatch::Leading(wildcard(rest).ok_or_else(invalid)?));
         } else if let Some(rest) = lower.strip_prefix('.') {
-            names.push(NameMatch::Leading(wildcard(rest).ok_or_else(invalid)?));
-            names.push(NameMatch::Exact(rest.as_bytes().to_vec()));
+            names.push(NameMatch::Both(wildcard(rest).ok_or_else(invalid)?));
         } else if let Some(rest) = lower.strip_suffix(".*") {
             wildcard(rest).ok_or_else(invalid)?;
             names.push(NameMatch::Trailing(format!("{rest}.").into_bytes()));

@@ -12,7 +12,8 @@ use crate::regex::Undecided;
 /// The names of the server blocks on one listening address.
 #[derive(Default)]
 pub struct NameTable {
-    exact: KeyMap<ServerIndex>,
+    /// `None`: the name is taken and leads nowhere, see [`NameMatch::Both`].
+    exact: KeyMap<Option<ServerIndex>>,
     /// `*.example.com` under `.example.com`.
     leading: KeyMap<ServerIndex>,
     /// `www.example.*` under `www.example.`.
@@ -27,6 +28,9 @@ pub enum NameMatch {
     Exact(Vec<u8>),
     /// Any name that ends so (the text begins with a dot).
     Leading(Vec<u8>),
+    /// Any name that ends so, and the name behind the dot. Where another block has the former, the
+    /// latter is taken and nobody's, as in nginx.
+    Both(Vec<u8>),
     /// Any name that begins so (the text ends with a dot).
     Trailing(Vec<u8>),
     /// What the pattern matches.
@@ -38,7 +42,7 @@ impl NameMatch {
     pub fn text(&self) -> String {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match self {
-            NameMatch::Exact(name) => text(name),
+            NameMatch::Exact(name) | NameMatch::Both(name) => text(name),
             NameMatch::Leading(name) => format!("*{}", text(name)),
             NameMatch::Trailing(name) => format!("{}*", text(name)),
             NameMatch::Pattern(pattern) => format!("~{}", pattern.regex.pattern()),
@@ -49,20 +53,24 @@ impl NameMatch {
 impl NameTable {
     /// Adds a name. `false`: another block of this address has it already and keeps it.
     pub fn add(&mut self, name: &NameMatch, server: ServerIndex) -> bool {
-        let (table, text) = match name {
-            NameMatch::Exact(text) => (&mut self.exact, text),
-            NameMatch::Leading(text) => (&mut self.leading, text),
-            NameMatch::Trailing(text) => (&mut self.trailing, text),
+        match name {
+            NameMatch::Exact(text) => insert(&mut self.exact, text, Some(server)),
+            NameMatch::Leading(text) => insert(&mut self.leading, text, server),
+            NameMatch::Trailing(text) => insert(&mut self.trailing, text, server),
+            NameMatch::Both(text) => {
+                let is_free = !self.leading.contains_key(text.as_slice());
+                let exact = is_free.then_some(server);
+                insert(
+                    &mut self.exact,
+                    text.strip_prefix(b".").unwrap_or(text),
+                    exact,
+                ) && insert(&mut self.leading, text, server)
+            }
             NameMatch::Pattern(pattern) => {
                 self.patterns.add(Arc::clone(pattern), server);
-                return true;
+                true
             }
-        };
-        if table.contains_key(text.as_slice()) {
-            return false;
         }
-        table.insert(text.as_slice().into(), server);
-        true
     }
 
     /// Makes ready for look-ups; called once, after the last was added.
@@ -83,7 +91,7 @@ impl NameTable {
     /// # Errors
     /// When a regular expression came to no verdict.
     pub fn find(&self, host: &[u8], exchange: &Exchange) -> Result<Option<ServerIndex>, Undecided> {
-        if let Some(&server) = self.exact.get(host) {
+        if let Some(&Some(server)) = self.exact.get(host) {
             return Ok(Some(server));
         }
         if !self.leading.is_empty() {
@@ -111,4 +119,12 @@ impl NameTable {
         }
         self.patterns.first(exchange, host)
     }
+}
+
+fn insert<T>(table: &mut KeyMap<T>, name: &[u8], value: T) -> bool {
+    let is_free = !table.contains_key(name);
+    if is_free {
+        table.insert(name.into(), value);
+    }
+    is_free
 }
