@@ -16,8 +16,11 @@ use crate::proxy_protocol::{self as proxy, Transport};
 use crate::target::{Escape, Normal, escape, normalise};
 use crate::{Span, date, host};
 
+mod h2;
 #[cfg(test)]
 mod tests;
+
+pub use h2::{h2_connection, h2_frames, h2_hpack};
 
 /// A request head parsed whole and in pieces. The first byte picks rules and the pieces' length.
 pub fn h1_request(data: &[u8]) {

@@ -1,5 +1,5 @@
-//! The wire: what servers and clients of HTTP/1 and FastCGI write to each other, as bytes in and
-//! events out.
+//! The wire: what servers and clients of HTTP/1, HTTP/2 and FastCGI write to each other, as bytes
+//! in and events out.
 //!
 //! Everything here is sans-IO. Nothing in this crate opens a socket, reads a clock, spawns or
 //! waits, and once a caller's vectors have grown to their working size nothing allocates. Input is
@@ -18,6 +18,7 @@ pub mod fastcgi;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 pub mod h1;
+pub mod h2;
 pub mod hex;
 pub mod host;
 pub mod message;

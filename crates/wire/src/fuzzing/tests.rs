@@ -13,6 +13,9 @@ const TARGETS: &[Target] = &[
     ("dns_answer", dns_answer),
     ("fastcgi_response", fastcgi_response),
     ("certificate", certificate),
+    ("h2_frames", h2_frames),
+    ("h2_hpack", h2_hpack),
+    ("h2_connection", h2_connection),
 ];
 
 #[test]

@@ -9,7 +9,7 @@ mod chunked;
 mod error;
 mod field;
 mod request;
-mod request_line;
+pub(crate) mod request_line;
 mod response;
 mod writer;
 

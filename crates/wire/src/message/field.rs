@@ -61,6 +61,14 @@ impl Fields {
         self.seen |= known.bit();
     }
 
+    /// Adds a field whose name may be one that is not `valid`.
+    pub(crate) fn add_as(&mut self, name: &[u8], value: &[u8], valid: bool) {
+        self.add(name, value);
+        if let Some(field) = self.list.last_mut() {
+            field.valid = valid;
+        }
+    }
+
     /// Sets a field: others of that name go.
     pub fn set(&mut self, name: &[u8], value: &[u8]) {
         self.remove(name);
@@ -219,7 +227,7 @@ impl Fields {
     }
 
     /// Appends a text that is no field; says where it stands.
-    pub(super) fn append(&mut self, text: &[u8]) -> Span {
+    pub(crate) fn append(&mut self, text: &[u8]) -> Span {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(text);
         Span::new(start, self.bytes.len())

@@ -10,6 +10,8 @@ pub enum Version {
     /// HTTP/1.1
     #[default]
     Http11,
+    /// HTTP/2
+    Http20,
 }
 
 impl Version {
@@ -20,6 +22,7 @@ impl Version {
             Version::Http09 => "HTTP/0.9",
             Version::Http10 => "HTTP/1.0",
             Version::Http11 => "HTTP/1.1",
+            Version::Http20 => "HTTP/2.0",
         }
     }
 }

@@ -1,0 +1,121 @@
+//! HTTP/2: frames, header blocks, and a whole connection.
+
+use crate::h2::hpack::{Decoder, Encoder, FieldSink, Indexing, decode_huffman, encode_huffman};
+use crate::h2::{
+    Connection, ConnectionRules, Event, Frame, FrameHeader, HEADER_BYTES, RequestReader,
+};
+use crate::message::HeadRules;
+
+/// Frame headers written as they were read, and payloads of any kind.
+pub fn h2_frames(data: &[u8]) {
+    let mut rest = data;
+    while let Some(header) = FrameHeader::parse(rest) {
+        let mut written = Vec::new();
+        header.write(&mut written);
+        // All but the bit that means nothing.
+        assert_eq!(FrameHeader::parse(&written), Some(header));
+        let behind = &rest[HEADER_BYTES..];
+        let length = behind.len().min(header.length as usize);
+        if let Ok(Frame::Data { data, .. }) = Frame::parse(header, &behind[..length]) {
+            assert!(data.len() <= length);
+        }
+        rest = &behind[length..];
+    }
+}
+
+/// Names and values.
+#[derive(Default, Debug, PartialEq, Eq)]
+struct Collected(Vec<(Vec<u8>, Vec<u8>)>);
+
+impl FieldSink for Collected {
+    fn field(&mut self, name: &[u8], value: &[u8]) {
+        self.0.push((name.to_ascii_lowercase(), value.to_vec()));
+    }
+}
+
+/// A header block decoded, encoded and decoded again; a text of Huffman's code.
+pub fn h2_hpack(data: &[u8]) {
+    let mut text = Vec::new();
+    if decode_huffman(data, &mut text).is_ok() {
+        let mut encoded = Vec::new();
+        encode_huffman(&text, &mut encoded);
+        // What stands behind the last symbol are ones, in both.
+        assert!(data.starts_with(&encoded) && data.len() == encoded.len());
+    }
+    let (mut decoder, mut fields) = (Decoder::new(4096), Collected::default());
+    if decoder.decode(data, &mut fields).is_err() {
+        return;
+    }
+    let (mut encoder, mut decoder) = (Encoder::default(), Decoder::new(4096));
+    for round in 0..3u32 {
+        encoder.allow_table(4096 >> round);
+        let mut block = Vec::new();
+        encoder.begin(&mut block);
+        for (number, (name, value)) in fields.0.iter().enumerate() {
+            let indexing = match number % 4 {
+                0 => Indexing::Never,
+                1 => Indexing::No,
+                _ => Indexing::WhenRepeated,
+            };
+            encoder.field(name, value, indexing, &mut block);
+        }
+        let mut again = Collected::default();
+        assert_eq!(decoder.decode(&block, &mut again), Ok(()));
+        assert_eq!(again, fields);
+    }
+}
+
+/// A connection whose bytes come whole and in pieces. The first byte picks the pieces' length.
+pub fn h2_connection(data: &[u8]) {
+    let Some((&knob, bytes)) = data.split_first() else {
+        return;
+    };
+    let whole = converse(bytes, usize::MAX);
+    assert_eq!(converse(bytes, usize::from(knob) + 1), whole);
+}
+
+/// What happens on a connection, and what is sent, where everything is answered.
+fn converse(bytes: &[u8], piece: usize) -> (Vec<String>, Vec<u8>) {
+    let mut connection = Connection::new(ConnectionRules {
+        streams_max: 3,
+        stream_window: 1000,
+        head: HeadRules::default(),
+    });
+    let (mut reader, mut block) = (RequestReader::default(), Vec::new());
+    let mut events = Vec::new();
+    let (mut at, mut received) = (0, 0);
+    while received < bytes.len() {
+        received = received.saturating_add(piece).min(bytes.len());
+        loop {
+            let step = match connection.receive(&bytes[at..received], &mut reader, 0) {
+                Ok(step) => step,
+                Err(error) => {
+                    events.push(format!("{error:?}"));
+                    connection.fail(error);
+                    return (events, std::mem::take(connection.output()));
+                }
+            };
+            at += step.consumed;
+            match step.event {
+                Event::More => break,
+                Event::Nothing => continue,
+                _ => events.push(format!("{:?}", step.event)),
+            }
+            if let Event::Request { stream, fault, .. } = step.event {
+                assert!(fault.is_some() || reader.head.path().starts_with(b"/"));
+                connection.send_head(stream, false, &mut block, |encoder, block| {
+                    encoder.field(b":status", b"200", Indexing::No, block);
+                });
+                let window = connection.window(stream);
+                assert!(connection.send_data(stream, b"body", true, 3) <= window);
+            }
+            if let Event::Data { stream, data, ends } = step.event {
+                connection.grant(stream, data.len() as u32);
+                if ends {
+                    connection.send_data(stream, b"", true, 3);
+                }
+            }
+        }
+    }
+    (events, std::mem::take(connection.output()))
+}

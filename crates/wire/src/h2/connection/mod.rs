@@ -1,0 +1,331 @@
+//! The server's side of a connection: what is under way on it, and what is sent.
+//!
+//! ```text
+//!  bytes ─► receive ─► events ─► whoever serves ─► send_head, send_data, reset ─► output ─► bytes
+//! ```
+
+mod receive;
+#[cfg(test)]
+mod tests;
+
+use super::error::{ConnectionError, ErrorCode};
+use super::flood::{FloodGuard, Nuisance};
+use super::frame::{self, StreamId};
+use super::header_block::HeaderBlock;
+use super::hpack::{Decoder, Encoder, TABLE_BYTES_DEFAULT};
+use super::priority::Priority;
+use super::request::HeadFault;
+use super::settings::{PeerSettings, Setting};
+use super::stream::{Closed, Streams};
+use super::window::{WINDOW_DEFAULT, WINDOW_MAX, Window};
+use crate::message::HeadRules;
+
+/// What a client begins with (RFC 9113 section 3.4).
+pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// How a connection is served.
+#[derive(Clone, Copy, Debug)]
+pub struct ConnectionRules {
+    /// Streams that may be open at once (`http2_max_concurrent_streams`).
+    pub streams_max: u32,
+    /// Bytes of a body that a client may send before it is asked for more
+    /// (`http2_body_preread_size`).
+    pub stream_window: u32,
+    /// Limits and choices that heads are read under.
+    pub head: HeadRules,
+}
+
+/// What has come.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// Nothing that anybody need know.
+    Nothing,
+    /// More bytes are needed.
+    More,
+    /// A request: its head is in the reader. A `fault` is answered, and nothing else is done.
+    Request {
+        stream: StreamId,
+        /// Whether no body follows.
+        ends: bool,
+        fault: Option<HeadFault>,
+    },
+    /// A part of a request's body.
+    Data {
+        stream: StreamId,
+        data: &'a [u8],
+        /// Whether it was the last.
+        ends: bool,
+    },
+    /// The body is not as long as was announced: nothing more of it is told.
+    BodyFault { stream: StreamId },
+    /// The stream is reset, by the client or since it has done wrong.
+    Reset { stream: StreamId },
+    /// Windows may have opened, or priorities changed.
+    Sendable,
+    /// The client opens no more streams.
+    GoingAway,
+}
+
+/// An event, and how many bytes it took.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Step<'a> {
+    pub consumed: usize,
+    pub event: Event<'a>,
+}
+
+/// How far a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The client's preface has not come whole.
+    Preface,
+    /// Its first frame has not come.
+    Settings,
+    Open,
+}
+
+/// A connection.
+pub struct Connection {
+    rules: ConnectionRules,
+    phase: Phase,
+    peer: PeerSettings,
+    decoder: Decoder,
+    encoder: Encoder,
+    streams: Streams,
+    /// The highest stream that the client has opened.
+    last_stream: StreamId,
+    /// A header block that is not whole.
+    block: Option<HeaderBlock>,
+    /// Whether the header block that comes opens a stream.
+    opens_stream: bool,
+    send_window: Window,
+    receive_window: Window,
+    guard: FloodGuard,
+    /// Whether GOAWAY was sent: no new streams are served.
+    is_going_away: bool,
+    output: Vec<u8>,
+}
+
+impl Connection {
+    /// A connection on which nothing has come yet; what we begin with stands in the output.
+    #[must_use]
+    pub fn new(rules: ConnectionRules) -> Connection {
+        let mut connection = Connection {
+            rules,
+            phase: Phase::Preface,
+            peer: PeerSettings::default(),
+            decoder: Decoder::new(TABLE_BYTES_DEFAULT),
+            encoder: Encoder::default(),
+            streams: Streams::default(),
+            last_stream: 0,
+            block: None,
+            opens_stream: false,
+            send_window: Window::new(WINDOW_DEFAULT),
+            receive_window: Window::new(WINDOW_MAX),
+            guard: FloodGuard::default(),
+            is_going_away: false,
+            output: Vec::new(),
+        };
+        let settings = [
+            (Setting::MaxConcurrentStreams, rules.streams_max),
+            (Setting::InitialWindowSize, rules.stream_window),
+            (Setting::NoRfc7540Priorities, 1),
+        ];
+        frame::write_settings(&mut connection.output, &settings);
+        // The streams' windows limit what is kept; the connection's would only couple them.
+        frame::write_window_update(&mut connection.output, 0, WINDOW_MAX - WINDOW_DEFAULT);
+        connection
+    }
+
+    /// What is to be sent; the caller takes it out as far as it has left.
+    pub fn output(&mut self) -> &mut Vec<u8> {
+        &mut self.output
+    }
+
+    /// Whether streams are open, also those of which only the client's part is missing.
+    #[must_use]
+    pub fn open_streams(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// Whether GOAWAY was sent.
+    #[must_use]
+    pub fn is_going_away(&self) -> bool {
+        self.is_going_away
+    }
+
+    /// Whether the client's preface and first frame have come.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.phase == Phase::Open
+    }
+
+    /// The priority of a stream.
+    #[must_use]
+    pub fn priority(&self, stream: StreamId) -> Priority {
+        let stream = self.streams.get(stream);
+        stream.map(|stream| stream.priority).unwrap_or_default()
+    }
+
+    /// Whether something may still be sent on a stream.
+    #[must_use]
+    pub fn may_send(&self, stream: StreamId) -> bool {
+        let stream = self.streams.get(stream);
+        stream.is_some_and(|stream| !stream.is_local_closed)
+    }
+
+    /// Bytes of DATA that may be sent on a stream now.
+    #[must_use]
+    pub fn window(&self, stream: StreamId) -> usize {
+        let own = self
+            .streams
+            .get(stream)
+            .map_or(0, |stream| stream.send_window.available());
+        own.min(self.send_window.available())
+    }
+
+    /// Sends a header block: a head, interim or final, or trailers. `write` puts its fields into
+    /// `block`, which is emptied first. Returns the bytes of its frames; 0 where nothing may be
+    /// sent any more.
+    pub fn send_head(
+        &mut self,
+        stream: StreamId,
+        ends: bool,
+        block: &mut Vec<u8>,
+        write: impl FnOnce(&mut Encoder, &mut Vec<u8>),
+    ) -> usize {
+        if !self.may_send(stream) {
+            return 0;
+        }
+        block.clear();
+        self.encoder.begin(block);
+        write(&mut self.encoder, block);
+        let before = self.output.len();
+        let payload_bytes_max = frame::PAYLOAD_BYTES_DEFAULT as usize;
+        frame::write_headers(&mut self.output, stream, block, payload_bytes_max, ends);
+        let written = self.output.len() - before;
+        if ends {
+            self.sent_last(stream);
+        }
+        written
+    }
+
+    /// Sends what the windows let go of `data`, as one frame of at most `frame_bytes_max`; it ends
+    /// the stream where it is all and `ends`. Returns how many bytes of `data` went.
+    pub fn send_data(
+        &mut self,
+        stream: StreamId,
+        data: &[u8],
+        ends: bool,
+        frame_bytes_max: usize,
+    ) -> usize {
+        let window = self.window(stream);
+        let Some(own) = self
+            .streams
+            .get_mut(stream)
+            .filter(|own| !own.is_local_closed)
+        else {
+            return 0;
+        };
+        let frame_bytes_max = frame_bytes_max.min(self.peer.payload_bytes_max as usize);
+        let count = data.len().min(window).min(frame_bytes_max);
+        let is_all = count == data.len();
+        if count == 0 && !(is_all && ends) {
+            return 0;
+        }
+        own.send_window.take(count);
+        self.send_window.take(count);
+        self.guard.data_sent();
+        frame::write_data(&mut self.output, stream, &data[..count], is_all && ends);
+        if is_all && ends {
+            self.sent_last(stream);
+        }
+        count
+    }
+
+    /// Lets the client send so many bytes more on a stream, where it may still send any.
+    pub fn grant(&mut self, stream: StreamId, bytes: u32) {
+        let Some(own) = self.streams.get_mut(stream) else {
+            return;
+        };
+        if bytes == 0 || own.is_remote_closed || own.is_local_closed {
+            return;
+        }
+        if own.receive_window.widen(bytes).is_ok() {
+            frame::write_window_update(&mut self.output, stream, bytes);
+        }
+    }
+
+    /// Ends a stream before its end, where it has not ended.
+    pub fn reset(&mut self, stream: StreamId, code: ErrorCode) {
+        if self.streams.get(stream).is_some() {
+            self.streams.close(stream, Closed::ResetByUs);
+            frame::write_rst_stream(&mut self.output, stream, code);
+        }
+    }
+
+    /// Tells the client that streams from now on are not served; those that are open go on.
+    pub fn go_away(&mut self) {
+        if !self.is_going_away {
+            self.is_going_away = true;
+            frame::write_go_away(&mut self.output, self.last_stream, ErrorCode::NoError);
+        }
+    }
+
+    /// Tells the client why the connection is closed.
+    pub fn fail(&mut self, error: ConnectionError) {
+        self.is_going_away = true;
+        frame::write_go_away(&mut self.output, self.last_stream, error.code);
+    }
+
+    /// Gives up a head that has not come whole in time: its stream is reset, and the connection
+    /// goes on. `input` is what has come of the next frame. `false`: there is no such head.
+    pub fn give_up_head(&mut self, input: &[u8]) -> bool {
+        let stream = match (&self.block, frame::FrameHeader::parse(input)) {
+            (Some(block), _) => block.stream,
+            (None, Some(header)) if header.kind == frame::FrameKind::Headers => header.stream,
+            _ => return false,
+        };
+        if self.streams.get(stream).is_some() || stream <= self.last_stream && self.block.is_none()
+        {
+            return false;
+        }
+        self.last_stream = self.last_stream.max(stream);
+        if self.streams.closed(stream).is_none() {
+            self.streams.remember(stream, Closed::ResetByUs);
+            frame::write_rst_stream(&mut self.output, stream, ErrorCode::ProtocolError);
+        }
+        true
+    }
+
+    /// Our last frame of a stream was written. What the client still sends is not wanted: it is
+    /// told so when something comes, since most have sent all by then.
+    fn sent_last(&mut self, stream: StreamId) {
+        let Some(own) = self.streams.get_mut(stream) else {
+            return;
+        };
+        own.is_local_closed = true;
+        if own.is_malformed {
+            self.reset(stream, ErrorCode::ProtocolError);
+        } else if own.is_remote_closed {
+            self.streams.close(stream, Closed::Ended);
+        }
+    }
+
+    /// Resets a stream since the client has done wrong (RFC 9113 section 5.4.2).
+    fn stream_error(
+        &mut self,
+        stream: StreamId,
+        code: ErrorCode,
+    ) -> Result<Event<'static>, ConnectionError> {
+        self.guard.count(Nuisance::Reset)?;
+        let was_open = self.streams.get(stream).is_some();
+        match was_open {
+            true => self.reset(stream, code),
+            false => frame::write_rst_stream(&mut self.output, stream, code),
+        }
+        Ok(match was_open {
+            true => Event::Reset { stream },
+            false => Event::Nothing,
+        })
+    }
+}

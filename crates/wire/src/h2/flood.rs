@@ -1,0 +1,144 @@
+//! Limits on what a peer may do that costs more than it says.
+//!
+//! Each kind of frame that serves no request by itself has a credit, which comes back by time: an
+//! honest peer never uses it up, however long it stays. Bytes are weighed too, as in nginx.
+
+use super::error::{ConnectionError, ErrorCode};
+
+/// Streams that end by a reset, whoever sends it: a client that leaves a page drops some hundreds
+/// of requests at most. Those that we reset count as well, since a client can make us do so
+/// (CVE-2023-44487, CVE-2025-8671).
+const RESETS: Allowance = Allowance::new(400, 40);
+
+/// SETTINGS frames: clients send one or two.
+const SETTINGS: Allowance = Allowance::new(64, 4);
+
+/// PING frames: clients that measure round trips send some each second.
+const PINGS: Allowance = Allowance::new(256, 32);
+
+/// Frames that carry nothing and end nothing, and those of unknown kinds.
+const EMPTY: Allowance = Allowance::new(256, 16);
+
+/// PRIORITY and PRIORITY_UPDATE frames: browsers send one or two for each stream.
+const PRIORITIES: Allowance = Allowance::new(1024, 256);
+
+/// WINDOW_UPDATE frames beyond those that the data we sent gives reason for.
+const WINDOW_UPDATES: Allowance = Allowance::new(2048, 512);
+
+/// Frames of header blocks beyond the first.
+const CONTINUATIONS: Allowance = Allowance::new(64, 8);
+
+/// Bytes that may come without serving a request, and how many times the useful ones more may be;
+/// both are nginx's.
+const OVERHEAD_BYTES: u64 = 1024 * 1024;
+const OVERHEAD_TIMES: u64 = 8;
+
+/// How often something may be done at once, and how many times a second that comes back.
+#[derive(Clone, Copy)]
+struct Allowance {
+    most: u32,
+    each_second: u32,
+}
+
+impl Allowance {
+    const fn new(most: u32, each_second: u32) -> Allowance {
+        Allowance { most, each_second }
+    }
+}
+
+/// What is left of an allowance.
+#[derive(Clone, Copy, Default)]
+struct Credit {
+    used: u32,
+    since_ms: u64,
+}
+
+impl Credit {
+    /// Uses one; `false`: there was none left.
+    fn take(&mut self, allowance: Allowance, now_ms: u64) -> bool {
+        let elapsed_ms = now_ms.saturating_sub(self.since_ms);
+        let back = elapsed_ms.saturating_mul(u64::from(allowance.each_second)) / 1000;
+        if back > 0 {
+            self.used = self
+                .used
+                .saturating_sub(u32::try_from(back).unwrap_or(u32::MAX));
+            self.since_ms = now_ms;
+        }
+        self.used += 1;
+        self.used <= allowance.most
+    }
+}
+
+/// What was done, as far as it is limited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Nuisance {
+    Reset,
+    Settings,
+    Ping,
+    Empty,
+    Priority,
+    WindowUpdate,
+    Continuation,
+}
+
+/// Watches a connection.
+#[derive(Default)]
+pub(super) struct FloodGuard {
+    credits: [Credit; 7],
+    all_bytes: u64,
+    useful_bytes: u64,
+    now_ms: u64,
+}
+
+impl FloodGuard {
+    /// The time, in monotonic milliseconds, of what comes next.
+    pub(super) fn set_now(&mut self, now_ms: u64) {
+        self.now_ms = now_ms;
+    }
+
+    /// Something was done that is limited.
+    pub(super) fn count(&mut self, nuisance: Nuisance) -> Result<(), ConnectionError> {
+        let (allowance, reason) = match nuisance {
+            Nuisance::Reset => (RESETS, "http2 flood detected: too many streams were reset"),
+            Nuisance::Settings => (SETTINGS, "http2 flood detected: too many SETTINGS frames"),
+            Nuisance::Ping => (PINGS, "http2 flood detected: too many PING frames"),
+            Nuisance::Empty => (EMPTY, "http2 flood detected: too many empty frames"),
+            Nuisance::Priority => (PRIORITIES, "client sent too many PRIORITY frames"),
+            Nuisance::WindowUpdate => (
+                WINDOW_UPDATES,
+                "http2 flood detected: too many WINDOW_UPDATE frames",
+            ),
+            Nuisance::Continuation => (
+                CONTINUATIONS,
+                "http2 flood detected: too many CONTINUATION frames",
+            ),
+        };
+        match self.credits[nuisance as usize].take(allowance, self.now_ms) {
+            true => Ok(()),
+            false => Err(ConnectionError::new(ErrorCode::EnhanceYourCalm, reason)),
+        }
+    }
+
+    /// DATA was sent: the peer has reason to widen a window.
+    pub(super) fn data_sent(&mut self) {
+        let credit = &mut self.credits[Nuisance::WindowUpdate as usize];
+        credit.used = credit.used.saturating_sub(2);
+    }
+
+    /// A frame came: all of its bytes, and those among them that serve a request.
+    pub(super) fn weigh(
+        &mut self,
+        bytes: usize,
+        useful_bytes: usize,
+    ) -> Result<(), ConnectionError> {
+        self.all_bytes += bytes as u64;
+        self.useful_bytes += useful_bytes as u64;
+        match self.all_bytes / OVERHEAD_TIMES > self.useful_bytes + OVERHEAD_BYTES {
+            false => Ok(()),
+            true => Err(ConnectionError::new(
+                ErrorCode::EnhanceYourCalm,
+                "http2 flood detected",
+            )),
+        }
+    }
+}

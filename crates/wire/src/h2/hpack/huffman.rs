@@ -1,0 +1,205 @@
+//! The Huffman code (RFC 7541 section 5.2 and appendix B).
+//!
+//! The code is canonical: the lengths of its symbols say all. Codes, and the table that decodes
+//! four bits at a time, are made of them when this is compiled.
+
+use super::HpackError;
+
+/// Bits of the code of each byte, and of the end of a text at the end.
+const LENGTHS: [u8; SYMBOLS] = [
+    13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, //
+    28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 28, //
+    6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6, //
+    5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 7, 8, 15, 6, 12, 10, //
+    13, 6, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, //
+    7, 7, 7, 7, 7, 7, 7, 7, 8, 7, 8, 13, 19, 13, 14, 6, //
+    15, 5, 6, 5, 6, 5, 6, 6, 6, 5, 7, 7, 6, 6, 6, 5, //
+    6, 7, 6, 5, 5, 6, 7, 7, 7, 7, 7, 15, 11, 14, 13, 28, //
+    20, 22, 20, 20, 22, 22, 22, 23, 22, 23, 23, 23, 23, 23, 24, 23, //
+    24, 24, 22, 23, 24, 23, 23, 23, 23, 21, 22, 23, 22, 23, 23, 24, //
+    22, 21, 20, 22, 22, 23, 23, 21, 23, 22, 22, 24, 21, 22, 23, 23, //
+    21, 21, 22, 21, 23, 22, 23, 23, 20, 22, 22, 22, 23, 22, 22, 23, //
+    26, 26, 20, 19, 22, 23, 22, 25, 26, 26, 26, 27, 27, 26, 24, 25, //
+    19, 21, 26, 27, 27, 26, 27, 24, 21, 21, 26, 26, 28, 27, 27, 27, //
+    20, 24, 20, 21, 22, 21, 21, 23, 22, 22, 25, 25, 24, 24, 26, 23, //
+    26, 27, 26, 26, 27, 27, 27, 27, 27, 28, 27, 27, 27, 27, 27, 26, //
+    30,
+];
+
+const SYMBOLS: usize = 257;
+
+/// The symbol for the end of a text, which may not occur in one.
+const END: usize = 256;
+
+const LENGTH_MAX: u8 = 30;
+
+/// The inner nodes of the code's tree; 0 is its root.
+const NODES: usize = SYMBOLS - 1;
+
+/// The code of each symbol, in its low bits.
+static CODES: [u32; SYMBOLS] = codes();
+
+const fn codes() -> [u32; SYMBOLS] {
+    let mut codes = [0; SYMBOLS];
+    let mut code = 0;
+    let mut length = 1;
+    while length <= LENGTH_MAX {
+        let mut symbol = 0;
+        while symbol < SYMBOLS {
+            if LENGTHS[symbol] == length {
+                codes[symbol] = code;
+                code += 1;
+            }
+            symbol += 1;
+        }
+        code <<= 1;
+        length += 1;
+    }
+    codes
+}
+
+/// What four bits lead to from a node.
+#[derive(Clone, Copy)]
+struct Step {
+    node: u8,
+    /// The byte that was decoded on the way, where `has_byte`.
+    byte: u8,
+    has_byte: bool,
+    /// Whether the end of a text was decoded on the way, which is an error.
+    is_end: bool,
+}
+
+/// Steps from each node by the next four bits.
+static STEPS: [[Step; 16]; NODES] = steps();
+
+/// Whether a text may end at a node: what leads to it is up to seven bits of the code of its end
+/// (RFC 7541 section 5.2).
+static MAY_END: [bool; NODES] = may_end();
+
+/// A child of a node: below `NODES` another node, else a symbol behind them.
+type Child = u16;
+
+const fn tree() -> [[Child; 2]; NODES] {
+    const NONE: Child = Child::MAX;
+    let codes = codes();
+    let mut tree = [[NONE; 2]; NODES];
+    let mut used = 1;
+    let mut symbol = 0;
+    while symbol < SYMBOLS {
+        let mut node = 0;
+        let mut bit = LENGTHS[symbol];
+        while bit > 1 {
+            bit -= 1;
+            let side = (codes[symbol] >> bit & 1) as usize;
+            if tree[node][side] == NONE {
+                tree[node][side] = used;
+                used += 1;
+            }
+            node = tree[node][side] as usize;
+        }
+        tree[node][(codes[symbol] & 1) as usize] = (NODES + symbol) as Child;
+        symbol += 1;
+    }
+    tree
+}
+
+const fn steps() -> [[Step; 16]; NODES] {
+    const NOWHERE: Step = Step {
+        node: 0,
+        byte: 0,
+        has_byte: false,
+        is_end: false,
+    };
+    let tree = tree();
+    let mut steps = [[NOWHERE; 16]; NODES];
+    let mut from = 0;
+    while from < NODES {
+        let mut nibble = 0;
+        while nibble < 16 {
+            let mut step = NOWHERE;
+            let mut node = from;
+            let mut bit = 4;
+            while bit > 0 {
+                bit -= 1;
+                let child = tree[node][nibble >> bit & 1] as usize;
+                node = child;
+                if child >= NODES {
+                    let symbol = child - NODES;
+                    step.is_end |= symbol == END;
+                    step.has_byte = true;
+                    step.byte = symbol as u8;
+                    node = 0;
+                }
+            }
+            step.node = node as u8;
+            steps[from][nibble] = step;
+            nibble += 1;
+        }
+        from += 1;
+    }
+    steps
+}
+
+const fn may_end() -> [bool; NODES] {
+    let tree = tree();
+    let mut may_end = [false; NODES];
+    let mut node = 0;
+    let mut bits = 0;
+    while bits < 8 {
+        may_end[node] = true;
+        node = tree[node][1] as usize;
+        bits += 1;
+    }
+    may_end
+}
+
+/// Appends the decoded text.
+///
+/// # Errors
+/// The text holds the code of its end, or is padded with anything but its first bits.
+pub fn decode(encoded: &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> {
+    let mut node = 0u8;
+    for byte in encoded {
+        for nibble in [byte >> 4, byte & 15] {
+            let step = STEPS[usize::from(node)][usize::from(nibble)];
+            if step.is_end {
+                return Err(HpackError::InvalidHuffman);
+            }
+            if step.has_byte {
+                out.push(step.byte);
+            }
+            node = step.node;
+        }
+    }
+    match MAY_END[usize::from(node)] {
+        true => Ok(()),
+        false => Err(HpackError::InvalidHuffman),
+    }
+}
+
+/// Bytes of a text once it is encoded.
+pub(super) fn encoded_bytes(text: &[u8]) -> usize {
+    let bits = text
+        .iter()
+        .map(|byte| usize::from(LENGTHS[usize::from(*byte)]));
+    bits.sum::<usize>().div_ceil(8)
+}
+
+/// Appends the encoded text.
+pub fn encode(text: &[u8], out: &mut Vec<u8>) {
+    let mut bits = 0u64;
+    let mut count = 0u32;
+    for byte in text {
+        let symbol = usize::from(*byte);
+        bits = bits << LENGTHS[symbol] | u64::from(CODES[symbol]);
+        count += u32::from(LENGTHS[symbol]);
+        while count >= 8 {
+            count -= 8;
+            out.push((bits >> count) as u8);
+        }
+    }
+    if count > 0 {
+        let padding = 8 - count;
+        out.push((bits << padding) as u8 | ((1u16 << padding) - 1) as u8);
+    }
+}

@@ -1,0 +1,182 @@
+use super::*;
+use crate::hex;
+
+/// Fields as texts.
+#[derive(Default)]
+struct Collected(String);
+
+impl FieldSink for Collected {
+    fn field(&mut self, name: &[u8], value: &[u8]) {
+        for part in [name, b": ", value, b"\n"] {
+            self.0.push_str(&String::from_utf8_lossy(part));
+        }
+    }
+}
+
+fn decode(decoder: &mut Decoder, block: &str) -> Result<String, HpackError> {
+    let block = hex::bytes(block.replace([' ', '\n'], "").as_bytes());
+    let mut fields = Collected::default();
+    decoder.decode(&block.expect("a block"), &mut fields)?;
+    Ok(fields.0)
+}
+
+/// Appendix C.3 to C.6 of RFC 7541: the size of the table, then blocks and what they say.
+type Session = (u32, &'static [(&'static str, &'static str)]);
+
+const FIRST: &str = ":method: GET\n:scheme: http\n:path: /\n:authority: www.example.com\n";
+const SECOND: &str = ":method: GET\n:scheme: http\n:path: /\n:authority: www.example.com\n\
+    cache-control: no-cache\n";
+const THIRD: &str = ":method: GET\n:scheme: https\n:path: /index.html\n\
+    :authority: www.example.com\ncustom-key: custom-value\n";
+const RESPONSE: &str = ":status: 302\ncache-control: private\n\
+    date: Mon, 21 Oct 2013 20:13:21 GMT\nlocation: https://www.example.com\n";
+const RESPONSE_307: &str = ":status: 307\ncache-control: private\n\
+    date: Mon, 21 Oct 2013 20:13:21 GMT\nlocation: https://www.example.com\n";
+
+const SESSIONS: &[Session] = &[
+    (
+        4096,
+        &[
+            ("8286 8441 0f77 7777 2e65 7861 6d70 6c65 2e63 6f6d", FIRST),
+            ("8286 84be 5808 6e6f 2d63 6163 6865", SECOND),
+            (
+                "8287 85bf 400a 6375 7374 6f6d 2d6b 6579 0c63 7573 746f 6d2d 7661 6c75 65",
+                THIRD,
+            ),
+        ],
+    ),
+    (
+        4096,
+        &[
+            ("8286 8441 8cf1 e3c2 e5f2 3a6b a0ab 90f4 ff", FIRST),
+            ("8286 84be 5886 a8eb 1064 9cbf", SECOND),
+            (
+                "8287 85bf 4088 25a8 49e9 5ba9 7d7f 8925 a849 e95b b8e8 b4bf",
+                THIRD,
+            ),
+        ],
+    ),
+    (
+        256,
+        &[
+            (
+                "4882 6402 5885 aec3 771a 4b61 96d0 7abe 9410 54d4 44a8 2005 9504 0b81 66e0 82a6 \
+                 2d1b ff6e 919d 29ad 1718 63c7 8f0b 97c8 e9ae 82ae 43d3",
+                RESPONSE,
+            ),
+            ("4883 640e ffc1 c0bf", RESPONSE_307),
+        ],
+    ),
+];
+
+#[test]
+fn blocks_of_the_rfc_are_decoded() {
+    for (table_bytes, blocks) in SESSIONS {
+        let mut decoder = Decoder::new(*table_bytes);
+        for (block, expected) in *blocks {
+            assert_eq!(
+                decode(&mut decoder, block).as_deref(),
+                Ok(*expected),
+                "{block}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_is_wrong_is_told() {
+    let table = [
+        ("80", HpackError::InvalidIndex),
+        ("be", HpackError::InvalidIndex),
+        ("7f", HpackError::TruncatedInteger),
+        ("ff", HpackError::TruncatedInteger),
+        ("ff ffff ffff ff7f", HpackError::IntegerTooLarge),
+        ("40", HpackError::Truncated),
+        ("40 0161 0562", HpackError::Truncated),
+        ("3f e2 1f", HpackError::InvalidTableSize),
+        ("82 20", HpackError::InvalidTableSize),
+        ("40 0161 84ff ffff ff", HpackError::InvalidHuffman),
+        ("40 0161 811c", HpackError::InvalidHuffman),
+        ("40 0161 821f ff", HpackError::InvalidHuffman),
+    ];
+    for (block, expected) in table {
+        let mut decoder = Decoder::new(4096);
+        assert_eq!(decode(&mut decoder, block), Err(expected), "{block}");
+    }
+}
+
+#[test]
+fn a_table_that_shrinks_forgets_what_came_first() {
+    let mut decoder = Decoder::new(4096);
+    let first = decode(&mut decoder, "40 0161 0162 40 0163 0164");
+    assert_eq!(first.as_deref(), Ok("a: b\nc: d\n"));
+    // Room for one entry of 34 bytes.
+    assert_eq!(decode(&mut decoder, "3f03 be").as_deref(), Ok("c: d\n"));
+    assert_eq!(decode(&mut decoder, "bf"), Err(HpackError::InvalidIndex));
+}
+
+#[test]
+fn every_byte_survives_the_huffman_code() {
+    let all: Vec<u8> = (0..=255).collect();
+    for text in [b"".as_slice(), b"aaaaa", b"www.example.com", &all] {
+        let mut encoded = Vec::new();
+        encode_huffman(text, &mut encoded);
+        assert_eq!(encoded.len(), huffman::encoded_bytes(text));
+        let mut decoded = Vec::new();
+        assert_eq!(decode_huffman(&encoded, &mut decoded), Ok(()));
+        assert_eq!(decoded, text);
+    }
+}
+
+/// Encodes fields, and says the block's bytes and what a decoder makes of them.
+fn roundtrip(
+    encoder: &mut Encoder,
+    decoder: &mut Decoder,
+    fields: &[(&str, &str, Indexing)],
+) -> (Vec<u8>, String) {
+    let mut block = Vec::new();
+    encoder.begin(&mut block);
+    for (name, value, indexing) in fields {
+        encoder.field(name.as_bytes(), value.as_bytes(), *indexing, &mut block);
+    }
+    let mut collected = Collected::default();
+    assert_eq!(decoder.decode(&block, &mut collected), Ok(()));
+    (block, collected.0)
+}
+
+#[test]
+fn what_is_sent_again_becomes_one_byte() {
+    let fields = [
+        (":status", "200", Indexing::WhenRepeated),
+        ("Server", "Turnpike", Indexing::WhenRepeated),
+        ("x-own", "some value", Indexing::WhenRepeated),
+        ("date", "now", Indexing::No),
+        ("set-cookie", "a=b", Indexing::Never),
+    ];
+    let expected =
+        ":status: 200\nserver: Turnpike\nx-own: some value\ndate: now\nset-cookie: a=b\n";
+    let (mut encoder, mut decoder) = (Encoder::default(), Decoder::new(4096));
+    let mut lengths = Vec::new();
+    for _ in 0..3 {
+        let (block, said) = roundtrip(&mut encoder, &mut decoder, &fields);
+        assert_eq!(said, expected);
+        lengths.push(block.len());
+    }
+    let (block, _) = roundtrip(&mut encoder, &mut decoder, &fields[..3]);
+    assert_eq!(block, [0x88, 0x80 | 63, 0x80 | 62]);
+    assert!(lengths.is_sorted_by(|a, b| a > b), "{lengths:?}");
+}
+
+#[test]
+fn a_smaller_table_is_told_of_before_it_is_used() {
+    let fields = [("x-own", "some value", Indexing::WhenRepeated)];
+    let (mut encoder, mut decoder) = (Encoder::default(), Decoder::new(4096));
+    for _ in 0..2 {
+        roundtrip(&mut encoder, &mut decoder, &fields);
+    }
+    encoder.allow_table(0);
+    encoder.allow_table(64);
+    let (block, said) = roundtrip(&mut encoder, &mut decoder, &fields);
+    assert!(block.starts_with(&[0x20, 0x3f, 64 - 31]), "{block:x?}");
+    assert_eq!(said, "x-own: some value\n");
+}

@@ -1,0 +1,28 @@
+//! HTTP/2 (RFC 9113): bytes in, events and bytes out.
+//!
+//! [`Connection`] is the server's side of a connection. It knows no socket and no clock, and holds
+//! no body: DATA is handed on as it comes, and taken as far as the windows let it go.
+
+mod connection;
+mod error;
+mod flood;
+mod frame;
+mod header_block;
+pub mod hpack;
+mod priority;
+mod request;
+mod settings;
+mod stream;
+mod window;
+
+pub use connection::{Connection, ConnectionRules, Event, PREFACE, Step};
+pub use error::{ConnectionError, ErrorCode};
+pub use frame::{
+    Frame, FrameHeader, FrameKind, HEADER_BYTES, PAYLOAD_BYTES_DEFAULT, PAYLOAD_BYTES_MAX,
+    StreamId, write_data, write_go_away, write_headers, write_ping_ack, write_rst_stream,
+    write_settings, write_settings_ack, write_window_update,
+};
+pub use priority::Priority;
+pub use request::{HeadFault, RequestReader};
+pub use settings::{PeerSettings, Setting};
+pub use window::{WINDOW_DEFAULT, WINDOW_MAX, Window, WindowOverflow};

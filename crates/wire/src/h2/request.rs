@@ -1,0 +1,491 @@
+//! The head of a request, made of the fields of a header block (RFC 9113 section 8.3, RFC 8441).
+//!
+//! What the fields say is checked as they come, in one pass; what only the whole block can say, at
+//! its end. A block that is refused is read on, for the table's sake.
+
+use super::hpack::FieldSink;
+use super::priority::Priority;
+use crate::h1::request_line::{self, RequestLine};
+use crate::message::{
+    BodyLength, HeadRules, InvalidFields, Known, Method, RequestHead, Strictness, Version, decimal,
+    holds_control, is_token_byte, trim,
+};
+use crate::{Span, host};
+
+#[cfg(test)]
+mod tests;
+
+/// Most fields left out because of their names that are kept for the log of one request.
+const IGNORED_MAX: usize = 32;
+
+/// Why the head of a request is refused. The stream is answered with a status; one that is
+/// malformed by the RFC is reset behind that (RFC 9113 section 8.1.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum HeadFault {
+    UnknownPseudoHeader,
+    PseudoHeaderBehindField,
+    DuplicatePseudoHeader,
+    MissingMethod,
+    MissingScheme,
+    MissingPath,
+    InvalidMethod,
+    InvalidScheme,
+    InvalidPath,
+    InvalidAuthority,
+    /// Neither `:authority` nor `Host`.
+    MissingHost,
+    /// `:authority` and `Host` name different hosts.
+    DifferentHosts,
+    InvalidName,
+    InvalidValue,
+    /// A field that is for connections of HTTP/1 only (RFC 9113 section 8.2.2).
+    ConnectionField,
+    /// A second field of a name that may stand only once.
+    DuplicateField,
+    InvalidContentLength,
+    TooManyFields,
+    ConnectRefused,
+    TraceRefused,
+}
+
+impl HeadFault {
+    /// The status of the answer; 494 is nginx's own, which is sent as 400.
+    #[must_use]
+    pub fn status(self) -> u16 {
+        match self {
+            HeadFault::TooManyFields => 494,
+            HeadFault::ConnectRefused | HeadFault::TraceRefused => 405,
+            _ => 400,
+        }
+    }
+
+    /// Whether the request is malformed by the RFC, and not only one that is not served.
+    #[must_use]
+    pub fn is_malformed(self) -> bool {
+        !matches!(
+            self,
+            HeadFault::TooManyFields
+                | HeadFault::ConnectRefused
+                | HeadFault::TraceRefused
+                | HeadFault::MissingHost
+        )
+    }
+
+    /// What the log says.
+    #[must_use]
+    pub fn reason(self) -> &'static str {
+        match self {
+            HeadFault::UnknownPseudoHeader => "client sent unknown pseudo-header",
+            HeadFault::PseudoHeaderBehindField => "client sent out of order pseudo-headers",
+            HeadFault::DuplicatePseudoHeader => "client sent duplicate pseudo-header",
+            HeadFault::MissingMethod => "client sent no :method header",
+            HeadFault::MissingScheme => "client sent no :scheme header",
+            HeadFault::MissingPath => "client sent no :path header",
+            HeadFault::InvalidMethod => "client sent invalid method",
+            HeadFault::InvalidScheme => "client sent invalid :scheme header",
+            HeadFault::InvalidPath => "client sent invalid :path header",
+            HeadFault::InvalidAuthority => "client sent invalid host header",
+            HeadFault::MissingHost => "client sent neither \":authority\" nor \"Host\" header",
+            HeadFault::DifferentHosts => {
+                "client sent \":authority\" and \"Host\" headers with different values"
+            }
+            HeadFault::InvalidName => "client sent invalid header name",
+            HeadFault::InvalidValue => "client sent header with invalid value",
+            HeadFault::ConnectionField => "client sent connection-specific header",
+            HeadFault::DuplicateField => "client sent duplicate header line",
+            HeadFault::InvalidContentLength => "client sent invalid \"Content-Length\" header",
+            HeadFault::TooManyFields => "client sent too many header lines",
+            HeadFault::ConnectRefused => "client sent CONNECT method",
+            HeadFault::TraceRefused => "client sent TRACE method",
+        }
+    }
+}
+
+/// What a header block is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Part {
+    /// A head, whose pseudo-header fields may still come.
+    #[default]
+    Pseudo,
+    /// A head, of which only fields may come.
+    Fields,
+    /// Trailers.
+    Trailers,
+    /// Nobody wants it.
+    Waste,
+}
+
+/// Takes the fields of header blocks and makes heads of them; to be used again.
+#[derive(Default)]
+pub struct RequestReader {
+    /// The head, once [`RequestReader::finish`] was called.
+    pub head: RequestHead,
+    /// What the `priority` field says; `None`: there is none.
+    pub priority: Option<Priority>,
+    rules: HeadRules,
+    part: Part,
+    fault: Option<HeadFault>,
+    method: Option<Span>,
+    scheme: Option<Span>,
+    authority: Option<Span>,
+    path: Option<Span>,
+    /// The crumbs of cookies, as one value.
+    cookie: Vec<u8>,
+    /// Bytes of names and values.
+    list_bytes: usize,
+    /// Whether the list, or a text in it, is larger than the rules allow.
+    is_too_large: bool,
+}
+
+impl RequestReader {
+    /// Makes ready for the head of a request.
+    pub(super) fn begin(&mut self, rules: &HeadRules) {
+        self.clear(Part::Pseudo);
+        self.rules = *rules;
+    }
+
+    /// Makes ready for trailers.
+    pub(super) fn begin_trailers(&mut self, rules: &HeadRules) {
+        self.clear(Part::Trailers);
+        self.rules = *rules;
+    }
+
+    /// Makes ready for a block that nobody wants.
+    pub(super) fn begin_waste(&mut self, rules: &HeadRules) {
+        self.clear(Part::Waste);
+        self.rules = *rules;
+    }
+
+    fn clear(&mut self, part: Part) {
+        self.head.clear();
+        self.cookie.clear();
+        self.priority = None;
+        self.part = part;
+        self.fault = None;
+        (self.method, self.scheme, self.authority, self.path) = (None, None, None, None);
+        self.list_bytes = 0;
+        self.is_too_large = false;
+    }
+
+    /// Whether the list of fields is larger than the rules allow.
+    pub(super) fn is_too_large(&self) -> bool {
+        self.is_too_large
+    }
+
+    /// The fault of trailers, if they have one.
+    pub(super) fn trailers_fault(&self) -> Option<HeadFault> {
+        self.fault
+    }
+
+    /// Makes the head whole. `ends`: no body follows.
+    ///
+    /// # Errors
+    /// What is wrong with it; the head then says what was understood.
+    pub(super) fn finish(&mut self, ends: bool) -> Result<(), HeadFault> {
+        let whole = self.whole(ends);
+        self.head.version = Version::Http20;
+        match self.fault {
+            Some(fault) => Err(fault),
+            None => whole,
+        }
+    }
+
+    fn whole(&mut self, ends: bool) -> Result<(), HeadFault> {
+        if !self.cookie.is_empty() {
+            self.head.fields.add(b"cookie", &self.cookie);
+        }
+        self.request_line()?;
+        self.scheme.ok_or(HeadFault::MissingScheme)?;
+        self.take_host()?;
+        self.head.body = match (ends, self.head.known(Known::ContentLength)) {
+            (_, Some(value)) => {
+                let length = decimal(value).ok_or(HeadFault::InvalidContentLength)?;
+                if ends && length > 0 {
+                    return Err(HeadFault::InvalidContentLength);
+                }
+                BodyLength::Bytes(length)
+            }
+            (true, None) => BodyLength::None,
+            (false, None) => BodyLength::Unknown,
+        };
+        let expect = self.head.known(Known::Expect).unwrap_or_default();
+        self.head.expects_continue = !ends && expect.eq_ignore_ascii_case(b"100-continue");
+        match self.head.method {
+            Method::Connect => Err(HeadFault::ConnectRefused),
+            Method::Trace => Err(HeadFault::TraceRefused),
+            _ => Ok(()),
+        }
+    }
+
+    /// Appends the request line as HTTP/1 would have it, and reads it.
+    fn request_line(&mut self) -> Result<(), HeadFault> {
+        let method = self.method.ok_or(HeadFault::MissingMethod)?;
+        let path = match self.path {
+            Some(path) => path,
+            // The target is the authority (RFC 9113 section 8.5), which is refused for now.
+            None if method.of(self.head.fields.bytes()) == b"CONNECT" => {
+                return Err(HeadFault::ConnectRefused);
+            }
+            None => return Err(HeadFault::MissingPath),
+        };
+        let bytes = self.head.fields.buffer();
+        let start = bytes.len();
+        for span in [method, path] {
+            bytes.extend_from_within(span.start()..span.end());
+            bytes.push(b' ');
+        }
+        let protocol = bytes.len();
+        // Read by the grammar that is common to both versions.
+        bytes.extend_from_slice(b"HTTP/1.1\r\n");
+        let mut line = RequestLine::default();
+        let read = request_line::parse(bytes, start, self.rules.strictness, &mut line);
+        bytes.truncate(protocol);
+        bytes.extend_from_slice(b"HTTP/2.0");
+        let end = bytes.len();
+        let head = &mut self.head;
+        head.line = Span::new(start, end);
+        head.protocol = Span::new(protocol, end);
+        head.method_text = Span::new(start, start + method.len());
+        head.method = Method::of(head.method_text.of(head.fields.bytes()));
+        head.origin = Span::new(start + method.len() + 1, protocol - 1);
+        if head.method == Method::Connect {
+            return Err(HeadFault::ConnectRefused);
+        }
+        if read.is_err() {
+            return Err(HeadFault::InvalidPath);
+        }
+        head.form = line.form;
+        head.origin = line.origin;
+        head.path = line.path;
+        head.path_is_clean = line.path_clean;
+        head.query = line.query.unwrap_or_default();
+        Ok(())
+    }
+
+    /// Finds the host, and lets both `:authority` and `Host` say it (RFC 9113 section 8.3.1).
+    fn take_host(&mut self) -> Result<(), HeadFault> {
+        let field = self
+            .head
+            .fields
+            .spans()
+            .iter()
+            .find(|field| field.known == Known::Host);
+        let field = field.map(|field| field.value);
+        let bytes = self.head.fields.bytes();
+        let written = match (self.authority, field) {
+            (Some(authority), Some(field)) => {
+                if !authority.of(bytes).eq_ignore_ascii_case(field.of(bytes)) {
+                    return Err(HeadFault::DifferentHosts);
+                }
+                authority
+            }
+            (Some(written), None) | (None, Some(written)) => written,
+            (None, None) => return Err(HeadFault::MissingHost),
+        };
+        let host = host::validate(written.of(bytes)).map_err(|_| HeadFault::InvalidAuthority)?;
+        self.head.host = Some(Span::new(written.start(), written.start() + host.len));
+        self.head.host_port = host.port;
+        if field.is_none() {
+            let authority = written.of(bytes).to_vec();
+            self.head.fields.add(b"Host", &authority);
+        }
+        Ok(())
+    }
+
+    fn refuse(&mut self, fault: HeadFault) {
+        self.fault.get_or_insert(fault);
+    }
+
+    fn pseudo_header(&mut self, name: &[u8], value: &[u8]) {
+        if self.part != Part::Pseudo {
+            return self.refuse(HeadFault::PseudoHeaderBehindField);
+        }
+        let fault = match name {
+            b":method" => {
+                match !value.is_empty() && value.iter().all(|&byte| is_token_byte(byte)) {
+                    true => None,
+                    false => Some(HeadFault::InvalidMethod),
+                }
+            }
+            b":scheme" => match is_scheme(value) {
+                true => None,
+                false => Some(HeadFault::InvalidScheme),
+            },
+            b":path" => match is_path(value) {
+                true => None,
+                false => Some(HeadFault::InvalidPath),
+            },
+            b":authority" => match holds_control(value) || value.is_empty() {
+                false => None,
+                true => Some(HeadFault::InvalidAuthority),
+            },
+            _ => Some(HeadFault::UnknownPseudoHeader),
+        };
+        if let Some(fault) = fault {
+            return self.refuse(fault);
+        }
+        let span = self.head.fields.append(value);
+        let place = match name {
+            b":method" => &mut self.method,
+            b":scheme" => &mut self.scheme,
+            b":path" => &mut self.path,
+            _ => &mut self.authority,
+        };
+        if place.replace(span).is_some() {
+            self.refuse(HeadFault::DuplicatePseudoHeader);
+        }
+    }
+
+    fn request_field(&mut self, name: &[u8], value: &[u8]) {
+        let Some(validity) = Validity::of(name) else {
+            return self.refuse(HeadFault::InvalidName);
+        };
+        let is_valid = match validity {
+            Validity::Plain => true,
+            Validity::Underscore => self.rules.underscores,
+            Validity::Odd => false,
+        };
+        let value = trim(value);
+        let may_not_hold = match self.rules.strictness {
+            Strictness::Rfc => holds_control(value),
+            Strictness::Nginx => memchr::memchr3(b'\r', b'\n', 0, value).is_some(),
+        };
+        if may_not_hold {
+            return self.refuse(HeadFault::InvalidValue);
+        }
+        if !is_valid && self.rules.invalid_fields == InvalidFields::Ignore {
+            return self.ignore(name, value);
+        }
+        let known = Known::of(name);
+        match known {
+            Known::Cookie => return self.cookie_crumb(value),
+            Known::Connection
+            | Known::KeepAlive
+            | Known::ProxyConnection
+            | Known::TransferEncoding
+            | Known::Upgrade => return self.connection_field(),
+            Known::Te if !value.eq_ignore_ascii_case(b"trailers") => {
+                return self.connection_field();
+            }
+            Known::Other if name == b"priority" => self.priority = Some(Priority::parse(value)),
+            _ => {}
+        }
+        if ONCE.contains(&known) && self.head.known(known).is_some() {
+            return self.refuse(HeadFault::DuplicateField);
+        }
+        if self.head.fields.len() >= self.rules.fields_max {
+            return self.refuse(HeadFault::TooManyFields);
+        }
+        self.head.fields.add_as(name, value, is_valid);
+    }
+
+    /// Cookies come in crumbs, and are one field for everybody else (RFC 9113 section 8.2.3).
+    fn cookie_crumb(&mut self, value: &[u8]) {
+        if !self.cookie.is_empty() {
+            self.cookie.extend_from_slice(b"; ");
+        }
+        self.cookie.extend_from_slice(value);
+    }
+
+    /// nginx leaves such fields out.
+    fn connection_field(&mut self) {
+        if self.rules.strictness == Strictness::Rfc {
+            self.refuse(HeadFault::ConnectionField);
+        }
+    }
+
+    #[cold]
+    fn ignore(&mut self, name: &[u8], value: &[u8]) {
+        if self.head.ignored.len() < IGNORED_MAX {
+            let start = self.head.fields.append(name).start();
+            self.head.fields.append(b": ");
+            let end = self.head.fields.append(value).end();
+            self.head.ignored.push(Span::new(start, end));
+        }
+    }
+}
+
+/// Names that nginx takes only once.
+const ONCE: [Known; 11] = [
+    Known::Host,
+    Known::IfModifiedSince,
+    Known::IfUnmodifiedSince,
+    Known::IfMatch,
+    Known::IfNoneMatch,
+    Known::ContentLength,
+    Known::ContentRange,
+    Known::IfRange,
+    Known::Expect,
+    Known::Authorization,
+    Known::ProxyAuthorization,
+];
+
+impl FieldSink for RequestReader {
+    fn field(&mut self, name: &[u8], value: &[u8]) {
+        self.list_bytes = self.list_bytes.saturating_add(name.len() + value.len());
+        let text_bytes_max = self.rules.line_bytes_max;
+        self.is_too_large |= self.list_bytes > self.rules.head_bytes_max
+            || name.len() > text_bytes_max
+            || value.len() > text_bytes_max;
+        if self.is_too_large || self.part == Part::Waste || self.fault.is_some() {
+            return;
+        }
+        let is_pseudo = name.first() == Some(&b':');
+        match self.part {
+            Part::Trailers if is_pseudo => self.refuse(HeadFault::PseudoHeaderBehindField),
+            Part::Trailers => match Validity::of(name) {
+                // They are not passed on.
+                Some(_) => {}
+                None => self.refuse(HeadFault::InvalidName),
+            },
+            _ if is_pseudo => self.pseudo_header(name, value),
+            _ => {
+                self.part = Part::Fields;
+                self.request_field(name, value);
+            }
+        }
+    }
+}
+
+/// What a name holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Validity {
+    Plain,
+    Underscore,
+    Odd,
+}
+
+impl Validity {
+    /// `None`: no name may hold that (RFC 9113 section 8.2.1), upper-case letters among it.
+    fn of(name: &[u8]) -> Option<Validity> {
+        let mut validity = Validity::Plain;
+        if name.is_empty() {
+            return None;
+        }
+        for byte in name {
+            match byte {
+                b'a'..=b'z' | b'0'..=b'9' | b'-' => {}
+                b'_' if validity == Validity::Plain => validity = Validity::Underscore,
+                b'_' => {}
+                ..=b' ' | b':' | b'A'..=b'Z' | 0x7f.. => return None,
+                _ => validity = Validity::Odd,
+            }
+        }
+        Some(validity)
+    }
+}
+
+/// Whether a text is a scheme (RFC 3986 section 3.1).
+fn is_scheme(value: &[u8]) -> bool {
+    let Some((first, rest)) = value.split_first() else {
+        return false;
+    };
+    let may_follow = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+    first.is_ascii_alphabetic() && rest.iter().all(may_follow)
+}
+
+/// Whether a text may be a path: what it is made of is looked at with the request line.
+fn is_path(value: &[u8]) -> bool {
+    let is_target = value.starts_with(b"/") || value == b"*";
+    is_target && !value.iter().any(|byte| *byte <= b' ' || *byte == 0x7f)
+}

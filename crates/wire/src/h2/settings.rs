@@ -1,0 +1,98 @@
+//! Settings (RFC 9113 section 6.5, RFC 8441 section 3, RFC 9218 section 2.1).
+
+use super::error::{ConnectionError, ErrorCode};
+use super::frame::{PAYLOAD_BYTES_DEFAULT, PAYLOAD_BYTES_MAX};
+use super::window::{WINDOW_DEFAULT, WINDOW_MAX};
+
+#[cfg(test)]
+mod tests;
+
+/// The name of a setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Setting {
+    HeaderTableSize,
+    EnablePush,
+    MaxConcurrentStreams,
+    InitialWindowSize,
+    MaxFrameSize,
+    MaxHeaderListSize,
+    EnableConnectProtocol,
+    NoRfc7540Priorities,
+}
+
+impl Setting {
+    /// Bytes of a setting in a frame.
+    pub const BYTES: usize = 6;
+
+    /// The number in a frame.
+    #[must_use]
+    pub fn number(self) -> u16 {
+        match self {
+            Setting::HeaderTableSize => 1,
+            Setting::EnablePush => 2,
+            Setting::MaxConcurrentStreams => 3,
+            Setting::InitialWindowSize => 4,
+            Setting::MaxFrameSize => 5,
+            Setting::MaxHeaderListSize => 6,
+            Setting::EnableConnectProtocol => 8,
+            Setting::NoRfc7540Priorities => 9,
+        }
+    }
+}
+
+/// What a peer has set, as far as it matters to whoever sends to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerSettings {
+    /// Bytes of the dynamic table that its decoder takes.
+    pub header_table_bytes: u32,
+    /// Bytes that each stream may send it at first.
+    pub initial_window: u32,
+    /// Bytes of a payload that it takes.
+    pub payload_bytes_max: u32,
+}
+
+impl Default for PeerSettings {
+    fn default() -> PeerSettings {
+        PeerSettings {
+            header_table_bytes: super::hpack::TABLE_BYTES_DEFAULT,
+            initial_window: WINDOW_DEFAULT,
+            payload_bytes_max: PAYLOAD_BYTES_DEFAULT,
+        }
+    }
+}
+
+impl PeerSettings {
+    /// Takes the settings of a frame's payload over, in order.
+    ///
+    /// # Errors
+    /// One has a value that it may not have.
+    pub fn apply(&mut self, payload: &[u8]) -> Result<(), ConnectionError> {
+        let (settings, _) = payload.as_chunks::<{ Setting::BYTES }>();
+        for [high, low, value @ ..] in settings {
+            let value = u32::from_be_bytes(*value);
+            match u16::from_be_bytes([*high, *low]) {
+                1 => self.header_table_bytes = value,
+                2 if value > 1 => {
+                    return Err(ConnectionError::protocol(
+                        "client sent SETTINGS frame with incorrect ENABLE_PUSH value",
+                    ));
+                }
+                4 if value > WINDOW_MAX => {
+                    return Err(ConnectionError::new(
+                        ErrorCode::FlowControlError,
+                        "client sent SETTINGS frame with incorrect INITIAL_WINDOW_SIZE value",
+                    ));
+                }
+                4 => self.initial_window = value,
+                5 if !(PAYLOAD_BYTES_DEFAULT..=PAYLOAD_BYTES_MAX).contains(&value) => {
+                    return Err(ConnectionError::protocol(
+                        "client sent SETTINGS frame with incorrect MAX_FRAME_SIZE value",
+                    ));
+                }
+                5 => self.payload_bytes_max = value,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,127 @@
+//! Streams and their states (RFC 9113 section 5.1).
+//!
+//! Idle ones are those whose numbers are still to come; closed ones are forgotten, but for the last
+//! few, of which it matters how they were closed.
+
+use std::collections::VecDeque;
+
+use super::frame::StreamId;
+use super::priority::Priority;
+use super::window::Window;
+
+/// Closed streams that are remembered: about as many as may be open, since frames for them may
+/// have been under way.
+const REMEMBERED_MAX: usize = 128;
+
+/// A stream that is open, or half closed.
+pub(super) struct Stream {
+    pub(super) id: StreamId,
+    /// Whether the peer has sent its last.
+    pub(super) is_remote_closed: bool,
+    /// Whether we have sent our last.
+    pub(super) is_local_closed: bool,
+    /// What we may send.
+    /// Whether the request is malformed: the stream is reset once it is answered.
+    pub(super) is_malformed: bool,
+    pub(super) send_window: Window,
+    /// What the peer may send.
+    pub(super) receive_window: Window,
+    /// Bytes of the body that are announced and have not come.
+    pub(super) announced_bytes: Option<u64>,
+    pub(super) priority: Priority,
+}
+
+/// How a stream was closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Closed {
+    /// Both sides have sent their last.
+    Ended,
+    /// The peer has reset it.
+    ResetByPeer,
+    /// We have reset it: what was under way is ignored.
+    ResetByUs,
+}
+
+/// The streams of a connection.
+#[derive(Default)]
+pub(super) struct Streams {
+    /// By number.
+    open: Vec<Stream>,
+    closed: VecDeque<(StreamId, Closed)>,
+    /// Priorities that came before their streams.
+    early_priorities: VecDeque<(StreamId, Priority)>,
+}
+
+impl Streams {
+    pub(super) fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    pub(super) fn get(&self, id: StreamId) -> Option<&Stream> {
+        let at = self
+            .open
+            .binary_search_by_key(&id, |stream| stream.id)
+            .ok()?;
+        self.open.get(at)
+    }
+
+    pub(super) fn get_mut(&mut self, id: StreamId) -> Option<&mut Stream> {
+        let at = self
+            .open
+            .binary_search_by_key(&id, |stream| stream.id)
+            .ok()?;
+        self.open.get_mut(at)
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Stream> {
+        self.open.iter_mut()
+    }
+
+    /// Opens a stream, whose number is higher than any before it.
+    pub(super) fn open(&mut self, stream: Stream) {
+        self.open.push(stream);
+    }
+
+    /// Forgets a stream, but for how it was closed.
+    pub(super) fn close(&mut self, id: StreamId, how: Closed) {
+        let Ok(at) = self.open.binary_search_by_key(&id, |stream| stream.id) else {
+            return;
+        };
+        self.open.remove(at);
+        self.remember(id, how);
+    }
+
+    /// Remembers a stream that was never open here as one that is closed.
+    pub(super) fn remember(&mut self, id: StreamId, how: Closed) {
+        if self.closed.len() == REMEMBERED_MAX {
+            self.closed.pop_front();
+        }
+        self.closed.push_back((id, how));
+    }
+
+    /// How a stream was closed, where that is still known.
+    pub(super) fn closed(&self, id: StreamId) -> Option<Closed> {
+        let closed = self.closed.iter().rev().find(|(closed, _)| *closed == id);
+        closed.map(|(_, how)| *how)
+    }
+
+    /// Keeps the priority of a stream that is still to come; of many, the last ones.
+    pub(super) fn keep_priority(&mut self, id: StreamId, priority: Priority) {
+        if self.early_priorities.len() == REMEMBERED_MAX {
+            self.early_priorities.pop_front();
+        }
+        self.early_priorities.push_back((id, priority));
+    }
+
+    /// The priority that was kept for a stream.
+    pub(super) fn take_priority(&mut self, id: StreamId) -> Option<Priority> {
+        let mut kept = None;
+        self.early_priorities.retain(|(early, priority)| {
+            if *early == id {
+                kept = Some(*priority);
+            }
+            *early > id
+        });
+        kept
+    }
+}
