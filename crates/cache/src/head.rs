@@ -41,6 +41,7 @@ pub(crate) fn encode(head: &Head, out: &mut Vec<u8>) {
         Version::Http09 => 9,
         Version::Http10 => 10,
         Version::Http11 => 11,
+        Version::Http20 => 20,
     });
     put_text(out, head.reason());
     out.extend_from_slice(&(head.fields.len() as u32).to_le_bytes());
@@ -59,6 +60,7 @@ pub(crate) fn decode(input: &mut &[u8]) -> Option<Head> {
         9 => Version::Http09,
         10 => Version::Http10,
         11 => Version::Http11,
+        20 => Version::Http20,
         _ => return None,
     };
     let count = u32::from_le_bytes(take(input)?);

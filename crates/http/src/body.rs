@@ -105,7 +105,7 @@ impl Exchange {
     /// Whether the client waits for `100 Continue` before it sends the body. Asked once.
     pub fn take_expect(&mut self) -> bool {
         let waits = self.head.expects_continue
-            && self.head.version == Version::Http11
+            && self.head.version >= Version::Http11
             && !self.body.expect_answered;
         self.body.expect_answered = true;
         waits

@@ -6,19 +6,22 @@
 use std::io;
 
 use turnpike_lane::log::Level;
-use turnpike_wire::message::BodyLength;
+use turnpike_wire::message::{BodyLength, Fields};
 
 use crate::body::{self, Progress};
 use crate::exchange::{Action, Exchange};
 use crate::h1::peer::Peer;
+use crate::h2::stream::{BodyPart, Stream};
 pub use crate::interim::InterimHead;
 use crate::phase::Verdict;
 
-/// Whoever asked. Streams of HTTP/2 and HTTP/3 get a place here of their own.
+/// Whoever asked. Streams of HTTP/3 get a place here of their own.
 #[derive(Clone, Copy)]
 pub enum Client<'a> {
     /// The peer of an HTTP/1 connection.
     Http1(&'a Peer),
+    /// A stream of an HTTP/2 connection.
+    Http2(&'a Stream),
     /// Nobody: a subrequest, or a request in the background. It has no body to come, it never goes,
     /// and what is sent to it is thrown away.
     Nobody,
@@ -37,6 +40,7 @@ impl<'a> Client<'a> {
     pub async fn gone(self) {
         match self {
             Self::Http1(peer) => peer.closed().await,
+            Self::Http2(stream) => stream.gone().await,
             Self::Nobody => std::future::pending().await,
         }
     }
@@ -59,8 +63,13 @@ impl<'a> Client<'a> {
         exchange: &mut Exchange,
         head: &InterimHead<'_>,
     ) -> io::Result<()> {
-        let Self::Http1(peer) = self else {
-            return Ok(());
+        let peer = match self {
+            Self::Http1(peer) => peer,
+            Self::Http2(stream) => {
+                exchange.account.sent(stream.send_interim(head));
+                return Ok(());
+            }
+            Self::Nobody => return Ok(()),
         };
         let settings = &exchange.location().settings;
         let timeout_ms = settings.send_timeout_ms;
@@ -120,9 +129,15 @@ impl<'a> Client<'a> {
             return Ok(Progress::Incomplete);
         }
         self.ask_for_body(exchange)?;
-        let Self::Http1(peer) = self else {
+        let peer = match self {
+            Self::Http1(peer) => peer,
+            Self::Http2(stream) => {
+                read_part(exchange, stream).await?;
+                exchange.action.set(before);
+                return Ok(Progress::Incomplete);
+            }
             // Nothing will come of what is announced.
-            return Err(Verdict::Close);
+            Self::Nobody => return Err(Verdict::Close),
         };
         let timeout_ms = exchange.location().settings.client_body_timeout_ms;
         let form = (exchange.head.body, exchange.strictness());
@@ -158,7 +173,40 @@ impl<'a> Client<'a> {
         }
         match self {
             Self::Http1(peer) => peer.send_continue().map_err(|_| Verdict::Close),
+            Self::Http2(stream) => {
+                let head = InterimHead {
+                    status: 100,
+                    fields: &Fields::default(),
+                };
+                exchange.account.sent(stream.send_interim(&head));
+                Ok(())
+            }
             Self::Nobody => Ok(()),
+        }
+    }
+}
+
+/// Waits for more of the body on a stream.
+async fn read_part(exchange: &mut Exchange, stream: &Stream) -> Result<(), Verdict> {
+    let timeout_ms = exchange.location().settings.client_body_timeout_ms;
+    let arrived = exchange.body.arrived();
+    match stream.read_body(arrived, timeout_ms).await {
+        Ok(BodyPart::Some) => Ok(()),
+        Ok(BodyPart::Malformed) => {
+            exchange.log(
+                Level::Info,
+                format_args!("client sent a body of another length than it announced"),
+            );
+            Err(Verdict::Status(400))
+        }
+        Ok(BodyPart::Gone) => Err(exchange.client_went_away()),
+        Err(_) => {
+            exchange.log(
+                Level::Info,
+                format_args!("client timed out (110: Connection timed out)"),
+            );
+            exchange.walk.set_error_status(408);
+            Err(Verdict::Close)
         }
     }
 }

@@ -96,6 +96,8 @@ pub enum Action {
     Sending,
     /// The exchange has ended and is written down.
     Logging,
+    /// Frames of an HTTP/2 connection are read.
+    ProcessingHttp2,
     /// The connection waits for its next request.
     KeepAlive,
     /// The rest of what the client sends is read and thrown away before closing.
@@ -480,6 +482,7 @@ impl Action {
             Self::Tunnelling => "proxying upgraded connection",
             Self::Sending => "sending response to client",
             Self::Logging => "logging request",
+            Self::ProcessingHttp2 => "processing HTTP/2 connection",
             Self::KeepAlive => "keepalive",
             Self::ClosingLingering => "closing request",
         }

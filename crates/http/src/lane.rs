@@ -44,6 +44,8 @@ pub struct LaneShared {
     pub doing: Arc<Doing>,
     /// Whether the lane finishes what was begun: answers say that the connection is closed.
     pub ending: Cell<bool>,
+    /// Whether the lane goes, since another plan has fewer.
+    pub(crate) leaving: Cell<bool>,
     /// The plan in force, which exchanges of the pool hold.
     plan: RefCell<Weak<LanePlan>>,
     pool: RefCell<ExchangePool>,
@@ -89,6 +91,8 @@ pub(crate) struct Background {
     pub(crate) waiting: RefCell<Vec<LocalFuture<'static, ()>>>,
     /// The requests that wait and those that run.
     pub(crate) under_way: Cell<usize>,
+    /// Answers on streams of connections that clients share among requests.
+    pub(crate) streams: RefCell<Vec<LocalFuture<'static, ()>>>,
     /// Wakes the lane, where it waits for driven connections.
     pub(crate) notify: Rc<Notify>,
 }
@@ -110,6 +114,7 @@ impl LaneShared {
             background: Background::default(),
             watched_sockets: OnceCell::new(),
             ending: Cell::new(false),
+            leaving: Cell::new(false),
             plan: RefCell::default(),
             pool: RefCell::default(),
             inputs: Rc::default(),
@@ -159,6 +164,17 @@ impl LaneShared {
             .set(self.background.under_way.get() + 1);
         self.background.waiting.borrow_mut().push(task);
         self.background.notify.notify_one();
+    }
+
+    /// Runs the answer to a request, of many on a connection, on the lane's runtime.
+    pub(crate) fn drive_stream(&self, answer: LocalFuture<'static, ()>) {
+        self.background.streams.borrow_mut().push(answer);
+        self.background.notify.notify_one();
+    }
+
+    /// The plan in force.
+    pub(crate) fn plan(&self) -> Option<Rc<LanePlan>> {
+        self.plan.borrow().upgrade()
     }
 
     /// Serves by this plan from now on: exchanges that hold another are let go.

@@ -16,6 +16,7 @@ pub mod counters;
 pub mod engine;
 pub mod exchange;
 pub mod h1;
+mod h2;
 mod interim;
 pub mod lane;
 mod log;

@@ -18,6 +18,25 @@ pub(crate) fn ready(exchange: &mut Exchange) -> Option<Result<bool, BodyFailed>>
     more
 }
 
+/// Makes the next piece behind what is left of the last one, of which so many bytes were sent,
+/// where the body is at hand: it makes no difference then where a piece ends. Returns whether there
+/// is more behind it; `None`: it is not at hand.
+pub(crate) fn refill(exchange: &mut Exchange, sent: usize) -> Option<Result<bool, BodyFailed>> {
+    match &exchange.response.body {
+        Body::Stream(body) if body.is_at_hand() => {}
+        _ => return None,
+    }
+    let left = exchange
+        .response
+        .text
+        .get(sent..)
+        .unwrap_or_default()
+        .to_vec();
+    let more = ready(exchange)?;
+    exchange.response.text.splice(0..0, left);
+    Some(more)
+}
+
 /// Makes the next piece. Returns whether there is more behind it; `None`: the body has no pieces.
 pub(crate) async fn next(
     exchange: &mut Exchange,

@@ -199,6 +199,11 @@ pub trait BodyStream {
         None
     }
 
+    /// Whether nothing of the body has to be waited for: [`BodyStream::ready`] always has a piece.
+    fn is_at_hand(&self) -> bool {
+        false
+    }
+
     /// Reads ahead while the client takes nothing. Dropped when it does, so that nothing may be
     /// lost at an await; never ends.
     fn read_ahead<'a>(&'a mut self, _exchange: &'a mut Exchange) -> LocalFuture<'a, ()> {

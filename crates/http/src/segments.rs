@@ -159,6 +159,10 @@ impl BodyStream for AtHand {
         })
     }
 
+    fn is_at_hand(&self) -> bool {
+        true
+    }
+
     fn ready(
         &mut self,
         exchange: &mut Exchange,

@@ -25,6 +25,8 @@ pub struct ListenRequest {
     pub proxy_protocol: bool,
     /// `ssl`.
     pub tls: bool,
+    /// `http2`.
+    pub http2: bool,
 }
 
 impl ListenRequest {
@@ -52,6 +54,7 @@ pub fn plain(address: SocketAddr) -> ListenRequest {
         default_server: false,
         proxy_protocol: false,
         tls: false,
+        http2: false,
     }
 }
 
@@ -184,6 +187,10 @@ fn apply(request: &mut ListenRequest, text: &str) -> Result<(), String> {
             request.tls = true;
             return Ok(());
         }
+        "http2" => {
+            request.http2 = true;
+            return Ok(());
+        }
         _ => {}
     }
     request.options_given = true;
@@ -193,7 +200,7 @@ fn apply(request: &mut ListenRequest, text: &str) -> Result<(), String> {
         "deferred" => options.deferred = true,
         "reuseport" | "reuseport=hash" => options.reuseport = Reuseport::Hash,
         "reuseport=steer" => options.reuseport = Reuseport::Steer,
-        "http2" | "quic" | "spdy" | "multipath" => {
+        "quic" | "spdy" | "multipath" => {
             return Err(format!(
                 "the \"{text}\" parameter of \"listen\" is not supported yet"
             ));

@@ -92,7 +92,7 @@ pub const MODULES: &[Module] = &[
     without("stream_upstream_zone_module", false),
     with("threads", false),
     with("http_ssl_module", true),
-    with("http_v2_module", false),
+    with("http_v2_module", true),
     with("http_v3_module", false),
     with("http_realip_module", true),
     with("http_addition_module", false),

@@ -8,6 +8,7 @@ use turnpike_lane::affinity::CpuSet;
 use turnpike_lane::event_loop::{AcceptSettings, EventLoop, LaneGate, Mailbox, Pulse};
 
 use super::moving::{Moving, Successors};
+use super::parked::Slot;
 use super::{Connections, Ending};
 use crate::lane::LanePlan;
 use crate::plan::Plan;
@@ -78,7 +79,10 @@ impl Connections {
                 Command::Leave(leave) => self.leave(event_loop, *leave),
                 Command::Adopt(moving) => self.adopt(event_loop, *moving),
                 Command::AdoptGates(gates) => self.adopt_gates(event_loop, gates),
-                Command::Announce => self.lane.ending.set(true),
+                Command::Announce => {
+                    self.lane.ending.set(true);
+                    self.wake_driven();
+                }
                 Command::Quit => self.quit(event_loop),
                 Command::Terminate => self.ending = Ending::Now,
             }
@@ -122,6 +126,8 @@ impl Connections {
     fn leave(&mut self, event_loop: &mut EventLoop, leave: Leave) {
         event_loop.set_heartbeat(None);
         self.ending = Ending::Leaving(Successors::new(&leave.plan, leave.successors));
+        self.lane.leaving.set(true);
+        self.wake_driven();
         self.drain_gates(event_loop, |_| false);
         self.hand_over_waiting(event_loop);
         self.lane.forget_exchanges();
@@ -154,6 +160,17 @@ impl Connections {
         self.lane.ending.set(true);
         self.drain_gates(event_loop, |_| false);
         self.hurry_waiting(event_loop);
+        self.wake_driven();
+    }
+
+    /// Lets driven connections see that the lane ends: those that serve many requests tell their
+    /// clients.
+    fn wake_driven(&self) {
+        for (_, slot) in &self.slots {
+            if let Slot::Driven(watch) = slot {
+                watch.event(false);
+            }
+        }
     }
 
     /// Accepts what is still queued on gates that go, so that their closing resets nothing.

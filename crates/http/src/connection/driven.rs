@@ -75,13 +75,13 @@ pub(super) async fn drive(
 }
 
 /// Counts the connection as gone where its future panics, which the runtime catches.
-struct HandBackOnPanic<'a> {
-    return_queue: &'a ReturnQueue,
-    slot: Option<DrivenSlot>,
+pub(super) struct HandBackOnPanic<'a> {
+    pub(super) return_queue: &'a ReturnQueue,
+    pub(super) slot: Option<DrivenSlot>,
 }
 
 impl HandBackOnPanic<'_> {
-    fn disarm(mut self) {
+    pub(super) fn disarm(mut self) {
         self.slot = None;
     }
 }

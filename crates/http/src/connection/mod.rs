@@ -19,6 +19,7 @@ mod background;
 mod commands;
 mod driven;
 mod handshake;
+mod http2;
 mod moving;
 mod parked;
 mod proxy_header;
@@ -128,6 +129,8 @@ impl Connection<()> {
 struct DrivenSlot {
     token: u32,
     watch: Rc<Watch>,
+    /// Whether the connection is one of HTTP/2.
+    is_http2: bool,
 }
 
 /// A driven connection that has ended: what is left of it.
@@ -142,6 +145,8 @@ struct ReturnQueue {
     returned: RefCell<Vec<Returned>>,
     /// Tasks for no client that have ended since the last turn.
     background_ended: Cell<usize>,
+    /// Answers on streams that have ended since the last turn.
+    streams_ended: Cell<usize>,
     notify: Rc<Notify>,
 }
 
@@ -160,6 +165,8 @@ pub struct Connections {
     driven: usize,
     /// Of these, those of connections, which have a slot.
     driven_connections: usize,
+    /// Of these, those of HTTP/2: their requests are counted apart.
+    http2_connections: usize,
     /// Connections whose answer is awaited.
     awaited: usize,
     return_queue: Rc<ReturnQueue>,
@@ -201,6 +208,7 @@ impl Connections {
         let return_queue = Rc::new(ReturnQueue {
             returned: RefCell::default(),
             background_ended: Cell::new(0),
+            streams_ended: Cell::new(0),
             notify: lane.background.notify.clone(),
         });
         Self {
@@ -212,6 +220,7 @@ impl Connections {
             room_cursor: 0,
             driven: 0,
             driven_connections: 0,
+            http2_connections: 0,
             awaited: 0,
             return_queue,
             ending: Ending::No,
@@ -242,7 +251,7 @@ impl Connections {
 
     /// Counts for `stub_status`: requests that are answered.
     fn count_writing(&self, more: u64) {
-        let busy = self.driven + self.awaited;
+        let busy = self.driven - self.http2_connections + self.awaited;
         self.lane.counters.writing.set(busy as u64 + more);
     }
 
@@ -306,7 +315,12 @@ impl Connections {
         let background = &self.lane.background;
         let ended = self.return_queue.background_ended.take();
         background.under_way.set(background.under_way.get() - ended);
+        let ended = ended + self.return_queue.streams_ended.take();
         self.driven -= ended;
+        for answer in background.streams.borrow_mut().drain(..) {
+            self.driven += 1;
+            event_loop.drive(http2::counted(answer, Rc::clone(&self.return_queue)));
+        }
         for task in background.waiting.borrow_mut().drain(..) {
             self.driven += 1;
             event_loop.drive(background::counted(task, Rc::clone(&self.return_queue)));
@@ -408,8 +422,9 @@ impl EventHandler for Connections {
             };
             self.driven -= 1;
             self.driven_connections -= 1;
-            self.count_writing(0);
             let slot = returned.slot;
+            self.http2_connections -= usize::from(slot.is_http2);
+            self.count_writing(0);
             match (returned.connection, returned.exchange) {
                 (Ok(connection), Some(exchange)) => {
                     let token = slot.token;
@@ -503,7 +518,7 @@ impl Drop for Connections {
 
 impl Exchange {
     /// Lets the location's loggers write the exchange down; called once, at its end.
-    fn log_access(&mut self) {
+    pub(crate) fn log_access(&mut self) {
         let status = self.logged_status();
         let counters = &self.lane.counters;
         counters.answered(

@@ -18,7 +18,6 @@ use crate::h1::input::Input;
 use crate::h1::request::give_up;
 use crate::h1::watch::Watch;
 use crate::lane::LanePlan;
-use crate::plan::ListenIndex;
 
 /// Reads of one connection in a turn.
 const READS_PER_EVENT_MAX: usize = 16;
@@ -735,18 +734,8 @@ pub(super) fn move_to(plan: &Rc<LanePlan>, connection: &mut Connection) {
     if Rc::ptr_eq(&connection.plan, plan) {
         return;
     }
-    if let Some(listen) = same_listen(&connection.plan, connection.client.listen, plan) {
+    if let Some(listen) = connection.plan.same_listen(connection.client.listen, plan) {
         connection.client.listen = listen;
         connection.plan = plan.clone();
     }
-}
-
-/// The gate of the same address in another plan.
-fn same_listen(old: &LanePlan, index: ListenIndex, new: &LanePlan) -> Option<ListenIndex> {
-    let address = &old.listen(index).address;
-    let position = new
-        .listens
-        .iter()
-        .position(|listen| listen.address == *address)?;
-    Some(ListenIndex(position as u32))
 }

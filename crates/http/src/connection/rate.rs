@@ -4,7 +4,7 @@ use crate::exchange::Exchange;
 use crate::variables::Template;
 
 /// A response's limit.
-pub(super) struct RateLimit {
+pub(crate) struct RateLimit {
     bytes_per_second: u64,
     /// Bytes at full speed first.
     after: u64,
@@ -12,7 +12,7 @@ pub(super) struct RateLimit {
 
 impl RateLimit {
     /// Bytes that may have been sent so long after the start.
-    pub(super) fn allowed(&self, elapsed_ms: u64) -> u64 {
+    pub(crate) fn allowed(&self, elapsed_ms: u64) -> u64 {
         // One second's worth is allowed at once, as nginx does it.
         let credit = u128::from(self.bytes_per_second) * u128::from(elapsed_ms + 1000) / 1000;
         self.after
@@ -20,7 +20,7 @@ impl RateLimit {
     }
 
     /// How long until another byte is allowed, in milliseconds.
-    pub(super) fn pause_ms(&self, sent: u64, elapsed_ms: u64) -> u64 {
+    pub(crate) fn pause_ms(&self, sent: u64, elapsed_ms: u64) -> u64 {
         let over = sent.saturating_sub(self.after) + 1;
         let due_ms = u128::from(over) * 1000 / u128::from(self.bytes_per_second.max(1));
         (u64::try_from(due_ms).unwrap_or(u64::MAX)).saturating_sub(elapsed_ms + 1000)
@@ -29,7 +29,7 @@ impl RateLimit {
 
 impl Exchange {
     /// The rate limit of the response, if it has one.
-    pub(super) fn rate_limit(&self) -> Option<RateLimit> {
+    pub(crate) fn rate_limit(&self) -> Option<RateLimit> {
         let settings = &self.location().settings;
         let size = |template: &Option<Template>| {
             let value = template.as_ref()?.value(self);
@@ -49,7 +49,7 @@ impl Exchange {
     }
 
     /// Whether a limit may apply, told without evaluating anything.
-    pub(super) fn may_be_limited(&self) -> bool {
+    pub(crate) fn may_be_limited(&self) -> bool {
         self.limit_rate.is_some() || self.location().settings.limit_rate.is_some()
     }
 }

@@ -10,6 +10,7 @@ use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_lane::sys::socket_option;
 
 use super::driven::{self, Stage};
+use super::http2::{self, Spoken};
 use super::parked::{Await, More, Slot, move_to};
 use super::proxy_header::{self, ProxyHeaderState};
 use super::transfer::{self, Sent, Transfer};
@@ -124,6 +125,12 @@ impl Connections {
                     return;
                 }
             }
+            if connection.client.requests == 0 {
+                match self.tell_protocol(event_loop, token, connection, exchange) {
+                    Some(http1) => (connection, exchange) = http1,
+                    None => return,
+                }
+            }
             let served = self.one(&mut connection, &mut exchange);
             if connection.client.requests == 1 {
                 self.measure_first(event_loop, &connection.client, &served);
@@ -159,6 +166,26 @@ impl Connections {
         }
         // Others have waited: the rest of the pipeline is served in the next turn.
         self.hand_on(event_loop, token, connection, exchange);
+    }
+
+    /// Looks at what a connection speaks that has had no request yet; it is given back where that
+    /// is HTTP/1.
+    fn tell_protocol(
+        &mut self,
+        event_loop: &mut EventLoop,
+        token: Option<u32>,
+        connection: Connection,
+        exchange: Box<Exchange>,
+    ) -> Option<(Connection, Box<Exchange>)> {
+        match http2::spoken(&connection) {
+            Spoken::Http1 => return Some((connection, exchange)),
+            Spoken::Http2 => {
+                self.recycle(exchange);
+                self.begin_http2(event_loop, token, connection);
+            }
+            Spoken::Unclear => self.wait_for_rest(event_loop, token, connection, exchange),
+        }
+        None
     }
 
     /// Counts the time to the first byte of a first answer; a driven one counts its own.
@@ -356,7 +383,12 @@ impl Connections {
         self.driven += 1;
         self.driven_connections += 1;
         self.count_writing(0);
-        Some((DrivenSlot { token, watch }, connection))
+        let slot = DrivenSlot {
+            token,
+            watch,
+            is_http2: false,
+        };
+        Some((slot, connection))
     }
 
     /// Gives a connection with unread requests its next turn through the same door by which driven
@@ -386,7 +418,7 @@ impl Connections {
         mut connection: Connection,
         exchange: Box<Exchange>,
     ) {
-        let DrivenSlot { token, watch } = slot;
+        let DrivenSlot { token, watch, .. } = slot;
         self.slots[token as usize] = Slot::InTurn;
         if connection.security.is_handshaking() {
             self.recycle(exchange);

@@ -43,6 +43,10 @@ impl Plan {
     }
 }
 
+/// nginx's words.
+const DEPRECATED_HTTP2: &str =
+    "the \"listen ... http2\" directive is deprecated, use the \"http2\" directive instead";
+
 /// Locations called `@name`.
 type Named = HashMap<String, LocationIndex>;
 
@@ -85,6 +89,7 @@ impl Builder<'_> {
         }
         let servers: Vec<View<'_>> = http.children("server").collect();
         self.check_tls(&servers, ports);
+        self.offer_http2(ports);
     }
 
     fn server(&mut self, view: View<'_>, ports: &mut Ports) -> Result<(), ConfError> {
@@ -105,6 +110,11 @@ impl Builder<'_> {
         match placed_listens(view) {
             Err(errors) => errors.into_iter().for_each(|error| self.report(error)),
             Ok(requests) => {
+                for entry in view.own_all("listen") {
+                    if entry.arguments.iter().any(|word| word.text == "http2") {
+                        self.warn(view, entry, DEPRECATED_HTTP2);
+                    }
+                }
                 for (request, span) in requests {
                     if let Err(message) = ports.add(request, index, &names) {
                         self.report(view.error(span, message));
@@ -255,6 +265,23 @@ impl Builder<'_> {
                 ),
                 place: None,
             });
+        }
+    }
+
+    /// What one server of an address says of HTTP/2 holds for all of them.
+    fn offer_http2(&mut self, ports: &Ports) {
+        for port in ports.order.iter().filter(|port| port.request.http2) {
+            for member in &port.members {
+                let Some(server) = self.servers.get(member.server.0 as usize) else {
+                    continue;
+                };
+                let location = self.locations.get_mut(server.root.0 as usize);
+                if let Some(Some(location)) = location
+                    && let Some(ServerTls::Serve(identity)) = &mut location.tls
+                {
+                    *identity = Arc::new(identity.with_http2());
+                }
+            }
         }
     }
 
@@ -469,6 +496,7 @@ impl Ports {
         }
         port.request.proxy_protocol |= request.proxy_protocol;
         port.request.tls |= request.tls;
+        port.request.http2 |= request.http2;
         port.members.push(member);
         Ok(())
     }
@@ -495,6 +523,7 @@ impl Ports {
                     names,
                     proxy_protocol: port.request.proxy_protocol,
                     tls: port.request.tls,
+                    http2: port.request.http2,
                 }
             })
             .collect()

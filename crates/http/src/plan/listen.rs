@@ -24,6 +24,8 @@ pub struct Listen {
     pub proxy_protocol: bool,
     /// Connections are secured by TLS.
     pub tls: bool,
+    /// Clients may speak HTTP/2, whatever `http2` says.
+    pub http2: bool,
 }
 
 /// The addresses that a server block listens on; `*:80` (or `*:8000` without root) when it does

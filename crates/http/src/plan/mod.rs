@@ -121,6 +121,16 @@ pub struct LimitExcept {
 }
 
 impl Plan {
+    /// The gate of the same address as one of this plan, in another.
+    pub(crate) fn same_listen(&self, index: ListenIndex, other: &Plan) -> Option<ListenIndex> {
+        let address = &self.listen(index).address;
+        let position = other
+            .listens
+            .iter()
+            .position(|listen| listen.address == *address)?;
+        Some(ListenIndex(position as u32))
+    }
+
     /// The server block of that index.
     pub fn server(&self, index: ServerIndex) -> &Server {
         &self.servers[index.0 as usize]

@@ -156,8 +156,8 @@ const REFUSED: &[(&str, &str)] = &[
         "no \"ssl_certificate\" is defined for the \"listen ... ssl\" directive",
     ),
     (
-        "server { listen 80 ssl http2; }",
-        "\"http2\" parameter of \"listen\" is not supported yet",
+        "server { listen 80 ssl quic; }",
+        "\"quic\" parameter of \"listen\" is not supported yet",
     ),
     (
         "server { listen 1.2.3.4:0; }",

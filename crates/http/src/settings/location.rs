@@ -84,6 +84,8 @@ pub struct LocationSettings {
     pub client_body_in_file: Option<Removal>,
     /// Between two writes of the response, in milliseconds.
     pub send_timeout_ms: u64,
+    /// Bytes of a body in a frame of HTTP/2.
+    pub http2_chunk_bytes: usize,
     /// How long an idle connection is kept, in milliseconds; 0 keeps none.
     pub keepalive_timeout_ms: u64,
     /// `Keep-Alive: timeout=` in seconds, where it is to be sent.
@@ -181,6 +183,7 @@ impl LocationSettings {
             client_body_folder: Arc::new(client_body_folder(view, prefix)?),
             client_body_in_file: client_body_in_file(view),
             send_timeout_ms: view.milliseconds("send_timeout"),
+            http2_chunk_bytes: (view.size("http2_chunk_size") as usize).max(1),
             keepalive_timeout_ms,
             keepalive_header_s,
             keepalive_requests: u64::try_from(view.number("keepalive_requests")).unwrap_or(0),

@@ -16,5 +16,5 @@ pub use location::{
 };
 pub use root::Root;
 pub use rows::ROWS;
-pub use server::{EventsSettings, ServerSettings};
+pub use server::{EventsSettings, Http2Settings, ServerSettings};
 pub use types::DEFAULT_TYPES;

@@ -69,7 +69,7 @@ pub const ROWS: &[Row] = &[
         variables: None,
         syntax: "address[:port[-port]] | port | unix:path [default_server] [backlog=number] \
             [deferred] [reuseport[=hash|steer]] [fastopen=number] [rcvbuf=size] [sndbuf=size] \
-            [bind] [ipv6only=on|off] [so_keepalive=on|off|idle:interval:count]",
+            [bind] [http2] [ipv6only=on|off] [so_keepalive=on|off|idle:interval:count]",
         default: "*:80 | *:8000",
         summary: "Listens on an address. `reuseport` gives every lane its own socket. With \
             `reuseport=steer` the kernel prefers the lane on the packet's CPU while that lane is \
@@ -243,6 +243,51 @@ pub const ROWS: &[Row] = &[
         syntax: "number",
         default: "1000",
         summary: "The maximum number of requests on one connection.",
+        ..PLAIN
+    },
+    Row {
+        name: "http2",
+        contexts: HTTP_SERVER,
+        value: Value::Flag,
+        syntax: "on | off",
+        default: "off",
+        summary: "Whether clients may speak HTTP/2: by agreement in the TLS handshake, or by its \
+            preface where there is no TLS.",
+        ..PLAIN
+    },
+    Row {
+        name: "http2_max_concurrent_streams",
+        contexts: HTTP_SERVER,
+        value: Value::Number,
+        syntax: "number",
+        default: "128",
+        summary: "The maximum number of requests of one HTTP/2 connection at a time.",
+        ..PLAIN
+    },
+    Row {
+        name: "http2_recv_buffer_size",
+        contexts: HTTP,
+        value: Value::Size,
+        syntax: "size",
+        default: "256k",
+        summary: "How much is read of an HTTP/2 connection before others have their turn.",
+        ..PLAIN
+    },
+    Row {
+        name: "http2_body_preread_size",
+        contexts: HTTP_SERVER,
+        value: Value::Size,
+        syntax: "size",
+        default: "64k",
+        summary: "How much of a request's body an HTTP/2 client may send before it is asked for.",
+        ..PLAIN
+    },
+    Row {
+        name: "http2_chunk_size",
+        value: Value::Size,
+        syntax: "size",
+        default: "8k",
+        summary: "The maximum size of the frames of a response's body in HTTP/2.",
         ..PLAIN
     },
     Row {

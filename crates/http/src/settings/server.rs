@@ -1,6 +1,7 @@
 //! Settings that hold before a location is known, and those of `events`.
 
 use turnpike_conf::View;
+use turnpike_wire::h2::WINDOW_MAX;
 use turnpike_wire::message::{HeadRules, InvalidFields, Strictness};
 
 /// `events { }`.
@@ -27,6 +28,24 @@ pub struct ServerSettings {
     pub head_rules: HeadRules,
     /// Several slashes in a path become one.
     pub merge_slashes: bool,
+    pub http2: Http2Settings,
+}
+
+/// How HTTP/2 is spoken.
+#[derive(Clone, Copy, Debug)]
+pub struct Http2Settings {
+    /// `http2`
+    pub is_on: bool,
+    /// Streams of a connection that may be open at once.
+    pub streams_max: u32,
+    /// Bytes of a request's body that may come before they are asked for.
+    pub preread_bytes: u32,
+    /// Longest name or value in bytes, and longest list of fields: nginx's, which do not count the
+    /// first buffer of HTTP/1.
+    pub field_bytes_max: usize,
+    pub list_bytes_max: usize,
+    /// Bytes that are read of a connection in a turn.
+    pub receive_bytes_max: usize,
 }
 
 impl EventsSettings {
@@ -66,6 +85,24 @@ impl ServerSettings {
                 },
             },
             merge_slashes: server.flag("merge_slashes"),
+            http2: Http2Settings::read(server),
+        }
+    }
+}
+
+impl Http2Settings {
+    fn read(server: View<'_>) -> Self {
+        let (count, bytes) = server.buffers("large_client_header_buffers");
+        let streams_max = server.number("http2_max_concurrent_streams");
+        let preread_bytes = server.size("http2_body_preread_size");
+        Self {
+            is_on: server.flag("http2"),
+            field_bytes_max: bytes as usize,
+            list_bytes_max: (count as usize).saturating_mul(bytes as usize),
+            streams_max: u32::try_from(streams_max).unwrap_or(u32::MAX),
+            preread_bytes: u32::try_from(preread_bytes)
+                .map_or(WINDOW_MAX, |bytes| bytes.min(WINDOW_MAX)),
+            receive_bytes_max: server.size("http2_recv_buffer_size") as usize,
         }
     }
 }

@@ -15,6 +15,9 @@ use turnpike_lane::trust::Trust;
 pub use clients::{ClientCertificate, VerifyClient};
 pub use names::{cipher_name, group_name, has_cipher, version_name};
 
+/// The name of HTTP/2 in the TLS handshake.
+pub(crate) const HTTP2: &[u8] = b"h2";
+
 /// TLS of a server block.
 #[derive(Clone)]
 pub enum ServerTls {
@@ -30,6 +33,18 @@ pub struct ServerIdentity {
     pub config: Arc<ServerConfig>,
     /// CAs whose certificates clients may show; `None`: clients are not asked for one.
     pub clients: Option<Trust>,
+}
+
+impl ServerIdentity {
+    /// The same, with HTTP/2 for clients to choose.
+    pub(crate) fn with_http2(&self) -> ServerIdentity {
+        let mut config = ServerConfig::clone(&self.config);
+        offer_http2(&mut config);
+        ServerIdentity {
+            config: Arc::new(config),
+            clients: self.clients.clone(),
+        }
+    }
 }
 
 /// What a client's hello asks for.
@@ -64,6 +79,13 @@ pub struct TlsSession {
     pub offered_groups: Box<[u16]>,
     /// What the client has shown; `None`: nothing.
     pub client: Option<ClientCertificate>,
+}
+
+/// Lets clients choose HTTP/2 (RFC 9113 section 3.2), before anything else.
+pub fn offer_http2(config: &mut ServerConfig) {
+    if !config.alpn_protocols.iter().any(|name| name == HTTP2) {
+        config.alpn_protocols.insert(0, HTTP2.to_vec());
+    }
 }
 
 impl Offer {

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use turnpike_lane::sys::socket::PeerAddress;
 use turnpike_plan::product::NGINX_VERSION;
-use turnpike_wire::message::{BodyLength, Fields, Known};
+use turnpike_wire::message::{BodyLength, Fields, Known, Version};
 
 use super::{VariableRow, proxy, upstream};
 use crate::engine::Purpose;
@@ -137,6 +137,11 @@ pub const BUILTIN: &[VariableRow] = &[
         "request_id",
         request_id,
         "Sixteen random bytes in hexadecimal.",
+    ),
+    row(
+        "http2",
+        http2,
+        "`h2` over TLS, `h2c` without; empty where HTTP/2 is not spoken.",
     ),
     row("request_length", request_length, "Bytes of the request."),
     row("request_method", request_method, "The request's method."),
@@ -623,6 +628,15 @@ fn server_port(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
         Some(address) => number(out, u64::from(address.port())),
         None => text(out, b""),
     }
+}
+
+fn http2(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    let name: &[u8] = match (exchange.head.version, &exchange.tls) {
+        (Version::Http20, Some(_)) => b"h2",
+        (Version::Http20, None) => b"h2c",
+        _ => b"",
+    };
+    text(out, name)
 }
 
 fn server_protocol(exchange: &Exchange, out: &mut Vec<u8>) -> bool {

@@ -39,7 +39,7 @@ impl Acceptance {
         };
         let version = match self.http10 {
             true => exchange.head.version != Version::Http09,
-            false => exchange.head.version == Version::Http11,
+            false => exchange.head.version >= Version::Http11,
         };
         version
             && (codings.starts_with(b"gzip,") || accepts_gzip(codings))

@@ -18,8 +18,11 @@ impl Filter for AddTrailers {
     fn filter(&self, exchange: &mut Exchange) -> Option<u16> {
         let response = &exchange.response;
         let has_body = !response.head_only && !matches!(response.body, Body::Tunnel(_));
-        let chunks = exchange.head.version == Version::Http11
-            && exchange.location().settings.chunked_transfer_encoding;
+        let chunks = match exchange.head.version {
+            Version::Http09 | Version::Http10 => false,
+            Version::Http11 => exchange.location().settings.chunked_transfer_encoding,
+            Version::Http20 => true,
+        };
         let safe = is_safe(response.status);
         if !has_body || !chunks || !self.0.fields.iter().any(|field| safe || field.always) {
             return None;

@@ -9,6 +9,7 @@ use rustls::server::{NoServerSessionStorage, ResolvesServerCert};
 use rustls::{ServerConfig, SupportedProtocolVersion};
 use turnpike_conf::{ConfError, Context, View};
 use turnpike_http::plan::{Builder, LocationDraft};
+use turnpike_http::tls::offer_http2;
 use turnpike_http::tls::{ServerIdentity, ServerTls, group_name};
 
 use super::ciphers;
@@ -26,7 +27,7 @@ const CURVE_ALIASES: [(&str, &str); 3] = [
     ("P-384", "secp384r1"),
 ];
 
-/// The only protocol that is spoken over TLS.
+/// What is spoken over TLS where HTTP/2 is not.
 const PROTOCOL: &[u8] = b"http/1.1";
 
 /// Bytes that a record adds to its content at most, as the library counts.
@@ -93,6 +94,9 @@ fn config(
     }
     .with_cert_resolver(resolver);
     config.alpn_protocols = vec![PROTOCOL.to_vec()];
+    if view.flag("http2") {
+        offer_http2(&mut config);
+    }
     config.ignore_client_order = view.flag("ssl_prefer_server_ciphers");
     let bytes = view.size("ssl_buffer_size");
     let bytes = bytes.clamp(RECORD_BYTES_MIN, RECORD_BYTES_MAX) + RECORD_OVERHEAD_BYTES;

@@ -2,7 +2,6 @@
 
 use turnpike_conf::{Context, Merge, Repeat, Row, Value};
 
-use super::checks;
 use super::passing::{self, table};
 
 const SERVERS: &[Context] = &[Context::Http, Context::Server];
@@ -19,15 +18,6 @@ const NUMBER: Row = server(passing::NUMBER);
 const SIZE: Row = server(passing::SIZE);
 const TIME: Row = server(passing::TIME);
 
-const OFF: Row = Row {
-    value: Value::Checked(checks::off),
-    syntax: "off",
-    ..FLAG
-};
-const HTTP_SIZE: Row = Row {
-    contexts: &[Context::Http],
-    ..SIZE
-};
 const PUSH: Row = Row {
     repeat: Repeat::Many,
     ..passing::KEY
@@ -45,19 +35,14 @@ const HOST_KEY: Row = Row {
 
 pub(super) const ROWS: &[Row] = table! {
     "Checked; takes effect with HTTP/2 or HTTP/3, which are not supported yet.";
-    "http2" => OFF,
-    "http2_body_preread_size" => SIZE,
-    "http2_chunk_size" => passing::SIZE,
     "http2_idle_timeout" => TIME,
     "http2_max_concurrent_pushes" => NUMBER,
-    "http2_max_concurrent_streams" => NUMBER,
     "http2_max_field_size" => SIZE,
     "http2_max_header_size" => SIZE,
     "http2_max_requests" => NUMBER,
     "http2_pool_size" => SIZE,
     "http2_push" => PUSH,
     "http2_push_preload" => passing::FLAG,
-    "http2_recv_buffer_size" => HTTP_SIZE,
     "http2_recv_timeout" => TIME,
     "http2_streams_index_size" => NUMBER,
     "http3" => FLAG,

@@ -18,8 +18,6 @@ fn what_would_have_an_effect_is_not_here() {
 
 /// A directive, its arguments, and nginx's words for what is wrong with them.
 const CASES: &[(&str, &[&str], &str)] = &[
-    ("http2", &["off"], ""),
-    ("http2", &["on"], "\"http2\" directive is not supported yet"),
     ("ssi", &["on"], "\"ssi\" directive is not supported yet"),
     ("grpc_bind", &["off"], ""),
     ("grpc_bind", &["nobody"], "invalid address \"nobody\""),

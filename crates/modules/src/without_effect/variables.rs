@@ -29,10 +29,7 @@ fn nothing(_: &Exchange, _: &mut Vec<u8>) -> bool {
     true
 }
 
-pub(super) const HTTP2: &[VariableRow] = &[
-    empty("http2", "Empty: HTTP/2 is not supported yet."),
-    empty("http3", "Empty: HTTP/3 is not supported yet."),
-];
+pub(super) const HTTP2: &[VariableRow] = &[empty("http3", "Empty: HTTP/3 is not supported yet.")];
 
 pub(super) const GRPC: &[VariableRow] = &[absent(
     "grpc_internal_trailers",

@@ -53,9 +53,9 @@ pub(crate) static NGINX: &[Advice] = &[
          PROXY protocol, to \"listen ... proxy_protocol\".",
     ),
     advice(
-        "HTTP/2",
-        &["listen http2", "http2", "http2_*", "spdy_*"],
-        "Remove the line: clients then use HTTP/1.1.",
+        "SPDY",
+        &["spdy_*"],
+        "Remove the line, and use \"http2 on\".",
     ),
     advice(
         "HTTP/3",

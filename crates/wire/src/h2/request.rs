@@ -122,6 +122,8 @@ pub struct RequestReader {
     pub head: RequestHead,
     /// What the `priority` field says; `None`: there is none.
     pub priority: Option<Priority>,
+    /// Bytes of the header block on its way.
+    pub block_bytes: usize,
     rules: HeadRules,
     part: Part,
     fault: Option<HeadFault>,

@@ -23,6 +23,10 @@ use crate::message::HeadRules;
 /// What a client begins with (RFC 9113 section 3.4).
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
+/// Bytes of a payload that are taken: a frame is kept until it is whole, and larger ones than the
+/// usual gain nothing but for long header blocks.
+pub(super) const RECEIVED_PAYLOAD_BYTES_MAX: u32 = 64 * 1024;
+
 /// How a connection is served.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionRules {
@@ -78,8 +82,8 @@ pub struct Step<'a> {
 enum Phase {
     /// The client's preface has not come whole.
     Preface,
-    /// Its first frame has not come.
-    Settings,
+    /// The first frame has not come. By the RFC that is SETTINGS; nginx takes any.
+    First,
     Open,
 }
 
@@ -128,6 +132,7 @@ impl Connection {
         let settings = [
             (Setting::MaxConcurrentStreams, rules.streams_max),
             (Setting::InitialWindowSize, rules.stream_window),
+            (Setting::MaxFrameSize, RECEIVED_PAYLOAD_BYTES_MAX),
             (Setting::NoRfc7540Priorities, 1),
         ];
         frame::write_settings(&mut connection.output, &settings);
@@ -277,6 +282,15 @@ impl Connection {
         frame::write_go_away(&mut self.output, self.last_stream, error.code);
     }
 
+    /// Whether a head has begun to come and is not whole. `input` is what has come of the next
+    /// frame.
+    #[must_use]
+    pub fn has_partial_head(&self, input: &[u8]) -> bool {
+        let header = frame::FrameHeader::parse(input);
+        self.block.is_some()
+            || header.is_some_and(|header| header.kind == frame::FrameKind::Headers)
+    }
+
     /// Gives up a head that has not come whole in time: its stream is reset, and the connection
     /// goes on. `input` is what has come of the next frame. `false`: there is no such head.
     pub fn give_up_head(&mut self, input: &[u8]) -> bool {
@@ -297,8 +311,9 @@ impl Connection {
         true
     }
 
-    /// Our last frame of a stream was written. What the client still sends is not wanted: it is
-    /// told so when something comes, since most have sent all by then.
+    /// Our last frame of a stream was written. What the client still sends is not wanted, and it is
+    /// told so (RFC 9113 section 8.1); of an announced body only when something comes of it, since
+    /// it may be malformed.
     fn sent_last(&mut self, stream: StreamId) {
         let Some(own) = self.streams.get_mut(stream) else {
             return;
@@ -308,6 +323,8 @@ impl Connection {
             self.reset(stream, ErrorCode::ProtocolError);
         } else if own.is_remote_closed {
             self.streams.close(stream, Closed::Ended);
+        } else if own.announced_bytes.is_none() {
+            self.reset(stream, ErrorCode::NoError);
         }
     }
 

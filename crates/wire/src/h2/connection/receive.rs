@@ -1,6 +1,6 @@
 //! What comes: one frame at a time, whether it fits where it stands, and what it means.
 
-use super::{Connection, Event, PREFACE, Phase, Step};
+use super::{Connection, Event, PREFACE, Phase, RECEIVED_PAYLOAD_BYTES_MAX, Step};
 use crate::h2::error::{ConnectionError, ErrorCode};
 use crate::h2::flood::Nuisance;
 use crate::h2::frame::{self, Frame, FrameHeader, FrameKind, HEADER_BYTES, StreamId};
@@ -35,7 +35,7 @@ impl Connection {
             let Some(consumed) = preface(input)? else {
                 return Ok(MORE);
             };
-            self.phase = Phase::Settings;
+            self.phase = Phase::First;
             return Ok(Step {
                 consumed,
                 event: Event::Nothing,
@@ -69,13 +69,8 @@ impl Connection {
 
     /// Looks at a frame's header: it may be refused before its payload has come.
     fn check(&self, header: FrameHeader) -> Result<(), ConnectionError> {
-        if header.length > frame::PAYLOAD_BYTES_DEFAULT {
+        if header.length > RECEIVED_PAYLOAD_BYTES_MAX {
             return Err(ConnectionError::size("client sent too large frame"));
-        }
-        if self.phase == Phase::Settings && header.kind != FrameKind::Settings {
-            return Err(ConnectionError::protocol(
-                "client sent no SETTINGS frame behind its connection preface",
-            ));
         }
         let continued = self.block.as_ref().map(|block| block.stream);
         match (continued, header.kind) {
@@ -304,6 +299,7 @@ impl Connection {
     }
 
     fn decode(&mut self, block: &[u8], reader: &mut RequestReader) -> Result<(), ConnectionError> {
+        reader.block_bytes = block.len();
         self.decoder
             .decode(block, reader)
             .map_err(|error| match error {
@@ -391,7 +387,6 @@ impl Connection {
                 Ok(Event::Nothing)
             }
             (true, false) => {
-                // The answer is complete without it (RFC 9113 section 8.1).
                 self.reset(stream, ErrorCode::NoError);
                 Ok(Event::Nothing)
             }

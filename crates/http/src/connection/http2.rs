@@ -1,0 +1,125 @@
+//! Connections that speak HTTP/2: how they are told apart, and how they are driven.
+
+use std::os::fd::AsFd;
+use std::rc::Rc;
+
+use turnpike_lane::event_loop::EventLoop;
+use turnpike_lane::sys::socket_option;
+use turnpike_lane::waiting::Waited;
+use turnpike_wire::h2::PREFACE;
+
+use super::driven::HandBackOnPanic;
+use super::handshake::Security;
+use super::{Connection, Connections, DrivenSlot, ReturnQueue};
+use crate::counters::CloseReason;
+use crate::h2::connection::{Opening, serve};
+use crate::response::LocalFuture;
+use crate::tls;
+
+/// What a connection speaks, told by its session or by its first bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spoken {
+    Http1,
+    Http2,
+    /// More bytes are needed.
+    Unclear,
+}
+
+/// What a connection speaks that has had no request yet.
+pub(super) fn spoken(connection: &Connection) -> Spoken {
+    match &connection.security {
+        Security::Secure(session) if *session.protocol == *tls::HTTP2 => return Spoken::Http2,
+        Security::Plain => {}
+        _ => return Spoken::Http1,
+    }
+    let plan = &connection.plan;
+    let listen = plan.listen(connection.client.listen);
+    if !listen.http2 && !plan.server(listen.default_server).settings.http2.is_on {
+        return Spoken::Http1;
+    }
+    let bytes = connection.input.bytes();
+    let count = bytes.len().min(PREFACE.len());
+    match (bytes[..count] == PREFACE[..count], count) {
+        (false, _) => Spoken::Http1,
+        (true, count) if count == PREFACE.len() => Spoken::Http2,
+        (true, _) => Spoken::Unclear,
+    }
+}
+
+impl Connections {
+    /// Drives a connection of HTTP/2 from now on.
+    pub(super) fn begin_http2(
+        &mut self,
+        event_loop: &mut EventLoop,
+        token: Option<u32>,
+        mut connection: Connection,
+    ) {
+        let settings = self.exchange(&connection);
+        if settings.location().settings.tcp_nodelay && settings.client.peer.inet().is_some() {
+            // A socket that cannot do this is only slower.
+            let _ = socket_option::set_no_delay(connection.transport.as_fd(), true);
+            connection.no_delay = true;
+        }
+        self.recycle(settings);
+        let Some((mut slot, connection)) = self.driven_slot(event_loop, token, connection) else {
+            return;
+        };
+        slot.is_http2 = true;
+        // The first event may have told of what is not read yet.
+        slot.watch.event(false);
+        self.http2_connections += 1;
+        self.count_writing(0);
+        let return_queue = Rc::clone(&self.return_queue);
+        let lane = Rc::clone(&self.lane);
+        event_loop.drive(Box::pin(async move {
+            let handed_back = HandBackOnPanic::new(&return_queue, &slot);
+            let (transport, mut input, detached) = connection.detach();
+            let tls = match &detached.security {
+                Security::Secure(session) => Some(session.clone()),
+                _ => None,
+            };
+            let opening = Opening {
+                lane: Rc::clone(&lane),
+                plan: Rc::clone(&detached.plan),
+                client: detached.client,
+                proxy_header: detached.proxy_header.clone(),
+                tls,
+                input: input.take_bytes(),
+            };
+            input.release();
+            let waited = Waited::for_writing(transport);
+            let reason: CloseReason = serve(opening, &waited, &slot.watch).await;
+            drop(waited);
+            handed_back.disarm();
+            let exchange = lane.exchange(&detached.plan, &detached.client);
+            return_queue.give_back(slot, Err(reason), Some(exchange));
+        }));
+    }
+}
+
+/// Runs the answer of a stream and says when it has ended, however it ends.
+pub(super) fn counted(
+    answer: LocalFuture<'static, ()>,
+    return_queue: Rc<ReturnQueue>,
+) -> LocalFuture<'static, ()> {
+    struct End(Rc<ReturnQueue>);
+    impl Drop for End {
+        fn drop(&mut self) {
+            self.0.streams_ended.set(self.0.streams_ended.get() + 1);
+            self.0.notify.notify_one();
+        }
+    }
+    Box::pin(async move {
+        let _end = End(return_queue);
+        answer.await;
+    })
+}
+
+impl<'a> HandBackOnPanic<'a> {
+    fn new(return_queue: &'a ReturnQueue, slot: &DrivenSlot) -> Self {
+        Self {
+            return_queue,
+            slot: Some(slot.clone()),
+        }
+    }
+}

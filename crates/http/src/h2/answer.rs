@@ -1,0 +1,310 @@
+//! An answer on its way into a connection's output: its head, then pieces of its body as DATA.
+
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use turnpike_lane::log::Level;
+use turnpike_wire::h2::ErrorCode;
+use turnpike_wire::h2::hpack::{Encoder, Indexing};
+use turnpike_wire::message::{Field, Known};
+
+use super::stream::Stream;
+use crate::client::Client;
+use crate::engine::{self, Outcome};
+use crate::exchange::{Action, Exchange};
+use crate::pieces;
+use crate::response::{Body, BodyFailed};
+use crate::response_head::{self, HeadWriter};
+
+/// Shortest pause of a rate-limited response, in milliseconds; as for HTTP/1.
+const RATE_PAUSE_MS_MIN: u64 = 100;
+
+/// How far an answer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    Done,
+    /// Windows, the output or other streams hold it back.
+    WantsRoom,
+    /// The next piece of the body has to be made.
+    WantsPiece,
+}
+
+/// An answer whose head is sent. The present piece stands in the response's text.
+pub(super) struct Answer {
+    /// Bytes of the piece that were sent.
+    sent: usize,
+    /// Whether pieces follow.
+    more: bool,
+    is_done: bool,
+}
+
+/// Where a driven exchange goes on.
+pub(super) enum Stage {
+    /// What its walk has come to.
+    Outcome(Outcome),
+    /// The answer is partly sent.
+    Sending(Answer),
+}
+
+/// Fields of a head, encoded.
+struct Fields<'a> {
+    encoder: &'a mut Encoder,
+    block: &'a mut Vec<u8>,
+}
+
+impl HeadWriter for Fields<'_> {
+    fn status(&mut self, status: u16, _reason: &str) {
+        let digits = [status / 100, status / 10 % 10, status % 10].map(|digit| b'0' + digit as u8);
+        self.encoder
+            .field(b":status", &digits, Indexing::WhenRepeated, self.block);
+    }
+
+    fn field(&mut self, name: &str, value: &[u8]) {
+        let indexing = match name {
+            "Server" | "Content-Type" | "Vary" | "Allow" | "Date" => Indexing::WhenRepeated,
+            _ => Indexing::No,
+        };
+        self.encoder
+            .field(name.as_bytes(), value, indexing, self.block);
+    }
+
+    fn span(&mut self, bytes: &[u8], field: &Field) {
+        let indexing = match field.known {
+            // They are of a connection of HTTP/1 (RFC 9113 section 8.2.2).
+            Known::Connection
+            | Known::KeepAlive
+            | Known::ProxyConnection
+            | Known::TransferEncoding
+            | Known::Upgrade => return,
+            Known::SetCookie
+            | Known::Age
+            | Known::ContentRange
+            | Known::Location
+            | Known::Expires => Indexing::No,
+            _ => Indexing::WhenRepeated,
+        };
+        let (name, value) = (field.name.of(bytes), field.value.of(bytes));
+        self.encoder.field(name, value, indexing, self.block);
+    }
+}
+
+impl Answer {
+    /// Sends the head, and makes ready to send the body. What is at hand of a body tells whether
+    /// there is any.
+    pub(super) fn begin(exchange: &mut Exchange, stream: &Stream) -> Result<Answer, BodyFailed> {
+        exchange.action.set(Action::Sending);
+        response_head::prepare(exchange);
+        let has_body = !exchange.response.head_only
+            && !matches!(exchange.response.body, Body::Empty | Body::Tunnel(_));
+        let mut answer = Answer {
+            sent: 0,
+            more: has_body,
+            is_done: false,
+        };
+        if has_body {
+            let body = exchange.response.take_stream();
+            exchange.response.body = Body::Stream(body);
+            if let Some(more) = pieces::ready(exchange) {
+                answer.more = more?;
+            }
+        } else {
+            exchange.response.text.clear();
+        }
+        let is_empty = exchange.response.text.is_empty() && !answer.more;
+        let ends = is_empty && exchange.response.trailers.is_empty();
+        let shared = Rc::clone(&stream.shared);
+        let mut block = shared.block.borrow_mut();
+        let mut wire = shared.wire.borrow_mut();
+        let written = wire.send_head(stream.id, ends, &mut block, |encoder, block| {
+            response_head::write(exchange, &mut Fields { encoder, block });
+        });
+        exchange.account.head_written(written as u64);
+        exchange.account.sent(written as u64);
+        answer.is_done = ends;
+        Ok(answer)
+    }
+
+    /// Sends what may be sent now, at most about `bytes_max` of the body.
+    pub(super) fn advance(
+        &mut self,
+        exchange: &mut Exchange,
+        stream: &Stream,
+        bytes_max: u64,
+    ) -> Result<Progress, BodyFailed> {
+        let chunk_bytes = exchange.location().settings.http2_chunk_bytes;
+        let mut left = usize::try_from(bytes_max).unwrap_or(usize::MAX);
+        while !self.is_done {
+            let rest = exchange.response.text.len() - self.sent;
+            if rest < chunk_bytes && self.more {
+                match pieces::refill(exchange, self.sent) {
+                    Some(more) => {
+                        self.sent = 0;
+                        self.more = more?;
+                        continue;
+                    }
+                    None if rest == 0 => return Ok(Progress::WantsPiece),
+                    None => {}
+                }
+            }
+            if rest == 0 && !exchange.response.trailers.is_empty() {
+                send_trailers(exchange, stream);
+                break;
+            }
+            if left == 0 || !stream.shared.has_room() {
+                return Ok(Progress::WantsRoom);
+            }
+            let ends = !self.more && exchange.response.trailers.is_empty();
+            let piece = &exchange.response.text[self.sent..];
+            let mut wire = stream.shared.wire.borrow_mut();
+            let sent = wire.send_data(stream.id, piece, ends, chunk_bytes.min(left));
+            self.is_done = ends && sent == rest && !wire.may_send(stream.id);
+            drop(wire);
+            if sent == 0 && !self.is_done {
+                return Ok(Progress::WantsRoom);
+            }
+            self.sent += sent;
+            left -= sent;
+            exchange.account.sent(sent as u64);
+            if !self.is_done && !stream.shared.may_go_on(stream) {
+                return Ok(Progress::WantsRoom);
+            }
+        }
+        Ok(Progress::Done)
+    }
+}
+
+fn send_trailers(exchange: &mut Exchange, stream: &Stream) {
+    let mut block = stream.shared.block.borrow_mut();
+    let mut wire = stream.shared.wire.borrow_mut();
+    wire.send_head(stream.id, true, &mut block, |encoder, block| {
+        for (name, value) in exchange.response.trailers.iter() {
+            if response_head::may_send(exchange, name, value) {
+                encoder.field(name, value, Indexing::No, block);
+            }
+        }
+    });
+}
+
+/// Drives an exchange to its end.
+pub(super) async fn drive(mut exchange: Box<Exchange>, stream: Rc<Stream>, stage: Stage) {
+    let answer = match stage {
+        Stage::Sending(answer) => Some(answer),
+        Stage::Outcome(outcome) => match exchange.drive(Client::Http2(&stream), outcome).await {
+            engine::Answer::Nothing => None,
+            engine::Answer::Response => match Answer::begin(&mut exchange, &stream) {
+                Ok(answer) => Some(answer),
+                Err(BodyFailed) => return end(exchange, &stream, End::Cut),
+            },
+        },
+    };
+    let ended = match answer {
+        None => End::Nothing,
+        Some(answer) => send(&mut exchange, &stream, answer).await,
+    };
+    end(exchange, &stream, ended);
+}
+
+/// How an answer has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// The answer is sent whole.
+    Whole,
+    /// There is none.
+    Nothing,
+    /// The rest of its body cannot be had.
+    Cut,
+    /// The client took nothing for too long.
+    TimedOut,
+    /// The client has gone.
+    Gone,
+}
+
+/// Sends the rest of an answer as fast as its rate limit allows.
+async fn send(exchange: &mut Exchange, stream: &Stream, mut answer: Answer) -> End {
+    let timeout_ms = exchange.location().settings.send_timeout_ms;
+    let rate = exchange.rate_limit();
+    let started_ms = exchange.lane.clock.now_ms();
+    loop {
+        if stream.is_gone() {
+            return End::Gone;
+        }
+        let mut bytes_max = u64::MAX;
+        if let Some(rate) = &rate {
+            let elapsed_ms = exchange.lane.clock.now_ms().saturating_sub(started_ms);
+            let sent = exchange.account.sent_bytes();
+            bytes_max = rate.allowed(elapsed_ms).saturating_sub(sent);
+            if bytes_max == 0 {
+                stream.shared.work.notify_one();
+                let pause_ms = rate.pause_ms(sent, elapsed_ms).max(RATE_PAUSE_MS_MIN);
+                let pause = tokio::time::sleep(Duration::from_millis(pause_ms));
+                // Whether the client has gone is seen above.
+                let _ = Client::Http2(stream).while_there(pause).await;
+                exchange.lane.clock.update();
+                continue;
+            }
+        }
+        let progress = answer.advance(exchange, stream, bytes_max);
+        stream.shared.work.notify_one();
+        match progress {
+            Ok(Progress::Done) => return End::Whole,
+            Ok(Progress::WantsRoom) if rate.is_some() && stream.shared.has_room() => {
+                tokio::task::yield_now().await;
+                if stream.shared.wire.borrow().window(stream.id) > 0 {
+                    continue;
+                }
+                if let Err(error) = stream.wait_for_room(timeout_ms).await {
+                    return held_back(exchange, &error);
+                }
+            }
+            Ok(Progress::WantsRoom) => {
+                if let Err(error) = stream.wait_for_room(timeout_ms).await {
+                    return held_back(exchange, &error);
+                }
+            }
+            Ok(Progress::WantsPiece) => {
+                let client = Client::Http2(stream);
+                let made = pieces::next(exchange, client).await;
+                answer.sent = 0;
+                answer.more = match made {
+                    Some(Ok(more)) => more,
+                    Some(Err(BodyFailed)) => return End::Cut,
+                    None => false,
+                };
+            }
+            Err(BodyFailed) => return End::Cut,
+        }
+    }
+}
+
+fn held_back(exchange: &Exchange, error: &io::Error) -> End {
+    if error.kind() != io::ErrorKind::TimedOut {
+        return End::Gone;
+    }
+    exchange.log(
+        Level::Info,
+        format_args!("client timed out (110: Connection timed out)"),
+    );
+    End::TimedOut
+}
+
+/// The exchange is over: it is logged, and what is not whole is reset.
+pub(super) fn end(mut exchange: Box<Exchange>, stream: &Stream, ended: End) {
+    let code = match ended {
+        End::Whole => None,
+        End::TimedOut => Some(ErrorCode::ProtocolError),
+        // nginx's choice where the client was too slow.
+        End::Nothing if exchange.logged_status() == 408 => Some(ErrorCode::ProtocolError),
+        End::Nothing | End::Cut => Some(ErrorCode::InternalError),
+        End::Gone => Some(ErrorCode::Cancel),
+    };
+    exchange.account.completed(ended == End::Whole);
+    exchange.end_body();
+    exchange.log_access();
+    if let Some(code) = code {
+        stream.shared.reset(stream, code);
+    }
+    let lane = Rc::clone(&exchange.lane);
+    lane.recycle(exchange);
+    stream.shared.ended(stream);
+}

@@ -1,0 +1,538 @@
+//! The future of a connection: it reads frames, begins requests, and writes what answers have put
+//! into the output.
+
+use std::io::{self, IoSlice};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use turnpike_lane::log::Level;
+use turnpike_lane::sys::socket::More;
+use turnpike_lane::timeout::within;
+use turnpike_lane::transport::Transport;
+use turnpike_lane::waiting::Waited;
+use turnpike_wire::h2::{
+    self, ConnectionError, ConnectionRules, Event, HeadFault, RequestReader, StreamId,
+};
+use turnpike_wire::message::HeadRules;
+
+use super::answer::{self, Answer, End, Progress, Stage};
+use super::shared::Shared;
+use super::stream::Stream;
+use crate::counters::CloseReason;
+use crate::engine::Outcome;
+use crate::exchange::{Action, Client, Exchange};
+use crate::h1::peer::end_of_input;
+use crate::h1::watch::Watch;
+use crate::lane::{LanePlan, LaneShared};
+use crate::request;
+use crate::response::Body;
+use crate::settings::LocationSettings;
+use crate::tls::TlsSession;
+use turnpike_plan::proxy_header::ProxyHeader;
+
+/// Bytes read at a time: a frame of the usual size, whole.
+const READ_BYTES: usize = 16 * 1024;
+
+/// Bytes of frames that wait for the socket before nothing more is read: answers to PING and the
+/// like would grow without end for a client that takes nothing.
+const UNSENT_BYTES_MAX: usize = 256 * 1024;
+
+/// How long a client that has nothing open is waited for when the lane ends, in milliseconds: it
+/// was told, and what it had sent before is under way.
+const ENDING_GRACE_MS: u64 = 1_000;
+
+/// What is known of a connection when its first frames come.
+pub(crate) struct Opening {
+    pub(crate) lane: Rc<LaneShared>,
+    pub(crate) plan: Rc<LanePlan>,
+    pub(crate) client: Client,
+    pub(crate) proxy_header: Option<Rc<ProxyHeader>>,
+    pub(crate) tls: Option<Arc<TlsSession>>,
+    /// What has come.
+    pub(crate) input: Vec<u8>,
+}
+
+/// A connection while it is served.
+struct Serving<'a> {
+    opening: Opening,
+    shared: Rc<Shared>,
+    reader: Box<RequestReader>,
+    waited: &'a Waited,
+    watch: &'a Watch,
+    /// Since when nothing is open, in the lane's monotonic milliseconds.
+    idle_since_ms: u64,
+    /// Since when a head is not whole.
+    head_since_ms: Option<u64>,
+    /// Whether that head was given up, and only what is left of it is still to come.
+    is_head_given_up: bool,
+    /// Since when the socket takes nothing.
+    blocked_since_ms: Option<u64>,
+    is_ended: bool,
+}
+
+/// Serves a connection until it ends.
+pub(crate) async fn serve(opening: Opening, waited: &Waited, watch: &Watch) -> CloseReason {
+    let settings = &opening.plan.server(opening.default_server()).settings;
+    let wire = h2::Connection::new(ConnectionRules {
+        streams_max: settings.http2.streams_max,
+        stream_window: settings.http2.preread_bytes,
+        head: HeadRules {
+            line_bytes_max: settings.http2.field_bytes_max,
+            head_bytes_max: settings.http2.list_bytes_max,
+            ..settings.head_rules
+        },
+    });
+    let shared = Shared::new(wire);
+    let mut serving = Serving {
+        idle_since_ms: opening.lane.clock.now_ms(),
+        opening,
+        shared,
+        reader: Box::default(),
+        waited,
+        watch,
+        head_since_ms: None,
+        is_head_given_up: false,
+        blocked_since_ms: None,
+        is_ended: false,
+    };
+    let reason = serving.run().await;
+    for stream in serving.shared.streams.borrow().iter() {
+        stream.went();
+    }
+    if matches!(
+        reason,
+        CloseReason::Answered | CloseReason::IdleTimeout | CloseReason::Drained
+    ) {
+        serving.linger().await;
+    }
+    reason
+}
+
+impl Opening {
+    fn default_server(&self) -> crate::plan::ServerIndex {
+        self.plan.listen(self.client.listen).default_server
+    }
+
+    fn settings(&self) -> &LocationSettings {
+        let root = self.plan.server(self.default_server()).root;
+        &self.plan.location(root).settings
+    }
+
+    fn exchange(&self) -> Box<Exchange> {
+        let mut exchange = self.lane.exchange(&self.plan, &self.client);
+        exchange.proxy_header.clone_from(&self.proxy_header);
+        exchange.tls.clone_from(&self.tls);
+        exchange
+    }
+}
+
+impl Serving<'_> {
+    async fn run(&mut self) -> CloseReason {
+        loop {
+            if let Err(error) = self.take_frames() {
+                self.failed(error);
+                // It is closed in any case.
+                let _ = self.flush_all().await;
+                self.is_ended = true;
+                return CloseReason::Refused;
+            }
+            if self.opening.lane.ending.get() || self.opening.lane.leaving.get() {
+                self.shared.wire.borrow_mut().go_away();
+            }
+            match self.flush() {
+                Ok(()) => self.blocked_since_ms = None,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let now_ms = self.opening.lane.clock.now_ms();
+                    self.blocked_since_ms.get_or_insert(now_ms);
+                }
+                Err(error) => return CloseReason::of(&error),
+            }
+            self.shared.wake_sender();
+            if let Some(reason) = self.has_ended() {
+                return reason;
+            }
+            if let Err(reason) = self.wait().await {
+                return reason;
+            }
+        }
+    }
+
+    /// Whether all is done that there is to do.
+    fn has_ended(&mut self) -> Option<CloseReason> {
+        let is_busy = !self.shared.streams.borrow().is_empty();
+        let now_ms = self.opening.lane.clock.now_ms();
+        if is_busy || self.blocked_since_ms.is_some() {
+            self.idle_since_ms = now_ms;
+            return None;
+        }
+        let keeps = self.opening.settings().keepalive_timeout_ms > 0;
+        if !keeps && self.opening.client.requests > 0 {
+            self.shared.wire.borrow_mut().go_away();
+        }
+        if !self.shared.wire.borrow().is_going_away() {
+            return None;
+        }
+        match self.opening.lane.ending.get() || self.opening.lane.leaving.get() {
+            true => Some(CloseReason::Drained),
+            false => Some(CloseReason::Answered),
+        }
+    }
+
+    /// Waits for the client, for answers, or for the time.
+    async fn wait(&mut self) -> Result<(), CloseReason> {
+        let shared = Rc::clone(&self.shared);
+        let (waited, watch) = (self.waited, self.watch);
+        let reads = shared.wire.borrow_mut().output().len() < UNSENT_BYTES_MAX;
+        let is_blocked = self.blocked_since_ms.is_some();
+        let pause_ms = self.deadline_ms().map(|deadline_ms| {
+            deadline_ms
+                .saturating_sub(self.opening.lane.clock.now_ms())
+                .max(1)
+        });
+        let late = async {
+            match pause_ms {
+                Some(pause_ms) => tokio::time::sleep(Duration::from_millis(pause_ms)).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = watch.readable(), if reads => self.read(),
+            () = shared.work.notified() => Ok(()),
+            writable = waited.writable(0), if is_blocked => {
+                writable.map_err(|error| CloseReason::of(&error))
+            }
+            () = late => self.is_late(),
+        }
+    }
+
+    /// When the client is late, in the lane's monotonic milliseconds.
+    fn deadline_ms(&self) -> Option<u64> {
+        let settings = self.opening.settings();
+        let server = self.opening.plan.server(self.opening.default_server());
+        let header_timeout_ms = server.settings.client_header_timeout_ms;
+        let after = |since_ms: Option<u64>, timeout_ms: u64| {
+            since_ms
+                .filter(|_| timeout_ms > 0)
+                .map(|since_ms| since_ms + timeout_ms)
+        };
+        let is_idle = self.shared.streams.borrow().is_empty();
+        let idle_ms = match self.shared.wire.borrow().is_open() {
+            true => settings.keepalive_timeout_ms,
+            false => header_timeout_ms,
+        };
+        let idle = is_idle.then_some(self.idle_since_ms);
+        [
+            after(self.blocked_since_ms, settings.send_timeout_ms),
+            after(self.head_since_ms, header_timeout_ms),
+            after(idle, idle_ms),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    fn is_late(&mut self) -> Result<(), CloseReason> {
+        self.opening.lane.clock.update();
+        let now_ms = self.opening.lane.clock.now_ms();
+        if self
+            .deadline_ms()
+            .is_none_or(|deadline_ms| deadline_ms > now_ms)
+        {
+            return Ok(());
+        }
+        if self.blocked_since_ms.is_some() {
+            self.log(format_args!("client timed out (110: Connection timed out)"));
+            return Err(CloseReason::ClientTimeout);
+        }
+        let mut wire = self.shared.wire.borrow_mut();
+        if self.head_since_ms.take().is_some() && wire.give_up_head(&self.opening.input) {
+            drop(wire);
+            self.is_head_given_up = true;
+            self.idle_since_ms = now_ms;
+            self.log(format_args!("client timed out (110: Connection timed out)"));
+            return Ok(());
+        }
+        if !self.shared.streams.borrow().is_empty() {
+            return Ok(());
+        }
+        if !wire.is_open() {
+            return Err(CloseReason::HeaderTimeout);
+        }
+        wire.go_away();
+        Ok(())
+    }
+
+    /// Reads what the socket has, up to what a turn takes.
+    fn read(&mut self) -> Result<(), CloseReason> {
+        let server = self.opening.plan.server(self.opening.default_server());
+        let turn_bytes_max = server.settings.http2.receive_bytes_max.max(READ_BYTES);
+        let transport = self.waited.transport();
+        let input = &mut self.opening.input;
+        let before = input.len();
+        while input.len() - before < turn_bytes_max {
+            match end_of_input(transport.try_read(input, READ_BYTES)) {
+                Ok(0) => return Err(CloseReason::ClientClosed),
+                Ok(received) if transport.was_emptied(received, READ_BYTES) => {
+                    self.watch.emptied();
+                    break;
+                }
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.watch.emptied();
+                    break;
+                }
+                Err(error) => return Err(CloseReason::of(&error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the frames that have come whole.
+    fn take_frames(&mut self) -> Result<(), ConnectionError> {
+        let input = std::mem::take(&mut self.opening.input);
+        let now_ms = self.opening.lane.clock.now_ms();
+        let mut at = 0;
+        let taken = loop {
+            let rest = &input[at..];
+            let step = self
+                .shared
+                .wire
+                .borrow_mut()
+                .receive(rest, &mut self.reader, now_ms);
+            let step = match step {
+                Ok(step) => step,
+                Err(error) => break Err(error),
+            };
+            at += step.consumed;
+            match step.event {
+                Event::More => break Ok(()),
+                Event::Nothing | Event::Sendable | Event::GoingAway => {}
+                Event::Request {
+                    stream,
+                    ends,
+                    fault,
+                } => self.request(stream, ends, fault),
+                Event::Data { stream, data, ends } => {
+                    if let Some(stream) = self.shared.stream(stream) {
+                        stream.came(data, ends);
+                    }
+                }
+                Event::BodyFault { stream } => {
+                    if let Some(stream) = self.shared.stream(stream) {
+                        stream.came_malformed();
+                    }
+                }
+                Event::Reset { stream } => {
+                    if let Some(stream) = self.shared.stream(stream) {
+                        stream.went();
+                    }
+                }
+            }
+        };
+        self.opening.input = input;
+        self.opening.input.drain(..at);
+        if self.opening.input.is_empty() {
+            // Idle ones are many: they hold no buffer.
+            self.opening.input = Vec::new();
+        }
+        let is_partial = self
+            .shared
+            .wire
+            .borrow()
+            .has_partial_head(&self.opening.input);
+        self.is_head_given_up &= is_partial;
+        self.head_since_ms = match is_partial && !self.is_head_given_up {
+            true => self.head_since_ms.or(Some(now_ms)),
+            false => None,
+        };
+        taken
+    }
+
+    /// Begins a request: it is answered at once, or driven from now on.
+    fn request(&mut self, id: StreamId, ends: bool, fault: Option<HeadFault>) {
+        self.take_plan();
+        self.opening.client.requests += 1;
+        let lane = Rc::clone(&self.opening.lane);
+        lane.counters.requests.add();
+        let mut exchange = self.opening.exchange();
+        exchange.begin_request();
+        std::mem::swap(&mut exchange.head, &mut self.reader.head);
+        let head_bytes = exchange.head.fields.bytes();
+        lane.doing.note(self.opening.client.serial, head_bytes);
+        let block_bytes = self.reader.block_bytes as u64;
+        exchange.account.head_received(block_bytes);
+        exchange.keep_alive = true;
+        self.limit_requests();
+        let stream = Stream::new(id, &self.shared, ends);
+        self.shared.streams.borrow_mut().push(Rc::clone(&stream));
+        if ends {
+            exchange.body.arrived().set_whole();
+        }
+        exchange.leave_location();
+        request::choose_server(&mut exchange);
+        let outcome = match fault {
+            Some(fault) => {
+                exchange.action.set(Action::ReadingHeaders);
+                exchange.log(Level::Info, format_args!("{}", fault.reason()));
+                exchange.refuse(fault.status())
+            }
+            None if !speaks_http2(&exchange) => {
+                exchange.log(
+                    Level::Info,
+                    format_args!(
+                        "client attempted to request the server name for which the negotiated \
+                         protocol is disabled"
+                    ),
+                );
+                exchange.refuse(421)
+            }
+            None => match request::settle(&mut exchange) {
+                Ok(()) => exchange.run(),
+                Err(status) => exchange.refuse(status),
+            },
+        };
+        answer_now(exchange, stream, outcome);
+    }
+
+    /// The connection has had its requests, or its time: the one that has come is the last.
+    fn limit_requests(&self) {
+        let settings = self.opening.settings();
+        let client = &self.opening.client;
+        let age_ms = self
+            .opening
+            .lane
+            .clock
+            .now_ms()
+            .saturating_sub(client.accepted_ms);
+        if client.requests >= settings.keepalive_requests || age_ms > settings.keepalive_time_ms {
+            self.shared.wire.borrow_mut().go_away();
+        }
+    }
+
+    /// Takes up the plan in force, where the gate is still in it.
+    fn take_plan(&mut self) {
+        let Some(plan) = self.opening.lane.plan() else {
+            return;
+        };
+        if Rc::ptr_eq(&plan, &self.opening.plan) {
+            return;
+        }
+        match self
+            .opening
+            .plan
+            .same_listen(self.opening.client.listen, &plan)
+        {
+            Some(listen) => {
+                self.opening.client.listen = listen;
+                self.opening.plan = plan;
+            }
+            None => self.shared.wire.borrow_mut().go_away(),
+        }
+    }
+
+    /// Writes what the socket takes of the output.
+    fn flush(&self) -> io::Result<()> {
+        let mut wire = self.shared.wire.borrow_mut();
+        let output = wire.output();
+        let mut sent = 0;
+        let written = loop {
+            let rest = &output[sent..];
+            if rest.is_empty() {
+                break self.waited.transport().flush();
+            }
+            match self
+                .waited
+                .transport()
+                .try_write(&[IoSlice::new(rest)], More::No)
+            {
+                Ok(count) => sent += count,
+                Err(error) => break Err(error),
+            }
+        };
+        output.drain(..sent);
+        if output.is_empty() {
+            *output = Vec::new();
+        }
+        written
+    }
+
+    /// Writes all of the output.
+    async fn flush_all(&self) -> io::Result<()> {
+        let timeout_ms = self.opening.settings().send_timeout_ms;
+        within(timeout_ms, async {
+            loop {
+                match self.flush() {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        self.waited.writable(0).await?;
+                    }
+                    flushed => return flushed,
+                }
+            }
+        })
+        .await
+    }
+
+    /// Ends our side and reads what the client still sends, so that nothing is taken from it by a
+    /// reset.
+    async fn linger(&mut self) {
+        let _ = self.flush_all().await;
+        let transport: &Transport = self.waited.transport();
+        if transport.shutdown_write().is_err() {
+            return;
+        }
+        let mut waste = Vec::new();
+        let _ = within(ENDING_GRACE_MS, async {
+            loop {
+                waste.clear();
+                self.watch.readable().await;
+                match end_of_input(transport.try_read(&mut waste, READ_BYTES)) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.watch.emptied(),
+                    Ok(0) | Err(_) => return Ok(()),
+                    Ok(_) => {}
+                }
+            }
+        })
+        .await;
+    }
+
+    fn failed(&self, error: ConnectionError) {
+        self.log(format_args!("{}", error.reason));
+        self.shared.wire.borrow_mut().fail(error);
+    }
+
+    fn log(&self, message: std::fmt::Arguments<'_>) {
+        let exchange = self.opening.exchange();
+        exchange.action.set(Action::ProcessingHttp2);
+        exchange.log(Level::Info, message);
+        self.opening.lane.recycle(exchange);
+    }
+}
+
+/// Whether the server that a request names speaks HTTP/2.
+fn speaks_http2(exchange: &Exchange) -> bool {
+    exchange.listen().http2 || exchange.server().settings.http2.is_on
+}
+
+/// Answers at once where all is at hand, and fits; else a future goes on.
+fn answer_now(mut exchange: Box<Exchange>, stream: Rc<Stream>, outcome: Outcome) {
+    let lane = Rc::clone(&exchange.lane);
+    let stage = match outcome {
+        Outcome::Respond
+            if !exchange.may_be_limited() && !matches!(exchange.response.body, Body::Tunnel(_)) =>
+        {
+            let Ok(mut answer) = Answer::begin(&mut exchange, &stream) else {
+                return answer::end(exchange, &stream, End::Cut);
+            };
+            match answer.advance(&mut exchange, &stream, u64::MAX) {
+                Ok(Progress::Done) => return answer::end(exchange, &stream, End::Whole),
+                Err(_) => return answer::end(exchange, &stream, End::Cut),
+                Ok(_) => Stage::Sending(answer),
+            }
+        }
+        Outcome::Close => return answer::end(exchange, &stream, End::Nothing),
+        outcome => Stage::Outcome(outcome),
+    };
+    lane.drive_stream(Box::pin(answer::drive(exchange, stream, stage)));
+}

@@ -1,0 +1,183 @@
+//! A stream, as the client of the exchange that answers its request.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::rc::Rc;
+
+use tokio::sync::Notify;
+use turnpike_lane::timeout::within;
+use turnpike_wire::h2::hpack::Indexing;
+use turnpike_wire::h2::{Connection, StreamId};
+
+use super::shared::Shared;
+use crate::arrived::Arrived;
+use crate::interim::InterimHead;
+
+/// A client's stream.
+pub struct Stream {
+    pub(super) id: StreamId,
+    pub(super) shared: Rc<Shared>,
+    /// What has come of the body; its window limits it.
+    body: RefCell<Vec<u8>>,
+    is_whole: Cell<bool>,
+    is_malformed: Cell<bool>,
+    is_gone: Cell<bool>,
+    /// Notified when something came, or the client went.
+    changed: Notify,
+    /// Whether the answer waits for windows or the output.
+    pub(super) wants_room: Cell<bool>,
+    /// Notified when the answer may go on.
+    pub(super) room: Notify,
+    turn: Cell<u64>,
+}
+
+/// What has come of a body.
+pub(crate) enum BodyPart {
+    Some,
+    /// The body is not as long as it was announced.
+    Malformed,
+    /// The client has gone.
+    Gone,
+}
+
+impl Stream {
+    pub(super) fn new(id: StreamId, shared: &Rc<Shared>, is_whole: bool) -> Rc<Self> {
+        Rc::new(Self {
+            id,
+            shared: Rc::clone(shared),
+            body: RefCell::default(),
+            is_whole: Cell::new(is_whole),
+            is_malformed: Cell::new(false),
+            is_gone: Cell::new(false),
+            changed: Notify::new(),
+            wants_room: Cell::new(false),
+            room: Notify::new(),
+            turn: Cell::new(shared.next_turn()),
+        })
+    }
+
+    /// A part of the body has come.
+    pub(super) fn came(&self, data: &[u8], ends: bool) {
+        self.body.borrow_mut().extend_from_slice(data);
+        self.is_whole.set(ends);
+        self.changed.notify_waiters();
+    }
+
+    /// The body is not as long as it was announced.
+    pub(super) fn came_malformed(&self) {
+        self.is_malformed.set(true);
+        self.changed.notify_waiters();
+    }
+
+    /// The client does not want the answer any more.
+    pub(super) fn went(&self) {
+        self.is_gone.set(true);
+        self.changed.notify_waiters();
+        self.room.notify_one();
+    }
+
+    pub(super) fn is_gone(&self) -> bool {
+        self.is_gone.get()
+    }
+
+    /// Where the stream stands among those that want to send (RFC 9218 section 10): the urgent
+    /// first; of these, what is of use in parts in turn, and the others one behind another.
+    pub(super) fn place(&self, wire: &Connection) -> (u8, bool, u64) {
+        let priority = wire.priority(self.id);
+        let order = match priority.incremental {
+            true => self.turn.get(),
+            false => u64::from(self.id),
+        };
+        (priority.urgency, priority.incremental, order)
+    }
+
+    /// Takes what has come of the body behind what is there; `None`: nothing has.
+    pub(super) fn take_body(&self, arrived: &mut Arrived) -> Option<BodyPart> {
+        if self.is_malformed.get() {
+            return Some(BodyPart::Malformed);
+        }
+        let mut body = self.body.borrow_mut();
+        if body.is_empty() && !self.is_whole.get() {
+            return self.is_gone.get().then_some(BodyPart::Gone);
+        }
+        let count = body.len();
+        arrived.add(&body, count as u64);
+        body.clear();
+        if self.is_whole.get() {
+            arrived.set_whole();
+        } else {
+            let count = u32::try_from(count).unwrap_or(u32::MAX);
+            self.shared.wire.borrow_mut().grant(self.id, count);
+            self.shared.work.notify_one();
+        }
+        Some(BodyPart::Some)
+    }
+
+    /// Waits for more of the body.
+    ///
+    /// # Errors
+    /// `TimedOut` after `timeout_ms`.
+    pub(crate) async fn read_body(
+        &self,
+        arrived: &mut Arrived,
+        timeout_ms: u64,
+    ) -> io::Result<BodyPart> {
+        within(timeout_ms, async {
+            loop {
+                if let Some(part) = self.take_body(arrived) {
+                    return Ok(part);
+                }
+                self.changed.notified().await;
+            }
+        })
+        .await
+    }
+
+    /// Ends when the client does not want the answer any more.
+    pub(crate) async fn gone(&self) {
+        while !self.is_gone.get() {
+            self.changed.notified().await;
+        }
+    }
+
+    /// Sends an interim head; returns its bytes.
+    pub(crate) fn send_interim(&self, head: &InterimHead<'_>) -> u64 {
+        let mut digits = [b'0'; 3];
+        let mut rest = head.status;
+        for digit in digits.iter_mut().rev() {
+            *digit += (rest % 10) as u8;
+            rest /= 10;
+        }
+        let mut block = self.shared.block.borrow_mut();
+        let mut wire = self.shared.wire.borrow_mut();
+        let sent = wire.send_head(self.id, false, &mut block, |encoder, block| {
+            encoder.field(b":status", &digits, Indexing::WhenRepeated, block);
+            for (name, value) in head.fields.iter() {
+                encoder.field(name, value, Indexing::No, block);
+            }
+        });
+        self.shared.work.notify_one();
+        sent as u64
+    }
+
+    /// Waits until the answer may go on.
+    ///
+    /// # Errors
+    /// `TimedOut` after `timeout_ms`; `ConnectionReset` when the client has gone.
+    pub(super) async fn wait_for_room(&self, timeout_ms: u64) -> io::Result<()> {
+        within(timeout_ms, async {
+            if !self.is_gone.get() {
+                self.turn.set(self.shared.next_turn());
+                self.wants_room.set(true);
+                self.shared.work.notify_one();
+                self.room.notified().await;
+            }
+            self.wants_room.set(false);
+            match self.is_gone.get() {
+                true => Err(io::ErrorKind::ConnectionReset.into()),
+                false => Ok(()),
+            }
+        })
+        .await
+    }
+}
