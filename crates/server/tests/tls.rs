@@ -218,6 +218,39 @@ fn sessions_are_resumed_on_every_lane_and_over_a_reload() {
 }
 
 #[test]
+fn servers_with_the_same_key_file_resume_each_others_sessions() {
+    let keys = keys();
+    keys.write("old.key", [1; 48]).unwrap();
+    keys.write("new.key", [2; 80]).unwrap();
+    let ask = "GET /told HTTP/1.0\r\n\r\n";
+    let started = |files: &[&str]| {
+        let named = files
+            .iter()
+            .map(|file| format!("ssl_session_ticket_key %KEYS%/{file};"));
+        start(
+            &keys,
+            &format!("{}{TWO_SERVERS}", named.collect::<String>()),
+        )
+    };
+    let first = started(&["old.key"]);
+    let session = first.folder().join("session.pem").display().to_string();
+    let servers = [started(&["new.key", "old.key"]), started(&["new.key"])];
+    for version in ["-tls1_2", "-tls1_3"] {
+        let common = [version, "-servername", "a.test"];
+        s_client(
+            &first,
+            ask,
+            &[&common[..], &["-sess_out", &session]].concat(),
+        );
+        let again = [&common[..], &["-sess_in", &session]].concat();
+        for (server, expected) in servers.iter().zip(["Reused, TLSv1", "New, TLSv1"]) {
+            let said = s_client(server, ask, &again);
+            assert!(said.contains(expected), "{version}: {said}");
+        }
+    }
+}
+
+#[test]
 fn a_reload_closes_no_connection() {
     let keys = keys();
     let server = start(&keys, TWO_SERVERS);
@@ -651,7 +684,11 @@ const WRONG: &[(&str, &str)] = &[
     ),
     (
         "%PAIR% ssl_session_ticket_key %KEYS%/t.key;",
-        "\"ssl_session_ticket_key\" is not supported yet",
+        "open() \"%KEYS%/t.key\" failed (2: No such file or directory)",
+    ),
+    (
+        "%PAIR% ssl_session_ticket_key %KEYS%/text.pem;",
+        "\"%KEYS%/text.pem\" must be 48 or 80 bytes",
     ),
     (
         "%PAIR% ssl_protocols TLSv1 TLSv1.1;",

@@ -16,6 +16,7 @@ mod rows;
 mod sessions;
 #[cfg(test)]
 mod tests;
+mod ticket_keys;
 mod variables;
 
 use std::sync::LazyLock;

@@ -102,7 +102,7 @@ fn config(
     let bytes = bytes.clamp(RECORD_BYTES_MIN, RECORD_BYTES_MAX) + RECORD_OVERHEAD_BYTES;
     config.max_fragment_size = usize::try_from(bytes).ok();
     let cache = resumption.cache(view, builder);
-    let tickets = resumption.tickets(view, builder).map_err(library)?;
+    let tickets = resumption.tickets(view, builder)?;
     if cache.is_none() && tickets.is_none() {
         config.send_tls13_tickets = 0;
     }
@@ -130,10 +130,7 @@ fn refuse_unsupported(view: View<'_>) -> Result<(), ConfError> {
     if view.flag("ssl_early_data") {
         refused("ssl_early_data", "\"ssl_early_data on\"")?;
     }
-    for name in ["ssl_session_ticket_key", "ssl_ech_file"] {
-        refused(name, &format!("\"{name}\""))?;
-    }
-    Ok(())
+    refused("ssl_ech_file", "\"ssl_ech_file\"")
 }
 
 /// What is done without, since nobody is worse off than by another way.

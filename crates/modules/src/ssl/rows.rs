@@ -212,14 +212,16 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "ssl_session_ticket_key",
-        summary: REFUSED,
+        summary: "A file of 48 or 80 random bytes that the keys of tickets are made of, so that \
+            several servers share them. The first file seals tickets, and all open them.",
         ..FILES
     },
     Row {
         name: "ssl_session_tickets",
         default: "on",
-        summary: "Lets clients resume sessions by tickets. Their keys are made by the server and \
-            change every six hours; all lanes share them, and a reload keeps them.",
+        summary: "Lets clients resume sessions by tickets. Without \
+            `ssl_session_ticket_key` the server makes their keys and changes them every \
+            `ssl_session_timeout`; all lanes share them, and a reload keeps them.",
         ..FLAG
     },
     Row {

@@ -9,10 +9,12 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use aws_lc_rs::digest::{Context as Digest, SHA256, SHA256_OUTPUT_LEN};
-use rustls::crypto::aws_lc_rs::Ticketer;
 use rustls::server::{ProducesTickets, ServerSessionMemoryCache, StoresServerSessions};
-use turnpike_conf::{View, value};
+use rustls::ticketer::TicketRotator;
+use turnpike_conf::{ConfError, View, value};
 use turnpike_http::plan::Builder;
+
+use super::ticket_keys;
 
 /// Bytes of a cache that one session is counted with: nginx's rule of 4000 sessions in a megabyte.
 const SESSION_BYTES: u64 = 256;
@@ -72,25 +74,40 @@ impl Resumption {
     /// What makes tickets; `None`: there are none.
     ///
     /// # Errors
-    /// The machine has no random numbers for keys.
+    /// A file with a key cannot be used, or the machine has no random numbers for keys.
     pub(super) fn tickets(
         &self,
         view: View<'_>,
         builder: &mut Builder<'_>,
-    ) -> Result<Option<Arc<dyn ProducesTickets>>, String> {
+    ) -> Result<Option<Arc<dyn ProducesTickets>>, ConfError> {
+        let of_files = ticket_keys::of_files(view, builder)?;
         if !view.flag("ssl_session_tickets") {
             return Ok(None);
         }
-        let fresh = Ticketer::new().map_err(|error| format!("no keys for tickets: {error}"))?;
-        let make = || Arc::new(TicketKeys(Arc::clone(&fresh))) as Arc<_>;
-        let zone = builder.environment.zone("ssl ticket keys", &make);
-        let keys = zone
-            .downcast()
-            .map_err(|_| "another zone has the tickets' name".to_owned())?;
+        let keys = match of_files {
+            Some(keys) => Arc::new(TicketKeys(Arc::new(keys))),
+            None => {
+                let failed = |why: String| view.error(view.end(), why);
+                self.shared_keys(builder).map_err(failed)?
+            }
+        };
         Ok(Some(Arc::new(Tickets {
             keys,
             seal: self.seal,
         })))
+    }
+
+    /// Keys that are made here, and change so that none opens a ticket that is too old.
+    fn shared_keys(&self, builder: &mut Builder<'_>) -> Result<Arc<TicketKeys>, String> {
+        let timeout_s = u32::try_from(self.seal.timeout_s).unwrap_or(u32::MAX);
+        let rotator = TicketRotator::new(timeout_s.max(1), ticket_keys::fresh);
+        let rotator = rotator.map_err(|error| format!("no keys for tickets: {error}"))?;
+        let fresh: Arc<dyn ProducesTickets> = Arc::new(rotator);
+        let make = || Arc::new(TicketKeys(Arc::clone(&fresh))) as Arc<_>;
+        let name = format!("ssl ticket keys {timeout_s}");
+        let zone = builder.environment.zone(&name, &make);
+        zone.downcast()
+            .map_err(|_| "another zone has the tickets' name".to_owned())
     }
 
     /// The cache in force; `None`: there is none.
