@@ -13,6 +13,7 @@ use crate::h1::{
     TargetForm, Version, parse_cgi_response, parse_request, parse_response, write_chunk_head,
 };
 use crate::proxy_protocol::{self as proxy, Transport};
+use crate::ssi;
 use crate::target::{Escape, Normal, escape, normalise};
 use crate::{Span, date, host};
 
@@ -185,6 +186,43 @@ pub fn fastcgi_response(data: &[u8]) {
     }
     let read = read_records(&written, piece_len(knob)).unwrap_or_default();
     assert_eq!(read.stdout, records);
+}
+
+/// A template of server-side includes read whole and in pieces, and its commands written anew and
+/// read again. The first byte picks the pieces' length.
+pub fn ssi_template(data: &[u8]) {
+    let Some((&knob, template)) = data.split_first() else {
+        return;
+    };
+    let whole = read_template(template, usize::MAX);
+    assert_eq!(whole, read_template(template, piece_len(knob)));
+    for event in whole.1 {
+        if let ssi::Event::Command(command) = event {
+            let mut written = Vec::new();
+            command.write(&mut written);
+            let again = read_template(&written, piece_len(knob));
+            assert_eq!(again, (Vec::new(), vec![ssi::Event::Command(command)]));
+        }
+    }
+}
+
+/// The text of a template, and its commands and errors.
+fn read_template(template: &[u8], piece_len: usize) -> (Vec<u8>, Vec<ssi::Event>) {
+    let mut parser = ssi::Parser::new(usize::from(u8::MAX));
+    let (mut text, mut events) = (Vec::new(), Vec::new());
+    for piece in template.chunks(piece_len) {
+        let mut at = 0;
+        loop {
+            let (taken, event) = parser.feed(&piece[at..], &mut text);
+            at += taken;
+            match event {
+                ssi::Event::NeedsMore => break,
+                event => events.push(event),
+            }
+        }
+    }
+    parser.finish(&mut text);
+    (text, events)
 }
 
 /// The CGI head of a response, parsed whole and in pieces.

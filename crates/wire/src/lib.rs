@@ -24,6 +24,7 @@ pub mod host;
 pub mod message;
 pub mod proxy_protocol;
 mod span;
+pub mod ssi;
 pub mod target;
 
 pub use span::Span;

@@ -12,6 +12,7 @@ const TARGETS: &[Target] = &[
     ("proxy_protocol", proxy_protocol),
     ("dns_answer", dns_answer),
     ("fastcgi_response", fastcgi_response),
+    ("ssi_template", ssi_template),
     ("certificate", certificate),
     ("h2_frames", h2_frames),
     ("h2_hpack", h2_hpack),

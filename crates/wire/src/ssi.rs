@@ -1,0 +1,347 @@
+//! Templates of server-side includes (SSI) as nginx has them: text with commands such as
+//! `<!--#include virtual="/part" -->`.
+//!
+//! [`Parser`] takes a template in pieces of any size, gives its text and its commands, and holds no
+//! more than one command. What a command means is not known here.
+
+use std::fmt;
+
+#[cfg(test)]
+mod tests;
+
+/// What a command begins with.
+const BEGIN: &[u8] = b"<!--#";
+
+/// Bytes of a command's name; nginx's number.
+const COMMAND_BYTES_MAX: usize = 32;
+
+/// Bytes of a parameter's name; nginx's number.
+const NAME_BYTES_MAX: usize = 32;
+
+/// Parameters of a command; nginx's number.
+const PARAMETERS_MAX: usize = 16;
+
+/// A parameter of a command.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Parameter {
+    /// The name.
+    pub name: Vec<u8>,
+    /// The value as written between its quotes, with its backslashes.
+    pub value: Vec<u8>,
+    /// The quote around the value.
+    quote: u8,
+}
+
+/// A command of a template.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Command {
+    /// The name.
+    pub name: Vec<u8>,
+    /// The parameters, in order.
+    pub parameters: Vec<Parameter>,
+}
+
+/// Why something that begins as a command is none. The rest of it, up to `-->`, is passed over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SyntaxError {
+    /// The name of the command is too long.
+    LongCommand(Command),
+    /// There are too many parameters.
+    ManyParameters(Command),
+    /// The name of the last parameter is too long.
+    LongName(Command),
+    /// The value of the last parameter is too long.
+    LongValue(Command),
+    /// A byte that cannot stand behind the name of the last parameter.
+    AfterName(Command, u8),
+    /// A byte that cannot stand before the value of the last parameter.
+    BeforeValue(Command, u8),
+    /// A byte that cannot stand behind the last parameter's value.
+    AfterValue(Command, u8),
+    /// A byte that cannot stand where the command ends.
+    End(Command, u8),
+}
+
+/// What a parser has found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The whole input is taken.
+    NeedsMore,
+    /// A command is whole.
+    Command(Command),
+    /// What begins as a command is none.
+    Error(SyntaxError),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// In text, behind so many bytes of [`BEGIN`].
+    Text(usize),
+    /// Before the name of the command.
+    Begun,
+    Command,
+    /// Before the name of a parameter.
+    BeforeName,
+    Name,
+    AfterName,
+    BeforeValue,
+    Value,
+    /// In a value, behind a backslash.
+    Escaped,
+    AfterValue,
+    /// Behind the first hyphen of the end.
+    Hyphen,
+    /// Behind both hyphens.
+    Hyphens,
+    /// After an error, behind so many hyphens.
+    Passing(usize),
+}
+
+/// Reads one template.
+#[derive(Clone, Debug)]
+pub struct Parser {
+    state: State,
+    command: Command,
+    value_bytes_max: usize,
+}
+
+impl Parser {
+    /// A parser of a template whose values have at most so many bytes.
+    #[must_use]
+    pub fn new(value_bytes_max: usize) -> Self {
+        Self {
+            state: State::Text(0),
+            command: Command::default(),
+            value_bytes_max,
+        }
+    }
+
+    /// Takes bytes of `input` up to the end of a command, and appends the text before it to `text`.
+    /// Returns how many bytes were taken, and what was found.
+    pub fn feed(&mut self, input: &[u8], text: &mut Vec<u8>) -> (usize, Event) {
+        let mut at = 0;
+        while let Some(rest) = input.get(at..).filter(|rest| !rest.is_empty()) {
+            if self.state == State::Text(0) {
+                let length = memchr::memchr(b'<', rest).unwrap_or(rest.len());
+                text.extend_from_slice(&rest[..length]);
+                at += length;
+                if length == rest.len() {
+                    break;
+                }
+            }
+            let event = self.take(input[at], text);
+            at += 1;
+            if let Some(event) = event {
+                return (at, event);
+            }
+        }
+        (at, Event::NeedsMore)
+    }
+
+    /// The template has ended: the beginning of a command that did not come to its name is text.
+    pub fn finish(&mut self, text: &mut Vec<u8>) {
+        if let State::Text(held) = self.state {
+            text.extend_from_slice(&BEGIN[..held]);
+        }
+        self.state = State::Text(0);
+        self.command = Command::default();
+    }
+
+    fn take(&mut self, byte: u8, text: &mut Vec<u8>) -> Option<Event> {
+        let space = matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
+        let quote = self.command.parameters.last().map(|last| last.quote);
+        match self.state {
+            State::Text(held) => self.take_text(byte, held, text),
+            State::Begun if space => {}
+            State::Begun if byte == b'-' => self.state = State::Hyphen,
+            State::Begun => {
+                self.command.name.push(byte);
+                self.state = State::Command;
+            }
+            State::Command if space => self.state = State::BeforeName,
+            State::Command if byte == b'-' => self.state = State::Hyphen,
+            State::Command if self.command.name.len() >= COMMAND_BYTES_MAX => {
+                return Some(self.refused(byte, SyntaxError::LongCommand));
+            }
+            State::Command => self.command.name.push(byte),
+            State::BeforeName | State::AfterValue if byte == b'-' => self.state = State::Hyphen,
+            State::AfterValue if !space => {
+                return Some(self.refused(byte, |command| SyntaxError::AfterValue(command, byte)));
+            }
+            State::AfterValue => self.state = State::BeforeName,
+            State::BeforeName if space => {}
+            State::BeforeName if self.command.parameters.len() >= PARAMETERS_MAX => {
+                return Some(self.refused(byte, SyntaxError::ManyParameters));
+            }
+            State::BeforeName => {
+                self.command.parameters.push(Parameter::default());
+                self.state = State::Name;
+                return self.take(byte, text);
+            }
+            State::Name | State::AfterName if byte == b'=' => self.state = State::BeforeValue,
+            State::Name if space => self.state = State::AfterName,
+            State::AfterName | State::BeforeValue if space => {}
+            State::Name if byte != b'-' => return self.take_name(byte),
+            State::Name | State::AfterName => {
+                return Some(self.refused(byte, |command| SyntaxError::AfterName(command, byte)));
+            }
+            State::BeforeValue if matches!(byte, b'"' | b'\'') => {
+                self.last().quote = byte;
+                self.state = State::Value;
+            }
+            State::BeforeValue => {
+                return Some(self.refused(byte, |command| SyntaxError::BeforeValue(command, byte)));
+            }
+            State::Value if quote == Some(byte) => self.state = State::AfterValue,
+            State::Value | State::Escaped => return self.take_value(byte),
+            State::Hyphen if byte == b'-' => self.state = State::Hyphens,
+            State::Hyphens if byte == b'>' => {
+                self.state = State::Text(0);
+                return Some(Event::Command(std::mem::take(&mut self.command)));
+            }
+            State::Hyphen | State::Hyphens => {
+                return Some(self.refused(byte, |command| SyntaxError::End(command, byte)));
+            }
+            State::Passing(hyphens) => self.pass_over(byte, hyphens),
+        }
+        None
+    }
+
+    fn take_text(&mut self, byte: u8, held: usize, text: &mut Vec<u8>) {
+        if BEGIN.get(held) == Some(&byte) {
+            self.state = match held + 1 == BEGIN.len() {
+                true => State::Begun,
+                false => State::Text(held + 1),
+            };
+            return;
+        }
+        text.extend_from_slice(&BEGIN[..held]);
+        // Only its first byte is an angle bracket: no other beginning lies within one.
+        self.state = State::Text(usize::from(byte == BEGIN[0]));
+        if byte != BEGIN[0] {
+            text.push(byte);
+        }
+    }
+
+    fn take_name(&mut self, byte: u8) -> Option<Event> {
+        if self.last().name.len() >= NAME_BYTES_MAX {
+            return Some(self.refused(byte, SyntaxError::LongName));
+        }
+        self.last().name.push(byte);
+        None
+    }
+
+    fn take_value(&mut self, byte: u8) -> Option<Event> {
+        if self.last().value.len() >= self.value_bytes_max {
+            return Some(self.refused(byte, SyntaxError::LongValue));
+        }
+        self.last().value.push(byte);
+        self.state = match byte == b'\\' && self.state == State::Value {
+            true => State::Escaped,
+            false => State::Value,
+        };
+        None
+    }
+
+    /// Passes over what follows an error.
+    fn pass_over(&mut self, byte: u8, hyphens: usize) {
+        self.state = match byte {
+            b'>' if hyphens >= 2 => State::Text(0),
+            b'-' => State::Passing(hyphens.saturating_add(1)),
+            _ => State::Passing(0),
+        };
+    }
+
+    fn refused(&mut self, byte: u8, error: impl FnOnce(Command) -> SyntaxError) -> Event {
+        self.pass_over(byte, 0);
+        Event::Error(error(std::mem::take(&mut self.command)))
+    }
+
+    /// The parameter that is read.
+    fn last(&mut self) -> &mut Parameter {
+        if self.command.parameters.is_empty() {
+            self.command.parameters.push(Parameter::default());
+        }
+        let last = self.command.parameters.len() - 1;
+        &mut self.command.parameters[last]
+    }
+}
+
+impl Command {
+    /// Appends the command as it could stand in a template.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(BEGIN);
+        out.extend_from_slice(&self.name);
+        for Parameter { name, value, quote } in &self.parameters {
+            out.push(b' ');
+            out.extend_from_slice(name);
+            out.extend_from_slice(&[b'=', *quote]);
+            out.extend_from_slice(value);
+            out.push(*quote);
+        }
+        out.extend_from_slice(b" -->");
+    }
+}
+
+impl fmt::Display for SyntaxError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = |command: &Command| String::from_utf8_lossy(&command.name).into_owned();
+        let last = |command: &Command| {
+            let last = command.parameters.last().map(|last| last.name.as_slice());
+            String::from_utf8_lossy(last.unwrap_or_default()).into_owned()
+        };
+        match self {
+            Self::LongCommand(command) => {
+                write!(f, "the \"{}...\" SSI command is too long", name(command))
+            }
+            Self::ManyParameters(command) => {
+                write!(
+                    f,
+                    "too many SSI command parameters in \"{}\"",
+                    name(command)
+                )
+            }
+            Self::LongName(command) => write!(
+                f,
+                "too long \"{}...\" parameter in \"{}\" SSI command",
+                last(command),
+                name(command)
+            ),
+            Self::LongValue(command) => write!(
+                f,
+                "too long value of \"{}\" parameter in \"{}\" SSI command",
+                last(command),
+                name(command)
+            ),
+            Self::AfterName(command, byte) => write!(
+                f,
+                "unexpected \"{}\" symbol after \"{}\" parameter in \"{}\" SSI command",
+                byte.escape_ascii(),
+                last(command),
+                name(command)
+            ),
+            Self::BeforeValue(command, byte) => write!(
+                f,
+                "unexpected \"{}\" symbol before value of \"{}\" parameter in \"{}\" SSI command",
+                byte.escape_ascii(),
+                last(command),
+                name(command)
+            ),
+            Self::AfterValue(command, byte) => write!(
+                f,
+                "unexpected \"{}\" symbol after value of \"{}\" parameter in \"{}\" SSI command",
+                byte.escape_ascii(),
+                last(command),
+                name(command)
+            ),
+            Self::End(command, byte) => write!(
+                f,
+                "unexpected \"{}\" symbol in \"{}\" SSI command",
+                byte.escape_ascii(),
+                name(command)
+            ),
+        }
+    }
+}
+
+impl std::error::Error for SyntaxError {}
