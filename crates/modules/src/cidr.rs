@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 use turnpike_conf::View;
-use turnpike_http::plan::Builder;
+use turnpike_plan::builder::Builder;
 
 /// A range of addresses of one family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl Cidr {
 
 /// Warns of bits behind the network part in the directives of these names that stand in this very
 /// block: whoever wrote them meant another network.
-pub(crate) fn warn_of_low_bits(view: View<'_>, builder: &mut Builder<'_>, names: &[&str]) {
+pub(crate) fn warn_of_low_bits<S>(view: View<'_>, builder: &mut Builder<'_, S>, names: &[&str]) {
     for entry in view.entries() {
         let text = entry.argument(0);
         let is_ours = names.contains(&entry.row.name);

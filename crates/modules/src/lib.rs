@@ -46,6 +46,8 @@ mod split_clients;
 mod ssl;
 mod static_files;
 mod status;
+mod stream_proxy;
+mod stream_return;
 mod stub_status;
 mod try_files;
 mod types;
@@ -103,6 +105,18 @@ pub const FAMILIES: &[&dyn Family] = &[
     without_effect::GRPC,
     without_effect::TUNING,
     without_effect::OTHERS,
+];
+
+/// Every family of `stream`, in the order in which they add to a server.
+pub const STREAM_FAMILIES: &[&dyn turnpike_stream::plan::Family] = &[
+    &map::Map,
+    &geo::Geo,
+    &upstream::Upstreams,
+    &split_clients::SplitClients,
+    &access::Access,
+    &access_log::AccessLog,
+    &stream_proxy::StreamProxy,
+    &stream_return::StreamReturn,
 ];
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use turnpike_conf::value;
-use turnpike_http::plan::Builder;
+use turnpike_plan::builder::Builder;
 
 /// Least size of a zone: eight pages, nginx's.
 const ZONE_BYTES_MIN: u64 = 8 * 4096;
@@ -35,8 +35,8 @@ pub(crate) fn declaration(text: &str) -> Result<(&str, u64), String> {
 ///
 /// # Errors
 /// Where another family has a zone of that name.
-pub(crate) fn open<T: Send + Sync + 'static>(
-    builder: &mut Builder<'_>,
+pub(crate) fn open<T: Send + Sync + 'static, S>(
+    builder: &mut Builder<'_, S>,
     owner: &'static str,
     name: &str,
     identity: &str,

@@ -23,6 +23,10 @@ const TABLE: &[(&str, &[&str])] = &[
         "crates/http",
         &["crates/wire", "crates/conf", "crates/lane", "crates/plan"],
     ),
+    (
+        "crates/stream",
+        &["crates/wire", "crates/conf", "crates/lane", "crates/plan"],
+    ),
     ("crates/upstream", &["crates/wire", "crates/lane"]),
     (
         "crates/modules",
@@ -32,6 +36,7 @@ const TABLE: &[(&str, &[&str])] = &[
             "crates/lane",
             "crates/plan",
             "crates/http",
+            "crates/stream",
             "crates/upstream",
             "crates/cache",
         ],
@@ -43,6 +48,7 @@ const TABLE: &[(&str, &[&str])] = &[
             "crates/lane",
             "crates/plan",
             "crates/http",
+            "crates/stream",
             "crates/modules",
             "tools/lab",
             "tools/load",

@@ -150,6 +150,17 @@ struct ReturnQueue {
     notify: Rc<Notify>,
 }
 
+/// A connection that came by a gate which is not HTTP's: gates behind the plan's listens belong to
+/// other protocols.
+pub struct OtherConnection {
+    /// The plan that the gate belongs to.
+    pub generation: u64,
+    /// The gate's place behind the listens of that plan.
+    pub place: usize,
+    pub socket: OwnedFd,
+    pub peer: PeerAddress,
+}
+
 /// The connections of one lane.
 pub struct Connections {
     lane: Rc<LaneShared>,
@@ -176,6 +187,8 @@ pub struct Connections {
     round: Round,
     /// TLS handshakes that this turn went on with.
     handshakes: usize,
+    /// Accepted for others, until they take them.
+    others: Vec<OtherConnection>,
 }
 
 /// What is measured at the end of a round: the clock is read once for all of it.
@@ -227,7 +240,28 @@ impl Connections {
             ticked_ms: 0,
             round: Round::default(),
             handshakes: 0,
+            others: Vec::new(),
         }
+    }
+
+    /// The number of the plan in force.
+    pub fn generation(&self) -> u64 {
+        self.plan.generation
+    }
+
+    /// How many of the gates are HTTP's; those behind them are others'.
+    pub fn listens(&self) -> usize {
+        self.plan.listens.len()
+    }
+
+    /// Takes the connections that came by gates of others.
+    pub fn take_others(&mut self) -> Vec<OtherConnection> {
+        std::mem::take(&mut self.others)
+    }
+
+    /// Whether the lane was told to end at once.
+    pub fn is_terminated(&self) -> bool {
+        matches!(self.ending, Ending::Now)
     }
 
     /// Whether the process ends, so that no connection is kept.
@@ -356,6 +390,15 @@ impl EventHandler for Connections {
         peer: PeerAddress,
     ) {
         self.round.has_worked = true;
+        if let Some(place) = (gate as usize).checked_sub(self.plan.listens.len()) {
+            self.others.push(OtherConnection {
+                generation: self.plan.generation,
+                place,
+                socket,
+                peer,
+            });
+            return;
+        }
         let counters = &self.lane.counters;
         counters.accepted.add();
         counters.handled.add();
@@ -486,7 +529,11 @@ impl EventHandler for Connections {
     }
 
     fn accept_failed(&mut self, _event_loop: &mut EventLoop, gate: u32, error: &io::Error) {
-        let listen = self.plan.listen(ListenIndex(gate));
+        // A gate of others says so in the log of the first server.
+        let listens = &self.plan.listens;
+        let Some(listen) = listens.get(gate as usize).or(listens.first()) else {
+            return;
+        };
         let root = self.plan.server(listen.default_server).root;
         let log = &self.plan.location(root).error_log;
         let level = match error.raw_os_error() {

@@ -3,6 +3,7 @@
 mod handler;
 mod plan;
 mod rows;
+mod stream;
 #[cfg(test)]
 mod tests;
 

@@ -11,16 +11,23 @@ use crate::cidr::Cidr;
 
 /// Adds the rules that hold in a location.
 pub(super) fn location(view: View<'_>, draft: &mut LocationDraft) -> Result<(), ConfError> {
+    if let Some(rules) = rules(view)? {
+        draft.add_handler(Phase::Access, Arc::new(rules));
+    }
+    Ok(())
+}
+
+/// The rules that hold in a block, where there are any.
+pub(super) fn rules(view: View<'_>) -> Result<Option<Rules>, ConfError> {
     let mut level = Some(view);
     while let Some(view) = level {
         let rules = level_rules(view)?;
         if !rules.is_empty() {
-            draft.add_handler(Phase::Access, Arc::new(Rules(rules)));
-            return Ok(());
+            return Ok(Some(Rules(rules)));
         }
         level = view.parent();
     }
-    Ok(())
+    Ok(None)
 }
 
 fn level_rules(view: View<'_>) -> Result<Vec<Rule>, ConfError> {

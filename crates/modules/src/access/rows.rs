@@ -33,3 +33,13 @@ pub(super) const ROWS: &[Row] = &[
         ..PLAIN
     },
 ];
+
+/// The same in `stream`.
+pub(super) const STREAM: &[Row] = &[in_stream(ROWS[0]), in_stream(ROWS[1])];
+
+const fn in_stream(row: Row) -> Row {
+    Row {
+        contexts: &[Context::Stream, Context::StreamServer],
+        ..row
+    }
+}

@@ -9,9 +9,10 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use turnpike_conf::{Word, value};
 use turnpike_http::Quoted;
-use turnpike_http::exchange::Exchange;
 use turnpike_lane::log::{Errno, Level};
 use turnpike_lane::sys::file::{self, Links};
+
+use super::logged::Logged;
 
 /// Mode of a log file that is made anew, as nginx's.
 const FILE_MODE: u32 = 0o644;
@@ -105,45 +106,25 @@ fn number(text: &str) -> Option<u32> {
 ///
 /// # Errors
 /// What kept the line from being written.
-pub(super) fn append(
-    exchange: &Exchange,
+pub(super) fn append<S: Logged>(
+    subject: &S,
     cache: &mut FileCache,
     rules: Option<&CacheRules>,
     path: &[u8],
     line: &[u8],
 ) -> Result<(), Lost> {
-    test_root(exchange).map_err(|_| Lost::Told)?;
-    let now_ms = exchange.lane.clock.now_ms();
+    subject.test_root().map_err(|_| Lost::Told)?;
+    let now_ms = subject.now_ms();
     match rules {
-        None => write(&open(exchange, path)?, line),
-        Some(rules) => cache.append(exchange, rules, path, line, now_ms),
+        None => write(&open(subject, path)?, line),
+        Some(rules) => cache.append(subject, rules, path, line, now_ms),
     }
 }
 
-fn test_root(exchange: &Exchange) -> io::Result<()> {
-    let mut root = Vec::new();
-    exchange
-        .location()
-        .settings
-        .root
-        .folder(exchange, &mut root);
-    let error = match file::metadata_of(&root, Links::Follow) {
-        Ok(metadata) if metadata.is_directory() => return Ok(()),
-        Ok(_) => io::Error::from(io::ErrorKind::NotADirectory),
-        Err(error) => error,
-    };
-    let (root, errno) = (Quoted(&root), Errno(&error));
-    exchange.log(
-        Level::Error,
-        format_args!("testing \"{root}\" existence failed {errno}"),
-    );
-    Err(error)
-}
-
-fn open(exchange: &Exchange, path: &[u8]) -> Result<OwnedFd, Lost> {
+fn open<S: Logged>(subject: &S, path: &[u8]) -> Result<OwnedFd, Lost> {
     file::open_append(path, FILE_MODE).map_err(|error| {
         let (path, errno) = (Quoted(path), Errno(&error));
-        exchange.log(
+        subject.log(
             Level::Crit,
             format_args!("open() \"{path}\" failed {errno}"),
         );
@@ -169,9 +150,9 @@ impl FileCache {
             .retain(|_, entry| now_ms.saturating_sub(entry.used_ms) < entry.inactive_ms);
     }
 
-    fn append(
+    fn append<S: Logged>(
         &mut self,
-        exchange: &Exchange,
+        subject: &S,
         rules: &CacheRules,
         path: &[u8],
         line: &[u8],
@@ -183,7 +164,7 @@ impl FileCache {
             return write(file, line);
         }
         // What cannot be opened takes no other's place.
-        let file = open(exchange, path)?;
+        let file = open(subject, path)?;
         let written = write(&file, line);
         if !self.entries.contains_key(path) {
             self.make_room(rules.files_max);

@@ -1,8 +1,7 @@
 //! A log format, compiled to operations.
 
 use turnpike_conf::Word;
-use turnpike_http::exchange::Exchange;
-use turnpike_http::variables::{VariableId, VariableTable};
+use turnpike_plan::variables::{self, Subject, VariableId, VariableTable};
 
 use super::escape::Escape;
 
@@ -25,7 +24,7 @@ enum Operation {
 
 impl Format {
     /// The predefined format `combined`.
-    pub(super) fn combined(variables: &mut VariableTable) -> Result<Format, String> {
+    pub(super) fn combined<S>(variables: &mut VariableTable<S>) -> Result<Format, String> {
         let mut format = Format::empty(Escape::Default);
         format.push(COMBINED, variables)?;
         Ok(format)
@@ -35,7 +34,10 @@ impl Format {
     ///
     /// # Errors
     /// nginx's message, without its place.
-    pub(super) fn compile(words: &[Word], variables: &mut VariableTable) -> Result<Format, String> {
+    pub(super) fn compile<S>(
+        words: &[Word],
+        variables: &mut VariableTable<S>,
+    ) -> Result<Format, String> {
         let escape = words
             .first()
             .and_then(|word| word.text.strip_prefix("escape="));
@@ -51,14 +53,14 @@ impl Format {
         Ok(format)
     }
 
-    /// Appends the line for an exchange, without a line feed.
-    pub(super) fn write(&self, exchange: &Exchange, line: &mut Vec<u8>, spare: &mut Vec<u8>) {
+    /// Appends the line for a subject, without a line feed.
+    pub(super) fn write<S: Subject>(&self, subject: &S, line: &mut Vec<u8>, spare: &mut Vec<u8>) {
         for operation in &self.operations {
             match operation {
                 Operation::Text(text) => line.extend_from_slice(text),
                 Operation::Variable(id) => {
                     let start = line.len();
-                    let found = exchange.variable(*id, line);
+                    let found = variables::append(subject, *id, line);
                     if found {
                         self.escape.apply(line, start, spare);
                     } else {
@@ -79,7 +81,7 @@ impl Format {
         }
     }
 
-    fn push(&mut self, text: &[u8], variables: &mut VariableTable) -> Result<(), String> {
+    fn push<S>(&mut self, text: &[u8], variables: &mut VariableTable<S>) -> Result<(), String> {
         let mut rest = text;
         while !rest.is_empty() {
             let literal = rest.iter().position(|byte| *byte == b'$');

@@ -6,14 +6,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use turnpike_http::exchange::Exchange;
-use turnpike_http::lane::LaneSlot;
-use turnpike_http::phase::Logger;
-use turnpike_http::variables::Template;
 use turnpike_lane::log::{LogFile, Syslog};
+use turnpike_plan::lane::LaneSlot;
+use turnpike_plan::template::Template;
+use turnpike_stream::session::Session;
 
 use super::files::{self, CacheRules, Lost};
 use super::format::Format;
 use super::lane::{AccessLogLane, BufferSpec};
+use super::logged::Logged;
 
 /// One log.
 pub(super) struct Log {
@@ -46,29 +47,39 @@ pub(super) struct AccessLogger {
     pub(super) files: Option<CacheRules>,
 }
 
-impl Logger for AccessLogger {
+impl turnpike_http::phase::Logger for AccessLogger {
     fn log(&self, exchange: &Exchange) {
-        let lane = exchange.plan.state(&self.slot);
-        let mut line = lane.line.take();
-        let mut spare = lane.spare.take();
-        for log in &self.logs {
-            if !applies(log, exchange, &mut spare) {
-                continue;
-            }
-            line.clear();
-            log.format.write(exchange, &mut line, &mut spare);
-            self.write(log, exchange, lane, &mut line, &mut spare);
-        }
-        lane.line.set(line);
-        lane.spare.set(spare);
+        self.write_all(exchange);
+    }
+}
+
+impl turnpike_stream::phase::Logger for AccessLogger {
+    fn log(&self, session: &Session) {
+        self.write_all(session);
     }
 }
 
 impl AccessLogger {
-    fn write(
+    fn write_all<S: Logged>(&self, subject: &S) {
+        let lane = subject.lane(&self.slot);
+        let mut line = lane.line.take();
+        let mut spare = lane.spare.take();
+        for log in &self.logs {
+            if !applies(log, subject, &mut spare) {
+                continue;
+            }
+            line.clear();
+            log.format.write(subject, &mut line, &mut spare);
+            self.write(log, subject, lane, &mut line, &mut spare);
+        }
+        lane.line.set(line);
+        lane.spare.set(spare);
+    }
+
+    fn write<S: Logged>(
         &self,
         log: &Log,
-        exchange: &Exchange,
+        subject: &S,
         lane: &AccessLogLane,
         line: &mut Vec<u8>,
         spare: &mut Vec<u8>,
@@ -78,10 +89,10 @@ impl AccessLogger {
             Output::File { file, buffer } => {
                 line.push(b'\n');
                 match buffer {
-                    Some(spec) => lane.buffer(*spec, file, exchange, line),
+                    Some(spec) => lane.buffer(*spec, file, subject, line),
                     None => {
                         if let Err(error) = file.try_write(line) {
-                            lane.lost(exchange, file.path(), &error);
+                            lane.lost(subject, file.path(), &error);
                         }
                     }
                 }
@@ -89,14 +100,18 @@ impl AccessLogger {
             Output::Path(path) => {
                 line.push(b'\n');
                 spare.clear();
-                path.evaluate(exchange, spare);
+                path.evaluate(subject, spare);
                 let mut cache = lane.files.borrow_mut();
-                match files::append(exchange, &mut cache, self.files.as_ref(), spare, line) {
+                match files::append(subject, &mut cache, self.files.as_ref(), spare, line) {
                     Ok(()) => {}
-                    Err(Lost::Told) => exchange.lane.counters.log_lines_lost.add(),
+                    Err(Lost::Told) => {
+                        if let Some(counters) = subject.counters() {
+                            counters.log_lines_lost.add();
+                        }
+                    }
                     Err(Lost::Write(error)) => {
                         let path = Path::new(OsStr::from_bytes(spare));
-                        lane.lost(exchange, path, &error);
+                        lane.lost(subject, path, &error);
                     }
                 }
             }
@@ -104,14 +119,14 @@ impl AccessLogger {
     }
 }
 
-fn applies(log: &Log, exchange: &Exchange, spare: &mut Vec<u8>) -> bool {
+fn applies<S: Logged>(log: &Log, subject: &S, spare: &mut Vec<u8>) -> bool {
     let Some(condition) = &log.condition else {
         return true;
     };
     spare.clear();
-    let failures = exchange.match_failures();
-    condition.evaluate(exchange, spare);
-    if exchange.match_failures() != failures {
+    let failures = subject.match_failures();
+    condition.evaluate(subject, spare);
+    if subject.match_failures() != failures {
         // Nobody said that the line is to be left out.
         return true;
     }

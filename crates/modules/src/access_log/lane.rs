@@ -8,11 +8,11 @@ use std::sync::Arc;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use turnpike_http::counters::HttpCounters;
-use turnpike_http::exchange::Exchange;
-use turnpike_http::lane::LaneState;
 use turnpike_lane::log::{Errno, ErrorLog, Level, LogFile};
+use turnpike_plan::lane::LaneState;
 
 use super::files::FileCache;
+use super::logged::Logged;
 
 /// Least time between two complaints about a log that cannot be written, in milliseconds: a full
 /// disk would else fill the error log too. nginx's time.
@@ -58,7 +58,7 @@ pub(super) struct AccessLogLane {
 
 struct Buffer {
     file: Arc<LogFile>,
-    counters: Arc<HttpCounters>,
+    counters: Option<Arc<HttpCounters>>,
     error_log: ErrorLog,
     bytes: Vec<u8>,
     lines: u64,
@@ -69,11 +69,11 @@ struct Buffer {
 
 impl AccessLogLane {
     /// Puts a line into a buffer, which is written out first when it has no room left.
-    pub(super) fn buffer(
+    pub(super) fn buffer<S: Logged>(
         &self,
         spec: BufferSpec,
         file: &Arc<LogFile>,
-        exchange: &Exchange,
+        subject: &S,
         line: &[u8],
     ) {
         let mut buffers = self.buffers.borrow_mut();
@@ -82,20 +82,20 @@ impl AccessLogLane {
         }
         let buffer = buffers[spec.index].get_or_insert_with(|| Buffer {
             file: Arc::clone(file),
-            counters: Arc::clone(&exchange.lane.counters),
-            error_log: exchange.location().error_log.clone(),
+            counters: subject.counters().cloned(),
+            error_log: subject.error_log().clone(),
             bytes: Vec::with_capacity(spec.bytes_max),
             lines: 0,
             spec,
             since_ms: 0,
         });
-        let now_ms = exchange.lane.clock.now_ms();
+        let now_ms = subject.now_ms();
         if buffer.bytes.len() + line.len() > spec.bytes_max {
             buffer.flush(&self.complained_ms, now_ms);
         }
         if line.len() > spec.bytes_max {
             if let Err(error) = spec.write(file, line) {
-                self.lost(exchange, file.path(), &error);
+                self.lost(subject, file.path(), &error);
             }
             return;
         }
@@ -107,11 +107,13 @@ impl AccessLogLane {
     }
 
     /// Counts a line that could not be written, and complains now and then.
-    pub(super) fn lost(&self, exchange: &Exchange, path: &Path, error: &io::Error) {
-        exchange.lane.counters.log_lines_lost.add();
-        let now_ms = exchange.lane.clock.now_ms();
+    pub(super) fn lost<S: Logged>(&self, subject: &S, path: &Path, error: &io::Error) {
+        if let Some(counters) = subject.counters() {
+            counters.log_lines_lost.add();
+        }
+        let now_ms = subject.now_ms();
         if may_complain(&self.complained_ms, now_ms) {
-            complain(&exchange.location().error_log, path, error);
+            complain(subject.error_log(), path, error);
         }
     }
 }
@@ -141,8 +143,10 @@ impl Buffer {
             return;
         }
         if let Err(error) = self.spec.write(&self.file, &self.bytes) {
-            let lost = &self.counters.log_lines_lost;
-            lost.set(lost.value().wrapping_add(self.lines));
+            if let Some(counters) = &self.counters {
+                let lost = &counters.log_lines_lost;
+                lost.set(lost.value().wrapping_add(self.lines));
+            }
             if may_complain(complained_ms, now_ms) {
                 complain(&self.error_log, self.file.path(), &error);
             }

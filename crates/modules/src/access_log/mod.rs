@@ -10,8 +10,10 @@ mod files;
 mod format;
 mod handler;
 mod lane;
+mod logged;
 mod plan;
 mod rows;
+mod stream;
 #[cfg(test)]
 mod tests;
 
@@ -31,6 +33,7 @@ impl Family for AccessLog {
     }
 
     fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+        plan::predefined(view, builder)?;
         plan::formats(view, builder)
     }
 

@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Entry, View, Word, value};
-use turnpike_http::lane::LaneSlot;
-use turnpike_http::plan::{Builder, LocationDraft};
-use turnpike_http::variables::Template;
+use turnpike_http::plan::LocationDraft;
 use turnpike_lane::log::{Errno, Syslog, SyslogSpec};
+use turnpike_plan::builder::Builder;
+use turnpike_plan::lane::LaneSlot;
+use turnpike_plan::template::Template;
+use turnpike_stream::plan::ServerDraft;
 
 use super::files::CacheRules;
 use super::format::Format;
@@ -39,16 +41,21 @@ struct Store {
     buffers: HashMap<PathBuf, BufferSpec>,
 }
 
-/// Compiles the formats of the http level and reserves the lanes' state.
-pub(super) fn formats(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-    let slot = builder.lane_state(AccessLogLane::default);
-    builder.store::<Store>().slot = Some(slot);
+/// Defines the format that HTTP has without a directive.
+pub(super) fn predefined<S>(view: View<'_>, builder: &mut Builder<'_, S>) -> Result<(), ConfError> {
     let place = |message| view.error(view.span(), message);
     let combined = Format::combined(&mut builder.variables).map_err(place)?;
     let store = builder.store::<Store>();
     store
         .formats
         .insert("combined".to_owned(), (0, Arc::new(combined)));
+    Ok(())
+}
+
+/// Compiles the formats of the http or stream level and reserves the lanes' state.
+pub(super) fn formats<S>(view: View<'_>, builder: &mut Builder<'_, S>) -> Result<(), ConfError> {
+    let slot = builder.lane_state(AccessLogLane::default);
+    builder.store::<Store>().slot = Some(slot);
     for entry in view.own_all("log_format") {
         let Some((name, words)) = entry.arguments.split_first() else {
             continue;
@@ -70,21 +77,67 @@ pub(super) fn formats(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), C
 }
 
 /// Adds the logs that hold in a location.
-pub(super) fn location(
+pub(super) fn location<S>(
     view: View<'_>,
-    builder: &mut Builder<'_>,
+    builder: &mut Builder<'_, S>,
     draft: &mut LocationDraft,
 ) -> Result<(), ConfError> {
-    let Some(slot) = builder.store::<Store>().slot else {
-        return Ok(());
+    let default = match view.nearest("access_log") {
+        None => Some(log_default(builder)?),
+        Some(_) => None,
     };
-    let entries = view.nearest_all("access_log");
-    let mut logs = Vec::new();
-    if entries.is_empty() {
-        logs.push(log_default(builder)?);
+    if let Some(logger) = logger(view, builder, default)? {
+        draft.add_logger(Arc::new(logger));
     }
+    Ok(())
+}
+
+/// Opens the logs of the stream level, though every server may have logs of its own.
+pub(super) fn stream<S>(view: View<'_>, builder: &mut Builder<'_, S>) -> Result<(), ConfError> {
+    formats(view, builder)?;
+    for entry in view.own_all("access_log") {
+        has_format(view, entry)?;
+        if first(entry) != "off" {
+            log(view, entry, builder)?;
+        }
+    }
+    Ok(())
+}
+
+/// Adds the logs that hold in a server of stream, which has none without a directive.
+pub(super) fn server<S>(
+    view: View<'_>,
+    builder: &mut Builder<'_, S>,
+    draft: &mut ServerDraft,
+) -> Result<(), ConfError> {
+    for entry in view.own_all("access_log") {
+        has_format(view, entry)?;
+    }
+    if let Some(logger) = logger(view, builder, None)? {
+        draft.add_logger(Arc::new(logger));
+    }
+    Ok(())
+}
+
+/// There is no predefined format in stream.
+fn has_format(view: View<'_>, entry: &Entry) -> Result<(), ConfError> {
+    match entry.arguments.len() == 1 && first(entry) != "off" {
+        true => Err(view.error(entry.span, "log format is not specified")),
+        false => Ok(()),
+    }
+}
+
+fn logger<S>(
+    view: View<'_>,
+    builder: &mut Builder<'_, S>,
+    default: Option<Arc<Log>>,
+) -> Result<Option<AccessLogger>, ConfError> {
+    let Some(slot) = builder.store::<Store>().slot else {
+        return Ok(None);
+    };
+    let mut logs: Vec<Arc<Log>> = default.into_iter().collect();
     let mut is_off = false;
-    for entry in entries {
+    for entry in view.nearest_all("access_log") {
         if first(entry) == "off" {
             is_off = true;
             if let Some(second) = entry.arguments.get(1) {
@@ -101,10 +154,8 @@ pub(super) fn location(
             CacheRules::read(&entry.arguments).map_err(|message| view.error(entry.span, message))?
         }
     };
-    if !is_off && !logs.is_empty() {
-        draft.add_logger(Arc::new(AccessLogger { slot, logs, files }));
-    }
-    Ok(())
+    let wanted = !is_off && !logs.is_empty();
+    Ok(wanted.then_some(AccessLogger { slot, logs, files }))
 }
 
 fn first(entry: &Entry) -> &str {
@@ -114,7 +165,7 @@ fn first(entry: &Entry) -> &str {
         .map_or("", |word| word.text.as_str())
 }
 
-fn log_default(builder: &mut Builder<'_>) -> Result<Arc<Log>, ConfError> {
+fn log_default<S>(builder: &mut Builder<'_, S>) -> Result<Arc<Log>, ConfError> {
     if let Some(log) = &builder.store::<Store>().log_default {
         return Ok(Arc::clone(log));
     }
@@ -136,10 +187,10 @@ fn log_default(builder: &mut Builder<'_>) -> Result<Arc<Log>, ConfError> {
     Ok(log)
 }
 
-fn log(
+fn log<S>(
     view: View<'_>,
     entry: &Entry,
-    builder: &mut Builder<'_>,
+    builder: &mut Builder<'_, S>,
 ) -> Result<Option<Arc<Log>>, ConfError> {
     let key = std::ptr::from_ref(entry).addr();
     if let Some(known) = builder.store::<Store>().logs.get(&key) {
@@ -163,7 +214,7 @@ struct Parameters {
     condition: Option<Template>,
 }
 
-fn read(entry: &Entry, builder: &mut Builder<'_>) -> Result<Arc<Log>, String> {
+fn read<S>(entry: &Entry, builder: &mut Builder<'_, S>) -> Result<Arc<Log>, String> {
     let target = entry.arguments.first().map(Word::bytes).unwrap_or_default();
     let text = first(entry);
     let name = entry
@@ -195,7 +246,7 @@ fn read(entry: &Entry, builder: &mut Builder<'_>) -> Result<Arc<Log>, String> {
     }))
 }
 
-fn output(text: &str, target: &[u8], builder: &mut Builder<'_>) -> Result<Output, String> {
+fn output<S>(text: &str, target: &[u8], builder: &mut Builder<'_, S>) -> Result<Output, String> {
     if let Some(text) = text.strip_prefix("syslog:") {
         let spec = SyslogSpec::parse(text)?;
         return Ok(Output::Syslog(Arc::new(Syslog::new(spec))));
@@ -220,8 +271,8 @@ fn path_of(bytes: &[u8]) -> PathBuf {
     PathBuf::from(std::ffi::OsStr::from_bytes(bytes))
 }
 
-fn open(
-    builder: &mut Builder<'_>,
+fn open<S>(
+    builder: &mut Builder<'_, S>,
     path: &std::path::Path,
 ) -> Result<Arc<turnpike_lane::log::LogFile>, String> {
     builder.environment.log_file(path).map_err(|error| {
@@ -230,7 +281,7 @@ fn open(
     })
 }
 
-fn parameters(words: &[Word], builder: &mut Builder<'_>) -> Result<Parameters, String> {
+fn parameters<S>(words: &[Word], builder: &mut Builder<'_, S>) -> Result<Parameters, String> {
     let mut parameters = Parameters::default();
     for word in words {
         let text = word.text.as_str();
@@ -260,12 +311,12 @@ fn parameters(words: &[Word], builder: &mut Builder<'_>) -> Result<Parameters, S
 }
 
 /// Gives a log its buffer. All logs of one file share one, so that their lines keep their order.
-fn buffered(
+fn buffered<S>(
     output: &mut Output,
     text: &str,
     bytes_max: usize,
     parameters: &Parameters,
-    builder: &mut Builder<'_>,
+    builder: &mut Builder<'_, S>,
 ) -> Result<(), String> {
     let (file, buffer) = match output {
         Output::File { file, buffer } => (file, buffer),

@@ -51,3 +51,27 @@ pub(super) const ROWS: &[Row] = &[
             files open.",
     },
 ];
+
+const STREAM_ANYWHERE: &[Context] = &[Context::Stream, Context::StreamServer];
+
+/// The same in `stream`, where nothing is logged without a directive.
+pub(super) const STREAM: &[Row] = &[
+    Row {
+        contexts: STREAM_ANYWHERE,
+        syntax: "path format [buffer=size] [gzip[=level]] [flush=time] [if=condition] | \
+            syslog:server=address[,parameter=value] format [if=condition] | off",
+        default: "off",
+        summary: "Writes a line for each session to a file or a syslog server. Several logs may \
+            be given. The logs of a level replace those of the outer level.",
+        ..ROWS[0]
+    },
+    Row {
+        contexts: &[Context::Stream],
+        summary: "Defines a named format for access log lines.",
+        ..ROWS[1]
+    },
+    Row {
+        contexts: STREAM_ANYWHERE,
+        ..ROWS[2]
+    },
+];

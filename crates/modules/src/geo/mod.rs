@@ -9,6 +9,7 @@ mod networks;
 mod plan;
 mod ranges;
 mod rows;
+mod stream;
 #[cfg(test)]
 mod tests;
 

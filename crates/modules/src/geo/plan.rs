@@ -5,10 +5,11 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Directive, View};
-use turnpike_http::plan::Builder;
-use turnpike_http::variables::VariableId;
+use turnpike_plan::builder::Builder;
+use turnpike_plan::variables::VariableId;
 
 use super::address::Network;
+use super::handler::Located;
 use super::networks::Networks;
 use super::ranges::{self, Ranges, RangesDraft};
 
@@ -44,7 +45,10 @@ struct Draft {
 }
 
 /// Reads a block and defines its variable.
-pub(super) fn define(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+pub(super) fn define<S: Located>(
+    view: View<'_>,
+    builder: &mut Builder<'_, S>,
+) -> Result<(), ConfError> {
     let place = |message: String| view.error(view.span(), message);
     let variable = |index: usize| {
         let written = view.argument(index);

@@ -16,3 +16,9 @@ pub(super) const ROWS: &[Row] = &[Row {
     summary: "Defines a variable whose value depends on the client's address or on another \
         address.",
 }];
+
+/// The same in `stream`.
+pub(super) const STREAM: &[Row] = &[Row {
+    contexts: &[Context::Stream],
+    ..ROWS[0]
+}];

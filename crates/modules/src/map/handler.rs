@@ -1,29 +1,28 @@
 //! Asking a map.
 
-use turnpike_http::exchange::Exchange;
-use turnpike_http::regex::Undecided;
-use turnpike_http::variables::Evaluate;
+use turnpike_plan::regex::Undecided;
+use turnpike_plan::variables::{Evaluate, Subject};
 
 use super::plan::Table;
 
-impl Evaluate<Exchange> for Table {
-    fn evaluate(&self, exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-        let mut key = self.key.value(exchange);
+impl<S: Subject> Evaluate<S> for Table {
+    fn evaluate(&self, subject: &S, out: &mut Vec<u8>) -> bool {
+        let mut key = self.key.value(subject);
         if self.hostnames && key.last() == Some(&b'.') {
             key.pop();
         }
-        let Ok(found) = self.find(exchange, &key) else {
+        let Ok(found) = self.find(subject, &key) else {
             return false;
         };
         if let Some(value) = found.or(self.default) {
-            self.values[value].evaluate(exchange, out);
+            self.values[value].evaluate(subject, out);
         }
         true
     }
 }
 
 impl Table {
-    fn find(&self, exchange: &Exchange, key: &[u8]) -> Result<Option<usize>, Undecided> {
+    fn find<S: Subject>(&self, subject: &S, key: &[u8]) -> Result<Option<usize>, Undecided> {
         let name = match key.iter().any(u8::is_ascii_uppercase) {
             true => self.names.find(&key.to_ascii_lowercase()),
             false => self.names.find(key),
@@ -34,6 +33,6 @@ impl Table {
         if key.is_empty() {
             return Ok(None);
         }
-        self.patterns.first(exchange, key)
+        self.patterns.first(subject, key)
     }
 }

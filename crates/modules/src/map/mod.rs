@@ -6,6 +6,7 @@
 mod handler;
 mod plan;
 mod rows;
+mod stream;
 
 use turnpike_conf::{ConfError, Row, View};
 use turnpike_http::plan::{Builder, Family};

@@ -3,8 +3,11 @@
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Directive, View, bytes_of};
-use turnpike_http::plan::{Builder, Pattern, PatternList};
-use turnpike_http::variables::Template;
+use turnpike_plan::builder::Builder;
+use turnpike_plan::pattern::Pattern;
+use turnpike_plan::pattern_list::PatternList;
+use turnpike_plan::template::Template;
+use turnpike_plan::variables::Subject;
 
 use crate::hostnames::{Hostnames, Refusal};
 
@@ -21,7 +24,10 @@ pub(super) struct Table {
 }
 
 /// Reads a block and defines its variable.
-pub(super) fn define(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+pub(super) fn define<S: Subject>(
+    view: View<'_>,
+    builder: &mut Builder<'_, S>,
+) -> Result<(), ConfError> {
     let place = |message: String| view.error(view.span(), message);
     let key = bytes_of(view.argument(0));
     let key = Template::compile(&key, &mut builder.variables).map_err(place)?;
@@ -65,11 +71,11 @@ pub(super) fn define(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), Co
 }
 
 impl Table {
-    fn add(
+    fn add<S>(
         &mut self,
         line: &Directive,
         place: &str,
-        builder: &mut Builder<'_>,
+        builder: &mut Builder<'_, S>,
     ) -> Result<(), String> {
         let value = &line.arguments[0];
         let value = Template::compile(&value.bytes(), &mut builder.variables)?;

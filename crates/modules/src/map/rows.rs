@@ -39,3 +39,13 @@ pub(super) const ROWS: &[Row] = &[
         ..SIZE
     },
 ];
+
+/// The same in `stream`.
+pub(super) const STREAM: &[Row] = &[in_stream(ROWS[0]), in_stream(ROWS[1]), in_stream(ROWS[2])];
+
+const fn in_stream(row: Row) -> Row {
+    Row {
+        contexts: &[Context::Stream],
+        ..row
+    }
+}

@@ -4,12 +4,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, bytes_of};
-use turnpike_http::exchange::Exchange;
+use turnpike_conf::{ConfError, Entry, View, bytes_of};
 use turnpike_http::plan::Builder;
 use turnpike_http::variables::Template;
 use turnpike_plan::environment::Capability;
 use turnpike_plan::temporary::TemporaryFolder;
+use turnpike_plan::variables::Subject;
 
 use super::conditions::NextConditions;
 use super::ignored::Ignored;
@@ -163,7 +163,19 @@ pub(crate) enum Bind {
 
 impl Bind {
     pub(crate) fn read(pass: PassView<'_>, builder: &mut Builder<'_>) -> Result<Self, ConfError> {
-        let (Some(entry), view) = (pass.nearest("bind"), pass.view) else {
+        Self::of(pass.view, pass.nearest("bind"), builder)
+    }
+
+    /// What the directive in force in a block says.
+    ///
+    /// # Errors
+    /// nginx's.
+    pub(crate) fn of<S>(
+        view: View<'_>,
+        entry: Option<&Entry>,
+        builder: &mut turnpike_plan::builder::Builder<'_, S>,
+    ) -> Result<Self, ConfError> {
+        let Some(entry) = entry else {
             return Ok(Self::No);
         };
         let text = entry.argument(0);
@@ -194,13 +206,13 @@ impl Bind {
     }
 
     /// The address to bind to, and whether it may be one that is not ours.
-    pub(crate) fn address(&self, exchange: &Exchange) -> Option<(SocketAddr, bool)> {
+    pub(crate) fn address<S: Subject>(&self, subject: &S) -> Option<(SocketAddr, bool)> {
         match self {
             Self::No => None,
             Self::Address(address) => Some((*address, false)),
             Self::Transparent(address) => Some((*address, true)),
             Self::Evaluated(template, transparent) => {
-                let text = template.value(exchange);
+                let text = template.value(subject);
                 let address = local_address(std::str::from_utf8(&text).ok()?)?;
                 Some((address, *transparent))
             }

@@ -1,13 +1,12 @@
 //! Asking a split.
 
-use turnpike_http::exchange::Exchange;
-use turnpike_http::variables::Evaluate;
+use turnpike_plan::variables::{Evaluate, Subject};
 
 use super::plan::Split;
 
-impl Evaluate<Exchange> for Split {
-    fn evaluate(&self, exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-        let hash = murmur2(&self.key.value(exchange));
+impl<S: Subject> Evaluate<S> for Split {
+    fn evaluate(&self, subject: &S, out: &mut Vec<u8>) -> bool {
+        let hash = murmur2(&self.key.value(subject));
         let part = self
             .parts
             .iter()

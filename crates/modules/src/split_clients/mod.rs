@@ -5,6 +5,7 @@
 mod handler;
 mod plan;
 mod rows;
+mod stream;
 #[cfg(test)]
 mod tests;
 

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, View, bytes_of};
-use turnpike_http::plan::Builder;
-use turnpike_http::variables::Template;
+use turnpike_plan::builder::Builder;
+use turnpike_plan::template::Template;
+use turnpike_plan::variables::Subject;
 
 /// Hundredths of a percent that make the whole.
 const WHOLE: u32 = 10_000;
@@ -23,7 +24,10 @@ pub(super) struct Part {
 }
 
 /// Reads a block and defines its variable.
-pub(super) fn define(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+pub(super) fn define<S: Subject>(
+    view: View<'_>,
+    builder: &mut Builder<'_, S>,
+) -> Result<(), ConfError> {
     let place = |message: String| view.error(view.span(), message);
     let key = bytes_of(view.argument(0));
     let key = Template::compile(&key, &mut builder.variables).map_err(place)?;

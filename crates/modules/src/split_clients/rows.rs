@@ -16,3 +16,9 @@ pub(super) const ROWS: &[Row] = &[Row {
     summary: "Defines a variable that splits clients by percentages. Its value depends on the hash \
         of a text.",
 }];
+
+/// The same in `stream`.
+pub(super) const STREAM: &[Row] = &[Row {
+    contexts: &[Context::Stream],
+    ..ROWS[0]
+}];

@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::task::JoinSet;
 use turnpike_conf::{ConfError, View};
-use turnpike_http::plan::Builder;
 use turnpike_lane::log::ErrorLog;
 use turnpike_plan::background::{Running, Service};
+use turnpike_plan::builder::Builder;
 use turnpike_upstream::{BackgroundTask, Group};
 
 /// What was collected while the plan is built.
@@ -41,14 +41,14 @@ impl BackgroundTasks {
 }
 
 /// The log of the http level.
-pub(super) fn log(view: View<'_>, builder: &mut Builder<'_>) -> Result<ErrorLog, ConfError> {
+pub(super) fn log<S>(view: View<'_>, builder: &mut Builder<'_, S>) -> Result<ErrorLog, ConfError> {
     let entries = view.nearest_all("error_log");
     let log = builder.environment.error_log(&entries);
     log.map_err(|message| view.error(view.span(), message))
 }
 
 /// Has the work go on while the plan is in force.
-pub(super) fn offer(builder: &mut Builder<'_>) {
+pub(super) fn offer<S>(builder: &mut Builder<'_, S>) {
     let tasks = builder.store::<BackgroundTasks>().clone();
     builder.service(Arc::new(tasks));
 }

@@ -1,9 +1,11 @@
 //! Which directive names which way of choosing.
 
 use turnpike_conf::Entry;
-use turnpike_http::plan::Builder;
 use turnpike_http::variables::Template;
+use turnpike_plan::builder::Builder;
 use turnpike_upstream::{Balancer, Measure, Until};
+
+use super::passed::Passed;
 
 /// The way of choosing of a group.
 #[derive(Default)]
@@ -18,7 +20,10 @@ impl Method {
     ///
     /// # Errors
     /// nginx's message, without its place.
-    pub(super) fn read(entry: &Entry, builder: &mut Builder<'_>) -> Result<Option<Method>, String> {
+    pub(super) fn read<S: Passed>(
+        entry: &Entry,
+        builder: &mut Builder<'_, S>,
+    ) -> Result<Option<Method>, String> {
         let invalid = |index: usize| format!("invalid parameter \"{}\"", entry.argument(index));
         let words: Vec<&str> = entry
             .arguments
@@ -42,10 +47,10 @@ impl Method {
             ("random", ["two"] | ["two", "least_conn"]) => {
                 Balancer::RandomTwo(Measure::Connections)
             }
-            ("random", ["two", "least_time=header"]) => {
+            ("random", ["two", "least_time=header"]) if S::HAS_TIMES => {
                 Balancer::RandomTwo(Measure::Time(Until::Header))
             }
-            ("random", ["two", "least_time=last_byte"]) => {
+            ("random", ["two", "least_time=last_byte"]) if S::HAS_TIMES => {
                 Balancer::RandomTwo(Measure::Time(Until::LastByte))
             }
             ("random", ["two", _]) => return Err(invalid(1)),

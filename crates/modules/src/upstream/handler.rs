@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::lane::{LanePlan, LaneSlot, LaneState};
 use turnpike_http::variables::Template;
+use turnpike_stream::session::Session;
 use turnpike_upstream::{Address, Group, GroupSettings, GroupStates, Peer, PeerSettings};
 use turnpike_upstream::{PeerState, Picked, Pool, Selection, Tries};
 
@@ -65,6 +66,18 @@ impl Upstream {
             client: client.map(|address| address.ip()),
             sticky: sticky.as_deref(),
             random: exchange.lane.random(),
+        })
+    }
+
+    /// Begins the tries of a session.
+    pub(crate) fn begin_session(&self, session: &Session) -> Tries {
+        let client = session.peer.inet();
+        let key = self.key.as_ref().map(|key| key.value(session));
+        self.group.begin(&Selection {
+            key: key.as_deref().unwrap_or_default(),
+            client: client.map(|address| address.ip()),
+            sticky: None,
+            random: session.lane.random(),
         })
     }
 

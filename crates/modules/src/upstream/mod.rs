@@ -10,12 +10,14 @@ mod balancing;
 mod commands;
 mod handler;
 mod health;
+mod passed;
 mod plan;
 mod resolver;
 mod rows;
 mod servers;
 mod sessions;
 mod sticky;
+mod stream;
 #[cfg(test)]
 mod tests;
 mod url;

@@ -5,17 +5,17 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Entry, View, value};
-use turnpike_http::plan::Builder;
 use turnpike_lane::log::ErrorLog;
+use turnpike_plan::builder::Builder;
 use turnpike_upstream::Resolving;
 use turnpike_upstream::{Group, GroupSettings, GroupStates, KeepAlive, PeerSettings, Pool};
 
 use super::background::{self, BackgroundTasks};
 use super::balancing::Method;
 use super::handler::{Directory, Implicit, LanePool, Upstream};
+use super::passed::Passed;
 use super::resolver;
 use super::servers::Server;
-use super::sticky::Sticky;
 use super::url::{Target, Url};
 
 /// Least size of a zone: eight pages, nginx's.
@@ -30,7 +30,10 @@ struct Store {
 }
 
 /// Reads every `upstream` block.
-pub(super) fn groups(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+pub(super) fn groups<S: Passed>(
+    view: View<'_>,
+    builder: &mut Builder<'_, S>,
+) -> Result<(), ConfError> {
     let log = background::log(view, builder)?;
     for block in view.children("upstream") {
         if let Err(error) = group(block, builder, &log) {
@@ -46,8 +49,8 @@ pub(super) fn groups(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), Co
 ///
 /// # Errors
 /// nginx's message, without its place.
-pub(crate) fn find(
-    builder: &mut Builder<'_>,
+pub(crate) fn find<S: Passed>(
+    builder: &mut Builder<'_, S>,
     url: &Url,
     default_port: u16,
 ) -> Result<Arc<Upstream>, String> {
@@ -82,7 +85,7 @@ pub(crate) fn find(
 }
 
 /// The named groups, for addresses that are known only when a request is served.
-pub(crate) fn directory(builder: &mut Builder<'_>) -> Arc<Directory> {
+pub(crate) fn directory<S: Passed>(builder: &mut Builder<'_, S>) -> Arc<Directory> {
     if let Some(directory) = &builder.store::<Store>().directory {
         return Arc::clone(directory);
     }
@@ -97,7 +100,11 @@ pub(crate) fn directory(builder: &mut Builder<'_>) -> Arc<Directory> {
     directory
 }
 
-fn group(view: View<'_>, builder: &mut Builder<'_>, log: &ErrorLog) -> Result<(), ConfError> {
+fn group<S: Passed>(
+    view: View<'_>,
+    builder: &mut Builder<'_, S>,
+    log: &ErrorLog,
+) -> Result<(), ConfError> {
     let name = view.argument(0);
     if builder.store::<Store>().named.contains_key(name) {
         return Err(view.error(view.span(), format!("duplicate upstream \"{name}\"")));
@@ -120,7 +127,7 @@ fn group(view: View<'_>, builder: &mut Builder<'_>, log: &ErrorLog) -> Result<()
         }
     }
     let sticky = match view.own("sticky") {
-        Some(entry) => Some(Sticky::read(entry, builder).map_err(|text| place(entry, text))?),
+        Some(entry) => Some(S::sticky(entry, builder).map_err(|text| place(entry, text))?),
         None => None,
     };
     let settings = GroupSettings {
@@ -147,11 +154,13 @@ fn has_size(view: View<'_>, zone: &str) -> bool {
 
 /// The servers of a block, and how they are chosen. A server's parameters must make sense with
 /// the method that was written before it, as with nginx.
-fn servers(view: View<'_>, builder: &mut Builder<'_>) -> (Vec<Server>, Method) {
+fn servers<S: Passed>(view: View<'_>, builder: &mut Builder<'_, S>) -> (Vec<Server>, Method) {
     let (mut servers, mut method) = (Vec::new(), Method::default());
     for entry in view.entries() {
         let read = match entry.row.name {
-            "server" => Server::read(entry, &method).map(|server| servers.push(server)),
+            "server" => {
+                Server::read(entry, &method, S::DEFAULT_PORT).map(|server| servers.push(server))
+            }
             _ => Method::read(entry, builder).map(|read| {
                 if let Some(read) = read {
                     method = read;
@@ -166,9 +175,9 @@ fn servers(view: View<'_>, builder: &mut Builder<'_>) -> (Vec<Server>, Method) {
 }
 
 /// Has those servers looked up that are to be.
-fn resolve(
+fn resolve<S: Passed>(
     view: View<'_>,
-    builder: &mut Builder<'_>,
+    builder: &mut Builder<'_, S>,
     group: &Arc<Group>,
     servers: &[Server],
     log: &ErrorLog,
@@ -199,8 +208,8 @@ fn resolve(
     Ok(())
 }
 
-fn assemble(
-    builder: &mut Builder<'_>,
+fn assemble<S: Passed>(
+    builder: &mut Builder<'_, S>,
     name: &str,
     identity: &str,
     settings: GroupSettings,
@@ -218,13 +227,16 @@ fn assemble(
     Upstream::new(group, pool)
 }
 
-fn pool(builder: &mut Builder<'_>, settings: KeepAlive) -> turnpike_http::lane::LaneSlot<LanePool> {
+fn pool<S: Passed>(
+    builder: &mut Builder<'_, S>,
+    settings: KeepAlive,
+) -> turnpike_plan::lane::LaneSlot<LanePool> {
     builder.lane_state(move || LanePool(Pool::new(settings)))
 }
 
 /// The states of the group's peers, from the configuration before where it had the group too.
-fn states(builder: &mut Builder<'_>, identity: &str) -> Arc<GroupStates> {
-    let key = format!("upstream:{identity}");
+fn states<S: Passed>(builder: &mut Builder<'_, S>, identity: &str) -> Arc<GroupStates> {
+    let key = format!("{}:{identity}", S::STATES);
     let make = || Arc::new(GroupStates::default()) as Arc<dyn Any + Send + Sync>;
     let states = builder.environment.zone(&key, &make);
     states.downcast().unwrap_or_default()

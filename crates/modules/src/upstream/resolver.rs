@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Entry, View, value};
-use turnpike_http::plan::Builder;
+use turnpike_plan::builder::Builder;
 use turnpike_upstream::{Address, ResolveError, Resolver, ResolverSettings};
 
 use super::url::{Target, Url};
@@ -44,7 +44,10 @@ impl Names {
 ///
 /// # Errors
 /// nginx's.
-pub(crate) fn names(view: View<'_>, builder: &mut Builder<'_>) -> Result<Option<Names>, ConfError> {
+pub(crate) fn names<S>(
+    view: View<'_>,
+    builder: &mut Builder<'_, S>,
+) -> Result<Option<Names>, ConfError> {
     let Some(entry) = view.nearest("resolver") else {
         return Ok(None);
     };
@@ -60,7 +63,7 @@ pub(crate) fn names(view: View<'_>, builder: &mut Builder<'_>) -> Result<Option<
 }
 
 /// Reads the directive where it is written, whether or not anybody asks the resolver.
-pub(super) fn check(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+pub(super) fn check<S>(view: View<'_>, builder: &mut Builder<'_, S>) -> Result<(), ConfError> {
     match view.own("resolver") {
         None => Ok(()),
         Some(_) => names(view, builder).map(|_| ()),
@@ -68,7 +71,7 @@ pub(super) fn check(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), Con
 }
 
 /// The resolver of these words: one for all levels and configurations that have the same.
-fn open(entry: &Entry, builder: &mut Builder<'_>) -> Result<Arc<Resolver>, String> {
+fn open<S>(entry: &Entry, builder: &mut Builder<'_, S>) -> Result<Arc<Resolver>, String> {
     let words: Vec<&str> = entry
         .arguments
         .iter()

@@ -9,7 +9,7 @@ use super::balancing::Method;
 use super::url::{Target, Url};
 
 /// Port of servers that are written without one.
-const DEFAULT_PORT: u16 = 80;
+pub(super) const DEFAULT_PORT: u16 = 80;
 
 /// Longest identity for sticky requests; nginx's: the digits of an MD5.
 const ROUTE_BYTES_MAX: usize = 32;
@@ -73,7 +73,11 @@ impl Server {
     ///
     /// # Errors
     /// nginx's message, without its place.
-    pub(super) fn read(entry: &Entry, method: &Method) -> Result<Server, String> {
+    pub(super) fn read(
+        entry: &Entry,
+        method: &Method,
+        default_port: u16,
+    ) -> Result<Server, String> {
         let mut parameters = Parameters::default();
         for word in entry.arguments.iter().skip(1) {
             if !method.supports(&word.text) {
@@ -97,6 +101,10 @@ impl Server {
         }
         let place = |what: &str| format!("{what} in upstream \"{name}\"");
         let url = Url::parse(name).map_err(place)?;
+        let is_unix = matches!(url.target, Target::Unix(_));
+        if url.port.is_none() && default_port == 0 && !is_unix && service.is_none() {
+            return Err(place("no port"));
+        }
         if service.is_some() && url.port.is_some() {
             return Err(format!("service upstream \"{name}\" may not have port"));
         }
@@ -110,7 +118,7 @@ impl Server {
             Target::Name(host) if resolve => Ok(Server {
                 resolved: Some(ResolvedServer {
                     host: host.clone(),
-                    port: url.port.unwrap_or(DEFAULT_PORT),
+                    port: url.port.unwrap_or(default_port),
                     service,
                     server: name.to_owned(),
                     settings: server.settings.clone(),
@@ -121,7 +129,7 @@ impl Server {
                 Err(format!("service upstream \"{name}\" requires domain name"))
             }
             _ => Ok(Server {
-                addresses: url.addresses(DEFAULT_PORT).map_err(place)?,
+                addresses: url.addresses(default_port).map_err(place)?,
                 ..server
             }),
         }

@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use turnpike_conf::{Entry, value};
 use turnpike_http::exchange::Exchange;
-use turnpike_http::plan::Builder;
 use turnpike_http::variables::{Template, VariableId};
 use turnpike_upstream::Peer;
 use turnpike_wire::date;
 
 use super::sessions::Sessions;
 use crate::zone;
+
+/// A plan in the making.
+type Builder<'e> = turnpike_plan::builder::Builder<'e, Exchange>;
 
 /// What `expires=max` says.
 const EXPIRES_MAX: &str = "; expires=Thu, 31-Dec-37 23:55:55 GMT; max-age=315360000";
@@ -23,7 +25,7 @@ const SESSION_MS: u64 = 600_000;
 const ZONE_BYTES_MIN: u64 = 8 * 4096;
 
 /// The way in which requests are bound.
-pub(super) struct Sticky {
+pub(crate) struct Sticky {
     /// Variables that may hold the server's identity, or the session's; the first that is not
     /// empty counts.
     lookup: Vec<VariableId>,

@@ -9,9 +9,9 @@ fn advice_is_found_by_name() {
     let cases: &[(&str, Option<&str>)] = &[
         ("ssl_protocols", Some("TLS to clients")),
         ("listen ssl", None),
-        ("ssl_preread", Some("TCP and UDP proxying")),
-        ("ssl_alpn", Some("TCP and UDP proxying")),
-        ("proxy_upload_rate", Some("TCP and UDP proxying")),
+        ("ssl_preread", Some("UDP and TLS in stream")),
+        ("ssl_alpn", Some("UDP and TLS in stream")),
+        ("proxy_requests", Some("UDP and TLS in stream")),
         ("grpc_pass", Some("gRPC")),
         ("fastcgi_cache_purge", Some("cache purge")),
         ("more_set_headers", Some("headers-more")),

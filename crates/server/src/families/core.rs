@@ -9,6 +9,8 @@ const LOGGED: &[Context] = &[
     Context::Http,
     Context::Server,
     Context::Location,
+    Context::Stream,
+    Context::StreamServer,
 ];
 
 const ONE: Arguments = Arguments::exactly(1);

@@ -16,9 +16,12 @@ static FAMILIES: LazyLock<Vec<(&'static str, &'static [Row])>> = LazyLock::new(|
         ("http", turnpike_http::settings::ROWS),
     ];
     let families = turnpike_modules::FAMILIES.iter();
+    let stream = turnpike_modules::STREAM_FAMILIES.iter();
     cores
         .into_iter()
         .chain(families.map(|family| (family.name(), family.rows())))
+        .chain([("stream", turnpike_stream::rows::ROWS)])
+        .chain(stream.map(|family| (family.name(), family.rows())))
         .collect()
 });
 

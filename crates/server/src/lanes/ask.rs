@@ -13,6 +13,7 @@ use turnpike_plan::background::run_command;
 use turnpike_plan::control::{Arguments, Command};
 use turnpike_plan::metrics::{Kind, Samples, write_prometheus};
 
+use super::Plans;
 use super::self_check::SelfCheck;
 use super::service::LaneService;
 use crate::control::{LIFE_VERB, Request, RequestError};
@@ -45,11 +46,11 @@ impl LaneService {
     fn command(&self, verb: &str) -> Option<Arc<dyn Command>> {
         let plan = self.plan.as_ref()?;
         if verb == "self_check" {
-            let listens = plan.listens.iter();
+            let listens = plan.http.listens.iter();
             let proxied = listens.map(|listen| listen.proxy_protocol).collect();
             return Some(Arc::new(SelfCheck { proxied }));
         }
-        plan.command(verb)
+        plan.http.command(verb)
     }
 
     fn status(&self) -> Value {
@@ -58,14 +59,14 @@ impl LaneService {
             let total = self.counters.total(entry.counter);
             totals.insert(entry.row.name.to_owned(), total.into());
         }
-        let verbs = self.plan.iter().flat_map(|plan| plan.commands());
+        let verbs = self.plan.iter().flat_map(|plan| plan.http.commands());
         let verbs: Vec<&str> = verbs.map(|row| row.name).collect();
         json!({
             "pid": std::process::id(),
-            "generation": self.plan.as_ref().map(|plan| plan.generation),
+            "generation": self.plan.as_ref().map(|plan| plan.http.generation),
             "lanes": self.lanes.len(),
-            "servers": self.plan.as_ref().map(|plan| plan.server_count()),
-            "listens": self.plan.as_ref().map(|plan| plan.listens.len()),
+            "servers": self.plan.as_ref().map(Plans::server_count),
+            "listens": self.plan.as_ref().map(|plan| plan.listens().count()),
             "verbs": verbs,
             "totals": totals,
         })
@@ -98,7 +99,7 @@ impl LaneService {
     }
 
     fn metrics(&self) -> Value {
-        let readers = self.plan.as_ref().map(|plan| plan.metric_readers());
+        let readers = self.plan.as_ref().map(|plan| plan.http.metric_readers());
         let mut samples = Samples::of(readers.unwrap_or_default());
         samples.read(&*self.counters);
         let mut text = String::new();
@@ -114,7 +115,7 @@ impl LaneService {
         };
         let gate = |(listen, lane, socket): &(usize, Option<usize>, Arc<OwnedFd>)| {
             Some(WatchedGate {
-                address: plan.listens.get(*listen)?.address.to_string(),
+                address: plan.listen(*listen)?.address.to_string(),
                 lane: *lane,
                 socket: Arc::downgrade(socket),
             })
@@ -122,7 +123,7 @@ impl LaneService {
         self.counters
             .watch_gates(self.listening_sockets.iter().filter_map(gate).collect());
         self.counters
-            .set_process(|process| process.generation = plan.generation);
+            .set_process(|process| process.generation = plan.http.generation);
     }
 
     fn connection_counts(&self) -> Value {
@@ -153,9 +154,9 @@ impl LaneService {
         let Some(plan) = &self.plan else {
             return json!({ "gates": [] });
         };
-        let mut before = vec![0; plan.listens.len()];
+        let mut before = vec![0; plan.listens().count()];
         let gate = |(number, lane, socket): &(usize, Option<usize>, Arc<OwnedFd>)| {
-            let listen = plan.listens.get(*number)?;
+            let listen = plan.listen(*number)?;
             let wanted = match listen.mode.has_gate_per_lane() {
                 true => self.lanes.len(),
                 false => 1,

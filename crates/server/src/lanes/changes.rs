@@ -5,8 +5,8 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use serde_json::{Map, Value, json};
 use turnpike_conf::View;
-use turnpike_http::plan::Plan;
 
+use super::Plans;
 use super::environment::Zones;
 use crate::configuration::Configuration;
 
@@ -26,7 +26,7 @@ pub(super) struct Shape {
 
 impl Shape {
     /// Of a configuration and what was made of it.
-    pub(super) fn of(configuration: &Configuration, plan: &Plan, zones: &Zones) -> Shape {
+    pub(super) fn of(configuration: &Configuration, plan: &Plans, zones: &Zones) -> Shape {
         let mut shape = Shape {
             lanes: configuration.settings.process.lanes,
             ..Shape::default()
@@ -36,7 +36,12 @@ impl Shape {
                 shape.add_server(server);
             }
         }
-        for listen in &plan.listens {
+        for stream in configuration.root().children("stream") {
+            for server in stream.children("server") {
+                shape.add_server(server);
+            }
+        }
+        for listen in plan.listens() {
             shape.listens.insert(listen.address.to_string(), 0);
         }
         for key in zones.keys() {

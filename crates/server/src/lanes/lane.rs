@@ -14,6 +14,7 @@ use turnpike_lane::event_loop::{self, EventLoop, Mailbox};
 use turnpike_lane::log::{ErrorLog, Level};
 use turnpike_lane::sys::stack;
 
+use super::handler::{LaneHandler, StreamPlans};
 use crate::plan::Reporter;
 
 /// Stack of a lane's thread in bytes. Nothing on it grows with the input.
@@ -26,6 +27,7 @@ pub(super) struct Lane {
     /// The CPUs that it was last told to run on.
     pub(super) cpus: Option<CpuSet>,
     facts: Arc<OnceLock<Facts>>,
+    stream_plans: Arc<StreamPlans>,
 }
 
 /// What others may know of a running lane.
@@ -48,6 +50,8 @@ pub(super) struct Start {
     pub(super) reporter: Reporter,
     /// Where a lane that fails says why.
     pub(super) error_log: ErrorLog,
+    /// The plan of stream that it begins with.
+    pub(super) stream: Arc<turnpike_stream::plan::Plan>,
 }
 
 impl Lane {
@@ -66,12 +70,21 @@ impl Lane {
         let own_cpus = cpus.clone();
         let facts = Arc::new(OnceLock::new());
         let own_facts = facts.clone();
+        let stream_plans = Arc::new(StreamPlans::default());
+        let own_plans = stream_plans.clone();
         start.running.fetch_add(1, Ordering::SeqCst);
         let thread = thread::Builder::new()
             .name(format!("lane {index}"))
             .stack_size(STACK_BYTES)
             .spawn(move || {
-                if let Err(error) = run(index, cpus, &start, &letters, &own_facts, apply) {
+                if let Err(error) = run(
+                    index,
+                    cpus,
+                    &start,
+                    &letters,
+                    &own_facts,
+                    (apply, own_plans),
+                ) {
                     start
                         .error_log
                         .event(Level::Emerg, format_args!("lane {index} failed ({error})"));
@@ -86,6 +99,7 @@ impl Lane {
             thread,
             cpus: own_cpus,
             facts,
+            stream_plans,
         })
     }
 
@@ -102,6 +116,12 @@ impl Lane {
     /// Whether it has nothing to do any more.
     pub(super) fn has_ended(&self) -> bool {
         self.thread.is_finished()
+    }
+
+    /// Has it take up a plan, and the plan of stream of the same number.
+    pub(super) fn apply(&self, apply: Apply, stream: Arc<turnpike_stream::plan::Plan>) {
+        self.stream_plans.add(stream);
+        self.send(Command::Apply(Box::new(apply)));
     }
 
     /// Sends a command. A lane that has ended takes none, and needs none.
@@ -122,7 +142,7 @@ fn run(
     start: &Start,
     mailbox: &Arc<Mailbox<Command>>,
     facts: &OnceLock<Facts>,
-    apply: Apply,
+    (apply, stream_plans): (Apply, Arc<StreamPlans>),
 ) -> io::Result<()> {
     if let Some(cpus) = cpus
         && let Err(error) = cpus.pin_this_thread()
@@ -138,8 +158,10 @@ fn run(
     });
     let mut event_loop = EventLoop::new(shared.clock.clone(), mailbox.as_fd())?;
     let plan = LanePlan::new(apply.plan.clone());
-    let mut connections = Connections::new(shared, plan, mailbox.clone());
+    let connections = Connections::new(shared.clone(), plan, mailbox.clone());
     let returned = connections.returned();
-    connections.apply(&mut event_loop, apply);
-    event_loop::run(&mut event_loop, &mut connections, &returned)
+    let stream = start.stream.clone();
+    let mut handler = LaneHandler::new(shared, connections, stream, stream_plans);
+    handler.http().apply(&mut event_loop, apply);
+    event_loop::run(&mut event_loop, &mut handler, &returned)
 }

@@ -6,13 +6,16 @@
 mod ask;
 mod changes;
 mod environment;
+mod handler;
 mod lane;
 mod self_check;
 mod service;
 mod standby_lane;
 mod watchdog;
 
-use turnpike_conf::Errors;
+use std::sync::Arc;
+
+use turnpike_conf::{ConfError, Errors};
 use turnpike_http::plan::Plan;
 
 use crate::configuration::Configuration;
@@ -27,10 +30,10 @@ impl ServingPlan for Lanes {
     fn needs(&self, configuration: &Configuration) -> Result<Needs, Errors> {
         let mut zones = Zones::default();
         let mut site = BuildContext::dry(configuration, &mut zones);
-        let plan = build(configuration, 0, &mut site)?;
+        let plans = build(configuration, 0, &mut site)?;
         let findings = site.into_findings();
         Ok(Needs {
-            listens: plan.listens.iter().map(needed).collect(),
+            listens: plans.listens().collect(),
             ..findings
         })
     }
@@ -40,26 +43,99 @@ impl ServingPlan for Lanes {
     }
 }
 
+/// The plans of all protocols.
+#[derive(Clone)]
+struct Plans {
+    http: Arc<Plan>,
+    stream: Arc<turnpike_stream::plan::Plan>,
+}
+
+impl Plans {
+    /// Calls this once no lane holds any of them any more.
+    fn on_release(&mut self, released: impl Fn() + Send + Sync + 'static) {
+        let released = Arc::new(Released(Box::new(released)));
+        // Nobody else holds them yet.
+        if let Some(http) = Arc::get_mut(&mut self.http) {
+            let released = released.clone();
+            http.on_release(Box::new(move |_| {
+                let _kept = &released;
+            }));
+        }
+        if let Some(stream) = Arc::get_mut(&mut self.stream) {
+            stream.kept = Some(released);
+        }
+    }
+
+    /// The work of the families that goes on in the background.
+    fn services(&self) -> Vec<Arc<dyn turnpike_plan::background::Service>> {
+        let http = self.http.services().iter();
+        http.chain(self.stream.services()).cloned().collect()
+    }
+
+    /// What is listened on: HTTP's addresses, then those of stream. The numbers of gates are
+    /// places in this list.
+    fn listens(&self) -> impl Iterator<Item = Listen> + '_ {
+        let http = self.http.listens.iter();
+        let http = http.map(|listen| (&listen.address, &listen.options, listen.mode));
+        let stream = self.stream.listens.iter();
+        let stream = stream.map(|listen| (&listen.address, &listen.options, listen.mode));
+        http.chain(stream).map(|(address, options, mode)| Listen {
+            address: address.clone(),
+            options: options.clone(),
+            mode,
+        })
+    }
+
+    /// How many server blocks there are.
+    fn server_count(&self) -> usize {
+        self.http.server_count() + self.stream.servers.len()
+    }
+
+    /// What is listened on at that place.
+    fn listen(&self, place: usize) -> Option<Listen> {
+        self.listens().nth(place)
+    }
+}
+
+/// Called when it is dropped, with the last plan that holds it.
+struct Released(Box<dyn Fn() + Send + Sync>);
+
+impl Drop for Released {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
 fn build(
     configuration: &Configuration,
     generation: u64,
     site: &mut BuildContext<'_>,
-) -> Result<Plan, Errors> {
-    Plan::build(
-        configuration.root(),
-        generation,
-        turnpike_modules::FAMILIES,
-        site,
-    )
-    .map_err(|errors| Errors(errors.0))
-}
-
-fn needed(listen: &turnpike_http::plan::Listen) -> Listen {
-    Listen {
-        address: listen.address.clone(),
-        options: listen.options.clone(),
-        mode: listen.mode,
+) -> Result<Plans, Errors> {
+    let root = configuration.root();
+    let http = Plan::build(root, generation, turnpike_modules::FAMILIES, site);
+    let http = http.map_err(|errors| Errors(errors.0))?;
+    let accept = turnpike_stream::plan::Accept {
+        mutex: http.events.accept_mutex,
+        reuse_port: http.events.reuse_port,
+    };
+    let families = turnpike_modules::STREAM_FAMILIES;
+    let stream = turnpike_stream::plan::Plan::build(root, generation, families, site, accept);
+    let stream = stream.map_err(|errors| Errors(errors.0))?;
+    let twice = stream.listens.iter().find(|listen| {
+        let mut http = http.listens.iter();
+        http.any(|other| other.address == listen.address)
+    });
+    if let Some(listen) = twice {
+        let address = &listen.address;
+        return Err(Errors(vec![ConfError {
+            message: format!("bind() to {address} failed (98: Address already in use)"),
+            place: None,
+        }]));
     }
+    Ok(Plans {
+        http: Arc::new(http),
+        stream: Arc::new(stream),
+    })
 }
 
 #[cfg(test)]

@@ -34,8 +34,11 @@ impl Command for SelfCheck {
             let address = place["address"].as_str().unwrap_or_default();
             let listen = place["listen"].as_u64().unwrap_or_default();
             let proxied = usize::try_from(listen).ok();
-            let proxied = proxied.and_then(|listen| self.proxied.get(listen).copied());
-            ask(address, proxied.unwrap_or_default()).map_err(|error| {
+            let Some(&proxied) = proxied.and_then(|listen| self.proxied.get(listen)) else {
+                // Behind it other protocols than HTTP are spoken.
+                continue;
+            };
+            ask(address, proxied).map_err(|error| {
                 CommandError::Failed(format!("no answer through {address} ({error})"))
             })?;
         }

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use turnpike_http::connection::{Apply, Command, Leave};
 use turnpike_http::counters::{AllCounters, CloseReason, HttpCounters};
-use turnpike_http::plan::Plan;
 use turnpike_lane::affinity::CpuSet;
 use turnpike_lane::event_loop::{AcceptSettings, LaneGate, Pulse};
 use turnpike_lane::gate::{AcceptMode, AcceptMutex};
@@ -19,6 +18,7 @@ use turnpike_lane::log::{ErrorLog, Level};
 use turnpike_lane::steering::LaneBoard;
 use turnpike_plan::background::Background;
 
+use super::Plans;
 use super::changes::Shape;
 use super::environment::{BuildContext, Zones};
 use super::lane::{Lane, Start};
@@ -49,7 +49,7 @@ pub(super) struct LaneService {
     /// What it was made of, for the next reload's report.
     shape: Shape,
     /// What is in force.
-    pub(super) plan: Option<Arc<Plan>>,
+    pub(super) plan: Option<Plans>,
     /// What runs beside the lanes.
     background: Arc<Background>,
     /// The listening sockets: the listen, the lane, the socket.
@@ -144,11 +144,10 @@ impl LaneService {
         Some(Box::new(pulse))
     }
 
-    pub(super) fn accept_settings(&self, plan: &Plan, lane: usize) -> AcceptSettings {
-        let events = &plan.events;
+    pub(super) fn accept_settings(&self, plan: &Plans, lane: usize) -> AcceptSettings {
+        let events = &plan.http.events;
         let mutual = plan
-            .listens
-            .iter()
+            .listens()
             .any(|listen| listen.mode == AcceptMode::Mutex);
         AcceptSettings {
             connections_max: events.connections_max,
@@ -164,7 +163,7 @@ impl LaneService {
     fn place(
         &mut self,
         generation: &mut Generation,
-        plan: &Arc<Plan>,
+        plan: &Plans,
         listening_sockets: &[(usize, Option<usize>, Arc<OwnedFd>)],
     ) -> io::Result<(usize, usize)> {
         let fresh_board = self.take_board(generation);
@@ -181,7 +180,7 @@ impl LaneService {
                 .as_ref()
                 .and_then(|affinity| affinity.lane(index));
             let apply = Apply {
-                plan: plan.clone(),
+                plan: plan.http.clone(),
                 gates: self.lane_gates[index].clone(),
                 accept,
                 heartbeat: self.heartbeat(index, fresh_board),
@@ -190,7 +189,7 @@ impl LaneService {
             };
             if let Some(lane) = self.lanes.get_mut(index) {
                 lane.cpus = cpus;
-                lane.send(Command::Apply(Box::new(apply)));
+                lane.apply(apply, plan.stream.clone());
                 continue;
             }
             let start = Start {
@@ -198,6 +197,7 @@ impl LaneService {
                 running: self.running.clone(),
                 reporter: self.reporter.clone(),
                 error_log: generation.error_log.clone(),
+                stream: plan.stream.clone(),
             };
             self.lanes.push(Lane::start(index, cpus, start, apply)?);
         }
@@ -206,8 +206,9 @@ impl LaneService {
     }
 
     /// Starts what a plan has run in the background, before a lane takes the plan up.
-    fn start_services(&self, plan: &Plan, error_log: &ErrorLog) {
-        if let Err(error) = self.background.start(plan.generation, plan.services()) {
+    fn start_services(&self, plan: &Plans, error_log: &ErrorLog) {
+        let services = plan.services();
+        if let Err(error) = self.background.start(plan.http.generation, &services) {
             error_log.event(
                 Level::Alert,
                 format_args!(
@@ -219,7 +220,7 @@ impl LaneService {
     }
 
     /// Lets the lanes from `count` on leave; those before them are their successors.
-    fn dismiss(&mut self, count: usize, plan: &Arc<Plan>, done: &SyncSender<()>) {
+    fn dismiss(&mut self, count: usize, plan: &Plans, done: &SyncSender<()>) {
         self.leaving.retain(|lane| !lane.has_ended());
         if self.lanes.len() <= count {
             return;
@@ -228,7 +229,7 @@ impl LaneService {
         let successors: Vec<_> = self.lanes.iter().map(Lane::mailbox).collect();
         for lane in going {
             lane.send(Command::Leave(Box::new(Leave {
-                plan: plan.clone(),
+                plan: plan.http.clone(),
                 successors: successors.clone(),
                 done: done.clone(),
             })));
@@ -333,11 +334,11 @@ impl Service for LaneService {
         self.zones = zones;
         let mut plan = built.map_err(|errors| errors.to_string())?;
         let (reporter, background) = (self.reporter.clone(), self.background.clone());
-        plan.on_release(Box::new(move |number| {
+        let number = generation.number;
+        plan.on_release(move || {
             background.stop(number);
             reporter.released(number);
-        }));
-        let plan = Arc::new(plan);
+        });
         let listening_sockets =
             self.take_listening_sockets(std::mem::take(&mut generation.listening_sockets));
         let timeout_ms = generation.configuration.settings.lane_rescue_timeout_ms;
@@ -446,7 +447,7 @@ impl Service for LaneService {
 /// The gates of one lane: its own of the addresses that have one a lane, and the shared ones.
 fn gates_of(
     lane: usize,
-    plan: &Plan,
+    plan: &Plans,
     listening_sockets: &[(usize, Option<usize>, Arc<OwnedFd>)],
 ) -> Vec<LaneGate> {
     let mine = listening_sockets
@@ -458,7 +459,7 @@ fn gates_of(
 
 /// The gates of all lanes.
 pub(super) fn gates_of_all(
-    plan: &Plan,
+    plan: &Plans,
     listening_sockets: &[(usize, Option<usize>, Arc<OwnedFd>)],
 ) -> Vec<LaneGate> {
     let gates = listening_sockets.iter();
@@ -468,10 +469,10 @@ pub(super) fn gates_of_all(
 }
 
 fn gate_of(
-    plan: &Plan,
+    plan: &Plans,
     (listen, owner, socket): &(usize, Option<usize>, Arc<OwnedFd>),
 ) -> Option<LaneGate> {
-    let mut mode = plan.listens.get(*listen)?.mode;
+    let mut mode = plan.listen(*listen)?.mode;
     if owner.is_some() && !mode.has_gate_per_lane() {
         // Through it an upgrade asks this very lane, which is not to wait for the mutex.
         mode = AcceptMode::Reuseport;

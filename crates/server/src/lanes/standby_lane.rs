@@ -4,16 +4,15 @@
 //! with a fault that meets them all, there is nobody who could: then a lane is started that takes
 //! every gate, and leaves as a lane leaves that a reload has no place for.
 
-use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use turnpike_http::connection::{Apply, Command, Leave};
-use turnpike_http::plan::Plan;
 use turnpike_lane::log::{ErrorLog, Level};
 use turnpike_lane::steering::Beat;
 use turnpike_lane::sys::process::monotonic_ns;
 
+use super::Plans;
 use super::lane::{Lane, Start};
 use super::service::{LaneService, gates_of_all};
 
@@ -41,10 +40,10 @@ impl LaneService {
     }
 
     /// Has the stand-by lane serve by a configuration that has just come.
-    pub(super) fn apply_to_standby_lane(&self, plan: &Arc<Plan>) {
+    pub(super) fn apply_to_standby_lane(&self, plan: &Plans) {
         if let Some(standby_lane) = &self.standby_lane {
             let apply = self.standby_lane_apply(plan);
-            standby_lane.send(Command::Apply(Box::new(apply)));
+            standby_lane.apply(apply, plan.stream.clone());
         }
     }
 
@@ -57,6 +56,7 @@ impl LaneService {
             running: self.running.clone(),
             reporter: self.reporter.clone(),
             error_log: log.clone(),
+            stream: plan.stream.clone(),
         };
         let number = self.lanes.len();
         match Lane::start(number, None, start, self.standby_lane_apply(&plan)) {
@@ -89,7 +89,7 @@ impl LaneService {
         // Nobody waits for it to have left.
         let (done, _) = sync_channel(1);
         standby_lane.send(Command::Leave(Box::new(Leave {
-            plan,
+            plan: plan.http,
             successors: successors.map(|(_, lane)| lane.mailbox()).collect(),
             done,
         })));
@@ -127,11 +127,11 @@ impl LaneService {
     }
 
     /// All gates, whoever's they are.
-    fn standby_lane_apply(&self, plan: &Arc<Plan>) -> Apply {
+    fn standby_lane_apply(&self, plan: &Plans) -> Apply {
         // Nobody waits for it to take them up.
         let (done, _) = sync_channel(1);
         Apply {
-            plan: plan.clone(),
+            plan: plan.http.clone(),
             gates: gates_of_all(plan, &self.listening_sockets),
             accept: self.accept_settings(plan, self.lanes.len()),
             heartbeat: self.pulse(self.lanes.len()),

@@ -163,6 +163,11 @@ impl Picked {
         }
     }
 
+    /// The peer was reached. Where a session may be long, that says already that it works again.
+    pub fn connected(&self, now_ms: u64) {
+        self.worked(now_ms);
+    }
+
     /// The peer is left for the next one, but works: it answered with a status such as 404 that
     /// another peer may know better.
     pub fn passed_over(self, now_ms: u64) {

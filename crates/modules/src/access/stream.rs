@@ -1,0 +1,53 @@
+//! The family in `stream`.
+
+use std::sync::Arc;
+
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_lane::log::Level;
+use turnpike_stream::phase::{Handler, Phase, Status, Verdict};
+use turnpike_stream::plan::{Builder, Family, ServerDraft};
+use turnpike_stream::session::Session;
+
+use super::handler::Rules;
+use super::{Access, plan, rows};
+use crate::cidr::warn_of_low_bits;
+
+impl Family for Access {
+    fn name(&self) -> &'static str {
+        "stream access"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        rows::STREAM
+    }
+
+    fn stream(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+        warn_of_low_bits(view, builder, &["allow", "deny"]);
+        Ok(())
+    }
+
+    fn server(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        draft: &mut ServerDraft,
+    ) -> Result<(), ConfError> {
+        warn_of_low_bits(view, builder, &["allow", "deny"]);
+        if let Some(rules) = plan::rules(view)? {
+            draft.add_handler(Phase::Access, Arc::new(rules));
+        }
+        Ok(())
+    }
+}
+
+impl Handler for Rules {
+    fn handle(&self, session: &mut Session) -> Verdict {
+        match self.denies(session.peer) {
+            None | Some(false) => Verdict::Declined,
+            Some(true) => {
+                session.log(Level::Error, format_args!("access forbidden by rule"));
+                Verdict::Status(Status::Forbidden)
+            }
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! `proxy_pass` of `stream`: connections are passed to servers, and their bytes both ways.
+//!
+//! Which server it is, [`crate::upstream`] says. Nothing here looks at the bytes.
+
+mod handler;
+mod plan;
+mod rate;
+mod relay;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_stream::plan::{Builder, Family, ServerDraft};
+
+/// The family.
+pub(crate) struct StreamProxy;
+
+impl Family for StreamProxy {
+    fn name(&self) -> &'static str {
+        "stream proxy"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        rows::ROWS
+    }
+
+    fn server(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        draft: &mut ServerDraft,
+    ) -> Result<(), ConfError> {
+        plan::server(view, builder, draft)
+    }
+}

@@ -1,0 +1,109 @@
+//! What a server of `stream` says of passing on.
+
+use std::sync::Arc;
+
+use turnpike_conf::{ConfError, Entry, View, bytes_of, value};
+use turnpike_plan::template::Template;
+use turnpike_stream::plan::{Builder, ServerDraft};
+use turnpike_stream::session::Session;
+
+use crate::pass::proxy_header::ProxyHeader;
+use crate::pass::settings::Bind;
+use crate::upstream::{self, Directory, Names, Upstream, Url};
+
+/// Everything that the directives in force in a server say.
+pub(super) struct Passing {
+    pub(super) destination: Destination,
+    pub(super) bind: Bind,
+    pub(super) buffer_bytes: usize,
+    /// Milliseconds, here and below; 0 is without limit.
+    pub(super) connect_timeout_ms: u64,
+    pub(super) idle_timeout_ms: u64,
+    pub(super) upload_rate: Template,
+    pub(super) download_rate: Template,
+    pub(super) half_close: bool,
+    pub(super) tries_next: bool,
+    /// Servers that one session is passed to; 0 has no limit.
+    pub(super) next_tries_max: u32,
+    pub(super) next_timeout_ms: u64,
+    pub(super) proxy_header: ProxyHeader,
+    pub(super) socket_keepalive: bool,
+}
+
+/// Where sessions go.
+pub(super) enum Destination {
+    /// As written.
+    Fixed(Arc<Upstream>),
+    /// Known when a session is there.
+    Evaluated {
+        template: Template,
+        directory: Arc<Directory>,
+        /// The resolver of names.
+        names: Option<Names>,
+    },
+}
+
+/// Adds the content of a server with `proxy_pass`.
+pub(super) fn server(
+    view: View<'_>,
+    builder: &mut Builder<'_>,
+    draft: &mut ServerDraft,
+) -> Result<(), ConfError> {
+    let Some(entry) = view.own("proxy_pass") else {
+        return Ok(());
+    };
+    let destination = destination(view, entry, builder)?;
+    let bytes = view.size("proxy_buffer_size").max(1);
+    let passing = Passing {
+        destination,
+        bind: Bind::of(view, view.nearest("proxy_bind"), builder)?,
+        buffer_bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
+        connect_timeout_ms: view.milliseconds("proxy_connect_timeout"),
+        idle_timeout_ms: view.milliseconds("proxy_timeout"),
+        upload_rate: rate(view, "proxy_upload_rate", builder)?,
+        download_rate: rate(view, "proxy_download_rate", builder)?,
+        half_close: view.flag("proxy_half_close"),
+        tries_next: view.flag("proxy_next_upstream"),
+        next_tries_max: u32::try_from(view.number("proxy_next_upstream_tries")).unwrap_or(0),
+        next_timeout_ms: view.milliseconds("proxy_next_upstream_timeout"),
+        proxy_header: ProxyHeader::read(view),
+        socket_keepalive: view.flag("proxy_socket_keepalive"),
+    };
+    draft
+        .set_content(Arc::new(passing))
+        .map_err(|what| view.error(entry.span, format!("\"proxy_pass\" directive {what}")))
+}
+
+fn destination(
+    view: View<'_>,
+    entry: &Entry,
+    builder: &mut Builder<'_>,
+) -> Result<Destination, ConfError> {
+    let text = entry.argument(0);
+    let template = builder.template(view, entry, &bytes_of(text))?;
+    if template.constant().is_none() {
+        return Ok(Destination::Evaluated {
+            template,
+            directory: upstream::directory::<Session>(builder),
+            names: upstream::names(view, builder)?,
+        });
+    }
+    let place = |message: String| view.error(entry.span, message);
+    let url = Url::parse(text).map_err(|what| place(format!("{what} in upstream \"{text}\"")))?;
+    let found = upstream::find(builder, &url, 0).map_err(place)?;
+    Ok(Destination::Fixed(found))
+}
+
+/// A rate, which may be made of variables.
+fn rate(view: View<'_>, name: &str, builder: &mut Builder<'_>) -> Result<Template, ConfError> {
+    let Some(entry) = view.nearest(name) else {
+        return Ok(Template::literal(b"0"));
+    };
+    let text = entry.argument(0);
+    let template = builder.template(view, entry, &bytes_of(text))?;
+    if template.constant().is_some() && value::size(text).is_none() {
+        let message = format!("\"{name}\" directive invalid value");
+        return Err(view.error(entry.span, message));
+    }
+    Ok(template)
+}

@@ -1,0 +1,126 @@
+//! Rows of the proxy of `stream`.
+
+use turnpike_conf::{Arguments, Context, Merge, Row, Value};
+
+use crate::pass::settings::check_bind;
+
+const PLAIN: Row = Row {
+    contexts: &[Context::Stream, Context::StreamServer],
+    ..Row::PLAIN
+};
+
+const TIME: Row = Row {
+    value: Value::Milliseconds,
+    syntax: "time",
+    ..PLAIN
+};
+
+const FLAG_OFF: Row = Row {
+    value: Value::Flag,
+    syntax: "on | off",
+    default: "off",
+    ..PLAIN
+};
+
+const RATE: Row = Row {
+    variables: Some(0),
+    syntax: "rate",
+    default: "0",
+    ..PLAIN
+};
+
+/// The directives.
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        name: "proxy_pass",
+        contexts: &[Context::StreamServer],
+        merge: Merge::Own,
+        variables: Some(0),
+        syntax: "address",
+        summary: "Passes connections to the server at this address, or to the servers of an \
+            `upstream` block of this name.",
+        ..PLAIN
+    },
+    Row {
+        name: "proxy_bind",
+        variables: Some(0),
+        value: Value::Checked(check_bind),
+        arguments: Arguments::between(1, 2),
+        syntax: "address [transparent] | off",
+        summary: "The local address of connections to servers.",
+        ..PLAIN
+    },
+    Row {
+        name: "proxy_buffer_size",
+        value: Value::Size,
+        syntax: "size",
+        default: "16k",
+        summary: "The size of the buffer for each direction of a session.",
+        ..PLAIN
+    },
+    Row {
+        name: "proxy_connect_timeout",
+        default: "60s",
+        summary: "The maximum time for connecting to a server.",
+        ..TIME
+    },
+    Row {
+        name: "proxy_download_rate",
+        summary: "The number of bytes per second that are read from a server; 0 is without limit.",
+        ..RATE
+    },
+    Row {
+        name: "proxy_half_close",
+        summary: "Lets each direction of a session end on its own: the session ends when both \
+            have ended.",
+        ..FLAG_OFF
+    },
+    Row {
+        name: "proxy_next_upstream",
+        default: "on",
+        summary: "Passes a connection to the next server when one cannot be reached.",
+        ..FLAG_OFF
+    },
+    Row {
+        name: "proxy_next_upstream_timeout",
+        default: "0",
+        summary: "The maximum time in which a connection may be passed to another server; 0 is \
+            without limit.",
+        ..TIME
+    },
+    Row {
+        name: "proxy_next_upstream_tries",
+        value: Value::Number,
+        syntax: "number",
+        default: "0",
+        summary: "The maximum number of servers that a connection is passed to; 0 is without \
+            limit.",
+        ..PLAIN
+    },
+    Row {
+        name: "proxy_protocol",
+        value: Value::OneOf(&["on", "off", "v2"]),
+        syntax: "on | off | v2",
+        default: "off",
+        summary: "Begins connections to servers with a PROXY protocol header of version 1 (`on`) \
+            or 2 (`v2`).",
+        ..PLAIN
+    },
+    Row {
+        name: "proxy_socket_keepalive",
+        summary: "Enables TCP keepalive probes on connections to servers.",
+        ..FLAG_OFF
+    },
+    Row {
+        name: "proxy_timeout",
+        default: "10m",
+        summary: "The maximum time in which nothing is read or sent in either direction; then the \
+            session ends.",
+        ..TIME
+    },
+    Row {
+        name: "proxy_upload_rate",
+        summary: "The number of bytes per second that are read from a client; 0 is without limit.",
+        ..RATE
+    },
+];

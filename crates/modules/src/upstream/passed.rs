@@ -1,0 +1,46 @@
+//! What is passed to groups: requests of HTTP, and sessions of stream.
+
+use turnpike_conf::Entry;
+use turnpike_http::exchange::Exchange;
+use turnpike_plan::builder::Builder;
+use turnpike_stream::session::Session;
+
+use super::servers;
+use super::sticky::Sticky;
+
+/// What is passed to groups. Each kind has groups of its own.
+pub(crate) trait Passed: Sized + 'static {
+    /// What keys of the groups' states begin with.
+    const STATES: &'static str;
+    /// Port of servers that are written without one; 0: one must be written.
+    const DEFAULT_PORT: u16;
+
+    /// Whether servers can be chosen by their times.
+    const HAS_TIMES: bool;
+
+    /// Reads `sticky`.
+    ///
+    /// # Errors
+    /// nginx's message, without its place.
+    fn sticky(entry: &Entry, builder: &mut Builder<'_, Self>) -> Result<Sticky, String>;
+}
+
+impl Passed for Exchange {
+    const STATES: &'static str = "upstream";
+    const DEFAULT_PORT: u16 = servers::DEFAULT_PORT;
+    const HAS_TIMES: bool = true;
+
+    fn sticky(entry: &Entry, builder: &mut Builder<'_, Self>) -> Result<Sticky, String> {
+        Sticky::read(entry, builder)
+    }
+}
+
+impl Passed for Session {
+    const STATES: &'static str = "stream-upstream";
+    const DEFAULT_PORT: u16 = 0;
+    const HAS_TIMES: bool = false;
+
+    fn sticky(_: &Entry, _: &mut Builder<'_, Self>) -> Result<Sticky, String> {
+        Err("\"sticky\" directive is not allowed here".to_owned())
+    }
+}

@@ -1,0 +1,116 @@
+//! The family in `stream`.
+
+use turnpike_conf::{ConfError, Context, Row, Value, View};
+use turnpike_stream::plan::{Builder, Family, ServerDraft};
+
+use super::{Upstreams, plan, resolver, rows};
+
+impl Family for Upstreams {
+    fn name(&self) -> &'static str {
+        "stream upstream"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        ROWS
+    }
+
+    fn stream(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+        resolver::check(view, builder)?;
+        plan::groups(view, builder)
+    }
+
+    fn server(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        _: &mut ServerDraft,
+    ) -> Result<(), ConfError> {
+        resolver::check(view, builder)
+    }
+}
+
+const GROUP: &[Context] = &[Context::StreamUpstream];
+
+const ANYWHERE: &[Context] = &[
+    Context::Stream,
+    Context::StreamServer,
+    Context::StreamUpstream,
+];
+
+/// The directives.
+const ROWS: &[Row] = &[
+    Row {
+        contexts: &[Context::Stream],
+        value: Value::Block(Context::StreamUpstream),
+        ..row("upstream")
+    },
+    Row {
+        contexts: GROUP,
+        syntax: "address [weight=number] [max_conns=number] [max_fails=number] \
+            [fail_timeout=time] [slow_start=time] [backup] [down] [drain] [resolve] \
+            [service=name]",
+        summary: "Adds a server to the group: an address with a port, a name with several \
+            addresses, or `unix:` and a path. With `resolve` the name is looked up again whenever \
+            its addresses may have changed. With `service` the lookup uses SRV records. All lanes \
+            share the state of a server, and a reload keeps it.",
+        ..row("server")
+    },
+    Row {
+        contexts: GROUP,
+        ..row("zone")
+    },
+    Row {
+        contexts: GROUP,
+        summary: "Passes a session to the server with the fewest sessions in relation to its \
+            weight.",
+        ..row("least_conn")
+    },
+    Row {
+        contexts: GROUP,
+        summary: "Passes sessions with the same key to the same server. With `consistent`, a \
+            change of the server list moves only a few keys (ketama).",
+        ..row("hash")
+    },
+    Row {
+        contexts: GROUP,
+        syntax: "[two [least_conn]]",
+        summary: "Passes a session to a random server, according to its weight. With `two`, two \
+            servers are picked, and the session goes to the one with fewer sessions.",
+        ..row("random")
+    },
+    Row {
+        contexts: ANYWHERE,
+        ..row("resolver")
+    },
+    Row {
+        contexts: ANYWHERE,
+        ..row("resolver_timeout")
+    },
+];
+
+/// The row of that name in HTTP.
+const fn row(name: &str) -> Row {
+    let mut at = 0;
+    while at < rows::ROWS.len() {
+        if is_same(rows::ROWS[at].name, name) {
+            return rows::ROWS[at];
+        }
+        at += 1;
+    }
+    panic!("HTTP has a row of that name")
+}
+
+const fn is_same(one: &str, other: &str) -> bool {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    if one.len() != other.len() {
+        return false;
+    }
+    let mut at = 0;
+    while at < one.len() {
+        if one[at] != other[at] {
+            return false;
+        }
+        at += 1;
+    }
+    true
+}

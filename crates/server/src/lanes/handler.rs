@@ -1,0 +1,152 @@
+//! What lives on a lane: HTTP's connections, and the sessions of stream. The gate that a connection
+//! comes by says whose it is.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use turnpike_http::connection::{Connections, OtherConnection};
+use turnpike_http::lane::LaneShared;
+use turnpike_lane::event_loop::{EventHandler, EventLoop};
+use turnpike_lane::sys::socket::PeerAddress;
+use turnpike_stream::plan::Plan;
+use turnpike_stream::sessions::Sessions;
+
+/// Plans of stream that a lane has not taken up yet. One is put here before the command that has
+/// HTTP take up its own of the same number, so that it is at hand then.
+#[derive(Default)]
+pub(super) struct StreamPlans(Mutex<VecDeque<Arc<Plan>>>);
+
+impl StreamPlans {
+    /// Adds the plan that comes next.
+    pub(super) fn add(&self, plan: Arc<Plan>) {
+        let mut plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        plans.push_back(plan);
+    }
+
+    /// The next plan up to that generation.
+    fn take(&self, generation: u64) -> Option<Arc<Plan>> {
+        let mut plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        plans.pop_front_if(|plan| plan.generation <= generation)
+    }
+}
+
+/// The handlers of a lane.
+pub(super) struct LaneHandler {
+    http: Connections,
+    stream: Sessions,
+    plans: Arc<StreamPlans>,
+    lane: Rc<LaneShared>,
+}
+
+impl LaneHandler {
+    /// The handlers of a lane that begins with these plans.
+    pub(super) fn new(
+        lane: Rc<LaneShared>,
+        http: Connections,
+        stream: Arc<Plan>,
+        plans: Arc<StreamPlans>,
+    ) -> Self {
+        let serials = lane.clone();
+        let shared =
+            turnpike_stream::lane::LaneShared::new(lane.clock.clone(), lane.random(), move || {
+                serials.next_serial()
+            });
+        let stream = Sessions::new(shared, stream, http.returned());
+        Self {
+            http,
+            stream,
+            plans,
+            lane,
+        }
+    }
+
+    /// HTTP's connections.
+    pub(super) fn http(&mut self) -> &mut Connections {
+        &mut self.http
+    }
+
+    /// Takes up plans that HTTP has taken up, and the connections that it was given for others.
+    pub(super) fn serve_others(&mut self, event_loop: &mut EventLoop) {
+        while let Some(plan) = self.plans.take(self.http.generation()) {
+            self.stream.apply(plan);
+        }
+        for other in self.http.take_others() {
+            let OtherConnection {
+                generation,
+                place,
+                socket,
+                peer,
+            } = other;
+            let counters = &self.lane.counters;
+            counters.accepted.add();
+            counters.handled.add();
+            self.stream
+                .accepted(event_loop, (generation, place), socket, peer);
+        }
+    }
+}
+
+impl EventHandler for LaneHandler {
+    fn accepted(
+        &mut self,
+        event_loop: &mut EventLoop,
+        gate: u32,
+        socket: OwnedFd,
+        peer: PeerAddress,
+    ) {
+        self.http.accepted(event_loop, gate, socket, peer);
+    }
+
+    fn ready(&mut self, event_loop: &mut EventLoop, token: u32, closed: bool) {
+        self.http.ready(event_loop, token, closed);
+    }
+
+    fn watched_socket_ready(&mut self, event_loop: &mut EventLoop, token: u32) {
+        self.http.watched_socket_ready(event_loop, token);
+    }
+
+    fn due(&mut self, event_loop: &mut EventLoop, token: u32) {
+        self.http.due(event_loop, token);
+    }
+
+    fn turn_ended(&mut self, event_loop: &mut EventLoop) {
+        self.serve_others(event_loop);
+        self.http.turn_ended(event_loop);
+        self.stream.turn_ended();
+    }
+
+    fn tick(&mut self, event_loop: &mut EventLoop) {
+        self.http.tick(event_loop);
+        self.stream.tick(event_loop.clock.now_ms());
+    }
+
+    fn commands(&mut self, event_loop: &mut EventLoop) {
+        // Logs may be reopened next: the lines of sessions go out with those of requests.
+        self.stream.flush();
+        self.http.commands(event_loop);
+        self.serve_others(event_loop);
+    }
+
+    fn connections(&self) -> usize {
+        self.http.connections() + self.stream.count()
+    }
+
+    fn driven(&self) -> usize {
+        self.http.driven() + self.stream.count()
+    }
+
+    fn make_room(&mut self, event_loop: &mut EventLoop) -> bool {
+        self.http.make_room(event_loop)
+    }
+
+    fn accept_failed(&mut self, event_loop: &mut EventLoop, gate: u32, error: &io::Error) {
+        self.http.accept_failed(event_loop, gate, error);
+    }
+
+    fn finished(&self) -> bool {
+        self.http.is_terminated() || (self.stream.count() == 0 && self.http.finished())
+    }
+}

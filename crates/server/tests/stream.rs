@@ -1,0 +1,290 @@
+//! `stream`: connections that are passed on to a real server, sessions through reloads, and what
+//! is refused.
+
+#![allow(clippy::unwrap_used)]
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use turnpike_testkit::process::{self, find_program};
+use turnpike_testkit::{Folder, Server, Signal, wait_for};
+
+/// Nobody waits longer for an answer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// memcached at a unix socket in a folder of its own.
+struct Memcached {
+    child: Child,
+    folder: Folder,
+}
+
+impl Memcached {
+    fn start() -> Memcached {
+        let program = find_program("memcached");
+        let program = program.expect("run `cargo xtask setup test`: memcached is not installed");
+        let folder = Folder::create().unwrap();
+        let socket = folder.path().join("socket");
+        let child = Command::new(program)
+            .arg("-s")
+            .arg(&socket)
+            .args(["-a", "0777", "-U", "0", "-u", "root"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        wait_for(|| UnixStream::connect(&socket).ok()).expect("memcached listens");
+        Memcached { child, folder }
+    }
+}
+
+impl Drop for Memcached {
+    fn drop(&mut self) {
+        process::signal(self.child.id(), Signal::SIGTERM);
+        let _ = self.child.wait();
+    }
+}
+
+fn connect(port: u16) -> TcpStream {
+    let client = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    client
+}
+
+fn say(client: &mut TcpStream, text: &str, expected: &str) {
+    client.write_all(text.as_bytes()).unwrap();
+    let mut answer = vec![0; expected.len()];
+    client.read_exact(&mut answer).unwrap();
+    assert_eq!(String::from_utf8_lossy(&answer), expected);
+}
+
+fn all_of(client: &mut TcpStream) -> String {
+    let mut text = String::new();
+    client.read_to_string(&mut text).unwrap();
+    text
+}
+
+#[test]
+fn memcached_is_used_through_a_group_of_servers() {
+    let memcached = Memcached::start();
+    let socket = memcached.folder.path().join("socket");
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&format!(
+            "error_log %FOLDER%/error.log info; events {{ }}
+            stream {{
+                log_format line '$protocol $status $bytes_received $bytes_sent $upstream_addr';
+                upstream values {{
+                    zone values 64k;
+                    server unix:/nonexistent/socket max_fails=1;
+                    server unix:{};
+                    least_conn;
+                }}
+                server {{
+                    listen 127.0.0.1:%PORT%;
+                    proxy_pass values;
+                    proxy_connect_timeout 5s;
+                    access_log %FOLDER%/access.log line;
+                }}
+            }}",
+            socket.display()
+        ))
+        .start();
+    let mut client = connect(server.port());
+    let large = "0123456789".repeat(80_000);
+    let command = format!("set large 0 0 {}\r\n{large}\r\n", large.len());
+    say(&mut client, &command, "STORED\r\n");
+    let value = format!("VALUE large 0 {}\r\n{large}\r\nEND\r\n", large.len());
+    say(&mut client, "get large\r\n", &value);
+    client.write_all(b"quit\r\n").unwrap();
+    assert_eq!(all_of(&mut client), "");
+    let received = command.len() + "get large\r\n".len() + "quit\r\n".len();
+    let line = format!("TCP 200 {received} {} ", 8 + value.len());
+    server.wait_for_log("access.log", &line);
+    let log = server.log("error.log");
+    assert!(
+        log.contains("while connecting to upstream, client: 127.0.0.1"),
+        "{log}"
+    );
+}
+
+/// Answers every connection with what it sends, on threads of its own.
+fn echo() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for client in listener.incoming() {
+            let mut client = client.unwrap();
+            thread::spawn(move || {
+                let mut piece = [0; 4096];
+                while let Ok(count @ 1..) = client.read(&mut piece) {
+                    client.write_all(&piece[..count]).unwrap();
+                }
+            });
+        }
+    });
+    port
+}
+
+#[test]
+fn sessions_outlive_reloads_and_the_lanes_that_serve_them() {
+    let origin = echo();
+    let text = |lanes: usize, listen: &str| {
+        format!(
+            "worker_processes {lanes}; error_log %FOLDER%/error.log info; events {{ }}
+            stream {{
+                log_format line '$connection $status $bytes_sent';
+                access_log %FOLDER%/access.log line;
+                server {{ listen {listen}; proxy_pass 127.0.0.1:{origin}; }}
+            }}"
+        )
+    };
+    let mut server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&text(2, "127.0.0.1:%PORT_A%"))
+        .start();
+    let mut clients: Vec<TcpStream> = (0..8).map(|_| connect(server.port_named("A"))).collect();
+    for client in &mut clients {
+        say(client, "before", "before");
+    }
+    // Another address, and one lane fewer.
+    let other = text(1, "127.0.0.1:%PORT_B%");
+    server.write_configuration(&other);
+    server.signal(Signal::SIGHUP);
+    server.wait_for_port("B");
+    for client in &mut clients {
+        say(client, "after", "after");
+    }
+    let mut fresh = connect(server.port_named("B"));
+    say(&mut fresh, "fresh", "fresh");
+    drop(clients);
+    drop(fresh);
+    wait_for(|| (server.log("access.log").matches(" 200 11\n").count() == 8).then_some(()))
+        .expect("every session is logged");
+    assert!(server.quit().success());
+}
+
+#[test]
+fn servers_answer_refuse_and_choose_as_they_are_told() {
+    let origin = echo();
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&format!(
+            "error_log %FOLDER%/error.log info; events {{ }}
+            http {{ server {{ listen 127.0.0.1:%PORT_HTTP%; return 200 http; }} }}
+            stream {{
+                map $server_port $answer {{ %PORT_TEXT% text; default none; }}
+                geo $place {{ 127.0.0.0/8 here; default there; }}
+                split_clients $remote_addr $half {{ 100% all; }}
+                server {{ listen 127.0.0.1:%PORT_TEXT%; return '$answer $place $half$status'; }}
+                server {{ listen 127.0.0.1:%PORT_DENY%; deny 127.0.0.1; return no; }}
+                server {{
+                    listen 127.0.0.1:%PORT_HEAD% proxy_protocol;
+                    return '$proxy_protocol_addr $remote_addr';
+                }}
+                server {{
+                    listen 127.0.0.1:%PORT_IDLE%;
+                    proxy_timeout 100ms;
+                    proxy_pass 127.0.0.1:{origin};
+                }}
+                server {{
+                    listen 127.0.0.1:%PORT_HALF%;
+                    proxy_half_close on;
+                    proxy_pass 127.0.0.1:{origin};
+                }}
+            }}"
+        ))
+        .start();
+    let at = |name: &str| connect(server.port_named(name));
+    assert_eq!(all_of(&mut at("TEXT")), "text here all000");
+    assert_eq!(all_of(&mut at("DENY")), "");
+    server.wait_for_log("error.log", "access forbidden by rule, client: 127.0.0.1");
+    let mut head = at("HEAD");
+    head.write_all(b"PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n")
+        .unwrap();
+    assert_eq!(all_of(&mut head), "192.0.2.1 127.0.0.1");
+    let mut broken = at("HEAD");
+    broken.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    assert_eq!(broken.read(&mut [0; 8]).unwrap_or(0), 0);
+    server.wait_for_log("error.log", "broken header: \"GET / HTTP/1.1");
+    let mut idle = at("IDLE");
+    say(&mut idle, "x", "x");
+    assert_eq!(all_of(&mut idle), "");
+    server.wait_for_log(
+        "error.log",
+        "connection timed out (110: Connection timed out)",
+    );
+    let mut half = at("HALF");
+    half.write_all(b"last").unwrap();
+    half.shutdown(std::net::Shutdown::Write).unwrap();
+    assert_eq!(all_of(&mut half), "last");
+    let mut http = at("HTTP");
+    http.write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
+    assert!(all_of(&mut http).ends_with("\r\n\r\nhttp"));
+}
+
+/// Configurations of `stream`, and what is wrong with them.
+const REFUSED: &[(&str, &str)] = &[
+    ("server { listen 1; }", "no handler for server in"),
+    (
+        "server { return a; }",
+        "no \"listen\" is defined for server in",
+    ),
+    (
+        "server { listen 127.0.0.1; return a; }",
+        "no port in \"127.0.0.1\"",
+    ),
+    (
+        "server { listen 1 udp; return a; }",
+        "the \"udp\" parameter of \"listen\" is not supported yet",
+    ),
+    (
+        "server { listen 1; return a; } server { listen 1; return b; }",
+        "duplicate \"0.0.0.0:1\" address and port pair",
+    ),
+    (
+        "server { listen 1; return a; proxy_pass 127.0.0.1:1; }",
+        "directive is duplicate",
+    ),
+    (
+        "server { listen 1; proxy_pass a.test; }",
+        "no port in upstream \"a.test\"",
+    ),
+    (
+        "upstream u { server 127.0.0.1; } server { listen 1; proxy_pass u; }",
+        "no port in upstream \"127.0.0.1\"",
+    ),
+    (
+        "access_log /dev/null; server { listen 1; return a; }",
+        "log format is not specified",
+    ),
+    (
+        "server { listen 1; return $nowhere; }",
+        "unknown \"nowhere\" variable",
+    ),
+    (
+        "upstream u { least_time connect; server 127.0.0.1:1; }",
+        "\"least_time\" directive is not allowed here",
+    ),
+];
+
+#[test]
+fn what_cannot_be_is_refused_with_its_place() {
+    let folder = Folder::create().unwrap();
+    let file = folder.path().join("nginx.conf");
+    for (stream, expected) in REFUSED {
+        let text = format!("events {{ }}\nstream {{ {stream} }}\n");
+        folder.write("nginx.conf", &text).unwrap();
+        let tested = Command::new(env!("CARGO_BIN_EXE_turnpike"))
+            .args(["-t", "-e", "/dev/null", "-p"])
+            .arg(folder.path())
+            .arg("-c")
+            .arg(&file)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&tested.stderr);
+        assert!(!tested.status.success(), "{stream}");
+        assert!(said.contains(expected), "{stream}: {said}");
+    }
+}

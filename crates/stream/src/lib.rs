@@ -1,0 +1,21 @@
+//! Stream proxying for Turnpike: sessions of TCP connections, what a `stream` block means for them,
+//! and the phases that each goes through.
+//!
+//! ```text
+//!  accept ─► PROXY header ─► phases (real address, limits, access, preread) ─► content ─► log
+//! ```
+//!
+//! It names no handler: directive families live in a crate of their own and reach it through
+//! [`plan::Family`]. It knows nothing of HTTP.
+
+pub mod client;
+pub mod lane;
+mod log;
+pub mod phase;
+pub mod plan;
+pub mod rows;
+mod serve;
+pub mod session;
+pub mod sessions;
+pub mod upstream;
+pub mod variables;

@@ -1,0 +1,87 @@
+//! The phases of a session, and what families add to them.
+
+use std::pin::Pin;
+
+use crate::client::Client;
+use crate::session::Session;
+
+/// A future on the lane's runtime.
+pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
+/// Phases before the content, in their order. All handlers of a phase are asked, in the order of
+/// the list of families, until one of them ends the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// The client's address is replaced (`realip`).
+    PostAccept,
+    /// Limits.
+    PreAccess,
+    /// Access rules.
+    Access,
+    /// The first bytes are looked at.
+    Preread,
+}
+
+/// How many phases there are.
+pub const PHASE_COUNT: usize = 4;
+
+/// What a handler says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The next handler is asked.
+    Declined,
+    /// More of what the client sends is needed; only in [`Phase::Preread`].
+    Again,
+    /// The session ends with this status.
+    Status(Status),
+}
+
+/// How a session ended, by nginx's numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// 200: it was served.
+    Ok,
+    /// 400: what the client sent could not be read.
+    BadRequest,
+    /// 403: the client may not.
+    Forbidden,
+    /// 500: an error of ours.
+    InternalServerError,
+    /// 502: no server could be reached.
+    BadGateway,
+    /// 503: a limit refused it.
+    ServiceUnavailable,
+}
+
+impl Status {
+    /// The number (`$status`).
+    pub fn number(self) -> u16 {
+        match self {
+            Self::Ok => 200,
+            Self::BadRequest => 400,
+            Self::Forbidden => 403,
+            Self::InternalServerError => 500,
+            Self::BadGateway => 502,
+            Self::ServiceUnavailable => 503,
+        }
+    }
+}
+
+/// Looks at a session before its content.
+pub trait Handler: Send + Sync {
+    /// Looks at it. Must not block.
+    fn handle(&self, session: &mut Session) -> Verdict;
+}
+
+/// What is done with the connections of a server: there is one for each.
+pub trait Content: Send + Sync {
+    /// Serves a session to its end.
+    fn serve<'a>(&'a self, session: &'a mut Session, client: &'a Client)
+    -> LocalFuture<'a, Status>;
+}
+
+/// Writes down sessions that have ended.
+pub trait Logger: Send + Sync {
+    /// Writes one down.
+    fn log(&self, session: &Session);
+}

@@ -1,0 +1,170 @@
+//! What a `stream` block means: typed, resolved once, never changed, shared by all lanes.
+
+mod assemble;
+
+use std::any::Any;
+use std::sync::Arc;
+
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_lane::gate::{AcceptMode, ListenAddress, ListenOptions};
+use turnpike_lane::log::ErrorLog;
+use turnpike_plan::background::Service;
+use turnpike_plan::builder::Shared;
+use turnpike_plan::lane::{HasLaneStates, LaneStateMaker};
+
+use crate::phase::{Content, Handler, Logger, PHASE_COUNT, Phase};
+use crate::session::Session;
+use crate::variables::{VariableRow, VariableTable};
+
+pub use turnpike_plan::builder::PlanError;
+
+/// A plan in the making.
+pub type Builder<'e> = turnpike_plan::builder::Builder<'e, Session>;
+
+/// A folder of directives: its rows, its variables, and what they add to a server.
+pub trait Family: Sync {
+    /// The name, as the reference groups by it.
+    fn name(&self) -> &'static str;
+    /// The directives.
+    fn rows(&self) -> &'static [Row];
+    /// The variables.
+    fn variables(&self) -> &'static [VariableRow] {
+        &[]
+    }
+    /// Reads what stands at the stream level, before any server is looked at.
+    ///
+    /// # Errors
+    /// The first, placed; those after it are reported to the builder.
+    fn stream(&self, _view: View<'_>, _builder: &mut Builder<'_>) -> Result<(), ConfError> {
+        Ok(())
+    }
+    /// Adds to a server what the directives in force there ask for.
+    ///
+    /// # Errors
+    /// As for [`Family::stream`].
+    fn server(
+        &self,
+        _view: View<'_>,
+        _builder: &mut Builder<'_>,
+        _draft: &mut ServerDraft,
+    ) -> Result<(), ConfError> {
+        Ok(())
+    }
+}
+
+/// What a family adds to a server.
+#[derive(Default)]
+pub struct ServerDraft {
+    content: Option<Arc<dyn Content>>,
+    handlers: [Vec<Arc<dyn Handler>>; PHASE_COUNT],
+    loggers: Vec<Arc<dyn Logger>>,
+}
+
+/// A configuration, resolved.
+pub struct Plan {
+    /// Counts the configurations since the start; a reload adds one.
+    pub generation: u64,
+    /// Listening addresses.
+    pub listens: Vec<Listen>,
+    pub servers: Vec<Server>,
+    shared: Shared<Session>,
+    /// Kept until the last session has let go of the plan.
+    pub kept: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+/// A listening address. It belongs to one server.
+pub struct Listen {
+    pub address: ListenAddress,
+    /// Socket options.
+    pub options: ListenOptions,
+    /// How lanes share it.
+    pub mode: AcceptMode,
+    /// The place of its server in the plan.
+    pub server: usize,
+    /// Connections begin with a PROXY protocol header.
+    pub proxy_protocol: bool,
+}
+
+/// What says of all addresses how lanes share them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Accept {
+    /// `accept_mutex`.
+    pub mutex: bool,
+    /// Tengine's `reuse_port`.
+    pub reuse_port: bool,
+}
+
+/// A server block.
+pub struct Server {
+    pub settings: ServerSettings,
+    /// Where its errors are written.
+    pub error_log: ErrorLog,
+    /// What is done with its connections; every server of a plan has something.
+    pub content: Option<Arc<dyn Content>>,
+    /// Write down its sessions.
+    pub loggers: Vec<Arc<dyn Logger>>,
+    handlers: [Vec<Arc<dyn Handler>>; PHASE_COUNT],
+}
+
+/// The directives of the core.
+#[derive(Clone, Debug)]
+pub struct ServerSettings {
+    pub preread_bytes: usize,
+    /// 0 is without limit, here and below.
+    pub preread_timeout_ms: u64,
+    pub proxy_protocol_timeout_ms: u64,
+    pub no_delay: bool,
+}
+
+impl ServerDraft {
+    /// Sets what is done with the server's connections.
+    ///
+    /// # Errors
+    /// When another directive has done so.
+    pub fn set_content(&mut self, content: Arc<dyn Content>) -> Result<(), &'static str> {
+        match self.content.replace(content) {
+            None => Ok(()),
+            Some(_) => Err("is duplicate"),
+        }
+    }
+
+    /// Adds a handler behind those of the phase.
+    pub fn add_handler(&mut self, phase: Phase, handler: Arc<dyn Handler>) {
+        self.handlers[phase as usize].push(handler);
+    }
+
+    /// Adds a logger.
+    pub fn add_logger(&mut self, logger: Arc<dyn Logger>) {
+        self.loggers.push(logger);
+    }
+}
+
+impl Server {
+    /// Handlers of a phase, in order.
+    pub fn handlers(&self, phase: Phase) -> &[Arc<dyn Handler>] {
+        &self.handlers[phase as usize]
+    }
+}
+
+impl Plan {
+    /// Every variable that the configuration names.
+    pub fn variables(&self) -> &VariableTable {
+        &self.shared.variables
+    }
+
+    /// The machine's name when the plan was built.
+    pub fn host_name(&self) -> &str {
+        &self.shared.host_name
+    }
+
+    /// The work of the families that goes on in the background while the plan is in force.
+    pub fn services(&self) -> &[Arc<dyn Service>] {
+        &self.shared.services
+    }
+}
+
+impl HasLaneStates for Plan {
+    fn lane_states(&self) -> &[LaneStateMaker] {
+        &self.shared.lane_states
+    }
+}

@@ -1,0 +1,96 @@
+//! The directives of the core of `stream`.
+
+use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
+
+const PLAIN: Row = Row {
+    contexts: &[Context::Stream, Context::StreamServer],
+    ..Row::PLAIN
+};
+
+const TABLE: Row = Row {
+    contexts: &[Context::Stream],
+    value: Value::Number,
+    merge: Merge::Own,
+    syntax: "size",
+    ..Row::PLAIN
+};
+
+/// The directives.
+pub const ROWS: &[Row] = &[
+    Row {
+        name: "stream",
+        contexts: &[Context::Main],
+        arguments: Arguments::none(),
+        value: Value::Block(Context::Stream),
+        merge: Merge::Own,
+        summary: "Holds the servers that pass TCP connections on.",
+        ..PLAIN
+    },
+    Row {
+        name: "server",
+        contexts: &[Context::Stream],
+        arguments: Arguments::none(),
+        value: Value::Block(Context::StreamServer),
+        repeat: Repeat::Many,
+        merge: Merge::Own,
+        summary: "Configures what happens to the connections of one or several addresses.",
+        ..PLAIN
+    },
+    Row {
+        name: "listen",
+        contexts: &[Context::StreamServer],
+        arguments: Arguments::at_least(1),
+        repeat: Repeat::Many,
+        merge: Merge::Own,
+        syntax: "address:port [proxy_protocol] [fastopen=number] [backlog=number] [rcvbuf=size] \
+            [sndbuf=size] [reuseport[=hash|steer]] [ipv6only=on|off] \
+            [so_keepalive=on|off|[idle]:[interval]:[count]] [bind] [deferred]",
+        summary: "The address and port, or the unix socket, that the server takes connections \
+            from. Only TCP and unix sockets are supported; each address belongs to one server.",
+        ..PLAIN
+    },
+    Row {
+        name: "preread_buffer_size",
+        value: Value::Size,
+        syntax: "size",
+        default: "16k",
+        summary: "The size of the buffer for what is read before a connection is passed on.",
+        ..PLAIN
+    },
+    Row {
+        name: "preread_timeout",
+        value: Value::Milliseconds,
+        syntax: "time",
+        default: "30s",
+        summary: "The timeout of the preread phase.",
+        ..PLAIN
+    },
+    Row {
+        name: "proxy_protocol_timeout",
+        value: Value::Milliseconds,
+        syntax: "time",
+        default: "30s",
+        summary: "The timeout for reading the whole PROXY protocol header.",
+        ..PLAIN
+    },
+    Row {
+        name: "tcp_nodelay",
+        value: Value::Flag,
+        syntax: "on | off",
+        default: "on",
+        summary: "Sends small pieces at once, to clients and to servers (TCP_NODELAY).",
+        ..PLAIN
+    },
+    Row {
+        name: "variables_hash_max_size",
+        default: "1024",
+        summary: "Accepted, without effect: the size limit of nginx's table of variables.",
+        ..TABLE
+    },
+    Row {
+        name: "variables_hash_bucket_size",
+        default: "64",
+        summary: "Accepted, without effect: the bucket size of nginx's table of variables.",
+        ..TABLE
+    },
+];

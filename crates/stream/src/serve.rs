@@ -1,0 +1,166 @@
+//! The way of a session: header, phases, content, log.
+
+use std::io;
+
+use turnpike_lane::log::{Errno, Level};
+use turnpike_lane::sys::socket::PeerAddress;
+use turnpike_lane::timeout::{bounded, within};
+use turnpike_plan::Quoted;
+use turnpike_plan::proxy_header::ProxyHeader;
+use turnpike_plan::variables::Subject;
+use turnpike_wire::proxy_protocol;
+
+use crate::client::Client;
+use crate::phase::{Phase, Status, Verdict};
+use crate::session::Session;
+
+/// Serves a session to its end.
+pub(crate) async fn serve(mut session: Session, client: Client) {
+    match (session.peer, session.local) {
+        (PeerAddress::Inet(peer), PeerAddress::Inet(local)) => {
+            session.log(
+                Level::Info,
+                format_args!("client {peer} connected to {local}"),
+            );
+        }
+        _ => session.log(Level::Info, format_args!("client unix: connected")),
+    }
+    let status = run(&mut session, &client).await;
+    session.status = Some(status);
+    session.action.set("logging");
+    let plan = session.plan.clone();
+    for logger in &plan.servers[session.listen().server].loggers {
+        logger.log(&session);
+    }
+    // The line is written before the client sees its connection closed.
+    drop(client);
+}
+
+async fn run(session: &mut Session, client: &Client) -> Status {
+    let plan = session.plan.clone();
+    let server = &plan.servers[session.listen().server];
+    if server.settings.no_delay {
+        client.set_no_delay();
+    }
+    if session.listen().proxy_protocol
+        && let Err(status) = read_proxy_header(session, client).await
+    {
+        return status;
+    }
+    for phase in [Phase::PostAccept, Phase::PreAccess, Phase::Access] {
+        for handler in server.handlers(phase) {
+            let verdict = handler.handle(session);
+            if session.is_undecided() {
+                return Status::InternalServerError;
+            }
+            if let Verdict::Status(status) = verdict {
+                return status;
+            }
+        }
+    }
+    for handler in server.handlers(Phase::Preread) {
+        let verdict = loop {
+            match handler.handle(session) {
+                Verdict::Again => {}
+                other => break other,
+            }
+            if let Err(status) = read_more(session, client).await {
+                return status;
+            }
+        };
+        if session.is_undecided() {
+            return Status::InternalServerError;
+        }
+        if let Verdict::Status(status) = verdict {
+            return status;
+        }
+    }
+    session.action.set("");
+    let Some(content) = &server.content else {
+        return Status::InternalServerError;
+    };
+    content.serve(session, client).await
+}
+
+/// Reads the PROXY protocol header; what stands behind it is kept.
+async fn read_proxy_header(session: &mut Session, client: &Client) -> Result<(), Status> {
+    session.action.set("reading PROXY protocol");
+    let timeout_ms = session.server().settings.proxy_protocol_timeout_ms;
+    let read = bounded(timeout_ms, proxy_header(session, client)).await;
+    match read {
+        Some(done) => {
+            done?;
+            // What came behind the header.
+            session.bytes_received.set(session.preread.len() as u64);
+        }
+        None => {
+            session.log(
+                Level::Info,
+                format_args!("client timed out (110: Connection timed out)"),
+            );
+            return Err(Status::Ok);
+        }
+    }
+    session.action.set("");
+    Ok(())
+}
+
+async fn proxy_header(session: &mut Session, client: &Client) -> Result<(), Status> {
+    loop {
+        match proxy_protocol::parse(&session.preread) {
+            Ok(Some(header)) => {
+                session.proxy_header = Some(ProxyHeader::new(&header, &session.preread));
+                session.preread.drain(..header.len);
+                return Ok(());
+            }
+            Ok(None) => {}
+            Err(error) => {
+                let shown = session.preread.len().min(proxy_protocol::V1_BYTES_MAX);
+                let (reason, bytes) = (error.reason(), Quoted(&session.preread[..shown]));
+                session.log(Level::Error, format_args!("{reason}: \"{bytes}\""));
+                return Err(Status::BadRequest);
+            }
+        }
+        let read = client.read(&mut session.preread, proxy_protocol::V2_BYTES_MAX);
+        match read.await {
+            Ok(0) => return Err(Status::BadRequest),
+            Ok(_) => {}
+            Err(error) => {
+                session.log(Level::Info, format_args!("recv() failed {}", Errno(&error)));
+                return Err(Status::BadRequest);
+            }
+        }
+    }
+}
+
+/// Reads more for a handler of the preread phase.
+async fn read_more(session: &mut Session, client: &Client) -> Result<(), Status> {
+    session.action.set("prereading client data");
+    let settings = &session.server().settings;
+    let timeout_ms = settings.preread_timeout_ms;
+    let room = settings.preread_bytes.saturating_sub(session.preread.len());
+    if room == 0 {
+        session.log(Level::Error, format_args!("preread buffer full"));
+        return Err(Status::BadRequest);
+    }
+    let read = within(timeout_ms, client.read(&mut session.preread, room)).await;
+    match read {
+        Ok(0) => Err(Status::Ok),
+        Ok(count) => {
+            let received = session.bytes_received.get() + count as u64;
+            session.bytes_received.set(received);
+            Ok(())
+        }
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+            session.log(
+                Level::Info,
+                format_args!("client timed out (110: Connection timed out)"),
+            );
+            Err(Status::Ok)
+        }
+        Err(error) => {
+            session.log(Level::Info, format_args!("recv() failed {}", Errno(&error)));
+            Err(Status::Ok)
+        }
+    }
+}

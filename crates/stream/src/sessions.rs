@@ -1,0 +1,126 @@
+//! The sessions of a lane.
+
+use std::cell::Cell;
+use std::os::fd::{AsFd, OwnedFd};
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+
+use tokio::sync::Notify;
+use turnpike_lane::event_loop::EventLoop;
+use turnpike_lane::sys::socket::{self, PeerAddress};
+use turnpike_lane::transport::Transport;
+
+use crate::client::Client;
+use crate::lane::{LanePlan, LaneShared};
+use crate::plan::Plan;
+use crate::serve::serve;
+use crate::session::Session;
+
+/// The sessions of one lane. Each is a future on the lane's runtime, and goes on under the plan it
+/// began with.
+pub struct Sessions {
+    lane: Rc<LaneShared>,
+    /// The plan in force, last, behind those whose connections may still come in this turn.
+    plans: Vec<Rc<LanePlan>>,
+    /// Plans before it that sessions may still hold: what they buffer goes by time too.
+    old_plans: Vec<Weak<LanePlan>>,
+    under_way: Rc<Cell<usize>>,
+    /// Told when a session ends.
+    ended: Rc<Notify>,
+}
+
+/// Counts a session for as long as it lives, however it ends.
+struct Counted {
+    under_way: Rc<Cell<usize>>,
+    ended: Rc<Notify>,
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.under_way.set(self.under_way.get() - 1);
+        self.ended.notify_one();
+    }
+}
+
+impl Sessions {
+    /// No sessions yet. `ended` is notified when one ends.
+    pub fn new(lane: Rc<LaneShared>, plan: Arc<Plan>, ended: Rc<Notify>) -> Self {
+        Self {
+            lane,
+            plans: vec![LanePlan::new(plan)],
+            old_plans: Vec::new(),
+            under_way: Rc::default(),
+            ended,
+        }
+    }
+
+    /// Serves by another plan from now on. Sessions end under the plan they began with.
+    pub fn apply(&mut self, plan: Arc<Plan>) {
+        self.plans.push(LanePlan::new(plan));
+    }
+
+    /// A connection was accepted at the listen of that place in the plan of that generation.
+    pub fn accepted(
+        &mut self,
+        event_loop: &mut EventLoop,
+        (generation, listen): (u64, usize),
+        socket: OwnedFd,
+        peer: PeerAddress,
+    ) {
+        let plans = self.plans.iter().rev();
+        let mut known = plans.filter(|plan| plan.generation == generation);
+        let Some(plan) = known.find(|plan| listen < plan.listens.len()) else {
+            // Its plan is gone, and its listen with it.
+            return;
+        };
+        let local = socket::local_address(socket.as_fd()).unwrap_or(PeerAddress::Unix);
+        let session = Session::new(self.lane.clone(), plan.clone(), listen, [peer, local]);
+        let client = Client::new(Transport::plain(socket));
+        self.under_way.set(self.under_way.get() + 1);
+        let counted = Counted {
+            under_way: self.under_way.clone(),
+            ended: self.ended.clone(),
+        };
+        event_loop.drive(Box::pin(async move {
+            let _counted = counted;
+            serve(session, client).await;
+        }));
+    }
+
+    /// Lets go of plans whose connections have all been taken.
+    pub fn turn_ended(&mut self) {
+        let last = self.plans.len().saturating_sub(1);
+        for old in self.plans.drain(..last) {
+            self.old_plans.push(Rc::downgrade(&old));
+        }
+    }
+
+    /// Does what goes by time.
+    pub fn tick(&mut self, now_ms: u64) {
+        self.every_plan(|plan| plan.tick(now_ms));
+    }
+
+    /// Writes what is buffered.
+    pub fn flush(&mut self) {
+        self.every_plan(LanePlan::flush);
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.under_way.get()
+    }
+
+    fn every_plan(&mut self, does: impl Fn(&LanePlan)) {
+        self.plans.iter().for_each(|plan| does(plan));
+        self.old_plans.retain(|old| {
+            let old = old.upgrade();
+            old.inspect(|old| does(old)).is_some()
+        });
+    }
+}
+
+impl Drop for Sessions {
+    fn drop(&mut self) {
+        self.flush();
+    }
+}
