@@ -48,6 +48,7 @@ mod static_files;
 mod status;
 mod stream_proxy;
 mod stream_return;
+mod stream_set;
 mod stub_status;
 mod try_files;
 mod types;
@@ -113,8 +114,11 @@ pub const STREAM_FAMILIES: &[&dyn turnpike_stream::plan::Family] = &[
     &geo::Geo,
     &upstream::Upstreams,
     &split_clients::SplitClients,
+    &realip::RealIp,
+    &limit_conn::LimitConn,
     &access::Access,
     &access_log::AccessLog,
+    &stream_set::StreamSet,
     &stream_proxy::StreamProxy,
     &stream_return::StreamReturn,
 ];

@@ -7,9 +7,39 @@ use std::marker::PhantomData;
 use turnpike_conf::{ConfError, View};
 use turnpike_http::Quoted;
 use turnpike_http::exchange::Exchange;
-use turnpike_http::rooms::Room;
-use turnpike_http::variables::Template;
+use turnpike_http::rooms::{Room, Rooms};
 use turnpike_lane::log::Level;
+use turnpike_plan::template::Template;
+use turnpike_plan::variables::Subject;
+use turnpike_stream::session::Session;
+
+/// What is limited: requests of HTTP, sessions of stream.
+pub(crate) trait Limited: Subject {
+    /// What families keep with it.
+    fn rooms(&self) -> &Rooms;
+    /// The same, to be changed.
+    fn rooms_mut(&mut self) -> &mut Rooms;
+}
+
+impl Limited for Exchange {
+    fn rooms(&self) -> &Rooms {
+        &self.rooms
+    }
+
+    fn rooms_mut(&mut self) -> &mut Rooms {
+        &mut self.rooms
+    }
+}
+
+impl Limited for Session {
+    fn rooms(&self) -> &Rooms {
+        &self.rooms
+    }
+
+    fn rooms_mut(&mut self) -> &mut Rooms {
+        &mut self.rooms
+    }
+}
 
 /// What a limit by zones of this kind decided; empty when it was not asked. A request is limited
 /// once, with its subrequests.
@@ -43,27 +73,27 @@ impl<Zone: 'static> Room for Decision<Zone> {
 }
 
 /// What the limit by zones of this kind decided; empty when it was not asked.
-pub(crate) fn decision<Zone: 'static>(exchange: &Exchange) -> &'static str {
-    let decision = exchange.rooms.get::<Decision<Zone>>();
+pub(crate) fn decision<Zone: 'static>(subject: &impl Limited) -> &'static str {
+    let decision = subject.rooms().get::<Decision<Zone>>();
     decision.map_or("", |decision| decision.text)
 }
 
 /// Remembers what the limit by zones of this kind decided.
-pub(crate) fn decide<Zone: 'static>(exchange: &mut Exchange, text: &'static str) {
-    exchange.rooms.get_mut::<Decision<Zone>>().text = text;
+pub(crate) fn decide<Zone: 'static>(subject: &mut impl Limited, text: &'static str) {
+    subject.rooms_mut().get_mut::<Decision<Zone>>().text = text;
 }
 
 /// The key of a request; `None` where it is not to be counted: it is empty, or longer than
 /// `key_bytes_max`, which is logged.
 pub(crate) fn key(
-    exchange: &Exchange,
+    subject: &impl Subject,
     template: &Template,
     key_bytes_max: usize,
 ) -> Option<Vec<u8>> {
-    let key = template.value(exchange);
+    let key = template.value(subject);
     if key.len() > key_bytes_max {
         let (name, key) = (Quoted(template.text()), Quoted(&key));
-        exchange.log(
+        subject.log(
             Level::Error,
             format_args!(
                 "the value of the \"{name}\" key is more than {key_bytes_max} bytes: \"{key}\""

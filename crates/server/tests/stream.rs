@@ -183,6 +183,19 @@ fn servers_answer_refuse_and_choose_as_they_are_told() {
                     listen 127.0.0.1:%PORT_HEAD% proxy_protocol;
                     return '$proxy_protocol_addr $remote_addr';
                 }}
+                limit_conn_zone $binary_remote_addr zone=each:32k;
+                server {{
+                    listen 127.0.0.1:%PORT_REAL% proxy_protocol;
+                    set_real_ip_from 127.0.0.0/8;
+                    deny 192.0.2.9;
+                    set $ends $remote_addr:$realip_remote_addr;
+                    return $ends;
+                }}
+                server {{
+                    listen 127.0.0.1:%PORT_ONE%;
+                    limit_conn each 1;
+                    proxy_pass 127.0.0.1:{origin};
+                }}
                 server {{
                     listen 127.0.0.1:%PORT_IDLE%;
                     proxy_timeout 100ms;
@@ -204,6 +217,17 @@ fn servers_answer_refuse_and_choose_as_they_are_told() {
     head.write_all(b"PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n")
         .unwrap();
     assert_eq!(all_of(&mut head), "192.0.2.1 127.0.0.1");
+    for (client, answer) in [("192.0.2.8", "192.0.2.8:127.0.0.1"), ("192.0.2.9", "")] {
+        let mut real = at("REAL");
+        let header = format!("PROXY TCP4 {client} 192.0.2.2 1 2\r\n");
+        real.write_all(header.as_bytes()).unwrap();
+        assert_eq!(all_of(&mut real), answer);
+    }
+    let mut first = at("ONE");
+    say(&mut first, "one", "one");
+    assert_eq!(all_of(&mut at("ONE")), "");
+    server.wait_for_log("error.log", "limiting connections by zone \"each\"");
+    drop(first);
     let mut broken = at("HEAD");
     broken.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
     assert_eq!(broken.read(&mut [0; 8]).unwrap_or(0), 0);

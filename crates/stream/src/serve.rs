@@ -32,7 +32,9 @@ pub(crate) async fn serve(mut session: Session, client: Client) {
     for logger in &plan.servers[session.listen().server].loggers {
         logger.log(&session);
     }
-    // The line is written before the client sees its connection closed.
+    // The line is written, and limits count the session no more, before the client sees its
+    // connection closed.
+    session.rooms.release();
     drop(client);
 }
 

@@ -8,7 +8,7 @@ use turnpike_http::variables::{Template, VariableRow};
 use turnpike_lane::log::Level;
 
 use super::zone::{Admission, CountZone};
-use crate::limits;
+use crate::limits::{self, Limited};
 
 /// Longest key; nginx's.
 const KEY_BYTES_MAX: usize = 255;
@@ -47,50 +47,69 @@ pub(super) struct Limits {
     pub(super) dry_run: bool,
 }
 
+/// What came of asking the limits.
+pub(super) enum Asked {
+    /// It may go on.
+    Within,
+    /// A limit refuses it.
+    Refused,
+    /// A match had no verdict.
+    Undecided,
+}
+
 impl Handler for Limits {
     fn handle(&self, exchange: &mut Exchange) -> Verdict {
-        if !limits::decision::<CountZone>(exchange).is_empty() {
-            return Verdict::Declined;
+        match self.ask(exchange) {
+            Asked::Within => Verdict::Declined,
+            Asked::Refused => Verdict::Status(self.status),
+            Asked::Undecided => Verdict::Status(500),
         }
-        let mut guards = Vec::new();
-        for limit in &self.limits {
-            let key = limits::key(exchange, &limit.zone.key, KEY_BYTES_MAX);
-            if exchange.is_undecided() {
-                limits::decide::<CountZone>(exchange, "");
-                return Verdict::Status(500);
-            }
-            let Some(key) = key else {
-                continue;
-            };
-            limits::decide::<CountZone>(exchange, "PASSED");
-            match limit.zone.counts.count(&key, limit.most) {
-                Admission::Within(guard) => guards.push(guard),
-                Admission::NoRoom => return self.refuse(exchange),
-                Admission::Above => {
-                    let dry_run = if self.dry_run { ", dry run," } else { "" };
-                    let name = &limit.zone.name;
-                    exchange.log(
-                        self.log_level,
-                        format_args!("limiting connections{dry_run} by zone \"{name}\""),
-                    );
-                    return self.refuse(exchange);
-                }
-            }
-        }
-        if !guards.is_empty() {
-            exchange.rooms.hold(guards);
-        }
-        Verdict::Declined
     }
 }
 
 impl Limits {
-    fn refuse(&self, exchange: &mut Exchange) -> Verdict {
-        if self.dry_run {
-            limits::decide::<CountZone>(exchange, "REJECTED_DRY_RUN");
-            return Verdict::Declined;
+    /// Counts a request or a session in, once.
+    pub(super) fn ask(&self, subject: &mut impl Limited) -> Asked {
+        if !limits::decision::<CountZone>(subject).is_empty() {
+            return Asked::Within;
         }
-        limits::decide::<CountZone>(exchange, "REJECTED");
-        Verdict::Status(self.status)
+        let mut guards = Vec::new();
+        for limit in &self.limits {
+            let key = limits::key(subject, &limit.zone.key, KEY_BYTES_MAX);
+            if subject.is_undecided() {
+                limits::decide::<CountZone>(subject, "");
+                return Asked::Undecided;
+            }
+            let Some(key) = key else {
+                continue;
+            };
+            limits::decide::<CountZone>(subject, "PASSED");
+            match limit.zone.counts.count(&key, limit.most) {
+                Admission::Within(guard) => guards.push(guard),
+                Admission::NoRoom => return self.refuse(subject),
+                Admission::Above => {
+                    let dry_run = if self.dry_run { ", dry run," } else { "" };
+                    let name = &limit.zone.name;
+                    subject.log(
+                        self.log_level,
+                        format_args!("limiting connections{dry_run} by zone \"{name}\""),
+                    );
+                    return self.refuse(subject);
+                }
+            }
+        }
+        if !guards.is_empty() {
+            subject.rooms_mut().hold(guards);
+        }
+        Asked::Within
+    }
+
+    fn refuse(&self, subject: &mut impl Limited) -> Asked {
+        if self.dry_run {
+            limits::decide::<CountZone>(subject, "REJECTED_DRY_RUN");
+            return Asked::Within;
+        }
+        limits::decide::<CountZone>(subject, "REJECTED");
+        Asked::Refused
     }
 }

@@ -6,6 +6,7 @@
 mod handler;
 mod plan;
 mod rows;
+mod stream;
 #[cfg(test)]
 mod tests;
 mod zone;
@@ -31,7 +32,7 @@ impl Family for LimitConn {
     }
 
     fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-        plan::zones(view, builder)
+        plan::zones(view, builder, "limit_conn")
     }
 
     fn location(

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Entry, View, value};
 use turnpike_http::phase::Phase;
-use turnpike_http::plan::{Builder, LocationDraft};
-use turnpike_http::variables::Template;
+use turnpike_http::plan::LocationDraft;
 use turnpike_lane::log::Level;
+use turnpike_plan::builder::Builder;
+use turnpike_plan::template::Template;
 
 use super::handler::{Limit, Limits, Zone};
 use super::zone::CountZone;
@@ -20,17 +21,25 @@ const LIMIT_MAX: i64 = 65_535;
 #[derive(Default)]
 struct Store(HashMap<String, Arc<Zone>>);
 
-/// Declares the zones of the http level.
-pub(super) fn zones(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+/// Declares the zones of the http or stream level; `owner` keeps the two apart.
+pub(super) fn zones<S>(
+    view: View<'_>,
+    builder: &mut Builder<'_, S>,
+    owner: &'static str,
+) -> Result<(), ConfError> {
     for entry in view.own_all("limit_conn_zone") {
-        if let Err(message) = declare(entry, builder) {
+        if let Err(message) = declare(entry, builder, owner) {
             builder.report(view.error(entry.span, message));
         }
     }
     Ok(())
 }
 
-fn declare(entry: &Entry, builder: &mut Builder<'_>) -> Result<(), String> {
+fn declare<S>(
+    entry: &Entry,
+    builder: &mut Builder<'_, S>,
+    owner: &'static str,
+) -> Result<(), String> {
     let [key, word] = entry.arguments.as_slice() else {
         return Ok(());
     };
@@ -48,7 +57,7 @@ fn declare(entry: &Entry, builder: &mut Builder<'_>) -> Result<(), String> {
         return Err(limits::already_bound("limit_conn_zone", name, &known.key));
     }
     let identity = format!("{size_bytes}:{key_text}");
-    let counts = zone::open(builder, "limit_conn", name, &identity, || {
+    let counts = zone::open(builder, owner, name, &identity, || {
         CountZone::new(size_bytes)
     })?;
     let zone = Zone {
@@ -62,12 +71,24 @@ fn declare(entry: &Entry, builder: &mut Builder<'_>) -> Result<(), String> {
 }
 
 /// Adds the limits that hold in a location.
-pub(super) fn location(
+pub(super) fn location<S>(
     view: View<'_>,
-    builder: &mut Builder<'_>,
+    builder: &mut Builder<'_, S>,
     draft: &mut LocationDraft,
 ) -> Result<(), ConfError> {
     let status = limits::status(view, "limit_conn_status")?;
+    if let Some(limits) = in_force(view, builder, status)? {
+        draft.add_handler(Phase::PreAccess, Arc::new(limits));
+    }
+    Ok(())
+}
+
+/// The limits that hold in a block, where there are any.
+pub(super) fn in_force<S>(
+    view: View<'_>,
+    builder: &mut Builder<'_, S>,
+    status: u16,
+) -> Result<Option<Limits>, ConfError> {
     let mut asked: Vec<Limit> = Vec::new();
     for entry in view.nearest_all("limit_conn") {
         let place = |message: String| view.error(entry.span, message);
@@ -78,19 +99,17 @@ pub(super) fn location(
         asked.push(limit);
     }
     if asked.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
-    let handler = Limits {
+    Ok(Some(Limits {
         limits: asked,
         log_level: Level::from_name(view.choice("limit_conn_log_level")).unwrap_or(Level::Error),
         status,
         dry_run: view.flag("limit_conn_dry_run"),
-    };
-    draft.add_handler(Phase::PreAccess, Arc::new(handler));
-    Ok(())
+    }))
 }
 
-fn limit(entry: &Entry, builder: &mut Builder<'_>) -> Result<Limit, String> {
+fn limit<S>(entry: &Entry, builder: &mut Builder<'_, S>) -> Result<Limit, String> {
     let [name, number] = entry.arguments.as_slice() else {
         return Err("invalid number of arguments in \"limit_conn\" directive".to_owned());
     };

@@ -51,3 +51,32 @@ pub(super) const ROWS: &[Row] = &[
         ..PLAIN
     },
 ];
+
+/// The same in `stream`. A refused session has status 503.
+pub(super) const STREAM: &[Row] = &[
+    Row {
+        contexts: &[Context::Stream],
+        summary: "Declares a zone that counts the sessions of each key. Sessions with an empty key \
+            are not counted. All lanes share the zone, and its counts are exact.",
+        ..ROWS[0]
+    },
+    Row {
+        summary: "Limits the number of sessions of one key.",
+        ..in_stream(ROWS[1])
+    },
+    Row {
+        summary: "The log level for rejected sessions.",
+        ..in_stream(ROWS[2])
+    },
+    Row {
+        summary: "Counts and logs sessions above the limit, but does not reject them.",
+        ..in_stream(ROWS[4])
+    },
+];
+
+const fn in_stream(row: Row) -> Row {
+    Row {
+        contexts: &[Context::Stream, Context::StreamServer],
+        ..row
+    }
+}

@@ -8,6 +8,7 @@ mod forwarded;
 mod handler;
 mod plan;
 mod rows;
+mod stream;
 #[cfg(test)]
 mod tests;
 

@@ -13,10 +13,7 @@ use crate::cidr::Cidr;
 
 /// Adds the replacement where somebody is trusted.
 pub(super) fn location(view: View<'_>, draft: &mut LocationDraft) -> Result<(), ConfError> {
-    let mut trust = Trust::default();
-    for entry in view.nearest_all("set_real_ip_from") {
-        trusted(entry, &mut trust).map_err(|message| view.error(entry.span, message))?;
-    }
+    let trust = trust(view)?;
     if trust.is_empty() {
         return Ok(());
     }
@@ -33,6 +30,15 @@ pub(super) fn location(view: View<'_>, draft: &mut LocationDraft) -> Result<(), 
     draft.add_handler(Phase::PostRead, handler.clone());
     draft.add_handler(Phase::PreAccess, handler);
     Ok(())
+}
+
+/// The proxies that are trusted in a block.
+pub(super) fn trust(view: View<'_>) -> Result<Trust, ConfError> {
+    let mut trust = Trust::default();
+    for entry in view.nearest_all("set_real_ip_from") {
+        trusted(entry, &mut trust).map_err(|message| view.error(entry.span, message))?;
+    }
+    Ok(trust)
 }
 
 fn trusted(entry: &Entry, trust: &mut Trust) -> Result<(), String> {

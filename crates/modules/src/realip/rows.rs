@@ -1,6 +1,6 @@
 //! Rows of the client's real address.
 
-use turnpike_conf::{Repeat, Row, Value};
+use turnpike_conf::{Context, Repeat, Row, Value};
 
 const PLAIN: Row = Row::PLAIN;
 
@@ -30,3 +30,10 @@ pub(super) const ROWS: &[Row] = &[
         ..PLAIN
     },
 ];
+
+/// The directive in `stream`, where the address is always in the PROXY protocol header.
+pub(super) const STREAM: &[Row] = &[Row {
+    contexts: &[Context::Stream, Context::StreamServer],
+    summary: "Trusts the client addresses in the PROXY protocol headers of this address or network.",
+    ..ROWS[0]
+}];

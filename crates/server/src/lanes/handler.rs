@@ -38,7 +38,6 @@ pub(super) struct LaneHandler {
     http: Connections,
     stream: Sessions,
     plans: Arc<StreamPlans>,
-    lane: Rc<LaneShared>,
 }
 
 impl LaneHandler {
@@ -59,7 +58,6 @@ impl LaneHandler {
             http,
             stream,
             plans,
-            lane,
         }
     }
 
@@ -80,9 +78,6 @@ impl LaneHandler {
                 socket,
                 peer,
             } = other;
-            let counters = &self.lane.counters;
-            counters.accepted.add();
-            counters.handled.add();
             self.stream
                 .accepted(event_loop, (generation, place), socket, peer);
         }

@@ -1,0 +1,66 @@
+//! The family in `stream`: sessions are counted, from their first byte to their log line.
+
+use std::sync::Arc;
+
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_stream::phase::{Handler, Phase, Status, Verdict};
+use turnpike_stream::plan::{Builder, Family, ServerDraft};
+use turnpike_stream::session::Session;
+use turnpike_stream::variables::VariableRow;
+
+use super::handler::{Asked, Limits};
+use super::zone::CountZone;
+use super::{LimitConn, plan, rows};
+use crate::limits;
+
+const VARIABLES: &[VariableRow] = &[VariableRow {
+    name: "limit_conn_status",
+    get: |session, out| {
+        let text = limits::decision::<CountZone>(session);
+        out.extend_from_slice(text.as_bytes());
+        !text.is_empty()
+    },
+    set: None,
+    summary: "The result of the concurrency limit: PASSED, REJECTED or REJECTED_DRY_RUN.",
+}];
+
+impl Family for LimitConn {
+    fn name(&self) -> &'static str {
+        "stream limit_conn"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        rows::STREAM
+    }
+
+    fn variables(&self) -> &'static [VariableRow] {
+        VARIABLES
+    }
+
+    fn stream(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+        plan::zones(view, builder, "stream limit_conn")
+    }
+
+    fn server(
+        &self,
+        view: View<'_>,
+        builder: &mut Builder<'_>,
+        draft: &mut ServerDraft,
+    ) -> Result<(), ConfError> {
+        let status = Status::ServiceUnavailable.number();
+        if let Some(limits) = plan::in_force(view, builder, status)? {
+            draft.add_handler(Phase::PreAccess, Arc::new(limits));
+        }
+        Ok(())
+    }
+}
+
+impl Handler for Limits {
+    fn handle(&self, session: &mut Session) -> Verdict {
+        match self.ask(session) {
+            Asked::Within => Verdict::Declined,
+            Asked::Refused => Verdict::Status(Status::ServiceUnavailable),
+            Asked::Undecided => Verdict::Status(Status::InternalServerError),
+        }
+    }
+}
