@@ -5,8 +5,8 @@ use std::io::Write as _;
 use turnpike_wire::date;
 
 use super::handler::Item;
-use super::page::escape_html;
 use crate::folder::EntryKind;
+use crate::html;
 
 /// Appends the entries as a JSON array.
 pub(super) fn write_json(items: &[Item], out: &mut Vec<u8>) {
@@ -58,7 +58,7 @@ pub(super) fn write_xml(items: &[Item], out: &mut Vec<u8>) {
             let _ = write!(out, " size=\"{}\"", item.size_bytes);
         }
         out.push(b'>');
-        escape_html(&item.name, out);
+        html::escape(&item.name, out);
         let _ = write!(out, "</{kind}>\r\n");
     }
     out.extend_from_slice(b"</list>\r\n");

@@ -7,6 +7,7 @@ use turnpike_wire::target::{self, Escape};
 
 use super::handler::{Item, Listing};
 use crate::folder::EntryKind;
+use crate::html;
 
 /// Width of the column of names, in characters.
 const NAME_WIDTH: usize = 50;
@@ -24,9 +25,9 @@ const GIB: u64 = 1024 * MIB;
 /// Appends the page for the folder `path`.
 pub(super) fn write(listing: &Listing, path: &[u8], items: &[Item], out: &mut Vec<u8>) {
     out.extend_from_slice(b"<html>\r\n<head><title>Index of ");
-    escape_html(path, out);
+    html::escape(path, out);
     out.extend_from_slice(b"</title></head>\r\n<body>\r\n<h1>Index of ");
-    escape_html(path, out);
+    html::escape(path, out);
     out.extend_from_slice(b"</h1><hr><pre><a href=\"../\">../</a>\r\n");
     let offset_s = if listing.local_time {
         local_offset_s()
@@ -76,11 +77,11 @@ fn write_name(name: &[u8], is_folder: bool, utf8: bool, out: &mut Vec<u8>) -> us
             }
             None => CUT_NAME_WIDTH,
         };
-        escape_html(&name[..cut], out);
+        html::escape(&name[..cut], out);
         out.extend_from_slice(b"..&gt;</a>");
         return 0;
     }
-    escape_html(name, out);
+    html::escape(name, out);
     let slash = is_folder && width < NAME_WIDTH;
     if slash {
         out.push(b'/');
@@ -106,17 +107,4 @@ fn local_offset_s() -> i64 {
     let now = jiff::Timestamp::now();
     let offset = jiff::tz::TimeZone::system().to_offset(now);
     i64::from(offset.seconds())
-}
-
-/// Appends text that is to stand in HTML or XML.
-pub(super) fn escape_html(text: &[u8], out: &mut Vec<u8>) {
-    for &byte in text {
-        match byte {
-            b'<' => out.extend_from_slice(b"&lt;"),
-            b'>' => out.extend_from_slice(b"&gt;"),
-            b'&' => out.extend_from_slice(b"&amp;"),
-            b'"' => out.extend_from_slice(b"&quot;"),
-            byte => out.push(byte),
-        }
-    }
 }

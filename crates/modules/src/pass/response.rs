@@ -8,11 +8,11 @@ use turnpike_http::phase::Verdict;
 use turnpike_http::response::{CharsetWish, Unsigned};
 use turnpike_lane::log::Level;
 use turnpike_wire::date;
-use turnpike_wire::hex;
 use turnpike_wire::message::{Entry, Head, Known, Method};
 
 use super::response_store::Presenter;
 use super::settings::Passing;
+use crate::safe_path::safe_path;
 
 impl Presenter for Passing {
     fn present(&self, exchange: &mut Exchange, head: &Head) {
@@ -255,29 +255,6 @@ fn go_to(exchange: &mut Exchange, target: &[u8]) -> Verdict {
     Verdict::Redirect
 }
 
-/// The path with its escapes decoded; `None` where it could lead above the root.
-fn safe_path(path: &[u8]) -> Option<Vec<u8>> {
-    let mut decoded = Vec::with_capacity(path.len());
-    let mut rest = path;
-    while let Some((&byte, after)) = rest.split_first() {
-        match hex::byte(after).filter(|_| byte == b'%') {
-            Some(value) => {
-                decoded.push(value);
-                rest = &after[2..];
-            }
-            None => {
-                decoded.push(byte);
-                rest = after;
-            }
-        }
-    }
-    let above = decoded
-        .split(|byte| *byte == b'/')
-        .any(|part| part == b"..");
-    let plain = !decoded.is_empty() && !decoded.contains(&0);
-    (plain && !above).then_some(decoded)
-}
-
 /// `..._intercept_errors`: the status that a page of ours answers for. `WWW-Authenticate` and
 /// `Allow` are kept, since a 401 and a 405 say nothing without them.
 pub(crate) fn intercepted(exchange: &mut Exchange, passing: &Passing) -> Option<u16> {
@@ -308,6 +285,3 @@ pub(crate) fn intercepted(exchange: &mut Exchange, passing: &Passing) -> Option<
     }
     Some(status)
 }
-
-#[cfg(test)]
-mod tests;
