@@ -2,6 +2,7 @@
 //! their place.
 
 use turnpike_wire::message::{Known, Method, Version};
+use turnpike_wire::target::{Escape, escape};
 
 use crate::engine::Outcome;
 use crate::exchange::Exchange;
@@ -147,15 +148,7 @@ impl Exchange {
         let mut text = std::mem::take(&mut self.response.text);
         text.clear();
         text.extend_from_slice(b"<html><head><meta http-equiv=\"Refresh\" content=\"0; URL=");
-        for &byte in &location {
-            match byte {
-                b'"' => text.extend_from_slice(b"&quot;"),
-                b'<' => text.extend_from_slice(b"&lt;"),
-                b'>' => text.extend_from_slice(b"&gt;"),
-                b'&' => text.extend_from_slice(b"&amp;"),
-                byte => text.push(byte),
-            }
-        }
+        escape(&location, Escape::Refresh, &mut text);
         text.extend_from_slice(b"\"></head><body></body></html>\r\n");
         self.response.text = text;
         self.response.send_text();
