@@ -293,11 +293,16 @@ impl Exchange {
         }
         self.response.head_only =
             self.head.method == Method::Head || matches!(self.response.status, 204 | 205 | 304);
-        if self.walk.purpose != Purpose::Request {
-            return Some(Outcome::Respond);
-        }
+        let is_part = match self.walk.purpose {
+            Purpose::Request => false,
+            Purpose::Part => true,
+            Purpose::Subrequest | Purpose::Renewal => return Some(Outcome::Respond),
+        };
         let plan = self.plan.clone();
         for (_, filter) in plan.location(self.location).filters() {
+            if is_part && !filter.filters_parts() {
+                continue;
+            }
             if let Some(status) = filter.filter(self) {
                 self.response.clear_body();
                 self.response.location.clear();

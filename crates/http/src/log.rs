@@ -58,7 +58,7 @@ impl fmt::Display for Context<'_> {
         }
         write!(formatter, ", server: {}", Quoted(&exchange.server().name))?;
         write!(formatter, ", request: \"{}\"", Quoted(line))?;
-        if exchange.purpose() == Purpose::Subrequest {
+        if matches!(exchange.purpose(), Purpose::Subrequest | Purpose::Part) {
             write!(formatter, ", subrequest: \"{}\"", Quoted(&exchange.path))?;
         }
         if !exchange.upstream.target.is_empty() {

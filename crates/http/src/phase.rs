@@ -129,6 +129,12 @@ pub trait Filter: Send + Sync {
     /// Looks at the response of the exchange and changes it. A status replaces the response by
     /// the page for that status (412, 416); the fields stay, but for those the filter takes away.
     fn filter(&self, exchange: &mut Exchange) -> Option<u16>;
+
+    /// Whether responses are filtered too that become parts of another one: filters that change the
+    /// text itself do that.
+    fn filters_parts(&self) -> bool {
+        false
+    }
 }
 
 /// Places of filters, in the order in which they see a response.
@@ -138,9 +144,13 @@ pub enum FilterPlace {
     NotModified,
     /// Fields added by configuration.
     Headers,
+    /// Bodies that are expanded, so that others can look at their text.
+    Expand,
     /// Content types and character sets.
     Charset,
-    /// Bodies that are changed: compression.
+    /// Texts that include others.
+    Include,
+    /// Bodies that are compressed.
     Transform,
     /// Ranges of the final body.
     Range,

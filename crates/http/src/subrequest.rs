@@ -55,6 +55,19 @@ impl Exchange {
         child
     }
 
+    /// A subrequest whose answer becomes a part of this request's response: filters that change
+    /// texts see it. The method is GET; the body is that of this request, where it was read.
+    pub fn subrequest_part(&self, path: &[u8], query: &[u8]) -> Box<Exchange> {
+        let content = match self.body.is_finished() {
+            true => Content::Body,
+            false => Content::None,
+        };
+        let mut child = self.subrequest(path, query, content);
+        child.walk = Walk::of_part();
+        child.head.method = Method::Get;
+        child
+    }
+
     /// Runs a subrequest to its answer, whose body is not read.
     pub async fn answer_subrequest(&mut self) -> Answer {
         let outcome = self.run_subrequest();

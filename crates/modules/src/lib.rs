@@ -45,6 +45,7 @@ mod scgi;
 mod secure_link;
 mod shards;
 mod split_clients;
+mod ssi;
 mod ssl;
 mod static_files;
 mod status;
@@ -84,6 +85,7 @@ pub const FAMILIES: &[&dyn Family] = &[
     &stub_status::StubStatus,
     &not_modified::NotModified,
     &charset::Charset,
+    &ssi::Ssi,
     &gzip::Gzip,
     &range::Ranges,
     &try_files::TryFiles,

@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use std::io::Write;
 use std::sync::LazyLock;
 
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
 
 fn instant(second: u64) -> Timestamp {
     let seconds = i64::try_from(second).unwrap_or_default();
@@ -50,6 +50,25 @@ pub fn append_date_local(second: u64, out: &mut Vec<u8>) {
     let now = instant(second).to_zoned(ZONE.clone());
     // As above.
     let _ = write!(out, "{}", now.strftime("%A, %d-%b-%Y %H:%M:%S %Z"));
+}
+
+/// Appends the time in GMT in a format of strftime; `false`: it is none.
+pub fn append_gmt_as(second: u64, format: &str, out: &mut Vec<u8>) -> bool {
+    append_as(&instant(second).to_zoned(TimeZone::UTC), format, out)
+}
+
+/// Appends the local time in a format of strftime; `false`: it is none.
+pub fn append_local_as(second: u64, format: &str, out: &mut Vec<u8>) -> bool {
+    append_as(&instant(second).to_zoned(ZONE.clone()), format, out)
+}
+
+fn append_as(time: &Zoned, format: &str, out: &mut Vec<u8>) -> bool {
+    let start = out.len();
+    let written = write!(out, "{}", time.strftime(format)).is_ok();
+    if !written {
+        out.truncate(start);
+    }
+    written
 }
 
 /// Appends the local time as access logs have it: `21/Nov/2026:22:31:56 +0000`.

@@ -291,6 +291,23 @@ pub fn append<S: Subject>(subject: &S, id: VariableId, out: &mut Vec<u8>) -> boo
     }
 }
 
+/// Appends the value of the variable of this name, which no template need have named; `false` when
+/// there is none.
+pub fn append_named<S: Subject>(subject: &S, name: &str, out: &mut Vec<u8>) -> bool {
+    let table = subject.variables();
+    let lower = name.to_ascii_lowercase();
+    if let Some(id) = table.by_name.get(&lower) {
+        return append(subject, *id, out);
+    }
+    if let Some(row) = table.rows.get(lower.as_str()) {
+        return (row.get)(subject, out);
+    }
+    match table.prefixed(&lower) {
+        Some(Source::Prefixed(get, rest)) => get(subject, &rest, out),
+        _ => false,
+    }
+}
+
 /// Evaluates a variable, unless that would never end.
 fn compute<S: Subject>(
     subject: &S,

@@ -43,7 +43,7 @@ pub const MODULES: &[Module] = &[
     without("pcre", true),
     without("http_charset_module", true),
     without("http_gzip_module", true),
-    without("http_ssi_module", false),
+    without("http_ssi_module", true),
     without("http_userid_module", false),
     without("http_access_module", true),
     without("http_auth_basic_module", true),

@@ -16,6 +16,8 @@ pub enum Purpose {
     Request,
     /// A request that another one made, which looks at its answer, or nobody does.
     Subrequest,
+    /// A request that another one made, whose answer is a part of that one's response.
+    Part,
     /// The content of a request is made once more, to renew what is stored of it.
     Renewal,
 }
@@ -74,6 +76,14 @@ impl Walk {
             internal: true,
             target_holds: false,
             ..Self::default()
+        }
+    }
+
+    /// The walk of a subrequest whose answer is a part of a response.
+    pub(crate) fn of_part() -> Self {
+        Self {
+            purpose: Purpose::Part,
+            ..Self::of_subrequest()
         }
     }
 

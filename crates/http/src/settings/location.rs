@@ -151,6 +151,8 @@ pub struct LocationSettings {
     pub log_not_found: bool,
     /// Whether subrequests are written to the access log.
     pub log_subrequest: bool,
+    /// Bytes of a subrequest's response that may be kept in memory.
+    pub subrequest_output_bytes: usize,
     /// HTTP/1.1 bodies of unknown length are chunked.
     pub chunked_transfer_encoding: bool,
     /// Symbolic links in paths.
@@ -227,6 +229,7 @@ impl LocationSettings {
             msie_refresh: view.flag("msie_refresh"),
             log_not_found: view.flag("log_not_found"),
             log_subrequest: view.flag("log_subrequest"),
+            subrequest_output_bytes: view.size("subrequest_output_buffer_size") as usize,
             chunked_transfer_encoding: view.flag("chunked_transfer_encoding"),
             symlinks: symlinks(view, variables)?,
             open_file_cache: open_file_cache(view)?,

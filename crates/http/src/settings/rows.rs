@@ -549,7 +549,16 @@ pub const ROWS: &[Row] = &[
         value: Value::Flag,
         syntax: "on | off",
         default: "off",
-        summary: "Writes subrequests (`auth_request`, `mirror`) to the access log.",
+        summary: "Writes subrequests (`auth_request`, `mirror`, `ssi`) to the access log.",
+        ..PLAIN
+    },
+    Row {
+        name: "subrequest_output_buffer_size",
+        value: Value::Size,
+        syntax: "size",
+        default: "4k",
+        summary: "The maximum size of a response that a subrequest keeps in memory, such as a part \
+            that `<!--#include set=\"...\" -->` stores in a variable.",
         ..PLAIN
     },
     Row {

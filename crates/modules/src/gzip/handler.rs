@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use turnpike_http::body_filter::Filtered;
+use turnpike_http::engine::Purpose;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::lane::LaneSlot;
 use turnpike_http::phase::{Filter, Handler, Verdict};
@@ -71,9 +72,12 @@ impl Filter for GunzipFilter {
         if !is_gzip || exchange.upstream.forbids_transforming() {
             return None;
         }
-        self.acceptance.add_vary(exchange);
-        if self.acceptance.accepts(exchange) {
-            return None;
+        // A part of another response has to be text.
+        if exchange.purpose() != Purpose::Part {
+            self.acceptance.add_vary(exchange);
+            if self.acceptance.accepts(exchange) {
+                return None;
+            }
         }
         if exchange.response.withheld.stands {
             weaken(&mut exchange.response.etag);
@@ -85,6 +89,10 @@ impl Filter for GunzipFilter {
             Body::Stream(Box::new(Filtered::new(body, expander)))
         });
         None
+    }
+
+    fn filters_parts(&self) -> bool {
+        true
     }
 }
 

@@ -54,7 +54,7 @@ impl Family for Gzip {
                 acceptance: Arc::clone(&acceptance),
                 piece_bytes: piece_bytes(count, size),
             };
-            draft.add_filter(FilterPlace::Transform, Arc::new(filter));
+            draft.add_filter(FilterPlace::Expand, Arc::new(filter));
         }
         if view.flag("gzip") {
             let spare = compression.spare(builder);

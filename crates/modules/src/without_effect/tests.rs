@@ -18,7 +18,11 @@ fn what_would_have_an_effect_is_not_here() {
 
 /// A directive, its arguments, and nginx's words for what is wrong with them.
 const CASES: &[(&str, &[&str], &str)] = &[
-    ("ssi", &["on"], "\"ssi\" directive is not supported yet"),
+    (
+        "userid",
+        &["on"],
+        "\"userid\" directive is not supported yet",
+    ),
     ("grpc_bind", &["off"], ""),
     ("grpc_bind", &["nobody"], "invalid address \"nobody\""),
     ("dav_access", &["user:rw", "group:r"], ""),

@@ -111,12 +111,6 @@ pub(crate) static NGINX: &[Advice] = &[
          port.",
     ),
     advice(
-        "server side includes",
-        &["ssi", "ssi_*"],
-        "Let the application put the parts together, or leave these locations to nginx on another \
-         port.",
-    ),
-    advice(
         "subrequests",
         &["auth_request*", "mirror*", "post_action", "slice"],
         "Let the application check or copy the request, or leave these locations to nginx on \

@@ -1,0 +1,57 @@
+//! What the directives of this family mean for a location.
+
+use std::sync::Arc;
+
+use turnpike_conf::{ConfError, Row, View};
+use turnpike_http::phase::FilterPlace;
+use turnpike_http::plan::{Builder, Family, LocationDraft};
+
+use super::handler::SsiFilter;
+use super::rows::ROWS;
+use crate::types::Types;
+
+/// The family of `ssi`.
+pub(crate) struct Ssi;
+
+/// What holds for the pages of a location.
+#[derive(Debug)]
+pub(super) struct Settings {
+    pub(super) silent_errors: bool,
+    pub(super) value_bytes_max: usize,
+    /// Where `ssi` stands, for what is logged of regular expressions.
+    pub(super) place: String,
+}
+
+impl Family for Ssi {
+    fn name(&self) -> &'static str {
+        "ssi"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        ROWS
+    }
+
+    fn location(
+        &self,
+        view: View<'_>,
+        _: &mut Builder<'_>,
+        draft: &mut LocationDraft,
+    ) -> Result<(), ConfError> {
+        if !view.flag("ssi") {
+            return Ok(());
+        }
+        let place = view.nearest("ssi").map(|entry| view.place(entry.span));
+        let settings = Settings {
+            silent_errors: view.flag("ssi_silent_errors"),
+            value_bytes_max: usize::try_from(view.number("ssi_value_length")).unwrap_or(0),
+            place: place.unwrap_or_default(),
+        };
+        let filter = SsiFilter {
+            types: Types::read(view, "ssi_types", &["text/html"]),
+            keeps_last_modified: view.flag("ssi_last_modified"),
+            settings: Arc::new(settings),
+        };
+        draft.add_filter(FilterPlace::Include, Arc::new(filter));
+        Ok(())
+    }
+}

@@ -1,0 +1,71 @@
+//! Rows of this family.
+
+use turnpike_conf::{Arguments, Context, Repeat, Row, Value};
+
+const FLAG_OFF: Row = Row {
+    value: Value::Flag,
+    syntax: "on | off",
+    default: "off",
+    ..Row::PLAIN
+};
+
+/// The directives.
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        name: "ssi",
+        contexts: &[
+            Context::Http,
+            Context::Server,
+            Context::Location,
+            Context::IfInLocation,
+        ],
+        summary: "Carries out SSI commands in responses. Differs from nginx: included parts are \
+            asked for one after another, so that `wait` changes nothing, and `if` may stand within \
+            `if`. Parts may include others down to 50 levels, and a page has at most 1024 parts in \
+            all; beyond that an error is logged and shown in their place.",
+        ..FLAG_OFF
+    },
+    Row {
+        name: "ssi_ignore_recycled_buffers",
+        summary: "Accepted for compatibility with nginx, without effect: Turnpike has no such \
+            buffers.",
+        ..FLAG_OFF
+    },
+    Row {
+        name: "ssi_last_modified",
+        summary: "Keeps `Last-Modified` of a response whose commands are carried out.",
+        ..FLAG_OFF
+    },
+    Row {
+        name: "ssi_min_file_chunk",
+        value: Value::Size,
+        syntax: "size",
+        default: "1k",
+        summary: "Accepted for compatibility with nginx, without effect: text between commands is \
+            always sent from memory.",
+        ..Row::PLAIN
+    },
+    Row {
+        name: "ssi_silent_errors",
+        summary: "Shows nothing where a command is wrong, in place of an error message.",
+        ..FLAG_OFF
+    },
+    Row {
+        name: "ssi_types",
+        arguments: Arguments::at_least(1),
+        repeat: Repeat::Many,
+        syntax: "mime-type ...",
+        default: "text/html",
+        summary: "The content types of responses whose commands are carried out, besides \
+            `text/html`. `*` means all.",
+        ..Row::PLAIN
+    },
+    Row {
+        name: "ssi_value_length",
+        value: Value::Number,
+        syntax: "length",
+        default: "256",
+        summary: "The maximum length of a parameter's value in a command, in bytes.",
+        ..Row::PLAIN
+    },
+];
