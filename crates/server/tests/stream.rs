@@ -166,48 +166,49 @@ fn sessions_outlive_reloads_and_the_lanes_that_serve_them() {
     assert!(server.quit().success());
 }
 
+/// Servers that do one thing each. `%ORIGIN%` is the port of one that echoes.
+const SERVERS: &str = "error_log %FOLDER%/error.log info; events { }
+    http { server { listen 127.0.0.1:%PORT_HTTP%; return 200 http; } }
+    stream {
+        map $server_port $answer { %PORT_TEXT% text; default none; }
+        geo $place { 127.0.0.0/8 here; default there; }
+        split_clients $remote_addr $half { 100% all; }
+        server { listen 127.0.0.1:%PORT_TEXT%; return '$answer $place $half$status'; }
+        server { listen 127.0.0.1:%PORT_DENY%; deny 127.0.0.1; return no; }
+        server {
+            listen 127.0.0.1:%PORT_HEAD% proxy_protocol;
+            return '$proxy_protocol_addr $remote_addr';
+        }
+        limit_conn_zone $binary_remote_addr zone=each:32k;
+        server {
+            listen 127.0.0.1:%PORT_REAL% proxy_protocol;
+            set_real_ip_from 127.0.0.0/8;
+            deny 192.0.2.9;
+            set $ends $remote_addr:$realip_remote_addr;
+            return $ends;
+        }
+        server {
+            listen 127.0.0.1:%PORT_ONE%;
+            limit_conn each 1;
+            proxy_pass 127.0.0.1:%ORIGIN%;
+        }
+        server {
+            listen 127.0.0.1:%PORT_IDLE%;
+            proxy_timeout 100ms;
+            proxy_pass 127.0.0.1:%ORIGIN%;
+        }
+        server {
+            listen 127.0.0.1:%PORT_HALF%;
+            proxy_half_close on;
+            proxy_pass 127.0.0.1:%ORIGIN%;
+        }
+    }";
+
 #[test]
 fn servers_answer_refuse_and_choose_as_they_are_told() {
     let origin = echo();
     let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
-        .configuration(&format!(
-            "error_log %FOLDER%/error.log info; events {{ }}
-            http {{ server {{ listen 127.0.0.1:%PORT_HTTP%; return 200 http; }} }}
-            stream {{
-                map $server_port $answer {{ %PORT_TEXT% text; default none; }}
-                geo $place {{ 127.0.0.0/8 here; default there; }}
-                split_clients $remote_addr $half {{ 100% all; }}
-                server {{ listen 127.0.0.1:%PORT_TEXT%; return '$answer $place $half$status'; }}
-                server {{ listen 127.0.0.1:%PORT_DENY%; deny 127.0.0.1; return no; }}
-                server {{
-                    listen 127.0.0.1:%PORT_HEAD% proxy_protocol;
-                    return '$proxy_protocol_addr $remote_addr';
-                }}
-                limit_conn_zone $binary_remote_addr zone=each:32k;
-                server {{
-                    listen 127.0.0.1:%PORT_REAL% proxy_protocol;
-                    set_real_ip_from 127.0.0.0/8;
-                    deny 192.0.2.9;
-                    set $ends $remote_addr:$realip_remote_addr;
-                    return $ends;
-                }}
-                server {{
-                    listen 127.0.0.1:%PORT_ONE%;
-                    limit_conn each 1;
-                    proxy_pass 127.0.0.1:{origin};
-                }}
-                server {{
-                    listen 127.0.0.1:%PORT_IDLE%;
-                    proxy_timeout 100ms;
-                    proxy_pass 127.0.0.1:{origin};
-                }}
-                server {{
-                    listen 127.0.0.1:%PORT_HALF%;
-                    proxy_half_close on;
-                    proxy_pass 127.0.0.1:{origin};
-                }}
-            }}"
-        ))
+        .configuration(&SERVERS.replace("%ORIGIN%", &origin.to_string()))
         .start();
     let at = |name: &str| connect(server.port_named(name));
     assert_eq!(all_of(&mut at("TEXT")), "text here all000");

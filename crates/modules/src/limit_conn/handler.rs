@@ -49,7 +49,7 @@ pub(super) struct Limits {
 
 /// What came of asking the limits.
 pub(super) enum Asked {
-    /// It may go on.
+    /// No limit is reached.
     Within,
     /// A limit refuses it.
     Refused,

@@ -34,6 +34,7 @@ pub(super) const ROWS: &[Row] = &[
 /// The directive in `stream`, where the address is always in the PROXY protocol header.
 pub(super) const STREAM: &[Row] = &[Row {
     contexts: &[Context::Stream, Context::StreamServer],
-    summary: "Trusts the client addresses in the PROXY protocol headers of this address or network.",
+    summary: "Trusts the client addresses in the PROXY protocol headers of this address or \
+        network.",
     ..ROWS[0]
 }];
