@@ -18,15 +18,17 @@ const GET: &str = "GET /a HTTP/1.1\r\nHost: x\r\n\r\n";
 /// Calls of each name for every request, of one client after another's answer.
 fn calls(server: &Server, body_bytes: usize) -> BTreeMap<String, f64> {
     let mut peer = server.connect();
-    let mut rounds = |count| {
-        for _ in 0..count {
-            let response = peer.round(GET);
-            assert_eq!((response.status, response.body.len()), (200, body_bytes));
-        }
-    };
-    rounds(WARM_UP_REQUESTS);
+    calls_of(server, || {
+        let response = peer.round(GET);
+        assert_eq!((response.status, response.body.len()), (200, body_bytes));
+    })
+}
+
+/// Calls of each name for every round.
+fn calls_of(server: &Server, mut round: impl FnMut()) -> BTreeMap<String, f64> {
+    (0..WARM_UP_REQUESTS).for_each(|_| round());
     let tracer = Tracer::attach(server, server.serving_pids()[0]).unwrap();
-    rounds(REQUESTS);
+    (0..REQUESTS).for_each(|_| round());
     let calls = tracer.end().unwrap();
     let each = |(name, count): (String, u64)| (name, count as f64 / REQUESTS as f64);
     calls.into_iter().map(each).collect()
@@ -68,4 +70,31 @@ fn a_proxied_body_that_fits_the_buffers_takes_two_sends_and_three_receives() {
     // A body may come in two parts all the same, at the origin's kernel's discretion.
     assert!(sum(&calls, RECEIVES) <= 3.2, "{calls:?}");
     assert!(sum(&calls, &["epoll_ctl"]) <= 0.1, "{calls:?}");
+}
+
+#[test]
+fn a_small_file_takes_two_calls_on_a_kept_connection_and_four_on_its_own() {
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .file("html/a", "hello")
+        .configuration(
+            "worker_processes 1;
+            events { }
+            http {
+                access_log off;
+                open_file_cache max=10;
+                server { listen 127.0.0.1:%PORT%; root %FOLDER%/html; }
+            }",
+        )
+        .start();
+    let kept = calls(&server, 5);
+    assert_eq!(sum(&kept, SENDS), 1.0, "{kept:?}");
+    assert_eq!(sum(&kept, RECEIVES), 1.0, "{kept:?}");
+    assert!(sum(&kept, &["epoll_ctl", "close"]) <= 0.1, "{kept:?}");
+    let alone = calls_of(&server, || {
+        let answer = server.exchange("GET /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        assert!(answer.ends_with(b"\r\n\r\nhello"));
+    });
+    // Where a request is later than its connection, the socket is looked at once more.
+    let names = [SENDS, RECEIVES, &["accept4", "close", "epoll_ctl"]].concat();
+    assert!((4.0..=4.4).contains(&sum(&alone, &names)), "{alone:?}");
 }
