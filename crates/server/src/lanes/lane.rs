@@ -50,8 +50,6 @@ pub(super) struct Start {
     pub(super) reporter: Reporter,
     /// Where a lane that fails says why.
     pub(super) error_log: ErrorLog,
-    /// The plan of stream that it begins with.
-    pub(super) stream: Arc<turnpike_stream::plan::Plan>,
 }
 
 impl Lane {
@@ -63,7 +61,7 @@ impl Lane {
         index: usize,
         cpus: Option<CpuSet>,
         start: Start,
-        apply: Apply,
+        (apply, stream): (Apply, Arc<turnpike_stream::plan::Plan>),
     ) -> io::Result<Self> {
         let mailbox = Arc::new(Mailbox::new()?);
         let letters = mailbox.clone();
@@ -83,7 +81,11 @@ impl Lane {
                     &start,
                     &letters,
                     &own_facts,
-                    (apply, own_plans),
+                    FirstPlans {
+                        apply,
+                        stream,
+                        next: own_plans,
+                    },
                 ) {
                     start
                         .error_log
@@ -136,13 +138,21 @@ impl Lane {
     }
 }
 
+/// The plans that a lane begins with, and where those of stream come from later. They are moved
+/// into its handlers: nothing else on the lane may hold a plan for as long as the lane lives.
+struct FirstPlans {
+    apply: Apply,
+    stream: Arc<turnpike_stream::plan::Plan>,
+    next: Arc<StreamPlans>,
+}
+
 fn run(
     index: usize,
     cpus: Option<CpuSet>,
     start: &Start,
     mailbox: &Arc<Mailbox<Command>>,
     facts: &OnceLock<Facts>,
-    (apply, stream_plans): (Apply, Arc<StreamPlans>),
+    plans: FirstPlans,
 ) -> io::Result<()> {
     if let Some(cpus) = cpus
         && let Err(error) = cpus.pin_this_thread()
@@ -157,11 +167,15 @@ fn run(
         doing: shared.doing.clone(),
     });
     let mut event_loop = EventLoop::new(shared.clock.clone(), mailbox.as_fd())?;
+    let FirstPlans {
+        apply,
+        stream,
+        next,
+    } = plans;
     let plan = LanePlan::new(apply.plan.clone());
     let connections = Connections::new(shared.clone(), plan, mailbox.clone());
     let returned = connections.returned();
-    let stream = start.stream.clone();
-    let mut handler = LaneHandler::new(shared, connections, stream, stream_plans);
+    let mut handler = LaneHandler::new(shared, connections, stream, next);
     handler.http().apply(&mut event_loop, apply);
     event_loop::run(&mut event_loop, &mut handler, &returned)
 }

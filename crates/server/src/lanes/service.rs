@@ -197,9 +197,9 @@ impl LaneService {
                 running: self.running.clone(),
                 reporter: self.reporter.clone(),
                 error_log: generation.error_log.clone(),
-                stream: plan.stream.clone(),
             };
-            self.lanes.push(Lane::start(index, cpus, start, apply)?);
+            let plans = (apply, plan.stream.clone());
+            self.lanes.push(Lane::start(index, cpus, start, plans)?);
         }
         drop(done);
         Ok((told, self.wait_for(told, &finished)))

@@ -56,10 +56,10 @@ impl LaneService {
             running: self.running.clone(),
             reporter: self.reporter.clone(),
             error_log: log.clone(),
-            stream: plan.stream.clone(),
         };
         let number = self.lanes.len();
-        match Lane::start(number, None, start, self.standby_lane_apply(&plan)) {
+        let plans = (self.standby_lane_apply(&plan), plan.stream.clone());
+        match Lane::start(number, None, start, plans) {
             Ok(lane) => {
                 self.standby_lane = Some(lane);
                 self.watchdog.standby_lane_started(number);
