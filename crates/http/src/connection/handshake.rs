@@ -156,15 +156,16 @@ impl Connections {
                 let session = TlsSession::of(&connection.transport, offer, clients);
                 connection.security = Security::Secure(Arc::new(session.unwrap_or_default()));
                 self.lane.counters.handshakes.add();
-                // It has a place, so that what the session holds already can be read later.
-                let (token, connection) = match token {
-                    Some(token) => (token, connection),
-                    None => match self.insert(event_loop, connection) {
-                        Some(inserted) => inserted,
-                        None => return More::No,
-                    },
+                if token.is_some() {
+                    return self.receive_first(event_loop, token, connection);
+                }
+                // It gets a place, so that what the session holds already can be read.
+                let Some((token, connection)) = self.insert(event_loop, connection) else {
+                    return More::No;
                 };
-                self.receive_first(event_loop, Some(token), connection)
+                self.receive_first(event_loop, Some(token), connection);
+                self.parked_ready(event_loop, token, false);
+                More::No
             }
         }
     }

@@ -11,7 +11,7 @@ use crate::sys::socket::{self, More};
 /// A session.
 pub(super) struct Session {
     connection: Connection,
-    /// Whether the last read of the socket found less than there was room for.
+    /// Whether the last read had to ask the socket, and found less than there was room for.
     was_short: bool,
     /// Whether the peer has been told that nothing more comes.
     is_closed: bool,
@@ -105,6 +105,8 @@ impl Session {
         buffer: &mut Vec<u8>,
         bytes_max: usize,
     ) -> io::Result<usize> {
+        // What is read without the socket says nothing of it: more may have come, and been told of.
+        self.was_short = false;
         self.fill(socket)?;
         let mut reader = self.connection.reader();
         let chunk = reader.fill_buf()?;
@@ -138,8 +140,7 @@ impl Session {
         reader.fill_buf().is_ok_and(|bytes| !bytes.is_empty())
     }
 
-    /// Whether nothing is left to read, neither here nor, as far as the last read showed, in the
-    /// socket.
+    /// Whether the last read has left nothing to read, neither here nor in the socket.
     pub(super) fn was_emptied(&mut self) -> bool {
         let mut reader = self.connection.reader();
         let is_empty = reader

@@ -128,6 +128,30 @@ fn a_session_carries_both_ways_and_is_ended_when_dropped() {
 }
 
 #[test]
+fn a_read_of_what_the_session_holds_says_nothing_of_the_socket() {
+    let (tell, told) = std::sync::mpsc::channel();
+    let transport = secured(move |stream| {
+        stream.write_all(b"question").unwrap();
+        told.recv().unwrap();
+        stream.write_all(b" again").unwrap();
+        stream.read_to_end(&mut Vec::new()).unwrap();
+    });
+    shake(&transport);
+    let mut buffer = Vec::new();
+    assert_eq!(insist(|| transport.try_read(&mut buffer, 5)).unwrap(), 5);
+    tell.send(()).unwrap();
+    while crate::sys::socket::peek(transport.as_fd(), &mut [0]).is_err() {
+        std::thread::yield_now();
+    }
+    // The event that told of the second record has been before this read, and comes once.
+    assert_eq!(transport.try_read(&mut buffer, PIECE).unwrap(), 3);
+    assert!(!transport.was_emptied(3, PIECE));
+    assert_eq!(transport.try_read(&mut buffer, PIECE).unwrap(), 6);
+    assert!(transport.was_emptied(6, PIECE));
+    assert_eq!(buffer, b"question again");
+}
+
+#[test]
 fn a_file_is_sent_over_both() {
     let content: Vec<u8> = (0..1_000_000_u32).map(|at| (at % 251) as u8).collect();
     let path = std::env::temp_dir().join(format!("lane-transport-{}", std::process::id()));
