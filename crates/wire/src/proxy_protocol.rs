@@ -88,13 +88,16 @@ pub fn parse(buffer: &[u8]) -> Result<Option<Header>, ProxyProtocolError> {
         Some(end) => parse_v1(window, end)
             .map(Some)
             .ok_or(ProxyProtocolError::Broken),
-        None if window.len() < V1_BYTES_MAX => Ok(None),
+        None if window.len() < V1_BYTES_MAX && may_begin_v1(window) => Ok(None),
         None => Err(ProxyProtocolError::Broken),
     }
 }
 
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 const V1_START: &[u8; 6] = b"PROXY ";
+
+/// What follows the start of version 1.
+const V1_FAMILIES: [&[u8]; 3] = [b"TCP4 ", b"TCP6 ", b"UNKNOWN"];
 
 /// Signature, version and command, family and transport, length.
 const V2_FIXED_BYTES: usize = 16;
@@ -104,6 +107,16 @@ const TRANSPORT_STREAM: u8 = 1;
 const TRANSPORT_DATAGRAM: u8 = 2;
 const FAMILY_INET: u8 = 1;
 const FAMILY_INET6: u8 = 2;
+
+/// Whether a line of version 1 may go on from this beginning of it: where it cannot, no time-out is
+/// waited for.
+fn may_begin_v1(beginning: &[u8]) -> bool {
+    let text = beginning.get(V1_START.len()..).unwrap_or_default();
+    V1_FAMILIES.iter().any(|family| {
+        let known = text.len().min(family.len());
+        text[..known] == family[..known]
+    })
+}
 
 /// The line of version 1, which ends at `end`.
 fn parse_v1(line: &[u8], end: usize) -> Option<Header> {

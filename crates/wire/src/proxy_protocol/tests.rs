@@ -63,6 +63,16 @@ fn lines_of_version_1() {
             Err(()) => assert_eq!(result, Err(ProxyProtocolError::Broken), "{line}"),
         }
     }
+    for begun in [
+        "PROXY INVALID",
+        "PROXY U ",
+        "PROXY TCP4x",
+        "PROXY TCP5",
+        "PROXY  ",
+    ] {
+        let refused = Err(ProxyProtocolError::Broken);
+        assert_eq!(parse(begun.as_bytes()), refused, "{begun}");
+    }
     let long = format!("PROXY UNKNOWN {}", "x".repeat(V1_BYTES_MAX));
     assert_eq!(parse(&long.as_bytes()[..V1_BYTES_MAX - 1]), Ok(None));
     assert_eq!(parse(long.as_bytes()), Err(ProxyProtocolError::Broken));
