@@ -1,7 +1,7 @@
 //! Header blocks written.
 //!
 //! A field goes into the table when it is sent for the second time: most that are sent once never
-//! come again, and would push out those that do.
+//! come again, and would push out those that do. Large ones stay out, for the same reason.
 
 use super::static_table::{self, Found};
 use super::table::{self, Table};
@@ -9,6 +9,10 @@ use super::{TABLE_BYTES_DEFAULT, huffman, integer};
 
 /// Hashes of fields that are remembered as sent once; those of some ten responses.
 const SEEN_MAX: usize = 64;
+
+/// The part of the table that one field may fill: a larger one pushes out most of the others, and
+/// one that is larger than the table empties it for nothing (RFC 7541 section 4.4).
+const ENTRY_PART: usize = 2;
 
 /// Whether a field may go into the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +97,10 @@ impl Encoder {
             Some(Found::Name(index)) => Some(index),
             _ => None,
         };
+        let indexing = match indexing {
+            Indexing::WhenRepeated if !self.has_place(name, value) => Indexing::No,
+            indexing => indexing,
+        };
         let (first, prefix_bits) = match indexing {
             Indexing::Never => (0x10, 4),
             Indexing::No => (0, 4),
@@ -117,6 +125,11 @@ impl Encoder {
         if prefix_bits == 6 {
             self.table.add(name, value);
         }
+    }
+
+    /// Whether a field is small enough for the table.
+    fn has_place(&self, name: &[u8], value: &[u8]) -> bool {
+        table::entry_bytes(name, value) <= self.table.bytes_max() / ENTRY_PART
     }
 }
 

@@ -47,7 +47,7 @@ impl Table {
 
     /// Adds a field. One that is larger than the table empties it (RFC 7541 section 4.4).
     pub(super) fn add(&mut self, name: &[u8], value: &[u8]) {
-        let size_bytes = name.len() + value.len() + ENTRY_OVERHEAD_BYTES;
+        let size_bytes = entry_bytes(name, value);
         self.make_room(size_bytes);
         if size_bytes > self.bytes_max {
             return;
@@ -97,6 +97,11 @@ impl Table {
             .position(|entry| entry.text.split_at(entry.name_bytes).0 == name);
         at.map(|at| at + static_table::ENTRIES.len() + 1)
     }
+}
+
+/// The bytes of the table that a field fills.
+pub(super) fn entry_bytes(name: &[u8], value: &[u8]) -> usize {
+    name.len() + value.len() + ENTRY_OVERHEAD_BYTES
 }
 
 /// A hash of a field (FNV-1a): it chooses what is compared, and nobody gains by a collision.

@@ -180,3 +180,29 @@ fn a_smaller_table_is_told_of_before_it_is_used() {
     assert!(block.starts_with(&[0x20, 0x3f, 64 - 31]), "{block:x?}");
     assert_eq!(said, "x-own: some value\n");
 }
+
+#[test]
+fn a_field_of_more_than_half_the_table_stays_out_of_it() {
+    let name_bytes = "x-long".len();
+    let half_bytes = TABLE_BYTES_DEFAULT as usize / 2 - ENTRY_OVERHEAD_BYTES - name_bytes;
+    for (value_bytes, is_kept) in [
+        (half_bytes, true),
+        (half_bytes + 1, false),
+        (2 * TABLE_BYTES_DEFAULT as usize, false),
+    ] {
+        let (mut encoder, mut decoder) = (Encoder::default(), Decoder::new(TABLE_BYTES_DEFAULT));
+        let value = "x".repeat(value_bytes);
+        let own = [("x-own", "some value", Indexing::WhenRepeated)];
+        let long = [("x-long", value.as_str(), Indexing::WhenRepeated)];
+        let mut block = Vec::new();
+        for fields in [&own, &own, &long, &long, &long] {
+            let (written, said) = roundtrip(&mut encoder, &mut decoder, fields);
+            assert_eq!(said, format!("{}: {}\n", fields[0].0, fields[0].1));
+            block = written;
+        }
+        assert_eq!(block == [0x80 | 62], is_kept, "{value_bytes}");
+        let (block, _) = roundtrip(&mut encoder, &mut decoder, &own);
+        let index = if is_kept { 63 } else { 62 };
+        assert_eq!(block, [0x80 | index], "{value_bytes}");
+    }
+}
