@@ -205,7 +205,7 @@ impl Connection {
         self.encoder.begin(block);
         write(&mut self.encoder, block);
         let before = self.output.len();
-        let payload_bytes_max = frame::PAYLOAD_BYTES_DEFAULT as usize;
+        let payload_bytes_max = self.peer.payload_bytes_max as usize;
         frame::write_headers(&mut self.output, stream, block, payload_bytes_max, ends);
         let written = self.output.len() - before;
         if ends {

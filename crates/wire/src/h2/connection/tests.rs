@@ -570,3 +570,38 @@ fn lists_of_fields_are_limited_however_small_their_blocks_are() {
     assert!(bytes.len() < 200);
     assert_eq!(client.sends(&bytes), "EnhanceYourCalm");
 }
+
+#[test]
+fn long_heads_are_split_as_the_client_wants_them() {
+    for (payload_bytes_max, expected) in [
+        (
+            None,
+            &["Headers 16384", "Continuation 16384", "Continuation 2243"][..],
+        ),
+        (Some(1 << 17), &["Headers 35011"]),
+    ] {
+        let mut client = Client::new();
+        if let Some(bytes) = payload_bytes_max {
+            let mut settings = Vec::new();
+            frame::write_settings(&mut settings, &[(Setting::MaxFrameSize, bytes)]);
+            assert_eq!(client.sends(&settings), "sendable");
+        }
+        client.requests(1, true);
+        client.connection.output().clear();
+        // Huffman's code makes tildes longer, so they stay as they are.
+        let value = [b'~'; 35_000];
+        let mut block = Vec::new();
+        client
+            .connection
+            .send_head(1, true, &mut block, |encoder, block| {
+                encoder.field(b"x-long", &value, Indexing::No, block);
+            });
+        let mut rest = client.connection.output().as_slice();
+        let mut frames = Vec::new();
+        while let Some(header) = FrameHeader::parse(rest) {
+            frames.push(format!("{:?} {}", header.kind, header.length));
+            rest = &rest[HEADER_BYTES + header.length as usize..];
+        }
+        assert_eq!(frames, expected);
+    }
+}
