@@ -140,13 +140,8 @@ impl Serving<'_> {
             if self.opening.lane.ending.get() || self.opening.lane.leaving.get() {
                 self.shared.wire.borrow_mut().go_away();
             }
-            match self.flush() {
-                Ok(()) => self.blocked_since_ms = None,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    let now_ms = self.opening.lane.clock.now_ms();
-                    self.blocked_since_ms.get_or_insert(now_ms);
-                }
-                Err(error) => return CloseReason::of(&error),
+            if let Err(error) = self.send() {
+                return CloseReason::of(&error);
             }
             self.shared.wake_sender();
             if let Some(reason) = self.has_ended() {
@@ -183,7 +178,7 @@ impl Serving<'_> {
     async fn wait(&mut self) -> Result<(), CloseReason> {
         let shared = Rc::clone(&self.shared);
         let (waited, watch) = (self.waited, self.watch);
-        let reads = shared.wire.borrow_mut().output().len() < UNSENT_BYTES_MAX;
+        let reads = self.unsent_bytes() < UNSENT_BYTES_MAX;
         let is_blocked = self.blocked_since_ms.is_some();
         let pause_ms = self.deadline_ms().map(|deadline_ms| {
             deadline_ms
@@ -432,6 +427,26 @@ impl Serving<'_> {
         }
     }
 
+    /// Writes what the socket takes of the output, and notes since when it takes nothing.
+    fn send(&mut self) -> io::Result<()> {
+        let unsent_bytes = self.unsent_bytes();
+        match self.flush() {
+            Ok(()) => self.blocked_since_ms = None,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                let now_ms = self.opening.lane.clock.now_ms();
+                if self.blocked_since_ms.is_none() || self.unsent_bytes() < unsent_bytes {
+                    self.blocked_since_ms = Some(now_ms);
+                }
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    fn unsent_bytes(&self) -> usize {
+        self.shared.wire.borrow_mut().output().len()
+    }
+
     /// Writes what the socket takes of the output.
     fn flush(&self) -> io::Result<()> {
         let mut wire = self.shared.wire.borrow_mut();
@@ -451,6 +466,11 @@ impl Serving<'_> {
                 Err(error) => break Err(error),
             }
         };
+        if let Err(error) = &written
+            && error.kind() == io::ErrorKind::WouldBlock
+        {
+            self.waited.filled();
+        }
         output.drain(..sent);
         if output.is_empty() {
             *output = Vec::new();
