@@ -1,10 +1,15 @@
-//! HTTP/2 with clients: curl speaks with us, by prior knowledge.
+//! HTTP/2 with clients: curl speaks with us, by prior knowledge and over TLS.
 
 #![allow(clippy::unwrap_used)]
 
+use std::io::Read as _;
 use std::process::Command;
 
-use turnpike_testkit::Server;
+use turnpike_testkit::{Peer, Server, Signal};
+
+#[path = "support/tls.rs"]
+mod tls_support;
+use tls_support::{TURNPIKE, big, configured, keys, start};
 
 const CONFIGURATION: &str = "
     error_log %FOLDER%/error.log info;
@@ -38,9 +43,9 @@ fn curl(server: &Server, target: &str, more: &[&str]) -> Vec<u8> {
 #[test]
 fn curl_is_answered_over_http2_and_http1_on_one_listener() {
     let large: Vec<u8> = (0..700_000u32)
-        .map(|number| (number * 31 >> 3) as u8)
+        .map(|number| ((number * 31) >> 3) as u8)
         .collect();
-    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+    let server = Server::builder(TURNPIKE)
         .configuration(CONFIGURATION)
         .file("html/small", "small")
         .file("html/large", large.as_slice())
@@ -76,4 +81,174 @@ fn curl_is_answered_over_http2_and_http1_on_one_listener() {
             printed.len()
         );
     }
+}
+
+const SECURE_CONFIGURATION: &str = "
+    proxy_cache_path %FOLDER%/cache keys_zone=pages:1m;
+    server {
+        %SECURE%
+        http2 on;
+        root %FOLDER%/html;
+        location /told { return 200 \"$http2 $ssl_alpn_protocol $scheme $server_protocol\"; }
+        location /page { proxy_pass http://127.0.0.1:%PORT_origin%/page; }
+        location /upload { proxy_pass http://127.0.0.1:%PORT_origin%/taken; }
+        location /cached/ {
+            proxy_pass http://127.0.0.1:%PORT_origin%/;
+            proxy_cache pages;
+            proxy_cache_valid 1m;
+        }
+        location /long {
+            set $long 0123456789abcdefghijklmnopqrstuvwxyz;
+            set $long $long$long$long$long$long$long$long$long$long$long$long$long$long$long;
+            set $long $long$long$long$long$long$long$long$long$long$long$long$long$long$long;
+            add_header X-Long $long;
+            add_header X-Long $long;
+            add_header X-Long $long;
+            return 204;
+        }
+    }
+    server {
+        listen 127.0.0.1:%PORT_origin%;
+        root %FOLDER%/html;
+        location /page { return 200 \"$server_protocol $http_x_own\"; }
+        location /taken { return 200 \"$content_length bytes\"; }
+    }";
+
+#[test]
+fn curl_is_answered_over_tls() {
+    let keys = keys();
+    let server = start(&keys, SECURE_CONFIGURATION);
+    let (version, connects) = ("%{http_code} %{http_version}", "%{num_connects} ");
+    let again = format!("https://127.0.0.1:{}/a.txt", server.port());
+    let upload = format!("@{}", server.folder().join("html/upload").display());
+    server.write("html/upload", &big()[..300_000]);
+    let head = ["-I", "-o", "/dev/null", "-w", version];
+    let cases: &[(&str, &[&str], &[u8])] = &[
+        ("/a.txt", &["-w", version], b"hello200 2"),
+        ("/told", &[], b"h2 h2 https HTTP/2.0"),
+        ("/page", &["-H", "X-Own: mine"], b"HTTP/1.1 mine"),
+        ("/upload", &["--data-binary", &upload], b"300000 bytes"),
+        ("/big.bin", &[], &big()),
+        ("/cached/big.bin", &[], &big()),
+        ("/cached/big.bin", &[], &big()),
+        ("/big.bin", &head, b"200 2"),
+        ("/none", &["-o", "/dev/null", "-w", version], b"404 2"),
+        ("/a.txt", &["-w", connects, &again], b"hello1 hello0 "),
+        ("/told", &["--http1.1"], b" http/1.1 https HTTP/1.1"),
+    ];
+    for (target, more, expected) in cases {
+        let printed = secure_curl(&server, target, more);
+        assert!(
+            printed == *expected,
+            "{target} {more:?}: {} bytes, {}",
+            printed.len(),
+            String::from_utf8_lossy(&printed[..printed.len().min(99)])
+        );
+    }
+    let long = secure_curl(&server, "/long", &["-D", "-"]);
+    let field = format!(
+        "x-long: {}\r\n",
+        "0123456789abcdefghijklmnopqrstuvwxyz".repeat(196)
+    );
+    assert_eq!(String::from_utf8_lossy(&long).matches(&field).count(), 3);
+}
+
+/// What curl prints for a target that it asks for over TLS.
+fn secure_curl(server: &Server, target: &str, more: &[&str]) -> Vec<u8> {
+    let address = format!("https://127.0.0.1:{}{target}", server.port());
+    let mut command = Command::new("curl");
+    command.args(["-sk", "--http2", "--max-time", "20"]);
+    command.args(more).arg(address).output().unwrap().stdout
+}
+
+/// A request for a path as a stream's only frame, all of its fields spelt out.
+fn request(stream: u8, path: &str) -> Vec<u8> {
+    let length = path.len() as u8;
+    let block = [&[0x82, 0x86, 4, length][..], path.as_bytes(), b"\x01\x01a"].concat();
+    [
+        &[0, 0, block.len() as u8, 1, 5, 0, 0, 0, stream][..],
+        &block,
+    ]
+    .concat()
+}
+
+/// The preface, SETTINGS, and so large a window for the connection and every stream that nothing
+/// is held back.
+fn opening() -> Vec<u8> {
+    let settings = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0x7f, 0xff, 0xff, 0xff];
+    let window = [0, 0, 4, 8, 0, 0, 0, 0, 0, 0x7f, 0, 0, 0];
+    [
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".as_slice(),
+        &settings,
+        &window,
+    ]
+    .concat()
+}
+
+fn read_until(peer: &Peer, text: &str) {
+    let mut read = Vec::new();
+    while !String::from_utf8_lossy(&read).contains(text) {
+        let mut piece = [0; 4096];
+        let count = peer.stream().read(&mut piece).unwrap();
+        assert!(count > 0, "no {text} in {read:?}");
+        read.extend_from_slice(&piece[..count]);
+    }
+}
+
+#[test]
+fn a_connection_lives_through_a_reload_and_is_served_by_the_new_configuration() {
+    let keys = keys();
+    let text = configured(
+        &keys,
+        "server { listen 127.0.0.1:%PORT_plain%; http2 on; location / { return 200 first; } }
+         server { %SECURE% http2 on; root %FOLDER%/html; limit_rate 1m; }",
+    );
+    let mut server = Server::builder(TURNPIKE)
+        .configuration(&text)
+        .file("html/big.bin", big())
+        .start();
+    let mut peer = Peer::connect(server.port_named("plain"));
+    peer.send([opening(), request(1, "/")].concat());
+    read_until(&peer, "first");
+    std::thread::scope(|scope| {
+        let (port, began) = (server.port(), server.folder().join("began"));
+        let download = scope.spawn(move || {
+            let mut command = Command::new("curl");
+            let address = format!("https://127.0.0.1:{port}/big.bin");
+            command
+                .args(["-sk", "--http2", "-D"])
+                .arg(began)
+                .arg(address);
+            command.output().unwrap().stdout
+        });
+        turnpike_testkit::wait_for(|| (!server.log("began").is_empty()).then_some(())).unwrap();
+        server.write_configuration(&text.replace("first", "second"));
+        server.signal(Signal::SIGHUP);
+        server.wait_for_log("error.log", "worker generation 2 started");
+        peer.send(request(3, "/"));
+        read_until(&peer, "second");
+        assert!(download.join().unwrap() == big());
+    });
+}
+
+#[test]
+fn a_client_that_reads_nothing_does_not_hold_the_end() {
+    let text = "error_log %FOLDER%/error.log info;
+        events { }
+        http {
+            server {
+                listen 127.0.0.1:%PORT% sndbuf=32k;
+                http2 on;
+                root %FOLDER%/html;
+                send_timeout 1s;
+            }
+        }";
+    let server = Server::builder(TURNPIKE)
+        .configuration(text)
+        .file("html/large", vec![b'x'; 8_000_000])
+        .start();
+    let mut peer = server.connect();
+    peer.send([opening(), request(1, "/large")].concat());
+    server.wait_for_log("error.log", "client timed out (110: Connection timed out)");
+    assert!(server.quit().success());
 }
