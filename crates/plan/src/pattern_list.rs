@@ -1,4 +1,4 @@
-//! Patterns that are tried in their order, of which the first that matches counts.
+//! Patterns in a fixed order: the first that matches counts.
 
 use std::sync::Arc;
 

@@ -34,7 +34,7 @@ pub(crate) const HIDDEN: &[&[u8]] = &[
     b"X-Accel-Charset",
 ];
 
-/// What the row of `..._param` is but for its name and summary.
+/// The row of `..._param` without its name and summary.
 pub(crate) const ROW: Row = Row {
     value: Value::Checked(check),
     variables: Some(1),

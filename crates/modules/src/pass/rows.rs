@@ -36,7 +36,7 @@ pub(crate) const MANY: Row = Row {
     ..PLAIN
 };
 
-/// What the row of `..._pass` is but for its name, syntax and summary.
+/// The row of `..._pass` without its name, syntax and summary.
 pub(crate) const PASS: Row = Row {
     variables: Some(0),
     contexts: &[

@@ -76,7 +76,7 @@ pub(super) const VARIABLES: &[VariableRow] = &[
     ),
     absent(
         "ssl_client_sigalg",
-        "No value: the library does not tell how the client has signed.",
+        "No value: the library does not show how the client signed.",
     ),
     row(
         "ssl_client_v_end",

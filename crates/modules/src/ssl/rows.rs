@@ -92,8 +92,8 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "ssl_client_certificate",
-        summary: "Certificates of CAs whose certificates clients may show, in PEM. Clients are \
-            told the CAs' names.",
+        summary: "A PEM file of CA certificates that clients' certificates are checked against. \
+            The server sends the names of these CAs to clients.",
         ..FILE
     },
     Row {
@@ -257,8 +257,8 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "ssl_trusted_certificate",
-        summary: "Certificates of CAs as in `ssl_client_certificate`, whose names clients are not \
-            told.",
+        summary: "A PEM file of CA certificates that clients' certificates are checked against. \
+            The server does not send the names of these CAs to clients.",
         ..FILE
     },
     Row {
