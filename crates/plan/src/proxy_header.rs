@@ -1,7 +1,17 @@
 //! What the PROXY protocol's header of a connection said, for variables and for those who pass it
 //! on.
 
-use turnpike_wire::proxy_protocol::{Addresses, Header};
+use std::io::Write as _;
+use std::net::SocketAddr;
+
+use turnpike_wire::proxy_protocol::{self, Addresses, Header};
+
+/// An end of the connection that a PROXY protocol header is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProxiedEnd {
+    Client,
+    Server,
+}
 
 /// What a header said.
 #[derive(Clone, Debug)]
@@ -31,5 +41,61 @@ impl ProxyHeader {
             ],
             tlvs: header.tlvs.of(bytes).into(),
         }
+    }
+
+    /// Appends the address of an end, as version 1 wrote it or in its usual form. `false`: the
+    /// sender does not know it.
+    pub fn append_address(&self, end: ProxiedEnd, out: &mut Vec<u8>) -> bool {
+        let Some(address) = self.address(end) else {
+            return false;
+        };
+        let text = match end {
+            ProxiedEnd::Client => &self.texts[0],
+            ProxiedEnd::Server => &self.texts[1],
+        };
+        if text.is_empty() {
+            return write!(out, "{}", address.ip()).is_ok();
+        }
+        out.extend_from_slice(text);
+        true
+    }
+
+    /// Appends the port of an end; nothing where it has none. `false`: the sender does not know
+    /// the end.
+    pub fn append_port(&self, end: ProxiedEnd, out: &mut Vec<u8>) -> bool {
+        match self.address(end).map(|address| address.port()) {
+            None => false,
+            Some(0) => true,
+            Some(port) => write!(out, "{port}").is_ok(),
+        }
+    }
+
+    /// Appends the addition of that name, as `$proxy_protocol_tlv_NAME` has it. `false`: there is
+    /// none.
+    pub fn append_addition(&self, name: &[u8], out: &mut Vec<u8>) -> bool {
+        let Ok(name) = std::str::from_utf8(name) else {
+            return false;
+        };
+        if name == "ssl_verify" {
+            return match proxy_protocol::find_ssl(&self.tlvs) {
+                Ok(Some(ssl)) => write!(out, "{}", ssl.verify).is_ok(),
+                _ => false,
+            };
+        }
+        match proxy_protocol::find_named_tlv(&self.tlvs, name) {
+            Ok(Some(value)) => {
+                out.extend_from_slice(value);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn address(&self, end: ProxiedEnd) -> Option<SocketAddr> {
+        let addresses = self.addresses.as_ref()?;
+        Some(match end {
+            ProxiedEnd::Client => addresses.source,
+            ProxiedEnd::Server => addresses.destination,
+        })
     }
 }

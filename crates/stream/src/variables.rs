@@ -4,15 +4,13 @@ use std::io::Write;
 use std::net::IpAddr;
 
 use turnpike_lane::sys::socket::PeerAddress;
+use turnpike_plan::product::NGINX_VERSION;
+use turnpike_plan::proxy_header::ProxiedEnd;
 use turnpike_plan::time;
 use turnpike_plan::variables::PrefixRow;
-use turnpike_wire::proxy_protocol::{self, Addresses};
 
 use crate::session::Session;
 use crate::upstream::Try;
-
-/// The version of nginx whose behaviour is followed.
-const NGINX_VERSION: &str = "1.31.4";
 
 /// A variable that a directive family offers.
 pub type VariableRow = turnpike_plan::variables::VariableRow<Session>;
@@ -100,22 +98,22 @@ pub const BUILTIN: &[VariableRow] = &[
     ),
     row(
         "proxy_protocol_addr",
-        |session, out| told_address(session, 0, |found| found.source, out),
+        |session, out| proxied_address(session, ProxiedEnd::Client, out),
         "The client's address, as the PROXY protocol says.",
     ),
     row(
         "proxy_protocol_port",
-        |session, out| told_port(session, |found| found.source, out),
+        |session, out| proxied_port(session, ProxiedEnd::Client, out),
         "The client's port, as the PROXY protocol says.",
     ),
     row(
         "proxy_protocol_server_addr",
-        |session, out| told_address(session, 1, |found| found.destination, out),
+        |session, out| proxied_address(session, ProxiedEnd::Server, out),
         "The server's address, as the PROXY protocol says.",
     ),
     row(
         "proxy_protocol_server_port",
-        |session, out| told_port(session, |found| found.destination, out),
+        |session, out| proxied_port(session, ProxiedEnd::Server, out),
         "The server's port, as the PROXY protocol says.",
     ),
     row(
@@ -281,53 +279,17 @@ fn list(session: &Session, out: &mut Vec<u8>, one: impl Fn(&Try, &mut Vec<u8>)) 
     !session.tries.is_empty()
 }
 
-fn told(session: &Session) -> Option<&Addresses> {
-    session.proxy_header.as_ref()?.addresses.as_ref()
-}
-
-fn told_address(
-    session: &Session,
-    text: usize,
-    pick: fn(&Addresses) -> std::net::SocketAddr,
-    out: &mut Vec<u8>,
-) -> bool {
-    let Some(addresses) = told(session) else {
-        return false;
-    };
+fn proxied_address(session: &Session, end: ProxiedEnd, out: &mut Vec<u8>) -> bool {
     let header = session.proxy_header.as_ref();
-    let written = header.and_then(|header| header.texts.get(text));
-    match written {
-        Some(written) if !written.is_empty() => {
-            out.extend_from_slice(written);
-            true
-        }
-        _ => write!(out, "{}", pick(addresses).ip()).is_ok(),
-    }
+    header.is_some_and(|header| header.append_address(end, out))
 }
 
-fn told_port(
-    session: &Session,
-    pick: fn(&Addresses) -> std::net::SocketAddr,
-    out: &mut Vec<u8>,
-) -> bool {
-    told(session).is_some_and(|addresses| port(PeerAddress::Inet(pick(addresses)), out))
+fn proxied_port(session: &Session, end: ProxiedEnd, out: &mut Vec<u8>) -> bool {
+    let header = session.proxy_header.as_ref();
+    header.is_some_and(|header| header.append_port(end, out))
 }
 
 fn addition(session: &Session, name: &[u8], out: &mut Vec<u8>) -> bool {
-    let (Some(header), Ok(name)) = (&session.proxy_header, std::str::from_utf8(name)) else {
-        return false;
-    };
-    if name == "ssl_verify" {
-        return match proxy_protocol::find_ssl(&header.tlvs) {
-            Ok(Some(ssl)) => number(u64::from(ssl.verify), out),
-            _ => false,
-        };
-    }
-    match proxy_protocol::find_named_tlv(&header.tlvs, name) {
-        Ok(Some(value)) => {
-            out.extend_from_slice(value);
-            true
-        }
-        _ => false,
-    }
+    let header = session.proxy_header.as_ref();
+    header.is_some_and(|header| header.append_addition(name, out))
 }
