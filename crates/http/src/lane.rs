@@ -9,6 +9,7 @@ use tokio::sync::Notify;
 
 use turnpike_lane::clock::Clock;
 use turnpike_lane::event_loop::WatchedSockets;
+use turnpike_lane::random::Random;
 use turnpike_lane::sys::simulation::{self, Fault};
 
 use crate::counters::{AllCounters, Doing, HttpCounters};
@@ -51,7 +52,7 @@ pub struct LaneShared {
     pool: RefCell<ExchangePool>,
     /// Buffers that connections read into.
     pub(crate) inputs: Rc<InputPool>,
-    random: Cell<u64>,
+    random: Random,
     /// The next connection number, and the end of the block it is from.
     serials: Cell<(u64, u64)>,
 }
@@ -118,7 +119,7 @@ impl LaneShared {
             plan: RefCell::default(),
             pool: RefCell::default(),
             inputs: Rc::default(),
-            random: Cell::new(seed | 1),
+            random: Random::new(seed),
             serials: Cell::new((0, 0)),
         })
     }
@@ -199,14 +200,9 @@ impl LaneShared {
         next
     }
 
-    /// A random number, good enough for boundaries and samples, not for secrets (xorshift64*).
+    /// A random number; see [`Random`].
     pub fn random(&self) -> u64 {
-        let mut state = self.random.get();
-        state ^= state >> 12;
-        state ^= state << 25;
-        state ^= state >> 27;
-        self.random.set(state);
-        state.wrapping_mul(0x2545_f491_4f6c_dd1d)
+        self.random.next()
     }
 }
 

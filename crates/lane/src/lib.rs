@@ -15,6 +15,7 @@ pub mod files;
 pub mod gate;
 pub mod log;
 pub mod pool;
+pub mod random;
 pub mod recency;
 pub mod steering;
 pub mod symbols;

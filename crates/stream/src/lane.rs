@@ -1,9 +1,9 @@
 //! What a lane has at hand for its sessions.
 
-use std::cell::Cell;
 use std::rc::Rc;
 
 use turnpike_lane::clock::Clock;
+use turnpike_lane::random::Random;
 
 use crate::plan::Plan;
 
@@ -16,7 +16,7 @@ pub struct LaneShared {
     pub clock: Rc<Clock>,
     /// Gives the number of a new connection, unique in the process.
     next_serial: Box<dyn Fn() -> u64>,
-    random: Cell<u64>,
+    random: Random,
 }
 
 impl LaneShared {
@@ -25,7 +25,7 @@ impl LaneShared {
         Rc::new(Self {
             clock,
             next_serial: Box::new(next_serial),
-            random: Cell::new(seed | 1),
+            random: Random::new(seed),
         })
     }
 
@@ -34,13 +34,8 @@ impl LaneShared {
         (self.next_serial)()
     }
 
-    /// A random number, good enough for a choice of peers, not for secrets (xorshift64*).
+    /// A random number; see [`Random`].
     pub fn random(&self) -> u64 {
-        let mut state = self.random.get();
-        state ^= state >> 12;
-        state ^= state << 25;
-        state ^= state >> 27;
-        self.random.set(state);
-        state.wrapping_mul(0x2545_f491_4f6c_dd1d)
+        self.random.next()
     }
 }

@@ -14,6 +14,8 @@ mod tests;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use turnpike_lane::random::Random;
+
 pub(crate) use consistent::Ring;
 
 use crate::group::{Members, Mode, Peer, Selection, Tried};
@@ -74,7 +76,7 @@ pub(crate) struct Choice {
     sticky: Option<Box<[u8]>>,
     key: Box<[u8]>,
     client: Option<IpAddr>,
-    random: u64,
+    random: Random,
     /// Proposals in vain.
     proposals: u32,
     /// What hashing goes on from; `None` before the first.
@@ -93,7 +95,7 @@ impl Choice {
             sticky: selection.sticky.map(Box::from),
             key: key.into(),
             client: selection.client,
-            random: selection.random | 1,
+            random: Random::new(selection.random),
             proposals: 0,
             hash: None,
             rehashes: 0,
@@ -132,12 +134,8 @@ impl Choice {
         self.proposals > PROPOSALS_MAX
     }
 
-    /// A random number (xorshift64*).
-    fn random(&mut self) -> u64 {
-        self.random ^= self.random >> 12;
-        self.random ^= self.random << 25;
-        self.random ^= self.random >> 27;
-        self.random.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    fn random(&self) -> u64 {
+        self.random.next()
     }
 }
 
