@@ -7,8 +7,8 @@ use super::origin::{FastCgiOrigin, SCHEME};
 use super::rows::ROWS;
 use super::script;
 use crate::buffers::BufferSizes;
-use crate::pass::params::{HIDDEN, Params};
-use crate::pass::plan::{FamilyParts, destination, pass_in_force, pass_on};
+use crate::pass::params::Params;
+use crate::pass::plan::{FamilyParts, destination_without_path, pass_in_force, pass_on};
 use crate::pass::target::PassUrl;
 use crate::pass::view::PassView;
 
@@ -37,17 +37,14 @@ impl Family for FastCgi {
         builder: &mut Builder<'_>,
         draft: &mut LocationDraft,
     ) -> Result<(), ConfError> {
-        let pass = PassView {
-            view,
-            prefix: PREFIX,
-        };
+        let pass = PassView::new(view, PREFIX);
         pass.declare_temporary_folder(builder.environment);
         script::location(view, builder, draft)?;
         let Some((level, entry)) = pass_in_force(pass) else {
             return BufferSizes::check(view, PREFIX);
         };
         let parse = |text: &str| PassUrl::parse_address(SCHEME, text);
-        let destination = destination(level, entry, builder, parse, |_| Ok(Vec::new()))?;
+        let destination = destination_without_path(level, entry, builder, parse)?;
         let caught = pass.nearest_all("catch_stderr");
         let caught = caught.iter().map(|entry| bytes_of(entry.argument(0)));
         let origin = FastCgiOrigin {
@@ -55,10 +52,7 @@ impl Family for FastCgi {
             keeps_connection: pass.flag("keep_conn"),
             caught: caught.collect(),
         };
-        let parts = FamilyParts {
-            hidden: HIDDEN,
-            ..FamilyParts::new(pass, destination, Box::new(origin))
-        };
+        let parts = FamilyParts::of_application(pass, destination, origin);
         pass_on(pass, builder, draft, parts)?;
         Ok(())
     }

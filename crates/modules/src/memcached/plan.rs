@@ -5,7 +5,7 @@ use turnpike_http::plan::{Builder, Family, LocationDraft};
 
 use super::origin::{MemcachedOrigin, SCHEME};
 use super::rows::ROWS;
-use crate::pass::plan::{FamilyParts, destination, pass_in_force, pass_on};
+use crate::pass::plan::{FamilyParts, destination_without_path, pass_in_force, pass_on};
 use crate::pass::target::PassUrl;
 use crate::pass::view::PassView;
 
@@ -33,15 +33,12 @@ impl Family for Memcached {
         builder: &mut Builder<'_>,
         draft: &mut LocationDraft,
     ) -> Result<(), ConfError> {
-        let pass = PassView {
-            view,
-            prefix: PREFIX,
-        };
+        let pass = PassView::new(view, PREFIX);
         let Some((level, entry)) = pass_in_force(pass) else {
             return Ok(());
         };
         let parse = |text: &str| PassUrl::parse_address(SCHEME, text);
-        let destination = destination(level, entry, builder, parse, |_| Ok(Vec::new()))?;
+        let destination = destination_without_path(level, entry, builder, parse)?;
         let origin = MemcachedOrigin {
             key: builder.template(level, entry, KEY)?,
             gzip_flag: u32::try_from(pass.number("gzip_flag")).unwrap_or_default(),

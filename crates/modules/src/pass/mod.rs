@@ -12,6 +12,7 @@
 pub(crate) mod attempt;
 pub(crate) mod awaited_body;
 pub(crate) mod awaited_head;
+pub(crate) mod cgi;
 pub(crate) mod coding;
 pub(crate) mod conditions;
 pub(crate) mod early_hints;

@@ -6,11 +6,13 @@ use turnpike_conf::{ConfError, Context, Entry, View, bytes_of};
 use turnpike_http::plan::{Builder, LocationDraft};
 use turnpike_http::variables::Template;
 
+use super::cgi::CgiOrigin;
 use super::conditions::NextConditions;
 use super::handler::PassHandler;
 use super::ignored::Ignored;
 use super::names::Names;
 use super::origin::Origin;
+use super::params;
 use super::proxy_header::ProxyHeader;
 use super::response_store::{Presenter, ResponseStore, ResponseStores};
 use super::settings::{Bind, BodyRules, Buffers, Destination, Passing, Timeouts};
@@ -51,6 +53,18 @@ impl FamilyParts {
             tls: None,
             proxy_header: ProxyHeader::No,
             forces_ranges: pass.flag("force_ranges"),
+        }
+    }
+
+    /// The parts of a family of applications.
+    pub(crate) fn of_application(
+        pass: PassView<'_>,
+        destination: Destination,
+        origin: impl CgiOrigin + 'static,
+    ) -> Self {
+        Self {
+            hidden: params::HIDDEN,
+            ..Self::new(pass, destination, Box::new(origin))
         }
     }
 }
@@ -122,6 +136,19 @@ pub(crate) fn pass_in_force(pass: PassView<'_>) -> Option<(View<'_>, &Entry)> {
             _ => return None,
         }
     }
+}
+
+/// Where requests go by a `..._pass` directive whose addresses have no path.
+///
+/// # Errors
+/// As [`destination`].
+pub(crate) fn destination_without_path(
+    view: View<'_>,
+    entry: &Entry,
+    builder: &mut Builder<'_>,
+    parse: impl FnOnce(&str) -> Result<PassUrl, UrlError>,
+) -> Result<Destination, ConfError> {
+    destination(view, entry, builder, parse, |_| Ok(Vec::new()))
 }
 
 /// Where requests go by the `..._pass` directive in `view`. `location` gives the part of a path

@@ -16,6 +16,10 @@ pub(crate) struct PassView<'a> {
 }
 
 impl<'a> PassView<'a> {
+    pub(crate) fn new(view: View<'a>, prefix: &'static str) -> Self {
+        Self { view, prefix }
+    }
+
     /// The name of a directive with this end.
     pub(crate) fn name(self, end: &str) -> String {
         format!("{}_{end}", self.prefix)

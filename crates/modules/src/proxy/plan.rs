@@ -72,10 +72,7 @@ impl Family for Proxy {
         builder: &mut Builder<'_>,
         draft: &mut LocationDraft,
     ) -> Result<(), ConfError> {
-        let pass = PassView {
-            view,
-            prefix: "proxy",
-        };
+        let pass = PassView::new(view, "proxy");
         pass.declare_temporary_folder(builder.environment);
         check_redirects(view)?;
         let Some((level, entry)) = pass_in_force(pass) else {
@@ -198,10 +195,7 @@ fn location_prefix(view: View<'_>) -> Option<Vec<u8>> {
 }
 
 fn request(view: View<'_>, builder: &mut Builder<'_>) -> Result<Request, ConfError> {
-    let pass = PassView {
-        view,
-        prefix: "proxy",
-    };
+    let pass = PassView::new(view, "proxy");
     Ok(Request {
         method: pass.template("method", builder)?,
         version: match view.choice("proxy_http_version") {

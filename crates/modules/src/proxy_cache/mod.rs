@@ -128,6 +128,6 @@ impl Family for Cache {
         draft: &mut LocationDraft,
     ) -> Result<(), ConfError> {
         let prefix = self.prefix;
-        plan::location(PassView { view, prefix }, builder, draft)
+        plan::location(PassView::new(view, prefix), builder, draft)
     }
 }

@@ -68,7 +68,7 @@ pub(super) fn declare(
     let (mut zones, mut owners) = (BTreeMap::new(), BTreeMap::new());
     let mut folders = HashSet::new();
     for prefix in prefixes {
-        let pass = PassView { view, prefix };
+        let pass = PassView::new(view, prefix);
         for entry in view.own_all(&pass.name("cache_path")) {
             let declared = Declaration::read(entry).and_then(|declared| {
                 let folder = entry.argument(0).trim_end_matches('/');

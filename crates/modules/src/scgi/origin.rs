@@ -7,13 +7,10 @@ use turnpike_http::Quoted;
 use turnpike_http::exchange::Exchange;
 use turnpike_lane::log::Level;
 use turnpike_wire::h1::StatusLine;
-use turnpike_wire::message::Head;
 
-use crate::pass::head::{Progress, ReceivedHead, read_cgi_head};
-use crate::pass::origin::{BodyFormat, BodyFraming, Origin, Path, Question, Unwritable};
-use crate::pass::params::{self, Params};
-use crate::pass::server::Stop;
-use crate::pass::settings::Passing;
+use crate::pass::cgi::CgiOrigin;
+use crate::pass::origin::{BodyFormat, BodyFraming, Question, Unwritable};
+use crate::pass::params::Params;
 use crate::pass::target::{PassUrl, UrlError};
 
 /// What log lines show before an address.
@@ -27,24 +24,17 @@ pub(super) struct ScgiOrigin {
     pub(super) params: Params,
 }
 
-impl Origin for ScgiOrigin {
+impl CgiOrigin for ScgiOrigin {
+    const STATUS_LINE: StatusLine = StatusLine::Optional;
+    /// The length is the first thing that is said.
+    const TAKES_UNKNOWN_LENGTH: bool = false;
+    const BODY_FORMAT: BodyFormat = BodyFormat::Plain;
+
     fn parse_url(&self, text: &str) -> Result<PassUrl, UrlError> {
         PassUrl::parse_address(SCHEME, text)
     }
 
-    /// An application is given parameters, not a target.
-    fn write_target(&self, _: &Exchange, _: &Path<'_>, _: &mut Vec<u8>) {}
-
-    fn write_key(&self, exchange: &Exchange, _: &Path<'_>, out: &mut Vec<u8>) {
-        params::write_key(exchange, out);
-    }
-
-    /// The length is the first thing that is said.
-    fn takes_unknown_length(&self) -> bool {
-        false
-    }
-
-    fn write_head(
+    fn write_params(
         &self,
         exchange: &mut Exchange,
         question: &Question<'_>,
@@ -74,22 +64,6 @@ impl Origin for ScgiOrigin {
         out.splice(start..start, format!("{length}:").into_bytes());
         out.push(b',');
         Ok(())
-    }
-
-    fn body_format(&self, _: BodyFraming) -> BodyFormat {
-        BodyFormat::Plain
-    }
-
-    fn read_head(
-        &self,
-        exchange: &Exchange,
-        passing: &Passing,
-        input: &mut Vec<u8>,
-        head: &mut Head,
-        progress: &mut Progress,
-    ) -> Result<ReceivedHead, Stop> {
-        let line = StatusLine::Optional;
-        read_cgi_head(exchange, passing, line, input, head, progress)
     }
 }
 

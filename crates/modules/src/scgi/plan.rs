@@ -6,8 +6,8 @@ use turnpike_http::plan::{Builder, Family, LocationDraft};
 use super::origin::{SCHEME, ScgiOrigin};
 use super::rows::ROWS;
 use crate::buffers::BufferSizes;
-use crate::pass::params::{HIDDEN, Params};
-use crate::pass::plan::{FamilyParts, destination, pass_in_force, pass_on};
+use crate::pass::params::Params;
+use crate::pass::plan::{FamilyParts, destination_without_path, pass_in_force, pass_on};
 use crate::pass::target::PassUrl;
 use crate::pass::view::PassView;
 
@@ -32,23 +32,17 @@ impl Family for Scgi {
         builder: &mut Builder<'_>,
         draft: &mut LocationDraft,
     ) -> Result<(), ConfError> {
-        let pass = PassView {
-            view,
-            prefix: PREFIX,
-        };
+        let pass = PassView::new(view, PREFIX);
         pass.declare_temporary_folder(builder.environment);
         let Some((level, entry)) = pass_in_force(pass) else {
             return BufferSizes::check(view, PREFIX);
         };
         let parse = |text: &str| PassUrl::parse_address(SCHEME, text);
-        let destination = destination(level, entry, builder, parse, |_| Ok(Vec::new()))?;
+        let destination = destination_without_path(level, entry, builder, parse)?;
         let origin = ScgiOrigin {
             params: Params::read(pass, builder)?,
         };
-        let parts = FamilyParts {
-            hidden: HIDDEN,
-            ..FamilyParts::new(pass, destination, Box::new(origin))
-        };
+        let parts = FamilyParts::of_application(pass, destination, origin);
         pass_on(pass, builder, draft, parts)?;
         Ok(())
     }

@@ -6,8 +6,8 @@ use turnpike_http::plan::{Builder, Family, LocationDraft};
 use super::origin::{self, UwsgiOrigin};
 use super::rows::ROWS;
 use crate::buffers::BufferSizes;
-use crate::pass::params::{HIDDEN, Params};
-use crate::pass::plan::{FamilyParts, destination, pass_in_force, pass_on};
+use crate::pass::params::Params;
+use crate::pass::plan::{FamilyParts, destination_without_path, pass_in_force, pass_on};
 use crate::pass::settings::Destination;
 use crate::pass::tls::Tls;
 use crate::pass::view::PassView;
@@ -33,16 +33,12 @@ impl Family for Uwsgi {
         builder: &mut Builder<'_>,
         draft: &mut LocationDraft,
     ) -> Result<(), ConfError> {
-        let pass = PassView {
-            view,
-            prefix: PREFIX,
-        };
+        let pass = PassView::new(view, PREFIX);
         pass.declare_temporary_folder(builder.environment);
         let Some((level, entry)) = pass_in_force(pass) else {
             return BufferSizes::check(view, PREFIX);
         };
-        let no_location = |_: &_| Ok(Vec::new());
-        let destination = destination(level, entry, builder, origin::parse_url, no_location)?;
+        let destination = destination_without_path(level, entry, builder, origin::parse_url)?;
         let secure = match &destination {
             Destination::Fixed { url, .. } => url.secure,
             Destination::Evaluated { .. } => true,
@@ -58,9 +54,8 @@ impl Family for Uwsgi {
             string: string.map_or(Vec::new(), |entry| bytes_of(entry.argument(0))),
         };
         let parts = FamilyParts {
-            hidden: HIDDEN,
             tls,
-            ..FamilyParts::new(pass, destination, Box::new(origin))
+            ..FamilyParts::of_application(pass, destination, origin)
         };
         pass_on(pass, builder, draft, parts)?;
         Ok(())
