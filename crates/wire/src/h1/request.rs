@@ -439,21 +439,8 @@ fn take_field(
     }
 }
 
-/// The names nginx takes only once.
-const UNIQUE: u64 = bits(&[
-    Known::Host,
-    Known::IfModifiedSince,
-    Known::IfUnmodifiedSince,
-    Known::IfMatch,
-    Known::IfNoneMatch,
-    Known::ContentLength,
-    Known::ContentRange,
-    Known::IfRange,
-    Known::TransferEncoding,
-    Known::Expect,
-    Known::Authorization,
-    Known::ProxyAuthorization,
-]);
+/// The names that are taken only once.
+const UNIQUE: u64 = bits(&Known::ONCE) | bits(&[Known::TransferEncoding]);
 
 const ACTED_ON: u64 = UNIQUE | bits(&[Known::Connection]);
 

@@ -372,7 +372,7 @@ impl RequestReader {
             Known::Other if name == b"priority" => self.priority = Some(Priority::parse(value)),
             _ => {}
         }
-        if ONCE.contains(&known) && self.head.known(known).is_some() {
+        if Known::ONCE.contains(&known) && self.head.known(known).is_some() {
             return self.refuse(HeadFault::DuplicateField);
         }
         if self.head.fields.len() >= self.rules.fields_max {
@@ -406,21 +406,6 @@ impl RequestReader {
         }
     }
 }
-
-/// Names that nginx takes only once.
-const ONCE: [Known; 11] = [
-    Known::Host,
-    Known::IfModifiedSince,
-    Known::IfUnmodifiedSince,
-    Known::IfMatch,
-    Known::IfNoneMatch,
-    Known::ContentLength,
-    Known::ContentRange,
-    Known::IfRange,
-    Known::Expect,
-    Known::Authorization,
-    Known::ProxyAuthorization,
-];
 
 impl FieldSink for RequestReader {
     fn field(&mut self, name: &[u8], value: &[u8]) {

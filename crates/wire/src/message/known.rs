@@ -112,6 +112,21 @@ impl Known {
         }
     }
 
+    /// Names that nginx takes only once, in every version of HTTP.
+    pub(crate) const ONCE: [Known; 11] = [
+        Known::Host,
+        Known::IfModifiedSince,
+        Known::IfUnmodifiedSince,
+        Known::IfMatch,
+        Known::IfNoneMatch,
+        Known::ContentLength,
+        Known::ContentRange,
+        Known::IfRange,
+        Known::Expect,
+        Known::Authorization,
+        Known::ProxyAuthorization,
+    ];
+
     /// A set with this name as its only member; 0 for `Other`.
     pub(crate) fn bit(self) -> u64 {
         (1u64 << (self as u8)) & !1
