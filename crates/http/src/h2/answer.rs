@@ -248,16 +248,13 @@ async fn send(exchange: &mut Exchange, stream: &Stream, mut answer: Answer) -> E
         stream.shared.work.notify_one();
         match progress {
             Ok(Progress::Done) => return End::Whole,
-            Ok(Progress::WantsRoom) if rate.is_some() && stream.shared.has_room() => {
-                tokio::task::yield_now().await;
-                if stream.shared.wire.borrow().window(stream.id) > 0 {
-                    continue;
-                }
-                if let Err(error) = stream.wait_for_room(timeout_ms).await {
-                    return held_back(exchange, &error);
-                }
-            }
             Ok(Progress::WantsRoom) => {
+                if rate.is_some() && stream.shared.has_room() {
+                    tokio::task::yield_now().await;
+                    if stream.shared.wire.borrow().window(stream.id) > 0 {
+                        continue;
+                    }
+                }
                 if let Err(error) = stream.wait_for_room(timeout_ms).await {
                     return held_back(exchange, &error);
                 }

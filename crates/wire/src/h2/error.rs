@@ -73,6 +73,10 @@ impl ConnectionError {
         ConnectionError::new(ErrorCode::ProtocolError, reason)
     }
 
+    pub(super) fn flow_control(reason: &'static str) -> ConnectionError {
+        ConnectionError::new(ErrorCode::FlowControlError, reason)
+    }
+
     pub(super) fn size(reason: &'static str) -> ConnectionError {
         ConnectionError::new(ErrorCode::FrameSizeError, reason)
     }

@@ -1,6 +1,6 @@
 //! Settings (RFC 9113 section 6.5, RFC 8441 section 3, RFC 9218 section 2.1).
 
-use super::error::{ConnectionError, ErrorCode};
+use super::error::ConnectionError;
 use super::frame::{PAYLOAD_BYTES_DEFAULT, PAYLOAD_BYTES_MAX};
 use super::window::{WINDOW_DEFAULT, WINDOW_MAX};
 
@@ -78,8 +78,7 @@ impl PeerSettings {
                     ));
                 }
                 4 if value > WINDOW_MAX => {
-                    return Err(ConnectionError::new(
-                        ErrorCode::FlowControlError,
+                    return Err(ConnectionError::flow_control(
                         "client sent SETTINGS frame with incorrect INITIAL_WINDOW_SIZE value",
                     ));
                 }

@@ -395,8 +395,7 @@ impl Connection {
 
     fn connection_received(&mut self, length: u32) -> Result<(), ConnectionError> {
         if self.receive_window.available() < length as usize {
-            return Err(ConnectionError::new(
-                ErrorCode::FlowControlError,
+            return Err(ConnectionError::flow_control(
                 "client violated connection flow control",
             ));
         }
@@ -430,10 +429,7 @@ impl Connection {
         for stream in self.streams.iter_mut() {
             let changed = stream.send_window.initial_changed(old_window, new_window);
             changed.map_err(|_| {
-                ConnectionError::new(
-                    ErrorCode::FlowControlError,
-                    "client violated flow control by INITIAL_WINDOW_SIZE",
-                )
+                ConnectionError::flow_control("client violated flow control by INITIAL_WINDOW_SIZE")
             })?;
         }
         self.encoder.allow_table(self.peer.header_table_bytes);
@@ -454,10 +450,7 @@ impl Connection {
                 ));
             }
             self.send_window.widen(increment).map_err(|_| {
-                ConnectionError::new(
-                    ErrorCode::FlowControlError,
-                    "client violated connection flow control",
-                )
+                ConnectionError::flow_control("client violated connection flow control")
             })?;
             return Ok(Event::Sendable);
         }

@@ -1,3 +1,4 @@
+use super::super::error::ErrorCode;
 use super::*;
 
 /// Settings by number, and what they make.
