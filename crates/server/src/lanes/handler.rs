@@ -66,11 +66,15 @@ impl LaneHandler {
         &mut self.http
     }
 
-    /// Takes up plans that HTTP has taken up, and the connections that it was given for others.
-    pub(super) fn serve_others(&mut self, event_loop: &mut EventLoop) {
+    /// Takes up the plans of stream whose HTTP plans have been taken up by a command.
+    fn take_up_plans(&mut self) {
         while let Some(plan) = self.plans.take(self.http.generation()) {
             self.stream.apply(plan);
         }
+    }
+
+    /// Serves the connections that HTTP was given for stream.
+    fn serve_others(&mut self, event_loop: &mut EventLoop) {
         for other in self.http.take_others() {
             let OtherConnection {
                 generation,
@@ -122,6 +126,7 @@ impl EventHandler for LaneHandler {
         // Logs may be reopened next: the lines of sessions go out with those of requests.
         self.stream.flush();
         self.http.commands(event_loop);
+        self.take_up_plans();
         self.serve_others(event_loop);
     }
 
