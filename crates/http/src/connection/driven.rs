@@ -61,10 +61,7 @@ pub(super) async fn drive(
     return_queue: Rc<ReturnQueue>,
 ) {
     let (transport, input, detached) = connection.detach();
-    let panicked = HandBackOnPanic {
-        return_queue: &return_queue,
-        slot: Some(slot.clone()),
-    };
+    let panicked = HandBackOnPanic::new(&return_queue, &slot);
     let peer = Peer::new(transport, input, Rc::clone(&slot.watch));
     let ended = to_the_end(&mut exchange, &peer, stage).await;
     let (transport, input) = peer.into_parts();
@@ -80,7 +77,14 @@ pub(super) struct HandBackOnPanic<'a> {
     pub(super) slot: Option<DrivenSlot>,
 }
 
-impl HandBackOnPanic<'_> {
+impl<'a> HandBackOnPanic<'a> {
+    pub(super) fn new(return_queue: &'a ReturnQueue, slot: &DrivenSlot) -> Self {
+        Self {
+            return_queue,
+            slot: Some(slot.clone()),
+        }
+    }
+
     pub(super) fn disarm(mut self) {
         self.slot = None;
     }

@@ -10,7 +10,7 @@ use turnpike_wire::h2::PREFACE;
 
 use super::driven::HandBackOnPanic;
 use super::handshake::Security;
-use super::{Connection, Connections, DrivenSlot, ReturnQueue};
+use super::{Connection, Connections, ReturnQueue};
 use crate::counters::CloseReason;
 use crate::h2::connection::{Opening, serve};
 use crate::response::LocalFuture;
@@ -54,13 +54,14 @@ impl Connections {
         token: Option<u32>,
         mut connection: Connection,
     ) {
-        let settings = self.exchange(&connection);
-        if settings.location().settings.tcp_nodelay && settings.client.peer.inet().is_some() {
+        let plan = &connection.plan;
+        let listen = plan.listen(connection.client.listen);
+        let root = plan.location(plan.server(listen.default_server).root);
+        if root.settings.tcp_nodelay && connection.client.peer.inet().is_some() {
             // A socket that cannot do this is only slower.
             let _ = socket_option::set_no_delay(connection.transport.as_fd(), true);
             connection.no_delay = true;
         }
-        self.recycle(settings);
         let Some((mut slot, connection)) = self.driven_slot(event_loop, token, connection) else {
             return;
         };
@@ -113,13 +114,4 @@ pub(super) fn counted(
         let _end = End(return_queue);
         answer.await;
     })
-}
-
-impl<'a> HandBackOnPanic<'a> {
-    fn new(return_queue: &'a ReturnQueue, slot: &DrivenSlot) -> Self {
-        Self {
-            return_queue,
-            slot: Some(slot.clone()),
-        }
-    }
 }
