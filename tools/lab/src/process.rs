@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use turnpike_host::Host;
 
 use crate::sys;
 
@@ -182,28 +183,10 @@ pub(crate) fn descendants(pid: u32) -> Vec<u32> {
     family
 }
 
-/// The threads of a process.
-pub(crate) fn threads(pid: u32) -> Vec<u32> {
-    let entries = std::fs::read_dir(format!("/proc/{pid}/task"));
-    let entries = entries.into_iter().flatten().flatten();
-    let mut threads: Vec<u32> = entries
-        .filter_map(|entry| entry.file_name().to_string_lossy().parse().ok())
-        .collect();
-    threads.sort_unstable();
-    threads
-}
-
 /// Nanoseconds for which the threads of these processes have run since their start.
 pub(crate) fn run_ns(family: &[u32]) -> u64 {
-    let of_thread = |pid: u32, thread: u32| {
-        let text = std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/schedstat")).ok()?;
-        text.split(' ').next()?.parse::<u64>().ok()
-    };
-    family
-        .iter()
-        .flat_map(|pid| threads(*pid).into_iter().map(move |thread| (*pid, thread)))
-        .filter_map(|(pid, thread)| of_thread(pid, thread))
-        .sum()
+    let host = Host::here();
+    family.iter().map(|process| host.run_ns(*process)).sum()
 }
 
 #[cfg(test)]

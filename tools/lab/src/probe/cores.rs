@@ -1,10 +1,12 @@
-//! How each CPU spent its time, from /proc/stat.
+//! How each CPU spent its time.
 
 use std::collections::BTreeMap;
 
+use turnpike_host::CpuTimes;
+
 use crate::metric::Figure;
 
-/// A CPU's times in ticks, or their shares of all.
+/// A CPU's times as shares of all.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct CoreTimes {
     /// The CPU's number.
@@ -17,44 +19,22 @@ pub(crate) struct CoreTimes {
     pub(crate) steal: f64,
 }
 
-pub(super) fn read() -> Vec<CoreTimes> {
-    parse(&std::fs::read_to_string("/proc/stat").unwrap_or_default())
-}
-
-/// The rows `cpuN user nice system idle iowait irq softirq steal ...`.
-pub(super) fn parse(text: &str) -> Vec<CoreTimes> {
-    text.lines()
-        .filter_map(|line| {
-            // "cpu" alone is the sum: a number has to follow at once.
-            let mut fields = line.strip_prefix("cpu")?.split(' ');
-            let cpu = fields.next()?.parse().ok()?;
-            let ticks: Vec<f64> = fields.filter_map(|field| field.parse().ok()).collect();
-            let [user, nice, system, idle, iowait, irq, softirq, steal, ..] = ticks[..] else {
-                return None;
-            };
-            Some(CoreTimes {
-                cpu,
-                busy: user + nice + system + irq + softirq,
-                idle: idle + iowait,
-                softirq,
-                steal,
-            })
-        })
-        .collect()
-}
-
-pub(super) fn shares(before: &[CoreTimes], after: &[CoreTimes]) -> Vec<CoreTimes> {
+/// How each CPU spent the time between two looks.
+pub(super) fn shares(before: &[CpuTimes], after: &[CpuTimes]) -> Vec<CoreTimes> {
     let pairs = before.iter().zip(after).filter(|(a, b)| a.cpu == b.cpu);
     pairs
         .map(|(a, b)| {
-            let all = (b.busy - a.busy) + (b.idle - a.idle) + (b.steal - a.steal);
-            let share = |from: f64, to: f64| if all > 0.0 { (to - from) / all } else { 0.0 };
+            let took = |field: fn(&CpuTimes) -> u64| field(b).saturating_sub(field(a)) as f64;
+            let (busy, idle) = (took(|times| times.busy_us), took(|times| times.idle_us));
+            let (softirq, steal) = (took(|times| times.softirq_us), took(|times| times.steal_us));
+            let all = busy + idle + steal;
+            let share = |part: f64| if all > 0.0 { part / all } else { 0.0 };
             CoreTimes {
                 cpu: a.cpu,
-                busy: share(a.busy, b.busy),
-                idle: share(a.idle, b.idle),
-                softirq: share(a.softirq, b.softirq),
-                steal: share(a.steal, b.steal),
+                busy: share(busy),
+                idle: share(idle),
+                softirq: share(softirq),
+                steal: share(steal),
             }
         })
         .collect()

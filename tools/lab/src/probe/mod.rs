@@ -11,6 +11,7 @@ use std::time::Instant;
 
 pub(crate) use contention::Contention;
 pub(crate) use cores::CoreTimes;
+use turnpike_host::{CpuTimes, Host};
 pub(crate) use workers::Workers;
 
 use crate::metric::Figure;
@@ -31,7 +32,7 @@ pub(crate) struct Watched {
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     at: Instant,
-    cores: Vec<CoreTimes>,
+    cores: Vec<CpuTimes>,
     server_ns: u64,
     driver_ns: u64,
     counters: BTreeMap<&'static str, Figure>,
@@ -53,7 +54,7 @@ impl Snapshot {
     pub(crate) fn take(watched: &Watched) -> Snapshot {
         let counters = counters::read(watched.network);
         Snapshot {
-            cores: cores::read(),
+            cores: Host::here().cpu_times(),
             server_ns: process::run_ns(&watched.server),
             driver_ns: process::run_ns(&watched.driver),
             counters,

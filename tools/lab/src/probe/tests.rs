@@ -2,26 +2,20 @@
 
 use super::*;
 
-const STAT: &str = "cpu  4 0 4 4 0 0 0 0 0 0
-cpu0 100 10 50 800 20 5 15 0 0 0
-cpu1 200 0 100 600 0 0 60 40 0 0
-intr 12345
-";
-
-#[test]
-fn each_cpu_is_read_and_the_sum_is_not() {
-    let cores = cores::parse(STAT);
-    assert_eq!(cores.len(), 2);
-    let second = cores[1];
-    assert_eq!((second.cpu, second.busy, second.idle), (1, 360.0, 600.0));
-    assert_eq!((second.softirq, second.steal), (60.0, 40.0));
+fn times(cpu: usize, [busy_us, idle_us, softirq_us, steal_us]: [u64; 4]) -> CpuTimes {
+    CpuTimes {
+        cpu,
+        busy_us,
+        idle_us,
+        softirq_us,
+        steal_us,
+    }
 }
 
 #[test]
 fn shares_are_of_the_time_between() {
-    let before = cores::parse(STAT);
-    let after =
-        cores::parse("cpu0 150 10 50 840 20 5 25 0 0 0\ncpu1 200 0 100 650 0 0 60 90 0 0\n");
+    let before = [times(0, [180, 820, 15, 0]), times(1, [360, 600, 60, 40])];
+    let after = [times(0, [240, 860, 25, 0]), times(1, [360, 650, 60, 90])];
     let shares = cores::shares(&before, &after);
     assert!((shares[0].busy - 0.6).abs() < 1e-9, "{shares:?}");
     assert!((shares[0].softirq - 0.1).abs() < 1e-9, "{shares:?}");

@@ -4,8 +4,9 @@
 //! The tracepoint slows every system call a little, so it counts during the warm-up only and is
 //! gone when the figures are taken.
 
+use turnpike_host::Host;
+
 use super::contention::tracepoint;
-use crate::process;
 use crate::sys::{Counted, Counter};
 
 /// Both calls that accept.
@@ -50,7 +51,7 @@ fn open(family: &[u32]) -> Result<Vec<Counter>, String> {
         .map(|name| tracepoint("syscalls", name))
         .collect();
     let ids = ids?;
-    for thread in family.iter().flat_map(|pid| process::threads(*pid)) {
+    for thread in family.iter().flat_map(|pid| Host::here().threads(*pid)) {
         for id in &ids {
             let counter = Counter::open(*id, Counted::Thread(thread), Some("ret >= 0"))
                 .map_err(|error| format!("perf_event_open: {error}"))?;

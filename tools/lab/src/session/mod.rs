@@ -64,7 +64,7 @@ pub(crate) struct Session {
 /// # Errors
 /// The first step that failed; the runs before it are kept.
 pub(crate) fn run(wish: &Wish) -> Result<PathBuf, LabError> {
-    environment::raise_file_limit();
+    turnpike_host::raise_file_limit();
     let loaded = study::load(&wish.study)?;
     if loaded.study.contender.is_empty() {
         let text = "this study is data and has nothing to run; see it with `turnpike lab show`";
