@@ -26,9 +26,11 @@ pub mod corpus;
 mod exchange;
 mod folder;
 mod origin;
+pub mod php;
 pub mod ports;
 mod privilege;
 pub mod process;
+pub mod random;
 mod server;
 pub mod tracer;
 

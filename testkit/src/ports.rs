@@ -50,20 +50,29 @@ pub fn listen_shared(port: u16) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Whether some TCP socket of this network namespace listens on the port.
+/// Kernel's tables of sockets, and the state of those that take what comes from anybody: listening
+/// ones of TCP, unconnected ones of UDP.
+const TABLES: [(&str, &str); 4] = [
+    ("/proc/net/tcp", "0A"),
+    ("/proc/net/tcp6", "0A"),
+    ("/proc/net/udp", "07"),
+    ("/proc/net/udp6", "07"),
+];
+
+/// Whether some TCP or UDP socket of this network namespace listens on the port.
 pub fn is_listening(port: u16) -> bool {
-    ["/proc/net/tcp", "/proc/net/tcp6"].iter().any(|table| {
+    TABLES.iter().any(|(table, state)| {
         std::fs::read_to_string(table)
             .unwrap_or_default()
             .lines()
-            .any(|line| is_row(line, port))
+            .any(|line| is_row(line, port, state))
     })
 }
 
-/// Whether a row of the kernel's table is a listener (state 0A) on the port.
-fn is_row(line: &str, port: u16) -> bool {
+/// Whether a row of a kernel's table is a socket in that state on the port.
+fn is_row(line: &str, port: u16, wanted: &str) -> bool {
     let mut fields = line.split_ascii_whitespace().skip(1);
     let local = fields.next().and_then(|address| address.rsplit_once(':'));
     let state = fields.nth(1);
-    state == Some("0A") && local.is_some_and(|(_, hex)| u16::from_str_radix(hex, 16) == Ok(port))
+    state == Some(wanted) && local.is_some_and(|(_, hex)| u16::from_str_radix(hex, 16) == Ok(port))
 }
