@@ -3,9 +3,10 @@
 
 use std::fs;
 
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::time::TimeValLike as _;
 use serde::Serialize;
+use turnpike_host::Host;
 
 use crate::thread::Clock;
 
@@ -62,40 +63,20 @@ impl Snapshot {
 }
 
 impl Machine {
-    /// Reads the machine, after [`raise_file_limit`].
+    /// Reads the machine, after [`turnpike_host::raise_file_limit`].
     pub(crate) fn read() -> Self {
-        let source = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+        let host = Host::here();
+        let kernel = host.kernel();
+        let tw_reuse = host.setting("net/ipv4/tcp_tw_reuse");
         Machine {
-            kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
+            kernel: kernel.release,
             cpus: std::thread::available_parallelism().map_or(1, usize::from),
-            ports: ephemeral_ports(),
-            tcp_tw_reuse: read("/proc/sys/net/ipv4/tcp_tw_reuse")
-                .trim()
-                .parse()
-                .unwrap_or(0),
+            ports: host.ephemeral_ports(),
+            tcp_tw_reuse: tw_reuse.and_then(|text| text.parse().ok()).unwrap_or(0),
             files_max: getrlimit(Resource::RLIMIT_NOFILE).map_or(0, |(soft, _)| soft),
-            clock_source: read(source).trim().to_owned(),
+            clock_source: kernel.clock_source,
             clock_read_ns: clock_read_ns(),
         }
-    }
-}
-
-/// The first and the last port the kernel chooses by itself.
-pub(crate) fn ephemeral_ports() -> (u16, u16) {
-    let ports = read("/proc/sys/net/ipv4/ip_local_port_range");
-    let mut ports = ports
-        .split_whitespace()
-        .map(|word| word.parse().unwrap_or(0));
-    (ports.next().unwrap_or(0), ports.next().unwrap_or(0))
-}
-
-/// Raises the limit of open files to the hard limit.
-pub(crate) fn raise_file_limit() {
-    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
-        && soft < hard
-    {
-        // Failing leaves the soft limit, which the run then reports as its own limit.
-        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
     }
 }
 

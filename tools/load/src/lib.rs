@@ -10,6 +10,7 @@
 //! server in any way but by the wire codecs: it also drives others.
 
 mod connection;
+mod diagnosis;
 mod environment;
 mod histogram;
 mod http1;
@@ -26,6 +27,7 @@ mod sys;
 mod tally;
 mod target;
 mod thread;
+mod threshold;
 mod tls;
 mod transport;
 mod units;
@@ -41,11 +43,11 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser as _};
 
-pub use live::LiveFrame;
+pub use live::{LiveFrame, view_program};
 use options::Options;
 use plan::Plan;
 use report::limits::Limit;
-use report::{hdr, json, limits, text};
+use report::{csv, hdr, json, limits, text};
 use run::Outcome;
 pub use usage::{OptionUsage, Usage};
 use watch::Console;
@@ -56,9 +58,12 @@ const EXIT_USAGE: u8 = 1;
 const EXIT_FAILED: u8 = 2;
 /// More errors than `--max-errors`.
 const EXIT_ERRORS: u8 = 3;
+/// A condition of `--fail-if` holds.
+const EXIT_THRESHOLD: u8 = 4;
 
 /// Runs `turnpike load` with the arguments after its name and returns its exit status: 0, 1 for
-/// wrong usage, 2 when the run failed, 3 for more errors than `--max-errors`.
+/// wrong usage, 2 when the run failed, 3 for more errors than `--max-errors`, 4 when a condition of
+/// `--fail-if` holds.
 pub fn main(arguments: &[OsString]) -> ExitCode {
     if arguments.first().is_some_and(|word| word == "merge") {
         return merge::main(arguments.get(1..).unwrap_or_default());
@@ -144,10 +149,20 @@ fn drive(plan: &Plan, options: &Options, arguments: &[OsString]) -> ExitCode {
         eprintln!("{error}");
         return ExitCode::from(EXIT_FAILED);
     }
-    if outcome.tally.errors.total() > options.max_errors {
-        return ExitCode::from(EXIT_ERRORS);
+    for line in diagnosis::lines(plan, &outcome.tally.errors) {
+        eprintln!("{line}");
     }
-    ExitCode::SUCCESS
+    let conditions = options.fail_if.iter();
+    let breaches = conditions.filter_map(|one| one.breach(&outcome.tally, outcome.measured));
+    let breaches: Vec<String> = breaches.collect();
+    for breach in &breaches {
+        eprintln!("{breach}");
+    }
+    match outcome.tally.errors.total() > options.max_errors {
+        true => ExitCode::from(EXIT_ERRORS),
+        false if !breaches.is_empty() => ExitCode::from(EXIT_THRESHOLD),
+        false => ExitCode::SUCCESS,
+    }
 }
 
 /// Writes to standard output; a reader that went away is no reason to break off.
@@ -176,6 +191,10 @@ fn write_files(
         let tagged = hdr::of_run(outcome, plan.pacing);
         hdr::write(path, &tagged, outcome.started, outcome.measured)
             .map_err(|error| format!("--hdr: {error}"))?;
+    }
+    if let Some(path) = &options.csv {
+        std::fs::write(path, csv::of_run(outcome, &options.percentiles))
+            .map_err(|error| format!("--csv: {error}"))?;
     }
     if let Some(path) = &options.failures {
         std::fs::write(path, failure_lines(outcome))

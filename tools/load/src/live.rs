@@ -132,7 +132,7 @@ impl Drop for Live {
 }
 
 /// The view beside the running program, as it is installed; else the one in PATH.
-fn view_program() -> PathBuf {
+pub fn view_program() -> PathBuf {
     let beside = std::env::current_exe()
         .ok()
         .and_then(|program| Some(program.parent()?.join(VIEW_PROGRAM)))

@@ -10,6 +10,7 @@ use clap::{ArgAction, Parser, ValueEnum};
 
 use crate::mix::Connreqs;
 use crate::source::SourceRange;
+use crate::threshold::{self, Threshold, percent};
 use crate::units::{parse_metric, parse_rate, parse_time};
 
 /// Sends load to HTTP servers and measures them. It has wrk's options and output, requests per
@@ -19,6 +20,7 @@ use crate::units::{parse_metric, parse_rate, parse_time};
     name = "turnpike load",
     disable_version_flag = true,
     max_term_width = 100,
+    args_override_self = true,
     after_help = "Counts take k, M, G; times take us, ms, s, m, h (seconds without a unit).\n\
         `turnpike load merge FILE...` adds up HdrHistogram logs written by --hdr."
 )]
@@ -44,7 +46,7 @@ pub(crate) struct Options {
     #[arg(conflicts_with = "connections")]
     pub(crate) users: Option<u64>,
     /// Start this many users or connections per second instead of all at once (like inject)
-    #[arg(short = 's', long, value_name = "N", value_parser = parse_rate)]
+    #[arg(short = 's', long, value_name = "N", value_parser = parse_start_rate)]
     pub(crate) start_rate: Option<f64>,
     /// Exclude the first T from the results
     #[arg(long, value_name = "T", value_parser = parse_time)]
@@ -142,12 +144,24 @@ pub(crate) struct Options {
     /// Print the latency distribution
     #[arg(short = 'L', long)]
     pub(crate) latency: bool,
+    /// Print these percentiles of the latency instead of wrk's [50,75,90,99]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = percent)]
+    pub(crate) percentiles: Vec<f64>,
+    /// Print how many answers took how long
+    #[arg(long)]
+    pub(crate) histogram: bool,
+    /// Exit with status 4 if this holds: 'p99>20ms', 'rate<1000'; may be repeated
+    #[arg(long, value_name = "CONDITION", value_parser = threshold::parse)]
+    pub(crate) fail_if: Vec<Threshold>,
     /// Also print the parts of a transaction, client CPU, ports and memory
     #[arg(long)]
     pub(crate) detail: bool,
     /// Write the results as JSON to FILE, or to standard output instead of the text
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     pub(crate) json: Option<Option<PathBuf>>,
+    /// Write the figures as two lines of CSV
+    #[arg(long, value_name = "FILE")]
+    pub(crate) csv: Option<PathBuf>,
     /// Write the histograms as an HdrHistogram log
     #[arg(long, value_name = "FILE")]
     pub(crate) hdr: Option<PathBuf>,
@@ -173,6 +187,21 @@ pub(crate) struct Options {
     /// inject's, without effect here
     #[arg(short = 'b', hide = true, action = ArgAction::SetTrue)]
     pub(crate) inject_b: bool,
+}
+
+/// wrk's `-s` is a script, inject's a rate: there are no scripts here.
+fn parse_start_rate(text: &str) -> Result<f64, String> {
+    if std::path::Path::new(text)
+        .extension()
+        .is_some_and(|end| end == "lua")
+    {
+        return Err(
+            "wrk's Lua scripts are not supported; --method, --header, --body, --urls-from \
+                    and --expect-status do what most of them are for"
+                .to_owned(),
+        );
+    }
+    parse_rate(text).map_err(|error| error.to_string())
 }
 
 /// Spacing of the arrivals in an open loop.
@@ -205,6 +234,23 @@ mod tests {
             let words = std::iter::once("load").chain(words.split_whitespace());
             assert!(Options::try_parse_from(words).is_ok(), "{line}");
         }
+    }
+
+    #[test]
+    fn the_last_of_repeated_options_counts_and_scripts_are_refused() {
+        let parse = |line: &str| {
+            let words = std::iter::once("load").chain(line.split_whitespace());
+            Options::try_parse_from(words)
+        };
+        let options = parse("-c 5 -d 3 -c 7 -H a:b -H c:d http://a/")
+            .unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!((options.connections, options.headers.len()), (Some(7), 2));
+        let options =
+            parse("--percentiles 95,99.5 http://a/").unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(options.percentiles, [95.0, 99.5]);
+        let error = parse("-s script.lua http://a/")
+            .map_or_else(|error| error.to_string(), |_| String::new());
+        assert!(error.contains("Lua scripts are not supported"), "{error}");
     }
 
     #[test]

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::environment::ephemeral_ports;
+use turnpike_host::Host;
+
 use crate::mix::Connreqs;
 use crate::options::{ArrivalName, Options};
 use crate::schedule::Arrival;
@@ -155,7 +156,7 @@ impl Plan {
                 fast_open: options.fastopen,
                 linger0: options.linger0,
                 sources: options.sources.clone(),
-                ephemeral_ports: ephemeral_ports(),
+                ephemeral_ports: Host::here().ephemeral_ports(),
             },
             tls,
             expect_status: options.expect_status,

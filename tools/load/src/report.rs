@@ -3,6 +3,7 @@
 //! `text` is wrk's output, `json` has everything, `hdr` has the histograms; `limits` decides
 //! whether the generator itself was the limit. Nothing here changes a figure.
 
+pub(crate) mod csv;
 pub(crate) mod hdr;
 pub(crate) mod json;
 pub(crate) mod limits;

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 
-use crate::environment::{Machine, Snapshot, ThreadTime, raise_file_limit};
+use crate::environment::{Machine, Snapshot, ThreadTime};
 use crate::plan::Plan;
 use crate::sys;
 use crate::tally::Tally;
@@ -82,7 +82,7 @@ impl std::error::Error for RunError {}
 /// # Errors
 /// When a thread cannot be started.
 pub(crate) fn run(plan: &Plan, watch: &mut dyn Watch) -> Result<Outcome, RunError> {
-    raise_file_limit();
+    turnpike_host::raise_file_limit();
     let machine = Machine::read();
     let before = Snapshot::take();
     let started = SystemTime::now();

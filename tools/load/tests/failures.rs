@@ -207,3 +207,15 @@ fn an_interrupt_prints_the_figures_so_far() {
     assert_eq!(output.status.code(), Some(0), "{text}");
     std::io::stdout().flush().unwrap();
 }
+
+#[test]
+fn failures_to_connect_have_a_reason() {
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = closed.local_addr().unwrap();
+    drop(closed);
+    let output = load(&format!("-t 1 -c 2 -d 500ms http://{address}/"));
+    assert_eq!(output.status.code(), Some(3));
+    let text = String::from_utf8(output.stderr).unwrap();
+    let expected = format!("unable to connect to {address} Connection refused\n");
+    assert!(text.contains(&expected), "{text}");
+}

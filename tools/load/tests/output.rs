@@ -123,3 +123,38 @@ fn logs_of_two_runs_merge_into_one() {
     );
     std::fs::remove_dir_all(folder).unwrap();
 }
+
+#[test]
+fn percentiles_histogram_csv_and_conditions_are_what_was_asked_for() {
+    let peer = answering(ok("hello"));
+    let name = format!("turnpike-load-csv-{}", std::process::id());
+    let file = std::env::temp_dir().join(name);
+    let line = format!(
+        "-t 1 -c 2 -n 200 --percentiles 95,99.9 --histogram --csv {} --fail-if rate<1 {}",
+        file.display(),
+        peer.url()
+    );
+    let output = load(&line);
+    assert_eq!(output.status.code(), Some(0));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.contains("\n     95% ") && text.contains("\n   99.9% "),
+        "{text}"
+    );
+    let rows = text
+        .lines()
+        .skip_while(|line| *line != "  Latency Histogram")
+        .skip(1);
+    let counts = rows.map_while(|row| row.split_whitespace().nth(1)?.parse::<u64>().ok());
+    assert_eq!(counts.sum::<u64>(), 200, "{text}");
+    let csv = std::fs::read_to_string(&file).unwrap();
+    let _ = std::fs::remove_file(&file);
+    let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(lines[0].len(), lines[1].len(), "{csv}");
+    assert_eq!((lines[0][1], lines[1][1]), ("requests", "200"));
+    assert!(csv.contains(",latency_p95_us,latency_p99.9_us\n"), "{csv}");
+    let output = load(&format!("-t 1 -c 2 -n 20 --fail-if p99>1us {}", peer.url()));
+    assert_eq!(output.status.code(), Some(4));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("Failed: p99>1us (it is "), "{text}");
+}

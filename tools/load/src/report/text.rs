@@ -40,8 +40,14 @@ pub(crate) fn body(plan: &Plan, options: &Options, outcome: &Outcome, limits: &[
     let mut text = wrk_body(
         &outcome.tally,
         outcome.measured.as_secs_f64(),
-        options.latency,
+        match (options.percentiles.as_slice(), options.latency) {
+            ([], true) => &PERCENTILES,
+            (asked, _) => asked,
+        },
     );
+    if options.histogram {
+        text.push_str(&histogram(&outcome.tally.latency));
+    }
     errors(&mut text, &outcome.tally);
     if options.detail {
         detail(&mut text, plan, outcome);
@@ -56,7 +62,7 @@ pub(crate) fn body(plan: &Plan, options: &Options, outcome: &Outcome, limits: &[
 }
 
 /// Exactly what wrk prints.
-pub(crate) fn wrk_body(tally: &Tally, seconds: f64, latency: bool) -> String {
+pub(crate) fn wrk_body(tally: &Tally, seconds: f64, percentiles: &[f64]) -> String {
     let mut text = String::new();
     let _ = writeln!(
         text,
@@ -67,11 +73,11 @@ pub(crate) fn wrk_body(tally: &Tally, seconds: f64, latency: bool) -> String {
         format_time_us(ns / 1e3)
     });
     stats_line(&mut text, "Req/Sec", &tally.rates, format_metric);
-    if latency {
+    if !percentiles.is_empty() {
         text.push_str("  Latency Distribution\n");
-        for percent in PERCENTILES {
-            let value = tally.latency.percentile(percent) as f64 / 1e3;
-            let _ = write!(text, "{percent:7.0}%");
+        for percent in percentiles {
+            let value = tally.latency.percentile(*percent) as f64 / 1e3;
+            let _ = write!(text, "{percent:>7}%");
             units(&mut text, &format_time_us(value), 10);
             text.push('\n');
         }
@@ -103,6 +109,52 @@ pub(crate) fn wrk_body(tally: &Tally, seconds: f64, latency: bool) -> String {
     );
     let per_s = format_binary(tally.bytes as f64 / seconds);
     let _ = writeln!(text, "Transfer/sec: {per_s:>10}B");
+    text
+}
+
+/// Rows of a histogram: from the shortest answer to the longest, in even steps of a logarithm.
+const HISTOGRAM_ROWS: usize = 12;
+
+/// Columns of the longest bar.
+const BAR_COLUMNS: f64 = 40.0;
+
+/// How many answers took how long: a row has those up to its time and beyond the one before.
+fn histogram(latency: &Histogram) -> String {
+    if latency.count() == 0 {
+        return String::new();
+    }
+    let (low, high) = (latency.min().max(1) as f64, latency.max().max(1) as f64);
+    let step = (high / low).powf(1.0 / HISTOGRAM_ROWS as f64).max(1.0);
+    let mut rows: Vec<(f64, u64)> = Vec::new();
+    let mut before = 0;
+    for row in 1..=HISTOGRAM_ROWS {
+        let bound = match row {
+            HISTOGRAM_ROWS => high,
+            row => low * step.powi(i32::try_from(row).unwrap_or(i32::MAX)),
+        };
+        let within = latency
+            .buckets()
+            .filter(|(value, _)| *value as f64 <= bound);
+        let count: u64 = within.map(|(_, count)| count).sum();
+        rows.push((bound, count.saturating_sub(before)));
+        before = count;
+    }
+    let most = rows
+        .iter()
+        .map(|(_, count)| *count)
+        .max()
+        .unwrap_or(1)
+        .max(1) as f64;
+    let mut text = "  Latency Histogram\n".to_owned();
+    for (bound, count) in rows {
+        let bar = "#".repeat((count as f64 / most * BAR_COLUMNS).ceil() as usize);
+        let time = format_time_us(bound / 1e3);
+        let _ = writeln!(
+            text,
+            "  {}",
+            format!("{time:>10} {count:>10} {bar}").trim_end()
+        );
+    }
     text
 }
 

@@ -30,7 +30,7 @@ fn the_text_is_that_of_wrk() {
 Requests/sec:    100.00
 Transfer/sec:    204.80KB
 ";
-    let text = wrk_body(&tally(), 10.0, true);
+    let text = wrk_body(&tally(), 10.0, &PERCENTILES);
     assert_eq!(text, expected);
 }
 
@@ -43,7 +43,7 @@ fn errors_are_summed_as_wrk_does_and_then_told_apart() {
     tally.errors.count(ErrorKind::Timeout);
     tally.errors.count(ErrorKind::BadStatus);
     tally.count_status(404);
-    let mut text = wrk_body(&tally, 10.0, false);
+    let mut text = wrk_body(&tally, 10.0, &[]);
     errors(&mut text, &tally);
     assert!(
         text.contains("  Socket errors: connect 1, read 2, write 0, timeout 1\n"),

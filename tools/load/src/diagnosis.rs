@@ -1,0 +1,103 @@
+//! Why connections failed: one more attempt after the run, for a sentence instead of a number.
+//!
+//! The run itself only counts kinds, since a text for each failure would cost what is measured.
+
+use std::io;
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::plan::Plan;
+use crate::tally::{ErrorClass, Errors};
+use crate::target::Endpoint;
+
+/// How long the attempt may take at each step.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Endpoints that are tried: the first ones stand for all.
+const ENDPOINTS_MAX: usize = 4;
+
+/// A line for each endpoint that cannot be connected to, where connections failed.
+pub(crate) fn lines(plan: &Plan, errors: &Errors) -> Vec<String> {
+    if errors.of_class(ErrorClass::Connect) == 0 {
+        return Vec::new();
+    }
+    let endpoints = plan.targets.endpoints.iter().enumerate();
+    endpoints
+        .take(ENDPOINTS_MAX)
+        .filter_map(|(index, endpoint)| reason(plan, index, endpoint))
+        .collect()
+}
+
+fn reason(plan: &Plan, index: usize, endpoint: &Endpoint) -> Option<String> {
+    let label = &endpoint.label;
+    let socket = match connect(endpoint) {
+        Ok(socket) => socket,
+        Err(error) => return Some(format!("unable to connect to {label} {}", text_of(&error))),
+    };
+    let tls = plan.tls.as_ref().filter(|_| endpoint.tls)?;
+    let mut session = tls.connect(&tls.thread(), index, false)?;
+    match session.handshake(&socket) {
+        Ok(_) => None,
+        Err(error) => {
+            let text = text_of(&error);
+            let hint = hint(&text);
+            Some(format!("TLS handshake with {label} failed: {text}{hint}"))
+        }
+    }
+}
+
+fn connect(endpoint: &Endpoint) -> io::Result<Socket> {
+    let address = &endpoint.address;
+    let protocol = endpoint.tcp.then_some(Protocol::TCP);
+    let socket = Socket::new(
+        Domain::from(i32::from(address.family())),
+        Type::STREAM,
+        protocol,
+    )?;
+    socket.set_read_timeout(Some(ATTEMPT_TIMEOUT))?;
+    socket.set_write_timeout(Some(ATTEMPT_TIMEOUT))?;
+    match endpoint.tcp {
+        true => socket.connect_timeout(address, ATTEMPT_TIMEOUT)?,
+        false => socket.connect(address)?,
+    }
+    Ok(socket)
+}
+
+/// The system's words without the number behind them.
+fn text_of(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error")
+        .next()
+        .unwrap_or_default()
+        .to_owned()
+}
+
+/// What a person can do about it.
+fn hint(text: &str) -> &'static str {
+    let hints = [
+        (
+            "UnknownIssuer",
+            "; trust its certificate with --cacert, or any with --insecure",
+        ),
+        (
+            "NotValidForName",
+            "; name the server with --sni, or accept any certificate with --insecure",
+        ),
+        ("Expired", "; accept any certificate with --insecure"),
+        (
+            "CaUsedAsEndEntity",
+            "; accept any certificate with --insecure",
+        ),
+        (
+            "corrupt message",
+            "; the server does not speak TLS here: try http://",
+        ),
+        (
+            "InvalidContentType",
+            "; the server does not speak TLS here: try http://",
+        ),
+    ];
+    let found = hints.iter().find(|(part, _)| text.contains(part));
+    found.map_or("", |(_, hint)| hint)
+}
