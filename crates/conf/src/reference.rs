@@ -18,6 +18,17 @@ pub fn reference(registry: &Registry) -> String {
     out
 }
 
+/// The part of the reference about one directive; `None` where there is none of that name.
+pub fn reference_of(registry: &Registry, name: &str) -> Option<String> {
+    let rows = registry.index.rows(name);
+    let mut out = String::new();
+    for row in rows {
+        // Writing to a string cannot fail.
+        let _ = write_row(&mut out, registry, row);
+    }
+    (!out.is_empty()).then_some(out)
+}
+
 fn write_row(out: &mut String, registry: &Registry, row: &Row) -> std::fmt::Result {
     let contexts: Vec<&str> = row.contexts.iter().map(|context| context.text()).collect();
     let contexts = contexts.join(", ");

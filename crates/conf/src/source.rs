@@ -10,6 +10,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::glob;
 use crate::text::text_of;
@@ -24,6 +26,12 @@ const FILE_TOO_LARGE: i32 = 27;
 /// `O_NONBLOCK`: opening a FIFO would wait for its writer, for ever perhaps.
 const NON_BLOCKING: i32 = 0o4000;
 
+/// How long the writer of a FIFO is waited for: whoever loads a configuration writes it then.
+const WRITER_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Between two looks at a FIFO.
+const WRITER_PAUSE: Duration = Duration::from_millis(5);
+
 /// The number of `/dev/null`: major 1, minor 3.
 const NULL_DEVICE: u64 = 0x103;
 
@@ -31,6 +39,14 @@ const NULL_DEVICE: u64 = 0x103;
 pub trait Loader {
     /// The bytes of a file. An error should carry its errno, which the message shows.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+
+    /// As [`Loader::read`], also from a FIFO: what somebody writes into it, whom it waits for.
+    ///
+    /// # Errors
+    /// As for [`Loader::read`]; `TimedOut`: nobody has written in time.
+    fn read_fifo(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.read(path)
+    }
 
     /// The existing paths that match a shell pattern, sorted by bytes; none is no error.
     fn glob(&self, pattern: &Path) -> io::Result<Vec<PathBuf>>;
@@ -52,9 +68,39 @@ impl Loader for DiskLoader {
         Ok(bytes)
     }
 
+    fn read_fifo(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let mut options = OpenOptions::new();
+        let mut file = options.read(true).custom_flags(NON_BLOCKING).open(path)?;
+        match file.metadata()?.file_type().is_fifo() {
+            true => wait_for_writer(&mut file),
+            false => self.read(path),
+        }
+    }
+
     fn glob(&self, pattern: &Path) -> io::Result<Vec<PathBuf>> {
         Ok(glob::expand(pattern))
     }
+}
+
+/// What is written into a FIFO, until its writer has closed it.
+fn wait_for_writer(fifo: &mut File) -> io::Result<Vec<u8>> {
+    let given_up = Instant::now() + WRITER_PATIENCE;
+    let mut bytes = Vec::new();
+    let mut buffer = [0; 4096];
+    while Instant::now() < given_up {
+        match fifo.read(&mut buffer) {
+            // Before somebody has written it reads as empty, too.
+            Ok(0) if !bytes.is_empty() => return Ok(bytes),
+            Ok(0) => thread::sleep(WRITER_PAUSE),
+            Ok(count) => bytes.extend_from_slice(&buffer[..count]),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => thread::sleep(WRITER_PAUSE),
+            Err(error) => return Err(error),
+        }
+        if bytes.len() as u64 > FILE_BYTES_MAX {
+            return Err(io::Error::from_raw_os_error(FILE_TOO_LARGE));
+        }
+    }
+    Err(io::ErrorKind::TimedOut.into())
 }
 
 /// Opens what holds nobody up: a regular file, or the null device, which stands for an empty one.
