@@ -2,10 +2,11 @@
 //!
 //! A program of its own, so that the server, which often runs as root, links no terminal library.
 //! Frames come on standard input, a line of JSON each; the end of input ends the view. It is
-//! started by `turnpike load --live` and is of no use by hand.
+//! started by `turnpike load --live` and `turnpike top`, and is of no use by hand.
 
 mod load;
 mod screen;
+mod top;
 
 use std::io::{self, BufRead as _};
 use std::process::ExitCode;
@@ -16,15 +17,21 @@ use screen::Screen;
 const FRAME_BYTES_MAX: u64 = 64 * 1024;
 
 /// The words of the command line, for those who try it by hand.
-const USAGE: &str = "turnpike-view draws what `turnpike load --live` measures; \
-                     it is started by that command and takes \"load\" as its only argument\n";
+const USAGE: &str = "turnpike-view draws what `turnpike load --live` measures and what \
+                     `turnpike top` asks; it is started by these commands and takes \"load\" or \
+                     \"top\" as its only argument\n";
 
 fn main() -> ExitCode {
-    if std::env::args_os().skip(1).ne(["load"]) {
-        eprint!("{USAGE}");
-        return ExitCode::from(2);
-    }
-    match run() {
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    let outcome = match arguments.as_slice() {
+        [view] if view == "load" => run(),
+        [view] if view == "top" => top::run(),
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("turnpike-view: the terminal cannot be drawn on ({error})");
@@ -33,7 +40,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Draws every frame until the input ends.
+/// Draws every frame of a load run until the input ends.
 fn run() -> io::Result<()> {
     let mut screen = Screen::open()?;
     let mut view = load::View::default();

@@ -1,0 +1,207 @@
+//! `turnpike top`: what a running server does, every second.
+//!
+//! Frames come on standard input, so keys are read from the terminal itself.
+
+mod picture;
+mod snapshot;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::io::{self, BufRead as _};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::Duration;
+
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
+use ratatui::crossterm::terminal::{disable_raw_mode, enable_raw_mode};
+
+use crate::screen::Screen;
+use snapshot::Snapshot;
+
+/// Longest frame in bytes: thousands of upstream servers have some megabytes of metrics.
+const FRAME_BYTES_MAX: u64 = 32 * 1024 * 1024;
+
+/// Rates kept for the graph: more than a wide terminal shows.
+const RATES_MAX: usize = 512;
+
+/// Frames that wait for the terminal; older ones are of no use.
+const FRAMES_WAITING_MAX: usize = 1;
+
+/// How long a key may wait until it is seen.
+const KEY_WAIT: Duration = Duration::from_millis(50);
+
+/// By what the rows of lanes and upstream servers are sorted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Order {
+    #[default]
+    Name,
+    Requests,
+    Latency,
+}
+
+impl Order {
+    fn next(self) -> Order {
+        match self {
+            Order::Name => Order::Requests,
+            Order::Requests => Order::Latency,
+            Order::Latency => Order::Name,
+        }
+    }
+
+    fn text(self) -> &'static str {
+        match self {
+            Order::Name => "name",
+            Order::Requests => "requests",
+            Order::Latency => "latency",
+        }
+    }
+}
+
+/// What is shown, and how.
+#[derive(Default)]
+struct View {
+    before: Snapshot,
+    now: Snapshot,
+    /// Requests per second, oldest first.
+    rates: VecDeque<u64>,
+    order: Order,
+    is_paused: bool,
+    /// The server that is shown; `None`: all.
+    server: Option<String>,
+}
+
+/// What a key asks for.
+#[derive(Debug, PartialEq, Eq)]
+enum Wish {
+    Draw,
+    Quit,
+    Nothing,
+}
+
+impl View {
+    /// Takes a frame up, unless the view is paused.
+    fn take(&mut self, next: Snapshot) {
+        if self.is_paused {
+            return;
+        }
+        self.before = std::mem::replace(&mut self.now, next);
+        if self.before.seconds() == 0.0 {
+            return;
+        }
+        if self.rates.len() == RATES_MAX {
+            self.rates.pop_front();
+        }
+        let rate = self.now.rate(&self.before, "requests", &[]);
+        self.rates.push_back(rate as u64);
+    }
+
+    fn key(&mut self, key: KeyEvent) -> Wish {
+        match key.code {
+            KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Wish::Quit,
+            KeyCode::Char('q') | KeyCode::Esc => Wish::Quit,
+            KeyCode::Char('p' | ' ') => {
+                self.is_paused = !self.is_paused;
+                Wish::Draw
+            }
+            KeyCode::Char('s') => {
+                self.order = self.order.next();
+                Wish::Draw
+            }
+            KeyCode::Tab => {
+                self.next_server();
+                Wish::Draw
+            }
+            _ => Wish::Nothing,
+        }
+    }
+
+    /// All servers, then one after the other.
+    fn next_server(&mut self) {
+        let names = self.now.labels("server_requests", "server");
+        let next = match &self.server {
+            None => 0,
+            Some(shown) => match names.iter().position(|name| name == shown) {
+                Some(index) => index + 1,
+                None => names.len(),
+            },
+        };
+        self.server = names.get(next).cloned();
+    }
+}
+
+/// Shows frames until the input ends or somebody quits.
+///
+/// # Errors
+/// When the terminal cannot be drawn on or read.
+pub(crate) fn run() -> io::Result<()> {
+    let frames = frames();
+    let mut screen = Screen::open()?;
+    let _keys = Keys::open()?;
+    let mut view = View::default();
+    loop {
+        let mut is_changed = false;
+        match frames.recv_timeout(KEY_WAIT) {
+            Ok(frame) => {
+                view.take(frame);
+                is_changed = true;
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Ok(()),
+        }
+        while event::poll(Duration::ZERO)? {
+            match event::read()? {
+                Event::Key(key) => match view.key(key) {
+                    Wish::Quit => return Ok(()),
+                    Wish::Draw => is_changed = true,
+                    Wish::Nothing => {}
+                },
+                Event::Resize(..) => is_changed = true,
+                _ => {}
+            }
+        }
+        if is_changed {
+            screen.draw(|area| picture::draw(area, &view))?;
+        }
+    }
+}
+
+/// Frames as they come on standard input, read by a thread of their own.
+fn frames() -> Receiver<Snapshot> {
+    let (sender, receiver) = sync_channel(FRAMES_WAITING_MAX);
+    std::thread::spawn(move || {
+        let mut input = io::stdin().lock();
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let mut bounded = io::Read::take(&mut input, FRAME_BYTES_MAX);
+            match bounded.read_until(b'\n', &mut line) {
+                Ok(0) | Err(_) => return,
+                Ok(_) => {}
+            }
+            // A line that is no frame is passed over: the next one comes in a second.
+            if let Some(frame) = Snapshot::parse(&line)
+                && sender.send(frame).is_err()
+            {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+/// Keys come one by one while this is there.
+struct Keys;
+
+impl Keys {
+    fn open() -> io::Result<Keys> {
+        enable_raw_mode()?;
+        Ok(Keys)
+    }
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        // Nothing can be done for a terminal that refuses.
+        let _ = disable_raw_mode();
+    }
+}

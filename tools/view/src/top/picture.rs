@@ -1,0 +1,415 @@
+//! The picture of `turnpike top`: a line for each subject, a graph, and tables.
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Paragraph, Row, Sparkline, Table};
+
+use super::snapshot::{Snapshot, Times};
+use super::{Order, View};
+
+/// Rows of the graph with its border.
+const GRAPH_ROWS: u16 = 7;
+
+/// The percentiles of latency.
+const PERCENTILES: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
+
+/// Reasons for which connections are closed when all is well.
+const GOOD_ENDS: [&str; 5] = [
+    "answered",
+    "client_closed",
+    "idle_timeout",
+    "tunnel_ended",
+    "drained",
+];
+
+/// One row of a table, with what it may be sorted by.
+struct Entry {
+    cells: Vec<String>,
+    requests: f64,
+    latency: f64,
+}
+
+/// Draws everything.
+pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
+    let errors = errors(view);
+    let (lanes, peers, zones) = (lanes(view), peers(view), zones(view));
+    let rows = |entries: &[Entry]| match entries.len() {
+        0 => 0,
+        count => u16::try_from(count + 3).unwrap_or(u16::MAX),
+    };
+    let areas = [
+        Constraint::Length(1),
+        Constraint::Length(4),
+        Constraint::Length(GRAPH_ROWS),
+        Constraint::Max(rows(&lanes)),
+        Constraint::Max(rows(&peers)),
+        Constraint::Max(rows(&zones)),
+        Constraint::Min(3),
+        Constraint::Length(1),
+    ];
+    let [
+        head,
+        figures,
+        graph,
+        lane_area,
+        peer_area,
+        zone_area,
+        error_area,
+        foot,
+    ] = Layout::vertical(areas).areas(frame.area());
+    frame.render_widget(title(view), head);
+    frame.render_widget(Paragraph::new(figure_lines(view)), figures);
+    draw_graph(frame, graph, view);
+    let lane_head = [
+        "LANE",
+        "REQ/S",
+        "CONN/S",
+        "OPEN",
+        "QUEUE",
+        "P50",
+        "P99",
+        "ROUND P99",
+    ];
+    draw_table(frame, lane_area, "lanes", &lane_head, lanes);
+    let peer_head = [
+        "SERVER", "UPSTREAM", "STATE", "ACTIVE", "REQ/S", "FAIL/S", "5XX/S", "P50", "P99",
+    ];
+    draw_table(frame, peer_area, "upstream servers", &peer_head, peers);
+    let zone_head = ["ZONE", "REQ/S", "HITS", "FULL", "KEYS", "SIZE", "EVICT/S"];
+    draw_table(frame, zone_area, "cache", &zone_head, zones);
+    let block = Block::bordered().title("errors per second");
+    frame.render_widget(Paragraph::new(errors).block(block), error_area);
+    let keys = format!(
+        "q quit   p {}   s sort by {}   Tab server",
+        if view.is_paused { "go on" } else { "pause" },
+        view.order.next().text(),
+    );
+    frame.render_widget(
+        Paragraph::new(keys).style(Style::default().fg(Color::DarkGray)),
+        foot,
+    );
+}
+
+fn title(view: &View) -> Paragraph<'_> {
+    let status = view.now.status();
+    let shown = view
+        .server
+        .as_ref()
+        .map_or("all servers".to_owned(), |name| format!("server {name}"));
+    let text = format!(
+        "turnpike {}  up {}  generation {}  lanes {}  {shown}",
+        status["version"].as_str().unwrap_or("-"),
+        duration(status["uptime_s"].as_u64().unwrap_or_default()),
+        status["generation"],
+        status["serving"]["lanes"],
+    );
+    let bold = Style::default().add_modifier(Modifier::BOLD);
+    let mut spans = vec![Span::styled(text, bold)];
+    if view.is_paused {
+        spans.push(Span::styled("  PAUSED", bold.fg(Color::Yellow)));
+    }
+    Paragraph::new(Line::from(spans))
+}
+
+/// Requests, traffic, latency and statuses, of all servers or of one.
+fn figure_lines(view: &View) -> Vec<Line<'static>> {
+    let (now, before) = (&view.now, &view.before);
+    let server = view.server.as_deref();
+    let labels: Vec<(&str, &str)> = server.map(|name| ("server", name)).into_iter().collect();
+    let prefix = if server.is_some() { "server_" } else { "" };
+    let rate = |row: &str| now.rate(before, &format!("{prefix}{row}"), &labels);
+    let requests = Line::from(format!(
+        "requests     {}/s   in {}B/s   out {}B/s",
+        short(rate("requests")),
+        binary(rate("received_bytes")),
+        binary(rate("sent_bytes")),
+    ));
+    let connections = Line::from(format!(
+        "connections  {}/s   open {}: {} reading, {} writing, {} waiting",
+        short(now.rate(before, "connections_accepted", &[])),
+        short(now.sum("connections_active", &[])),
+        short(now.sum("connections_reading", &[])),
+        short(now.sum("connections_writing", &[])),
+        short(now.sum("connections_waiting", &[])),
+    ));
+    let times = now.times(before, &format!("{prefix}request_seconds"), &labels);
+    let percentiles = PERCENTILES.iter();
+    let percentiles = percentiles.map(|percent| format!("p{percent} {}", time(&times, *percent)));
+    let percentiles: Vec<String> = percentiles.collect();
+    let latency = Line::from(format!("latency      {}", percentiles.join("   ")));
+    vec![requests, connections, latency, statuses(view)]
+}
+
+/// Answers by the first digit of their status.
+fn statuses(view: &View) -> Line<'static> {
+    let mut spans = vec![Span::raw("statuses     ")];
+    let colours = [
+        Color::Reset,
+        Color::Green,
+        Color::Cyan,
+        Color::Yellow,
+        Color::Red,
+    ];
+    for (digit, colour) in ('1'..='5').zip(colours) {
+        let rate = match &view.server {
+            Some(name) => {
+                let class = format!("{digit}xx");
+                let labels = [("server", name.as_str()), ("class", class.as_str())];
+                view.now.rate(&view.before, "server_requests", &labels)
+            }
+            None => status_rate(view, digit),
+        };
+        let text = format!("{digit}xx {}/s   ", short(rate));
+        let colour = if rate > 0.0 { colour } else { Color::DarkGray };
+        spans.push(Span::styled(text, Style::default().fg(colour)));
+    }
+    Line::from(spans)
+}
+
+fn status_rate(view: &View, digit: char) -> f64 {
+    let statuses = view.now.labels("requests_by_status", "status");
+    let own = statuses.iter().filter(|status| status.starts_with(digit));
+    let rates = own.map(|status| {
+        view.now.rate(
+            &view.before,
+            "requests_by_status",
+            &[("status", status.as_str())],
+        )
+    });
+    rates.fold(0.0, |sum, rate| sum + rate)
+}
+
+fn draw_graph(frame: &mut Frame<'_>, area: Rect, view: &View) {
+    let width = usize::from(area.width.saturating_sub(2));
+    let first = view.rates.len().saturating_sub(width);
+    let shown: Vec<u64> = view.rates.iter().skip(first).copied().collect();
+    let most = shown.iter().max().copied().unwrap_or_default();
+    let title = format!(
+        "requests per second, last {} s, top of the graph {}",
+        shown.len(),
+        short(most as f64)
+    );
+    let style = Style::default().fg(Color::Cyan);
+    let graph = Sparkline::default().data(&shown).style(style);
+    frame.render_widget(graph.block(Block::bordered().title(title)), area);
+}
+
+fn draw_table(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    title: &str,
+    head: &[&'static str],
+    entries: Vec<Entry>,
+) {
+    if entries.is_empty() {
+        return;
+    }
+    let width = |column: usize| {
+        let cells = entries.iter().filter_map(|entry| entry.cells.get(column));
+        let cells = cells.map(|cell| cell.chars().count());
+        let width = cells.max().unwrap_or_default().max(head[column].len());
+        Constraint::Length(u16::try_from(width).unwrap_or(u16::MAX))
+    };
+    let widths: Vec<Constraint> = (0..head.len()).map(width).collect();
+    let room = usize::from(area.height.saturating_sub(3));
+    let hidden = entries.len().saturating_sub(room);
+    let title = match hidden {
+        0 => title.to_owned(),
+        hidden => format!("{title} ({hidden} more)"),
+    };
+    let rows = entries.into_iter().map(|entry| Row::new(entry.cells));
+    let bold = Style::default().add_modifier(Modifier::BOLD);
+    let table = Table::new(rows, widths)
+        .header(Row::new(head.to_vec()).style(bold))
+        .column_spacing(2)
+        .block(Block::bordered().title(title));
+    frame.render_widget(table, area);
+}
+
+fn sorted(mut entries: Vec<Entry>, order: Order) -> Vec<Entry> {
+    match order {
+        Order::Name => {}
+        Order::Requests => entries.sort_by(|one, other| other.requests.total_cmp(&one.requests)),
+        Order::Latency => entries.sort_by(|one, other| other.latency.total_cmp(&one.latency)),
+    }
+    entries
+}
+
+fn lanes(view: &View) -> Vec<Entry> {
+    let (now, before) = (&view.now, &view.before);
+    let entry = |lane: &String| {
+        let labels = [("lane", lane.as_str())];
+        let times = now.times(before, "request_seconds", &labels);
+        let rounds = now.times(before, "loop_round_seconds", &labels);
+        let requests = now.rate(before, "requests", &labels);
+        Entry {
+            requests,
+            latency: times.percentile(99.0).unwrap_or_default(),
+            cells: vec![
+                lane.clone(),
+                short(requests),
+                short(now.rate(before, "connections_accepted", &labels)),
+                short(now.sum("connections_active", &labels)),
+                short(now.sum("accept_queue", &labels)),
+                time(&times, 50.0),
+                time(&times, 99.0),
+                time(&rounds, 99.0),
+            ],
+        }
+    };
+    let names = now.labels("requests", "lane");
+    sorted(names.iter().map(entry).collect(), view.order)
+}
+
+fn peers(view: &View) -> Vec<Entry> {
+    let (now, before) = (&view.now, &view.before);
+    let entry = |sample: super::snapshot::Sample<'_>| {
+        let (upstream, peer) = (sample.label("upstream"), sample.label("peer"));
+        let labels = [("upstream", upstream), ("peer", peer)];
+        let failed = [labels[0], labels[1], ("class", "5xx")];
+        let times = now.times(before, "upstream_response_seconds", &labels);
+        let requests = now.rate(before, "upstream_requests", &labels);
+        let state = match now.sum("upstream_available", &labels) > 0.0 {
+            true => "up",
+            false => "out",
+        };
+        Entry {
+            requests,
+            latency: times.percentile(99.0).unwrap_or_default(),
+            cells: vec![
+                peer.to_owned(),
+                upstream.to_owned(),
+                state.to_owned(),
+                short(now.sum("upstream_active", &labels)),
+                short(requests),
+                short(now.rate(before, "upstream_failures", &labels)),
+                short(now.rate(before, "upstream_responses", &failed)),
+                time(&times, 50.0),
+                time(&times, 99.0),
+            ],
+        }
+    };
+    sorted(
+        now.samples("upstream_requests").map(entry).collect(),
+        view.order,
+    )
+}
+
+fn zones(view: &View) -> Vec<Entry> {
+    let (now, before) = (&view.now, &view.before);
+    let entry = |zone: &String| {
+        let labels = [("zone", zone.as_str())];
+        let requests = now.rate(before, "cache_answers", &labels);
+        Entry {
+            requests,
+            latency: 0.0,
+            cells: vec![
+                zone.clone(),
+                short(requests),
+                hits(now, before, zone, requests),
+                format!("{:.1} %", now.sum("cache_filled_ratio", &labels) * 100.0),
+                short(now.sum("cache_keys", &labels)),
+                format!("{}B", binary(now.sum("cache_bytes", &labels))),
+                short(now.rate(before, "cache_evicted", &labels)),
+            ],
+        }
+    };
+    let names = now.labels("cache_keys", "zone");
+    sorted(names.iter().map(entry).collect(), view.order)
+}
+
+/// The share of a zone's answers that came from it.
+fn hits(now: &Snapshot, before: &Snapshot, zone: &str, requests: f64) -> String {
+    if requests == 0.0 {
+        return "-".to_owned();
+    }
+    let kinds = ["HIT", "STALE", "UPDATING", "REVALIDATED"];
+    let rates = kinds.iter().map(|status| {
+        now.rate(
+            before,
+            "cache_answers",
+            &[("zone", zone), ("status", status)],
+        )
+    });
+    format!(
+        "{:.1} %",
+        rates.fold(0.0, |sum, rate| sum + rate) * 100.0 / requests
+    )
+}
+
+/// Everything that is no success, each with its rate; in red where there is some.
+fn errors(view: &View) -> Line<'static> {
+    let (now, before) = (&view.now, &view.before);
+    let mut found: Vec<(String, f64)> = Vec::new();
+    for reason in now.labels("connections_closed", "reason") {
+        if !GOOD_ENDS.contains(&reason.as_str()) {
+            let rate = now.rate(before, "connections_closed", &[("reason", reason.as_str())]);
+            found.push((reason.replace('_', " "), rate));
+        }
+    }
+    for (row, name) in [("panics", "panics"), ("log_lines_lost", "log lines lost")] {
+        found.push((name.to_owned(), now.rate(before, row, &[])));
+    }
+    for row in ["limit_req_rejected", "limit_conn_rejected"] {
+        for zone in now.labels(row, "zone") {
+            let rate = now.rate(before, row, &[("zone", zone.as_str())]);
+            found.push((format!("{} {zone}", row.replace("_rejected", "")), rate));
+        }
+    }
+    found.retain(|(_, rate)| *rate > 0.0);
+    if found.is_empty() {
+        return Line::styled("none", Style::default().fg(Color::Green));
+    }
+    let texts: Vec<String> = found
+        .iter()
+        .map(|(name, rate)| format!("{name} {}", short(*rate)))
+        .collect();
+    Line::styled(texts.join("   "), Style::default().fg(Color::Red))
+}
+
+/// A percentile as people read it; `-` where nothing was measured.
+fn time(times: &Times, percent: f64) -> String {
+    match times.percentile(percent) {
+        None => "-".to_owned(),
+        Some(seconds) if seconds < 0.001 => format!("{:.0}us", seconds * 1e6),
+        Some(seconds) if seconds < 1.0 => format!("{:.1}ms", seconds * 1e3),
+        Some(seconds) => format!("{seconds:.2}s"),
+    }
+}
+
+/// A number in at most six columns: `12`, `1.2k`, `34M`.
+fn short(value: f64) -> String {
+    scaled(value, 1000.0, ["", "k", "M", "G"])
+}
+
+/// Bytes in powers of 1024, without the final `B`.
+fn binary(value: f64) -> String {
+    scaled(value, 1024.0, ["", "Ki", "Mi", "Gi"])
+}
+
+fn scaled(mut value: f64, step: f64, units: [&str; 4]) -> String {
+    let mut unit = 0;
+    while value >= step && unit + 1 < units.len() {
+        value /= step;
+        unit += 1;
+    }
+    match (unit, value) {
+        (0, value) if value.fract() == 0.0 || value >= 100.0 => format!("{value:.0}"),
+        (_, value) if value < 100.0 => format!("{value:.1}{}", units[unit]),
+        (_, value) => format!("{value:.0}{}", units[unit]),
+    }
+}
+
+/// Seconds in their two greatest units.
+fn duration(seconds: u64) -> String {
+    let (days, hours) = (seconds / 86_400, seconds / 3600 % 24);
+    let (minutes, rest) = (seconds / 60 % 60, seconds % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{rest}s"),
+        (0, 0, minutes) => format!("{minutes}m {rest}s"),
+        (0, hours, minutes) => format!("{hours}h {minutes}m"),
+        (days, hours, _) => format!("{days}d {hours}h"),
+    }
+}

@@ -1,0 +1,118 @@
+//! Frames in, a picture out.
+
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use serde_json::{Value, json};
+
+use super::snapshot::Snapshot;
+use super::{Order, View, Wish, picture};
+
+/// A second's frame: so many requests so far, half of them within 10 ms, the others within 20.
+fn frame(second: u64, requests: u64) -> Snapshot {
+    let counter = |name: &str, labels: Value, value: u64| {
+        let samples = json!([{ "labels": labels, "value": value }]);
+        json!({ "name": name, "samples": samples })
+    };
+    let times = json!([requests / 2, requests - requests / 2, 0]);
+    let peer = json!({ "upstream": "u", "peer": "10.0.0.1:80" });
+    let server = |class: &str| json!({ "server": "a.example", "class": class });
+    let frame = json!({
+        "status": { "version": "0.1.0", "uptime_s": 3700, "generation": 4,
+            "serving": { "lanes": 2 } },
+        "metrics": { "unix_ms": second * 1000, "bounds_s": [0.01, 0.02], "metrics": [
+            counter("requests", json!({ "lane": "0" }), requests),
+            { "name": "requests_by_status", "samples": [
+                { "labels": { "lane": "0", "status": "200" }, "value": requests },
+                { "labels": { "lane": "0", "status": "502" }, "value": requests / 10 } ] },
+            { "name": "request_seconds", "samples": [
+                { "labels": { "lane": "0" }, "buckets": times, "sum": 1.0 } ] },
+            counter("server_requests", server("2xx"), requests / 2),
+            counter("upstream_requests", peer.clone(), requests),
+            counter("upstream_available", peer, 0),
+            counter("cache_keys", json!({ "zone": "Z" }), 7),
+            { "name": "cache_answers", "samples": [
+                { "labels": { "zone": "Z", "status": "HIT" }, "value": requests },
+                { "labels": { "zone": "Z", "status": "MISS" }, "value": requests } ] },
+            counter("connections_closed", json!({ "reason": "client_reset" }), requests),
+            counter("limit_req_rejected", json!({ "zone": "z" }), requests),
+        ] },
+    });
+    Snapshot::parse(frame.to_string().as_bytes()).expect("a frame")
+}
+
+fn shown(view: &View) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(100, 40)).expect("a terminal in memory");
+    terminal
+        .draw(|area| picture::draw(area, view))
+        .expect("a terminal in memory");
+    terminal.backend().to_string()
+}
+
+fn key(view: &mut View, code: KeyCode) -> Wish {
+    view.key(KeyEvent::new(code, KeyModifiers::NONE))
+}
+
+#[test]
+fn rates_are_those_between_two_frames() {
+    let mut view = View::default();
+    view.take(frame(1, 1000));
+    view.take(frame(3, 5000));
+    let picture = shown(&view);
+    for text in [
+        "turnpike 0.1.0  up 1h 1m  generation 4  lanes 2  all servers",
+        "requests     2.0k/s",
+        "p50 10.0ms   p90 18.0ms",
+        "2xx 2.0k/s",
+        "5xx 200/s",
+        "10.0.0.1:80  u         out",
+        "50.0 %",
+        "client reset 2.0k   limit_req z 2.0k",
+    ] {
+        assert!(picture.contains(text), "{text} is not in\n{picture}");
+    }
+}
+
+#[test]
+fn counts_that_begin_again_are_no_negative_rate() {
+    let (old, new) = (frame(1, 5000), frame(2, 100));
+    assert_eq!(new.rate(&old, "requests", &[]), 100.0);
+    assert_eq!(new.rate(&new, "requests", &[]), 0.0);
+    let times = new.times(&old, "request_seconds", &[]);
+    assert_eq!(times.percentile(100.0), Some(0.02));
+    assert_eq!(
+        new.times(&new, "request_seconds", &[]).percentile(50.0),
+        None
+    );
+}
+
+#[test]
+fn keys_pause_sort_choose_a_server_and_quit() {
+    let mut view = View::default();
+    view.take(frame(1, 1000));
+    view.take(frame(2, 2000));
+    assert_eq!(key(&mut view, KeyCode::Char('p')), Wish::Draw);
+    view.take(frame(3, 9000));
+    let picture = shown(&view);
+    assert!(
+        picture.contains("PAUSED") && picture.contains("requests     1.0k/s"),
+        "{picture}"
+    );
+    key(&mut view, KeyCode::Char('p'));
+    key(&mut view, KeyCode::Char('s'));
+    assert_eq!(view.order, Order::Requests);
+    key(&mut view, KeyCode::Tab);
+    assert!(shown(&view).contains("server a.example"));
+    assert!(shown(&view).contains("requests     500/s") || shown(&view).contains("2xx 500/s"));
+    key(&mut view, KeyCode::Tab);
+    assert_eq!(view.server, None);
+    assert_eq!(key(&mut view, KeyCode::Char('x')), Wish::Nothing);
+    assert_eq!(key(&mut view, KeyCode::Char('q')), Wish::Quit);
+}
+
+#[test]
+fn lines_that_are_no_frames_are_passed_over() {
+    for line in ["", "{}", "{\"metrics\":3}", "not JSON"] {
+        assert!(Snapshot::parse(line.as_bytes()).is_none(), "{line}");
+    }
+}
