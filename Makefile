@@ -3,7 +3,8 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help run build package install test test-long setup format lint tidy deny unit sandbox foreign docs fuzz
-.PHONY: simulate package-check package-test fuzz-live torture upstream-torture stall fuzz-long fuzz-live-long bench lab clean
+.PHONY: simulate package-check package-test fuzz-live torture upstream-torture stall dokuwiki fuzz-long \
+	fuzz-live-long bench lab clean
 MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
@@ -34,7 +35,7 @@ test: ## Every check that CI runs, the same way; prints how long each takes
 		package-check
 
 test-long: ## The checks that take too long for every push: about 50 minutes
-	$(XTASK) suites setup torture upstream-torture stall fuzz-live-long fuzz-long package-test
+	$(XTASK) suites setup torture upstream-torture stall dokuwiki fuzz-live-long fuzz-long package-test
 
 setup: ## Install the Debian packages that the tests need
 	$(XTASK) setup build test
@@ -89,6 +90,10 @@ stall: ## Stop a lane for two seconds, compared with nginx
 
 fuzz-live-long: ## Ten minutes of fuzz-live, each time with another seed
 	$(XTASK) fuzz-live --debug --minutes 10 --seed "$$(date +%s)"
+
+dokuwiki: ## Debian's DokuWiki under php-fpm behind us: pages, login, edit, upload
+	$(XTASK) setup applications
+	$(XTASK) dokuwiki --debug
 
 package-check: ## The files of the packages: the list, pages, completions, settings
 	$(XTASK) package-check

@@ -225,5 +225,21 @@ fn object(bytes: usize) -> String {
     "turnpike ".repeat(bytes / 9 + 1)[..bytes].to_owned()
 }
 
+/// The process that serves: the master's only child, as the configuration asks for.
+pub(crate) fn serving_pid(server: &Server) -> Result<u32, String> {
+    match server.serving_pids()[..] {
+        [pid] => Ok(pid),
+        ref pids => Err(format!(
+            "one serving process is expected, there are {}",
+            pids.len()
+        )),
+    }
+}
+
+/// The URL of the measured object.
+pub(crate) fn url(server: &Server) -> String {
+    format!("http://127.0.0.1:{}{}", server.port(), OBJECT)
+}
+
 #[cfg(test)]
 mod tests;

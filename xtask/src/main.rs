@@ -8,6 +8,7 @@ mod contender;
 mod crash_test;
 mod deny;
 mod docs;
+mod dokuwiki;
 mod fuzz;
 mod fuzz_live;
 mod machine;
@@ -40,7 +41,7 @@ struct Chore {
 const CHORES: &[Chore] = &[
     Chore {
         name: "setup",
-        arguments: "[build] [test] [bench]",
+        arguments: "[build] [test] [applications] [package] [bench]",
         summary: "install the Debian packages of the named sets",
         run: setup::run,
     },
@@ -133,6 +134,12 @@ const CHORES: &[Chore] = &[
         arguments: "[--kills N] [--server PATH | --debug] [--without-nginx]",
         summary: "kill the serving process under load, compared with nginx",
         run: crash_test::run,
+    },
+    Chore {
+        name: "dokuwiki",
+        arguments: "[--server PATH | --debug]",
+        summary: "use Debian's DokuWiki under php-fpm behind us: pages, login, edit, upload",
+        run: dokuwiki::run,
     },
     Chore {
         name: "simulate",

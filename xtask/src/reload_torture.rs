@@ -9,7 +9,7 @@ use turnpike_testkit::{Server, Signal, wait_for};
 use crate::contender::{Contender, localise, study};
 use crate::options::Options;
 use crate::outcome::Outcome;
-use crate::{machine, workspace};
+use crate::workspace;
 
 /// Reloads of one run.
 const RELOADS: u32 = 100;
@@ -32,7 +32,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         &["--debug", "--without-nginx"],
     )?;
     let reloads = options.number("--reloads", RELOADS)?;
-    machine::raise_file_limit();
+    turnpike_host::raise_file_limit();
     let mut contenders = vec![Contender::ours(&options)?];
     if !options.has("--without-nginx") {
         contenders.push(Contender::nginx()?);

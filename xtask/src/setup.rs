@@ -77,6 +77,16 @@ const SETS: &[Set] = &[
         ],
     },
     Set {
+        name: "applications",
+        purpose: "to serve Debian's own applications",
+        packages: &[
+            package("dokuwiki", "/usr/share/dokuwiki"),
+            package("php-fpm", "php-fpm8.2"),
+            package("nginx-light", "/etc/nginx/fastcgi_params"),
+            package("curl", "curl"),
+        ],
+    },
+    Set {
         name: "bench",
         purpose: "to run the lab's studies with every contender",
         packages: &[

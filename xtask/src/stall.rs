@@ -84,7 +84,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     let options = Options::parse(arguments, &valued, &["--debug", "--write"])?;
     let rate = options.number("--rate", RATE)?;
     let seconds = options.number("--seconds", SECONDS)?;
-    machine::raise_file_limit();
+    turnpike_host::raise_file_limit();
     let first = before_all_others();
     let (ours, nginx) = (Contender::ours(&options)?, Contender::nginx()?);
     let mut text = format!(

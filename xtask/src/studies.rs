@@ -8,7 +8,7 @@ use turnpike_testkit::{Server, clients};
 use crate::contender::{Contender, localise, study};
 use crate::options::Options;
 use crate::outcome::Outcome;
-use crate::{machine, workspace};
+use crate::workspace;
 
 /// Connections of each client, as study S4's largest.
 const CONNECTIONS: &str = "1000";
@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     )?;
     let seconds = options.number("--seconds", SECONDS)?;
     let only = options.text("--only").unwrap_or_default();
-    machine::raise_file_limit();
+    turnpike_host::raise_file_limit();
     let server = match options.has("--nginx") {
         true => Contender::nginx()?,
         false => Contender::ours(&options)?,

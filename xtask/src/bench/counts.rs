@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use turnpike_testkit::tracer::{ACCEPTED_NOBODY, Tracer};
 use turnpike_testkit::{Server, clients};
 
-use super::{Contender, Mode, Plan, Progress, serving_pid, url};
+use super::plan::{Mode, Plan};
+use super::progress::Progress;
+use crate::contender::{Contender, serving_pid, url};
 
 /// Clients at work at once while counting: few, for the tracer slows the server down.
 const CLIENTS: u64 = 8;

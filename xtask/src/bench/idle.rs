@@ -3,9 +3,11 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use super::{Contender, Plan, Progress, serving_pid};
-use crate::contender::OBJECT;
-use crate::machine;
+use turnpike_host::Host;
+
+use super::plan::Plan;
+use super::progress::Progress;
+use crate::contender::{Contender, OBJECT, serving_pid};
 
 /// Memory of one server.
 #[derive(Debug, Clone)]
@@ -36,20 +38,20 @@ pub(super) fn memory(
         let pid = serving_pid(&server)?;
         let open = || connection(server.port()).map_err(|error| format!("{error}"));
         drop(open()?); // lazy set-up is not the connections' share
-        let before = machine::memory(pid);
+        let before = Host::here().process_memory(pid);
         let connections = (0..plan.idle)
             .map(|_| open())
             .collect::<Result<Vec<_>, String>>()?;
-        let after = machine::memory(pid);
+        let after = Host::here().process_memory(pid);
         let each = |after: u64, before: u64| {
-            after.saturating_sub(before) as f64 * 1024.0 / connections.len() as f64
+            after.saturating_sub(before) as f64 / connections.len() as f64
         };
         all.push(Idle {
             server: contender.name.clone(),
             connections: connections.len(),
-            pss_bytes: each(after.pss_kib, before.pss_kib),
-            rss_bytes: each(after.rss_kib, before.rss_kib),
-            empty_rss_kib: before.rss_kib,
+            pss_bytes: each(after.proportional_bytes, before.proportional_bytes),
+            rss_bytes: each(after.resident_bytes, before.resident_bytes),
+            empty_rss_kib: before.resident_bytes / 1024,
         });
     }
     Ok(all)

@@ -7,70 +7,23 @@
 mod accelerate;
 mod counts;
 mod idle;
+mod plan;
+mod progress;
 mod report;
 mod rounds;
-
-use std::io::{IsTerminal, Write};
-use std::time::{Duration, Instant};
-
-use turnpike_testkit::Server;
 
 use crate::contender::{self, Contender};
 use crate::machine;
 use crate::options::Options;
 use crate::outcome::Outcome;
 
-/// How much is measured.
-#[derive(Debug, Clone)]
-struct Plan {
-    /// Interleaved rounds of each server and mode.
-    rounds: usize,
-    /// Seconds of each.
-    seconds: u64,
-    /// Transactions over which calls and allocations are counted.
-    transactions: u64,
-    /// Connections held idle.
-    idle: usize,
-    /// The core of the serving process.
-    server_cpu: usize,
-    /// The core of the client.
-    client_cpu: usize,
-    /// The configuration both read.
-    configuration: String,
-}
+use plan::{Mode, Plan};
+use progress::Progress;
 
 /// Enough rounds that a median means something, in about six minutes.
 const FULL: (usize, u64, u64, usize) = (9, 6, 20_000, 10_000);
 /// Enough to see that everything works, in under a minute.
 const QUICK: (usize, u64, u64, usize) = (3, 2, 2_000, 2_000);
-
-/// How a client uses its connections.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Mode {
-    /// One request on each connection.
-    OneRequest,
-    /// Connections stay.
-    KeepAlive,
-}
-
-impl Mode {
-    const ALL: [Mode; 2] = [Mode::OneRequest, Mode::KeepAlive];
-
-    fn text(self) -> &'static str {
-        match self {
-            Mode::OneRequest => "one request per connection",
-            Mode::KeepAlive => "keep-alive",
-        }
-    }
-
-    /// A name without spaces, for data.
-    fn key(self) -> &'static str {
-        match self {
-            Mode::OneRequest => "one_request",
-            Mode::KeepAlive => "keep_alive",
-        }
-    }
-}
 
 /// Measures, writes the results' folder and the README's table.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
@@ -95,9 +48,9 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         client_cpu: 0,
         configuration: contender::pinned(server_cpu)?,
     };
-    machine::raise_file_limit();
+    turnpike_host::raise_file_limit();
     let contenders = [Contender::ours(&options)?, Contender::nginx()?];
-    let mut progress = Progress::new(&plan);
+    let mut progress = Progress::of(steps(&plan));
     let calls = counts::system_calls(&plan, &contenders, &mut progress)?;
     let allocations = match options.text("--server") {
         Some(_) => Vec::new(), // a program that we did not build does not count
@@ -122,74 +75,8 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     }
 }
 
-/// The process that serves: the master's only child, as the configuration asks for.
-fn serving_pid(server: &Server) -> Result<u32, String> {
-    match server.serving_pids()[..] {
-        [pid] => Ok(pid),
-        ref pids => Err(format!(
-            "one serving process is expected, there are {}",
-            pids.len()
-        )),
-    }
-}
-
-/// The URL of the measured object.
-fn url(server: &Server) -> String {
-    format!("http://127.0.0.1:{}{}", server.port(), contender::OBJECT)
-}
-
-/// One line on standard error: what is measured, and how long the rest will take.
-struct Progress {
-    started: Instant,
-    steps: usize,
-    done: usize,
-}
-
-impl Progress {
-    fn new(plan: &Plan) -> Progress {
-        let counts = 2 * 2 + 2 + 2; // calls by server and mode, allocations by mode, memory
-        let rounds = 2 * 2 * plan.rounds;
-        Progress::of(counts + rounds)
-    }
-
-    fn of(steps: usize) -> Progress {
-        Progress {
-            started: Instant::now(),
-            steps,
-            done: 0,
-        }
-    }
-
-    fn step(&mut self, what: &str) {
-        let left = match self.done {
-            0 => "time left is not known yet".to_owned(),
-            done => {
-                let rest = self
-                    .steps
-                    .saturating_sub(done)
-                    .try_into()
-                    .unwrap_or(u32::MAX);
-                let each = self.started.elapsed() / done.try_into().unwrap_or(1);
-                format!("about {} s left", (each * rest).as_secs())
-            }
-        };
-        self.done += 1;
-        let line = format!("bench: {}/{} {what}, {left}", self.done, self.steps);
-        if std::io::stderr().is_terminal() {
-            eprint!("\r\x1b[K{line}");
-            let _ = std::io::stderr().flush(); // progress only
-        } else {
-            eprintln!("{line}");
-        }
-    }
-
-    fn end(&self) {
-        let time = Duration::from_secs(self.started.elapsed().as_secs());
-        let clear = if std::io::stderr().is_terminal() {
-            "\r\x1b[K"
-        } else {
-            ""
-        };
-        eprintln!("{clear}bench: took {time:?}");
-    }
+/// Steps of a run: system calls by server and mode, allocations by mode, memory by server, rounds.
+fn steps(plan: &Plan) -> usize {
+    let (servers, modes) = (2, Mode::ALL.len());
+    servers * modes + modes + servers + servers * modes * plan.rounds
 }

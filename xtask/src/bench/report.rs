@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 
 use super::counts::{Allocations, Calls};
 use super::idle::Idle;
+use super::plan::{Mode, Plan};
 use super::rounds::Sample;
-use super::{Contender, Mode, Plan};
+use crate::contender::Contender;
 use crate::outcome::Outcome;
 use crate::{machine, workspace};
 
@@ -287,9 +288,9 @@ impl Results {
     fn environment(&self) -> Value {
         let versions: Vec<String> = self.contenders.iter().map(Contender::version).collect();
         json!({
-            "processor": machine::processor(),
+            "processor": turnpike_host::Host::here().processor().model,
             "cpus": machine::cpus(),
-            "kernel": machine::kernel(),
+            "kernel": turnpike_host::Host::here().kernel().version(),
             "servers": versions.join(", "),
             "wrk": machine::first_line("wrk", &["-v"]),
             "commit": commit(),

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use turnpike_testkit::clients::{self, Load};
 
-use super::{Contender, Mode, Plan, Progress, serving_pid, url};
+use super::plan::{Mode, Plan};
+use super::progress::Progress;
+use crate::contender::{Contender, serving_pid, url};
 use crate::machine;
 
 /// Connections that the client holds open.

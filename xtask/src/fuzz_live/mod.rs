@@ -9,7 +9,6 @@ mod differences;
 mod message;
 mod mutate;
 mod origin;
-mod random;
 mod requests;
 mod seeds;
 mod upstreams;

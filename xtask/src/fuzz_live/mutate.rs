@@ -1,8 +1,8 @@
 //! Changes of a message: single bytes, words that decide where messages end, lines, line ends,
 //! numbers. One to four of them, so that most messages stay near to something that is understood.
 
-use super::random::Random;
 use super::seeds::NUMBERS;
+use turnpike_testkit::random::Random;
 
 /// Changes of one message.
 const CHANGES_MAX: usize = 4;
@@ -27,7 +27,7 @@ pub(super) fn mutate(
     random: &mut Random,
 ) -> Vec<u8> {
     let mut changed = message.to_vec();
-    for _ in 0..=random.below(CHANGES_MAX) {
+    for _ in 0..=random.index(CHANGES_MAX) {
         change(&mut changed, words, others, random);
         changed.truncate(MESSAGE_BYTES_MAX);
     }
@@ -40,11 +40,11 @@ pub(super) fn bytes(text: &str) -> Vec<u8> {
 }
 
 fn change(bytes: &mut Vec<u8>, words: &[&[u8]], others: &[&str], random: &mut Random) {
-    let at = random.below(bytes.len() + 1);
-    match random.below(14) {
+    let at = random.index(bytes.len() + 1);
+    match random.index(14) {
         0 => {
             if let Some(byte) = bytes.get_mut(at) {
-                *byte = (random.next() & 0xff) as u8;
+                *byte = (random.number() & 0xff) as u8;
             }
         }
         1 => insert(bytes, at, random.pick(words)),
@@ -54,7 +54,7 @@ fn change(bytes: &mut Vec<u8>, words: &[&[u8]], others: &[&str], random: &mut Ra
             insert(bytes, random.pick(&starts), random.pick(words));
         }
         5 => {
-            let end = (at + random.below(20)).min(bytes.len());
+            let end = (at + random.index(20)).min(bytes.len());
             drop(bytes.drain(at..end));
         }
         6 => {
@@ -75,7 +75,7 @@ fn change(bytes: &mut Vec<u8>, words: &[&[u8]], others: &[&str], random: &mut Ra
             true => bytes.truncate(at),
             false => {
                 let byte = bytes.get(at).copied().unwrap_or(b'a');
-                let repeated = vec![byte; random.below(REPEATED_BYTES_MAX)];
+                let repeated = vec![byte; random.index(REPEATED_BYTES_MAX)];
                 insert(bytes, at, &repeated);
             }
         },
@@ -101,7 +101,7 @@ fn starts(bytes: &[u8]) -> Vec<usize> {
 /// One of the lines, with its end.
 fn line(bytes: &[u8], random: &mut Random) -> std::ops::Range<usize> {
     let starts = starts(bytes);
-    let index = random.below(starts.len());
+    let index = random.index(starts.len());
     starts[index]..starts.get(index + 1).copied().unwrap_or(bytes.len())
 }
 

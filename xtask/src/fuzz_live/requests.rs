@@ -10,10 +10,10 @@ use super::answers::{Answer, Asked, foreign_name, read, shown};
 use super::differences::unexplained;
 use super::mutate::{bytes, mutate};
 use super::origin::{Origin, echo};
-use super::random::Random;
 use super::seeds::{REQUEST_WORDS, REQUESTS};
 use super::wire::exchange;
 use crate::contender::Contender;
+use turnpike_testkit::random::Random;
 
 /// How long nothing may come before our side is ended, in milliseconds: first short, since many
 /// changed requests wait for more; a difference is looked at again with patience, since a loaded
@@ -131,7 +131,7 @@ impl Requests {
         message.extend_from_slice(MARKER);
         let mut pieces = Vec::new();
         while !is_seed && message.len() > 1 && random.once_in(3) {
-            let rest = message.split_off(random.below(message.len() - 1) + 1);
+            let rest = message.split_off(random.index(message.len() - 1) + 1);
             pieces.push(std::mem::replace(&mut message, rest));
         }
         pieces.push(message);

@@ -11,10 +11,10 @@ use turnpike_testkit::Server;
 use super::answers::{Answer, Asked, read, shown};
 use super::mutate::{bytes, mutate};
 use super::origin::{Origin, Request};
-use super::random::Random;
 use super::seeds::{ANSWER_WORDS, ANSWERS};
 use super::wire::exchange;
 use crate::contender::Contender;
+use turnpike_testkit::random::Random;
 
 /// Locations with other ways to pass an answer on. The rest of a target is the case's number.
 const LOCATIONS: &[&str] = &["plain", "kept", "unbuffered", "cached", "compressed"];
@@ -87,11 +87,11 @@ impl Script {
         let mut message = marked(&message, &token(seed, case));
         let mut pieces = Vec::new();
         while message.len() > 1 && random.once_in(3) {
-            let rest = message.split_off(random.below(message.len() - 1) + 1);
+            let rest = message.split_off(random.index(message.len() - 1) + 1);
             pieces.push(std::mem::replace(&mut message, rest));
         }
         pieces.push(message);
-        let after = match random.below(4) {
+        let after = match random.index(4) {
             0 => After::Close,
             1 => After::HalfClose,
             _ => After::Keep,
@@ -215,7 +215,7 @@ fn faithful(answer: &Answer, sent: &[u8]) -> Result<(), String> {
 
 /// The mark of a case: no other case has it, and no change makes one mark into another.
 fn token(seed: u64, case: u64) -> String {
-    let mixed = Random::of_case(seed.rotate_left(32), case).next();
+    let mixed = Random::of_case(seed.rotate_left(32), case).number();
     format!("{TOKEN_START}{mixed:016x}")
 }
 

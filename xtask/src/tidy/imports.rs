@@ -54,8 +54,9 @@ const TABLE: &[(&str, &[&str])] = &[
             "tools/load",
         ],
     ),
-    ("tools/lab", &["tools/load"]),
-    ("tools/load", &["crates/wire"]),
+    ("tools/host", &[]),
+    ("tools/lab", &["tools/host", "tools/load"]),
+    ("tools/load", &["crates/wire", "tools/host"]),
     ("tools/view", &["tools/load"]),
     (
         "tools/simulate",
@@ -64,10 +65,11 @@ const TABLE: &[(&str, &[&str])] = &[
             "crates/lane",
             "crates/http",
             "crates/modules",
+            "testkit",
         ],
     ),
     ("testkit", &[]),
-    ("xtask", &["testkit"]),
+    ("xtask", &["testkit", "tools/host"]),
 ];
 
 /// The crate that anyone may have as a dev-dependency.

@@ -1,15 +1,17 @@
 //! The house rules that a compiler does not hold: who may import whom, how large import cycles
-//! are, how long things may be, where `unsafe` may stand, which files nobody reads. Each finding is
-//! one line, `FILE:LINE: text`.
+//! are, what crates may not give out, how long things may be, where `unsafe` may stand, which files
+//! nobody reads. Each finding is one line, `FILE:LINE: text`.
 //!
 //! It reads source text through its own small scanner and must never need a build of the crates.
 
 mod closure;
 mod cycles;
 mod docs;
+mod exports;
 mod finding;
 mod imports;
 mod limits;
+mod paths;
 mod reach;
 mod scanner;
 mod words;
@@ -47,8 +49,10 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         if file.extension().is_some_and(|extension| extension == "rs") {
             let source = Source::scan(&text);
             findings.extend(limits::check(file, &text, &source));
+            findings.extend(paths::check(file, &source));
             if file.starts_with("crates") && !is_test(file) {
                 findings.extend(docs::check(file, &text));
+                findings.extend(exports::check(file, &source));
             }
             sources += 1;
         }

@@ -89,7 +89,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         seed,
         every: Duration::from_millis(every_ms.max(1)),
     };
-    machine::raise_file_limit();
+    turnpike_host::raise_file_limit();
     let mut contenders = vec![Contender::ours(&options)?];
     let load = contenders[0].program.clone();
     if options.text("--beside") == Some("nginx") {

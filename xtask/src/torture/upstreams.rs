@@ -15,7 +15,6 @@ use turnpike_testkit::{Folder, Server, ports, wait_for};
 use super::clients::Load;
 use super::ledger::Account;
 use crate::contender::Contender;
-use crate::machine;
 use crate::options::Options;
 use crate::outcome::Outcome;
 
@@ -46,7 +45,7 @@ struct Origin {
 pub(crate) fn run(arguments: &[String]) -> Outcome {
     let options = Options::parse(arguments, &["--seconds", "--server"], &["--debug"])?;
     let seconds = options.number("--seconds", SECONDS)?;
-    machine::raise_file_limit();
+    turnpike_host::raise_file_limit();
     let contender = Contender::ours(&options)?;
     let program = contender.program.clone();
     let mut origins = [Origin::start(&program)?, Origin::start(&program)?];

@@ -11,7 +11,6 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::machine;
 use crate::options::Options;
 use crate::outcome::Outcome;
 use crate::workspace::{self, must, text};
@@ -39,7 +38,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         })
         .collect();
     // Users may open more than the 1024 files that a login begins with, and a few tests do.
-    machine::raise_file_limit();
+    turnpike_host::raise_file_limit();
     let mut report = Report::default();
     run_all(&suites, None, &mut report)?;
     if options.text("--only").is_none() {

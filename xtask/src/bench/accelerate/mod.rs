@@ -10,7 +10,8 @@ mod servers;
 
 use std::time::Duration;
 
-use super::{Mode, Progress};
+use super::plan::Mode;
+use super::progress::Progress;
 use crate::contender::Contender;
 use crate::machine;
 use crate::options::Options;
@@ -70,7 +71,7 @@ pub(super) fn run(arguments: &[String]) -> Outcome {
         server_cpu: options.number("--cpu", machine::cpus() - 1)?,
         client_cpu: 0,
     };
-    machine::raise_file_limit();
+    turnpike_host::raise_file_limit();
     let ours = Contender::ours(&options)?;
     let nginx = Contender::nginx()?;
     let mut cases = Case::ALL.to_vec();

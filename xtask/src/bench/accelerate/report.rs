@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use super::{Case, Mode, Plan, Sample};
+use super::{Case, Plan, Sample};
+use crate::bench::plan::Mode;
 use crate::bench::report::{CORE_SHARE_MAX, Papers, Spread, commit, list_environment, verdict};
 use crate::machine;
 use crate::outcome::Outcome;
@@ -247,9 +248,9 @@ impl Results {
 
 fn environment() -> Value {
     json!({
-        "processor": machine::processor(),
+        "processor": turnpike_host::Host::here().processor().model,
         "cpus": machine::cpus(),
-        "kernel": machine::kernel(),
+        "kernel": turnpike_host::Host::here().kernel().version(),
         "wrk": machine::first_line("wrk", &["-v"]),
         "commit": commit(),
         "settings": machine::settings(),

@@ -1,6 +1,6 @@
-use super::super::random::Random;
 use super::super::seeds::{ANSWER_WORDS, ANSWERS, REQUEST_WORDS, REQUESTS};
 use super::{MESSAGE_BYTES_MAX, bytes, mutate};
+use turnpike_testkit::random::Random;
 
 #[test]
 fn there_are_fifty_requests() {

@@ -21,13 +21,7 @@ const GOAL: usize = 6;
 
 /// Crates whose biggest cycle is still above the goal, with its size. A number here is lowered as
 /// soon as the cycle has become smaller, and never raised.
-const CEILINGS: &[(&str, usize)] = &[
-    ("crates/cache", 8),
-    ("crates/http", 29),
-    ("crates/server", 12),
-    ("crates/upstream", 18),
-    ("xtask", 7),
-];
+const CEILINGS: &[(&str, usize)] = &[("crates/http", 11)];
 
 /// Reads the text of a file below the workspace's root.
 type Read<'a> = &'a dyn Fn(&Path) -> Option<String>;

@@ -1,0 +1,51 @@
+//! What yields a descriptor, and what only takes one.
+
+use std::path::Path;
+
+use super::super::scanner::Source;
+
+const CASES: &[(&str, &str, &str)] = &[
+    ("http/src/a.rs", "pub fn f(&self) -> BorrowedFd<'_> {}", "f"),
+    ("http/src/a.rs", "pub fn f() -> Option<Transport>;", "f"),
+    ("http/src/a.rs", "pub(crate) fn f() -> RawFd {}", ""),
+    ("http/src/a.rs", "fn f() -> RawFd {}", ""),
+    (
+        "http/src/a.rs",
+        "pub fn f(socket: OwnedFd) -> u32 { let a: RawFd; }",
+        "",
+    ),
+    ("http/src/a.rs", "pub fn f(g: fn(u8) -> RawFd) { a }", ""),
+    (
+        "http/src/a.rs",
+        "pub struct A { pub a: u8, pub b: Rc<OwnedFd>, }",
+        "b",
+    ),
+    (
+        "http/src/a.rs",
+        "pub struct A { pub a: Map<A, B>, b: OwnedFd }",
+        "",
+    ),
+    ("http/src/a.rs", "impl AsFd for A {}", "AsFd"),
+    ("http/src/a.rs", "impl<T: AsFd> Look for A<T> {}", ""),
+    ("http/src/a.rs", "fn f(a: impl AsFd) { for b in c {} }", ""),
+    (
+        "modules/src/a.rs",
+        "impl std::os::fd::AsRawFd for A {}",
+        "AsRawFd",
+    ),
+    ("http/src/h1/a.rs", "pub fn f() -> RawFd {}", ""),
+    ("lane/src/a.rs", "pub fn f() -> RawFd {}", ""),
+];
+
+#[test]
+fn exports_of_descriptors() {
+    for (file, text, expected) in CASES {
+        let file = Path::new("crates").join(file);
+        let found = super::check(&file, &Source::scan(text));
+        let found: Vec<&str> = found
+            .iter()
+            .filter_map(|one| one.text.split(' ').next())
+            .collect();
+        assert_eq!(found.join(" "), *expected, "{text}");
+    }
+}
