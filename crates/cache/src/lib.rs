@@ -17,6 +17,7 @@ pub mod freshness;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod head;
+pub mod manager;
 pub mod partial;
 pub mod purge;
 pub mod stored;

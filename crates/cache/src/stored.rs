@@ -31,12 +31,41 @@ pub struct Resource {
     pub(crate) variants: Vec<Arc<Variant>>,
     /// In the units of the zone that holds it.
     pub(crate) weight: u64,
+    /// What the resource counts for among the bytes of the zone.
+    pub(crate) held: HeldBytes,
     /// The number of the next purge when it was made: later ones may concern it.
     pub(crate) began: u64,
     /// Whether a newer one takes its place in the index.
     pub(crate) is_replaced: AtomicBool,
     /// When it was last asked for, in unix seconds.
     pub(crate) used_s: AtomicU64,
+}
+
+/// Bytes that count as held until this is dropped: a resource that the index has let go still takes
+/// them while somebody reads it.
+pub(crate) struct HeldBytes {
+    sum: Arc<AtomicU64>,
+    count: u64,
+}
+
+impl HeldBytes {
+    pub(crate) fn new(sum: &Arc<AtomicU64>, count: u64) -> Self {
+        sum.fetch_add(count, Ordering::Relaxed);
+        Self {
+            sum: Arc::clone(sum),
+            count,
+        }
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+}
+
+impl Drop for HeldBytes {
+    fn drop(&mut self) {
+        self.sum.fetch_sub(self.count, Ordering::Relaxed);
+    }
 }
 
 /// A stored response.

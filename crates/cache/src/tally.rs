@@ -39,6 +39,15 @@ impl Use {
         Use::Revalidated,
     ];
 
+    /// Whether the answer came from the zone, with or without a server being asked whether it
+    /// still holds.
+    pub const fn is_from_the_cache(self) -> bool {
+        match self {
+            Use::Hit | Use::Stale | Use::Updating | Use::Revalidated => true,
+            Use::Miss | Use::Bypass | Use::Expired => false,
+        }
+    }
+
     /// The word that logs and metrics have.
     pub const fn text(self) -> &'static str {
         match self {

@@ -6,6 +6,8 @@
 //! Locks: `commits` is taken first, then `purges`, then the index's own. No lock is held while a
 //! file is written; files are removed after the index has let go of them.
 
+mod contents;
+
 use std::collections::hash_map::RandomState;
 use std::fs;
 use std::hash::BuildHasher;
@@ -25,8 +27,8 @@ use crate::fetch::Fetches;
 use crate::freshness::Timing;
 use crate::partial::{self, Part};
 use crate::purge::{Manner, Purges, Target};
-use crate::stored::{Resource, StoredBody, StoredFile, Variant};
-use crate::tally::{Tallies, Tally, Use};
+use crate::stored::{HeldBytes, Resource, StoredBody, StoredFile, Variant};
+use crate::tally::Tallies;
 use crate::validation::{self, HeadVerdict};
 use crate::vary::{RequestField, Selection};
 use crate::why::WhyNotStored;
@@ -36,6 +38,8 @@ const FULL: u64 = 1 << 40;
 
 /// Keys that a megabyte of `keys_zone` stands for; nginx's number.
 const KEY_BYTES: u64 = 128;
+
+pub use contents::Contents;
 
 /// Bytes of a memory zone from which on it is worth another part with a lock of its own.
 const PART_BYTES: u64 = 32 * 1024 * 1024;
@@ -79,6 +83,7 @@ pub struct Zone {
     fetches: Arc<Fetches>,
     uses: Cache<u64, Arc<AtomicU32>>,
     evicted: Arc<AtomicU64>,
+    bytes: Arc<AtomicU64>,
     tallies: Tallies,
 }
 
@@ -120,16 +125,6 @@ pub struct Purged {
     pub responses: u64,
 }
 
-/// What is in a zone.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Contents {
-    pub keys: u64,
-    /// Share of the zone that is taken, in millionths.
-    pub filled_ppm: u64,
-    /// Keys that were evicted for others.
-    pub evicted: u64,
-}
-
 impl Zone {
     /// A zone in memory: `bytes_max` for all that is stored.
     pub fn memory(name: &str, bytes_max: u64) -> Self {
@@ -139,7 +134,7 @@ impl Zone {
     }
 
     /// A zone in files, with `keys_bytes` of `keys_zone`. Nothing is read or written before
-    /// [`crate::disk::Manager::step`].
+    /// [`crate::manager::Manager::step`].
     pub fn disk(name: &str, keys_bytes: u64, settings: DiskSettings) -> Self {
         let keys_max = (keys_bytes / KEY_BYTES).max(1);
         let parts = (settings.bytes_max / DISK_PART_BYTES).min(keys_max / DISK_PART_KEYS);
@@ -173,6 +168,7 @@ impl Zone {
             fetches: Arc::default(),
             uses: Cache::new(COUNTED_MAX),
             evicted,
+            bytes: Arc::default(),
             tallies: Tallies::new(),
         }
     }
@@ -573,30 +569,6 @@ impl Zone {
         true
     }
 
-    /// What is in it.
-    pub fn contents(&self) -> Contents {
-        Contents {
-            keys: self.index.len() as u64,
-            filled_ppm: (u128::from(self.index.weight()) * 1_000_000 / u128::from(FULL)) as u64,
-            evicted: self.evicted.load(Ordering::Relaxed),
-        }
-    }
-
-    /// Where a lane counts what it does with the zone.
-    pub fn tally(&self, lane: usize) -> &Tally {
-        self.tallies.of(lane)
-    }
-
-    /// Requests answered so, by all lanes.
-    pub fn uses(&self, one: Use) -> u64 {
-        self.tallies.uses(one)
-    }
-
-    /// Responses not stored for this reason, by all lanes.
-    pub fn not_stored(&self, why: WhyNotStored) -> u64 {
-        self.tallies.not_stored(why)
-    }
-
     fn commit(&self, key: &[u8]) -> MutexGuard<'_, ()> {
         let number = self.hasher.hash_one(key) as usize % COMMIT_LOCKS;
         self.commits[number]
@@ -672,12 +644,22 @@ impl Zone {
             host,
             variants,
             weight: 1,
+            held: HeldBytes::new(&self.bytes, 0),
             is_replaced: AtomicBool::new(false),
             used_s: AtomicU64::new(unix_seconds()),
             began,
         };
+        resource.held = HeldBytes::new(&self.bytes, self.bytes_of(&resource));
         resource.weight = self.weigh(&resource);
         Arc::new(resource)
+    }
+
+    /// What a resource takes of the zone's bytes.
+    fn bytes_of(&self, resource: &Resource) -> u64 {
+        match &self.place {
+            Storage::Memory(_) => resource.memory_bytes(),
+            Storage::Disk(_) => resource.disk_bytes(),
+        }
     }
 
     /// The larger of its shares: of the bytes, and of the keys.
@@ -686,10 +668,7 @@ impl Zone {
             let share = u128::from(part) * u128::from(FULL) / u128::from(whole.max(1));
             u64::try_from(share).unwrap_or(u64::MAX)
         };
-        let by_bytes = match &self.place {
-            Storage::Memory(most) => share(resource.memory_bytes(), *most),
-            Storage::Disk(disk) => share(resource.disk_bytes(), disk.settings.bytes_max),
-        };
+        let by_bytes = share(resource.held.count(), self.bytes_max());
         let by_keys = share(resource.variants.len() as u64, self.keys_max);
         by_bytes.max(by_keys).max(1)
     }

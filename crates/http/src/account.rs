@@ -1,28 +1,99 @@
-//! What an exchange has cost so far: its time and its bytes.
+//! What an exchange has cost so far, its time and its bytes, and what is done for it now.
+
+use std::cell::Cell;
+
+/// What the connection is doing, for the log line of whatever goes wrong meanwhile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Action {
+    /// Nothing was read yet.
+    #[default]
+    WaitingForRequest,
+    /// The PROXY protocol's header is read.
+    ReadingProxyHeader,
+    /// The request line has not come whole.
+    ReadingRequestLine,
+    /// The header has not come whole.
+    ReadingHeaders,
+    /// The request body is read.
+    ReadingBody,
+    /// Handlers work.
+    Processing,
+    /// The TLS handshake with the client goes on.
+    HandshakingClient,
+    /// A name of an upstream server is looked up.
+    ResolvingUpstream,
+    /// An upstream server is connected to.
+    ConnectingUpstream,
+    /// The TLS handshake with it goes on.
+    HandshakingUpstream,
+    /// The request is sent to it.
+    SendingUpstream,
+    /// The head of its answer is read.
+    ReadingUpstreamHead,
+    /// The body of its answer is read.
+    ReadingUpstream,
+    /// Client and upstream server talk another protocol.
+    Tunnelling,
+    /// The response is sent.
+    Sending,
+    /// The exchange has ended and is written down.
+    Logging,
+    /// Frames of an HTTP/2 connection are read.
+    ProcessingHttp2,
+    /// The connection waits for its next request.
+    KeepAlive,
+    /// The rest of what the client sends is read and thrown away before closing.
+    ClosingLingering,
+}
 
 /// The time and the bytes of an exchange.
 #[derive(Default)]
 pub struct Account {
+    /// Whether the request has begun.
+    has_begun: bool,
     started_ms: u64,
     sent_bytes: u64,
     head_bytes: u64,
     request_bytes: u64,
     is_completed: bool,
+    action: Cell<Action>,
 }
 
 impl Account {
-    /// An account of a request whose first byte was seen then, in the lane's monotonic
-    /// milliseconds.
-    pub(crate) fn since(started_ms: u64) -> Self {
-        Self {
+    /// The request begins: its first byte was seen then, in the lane's monotonic milliseconds.
+    pub(crate) fn begin(&mut self, started_ms: u64) {
+        *self = Self {
+            has_begun: true,
             started_ms,
+            action: Cell::new(self.action.get()),
             ..Self::default()
-        }
+        };
+    }
+
+    /// Whether a request has begun.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
+    /// What the connection is doing.
+    pub fn action(&self) -> Action {
+        self.action.get()
+    }
+
+    /// Says what the connection is doing from now on.
+    pub fn set_action(&self, action: Action) {
+        self.action.set(action);
+    }
+
+    /// Says what the connection is doing from now on; returns what it did.
+    pub(crate) fn replace_action(&self, action: Action) -> Action {
+        self.action.replace(action)
     }
 
     /// An account for a subrequest: it has received what its request has, and sent nothing.
     pub(crate) fn of_subrequest(&self, started_ms: u64) -> Self {
         Self {
+            has_begun: true,
             started_ms,
             request_bytes: self.request_bytes,
             ..Self::default()
@@ -77,5 +148,32 @@ impl Account {
     /// The answer was sent, whole or not.
     pub fn completed(&mut self, whole: bool) {
         self.is_completed = whole;
+    }
+}
+
+impl Action {
+    /// nginx's words, as its log has them after "while".
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::WaitingForRequest => "waiting for request",
+            Self::ReadingProxyHeader => "reading PROXY protocol",
+            Self::ReadingRequestLine => "reading client request line",
+            Self::ReadingHeaders => "reading client request headers",
+            Self::ReadingBody => "reading client request body",
+            Self::Processing => "processing request",
+            Self::ResolvingUpstream => "resolving upstream",
+            Self::ConnectingUpstream => "connecting to upstream",
+            Self::HandshakingClient => "SSL handshaking",
+            Self::HandshakingUpstream => "SSL handshaking to upstream",
+            Self::SendingUpstream => "sending request to upstream",
+            Self::ReadingUpstreamHead => "reading response header from upstream",
+            Self::ReadingUpstream => "reading upstream",
+            Self::Tunnelling => "proxying upgraded connection",
+            Self::Sending => "sending response to client",
+            Self::Logging => "logging request",
+            Self::ProcessingHttp2 => "processing HTTP/2 connection",
+            Self::KeepAlive => "keepalive",
+            Self::ClosingLingering => "closing request",
+        }
     }
 }

@@ -8,7 +8,7 @@ use std::io;
 use turnpike_lane::log::Level;
 use turnpike_wire::message::{BodyLength, Fields};
 
-use crate::body::{self, Progress};
+use crate::body::Progress;
 use crate::exchange::{Action, Exchange};
 use crate::h1::peer::Peer;
 use crate::h2::stream::{BodyPart, Stream};
@@ -73,7 +73,7 @@ impl<'a> Client<'a> {
         };
         let settings = &exchange.location().settings;
         let timeout_ms = settings.send_timeout_ms;
-        if settings.tcp_nodelay && exchange.client.peer.inet().is_some() {
+        if settings.tcp_nodelay && exchange.client.peer().inet().is_some() {
             // Else the answer, which follows soon, would wait for this to be acknowledged.
             peer.set_no_delay();
         }
@@ -114,18 +114,18 @@ impl<'a> Client<'a> {
     /// # Errors
     /// The verdict that answers a body which cannot be read.
     pub async fn read_body_piece(self, exchange: &mut Exchange) -> Result<Progress, Verdict> {
-        let before = exchange.action.replace(Action::ReadingBody);
+        let before = exchange.account.replace_action(Action::ReadingBody);
         let kept = exchange.body.length();
         match exchange.take_buffered_body(true) {
             Ok(Progress::Complete) => {
-                exchange.action.set(before);
+                exchange.account.set_action(before);
                 return Ok(Progress::Complete);
             }
             Ok(Progress::Incomplete) => {}
-            Err(error) => return Err(body::refused(exchange, error)),
+            Err(error) => return Err(exchange.body_refused(error)),
         }
         if exchange.body.length() > kept {
-            exchange.action.set(before);
+            exchange.account.set_action(before);
             return Ok(Progress::Incomplete);
         }
         self.ask_for_body(exchange)?;
@@ -133,7 +133,7 @@ impl<'a> Client<'a> {
             Self::Http1(peer) => peer,
             Self::Http2(stream) => {
                 read_part(exchange, stream).await?;
-                exchange.action.set(before);
+                exchange.account.set_action(before);
                 return Ok(Progress::Incomplete);
             }
             // Nothing will come of what is announced.
@@ -152,7 +152,7 @@ impl<'a> Client<'a> {
                 Err(Verdict::Close)
             }
             Ok(_) => {
-                exchange.action.set(before);
+                exchange.account.set_action(before);
                 Ok(Progress::Incomplete)
             }
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {

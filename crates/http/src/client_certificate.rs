@@ -3,13 +3,13 @@
 use turnpike_lane::log::Level;
 
 use crate::exchange::Exchange;
-use crate::tls::VerifyClient;
+use turnpike_plan::tls::{ClientRefusal, VerifyClient};
 
 impl Exchange {
     /// The status by which the request's server refuses the client for its certificate, or for the
     /// lack of one; `None`: it does not.
     pub(crate) fn client_refusal(&self) -> Option<u16> {
-        let session = self.tls.as_deref()?;
+        let session = self.client.tls()?;
         let plan = self.plan.clone();
         let verify = plan.location(self.server().root).verify_client;
         if verify == VerifyClient::Off {
@@ -29,22 +29,11 @@ impl Exchange {
                 ),
             );
         }
-        let Some(client) = &session.client else {
-            return match verify {
-                VerifyClient::On => {
-                    refuse(496, format_args!("client sent no required SSL certificate"))
-                }
-                _ => None,
-            };
+        let refusal = verify.refusal(session.client.as_ref())?;
+        let status = match refusal {
+            ClientRefusal::Missing => 496,
+            ClientRefusal::Bad(_) => 495,
         };
-        let failure = client.failure?;
-        if verify == VerifyClient::OptionalNoCa && failure.is_of_trust() {
-            return None;
-        }
-        let number = failure.number();
-        refuse(
-            495,
-            format_args!("client SSL certificate verify error: ({number}:{failure})"),
-        )
+        refuse(status, format_args!("{refusal}"))
     }
 }

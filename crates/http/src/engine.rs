@@ -1,6 +1,6 @@
 //! Walks a request through the phases, and turns verdicts into what the connection does next.
 
-mod walk;
+pub(crate) mod walk;
 
 use std::fmt;
 
@@ -57,7 +57,7 @@ impl Exchange {
 
     /// Starts a request whose head is parsed, whose server is chosen and whose path is normal.
     pub fn run(&mut self) -> Outcome {
-        self.action.set(Action::Processing);
+        self.account.set_action(Action::Processing);
         self.location = self.server().root;
         self.enter(Phase::PostRead);
         match self.settle_matching() {
@@ -79,14 +79,14 @@ impl Exchange {
 
     /// Starts a subrequest, as after an internal redirect.
     pub(crate) fn run_subrequest(&mut self) -> Outcome {
-        self.action.set(Action::Processing);
+        self.account.set_action(Action::Processing);
         self.enter(Phase::ServerRewrite);
         self.proceed()
     }
 
     /// Starts with the content of the location in force.
     pub(crate) fn run_content(&mut self) -> Outcome {
-        self.action.set(Action::Processing);
+        self.account.set_action(Action::Processing);
         self.enter(Phase::Content);
         self.proceed()
     }
@@ -111,7 +111,7 @@ impl Exchange {
         // Which server it would have been makes no difference.
         self.settle_matching();
         self.location = self.server().root;
-        self.keep_alive = false;
+        self.sending.close_connection();
         match self.finalize(status) {
             Some(outcome) => outcome,
             None => self.proceed(),
@@ -406,7 +406,7 @@ impl Exchange {
                 self.location = limit.location;
             }
         }
-        if !self.keep_alive {
+        if !self.sending.keeps_connection() {
             return;
         }
         let settings = &plan.location(self.location).settings;
@@ -414,11 +414,12 @@ impl Exchange {
             .lane
             .clock
             .now_ms()
-            .saturating_sub(self.client.accepted_ms);
+            .saturating_sub(self.client.accepted_ms());
         let used_up = settings.keepalive_timeout_ms == 0
-            || self.client.requests >= settings.keepalive_requests
+            || self.client.requests() >= settings.keepalive_requests
             || age_ms > settings.keepalive_time_ms;
-        self.keep_alive = !used_up && !self.keep_alive_disabled();
+        self.sending
+            .keep_connection(!used_up && !self.keep_alive_disabled());
     }
 
     /// `keepalive_disable`: old browsers that keep connections badly.

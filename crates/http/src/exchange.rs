@@ -4,31 +4,30 @@
 //! goes back there, so that its buffers are grown once and a request that needs no more than they
 //! hold allocates nothing.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::net::SocketAddr;
-use std::os::fd::RawFd;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::log::Level;
-use turnpike_lane::sys::socket::{self, PeerAddress};
 use turnpike_wire::message::{Known, Method, RequestHead, Strictness, holds_control};
 
 use crate::account::Account;
+pub use crate::account::Action;
 use crate::body::RequestBody;
 use crate::counters::CloseReason;
-use crate::engine::Walk;
+use crate::engine::walk::Walk;
+use crate::evaluation::Evaluation;
 use crate::lane::{LanePlan, LaneShared};
 use crate::phase::Verdict;
-use crate::plan::{Listen, ListenIndex, Location, LocationIndex, Server, ServerIndex};
-use crate::regex::{Captures, Turn};
+use crate::plan::index::{LocationIndex, ServerIndex};
+use crate::plan::listen::Listen;
+use crate::plan::resolved::{Location, Server};
+use crate::requester::{ConnectionFacts, Requester};
 use crate::response::Response;
 use crate::rooms::Rooms;
-use crate::tls::TlsSession;
+use crate::sending::Sending;
 use crate::upstream::Upstream;
-use crate::variables::Values;
-use turnpike_plan::proxy_header::ProxyHeader;
 
 /// Part of a lane's connections that requests which wait for upstream servers leave to others, and
 /// how many that are at most. A few are enough: those who get one are answered at once, and make
@@ -39,79 +38,14 @@ const SPARE_CONNECTIONS_MAX: usize = 16;
 /// Status that logs have where the client did not wait for its answer; nginx's own.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
 
-/// What is known of the connection that a request came on.
-#[derive(Clone, Copy)]
-pub struct Client {
-    /// Number of the connection, unique in the process (`$connection`).
-    pub serial: u64,
-    /// Where the connection comes from.
-    pub peer: PeerAddress,
-    /// The gate it was accepted on.
-    pub listen: ListenIndex,
-    /// Number of the connection's descriptor while the exchange runs, for questions to the kernel
-    /// that few requests ask (the local address).
-    pub descriptor: RawFd,
-    /// Requests so far on this connection, the present one counted.
-    pub requests: u64,
-    /// Whether the request had come before the one in front of it was answered (`$pipe`).
-    pub is_pipelined: bool,
-    /// When it was accepted, in the lane's monotonic milliseconds.
-    pub accepted_ms: u64,
-    /// The same in nanoseconds.
-    pub accepted_ns: u64,
-}
-
-/// What the connection is doing, for the log line of whatever goes wrong meanwhile.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Nothing was read yet.
-    WaitingForRequest,
-    /// The PROXY protocol's header is read.
-    ReadingProxyHeader,
-    /// The request line has not come whole.
-    ReadingRequestLine,
-    /// The header has not come whole.
-    ReadingHeaders,
-    /// The request body is read.
-    ReadingBody,
-    /// Handlers work.
-    Processing,
-    /// The TLS handshake with the client goes on.
-    HandshakingClient,
-    /// A name of an upstream server is looked up.
-    ResolvingUpstream,
-    /// An upstream server is connected to.
-    ConnectingUpstream,
-    /// The TLS handshake with it goes on.
-    HandshakingUpstream,
-    /// The request is sent to it.
-    SendingUpstream,
-    /// The head of its answer is read.
-    ReadingUpstreamHead,
-    /// The body of its answer is read.
-    ReadingUpstream,
-    /// Client and upstream server talk another protocol.
-    Tunnelling,
-    /// The response is sent.
-    Sending,
-    /// The exchange has ended and is written down.
-    Logging,
-    /// Frames of an HTTP/2 connection are read.
-    ProcessingHttp2,
-    /// The connection waits for its next request.
-    KeepAlive,
-    /// The rest of what the client sends is read and thrown away before closing.
-    ClosingLingering,
-}
-
 /// A request in flight.
 pub struct Exchange {
     /// The lane's clock, counters and pools.
     pub lane: Rc<LaneShared>,
     /// The configuration that this request began with; it ends with the same.
     pub plan: Rc<LanePlan>,
-    /// The connection.
-    pub client: Client,
+    /// Whoever sent the request.
+    pub client: Requester,
     /// The request's head.
     pub head: RequestHead,
     /// The server block that the request is for.
@@ -134,49 +68,25 @@ pub struct Exchange {
     /// Room for a text that a handler makes and throws away again, such as a file's path: taken
     /// out, cleared, used and put back.
     pub scratch: Vec<u8>,
-    /// Head and copied body bytes on their way to the socket.
-    pub output: Vec<u8>,
-    /// Whether the connection is kept after this exchange.
-    pub keep_alive: bool,
-    /// Whether the body is sent chunked.
-    pub chunked: bool,
-    /// Rate limit in bytes per second set for this request; `None` asks the location.
-    pub limit_rate: Option<u64>,
-    /// Bytes at full speed first, set for this request.
-    pub limit_rate_after: Option<u64>,
-    /// Values of variables that were stored or computed once.
-    pub values: RefCell<Values>,
-    /// Groups of the last regular expression that matched.
-    pub captures: RefCell<Captures>,
-    /// What its regular expressions may cost, and those that came to no verdict.
-    pub regex: RefCell<Turn>,
-    /// The time and the bytes of the exchange.
+    /// How the answer leaves.
+    pub sending: Sending,
+    /// What its variables and regular expressions have found out.
+    pub evaluation: Evaluation,
+    /// The time and the bytes of the exchange, and what is done.
     pub account: Account,
-    /// What the connection is doing.
-    pub action: Cell<Action>,
     /// What the families keep with it.
     pub rooms: Rooms,
-    /// Whether nothing was done with it since it was cleared.
-    is_clear: bool,
-    /// Where the connection comes from, once [`Client::peer`] was replaced by whom it is for.
-    pub connection_peer: Option<PeerAddress>,
-    /// What the PROXY protocol's header of the connection said.
-    pub proxy_header: Option<Rc<ProxyHeader>>,
-    /// The TLS session of the connection; `None`: it is not secured.
-    pub tls: Option<Arc<TlsSession>>,
-    /// Whether the client speaks plain HTTP where TLS is expected.
-    pub plain_on_tls_port: bool,
     /// Random identifier, made when first asked for (`$request_id`).
     pub request_id: Cell<Option<u128>>,
 }
 
 impl Exchange {
     /// A new exchange with empty buffers; the pool calls this when it has none to spare.
-    pub fn new(lane: Rc<LaneShared>, plan: Rc<LanePlan>, client: Client) -> Self {
+    pub fn new(lane: Rc<LaneShared>, plan: Rc<LanePlan>, connection: ConnectionFacts) -> Self {
         Self {
             lane,
             plan,
-            client,
+            client: Requester::new(connection),
             head: RequestHead::default(),
             server: ServerIndex(0),
             location: LocationIndex(0),
@@ -188,40 +98,26 @@ impl Exchange {
             response: Response::default(),
             upstream: Upstream::default(),
             scratch: Vec::new(),
-            output: Vec::new(),
-            keep_alive: false,
-            chunked: false,
-            limit_rate: None,
-            limit_rate_after: None,
-            values: RefCell::default(),
-            captures: RefCell::default(),
-            regex: RefCell::default(),
+            sending: Sending::default(),
+            evaluation: Evaluation::default(),
             account: Account::default(),
-            action: Cell::new(Action::WaitingForRequest),
             rooms: Rooms::default(),
-            is_clear: true,
-            connection_peer: None,
-            proxy_header: None,
-            tls: None,
-            plain_on_tls_port: false,
             request_id: Cell::new(None),
         }
     }
 
     /// Makes ready for the next request on the same connection.
     pub fn begin_request(&mut self) {
-        if !std::mem::take(&mut self.is_clear) {
+        if self.account.has_begun() {
             self.clear_request();
         }
-        self.account = Account::since(self.lane.clock.now_ms());
+        self.account.begin(self.lane.clock.now_ms());
     }
 
     /// Lets go of everything that is of a request or its connection.
     pub(crate) fn clear(&mut self) {
-        self.tls = None;
-        self.plain_on_tls_port = false;
+        self.client.leave_connection();
         self.clear_request();
-        self.is_clear = true;
     }
 
     fn clear_request(&mut self) {
@@ -233,19 +129,11 @@ impl Exchange {
         self.walk = Walk::default();
         self.response.clear();
         self.upstream.clear();
-        self.output.clear();
-        self.keep_alive = false;
-        self.chunked = false;
-        self.limit_rate = None;
-        self.limit_rate_after = None;
-        self.values.get_mut().clear();
-        self.captures.get_mut().clear();
-        self.regex.get_mut().clear();
-        self.action.set(Action::WaitingForRequest);
+        self.sending.clear();
+        self.evaluation.clear();
+        self.account = Account::default();
         self.rooms.clear();
-        if let Some(peer) = self.connection_peer.take() {
-            self.client.peer = peer;
-        }
+        self.client.forget_named();
         self.request_id.set(None);
     }
 
@@ -262,7 +150,7 @@ impl Exchange {
             self.head.fields.buffer(),
             body,
             arrived_body,
-            &mut self.output,
+            self.sending.output(),
             &mut self.response.text,
             &mut self.scratch,
         ] {
@@ -296,12 +184,19 @@ impl Exchange {
 
     /// Appends the file or folder that the path stands for (`$request_filename`).
     pub fn file_path(&self, out: &mut Vec<u8>) {
-        self.location().settings.root.file(self, &self.path, out);
+        self.file_path_of(&self.path, out);
+    }
+
+    /// Appends the file or folder that another path stands for in the same location.
+    pub fn file_path_of(&self, path: &[u8], out: &mut Vec<u8>) {
+        let below_alias = self.walk.is_path_below_alias();
+        let root = &self.location().settings.root;
+        root.file(self, path, below_alias, out);
     }
 
     /// `http` or `https`.
     pub fn scheme(&self) -> &'static str {
-        match self.tls {
+        match self.client.tls() {
             None => "http",
             Some(_) => "https",
         }
@@ -310,11 +205,9 @@ impl Exchange {
     /// The address that the client connected to.
     pub fn local_address(&self) -> Option<SocketAddr> {
         match &self.listen().address {
-            ListenAddress::Unix(_) => None,
+            ListenAddress::Unix(_) | ListenAddress::Udp(_) => None,
             ListenAddress::Tcp(address) if !address.ip().is_unspecified() => Some(*address),
-            ListenAddress::Tcp(_) => socket::local_address_of(self.client.descriptor)
-                .ok()?
-                .inet(),
+            ListenAddress::Tcp(_) => self.client.socket().local_address().ok()?.inet(),
         }
     }
 
@@ -368,7 +261,7 @@ impl Exchange {
 
     /// The gate's address and options.
     pub fn listen(&self) -> &Listen {
-        self.plan.listen(self.client.listen)
+        self.plan.listen(self.client.listen())
     }
 
     /// Makes the exchange go to another path, as `error_page`, `index` and `try_files` do. The
@@ -411,12 +304,6 @@ impl Exchange {
         (colon > 0).then(|| (decoded[..colon].to_vec(), decoded[colon + 1..].to_vec()))
     }
 
-    /// Takes this request as one of another client: the one that a trusted proxy names.
-    pub fn replace_peer(&mut self, peer: PeerAddress) {
-        self.connection_peer.get_or_insert(self.client.peer);
-        self.client.peer = peer;
-    }
-
     /// Why its connection is closed when it is closed without an answer.
     pub(crate) fn reason_without_answer(&self) -> CloseReason {
         match self.walk.error_status() {
@@ -426,7 +313,7 @@ impl Exchange {
     }
 
     /// The status that logs and metrics have.
-    pub(crate) fn logged_status(&self) -> u16 {
+    pub fn logged_status(&self) -> u16 {
         match (self.walk.error_status(), self.response.status) {
             (0, 0) if self.head.version == turnpike_wire::message::Version::Http09 => 9,
             (0, status) | (status, _) => status,
@@ -460,31 +347,4 @@ fn extension(path: &[u8]) -> Option<&[u8]> {
     let dot = memchr::memrchr2(b'.', b'/', path)?;
     let counts = dot > 1 && path[dot] == b'.' && path[dot - 1] != b'/';
     counts.then(|| &path[dot + 1..])
-}
-
-impl Action {
-    /// nginx's words, as its log has them after "while".
-    pub fn text(self) -> &'static str {
-        match self {
-            Self::WaitingForRequest => "waiting for request",
-            Self::ReadingProxyHeader => "reading PROXY protocol",
-            Self::ReadingRequestLine => "reading client request line",
-            Self::ReadingHeaders => "reading client request headers",
-            Self::ReadingBody => "reading client request body",
-            Self::Processing => "processing request",
-            Self::ResolvingUpstream => "resolving upstream",
-            Self::ConnectingUpstream => "connecting to upstream",
-            Self::HandshakingClient => "SSL handshaking",
-            Self::HandshakingUpstream => "SSL handshaking to upstream",
-            Self::SendingUpstream => "sending request to upstream",
-            Self::ReadingUpstreamHead => "reading response header from upstream",
-            Self::ReadingUpstream => "reading upstream",
-            Self::Tunnelling => "proxying upgraded connection",
-            Self::Sending => "sending response to client",
-            Self::Logging => "logging request",
-            Self::ProcessingHttp2 => "processing HTTP/2 connection",
-            Self::KeepAlive => "keepalive",
-            Self::ClosingLingering => "closing request",
-        }
-    }
 }

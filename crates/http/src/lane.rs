@@ -13,9 +13,10 @@ use turnpike_lane::random::Random;
 use turnpike_lane::sys::simulation::{self, Fault};
 
 use crate::counters::{AllCounters, Doing, HttpCounters};
-use crate::exchange::{Client, Exchange};
+use crate::exchange::Exchange;
 use crate::h1::input::InputPool;
-use crate::plan::Plan;
+use crate::plan::resolved::Plan;
+use crate::requester::{ConnectionFacts, Requester};
 use crate::response::LocalFuture;
 
 pub use turnpike_plan::lane::{LaneSlot, LaneState, LaneStateMaker};
@@ -43,6 +44,8 @@ pub struct LaneShared {
     pub watched_sockets: OnceCell<WatchedSockets>,
     /// What the lane has begun last; readable from everywhere.
     pub doing: Arc<Doing>,
+    /// Requests answered in this round of the loop that also began in it.
+    pub(crate) round_answers: Cell<u64>,
     /// Whether the lane finishes what was begun: answers say that the connection is closed.
     pub ending: Cell<bool>,
     /// Whether the lane goes, since another plan has fewer.
@@ -114,6 +117,7 @@ impl LaneShared {
             clock,
             background: Background::default(),
             watched_sockets: OnceCell::new(),
+            round_answers: Cell::new(0),
             ending: Cell::new(false),
             leaving: Cell::new(false),
             plan: RefCell::default(),
@@ -125,13 +129,17 @@ impl LaneShared {
     }
 
     /// An exchange for a connection: one that was used before, or a new one.
-    pub fn exchange(self: &Rc<Self>, plan: &Rc<LanePlan>, client: &Client) -> Box<Exchange> {
+    pub fn exchange(
+        self: &Rc<Self>,
+        plan: &Rc<LanePlan>,
+        client: &ConnectionFacts,
+    ) -> Box<Exchange> {
         match self.pool.borrow_mut().take() {
             Some(mut exchange) => {
                 if !Rc::ptr_eq(&exchange.plan, plan) {
                     exchange.plan = plan.clone();
                 }
-                exchange.client = *client;
+                exchange.client = Requester::new(*client);
                 exchange.leave_location();
                 exchange
             }

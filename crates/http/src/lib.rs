@@ -14,6 +14,7 @@ mod client_certificate;
 pub mod connection;
 pub mod counters;
 pub mod engine;
+pub mod evaluation;
 pub mod exchange;
 pub mod h1;
 mod h2;
@@ -24,18 +25,21 @@ mod options;
 pub mod phase;
 mod pieces;
 pub mod plan;
+#[cfg(any(test, feature = "simulation"))]
+pub mod process_rows;
 pub mod regex;
 mod request;
+pub mod requester;
 pub mod response;
 mod response_head;
 pub use turnpike_plan::rooms;
 mod segments;
+pub mod sending;
 pub mod settings;
 mod special;
 pub mod subrequest;
 #[cfg(test)]
 mod testing;
-pub mod tls;
 pub mod upstream;
 pub mod variables;
 

@@ -19,7 +19,7 @@ impl Exchange {
         let context = Context(self);
         log.write(
             level,
-            Some(self.client.serial),
+            Some(self.client.serial()),
             format_args!("{message}{context}"),
         );
     }
@@ -31,7 +31,7 @@ impl Exchange {
         let plan = self.plan.clone();
         self.matching_is_late();
         self.enter_log();
-        self.action.set(Action::Logging);
+        self.account.set_action(Action::Logging);
         for logger in plan.location(self.location).loggers() {
             logger.log(self);
         }
@@ -44,11 +44,11 @@ struct Context<'a>(&'a Exchange);
 impl fmt::Display for Context<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let exchange = self.0;
-        let action = exchange.action.get();
+        let action = exchange.account.action();
         if action != Action::Processing {
             write!(formatter, " while {}", action.text())?;
         }
-        match exchange.client.peer {
+        match exchange.client.peer() {
             PeerAddress::Inet(address) => write!(formatter, ", client: {}", address.ip())?,
             PeerAddress::Unix => formatter.write_str(", client: unix:")?,
         }

@@ -23,7 +23,7 @@ use turnpike_lane::event_loop::WatchedSocket;
 use crate::client::Client;
 use crate::exchange::Exchange;
 use crate::response::LocalFuture;
-pub use order::{PHASE_COUNT, Phase};
+pub use order::{HandlerPlace, PHASE_COUNT, Phase};
 
 /// What a handler answers.
 pub enum Verdict {
@@ -146,6 +146,10 @@ pub enum FilterPlace {
     Headers,
     /// Bodies that are expanded, so that others can look at their text.
     Expand,
+    /// What other locations answer, before and after the body.
+    Add,
+    /// Texts in which strings are replaced.
+    Replace,
     /// Content types and character sets.
     Charset,
     /// Texts that include others.

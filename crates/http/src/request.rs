@@ -12,8 +12,8 @@ use turnpike_plan::Quoted;
 /// # Errors
 /// The status of a request that cannot be run.
 pub(crate) fn settle(exchange: &mut Exchange) -> Result<(), u16> {
-    exchange.action.set(Action::ReadingHeaders);
-    if exchange.plain_on_tls_port {
+    exchange.account.set_action(Action::ReadingHeaders);
+    if exchange.client.is_plain_on_tls_port() {
         exchange.log(
             Level::Info,
             format_args!("client sent plain HTTP request to HTTPS port"),
@@ -40,7 +40,7 @@ pub(crate) fn settle(exchange: &mut Exchange) -> Result<(), u16> {
 
 /// An https URI on a connection that is not secured is refused (RFC 9110 section 7.4).
 fn asks_for_tls(exchange: &Exchange) -> bool {
-    if exchange.tls.is_some() {
+    if exchange.client.tls().is_some() {
         return false;
     }
     let scheme = exchange.head.scheme();
@@ -57,13 +57,13 @@ pub(crate) fn choose_server(exchange: &mut Exchange) {
     }
     exchange.host = name;
     let plan = exchange.plan.clone();
-    let listen = plan.listen(exchange.client.listen);
+    let listen = plan.listen(exchange.client.listen());
     exchange.server = match listen.names.is_empty() {
         true => listen.default_server,
         false => {
             exchange.begin_matching();
             // Without a verdict the engine has it chosen again, or answers 500.
-            let by_tls = exchange.tls.as_ref().map(|tls| &*tls.server_name);
+            let by_tls = exchange.client.tls().map(|tls| &*tls.server_name);
             let name = match exchange.host.as_slice() {
                 b"" => by_tls.unwrap_or_default(),
                 host => host,
@@ -114,9 +114,9 @@ fn normal_path(exchange: &mut Exchange) -> Result<(), u16> {
         Ok(_) => Ok(()),
         Err(_) => {
             let plan = exchange.plan.clone();
-            exchange.server = plan.listen(exchange.client.listen).default_server;
+            exchange.server = plan.listen(exchange.client.listen()).default_server;
             exchange.location = plan.server(exchange.server).root;
-            exchange.action.set(Action::ReadingRequestLine);
+            exchange.account.set_action(Action::ReadingRequestLine);
             exchange.log(Level::Info, format_args!("client sent invalid request"));
             Err(400)
         }

@@ -261,7 +261,11 @@ fn write_origin(exchange: &Exchange, out: &mut Vec<u8>) {
         out.extend_from_slice(local.ip().to_string().as_bytes());
     }
     let port = local.map_or(0, |local| local.port());
-    let usual = if exchange.tls.is_some() { 443 } else { 80 };
+    let usual = if exchange.client.tls().is_some() {
+        443
+    } else {
+        80
+    };
     if settings.port_in_redirect && port != 0 && port != usual {
         out.push(b':');
         append_number(out, u64::from(port));

@@ -23,7 +23,7 @@ impl Exchange {
         }
         self.walk.set_error_status(status);
         if matches!(status, 400 | 413 | 414 | 495..=497 | 500 | 501) {
-            self.keep_alive = false;
+            self.sending.close_connection();
         }
         self.response.content_type.clear();
         let plan = self.plan.clone();

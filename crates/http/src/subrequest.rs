@@ -100,7 +100,10 @@ impl Exchange {
     /// Gives the request that made this subrequest the values as they are now, in exchange for
     /// those that it has.
     pub fn share_values(&mut self, request: &mut Exchange) {
-        std::mem::swap(self.values.get_mut(), request.values.get_mut());
+        std::mem::swap(
+            &mut *self.evaluation.values().borrow_mut(),
+            &mut *request.evaluation.values().borrow_mut(),
+        );
     }
 
     /// Ends a subrequest: what is left of its body is let go, and the log is written where
@@ -182,26 +185,27 @@ impl Exchange {
         copy.location = self.location;
         copy.path.clone_from(&self.path);
         copy.query.clone_from(&self.query);
-        copy.captures.get_mut().clone_from(&self.captures.borrow());
+        copy.evaluation
+            .captures()
+            .borrow_mut()
+            .clone_from(&self.evaluation.captures().borrow());
         copy
     }
 
     /// A new exchange for the same request, without its body.
     fn copy(&self) -> Box<Exchange> {
-        let mut client = self.client;
-        // The connection may be gone before the copy is: nothing can be asked of it.
-        client.descriptor = -1;
-        let mut copy = self.lane.exchange(&self.plan, &client);
+        let mut copy = self.lane.exchange(&self.plan, self.client.connection());
         copy.begin_request();
         copy.head.clone_from(&self.head);
         copy.head.body = BodyLength::None;
         copy.account = self.account.of_subrequest(self.lane.clock.now_ms());
         copy.server = self.server;
         copy.host.clone_from(&self.host);
-        copy.values.get_mut().clone_from(&self.values.borrow());
-        copy.connection_peer = self.connection_peer;
-        copy.proxy_header.clone_from(&self.proxy_header);
-        copy.tls.clone_from(&self.tls);
+        copy.evaluation
+            .values()
+            .borrow_mut()
+            .clone_from(&self.evaluation.values().borrow());
+        copy.client = self.client.of_subrequest();
         copy.request_id.set(self.request_id.get());
         copy
     }

@@ -7,57 +7,20 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use turnpike_conf::{
-    Arguments, ConfError, Context, Entry, MemoryLoader, Merge, Registry, Repeat, Row, Value, View,
-};
+use turnpike_conf::{ConfError, Entry, MemoryLoader, Registry, View};
 use turnpike_lane::log::{ErrorLog, LogFile};
 use turnpike_lane::sys::socket::PeerAddress;
+use turnpike_lane::transport::SocketFacts;
 
 use crate::counters::AllCounters;
-use crate::exchange::{Client, Exchange};
+use crate::exchange::Exchange;
 use crate::h1::input::Input;
 use crate::h1::request::{self, Head};
 use crate::lane::{LanePlan, LaneShared};
 use crate::plan::{Environment, Family, ListenIndex, Plan};
+use crate::process_rows::PROCESS_ROWS;
+use crate::requester::ConnectionFacts;
 use crate::settings::ROWS;
-
-const fn row(name: &'static str, context: &'static [Context], value: Value) -> Row {
-    Row {
-        name,
-        contexts: context,
-        arguments: match value {
-            Value::Block(_) => Arguments::none(),
-            _ => Arguments::at_least(1),
-        },
-        value,
-        repeat: Repeat::Once,
-        merge: Merge::Nearest,
-        syntax: "-",
-        default: match value {
-            Value::Flag => "off",
-            Value::Number => "512",
-            Value::Milliseconds => "500ms",
-            _ => "",
-        },
-        summary: "-.",
-        variables: None,
-    }
-}
-
-/// What the process's families have and a plan cannot do without.
-const PROCESS_ROWS: &[Row] = &[
-    row("events", &[Context::Main], Value::Block(Context::Events)),
-    row("worker_connections", &[Context::Events], Value::Number),
-    row("multi_accept", &[Context::Events], Value::Flag),
-    row("accept_mutex", &[Context::Events], Value::Flag),
-    row(
-        "accept_mutex_delay",
-        &[Context::Events],
-        Value::Milliseconds,
-    ),
-    row("reuse_port", &[Context::Events], Value::Flag),
-    row("error_log", &[Context::Http], Value::Custom),
-];
 
 struct Nowhere;
 
@@ -117,11 +80,11 @@ pub(crate) fn plan_with(families: &[&'static dyn Family], http: &str) -> Result<
 /// An exchange on the first address of a plan, whose request is `input`; empty: none has come.
 pub(crate) fn exchange(plan: Plan, input: &[u8]) -> Exchange {
     let lane = LaneShared::new(0, Arc::new(AllCounters::default()));
-    let client = Client {
+    let client = ConnectionFacts {
         serial: 1,
         peer: PeerAddress::Unix,
         listen: ListenIndex(0),
-        descriptor: -1,
+        socket: SocketFacts::NONE,
         requests: 0,
         is_pipelined: false,
         accepted_ms: 0,

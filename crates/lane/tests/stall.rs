@@ -20,7 +20,7 @@ use turnpike_lane::clock::Clock;
 use turnpike_lane::event_loop::{self, AcceptSettings, EventHandler, EventLoop, LaneGate, Mailbox};
 use turnpike_lane::gate::{AcceptMode, Gate, ListenAddress, ListenOptions, Reuseport};
 use turnpike_lane::steering::{KernelBoard, LaneBoard, Level, SteerRules, Steering};
-use turnpike_lane::sys::socket::PeerAddress;
+use turnpike_lane::sys::socket::{Kind, PeerAddress};
 
 const LANES: usize = 2;
 /// Enough that the hash gives the hanging lane none of them once in 2^200 runs.
@@ -192,6 +192,7 @@ fn serve(lane: usize, gate: Arc<OwnedFd>, board: Option<Arc<LaneBoard>>, mut gre
         number: 0,
         socket: gate,
         mode: AcceptMode::Reuseport,
+        kind: Kind::Stream,
     }];
     event_loop
         .set_gates(

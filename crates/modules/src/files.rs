@@ -1,5 +1,6 @@
-//! How families get at files: through the location's open-file cache where it has one, and under
-//! its rule for symbolic links. It answers no request.
+//! How families get at files: through the location's open-file cache where it has one, else from
+//! the lane's memory where the file is unchanged, and under the location's rule for symbolic links.
+//! It answers no request.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -12,25 +13,42 @@ use turnpike_http::plan::{Builder, LocationDraft};
 use turnpike_http::settings::{OpenFileCacheSettings, Symlinks as SymlinkSettings};
 use turnpike_http::{Quoted, phase::Verdict};
 use turnpike_lane::files::{
-    self, CacheRules, FileError, FileHandle, OpenFileCache, SymlinkRule, Symlinks,
+    self, CONTENT_BYTES_MAX, CacheRules, ContentCache, FileError, FileHandle, Now, OpenFileCache,
+    SymlinkRule, Symlinks,
 };
 use turnpike_lane::log::{Errno, Level};
 use turnpike_lane::sys::file::Metadata;
 
+/// Largest file whose content is kept in memory where it may be compressed: what is compressed
+/// anew for each request costs far more than the memory.
+const COMPRESSED_CONTENT_BYTES_MAX: u64 = 512 * 1024;
+
 /// Access to the files of one location.
 #[derive(Clone)]
-pub(crate) struct Files {
-    cache: Option<(LaneSlot<Cache>, OpenFileCacheSettings)>,
+pub(crate) enum Files {
+    /// Every request asks the file system (`open_file_cache off`). Content of so many bytes is kept
+    /// in memory.
+    Asked(LaneSlot<Contents>, u64),
+    /// A request trusts what is known for a time (`open_file_cache`).
+    Trusted(LaneSlot<Cache>, OpenFileCacheSettings),
 }
 
 /// A lane's cache for one `open_file_cache` directive.
-struct Cache(RefCell<OpenFileCache>);
+pub(crate) struct Cache(RefCell<OpenFileCache>);
 
 impl LaneState for Cache {}
 
+/// A lane's content of files that no such directive is for.
+pub(crate) struct Contents(RefCell<ContentCache>);
+
+impl LaneState for Contents {}
+
 /// The caches made so far, by the directive that asks for them: locations that inherit it share.
 #[derive(Default)]
-struct Caches(HashMap<*const Entry, LaneSlot<Cache>>);
+struct Caches {
+    by_directive: HashMap<*const Entry, LaneSlot<Cache>>,
+    contents: Option<LaneSlot<Contents>>,
+}
 
 impl Files {
     /// What the directives in force in a location say.
@@ -38,34 +56,50 @@ impl Files {
         let settings = draft.settings.open_file_cache.clone();
         let directive = view.nearest("open_file_cache");
         let (Some(settings), Some(directive)) = (settings, directive) else {
-            return Self { cache: None };
+            let bytes_max = match view.flag("gzip") {
+                true => COMPRESSED_CONTENT_BYTES_MAX,
+                false => CONTENT_BYTES_MAX,
+            };
+            return Self::Asked(contents(builder), bytes_max);
         };
         let directive: *const Entry = directive;
-        if let Some(&slot) = builder.store::<Caches>().0.get(&directive) {
-            let cache = Some((slot, settings));
-            return Self { cache };
+        if let Some(&slot) = builder.store::<Caches>().by_directive.get(&directive) {
+            return Self::Trusted(slot, settings);
         }
         let (entries_max, inactive_ms) = (settings.entries_max, settings.inactive_ms);
         let slot = builder
             .lane_state(move || Cache(RefCell::new(OpenFileCache::new(entries_max, inactive_ms))));
-        builder.store::<Caches>().0.insert(directive, slot);
-        Self {
-            cache: Some((slot, settings)),
-        }
+        let caches = builder.store::<Caches>();
+        caches.by_directive.insert(directive, slot);
+        Self::Trusted(slot, settings)
     }
 
-    /// Opens a file, or takes it from the cache. A hot one costs no system call.
+    /// Opens a file, or takes it from the cache. A hot one costs no system call with
+    /// `open_file_cache`; without it, one where it is small.
     ///
     /// # Errors
     /// The call that failed, and why.
     pub(crate) fn open(&self, exchange: &Exchange, path: &[u8]) -> Result<FileHandle, FileError> {
         let symlinks = symlinks(exchange, path);
-        match &self.cache {
-            None => files::open(path, symlinks).map(FileHandle::Owned),
-            Some((slot, settings)) => {
+        let clock = &exchange.lane.clock;
+        match self {
+            Self::Asked(slot, bytes_max) if symlinks.rule == SymlinkRule::Off => {
+                let now = Now {
+                    monotonic_ms: clock.now_ms(),
+                    unix_ms: clock.unix_ms(),
+                };
+                exchange
+                    .plan
+                    .state(slot)
+                    .0
+                    .borrow_mut()
+                    .open(path, *bytes_max, now)
+            }
+            Self::Asked(..) => files::open(path, symlinks).map(FileHandle::Owned),
+            Self::Trusted(slot, settings) => {
                 let rules = rules(settings, symlinks);
                 let mut cache = exchange.plan.state(slot).0.borrow_mut();
-                cache.open(path, &rules, exchange.lane.clock.now_ms())
+                cache.open(path, &rules, clock.now_ms())
             }
         }
     }
@@ -76,15 +110,34 @@ impl Files {
     /// The call that failed, and why.
     pub(crate) fn inspect(&self, exchange: &Exchange, path: &[u8]) -> Result<Metadata, FileError> {
         let symlinks = symlinks(exchange, path);
-        match &self.cache {
-            None => files::inspect(path, symlinks),
-            Some((slot, settings)) => {
+        match self {
+            Self::Asked(..) => files::inspect(path, symlinks),
+            Self::Trusted(slot, settings) => {
                 let rules = rules(settings, symlinks);
                 let mut cache = exchange.plan.state(slot).0.borrow_mut();
                 cache.inspect(path, &rules, exchange.lane.clock.now_ms())
             }
         }
     }
+}
+
+/// The lane's contents, one for all locations.
+fn contents(builder: &mut Builder<'_>) -> LaneSlot<Contents> {
+    if let Some(slot) = builder.store::<Caches>().contents {
+        return slot;
+    }
+    let slot = builder.lane_state(|| Contents(RefCell::new(ContentCache::new())));
+    builder.store::<Caches>().contents = Some(slot);
+    slot
+}
+
+/// The folder with a location's files, as `root` or `alias` name it, with a slash at its end.
+pub(crate) fn folder_of(view: View<'_>) -> String {
+    /// nginx's, where there is none.
+    const ROOT_DEFAULT: &str = "html";
+    let place = view.own("alias").or_else(|| view.nearest("root"));
+    let folder = place.map_or(ROOT_DEFAULT, |place| place.argument(0));
+    format!("{folder}/")
 }
 
 /// Calls `work` with the file or folder that the request's path stands for, in a buffer that later

@@ -1,23 +1,32 @@
 //! The directive families: one folder each, always the same files in the same order (`mod.rs`,
-//! `rows.rs`, `plan.rs`, `handler.rs`, `tests.rs`; a family that needs one fewer has one fewer).
+//! `rows.rs`, `plan.rs`, `handler.rs`, `tests.rs`; a family that needs one fewer has one fewer). A
+//! family of a hundred lines is one file.
 //!
 //! A family says which directives it has, reads them when a plan is built, and adds handlers,
 //! filters and loggers to locations. It must not know another family, nor how a request came in.
 
 mod access;
 mod access_log;
+mod added_body;
+mod addition;
 mod auth_basic;
 mod auth_request;
 mod autoindex;
 mod browser;
 mod buffers;
+mod by_location;
 mod charset;
 mod cidr;
+mod cookie_date;
+mod dav;
 mod empty_gif;
+mod entity;
 mod fastcgi;
+mod file_access;
 mod files;
 mod folder;
 mod geo;
+mod grpc;
 mod gzip;
 mod headers;
 mod hostnames;
@@ -31,6 +40,7 @@ mod memcached;
 mod metrics;
 mod mirror;
 mod not_modified;
+mod part;
 mod pass;
 mod predicates;
 mod proxy;
@@ -40,6 +50,7 @@ mod range;
 mod realip;
 mod referer;
 mod rewrite;
+mod rows;
 mod safe_path;
 mod scgi;
 mod secure_link;
@@ -47,23 +58,27 @@ mod shards;
 mod split_clients;
 mod ssi;
 mod ssl;
+mod ssl_preread;
 mod static_files;
 mod status;
 mod stream_proxy;
 mod stream_return;
 mod stream_set;
 mod stub_status;
+mod sub_filter;
 mod try_files;
 mod types;
 mod upstream;
+mod userid;
 mod uwsgi;
 mod without_effect;
 mod zone;
 
 use turnpike_http::plan::Family;
 
-/// Every family, in the order in which they add to a location: handlers of a phase are asked in
-/// this order.
+/// Every family, in the order in which they read a location. What they add there has places of its
+/// own (`HandlerPlace`, `FilterPlace`), so a new family may stand anywhere, but for a cache, which
+/// stands before the family that it stores for.
 pub const FAMILIES: &[&dyn Family] = &[
     &map::Map,
     &geo::Geo,
@@ -72,6 +87,7 @@ pub const FAMILIES: &[&dyn Family] = &[
     &referer::Referer,
     &rewrite::Rewrite,
     &headers::Headers,
+    &userid::UserId,
     &realip::RealIp,
     &limit_req::LimitReq,
     &limit_conn::LimitConn,
@@ -84,6 +100,8 @@ pub const FAMILIES: &[&dyn Family] = &[
     &status::Status,
     &stub_status::StubStatus,
     &not_modified::NotModified,
+    &addition::Addition,
+    &sub_filter::SubFilter,
     &charset::Charset,
     &ssi::Ssi,
     &gzip::Gzip,
@@ -99,7 +117,9 @@ pub const FAMILIES: &[&dyn Family] = &[
     &scgi::Scgi,
     &proxy_cache::UWSGI,
     &uwsgi::Uwsgi,
+    &grpc::Grpc,
     &memcached::Memcached,
+    &dav::Dav,
     &random_index::RandomIndex,
     &index::Index,
     &autoindex::Autoindex,
@@ -107,7 +127,7 @@ pub const FAMILIES: &[&dyn Family] = &[
     &browser::Browser,
     &ssl::Ssl,
     without_effect::HTTP2,
-    without_effect::GRPC,
+    without_effect::GRPC_TLS,
     without_effect::TUNING,
     without_effect::OTHERS,
 ];
@@ -122,6 +142,8 @@ pub const STREAM_FAMILIES: &[&dyn turnpike_stream::plan::Family] = &[
     &limit_conn::LimitConn,
     &access::Access,
     &access_log::AccessLog,
+    &ssl::Ssl,
+    &ssl_preread::SslPreread,
     &stream_set::StreamSet,
     &stream_proxy::StreamProxy,
     &stream_return::StreamReturn,

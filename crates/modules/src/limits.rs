@@ -3,15 +3,65 @@
 
 use std::fmt::Display;
 use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use turnpike_conf::{ConfError, View};
 use turnpike_http::Quoted;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::rooms::{Room, Rooms};
 use turnpike_lane::log::Level;
+use turnpike_plan::metrics::{Reader, Row, Samples};
 use turnpike_plan::template::Template;
 use turnpike_plan::variables::Subject;
 use turnpike_stream::session::Session;
+
+/// Requests that a zone refused, counted there and read for the metrics.
+#[derive(Default)]
+pub(crate) struct Rejections(AtomicU64);
+
+impl Rejections {
+    pub(crate) fn add(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A zone that counts what it refuses.
+pub(crate) trait CountsRejections: Send + Sync {
+    fn rejections(&self) -> &Rejections;
+}
+
+/// Reads what zones have refused.
+pub(crate) struct RejectionReader {
+    row: &'static Row,
+    /// The zones with their names.
+    zones: Vec<(String, Arc<dyn CountsRejections>)>,
+}
+
+impl RejectionReader {
+    /// A reader of zones, in the order of their names.
+    pub(crate) fn of<Z: CountsRejections + 'static>(
+        row: &'static Row,
+        zones: impl Iterator<Item = (String, Arc<Z>)>,
+    ) -> Arc<Self> {
+        let zones = zones.map(|(name, zone)| (name, zone as Arc<dyn CountsRejections>));
+        let mut zones: Vec<_> = zones.collect();
+        zones.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Arc::new(Self { row, zones })
+    }
+}
+
+impl Reader for RejectionReader {
+    fn read(&self, samples: &mut Samples) {
+        for (name, zone) in &self.zones {
+            samples.number(self.row, &[name], zone.rejections().count());
+        }
+    }
+}
 
 /// What is limited: requests of HTTP, sessions of stream.
 pub(crate) trait Limited: Subject {

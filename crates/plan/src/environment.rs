@@ -28,6 +28,11 @@ pub trait Environment {
     fn warn(&mut self, warning: ConfError);
     /// The bytes of a file that the configuration names, by its full path: a key or a certificate.
     fn file(&mut self, path: &Path) -> io::Result<Arc<[u8]>>;
+    /// As [`Environment::file`], also from a FIFO that somebody writes while the configuration is
+    /// loaded: passwords.
+    fn file_or_fifo(&mut self, path: &Path) -> io::Result<Arc<[u8]>> {
+        self.file(path)
+    }
     /// State that all lanes share and that lives on over a reload while `key` stays the same.
     fn zone(
         &mut self,

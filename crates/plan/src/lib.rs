@@ -23,6 +23,7 @@ pub mod rooms;
 pub mod template;
 pub mod temporary;
 pub mod time;
+pub mod tls;
 pub mod variables;
 
 pub use quoted::Quoted;

@@ -5,11 +5,14 @@
 //! reader of the plan in force. A row that is not in a table cannot be shown, so that the reference
 //! of all metrics is complete.
 
+mod json;
 mod prometheus;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-pub use prometheus::{CONTENT_TYPE, reference_name, write as write_prometheus};
+pub use json::write as write_json;
+pub use prometheus::{Format, reference_name, write as write_prometheus};
 pub use turnpike_lane::counters::{Kind, Row};
 
 use turnpike_lane::counters::Distribution;
@@ -25,8 +28,9 @@ pub trait Reader: Send + Sync {
 pub struct Sample {
     /// What it is a value of.
     pub row: &'static Row,
-    /// Values of the row's labels, in the row's order.
-    pub labels: Vec<String>,
+    /// Names and values of its labels: those of the row, in the row's order, less what was summed
+    /// over.
+    pub labels: Vec<(&'static str, String)>,
     pub value: Value,
 }
 
@@ -39,6 +43,18 @@ pub enum Value {
     Real(f64),
     /// Times.
     Distribution(Distribution),
+}
+
+impl Value {
+    /// Adds another value of the same kind.
+    fn add(&mut self, other: &Value) {
+        match (self, other) {
+            (Value::Number(sum), Value::Number(more)) => *sum = sum.saturating_add(*more),
+            (Value::Real(sum), Value::Real(more)) => *sum += more,
+            (Value::Distribution(sum), Value::Distribution(more)) => sum.add(more),
+            _ => {}
+        }
+    }
 }
 
 /// What was read.
@@ -77,6 +93,25 @@ impl Samples {
         reader.read(self);
     }
 
+    /// The same with the values of one label summed up, for readers whom it does not matter to.
+    #[must_use]
+    pub fn summed_over(self, label: &str) -> Self {
+        let mut summed: Vec<Sample> = Vec::new();
+        let mut places = HashMap::<(&'static str, Vec<(&'static str, String)>), usize>::new();
+        for mut sample in self.list {
+            sample.labels.retain(|(name, _)| *name != label);
+            let key = (sample.row.name, sample.labels.clone());
+            match places.get(&key) {
+                Some(place) => summed[*place].value.add(&sample.value),
+                None => {
+                    places.insert(key, summed.len());
+                    summed.push(sample);
+                }
+            }
+        }
+        Self { list: summed }
+    }
+
     /// Everything, in the order in which it was added.
     pub fn list(&self) -> &[Sample] {
         &self.list
@@ -86,7 +121,12 @@ impl Samples {
         debug_assert_eq!(row.labels.len(), labels.len(), "{}", row.name);
         self.list.push(Sample {
             row,
-            labels: labels.iter().map(|label| (*label).to_owned()).collect(),
+            labels: row
+                .labels
+                .iter()
+                .zip(labels)
+                .map(|(name, value)| (*name, (*value).to_owned()))
+                .collect(),
             value,
         });
     }

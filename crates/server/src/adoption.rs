@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::channel::MasterCounts;
-use crate::plan::Needs;
+use crate::needs::Rights;
 use crate::sandbox::Sandbox;
 use crate::settings::ProcessSettings;
 
@@ -133,21 +133,18 @@ pub(crate) fn program() -> String {
 pub(crate) fn unchangeable(
     settings: &ProcessSettings,
     environment: impl IntoIterator<Item = (OsString, OsString)>,
-    needs: &Needs,
+    rights: &Rights,
 ) -> String {
     let mut settings = settings.clone();
     (settings.lanes, settings.affinity) = (0, None);
     let mut environment: Vec<_> = environment.into_iter().collect();
     environment.sort();
     // A sandbox does not get another folder.
-    let folders: Vec<&Path> = match settings.sandbox {
+    let folders: Vec<&PathBuf> = match settings.sandbox {
         Sandbox::Off => Vec::new(),
-        Sandbox::On | Sandbox::Required => {
-            let folders = needs.folders.iter();
-            folders.map(|folder| folder.path.as_path()).collect()
-        }
+        Sandbox::On | Sandbox::Required => rights.folders.iter().collect(),
     };
-    let capabilities = &needs.capabilities;
+    let capabilities = &rights.capabilities;
     format!("{settings:?} {environment:?} {folders:?} {capabilities:?}")
 }
 

@@ -1,5 +1,5 @@
-//! A configuration that was read and checked whole: the same steps in the master, which reads the
-//! disk, and in the serving process, which gets the texts.
+//! A configuration that was read, and checked by its rows: the same steps in the master, which
+//! reads the disk, and in the serving process, which gets the texts.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -7,14 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fmt, io};
 
-use turnpike_conf::{
-    ConfError, DiskLoader, Errors, Loader, MemoryLoader, Mistakes, Scope, Tree, View,
-};
+use turnpike_conf::{ConfError, Errors, Loader, Mistakes, Scope, Tree, View};
 
-use crate::embedded;
 use crate::families;
 use crate::paths::Paths;
-use crate::plan::Needs;
 use crate::settings::Settings;
 
 /// A checked configuration.
@@ -28,8 +24,6 @@ pub struct Configuration {
     pub tree: Tree,
     /// What of the main context concerns the process.
     pub settings: Settings,
-    /// What is to be opened for it. Empty in the serving process, which is sent what was opened.
-    pub needs: Needs,
     scope: Scope,
     files: Files,
 }
@@ -42,38 +36,6 @@ struct Files {
 }
 
 impl Configuration {
-    /// Reads and checks the configuration from the disk (or the built-in one).
-    ///
-    /// # Errors
-    /// Everything that is wrong with it.
-    pub fn read(paths: &Paths, globals: Option<&str>) -> Result<Configuration, Errors> {
-        let loader: Box<dyn Loader> = match paths.embedded {
-            true => {
-                let text = (paths.configuration.clone(), embedded::CONFIGURATION);
-                Box::new([text].into_iter().collect::<MemoryLoader>())
-            }
-            false => Box::new(DiskLoader),
-        };
-        Configuration::read_through(loader, paths, globals)
-    }
-
-    /// As [`Configuration::read`], from what a loader has.
-    ///
-    /// # Errors
-    /// Everything that is wrong with it.
-    pub fn read_through(
-        loader: Box<dyn Loader>,
-        paths: &Paths,
-        globals: Option<&str>,
-    ) -> Result<Configuration, Errors> {
-        let (mut configuration, mut mistakes) = Configuration::examine(loader, paths, globals);
-        match families::serving_plan().needs(&configuration) {
-            Ok(needs) => configuration.needs = needs,
-            Err(errors) => mistakes.add(&configuration.tree, errors.0),
-        }
-        mistakes.finish().map(|()| configuration)
-    }
-
     /// Reads the configuration through a loader, and checks it but for what is found wrong when its
     /// plan is built.
     ///
@@ -89,7 +51,7 @@ impl Configuration {
     }
 
     /// What could be read of a configuration, and what is wrong with it so far.
-    fn examine(
+    pub(crate) fn examine(
         loader: Box<dyn Loader>,
         paths: &Paths,
         globals: Option<&str>,
@@ -110,7 +72,6 @@ impl Configuration {
         }
         mistakes.add(&tree, errors);
         let configuration = Configuration {
-            needs: Needs::default(),
             paths: paths.clone(),
             globals: globals.map(str::to_owned),
             tree,
@@ -134,22 +95,44 @@ impl Configuration {
     /// # Errors
     /// The file system's, or that the master sent no such file.
     pub fn file(&self, path: &Path) -> io::Result<Arc<[u8]>> {
+        self.read_once(path, |loader| loader.read(path))
+    }
+
+    /// As [`Configuration::file`], also from a FIFO, whose writer is waited for.
+    ///
+    /// # Errors
+    /// As for [`Configuration::file`].
+    pub fn file_or_fifo(&self, path: &Path) -> io::Result<Arc<[u8]>> {
+        self.read_once(path, |loader| loader.read_fifo(path))
+    }
+
+    fn read_once(
+        &self,
+        path: &Path,
+        read: impl FnOnce(&dyn Loader) -> io::Result<Vec<u8>>,
+    ) -> io::Result<Arc<[u8]>> {
         if let Some(bytes) = self.files.read.borrow().get(path) {
             return Ok(Arc::clone(bytes));
         }
-        let bytes: Arc<[u8]> = self.files.loader.read(path)?.into();
+        let bytes: Arc<[u8]> = read(&*self.files.loader)?.into();
         let mut read = self.files.read.borrow_mut();
         read.insert(path.to_path_buf(), Arc::clone(&bytes));
         Ok(bytes)
     }
 
-    /// The files that were asked for, with their bytes.
-    pub fn files(&self) -> Vec<(PathBuf, Vec<u8>)> {
+    /// The files that were asked for, each with its bytes shared.
+    pub fn shared_files(&self) -> Vec<(PathBuf, Arc<[u8]>)> {
         let read = self.files.read.borrow();
         let files = read.iter();
         files
-            .map(|(path, bytes)| (path.clone(), bytes.to_vec()))
+            .map(|(path, bytes)| (path.clone(), Arc::clone(bytes)))
             .collect()
+    }
+
+    /// The files that were asked for, with their bytes.
+    pub fn files(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        let files = self.shared_files().into_iter();
+        files.map(|(path, bytes)| (path, bytes.to_vec())).collect()
     }
 
     /// A path that the configuration names, under the prefix.

@@ -2,11 +2,12 @@
 //! process, reload, signals, privileges.
 //!
 //! What a request is, and how it is answered, is none of this crate's business: that is behind
-//! [`plan::ServingPlan`] and [`plan::Service`].
+//! [`lanes`].
 
 mod adoption;
 pub mod channel;
 mod check;
+pub mod checked;
 pub mod cli;
 pub mod configuration;
 pub mod control;
@@ -17,10 +18,11 @@ pub mod lanes;
 mod manual;
 pub mod master;
 pub mod modules;
+pub mod needs;
 pub mod paths;
-pub mod plan;
 pub mod sandbox;
 mod say;
+mod service;
 pub mod serving;
 pub mod settings;
 pub mod subcommands;
@@ -83,6 +85,9 @@ pub fn main() -> ExitCode {
     master::main(&options)
 }
 
+/// The OpenSSL whose directives and words are followed: tools decide by it what they may ask for.
+const OPENSSL_INTERFACE: &str = ", configured as with OpenSSL 3.0.0";
+
 /// What `-v`, `-V` and `-h` print. Tools of nginx's users read the first line and the last, under
 /// the name `nginx`.
 fn version_text(options: &Options) -> String {
@@ -107,7 +112,11 @@ fn version_text(options: &Options) -> String {
     }
     if options.configure {
         text.push_str(&other);
-        text.push_str("built with AWS-LC (rustls)\nTLS SNI support enabled\n");
+        text.push_str("built with AWS-LC (rustls)");
+        if Product::of_program(&title::program()) == Product::Nginx {
+            text.push_str(OPENSSL_INTERFACE);
+        }
+        text.push_str("\nTLS SNI support enabled\n");
         text.push_str(&format!(
             "configure arguments:{}\n",
             modules::configure_arguments()

@@ -12,6 +12,7 @@ use crate::check;
 use crate::control::command_line;
 use crate::families;
 use crate::manual;
+use crate::say::say;
 
 /// One tool.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +34,7 @@ pub const SUBCOMMANDS: &[Subcommand] = &[
     },
     Subcommand {
         name: "directives",
-        summary: "print the reference of all directives",
+        summary: "print the reference of all directives, or of those named",
         run: directives,
     },
     Subcommand {
@@ -103,10 +104,35 @@ pub fn hint(word: &str) -> String {
 }
 
 fn directives(arguments: &[OsString]) -> ExitCode {
-    let text = match arguments.iter().any(|argument| argument == "--support") {
-        true => check::support::matrix(),
-        false => turnpike_conf::reference(&families::registry()),
-    };
+    let registry = families::registry();
+    let is_option = |argument: &&OsString| argument.as_encoded_bytes().starts_with(b"--");
+    let (options, names): (Vec<&OsString>, Vec<&OsString>) = arguments.iter().partition(is_option);
+    if names.is_empty() {
+        return print(&match options.iter().any(|option| *option == "--support") {
+            true => check::support::matrix(),
+            false => turnpike_conf::reference(&registry),
+        });
+    }
+    let mut text = String::new();
+    for name in names {
+        let name = name.to_string_lossy();
+        match turnpike_conf::reference_of(&registry, &name) {
+            Some(part) => text.push_str(&part),
+            None => {
+                let near = turnpike_conf::nearest(&name, registry.rows().map(|(_, row)| row.name));
+                let near = near.map(|near| format!(", did you mean \"{near}\"?"));
+                let near = near.unwrap_or_default();
+                say(&format!(
+                    "turnpike: there is no directive \"{name}\"{near}\n"
+                ));
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    print(text.trim_start())
+}
+
+fn print(text: &str) -> ExitCode {
     match std::io::stdout().write_all(text.as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
@@ -131,10 +157,7 @@ fn metric_names(_arguments: &[OsString]) -> ExitCode {
         );
         text.push_str(&line);
     }
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
-    }
+    print(&text)
 }
 
 /// What stands before the table of metrics.
@@ -143,9 +166,15 @@ const METRICS_HEAD: &str = "\
 
 Written by `cargo xtask docs`; do not edit.
 
-A location with `metrics;` answers with all metrics in Prometheus's text format. `turnpike metrics`
-prints them. Every lane has its own counters, and reading them stops no lane. A new serving process
-starts at 0. Metrics of a directive family exist while the configuration uses the family.
+A location with `metrics;` answers with all metrics in Prometheus's text format, and with
+OpenMetrics where the client's `Accept` names `application/openmetrics-text`. `turnpike metrics`
+prints them, with `format=json` as JSON. Every lane has its own counters, and reading them stops no
+lane. A new serving process starts at 0. Metrics of a directive family exist while the configuration
+uses the family.
+
+`metrics by=total;` sums the lanes up. `metrics by=server;` does too, and has every server's
+requests (`turnpike_server_*`); they are counted only if a location has it. See
+[monitoring.md](monitoring.md) for queries, a dashboard and alerts.
 
 | name | kind | unit | labels | meaning |
 |---|---|---|---|---|

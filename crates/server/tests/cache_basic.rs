@@ -297,7 +297,7 @@ fn the_control_socket_purges_by_host_and_tag_and_lists() {
     assert_eq!(purge(r#""all":true,"soft":"on""#), 1);
     assert_eq!(status(&ask(&server, "GET /a", "")), "EXPIRED");
     let list = command(&server, r#"{"id":1,"verb":"cache.list"}"#);
-    assert_eq!(list["result"][0]["keys"], 1, "{list}");
+    assert_eq!(list["result"]["zones"][0]["keys"], 1, "{list}");
     let wrong = command(
         &server,
         r#"{"id":1,"verb":"cache.purge","zone":"other","all":true}"#,

@@ -331,6 +331,18 @@ fn the_reference_names_every_directive() {
     let output = turnpike(&["directives", "--markdown"]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("### worker_processes\n"), "{text}");
+    let one = turnpike(&["directives", "keepalive_timeout"]);
+    let text = String::from_utf8(one.stdout).unwrap();
+    assert!(text.starts_with("### keepalive_timeout"), "{text}");
+    assert!(text.contains("- Syntax: `keepalive_timeout "), "{text}");
+    assert!(!text.contains("### worker_processes\n"), "{text}");
+    let wrong = turnpike(&["directives", "keepalive_timeot"]);
+    let expected = "turnpike: there is no directive \"keepalive_timeot\", did you mean \
+                    \"keepalive_timeout\"?\n";
+    assert_eq!(
+        (wrong.status.code(), stderr(&wrong).as_str()),
+        (Some(1), expected)
+    );
 }
 
 #[test]
@@ -350,4 +362,21 @@ fn warnings_are_told_once_and_fail_nothing() {
         assert_eq!(shown.matches(&message).count(), 1, "{shown}");
     }
     assert_eq!(shown.matches("[warn] low address").count(), 2, "{shown}");
+}
+
+#[test]
+fn top_is_for_terminals() {
+    let folder = Folder::new();
+    folder.write("nginx.conf", &configuration(""));
+    let shown = stderr(&turnpike(&folder.arguments(&["top"])));
+    assert!(
+        shown.contains("no server with this configuration runs here"),
+        "{shown}"
+    );
+    let help = stderr(&turnpike(&["top", "--help"]));
+    assert!(
+        help.starts_with("Usage: turnpike top [OPTION...]\n"),
+        "{help}"
+    );
+    assert!(help.contains("--socket FILE"), "{help}");
 }

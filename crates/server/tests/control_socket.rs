@@ -47,11 +47,9 @@ fn the_socket_is_beside_the_pid_file_and_its_owners_alone() {
     );
     let output = turnpike(&server.folder.arguments(&["status"]));
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("phase"), "{text}");
-    assert!(
-        text.contains("running") && text.contains("serving:\n"),
-        "{text}"
-    );
+    assert!(text.starts_with("turnpike 0.1.0, running, for "), "{text}");
+    let serving = format!("serving        pid {}: 1 lanes", server.serving()[0]);
+    assert!(text.contains(&serving), "{text}");
     assert_eq!(server.end(SIGQUIT), Some(0));
     assert!(!server.folder.has("nginx.control"));
     let error = ask(&server.folder, &["status"]).unwrap_err();
@@ -101,6 +99,78 @@ fn a_reload_answers_with_its_report_or_with_what_is_wrong() {
     wait_for("the socket to go", || !server.folder.has("other"));
     let error = ask(&server.folder, &["status"]).unwrap_err();
     assert!(error.contains("has no control socket"), "{error}");
+}
+
+#[test]
+fn a_server_is_asked_while_the_file_on_disk_is_wrong() {
+    let mut server = started("");
+    server.folder.write(
+        "nginx.conf",
+        "pid nginx.pid;\nworker_processes lots;\nhttp { ",
+    );
+    let output = turnpike(&server.folder.arguments(&["status"]));
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("configuration file has mistakes"),
+        "{}",
+        stderr(&output)
+    );
+    let output = turnpike(&server.folder.arguments(&["reload"]));
+    let shown = stderr(&output);
+    assert!(
+        shown.contains("unexpected end of file") && !shown.contains("--socket"),
+        "{shown}"
+    );
+    let output = turnpike(&server.folder.arguments(&["drain", "--wait"]));
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(!server.folder.has("nginx.pid"), "it has not waited");
+    assert_eq!(server.wait(), Some(0));
+    let shown = stderr(&turnpike(&server.folder.arguments(&["status"])));
+    for part in [
+        "nginx.control\": (",
+        "no server with this",
+        "unexpected end of file",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+}
+
+#[test]
+fn a_reload_tells_of_upstream_servers_and_of_what_stands_above_servers() {
+    let server = started("");
+    let reload = |http: &str| {
+        let text = configuration("") + "http { server { listen unix:%/s; } " + http + "}";
+        let text = text.replace('%', server.folder.name());
+        server.folder.write("nginx.conf", &text);
+        ask(&server.folder, &["reload"]).unwrap()
+    };
+    reload("upstream u { server 127.0.0.1:1 max_fails=2; server 127.0.0.1:2; }");
+    let report = reload(
+        "keepalive_timeout 9s; upstream u { keepalive 2; server 127.0.0.1:1 max_fails=3; \
+         server 127.0.0.1:3; }",
+    );
+    let counts = |name: &str| {
+        let of = |count: &str| report[name][count].as_u64().unwrap();
+        [of("now"), of("added"), of("removed"), of("changed")]
+    };
+    assert_eq!(counts("upstreams"), [1, 0, 0, 1], "{report}");
+    assert_eq!(counts("upstream_servers"), [2, 1, 1, 1], "{report}");
+    assert_eq!(counts("directives")[1..], [1, 0, 0], "{report}");
+    let shown = turnpike(&server.folder.arguments(&["upstream", "list"]));
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert_eq!(shown.lines().count(), 3, "{shown}");
+    assert!(shown.starts_with("UPSTREAM  SERVER       STATE"), "{shown}");
+    let shown = turnpike(&server.folder.arguments(&["cache", "list"]));
+    assert_eq!(shown.stdout, b"no cache zones\n");
+    let numbers = ask(&server.folder, &["metrics", "json"]).unwrap();
+    assert_eq!(
+        numbers["metrics"][0]["name"], "upstream_requests",
+        "{numbers}"
+    );
+    let wrong = ask(&server.folder, &["metrics", "format=xml"]).unwrap_err();
+    assert_eq!(wrong, "turnpike: \"xml\" is no format of metrics\n");
+    let shown = stderr(&turnpike(&server.folder.arguments(&["top"])));
+    assert!(shown.contains("top needs a terminal"), "{shown}");
 }
 
 #[test]

@@ -3,15 +3,10 @@
 #![allow(clippy::unwrap_used)]
 
 use std::io::Write as _;
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
-use turnpike_testkit::process::{self, find_program};
-use turnpike_testkit::{Folder, Server, Signal, wait_for};
-
-/// What Debian's releases call the process manager.
-const PROGRAMS: &[&str] = &["php-fpm", "php-fpm8.2", "php-fpm8.4", "php-fpm8.3"];
+use turnpike_testkit::Server;
+use turnpike_testkit::php::PhpFpm;
 
 /// The front controller: what it does is named by the path behind its own name.
 const SCRIPT: &str = r#"<?php
@@ -69,73 +64,19 @@ switch ($_SERVER['PATH_INFO'] ?? '') {
 }
 "#;
 
-/// A running process manager in a folder of its own.
-struct Php {
-    child: Child,
-    folder: Folder,
+/// A process manager with the front controller.
+fn start_php() -> PhpFpm {
+    let php = PhpFpm::start(
+        "php_admin_value[post_max_size] = 64M\n\
+         php_admin_value[upload_max_filesize] = 64M\n\
+         php_admin_value[output_buffering] = 0\n\
+         php_admin_flag[log_errors] = on",
+    );
+    php.write("front.php", SCRIPT);
+    php
 }
 
-impl Php {
-    fn start() -> Php {
-        let program: PathBuf = PROGRAMS
-            .iter()
-            .find_map(find_program)
-            .expect("php-fpm is not installed: run `cargo xtask setup test`");
-        let folder = Folder::create().unwrap();
-        let path = folder.path().display().to_string();
-        // Started by root it wants a user, and is told that root may be it.
-        let user = match nix_is_root() {
-            true => "user = root\ngroup = root\n",
-            false => "",
-        };
-        let configuration = format!(
-            "[global]\nerror_log = {path}/fpm.log\ndaemonize = no\n\
-             [www]\n{user}listen = {path}/php.sock\nlisten.mode = 0666\n\
-             pm = static\npm.max_children = 3\ncatch_workers_output = no\n\
-             php_admin_value[post_max_size] = 64M\n\
-             php_admin_value[upload_max_filesize] = 64M\n\
-             php_admin_value[output_buffering] = 0\n\
-             php_admin_flag[log_errors] = on\n"
-        );
-        folder.write("fpm.conf", configuration).unwrap();
-        folder.write("front.php", SCRIPT).unwrap();
-        let child = Command::new(program)
-            .args([
-                "--nodaemonize",
-                "--allow-to-run-as-root",
-                "--no-php-ini",
-                "-y",
-            ])
-            .arg(folder.path().join("fpm.conf"))
-            .args(["-p", &path])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let socket = folder.path().join("php.sock");
-        wait_for(|| UnixStream::connect(&socket).ok()).expect("php-fpm listens");
-        Php { child, folder }
-    }
-
-    fn path(&self) -> &Path {
-        self.folder.path()
-    }
-}
-
-impl Drop for Php {
-    fn drop(&mut self) {
-        process::signal(self.child.id(), Signal::SIGTERM);
-        let _ = self.child.wait();
-    }
-}
-
-fn nix_is_root() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    status.lines().any(|line| line.starts_with("Uid:\t0"))
-}
-
-fn server(php: &Php, directives: &str) -> Server {
+fn server(php: &PhpFpm, directives: &str) -> Server {
     let path = php.path().display();
     let configuration = format!(
         "error_log %FOLDER%/error.log info;
@@ -184,7 +125,7 @@ fn server(php: &Php, directives: &str) -> Server {
 
 #[test]
 fn php_answers_what_it_is_asked() {
-    let php = Php::start();
+    let php = start_php();
     for directives in ["", "fastcgi_keep_conn on;", "fastcgi_buffering off;"] {
         let server = server(&php, directives);
         let echo = server.get("/front.php/echo?a=b").text();
@@ -225,7 +166,7 @@ fn php_answers_what_it_is_asked() {
 
 #[test]
 fn php_says_what_it_has_to_complain_of() {
-    let php = Php::start();
+    let php = start_php();
     let server = server(&php, "");
     assert_eq!(server.get("/front.php/log").text(), "logged");
     server.wait_for_log(
@@ -243,7 +184,7 @@ fn body(bytes: usize) -> Vec<u8> {
 }
 
 /// The length and the MD5 sum, as PHP says them.
-fn sum(php: &Php, bytes: &[u8]) -> String {
+fn sum(php: &PhpFpm, bytes: &[u8]) -> String {
     let path = php.path().join("body");
     std::fs::write(&path, bytes).unwrap();
     let output = Command::new("md5sum").arg(&path).output().unwrap();
@@ -253,7 +194,7 @@ fn sum(php: &Php, bytes: &[u8]) -> String {
 
 #[test]
 fn bodies_of_all_sizes_arrive_whole() {
-    let php = Php::start();
+    let php = start_php();
     for directives in [
         "",
         "fastcgi_request_buffering off;",
@@ -276,7 +217,7 @@ fn bodies_of_all_sizes_arrive_whole() {
 
 #[test]
 fn a_file_is_uploaded_in_a_form() {
-    let php = Php::start();
+    let php = start_php();
     let server = server(&php, "");
     let file = body(2_000_000);
     let mut content =
@@ -295,7 +236,7 @@ fn a_file_is_uploaded_in_a_form() {
 
 #[test]
 fn a_stream_reaches_the_client_piece_by_piece() {
-    let php = Php::start();
+    let php = start_php();
     let server = server(&php, "fastcgi_buffering off;");
     let mut peer = server.connect();
     peer.send("GET /front.php/stream HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");

@@ -3,11 +3,12 @@
 #![allow(clippy::unwrap_used)]
 
 use std::io::{Read, Write};
+use std::time::Duration;
 
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
-use turnpike_testkit::{Origin, Server, Step, check, clients};
+use turnpike_testkit::{Origin, Response, Server, Step, check, clients};
 
 const CONFIGURATION: &str = "
     events { }
@@ -475,6 +476,81 @@ fn cached_responses_are_compressed_for_each_client() {
         assert!(clients::curl(&["-sS", &url]) == page);
     }
     assert_eq!(origin.received().len(), 1);
+}
+
+/// The response to a request for what may be compressed, and its text.
+fn compressed(server: &Server, path: &str) -> (Response, String) {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n");
+    let response = server.connect().round(&request);
+    assert_eq!(response.header("Content-Encoding"), Some("gzip"), "{path}");
+    let mut text = String::new();
+    let mut decoder = GzDecoder::new(&response.body[..]);
+    decoder.read_to_string(&mut text).unwrap();
+    (response, text)
+}
+
+/// A response that is compressed while it is sent has no length; one that was kept has.
+#[test]
+fn what_is_asked_for_again_is_compressed_once() {
+    let page = "All happy families are alike. ".repeat(4_000);
+    let cached = "Every unhappy family is unhappy in its own way. ".repeat(100);
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nCache-Control: max-age=1000\r\n";
+    let length = format!("Content-Length: {}\r\n\r\n", cached.len());
+    let answer = Step::send(format!("{head}{length}{cached}"));
+    let origin = Origin::start(vec![vec![Step::ReadHead, answer]]);
+    let configuration = format!(
+        "worker_processes 1;
+        events {{ }}
+        http {{
+            proxy_cache_path hot keys_zone=hot:1m memory;
+            types {{ text/html html; }}
+            log_format ratio '$uri $gzip_ratio';
+            access_log %FOLDER%/access.log ratio;
+            server {{
+                listen 127.0.0.1:%PORT%;
+                root %FOLDER%/html;
+                gzip on;
+                location /open/ {{ open_file_cache max=10; }}
+                location /hot/ {{ proxy_cache hot; proxy_pass http://127.0.0.1:{}; }}
+            }}
+        }}",
+        origin.port()
+    );
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&configuration)
+        .file("html/page.html", &page)
+        .file("html/open/page.html", &page)
+        .start();
+    // A file that has just been changed is not kept: its times could still hide another change.
+    std::thread::sleep(Duration::from_secs(4));
+    for (path, text) in [
+        ("/page.html", &page),
+        ("/open/page.html", &page),
+        ("/hot/", &cached),
+    ] {
+        for _ in 0..3 {
+            assert!(compressed(&server, path).1 == *text, "{path}");
+        }
+        let mut bodies = Vec::new();
+        for _ in 0..5 {
+            let (response, came) = compressed(&server, path);
+            assert!(came == *text, "{path}");
+            let length = response.header("Content-Length").expect(path);
+            assert_eq!(length, response.body.len().to_string());
+            bodies.push(response.body);
+        }
+        assert!(bodies.iter().all(|body| *body == bodies[0]), "{path}");
+        let ratio = text.len() as f64 / bodies[0].len() as f64;
+        server.wait_for_log("access.log", &format!("{path} {ratio:.2}"));
+        let plain = server
+            .connect()
+            .round(format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n"));
+        assert!(plain.text() == *text, "{path}");
+    }
+    server.write("html/page.html", "a new page that is long enough");
+    let (response, text) = compressed(&server, "/page.html");
+    assert_eq!(text, "a new page that is long enough");
+    assert_eq!(response.header("Content-Length"), None);
 }
 
 /// RFC 9110 section 15.4.5: a 304 has the Vary and the ETag of the 200 that it stands for.

@@ -7,6 +7,9 @@ use std::process::Command;
 
 use turnpike_testkit::{Peer, Server, Signal};
 
+#[path = "support/curl.rs"]
+mod curl_support;
+use curl_support::{curl, large};
 #[path = "support/tls.rs"]
 mod tls_support;
 use tls_support::{TURNPIKE, big, configured, keys, start};
@@ -29,22 +32,9 @@ const CONFIGURATION: &str = "
         }
     }";
 
-/// What curl prints for a target, and the version it spoke.
-fn curl(server: &Server, target: &str, more: &[&str]) -> Vec<u8> {
-    let address = format!("http://127.0.0.1:{}{target}", server.port());
-    let mut command = Command::new("curl");
-    command
-        .args(["-s", "--max-time", "20"])
-        .args(more)
-        .arg(address);
-    command.output().unwrap().stdout
-}
-
 #[test]
 fn curl_is_answered_over_http2_and_http1_on_one_listener() {
-    let large: Vec<u8> = (0..700_000u32)
-        .map(|number| ((number * 31) >> 3) as u8)
-        .collect();
+    let large = large();
     let server = Server::builder(TURNPIKE)
         .configuration(CONFIGURATION)
         .file("html/small", "small")

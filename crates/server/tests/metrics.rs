@@ -18,6 +18,10 @@ http {
         location /missing { return 404; }
         location /cut { return 444; }
         location /metrics { metrics; }
+        location /total { metrics by=total; }
+        location /servers { metrics by=server; }
+        location /live { status html; }
+        location /limited { limit_req zone=z; try_files /none =404; }
     }
 }";
 
@@ -185,4 +189,115 @@ fn reloads_and_restarts_are_counted() {
     server.write_configuration("nonsense;");
     server.signal(Signal::SIGHUP);
     wait(&server, "turnpike_reloads_total{outcome=\"failed\"}", 1.0);
+}
+
+#[test]
+fn pages_by_server_and_in_total_have_no_lanes_and_openmetrics_is_sent_where_accepted() {
+    let server = server();
+    for _ in 0..3 {
+        server.exchange("GET /limited HTTP/1.0\r\n\r\n");
+    }
+    let total = server.get("/total").text();
+    let (page, kinds) = parse(&total);
+    assert!(!total.contains("lane=\""), "{total}");
+    assert_eq!(page["turnpike_lanes"], 2.0);
+    assert_eq!(kinds["turnpike_request_seconds"], "histogram");
+    assert_eq!(
+        page["turnpike_limit_req_rejected_total{zone=\"z\"}"], 2.0,
+        "{total}"
+    );
+    assert_eq!(page["turnpike_last_reload_success"], 1.0);
+    assert!(page["turnpike_last_reload_timestamp_seconds"] > 1e9);
+    assert!(page["process_cpu_seconds_total"] > 0.0);
+    let (page, _) = parse(&server.get("/servers").text());
+    let class = |class: &str| {
+        page[&format!("turnpike_server_requests_total{{server=\"_\",class=\"{class}\"}}")]
+    };
+    assert_eq!([class("2xx"), class("4xx"), class("5xx")], [1.0, 1.0, 2.0]);
+    assert_eq!(
+        page["turnpike_server_request_seconds_count{server=\"_\"}"],
+        4.0
+    );
+    let accept =
+        "GET /total HTTP/1.0\r\nAccept: application/openmetrics-text;version=1.0.0\r\n\r\n";
+    let answer = String::from_utf8(server.exchange(accept)).unwrap();
+    assert!(answer.contains("\r\nContent-Type: application/openmetrics-text; version=1.0.0;"));
+    assert!(answer.contains("\n# TYPE turnpike_requests counter\nturnpike_requests_total "));
+    assert!(answer.ends_with("\n# EOF\n"), "{answer}");
+}
+
+#[test]
+fn the_live_page_is_one_file_and_has_its_numbers_as_json() {
+    let server = server();
+    let page = server.get("/live");
+    assert_eq!(
+        page.header("Content-Type"),
+        Some("text/html; charset=utf-8")
+    );
+    let text = page.text();
+    for part in ["http://", "https://", "src=", "@import", "url("] {
+        assert!(
+            !text.contains(part),
+            "the page asks for something else: {part}"
+        );
+    }
+    for part in [
+        "prefers-color-scheme: dark",
+        "name=\"viewport\"",
+        "<html lang=\"en\">",
+    ] {
+        assert!(text.contains(part), "{part}");
+    }
+    let answer = server.get("/live?json");
+    assert_eq!(answer.header("Content-Type"), Some("application/json"));
+    let numbers: serde_json::Value = serde_json::from_str(&answer.text()).unwrap();
+    let rows = numbers["metrics"].as_array().unwrap();
+    let named = |name: &str| rows.iter().find(|row| row["name"] == name).unwrap();
+    assert_eq!(named("generation")["samples"][0]["value"], 1);
+    let buckets = named("request_seconds")["samples"][0]["buckets"]
+        .as_array()
+        .unwrap();
+    assert_eq!(
+        buckets.len(),
+        numbers["bounds_s"].as_array().unwrap().len() + 1
+    );
+    // Every number that the page shows is there; the others need directives of their families.
+    let shown = text
+        .split("\"")
+        .filter(|word| word.starts_with("connections_"));
+    for name in shown {
+        named(name);
+    }
+}
+
+/// The files that people copy into their monitoring.
+const COPIED: &[&str] = &[
+    include_str!("../../../contrib/grafana/turnpike.json"),
+    include_str!("../../../contrib/prometheus/alerts.yml"),
+    include_str!("../../../docs/monitoring.md"),
+];
+
+#[test]
+fn the_dashboard_the_alerts_and_the_queries_name_metrics_that_exist() {
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_turnpike"))
+        .arg("metric-names")
+        .output()
+        .unwrap();
+    let reference = String::from_utf8(output.stdout).unwrap();
+    let mut seen = HashSet::new();
+    for text in COPIED {
+        let is_letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+        let words = text.split(|letter| !is_letter(letter));
+        for word in words.filter(|word| word.starts_with("turnpike_") && !word.ends_with('_')) {
+            let name = ["_bucket", "_count", "_sum"]
+                .iter()
+                .find_map(|suffix| word.strip_suffix(suffix))
+                .unwrap_or(word);
+            assert!(reference.contains(&format!("| `{name}` |")), "{word}");
+            seen.insert(name.to_owned());
+        }
+    }
+    assert!(seen.len() > 15, "{seen:?}");
+    let dashboard: serde_json::Value = serde_json::from_str(COPIED[0]).unwrap();
+    assert!(dashboard["panels"].as_array().unwrap().len() > 10);
 }

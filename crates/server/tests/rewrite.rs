@@ -40,6 +40,19 @@ http {
         location /gone-text { return 410 "no more"; }
         location /url { return http://example.com/?$args; }
         location /moved { return 308 /text; }
+        location /computed {
+            set $own $arg_a;
+            set_unescape_uri $own;
+            set_escape_uri $escaped $own;
+            set_if_empty $own nothing;
+            set_hmac_sha1 $keyed key $own;
+            set_encode_hex $keyed;
+            set_random $number 7 7;
+            set_secure_random_lcalpha $letters 0$arg_b;
+            if ($arg_b) { set_md5 $own; }
+            return 200 "$own $escaped $keyed $number";
+        }
+        location /random { set_secure_random_alphanum $text 64; return 200 $text; }
         location /args/ { rewrite ^/args/(.+)$ /text?name=$1; }
         location /noargs/ { rewrite ^/noargs/(.+)$ /text/$1?; }
         location /permanent/ { rewrite ^/permanent(/.*)$ /new$1 permanent; }
@@ -162,6 +175,33 @@ fn paths_are_rewritten_and_answered() {
     server.wait_for_log("error.log", "rewrite or internal redirection cycle");
     server.wait_for_log("error.log", "the rewritten URI has a zero length");
     server.wait_for_log("error.log", "using uninitialized \"unset\" variable");
+}
+
+#[test]
+fn functions_compute_values() {
+    let server = server();
+    // HMACs as OpenSSL writes them.
+    let table: &[(&str, u16, &str)] = &[
+        (
+            "/computed?a=x+%2F",
+            200,
+            "x / x%20%2F b124c9c5ee456fd7013cad8034558f35745c92a5 7",
+        ),
+        (
+            "/computed",
+            200,
+            "nothing  e6670a71ff8933a97d23054abf8b426ad17ad518 7",
+        ),
+        (
+            "/computed?a=x&b=1",
+            200,
+            "9dd4e461268c8034f5c8564e155c67a6 x 2a00e8e8343df86c4c188b263eeca331afa31548 7",
+        ),
+    ];
+    answers(&server, table);
+    let (first, second) = (server.get("/random").text(), server.get("/random").text());
+    assert!(first.len() == 64 && first.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+    assert_ne!(first, second);
 }
 
 #[test]

@@ -622,6 +622,11 @@ const RETURNED: &[(&str, &str, &[&str])] = &[
         &["!Keep-Alive", "!Proxy-Connection", "!TE", "!Upgrade", "X-A"],
     ),
     (
+        "protocols that the origin would speak",
+        "Connection: upgrade\nUpgrade: h2c\n",
+        &["Connection: upgrade\n", "Upgrade: h2c\n"],
+    ),
+    (
         "fields that are the origin's",
         "Allow: GET,  OWN\nWWW-Authenticate: Own  a=\"b\"\n",
         &["Allow: GET,  OWN\n", "WWW-Authenticate: Own  a=\"b\"\n"],

@@ -166,6 +166,50 @@ fn sessions_outlive_reloads_and_the_lanes_that_serve_them() {
     assert!(server.quit().success());
 }
 
+/// The beginning of a connection to `a.test` that speaks TLS 1.2, h2 and http/1.1.
+fn hello() -> Vec<u8> {
+    let extensions = b"\0\0\0\x0b\0\x09\0\0\x06a.test\0\x10\0\x0e\0\x0c\x02h2\x08http/1.1";
+    let mut body = vec![3, 3];
+    body.extend([7; 32]);
+    body.extend([0, 0, 2, 0xc0, 0x2f, 1, 0, 0, extensions.len() as u8]);
+    body.extend(extensions);
+    let message = [&[1, 0, 0, body.len() as u8], body.as_slice()].concat();
+    [&[22, 3, 1, 0, message.len() as u8], message.as_slice()].concat()
+}
+
+#[test]
+fn hellos_are_read_before_the_connection_is_passed_on() {
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&SERVERS.replace("%ORIGIN%", &echo().to_string()))
+        .start();
+    let at = |name: &str| connect(server.port_named(name));
+    let hello = hello();
+    let mut whole = at("HELLO");
+    whole.write_all(&hello).unwrap();
+    assert_eq!(all_of(&mut whole), "a.test h2,http/1.1 TLSv1.2");
+    let mut pieces = at("HELLO");
+    pieces.set_nodelay(true).unwrap();
+    for piece in hello.chunks(40) {
+        thread::sleep(Duration::from_millis(5));
+        pieces.write_all(piece).unwrap();
+    }
+    assert_eq!(all_of(&mut pieces), "a.test h2,http/1.1 TLSv1.2");
+    let mut other = at("HELLO");
+    other.write_all(b"EHLO").unwrap();
+    assert_eq!(all_of(&mut other), "  ");
+    let mut seen = at("SEEN");
+    seen.write_all(&hello).unwrap();
+    let mut passed = vec![0; hello.len()];
+    seen.read_exact(&mut passed).unwrap();
+    assert_eq!(passed, hello, "it is passed on unchanged");
+    say(&mut seen, "more", "more");
+    let mut short = at("SHORT");
+    short.write_all(&hello).unwrap();
+    // What was not read makes a reset of the end.
+    assert_eq!(short.read(&mut [0; 8]).unwrap_or(0), 0);
+    server.wait_for_log("error.log", "preread buffer full");
+}
+
 /// Servers that do one thing each. `%ORIGIN%` is the port of one that echoes.
 const SERVERS: &str = "error_log %FOLDER%/error.log info; events { }
     http { server { listen 127.0.0.1:%PORT_HTTP%; return 200 http; } }
@@ -190,6 +234,23 @@ const SERVERS: &str = "error_log %FOLDER%/error.log info; events { }
         server {
             listen 127.0.0.1:%PORT_ONE%;
             limit_conn each 1;
+            proxy_pass 127.0.0.1:%ORIGIN%;
+        }
+        server {
+            listen 127.0.0.1:%PORT_HELLO%;
+            ssl_preread on;
+            set $name $ssl_preread_server_name;
+            return '$name $ssl_preread_alpn_protocols $ssl_preread_protocol';
+        }
+        server {
+            listen 127.0.0.1:%PORT_SHORT%;
+            ssl_preread on;
+            preread_buffer_size 42;
+            proxy_pass 127.0.0.1:%ORIGIN%;
+        }
+        server {
+            listen 127.0.0.1:%PORT_SEEN%;
+            ssl_preread on;
             proxy_pass 127.0.0.1:%ORIGIN%;
         }
         server {
@@ -261,8 +322,12 @@ const REFUSED: &[(&str, &str)] = &[
         "no port in \"127.0.0.1\"",
     ),
     (
-        "server { listen 1 udp; return a; }",
-        "the \"udp\" parameter of \"listen\" is not supported yet",
+        "server { listen 1 udp proxy_protocol; return a; }",
+        "\"proxy_protocol\" parameter is incompatible with \"udp\"",
+    ),
+    (
+        "server { listen 1 udp; return a; } server { listen 1 udp; return b; }",
+        "duplicate \"0.0.0.0:1\" address and port pair",
     ),
     (
         "server { listen 1; return a; } server { listen 1; return b; }",

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use turnpike_testkit::tracer::Tracer;
 use turnpike_testkit::{Origin, Server, Step};
@@ -97,4 +98,79 @@ fn a_small_file_takes_two_calls_on_a_kept_connection_and_four_on_its_own() {
     // Where a request is later than its connection, the socket is looked at once more.
     let names = [SENDS, RECEIVES, &["accept4", "close", "epoll_ctl"]].concat();
     assert!((4.0..=4.4).contains(&sum(&alone, &names)), "{alone:?}");
+}
+
+#[test]
+fn a_hot_small_file_is_asked_about_once_a_request_where_no_open_file_cache_is() {
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .file("html/a", "hello")
+        .file("html/page", "hello ".repeat(20_000))
+        .configuration(
+            "worker_processes 1;
+            events { }
+            http {
+                access_log off;
+                server {
+                    listen 127.0.0.1:%PORT%;
+                    root %FOLDER%/html;
+                    location /page { gzip on; default_type text/html; }
+                }
+            }",
+        )
+        .start();
+    // A file that has just been changed is opened for every request: its times could still hide
+    // another change.
+    std::thread::sleep(Duration::from_secs(4));
+    let kept = calls(&server, 5);
+    assert_eq!(sum(&kept, SENDS), 1.0, "{kept:?}");
+    assert_eq!(sum(&kept, RECEIVES), 1.0, "{kept:?}");
+    assert_eq!(sum(&kept, &["newfstatat", "fstatat64"]), 1.0, "{kept:?}");
+    // Once a second it is read anew.
+    let names = ["openat", "fstat", "pread64", "close"];
+    assert!(sum(&kept, &names) <= 0.4, "{kept:?}");
+    // What was compressed once costs no more.
+    let mut peer = server.connect();
+    let packed = calls_of(&server, || {
+        let request = "GET /page HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n";
+        let response = peer.round(request);
+        assert_eq!(response.header("Content-Encoding"), Some("gzip"));
+    });
+    let names = [SENDS, RECEIVES, &["newfstatat", "fstatat64"]].concat();
+    assert_eq!(sum(&packed, &names), 3.0, "{packed:?}");
+    std::fs::write(server.folder().join("html/a"), "HELLO").unwrap();
+    assert_eq!(server.connect().round(GET).body, b"HELLO");
+}
+
+#[test]
+fn a_hit_of_a_hot_file_of_a_disk_zone_asks_about_the_file_once() {
+    let body = "x".repeat(16 * 1024);
+    let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=1000\r\nContent-Length: 16384\r\n\r\n";
+    let answer = |body: &str| vec![Step::ReadHead, Step::send(format!("{head}{body}"))];
+    let origin = Origin::start(vec![answer(&body), answer(&"y".repeat(16 * 1024))]);
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&format!(
+            "worker_processes 1;
+            events {{ }}
+            http {{
+                access_log off;
+                proxy_cache_path %FOLDER%/cache keys_zone=c:1m;
+                proxy_cache c;
+                server {{
+                    listen 127.0.0.1:%PORT%;
+                    location / {{ proxy_pass http://127.0.0.1:{}; }}
+                }}
+            }}",
+            origin.port()
+        ))
+        .start();
+    let calls = calls(&server, body.len());
+    let names = [SENDS, RECEIVES, &["newfstatat", "fstatat64"]].concat();
+    assert_eq!(sum(&calls, &names), 3.0, "{calls:?}");
+    let names = ["openat", "fstat", "pread64", "close"];
+    assert!(sum(&calls, &names) <= 0.2, "{calls:?}");
+    // Whoever takes the file away takes the response away.
+    for entry in std::fs::read_dir(server.folder().join("cache")).unwrap() {
+        std::fs::remove_file(entry.unwrap().path()).unwrap();
+    }
+    assert!(server.connect().round(GET).body.starts_with(b"yyy"));
 }

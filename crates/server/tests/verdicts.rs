@@ -17,7 +17,7 @@ use std::thread;
 use support::Folder;
 use turnpike_conf::{Errors, MemoryLoader};
 use turnpike_plan::product::Product;
-use turnpike_server::configuration::Configuration;
+use turnpike_server::checked::Checked;
 use turnpike_server::paths::Paths;
 
 const TABLE: &str = include_str!("verdicts/table.tsv");
@@ -82,7 +82,7 @@ fn complaint(row: &Row, prefix: &Path) -> String {
     let text = row.configuration();
     let file = (paths.configuration.clone(), text.as_str());
     let loader: MemoryLoader = [file].into_iter().collect();
-    let read = Configuration::read_through(Box::new(loader), &paths, None);
+    let read = Checked::read_through(Box::new(loader), &paths, None);
     let mut complaint = String::new();
     let (base, line, text) = (row.base, row.line, row.text);
     match read {
@@ -213,7 +213,7 @@ fn a_forgotten_semicolon_is_asked_for() {
     assert!(read(text).is_ok());
 }
 
-fn read(text: &str) -> Result<Configuration, Errors> {
+fn read(text: &str) -> Result<Checked, Errors> {
     let paths = Paths {
         prefix: PathBuf::from("/"),
         configuration: PathBuf::from("/f"),
@@ -223,7 +223,7 @@ fn read(text: &str) -> Result<Configuration, Errors> {
     };
     let file = (paths.configuration.clone(), text);
     let loader: MemoryLoader = [file].into_iter().collect();
-    Configuration::read_through(Box::new(loader), &paths, None)
+    Checked::read_through(Box::new(loader), &paths, None)
 }
 
 #[test]

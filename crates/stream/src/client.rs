@@ -1,24 +1,63 @@
-//! The client of a session: its connection, read and written with waits on the lane's runtime.
+//! The client of a session: its connection or its flow of datagrams, read and written with waits on
+//! the lane's runtime.
 
 use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
+use std::rc::Rc;
 
 use turnpike_lane::sys::socket::More;
 use turnpike_lane::sys::socket_option;
-use turnpike_lane::transport::Transport;
+use turnpike_lane::transport::{HandshakeError, Transport};
 use turnpike_lane::waiting::Waited;
 
-/// A client's connection. At most one read and one write at a time.
-pub struct Client {
+use crate::flow::Flow;
+
+/// A client. At most one read and one write at a time.
+pub enum Client {
+    /// At the other end of a connection.
+    Connected(Connected),
+    /// One that sends datagrams.
+    Flow(Rc<Flow>),
+}
+
+/// A client's connection.
+pub struct Connected {
     waited: Waited,
 }
 
 impl Client {
     /// The client at the other end of a transport.
     pub(crate) fn new(transport: Transport) -> Self {
-        Self {
+        Self::Connected(Connected {
             waited: Waited::new(transport),
+        })
+    }
+
+    /// Sends these, waiting while nothing is taken: as much as the connection takes, or all as one
+    /// datagram. Returns how many bytes.
+    ///
+    /// # Errors
+    /// What the socket says.
+    pub async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Connected(connected) => connected.write(bytes).await,
+            Self::Flow(flow) => flow.send(bytes).await.map(|()| bytes.len()),
         }
+    }
+}
+
+impl Connected {
+    /// The transport itself.
+    pub(crate) fn transport(&self) -> &Transport {
+        self.waited.transport()
+    }
+
+    /// Ends the handshake of its TLS session.
+    ///
+    /// # Errors
+    /// See [`HandshakeError`].
+    pub(crate) async fn handshake(&self) -> Result<(), HandshakeError> {
+        self.waited.handshake().await
     }
 
     /// Waits for bytes and appends up to `bytes_max` of them. 0 is the end.
@@ -27,6 +66,10 @@ impl Client {
     /// What the socket says.
     pub async fn read(&self, buffer: &mut Vec<u8>, bytes_max: usize) -> io::Result<usize> {
         let transport = self.waited.transport();
+        if transport.holds_input() {
+            // The socket may tell of nothing more.
+            return transport.try_read(buffer, bytes_max);
+        }
         let read = || transport.try_read(buffer, bytes_max);
         let received = self.waited.when_readable(read).await?;
         if transport.was_emptied(received, bytes_max) {
@@ -42,7 +85,9 @@ impl Client {
     pub async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         let transport = self.waited.transport();
         let write = || transport.try_write(&[IoSlice::new(bytes)], More::No);
-        self.waited.when_writable(0, write).await
+        let sent = self.waited.when_writable(0, write).await?;
+        self.waited.flush(0).await?;
+        Ok(sent)
     }
 
     /// Sends without waiting, as far as the socket takes it.

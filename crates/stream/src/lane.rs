@@ -1,9 +1,11 @@
 //! What a lane has at hand for its sessions.
 
+use std::cell::{OnceCell, RefCell, RefMut};
 use std::rc::Rc;
 
 use turnpike_lane::clock::Clock;
 use turnpike_lane::random::Random;
+use turnpike_lane::sys::datagram::Batch;
 
 use crate::plan::Plan;
 
@@ -17,6 +19,8 @@ pub struct LaneShared {
     /// Gives the number of a new connection, unique in the process.
     next_serial: Box<dyn Fn() -> u64>,
     random: Random,
+    /// For all datagrams of the lane; made with the first.
+    batch: OnceCell<RefCell<Batch>>,
 }
 
 impl LaneShared {
@@ -26,12 +30,18 @@ impl LaneShared {
             clock,
             next_serial: Box::new(next_serial),
             random: Random::new(seed),
+            batch: OnceCell::new(),
         })
     }
 
     /// The number of a new connection.
     pub(crate) fn next_serial(&self) -> u64 {
         (self.next_serial)()
+    }
+
+    /// Memory to receive datagrams into. It must be given back before anything waits.
+    pub fn batch(&self) -> RefMut<'_, Batch> {
+        self.batch.get_or_init(RefCell::default).borrow_mut()
     }
 
     /// A random number; see [`Random`].

@@ -1,14 +1,20 @@
-//! Stream proxying for Turnpike: sessions of TCP connections, what a `stream` block means for them,
-//! and the phases that each goes through.
+//! Stream proxying for Turnpike: sessions of TCP connections and of flows of UDP, what a `stream`
+//! block means for them, and the phases that each goes through.
 //!
 //! ```text
-//!  accept ─► PROXY header ─► phases (real address, limits, access, preread) ─► content ─► log
+//!  accept ─► PROXY header ─► phases (real address, limits, access) ─► TLS handshake
+//!         ─► phase (preread) ─► content ─► log
 //! ```
 //!
 //! It names no handler: directive families live in a crate of their own and reach it through
 //! [`plan::Family`]. It knows nothing of HTTP.
 
 pub mod client;
+mod datagrams;
+pub mod directory;
+pub mod flow;
+mod flow_table;
+mod handshake;
 pub mod lane;
 mod log;
 pub mod phase;

@@ -75,6 +75,11 @@ pub trait Handler: Send + Sync {
 
 /// What is done with the connections of a server: there is one for each.
 pub trait Content: Send + Sync {
+    /// Datagrams of a client that belong to one session; those behind them begin another. 0 is
+    /// without limit.
+    fn datagrams_max(&self) -> u64 {
+        0
+    }
     /// Serves a session to its end.
     fn serve<'a>(&'a self, session: &'a mut Session, client: &'a Client)
     -> LocalFuture<'a, Status>;

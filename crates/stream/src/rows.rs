@@ -23,7 +23,7 @@ pub const ROWS: &[Row] = &[
         arguments: Arguments::none(),
         value: Value::Block(Context::Stream),
         merge: Merge::Own,
-        summary: "Holds the servers that pass TCP connections on.",
+        summary: "Holds the servers that pass TCP connections and UDP datagrams on.",
         ..PLAIN
     },
     Row {
@@ -42,11 +42,12 @@ pub const ROWS: &[Row] = &[
         arguments: Arguments::at_least(1),
         repeat: Repeat::Many,
         merge: Merge::Own,
-        syntax: "address:port [proxy_protocol] [fastopen=number] [backlog=number] [rcvbuf=size] \
-            [sndbuf=size] [reuseport[=hash|steer]] [ipv6only=on|off] \
+        syntax: "address:port [ssl] [udp] [proxy_protocol] [fastopen=number] [backlog=number] \
+            [rcvbuf=size] [sndbuf=size] [reuseport[=hash|steer]] [ipv6only=on|off] \
             [so_keepalive=on|off|[idle]:[interval]:[count]] [bind] [deferred]",
         summary: "The address and port, or the unix socket, that the server takes connections \
-            from. Only TCP and unix sockets are supported; each address belongs to one server.",
+            from. With `udp` it takes datagrams, and those of one client are one session. Each \
+            address belongs to one server.",
         ..PLAIN
     },
     Row {

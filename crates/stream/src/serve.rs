@@ -10,7 +10,8 @@ use turnpike_plan::proxy_header::ProxyHeader;
 use turnpike_plan::variables::Subject;
 use turnpike_wire::proxy_protocol;
 
-use crate::client::Client;
+use crate::client::{Client, Connected};
+use crate::handshake::shake_hands;
 use crate::phase::{Phase, Status, Verdict};
 use crate::session::Session;
 
@@ -18,10 +19,12 @@ use crate::session::Session;
 pub(crate) async fn serve(mut session: Session, client: Client) {
     match (session.peer, session.local) {
         (PeerAddress::Inet(peer), PeerAddress::Inet(local)) => {
-            session.log(
-                Level::Info,
-                format_args!("client {peer} connected to {local}"),
-            );
+            let kind = match client {
+                Client::Connected(_) => "",
+                Client::Flow(_) => "udp ",
+            };
+            let message = format_args!("{kind}client {peer} connected to {local}");
+            session.log(Level::Info, message);
         }
         _ => session.log(Level::Info, format_args!("client unix: connected")),
     }
@@ -41,13 +44,15 @@ pub(crate) async fn serve(mut session: Session, client: Client) {
 async fn run(session: &mut Session, client: &Client) -> Status {
     let plan = session.plan.clone();
     let server = &plan.servers[session.listen().server];
-    if server.settings.no_delay {
-        client.set_no_delay();
-    }
-    if session.listen().proxy_protocol
-        && let Err(status) = read_proxy_header(session, client).await
-    {
-        return status;
+    if let Client::Connected(connected) = client {
+        if server.settings.no_delay {
+            connected.set_no_delay();
+        }
+        if session.listen().proxy_protocol
+            && let Err(status) = read_proxy_header(session, connected).await
+        {
+            return status;
+        }
     }
     for phase in [Phase::PostAccept, Phase::PreAccess, Phase::Access] {
         for handler in server.handlers(phase) {
@@ -60,13 +65,21 @@ async fn run(session: &mut Session, client: &Client) -> Status {
             }
         }
     }
+    if let Client::Connected(connected) = client
+        && session.listen().ssl
+        && let Err(status) = shake_hands(session, connected).await
+    {
+        return status;
+    }
     for handler in server.handlers(Phase::Preread) {
         let verdict = loop {
-            match handler.handle(session) {
-                Verdict::Again => {}
-                other => break other,
-            }
-            if let Err(status) = read_more(session, client).await {
+            let connected = match (handler.handle(session), client) {
+                (Verdict::Again, Client::Connected(connected)) => connected,
+                // A datagram is all there is.
+                (Verdict::Again, Client::Flow(_)) => break Verdict::Declined,
+                (other, _) => break other,
+            };
+            if let Err(status) = read_more(session, connected).await {
                 return status;
             }
         };
@@ -85,7 +98,7 @@ async fn run(session: &mut Session, client: &Client) -> Status {
 }
 
 /// Reads the PROXY protocol header; what stands behind it is kept.
-async fn read_proxy_header(session: &mut Session, client: &Client) -> Result<(), Status> {
+async fn read_proxy_header(session: &mut Session, client: &Connected) -> Result<(), Status> {
     session.action.set("reading PROXY protocol");
     let timeout_ms = session.server().settings.proxy_protocol_timeout_ms;
     let read = bounded(timeout_ms, proxy_header(session, client)).await;
@@ -107,7 +120,7 @@ async fn read_proxy_header(session: &mut Session, client: &Client) -> Result<(),
     Ok(())
 }
 
-async fn proxy_header(session: &mut Session, client: &Client) -> Result<(), Status> {
+async fn proxy_header(session: &mut Session, client: &Connected) -> Result<(), Status> {
     loop {
         match proxy_protocol::parse(&session.preread) {
             Ok(Some(header)) => {
@@ -136,7 +149,7 @@ async fn proxy_header(session: &mut Session, client: &Client) -> Result<(), Stat
 }
 
 /// Reads more for a handler of the preread phase.
-async fn read_more(session: &mut Session, client: &Client) -> Result<(), Status> {
+async fn read_more(session: &mut Session, client: &Connected) -> Result<(), Status> {
     session.action.set("prereading client data");
     let settings = &session.server().settings;
     let timeout_ms = settings.preread_timeout_ms;

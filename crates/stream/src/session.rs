@@ -10,6 +10,7 @@ use turnpike_lane::sys::socket::PeerAddress;
 use turnpike_plan::proxy_header::ProxyHeader;
 use turnpike_plan::regex::{Allowance, Captures, Groups, Regex, Undecided};
 use turnpike_plan::rooms::Rooms;
+use turnpike_plan::tls::{HasTlsSession, TlsSession};
 use turnpike_plan::variables::{self, Subject, Values, VariableId, VariableTable};
 
 use crate::lane::{LanePlan, LaneShared};
@@ -34,6 +35,8 @@ pub struct Session {
     pub local: PeerAddress,
     /// What the PROXY protocol header said, where there was one.
     pub proxy_header: Option<ProxyHeader>,
+    /// What its TLS session has agreed on; `None`: it came without TLS.
+    pub tls: Option<Box<TlsSession>>,
     /// What was read before the content, and is not passed on yet.
     pub preread: Vec<u8>,
     /// When the connection was accepted, in the lane's monotonic milliseconds.
@@ -78,6 +81,7 @@ impl Session {
             connection_peer: None,
             local,
             proxy_header: None,
+            tls: None,
             preread: Vec::new(),
             status: None,
             bytes_received: Cell::new(0),
@@ -116,6 +120,14 @@ impl Session {
         self.tries.push(Try::new(address, now_ms));
     }
 
+    /// The last server is connected to.
+    pub fn connected(&mut self) {
+        let now_ms = self.lane.clock.now_ms();
+        if let Some(one) = self.tries.last_mut() {
+            one.connect_ms = Some(now_ms.saturating_sub(one.started_ms));
+        }
+    }
+
     /// Ends the try of the last server.
     pub fn end_try(&mut self) {
         let now_ms = self.lane.clock.now_ms();
@@ -140,6 +152,12 @@ impl Session {
     /// Writes a line to the error log of the server.
     pub fn log(&self, level: Level, message: fmt::Arguments<'_>) {
         crate::log::write(self, level, message);
+    }
+}
+
+impl HasTlsSession for Session {
+    fn tls_session(&self) -> Option<&TlsSession> {
+        self.tls.as_deref()
     }
 }
 

@@ -11,6 +11,8 @@ use turnpike_lane::sys::socket::{self, PeerAddress};
 use turnpike_lane::transport::Transport;
 
 use crate::client::Client;
+use crate::directory::FlowDirectory;
+use crate::flow_table::{FlowTable, Registered};
 use crate::lane::{LanePlan, LaneShared};
 use crate::plan::Plan;
 use crate::serve::serve;
@@ -19,7 +21,10 @@ use crate::session::Session;
 /// The sessions of one lane. Each is a future on the lane's runtime, and goes on under the plan it
 /// began with.
 pub struct Sessions {
-    lane: Rc<LaneShared>,
+    pub(crate) lane: Rc<LaneShared>,
+    pub(crate) flows: Rc<FlowTable>,
+    /// A flow was turned away since the last tick, and that was said.
+    pub(crate) is_full: bool,
     /// The plan in force, last, behind those whose connections may still come in this turn.
     plans: Vec<Rc<LanePlan>>,
     /// Plans before it that sessions may still hold: what they buffer goes by time too.
@@ -43,10 +48,18 @@ impl Drop for Counted {
 }
 
 impl Sessions {
-    /// No sessions yet. `ended` is notified when one ends.
-    pub fn new(lane: Rc<LaneShared>, plan: Arc<Plan>, ended: Rc<Notify>) -> Self {
+    /// No sessions yet. `ended` is notified when one ends; `wake` wakes the lane, from any thread.
+    pub fn new(
+        lane: Rc<LaneShared>,
+        plan: Arc<Plan>,
+        ended: Rc<Notify>,
+        directory: Arc<FlowDirectory>,
+        wake: impl Fn() + Send + Sync + 'static,
+    ) -> Self {
         Self {
             lane,
+            flows: Rc::new(FlowTable::new(directory, wake)),
+            is_full: false,
             plans: vec![LanePlan::new(plan)],
             old_plans: Vec::new(),
             under_way: Rc::default(),
@@ -67,24 +80,47 @@ impl Sessions {
         socket: OwnedFd,
         peer: PeerAddress,
     ) {
-        let plans = self.plans.iter().rev();
-        let mut known = plans.filter(|plan| plan.generation == generation);
-        let Some(plan) = known.find(|plan| listen < plan.listens.len()) else {
+        let Some(plan) = self.plan_with(generation, listen) else {
             // Its plan is gone, and its listen with it.
             return;
         };
         let local = socket::local_address(socket.as_fd()).unwrap_or(PeerAddress::Unix);
-        let session = Session::new(self.lane.clone(), plan.clone(), listen, [peer, local]);
+        let session = Session::new(self.lane.clone(), plan, listen, [peer, local]);
         let client = Client::new(Transport::plain(socket));
+        self.begin(event_loop, session, client, None);
+    }
+
+    /// Begins to serve a session; that of a flow has a place in the lane's table of them.
+    pub(crate) fn begin(
+        &mut self,
+        event_loop: &mut EventLoop,
+        session: Session,
+        client: Client,
+        registered: Option<Registered>,
+    ) {
         self.under_way.set(self.under_way.get() + 1);
         let counted = Counted {
             under_way: self.under_way.clone(),
             ended: self.ended.clone(),
         };
         event_loop.drive(Box::pin(async move {
+            // Dropped from the last on.
             let _counted = counted;
+            let _registered = registered;
             serve(session, client).await;
         }));
+    }
+
+    /// The plan of that generation, if it is held and has that listen.
+    pub(crate) fn plan_with(&self, generation: u64, listen: usize) -> Option<Rc<LanePlan>> {
+        let plans = self.plans.iter().rev();
+        let mut known = plans.filter(|plan| plan.generation == generation);
+        known.find(|plan| listen < plan.listens.len()).cloned()
+    }
+
+    /// The plan that came last.
+    pub(crate) fn plan_in_force(&self) -> Option<Rc<LanePlan>> {
+        self.plans.last().cloned()
     }
 
     /// Lets go of plans whose connections have all been taken.
@@ -97,6 +133,7 @@ impl Sessions {
 
     /// Does what goes by time.
     pub fn tick(&mut self, now_ms: u64) {
+        self.is_full = false;
         self.every_plan(|plan| plan.tick(now_ms));
     }
 
@@ -121,6 +158,7 @@ impl Sessions {
 
 impl Drop for Sessions {
     fn drop(&mut self) {
+        self.flows.close();
         self.flush();
     }
 }

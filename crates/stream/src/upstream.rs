@@ -33,4 +33,12 @@ impl Try {
             bytes_received: Cell::new(0),
         }
     }
+
+    /// Something has come; the first time counts.
+    pub fn note_first_byte(&self, now_ms: u64) {
+        if self.first_byte_ms.get().is_none() {
+            let after_ms = now_ms.saturating_sub(self.started_ms);
+            self.first_byte_ms.set(Some(after_ms));
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::net::IpAddr;
 
-use turnpike_lane::sys::socket::PeerAddress;
+use turnpike_lane::sys::socket::{Kind, PeerAddress};
 use turnpike_plan::product::NGINX_VERSION;
 use turnpike_plan::proxy_header::ProxiedEnd;
 use turnpike_plan::time;
@@ -90,11 +90,14 @@ pub const BUILTIN: &[VariableRow] = &[
     ),
     row(
         "protocol",
-        |_, out| {
-            out.extend_from_slice(b"TCP");
+        |session, out| {
+            out.extend_from_slice(match session.listen().address.kind() {
+                Kind::Stream => b"TCP",
+                Kind::Datagram => b"UDP",
+            });
             true
         },
-        "The protocol of the client's connection: `TCP`.",
+        "The protocol of the client: `TCP` or `UDP`.",
     ),
     row(
         "proxy_protocol_addr",

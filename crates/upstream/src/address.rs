@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// Address of a peer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Address {
-    /// TCP over IPv4 or IPv6.
+    /// TCP or UDP over IPv4 or IPv6.
     Inet(SocketAddr),
     /// A unix socket's path.
     Unix(Arc<[u8]>),

@@ -15,22 +15,24 @@ mod balance;
 mod connection;
 mod group;
 mod health;
+mod peer;
 mod pool;
 mod resolve;
 mod tls;
 
 pub use address::Address;
 pub use background::BackgroundTask;
-pub use balance::{Balancer, Measure, Until};
-pub use connection::{ConnectError, ConnectOptions, Connection, Tls};
-pub use group::{
-    FailReason, Group, GroupSettings, GroupStates, Mode, NoPeer, Peer, PeerSettings, PeerState,
-    Picked, Selection, Tries,
-};
-pub use health::{Answer, Check, CheckTls, Judge, Usual};
+pub use balance::choice::Selection;
+pub use balance::method::{Balancer, Measure};
+pub use connection::{ConnectError, ConnectOptions, Connection, DatagramConnection, Tls};
+pub use group::{Group, GroupSettings, GroupStates, NoPeer, Tries};
+pub use health::{Asked, Check, CheckRules, CheckTls, Question};
+pub use peer::picked::Picked;
+pub use peer::times::Until;
+pub use peer::{FailReason, Mode, Peer, PeerSettings, PeerState};
 pub use pool::{KeepAlive, Pool};
 pub use resolve::{
     Addresses, ResolveError, ResolvedServer, Resolver, ResolverSettings, Resolving, ServiceAddress,
     Services,
 };
-pub use tls::{TlsConnector, TlsError, TlsIdentity, TlsSettings, TlsVersions};
+pub use tls::{TlsConnector, TlsError, TlsSettings, TlsVersions};

@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 
 use crate::connection::{ConnectOptions, Connection};
-use crate::group::Picked;
+use crate::peer::picked::Picked;
 
 /// An idle connection of the lane's own loop that was looked at within this time, in milliseconds,
 /// is taken without asking the kernel again: busy pools spare a system call a request, and quiet

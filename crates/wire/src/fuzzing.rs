@@ -4,6 +4,7 @@
 //! against each other. The committed corpora also run as a plain test.
 
 use crate::certificate::{Certificate, RevocationList};
+use crate::client_hello;
 use crate::dns::{self, AnswerError, Extension, Question};
 use crate::encrypted_key::EncryptedKey;
 use crate::fastcgi::{self, Part, RecordError, RecordReader};
@@ -21,7 +22,10 @@ mod h2;
 #[cfg(test)]
 mod tests;
 
-pub use h2::{h2_connection, h2_frames, h2_hpack};
+/// Longer hellos are not read at each of their lengths: that takes the square of it.
+const CLIENT_HELLO_BYTES_MAX: usize = 4096;
+
+pub use h2::{h2_client, h2_connection, h2_frames, h2_hpack};
 
 /// A request head parsed whole and in pieces. The first byte picks rules and the pieces' length.
 pub fn h1_request(data: &[u8]) {
@@ -102,6 +106,24 @@ pub fn h1_chunked(data: &[u8]) {
     encoded.extend_from_slice(b"next");
     let (decoded, left) = decode(&encoded, piece).unwrap_or_default();
     assert!(decoded == body && left == Some(4));
+}
+
+/// The beginning of a TLS connection read whole and cut short: what is read once stays read, and
+/// what was refused stays refused, whatever comes behind.
+pub fn client_hello(data: &[u8]) {
+    let whole = client_hello::read(data);
+    let mut settled = None;
+    for end in 0..=data.len().min(CLIENT_HELLO_BYTES_MAX) {
+        let found = client_hello::read(&data[..end]);
+        match &settled {
+            None if found != Ok(None) => settled = Some(found),
+            None => {}
+            Some(before) => assert_eq!(&found, before),
+        }
+    }
+    if data.len() <= CLIENT_HELLO_BYTES_MAX {
+        assert_eq!(settled.unwrap_or(Ok(None)), whole);
+    }
 }
 
 /// A PROXY protocol header parsed whole and cut short; what it says, written and parsed again.

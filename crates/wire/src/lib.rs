@@ -9,6 +9,7 @@
 //! nginx's: the same inputs are refused, with the same status codes and the same words for the log.
 
 pub mod certificate;
+pub mod client_hello;
 pub mod date;
 mod der;
 pub mod dns;

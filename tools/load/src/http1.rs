@@ -3,10 +3,8 @@
 //! Knows no socket and no clock. Heads are parsed by `turnpike-wire`; a body is measured, and
 //! compared with what is expected, but never kept.
 
-use turnpike_wire::h1::{
-    BodyState, ChunkedDecoder, HeadStep, ResponseFraming, ResponseHead, parse_response,
-};
-use turnpike_wire::message::{HeadRules, Method, Strictness};
+use turnpike_wire::h1::{BodyState, ChunkedDecoder, HeadStep, ResponseHead, parse_response};
+use turnpike_wire::message::{BodyEnd, HeadRules, Method, Strictness};
 
 /// Longest answer head that is waited for; no server sends more by accident.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
@@ -258,12 +256,10 @@ impl Http1 {
                 }
                 Stage::Head
             }
-            ResponseFraming::None => Stage::Length(0),
-            ResponseFraming::Length(length) => Stage::Length(length),
-            ResponseFraming::Chunked => {
-                Stage::Chunked(ChunkedDecoder::new().under(Strictness::Nginx))
-            }
-            ResponseFraming::UntilClose => Stage::UntilClose,
+            BodyEnd::None => Stage::Length(0),
+            BodyEnd::Length(length) => Stage::Length(length),
+            BodyEnd::Marked => Stage::Chunked(ChunkedDecoder::new().under(Strictness::Nginx)),
+            BodyEnd::UntilClose => Stage::UntilClose,
         };
         Ok(())
     }

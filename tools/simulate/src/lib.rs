@@ -15,7 +15,6 @@ mod expected;
 mod message;
 mod origin;
 mod plan;
-mod random;
 mod request;
 mod run;
 mod scenario;

@@ -3,43 +3,10 @@
 
 use std::path::Path;
 
-use turnpike_conf::{Arguments, Context, MemoryLoader, Registry, Row, Value, View};
+use turnpike_conf::{MemoryLoader, Registry, View};
 use turnpike_http::plan::{Environment, Plan};
+use turnpike_http::process_rows::PROCESS_ROWS;
 use turnpike_modules::FAMILIES;
-
-const fn row(name: &'static str, contexts: &'static [Context], value: Value) -> Row {
-    Row {
-        name,
-        contexts,
-        arguments: match value {
-            Value::Block(_) => Arguments::none(),
-            _ => Arguments::at_least(1),
-        },
-        value,
-        default: match value {
-            Value::Flag => "off",
-            Value::Number => "512",
-            Value::Milliseconds => "500ms",
-            _ => "",
-        },
-        ..Row::PLAIN
-    }
-}
-
-/// What a plan cannot do without.
-const PROCESS_ROWS: &[Row] = &[
-    row("events", &[Context::Main], Value::Block(Context::Events)),
-    row("worker_connections", &[Context::Events], Value::Number),
-    row("multi_accept", &[Context::Events], Value::Flag),
-    row("accept_mutex", &[Context::Events], Value::Flag),
-    row(
-        "accept_mutex_delay",
-        &[Context::Events],
-        Value::Milliseconds,
-    ),
-    row("reuse_port", &[Context::Events], Value::Flag),
-    row("error_log", &[Context::Http], Value::Custom),
-];
 
 /// All directives.
 pub(crate) fn registry() -> Registry {

@@ -22,11 +22,11 @@ use turnpike_lane::event_loop::{self, AcceptSettings, EventLoop, LaneGate, Mailb
 use turnpike_lane::gate::AcceptMode;
 use turnpike_lane::log::{ErrorLog, Level, LogFile, LogSet, Spec};
 use turnpike_lane::sys::simulation::{self, Fault, Lookout};
+use turnpike_lane::sys::socket::Kind;
 
 use crate::client::Client;
 use crate::plan;
-use crate::random::Random;
-use crate::scenario::{FILE_BYTES, FILE_NUMBER, Scenario};
+use crate::scenario::{FILE_BYTES, FILE_NUMBER, Scenario, stream};
 use crate::verdict;
 use crate::world::{Shared, Start, World};
 
@@ -121,7 +121,7 @@ impl Bench {
         let mailbox = Arc::new(mailbox);
         let clients = scenario.scripts.into_iter().map(Client::new).collect();
         let start = Start {
-            random: Random::new(seed, 2),
+            random: stream(seed, 2),
             weather: scenario.weather,
             fault: options.fault,
             clients,
@@ -204,6 +204,7 @@ impl Bench {
             number: 0,
             socket: self.gate.clone(),
             mode: AcceptMode::Shared,
+            kind: Kind::Stream,
         };
         let apply = Apply {
             plan,

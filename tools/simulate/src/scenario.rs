@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::client::{Cut, CutAt, How, Piece, Script};
 use crate::origin::{Answer, Ending, Failing, Origins};
-use crate::random::Random;
 use crate::request::{Request, Target, Upload};
 use crate::world::Weather;
+use turnpike_testkit::random::Random;
 
 /// Lengths of the texts that `/text/N` answers with.
 pub(crate) const TEXT_BYTES: &[usize] = &[0, 16, 700, 3_900];
@@ -68,7 +68,7 @@ pub(crate) struct Scenario {
 
 impl Scenario {
     pub(crate) fn new(seed: u64) -> Scenario {
-        let mut random = Random::new(seed, 1);
+        let mut random = stream(seed, 1);
         let settings = settings(&mut random);
         let mut numbers = 1..;
         let clients = 1 + random.index(4);
@@ -88,6 +88,13 @@ impl Scenario {
             weather,
         }
     }
+}
+
+/// The numbers of a seed for one use, which are apart from those for another.
+pub(crate) fn stream(seed: u64, number: u64) -> Random {
+    let mut random = Random::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (number << 56));
+    random.number();
+    random
 }
 
 fn settings(random: &mut Random) -> Settings {

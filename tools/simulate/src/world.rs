@@ -22,7 +22,7 @@ use turnpike_lane::sys::simulation::{self, Fault, Lookout};
 
 use crate::client::{Client, Effect};
 use crate::origin::{self, OriginConnection, Origins};
-use crate::random::Random;
+use turnpike_testkit::random::Random;
 
 /// The machine was started so long ago; every run begins then.
 const START_NS: u64 = 1_000_000_000_000;

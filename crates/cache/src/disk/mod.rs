@@ -10,8 +10,6 @@
 //! and is never served.
 
 mod format;
-mod loader;
-mod manager;
 mod opening;
 mod writer;
 
@@ -26,8 +24,8 @@ use md5::{Digest, Md5};
 pub use format::HEADER_BYTES;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use format::fuzzing;
-pub use manager::Manager;
 pub use writer::Writer;
+pub(crate) use writer::is_abandoned;
 
 pub(crate) use opening::{open, open_to_change};
 
@@ -38,7 +36,7 @@ use crate::vary::Selection;
 use turnpike_wire::hex;
 
 /// Folder levels at most; nginx's.
-const LEVELS_MAX: usize = 3;
+pub(crate) const LEVELS_MAX: usize = 3;
 
 /// What a file occupies is counted in blocks of this size.
 const BLOCK_BYTES: u64 = 4096;
@@ -176,7 +174,7 @@ pub(crate) fn blocks(bytes: u64) -> u64 {
 }
 
 /// Whether a file's name is one of ours.
-fn is_stored_name(path: &Path) -> bool {
+pub(crate) fn is_stored_name(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
     name.is_some_and(|name| name.len() == 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }

@@ -145,7 +145,7 @@ impl Writer {
 }
 
 /// Whether a file is one in the making that nobody will finish.
-pub(super) fn is_abandoned(path: &Path) -> bool {
+pub(crate) fn is_abandoned(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
     let Some(name) = name.filter(|name| name.ends_with(UNFINISHED)) else {
         return false;

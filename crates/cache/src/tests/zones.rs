@@ -12,6 +12,7 @@ use turnpike_wire::message::{Head, Version};
 use crate::disk::{self, DiskSettings, Pace};
 use crate::fetch::{Asked, FetchOutcome};
 use crate::freshness::{Staleness, Timing};
+use crate::manager::Manager;
 use crate::purge::{Manner, Target};
 use crate::stored::{StoredBody, Variant};
 use crate::vary::Selection;
@@ -113,8 +114,8 @@ fn disk_settings(folder: &Folder, temporary: Option<&Folder>) -> DiskSettings {
 
 /// Has a thread take care of the zone's folder while the zone is there.
 fn manage(zone: &Arc<Zone>) {
-    let mut manager = disk::Manager::of(zone).unwrap();
-    disk::Manager::announce(zone);
+    let mut manager = Manager::of(zone).unwrap();
+    Manager::announce(zone);
     let zone = Arc::downgrade(zone);
     thread::spawn(move || {
         while let Some(pause) = zone.upgrade().map(|zone| manager.step(&zone)) {
@@ -297,10 +298,13 @@ fn a_full_zone_evicts_and_a_scan_does_not_push_out_what_is_asked_for() {
     assert!(kept.count() >= 95, "a scan has pushed hot keys out");
     let contents = zone.contents();
     assert!(contents.evicted > 0 && contents.filled_ppm <= 1_000_000);
+    assert!(contents.bytes >= body.len() as u64 && contents.bytes <= zone.bytes_max());
     let refused = zone
         .store_memory(entry(&zone, "/big", &[]), vec![0; 2 << 20].into())
         .err();
     assert_eq!(refused, Some(WhyNotStored::TooLarge));
+    zone.purge(&Target::All, Manner::Hard, 0);
+    assert_eq!(zone.contents().bytes, 0);
 }
 
 #[test]
@@ -388,7 +392,7 @@ fn the_manager_pauses_as_it_is_told() {
     }
     drop(zone);
     let zone = Arc::new(Zone::disk("z", MEGABYTE, settings));
-    let mut manager = disk::Manager::of(&zone).unwrap();
+    let mut manager = Manager::of(&zone).unwrap();
     for keys in 1..=3 {
         assert_eq!(manager.step(&zone), Duration::from_millis(7));
         assert_eq!(zone.contents().keys, keys);

@@ -133,7 +133,7 @@ async fn to_the_end(
                 }
                 exchange.end_body();
                 exchange.log_access();
-                match (sent, exchange.keep_alive) {
+                match (sent, exchange.sending.keeps_connection()) {
                     (Err(reason), _) => return Err(reason),
                     (Ok(()), true) if exchange.body.is_finished() => return Ok(()),
                     (Ok(()), true) => Stage::Discard,
@@ -185,7 +185,7 @@ async fn send_answer(
     peer: &Peer,
     transfer: Transfer,
 ) -> Result<(), CloseReason> {
-    exchange.action.set(Action::Sending);
+    exchange.account.set_action(Action::Sending);
     let sent = send_all(exchange, peer, transfer).await;
     if let Err(Cut::Client(error)) = &sent {
         failed(exchange, peer, error);
@@ -232,7 +232,7 @@ async fn linger(exchange: &mut Exchange, peer: &Peer) {
         LingeringClose::On => !exchange.body.is_finished() || peer.has_unread(),
     };
     if wanted {
-        exchange.action.set(Action::ClosingLingering);
+        exchange.account.set_action(Action::ClosingLingering);
         peer.linger(settings.lingering_time_ms, settings.lingering_timeout_ms)
             .await;
     }
@@ -252,7 +252,7 @@ async fn send_all(exchange: &mut Exchange, peer: &Peer, mut transfer: Transfer) 
     let timeout_ms = plan.location(exchange.location).settings.send_timeout_ms;
     let rate = exchange.rate_limit();
     let started_ms = exchange.lane.clock.now_ms();
-    let mut is_first = exchange.client.requests == 1;
+    let mut is_first = exchange.client.requests() == 1;
     loop {
         let budget = match &rate {
             None => SLICE_BYTES,
@@ -293,7 +293,7 @@ async fn send_all(exchange: &mut Exchange, peer: &Peer, mut transfer: Transfer) 
             sent => sent.map_err(Cut::Client)?,
         };
         if std::mem::take(&mut is_first) {
-            let took_ns = monotonic_ns().saturating_sub(exchange.client.accepted_ns);
+            let took_ns = monotonic_ns().saturating_sub(exchange.client.connection().accepted_ns);
             exchange.lane.counters.first_byte.record(took_ns);
         }
         match sent {

@@ -13,7 +13,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use turnpike_lane::event_loop::EventLoop;
-use turnpike_lane::log::{Errno, Level};
+use turnpike_lane::log::Level;
 use turnpike_lane::sys::socket_option;
 use turnpike_lane::transport::{Greeting, Handshake, HandshakeError, Hello};
 
@@ -25,7 +25,7 @@ use crate::counters::CloseReason;
 use crate::exchange::{Action, Exchange};
 use crate::h1::peer::Peer;
 use crate::plan::ServerIndex;
-use crate::tls::{Offer, ServerIdentity, ServerTls, TlsSession};
+use turnpike_plan::tls::{Offer, ServerIdentity, ServerTls, TlsSession};
 
 /// Handshakes that a lane goes on with in one turn: with RSA keys of 2048 bits they take some 5 ms
 /// together. The others wait for the next turn, so that a storm of new connections does not starve
@@ -106,11 +106,12 @@ impl Security {
 
     /// Lets an exchange know.
     pub(super) fn tell(&self, exchange: &mut Exchange) {
-        exchange.plain_on_tls_port = matches!(self, Security::PlainOnTlsPort);
-        match self {
-            Security::Secure(session) => exchange.tls = Some(Arc::clone(session)),
-            _ => exchange.tls = None,
-        }
+        let client = &mut exchange.client;
+        client.speaks_plain_on_tls_port(matches!(self, Security::PlainOnTlsPort));
+        client.is_secured_by(match self {
+            Security::Secure(session) => Some(session),
+            _ => None,
+        });
     }
 }
 
@@ -232,7 +233,7 @@ impl Connections {
             Ok(Handshake::WantsRead) => Step::WantsRead,
             Ok(Handshake::WantsWrite) => Step::WantsWrite,
             Err(error) => {
-                self.handshake_failed(connection, &error);
+                self.log_handshake(connection, format_args!("{error}"));
                 return Step::Failed(CloseReason::HandshakeFailed);
             }
         };
@@ -338,7 +339,7 @@ impl Connections {
             Ok(()) => Ok(Handshaking::Session(Agreed { offer, identity })),
             Err(error) => {
                 let error = HandshakeError::Tls(error);
-                self.handshake_failed(connection, &error);
+                self.log_handshake(connection, format_args!("{error}"));
                 Err(Step::Failed(CloseReason::HandshakeFailed))
             }
         }
@@ -355,7 +356,7 @@ impl Connections {
                 let mut exchange = self.exchange(connection);
                 // A pattern without a verdict matches nothing here, where nothing can wait.
                 exchange.begin_request();
-                let found = listen.names.find(name, &exchange).ok().flatten();
+                let found = listen.names.find(name, &*exchange).ok().flatten();
                 exchange.settle_matching();
                 self.recycle(exchange);
                 found
@@ -372,26 +373,9 @@ impl Connections {
                 _ => CloseReason::of(&error),
             });
         }
-        self.handshake_failed(connection, &HandshakeError::Socket(error));
+        let error = HandshakeError::Socket(error);
+        self.log_handshake(connection, format_args!("{error}"));
         Step::Failed(CloseReason::HandshakeFailed)
-    }
-
-    fn handshake_failed(&self, connection: &Connection, error: &HandshakeError) {
-        match error {
-            HandshakeError::Socket(error) if error.raw_os_error().is_none() => {
-                let why = format_args!("peer closed connection in SSL handshake");
-                self.log_handshake(connection, why);
-            }
-            HandshakeError::Socket(error) => {
-                let error = Errno(error);
-                let why = format_args!("peer closed connection in SSL handshake {error}");
-                self.log_handshake(connection, why);
-            }
-            HandshakeError::Tls(error) => {
-                let why = format_args!("SSL_do_handshake() failed (SSL: {error})");
-                self.log_handshake(connection, why);
-            }
-        }
     }
 
     /// Says that a handshake was given up, since it did not end in time.
@@ -406,7 +390,7 @@ impl Connections {
 
     fn log_handshake(&self, connection: &Connection, why: std::fmt::Arguments<'_>) {
         let exchange = self.exchange(connection);
-        exchange.action.set(Action::HandshakingClient);
+        exchange.account.set_action(Action::HandshakingClient);
         exchange.log(Level::Info, why);
         self.recycle(exchange);
     }

@@ -14,7 +14,7 @@ use super::{Connection, Connections, ReturnQueue};
 use crate::counters::CloseReason;
 use crate::h2::connection::{Opening, serve};
 use crate::response::LocalFuture;
-use crate::tls;
+use turnpike_plan::tls;
 
 /// What a connection speaks, told by its session or by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

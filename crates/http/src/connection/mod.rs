@@ -30,7 +30,7 @@ mod transfer;
 
 use std::cell::{Cell, RefCell};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -47,11 +47,12 @@ pub use commands::{Apply, Command, Leave};
 pub use moving::Moving;
 
 use crate::counters::CloseReason;
-use crate::exchange::{Client, Exchange};
+use crate::exchange::Exchange;
 use crate::h1::input::Input;
 use crate::h1::watch::Watch;
 use crate::lane::{LanePlan, LaneShared};
 use crate::plan::ListenIndex;
+use crate::requester::ConnectionFacts;
 use handshake::Security;
 use moving::Successors;
 use parked::Slot;
@@ -72,7 +73,7 @@ struct Connection<T = Transport> {
     transport: T,
     /// What it has sent and nobody has taken.
     input: Input,
-    client: Client,
+    client: ConnectionFacts,
     /// Whether Nagle's algorithm was switched off.
     no_delay: bool,
     /// The plan of its gate; replaced at the next request after a reload.
@@ -311,6 +312,10 @@ impl Connections {
         let took_ns = monotonic_ns().saturating_sub(event_loop.clock.now_ns());
         let counters = &self.lane.counters;
         counters.rounds.record(took_ns);
+        let answers = self.lane.round_answers.take();
+        if answers > 0 {
+            counters.request_times.record_many(took_ns, answers);
+        }
         let first_answers = std::mem::take(&mut self.round.first_answers);
         if first_answers > 0 {
             counters.first_byte.record_many(took_ns, first_answers);
@@ -337,7 +342,7 @@ impl Connections {
 
     fn exchange(&self, connection: &Connection) -> Box<Exchange> {
         let mut exchange = self.lane.exchange(&connection.plan, &connection.client);
-        exchange.proxy_header.clone_from(&connection.proxy_header);
+        exchange.client.has_proxy_header(&connection.proxy_header);
         connection.security.tell(&mut exchange);
         exchange
     }
@@ -403,18 +408,19 @@ impl EventHandler for Connections {
         counters.accepted.add();
         counters.handled.add();
         counters.active.add();
-        let client = Client {
+        let transport = Transport::plain(socket);
+        let client = ConnectionFacts {
             serial: self.lane.next_serial(),
             peer,
             listen: ListenIndex(gate),
-            descriptor: socket.as_raw_fd(),
+            socket: transport.facts(),
             requests: 0,
             is_pipelined: false,
             accepted_ms: event_loop.clock.now_ms(),
             accepted_ns: event_loop.clock.now_ns(),
         };
         let connection = Connection {
-            transport: Transport::plain(socket),
+            transport,
             input: Input::new(&self.lane.inputs),
             client,
             no_delay: false,
@@ -573,6 +579,15 @@ impl Exchange {
             self.account.request_bytes(),
             self.account.sent_bytes(),
         );
+        let now_ms = self.lane.clock.now_ms();
+        match now_ms.saturating_sub(self.account.started_ms()) {
+            // It began and ended in one round, whose end nobody has measured yet.
+            0 => self
+                .lane
+                .round_answers
+                .set(self.lane.round_answers.get() + 1),
+            took_ms => counters.request_times.record(took_ms * 1_000_000),
+        }
         self.write_access_log();
         self.rooms.release();
     }

@@ -23,15 +23,15 @@ use super::handshake::Security;
 use super::parked::{Await, Parked};
 use super::{Connection, Connections};
 use crate::counters::CloseReason;
-use crate::exchange::Client;
 use crate::h1::input::Input;
 use crate::plan::{ListenIndex, Plan};
+use crate::requester::ConnectionFacts;
 use turnpike_plan::proxy_header::ProxyHeader;
 
 /// A parked connection on its way to another lane.
 pub struct Moving {
     transport: Transport,
-    client: Client,
+    client: ConnectionFacts,
     no_delay: bool,
     proxy_header: Option<ProxyHeader>,
     security: Security,

@@ -11,7 +11,6 @@ use turnpike_lane::sys::socket_option;
 use super::awaited::Awaited;
 use super::serve::{RECEIVE_BYTES, receive};
 use super::{Connection, Connections, Ending};
-use crate::account::Account;
 use crate::counters::{CloseReason, Counter};
 use crate::exchange::{Action, Exchange};
 use crate::h1::input::Input;
@@ -423,7 +422,7 @@ impl Connections {
         exchange: Box<Exchange>,
         (waits_for, error): (&Await, &io::Error),
     ) {
-        exchange.action.set(waits_for.action());
+        exchange.account.set_action(waits_for.action());
         match error.kind() {
             io::ErrorKind::ConnectionReset => {
                 exchange.log(Level::Info, format_args!("recv() failed ({error})"));
@@ -454,7 +453,7 @@ impl Connections {
         let mut reason = CloseReason::ClientClosed;
         if let Await::Rest(_) = waits_for {
             reason = CloseReason::ClientAborted;
-            exchange.action.set(Action::ReadingHeaders);
+            exchange.account.set_action(Action::ReadingHeaders);
             exchange.log(
                 Level::Info,
                 format_args!("client prematurely closed connection"),
@@ -546,11 +545,11 @@ impl Connections {
     fn head_given_up(&self, connection: &Connection, half: &Half, why: &str) {
         let mut exchange = self.exchange(connection);
         exchange.begin_request();
-        exchange.account = Account::since(half.started_ms);
+        exchange.account.begin(half.started_ms);
         let mut input = Input::new(&self.lane.inputs);
         input.put(&half.input);
         give_up(&mut input, &mut exchange);
-        exchange.action.set(Action::ReadingHeaders);
+        exchange.account.set_action(Action::ReadingHeaders);
         exchange.log(Level::Info, format_args!("{why}"));
         if exchange.location().settings.reset_timedout_connection {
             let _ = socket_option::set_reset_on_close(connection.transport.as_fd());
@@ -674,7 +673,7 @@ impl Connections {
     pub(super) fn take_plan(&self, connection: &mut Connection, exchange: &mut Exchange) {
         move_to(&self.plan, connection);
         if !Rc::ptr_eq(&exchange.plan, &connection.plan) {
-            exchange.client = connection.client;
+            exchange.client.comes_on(connection.client);
             exchange.plan = connection.plan.clone();
             exchange.leave_location();
         }

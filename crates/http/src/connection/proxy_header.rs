@@ -32,15 +32,15 @@ pub(super) fn read(connection: &mut Connection, exchange: &mut Exchange) -> Prox
         Ok(Some(header)) => {
             let header_len = header.len;
             let header = Rc::new(ProxyHeader::new(&header, bytes));
-            connection.proxy_header = Some(Rc::clone(&header));
-            exchange.proxy_header = Some(header);
+            connection.proxy_header = Some(header);
+            exchange.client.has_proxy_header(&connection.proxy_header);
             connection.input.consume(header_len);
             ProxyHeaderState::Complete
         }
         Err(error) => {
             let root = exchange.plan.server(exchange.listen().default_server).root;
             exchange.location = root;
-            exchange.action.set(Action::ReadingProxyHeader);
+            exchange.account.set_action(Action::ReadingProxyHeader);
             let (reason, quoted) = (error.reason(), Quoted(first_line(bytes)));
             exchange.log(Level::Error, format_args!("{reason}: \"{quoted}\""));
             ProxyHeaderState::Invalid

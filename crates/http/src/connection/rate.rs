@@ -35,13 +35,11 @@ impl Exchange {
             let value = template.as_ref()?.value(self);
             turnpike_conf::value::size(std::str::from_utf8(&value).ok()?)
         };
-        let rate = match self.limit_rate {
+        let rate = match self.sending.limit_rate() {
             Some(rate) => rate,
             None => size(&settings.limit_rate)?,
         };
-        let after = self
-            .limit_rate_after
-            .or_else(|| size(&settings.limit_rate_after));
+        let after = size(&settings.limit_rate_after);
         (rate > 0).then(|| RateLimit {
             bytes_per_second: rate,
             after: after.unwrap_or(0),
@@ -50,7 +48,7 @@ impl Exchange {
 
     /// Whether a limit may apply, told without evaluating anything.
     pub(crate) fn may_be_limited(&self) -> bool {
-        self.limit_rate.is_some() || self.location().settings.limit_rate.is_some()
+        self.sending.limit_rate().is_some() || self.location().settings.limit_rate.is_some()
     }
 }
 

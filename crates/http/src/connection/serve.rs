@@ -15,15 +15,15 @@ use super::parked::{Await, More, Slot, move_to};
 use super::proxy_header::{self, ProxyHeaderState};
 use super::transfer::{self, Sent, Transfer};
 use super::{Connection, Connections, DrivenSlot, log_send_error};
-use crate::account::Account;
 use crate::body::Progress;
 use crate::counters::CloseReason;
 use crate::engine::Outcome;
-use crate::exchange::{Action, Client, Exchange};
+use crate::exchange::{Action, Exchange};
 use crate::h1::request::{self, Head};
 use crate::h1::response::write_head;
 use crate::h1::watch::Watch;
 use crate::phase::Awaiting;
+use crate::requester::ConnectionFacts;
 use crate::response::Body;
 use crate::settings::LingeringClose;
 
@@ -110,7 +110,7 @@ impl Connections {
             self.take_plan(&mut connection, &mut exchange);
             exchange.begin_request();
             if let Some(started_ms) = started_ms.take() {
-                exchange.account = Account::since(started_ms);
+                exchange.account.begin(started_ms);
             }
             match proxy_header::read(&mut connection, &mut exchange) {
                 ProxyHeaderState::Complete => {}
@@ -189,7 +189,12 @@ impl Connections {
     }
 
     /// Counts the time to the first byte of a first answer; a driven one counts its own.
-    fn measure_first(&mut self, event_loop: &EventLoop, client: &Client, served: &Option<Served>) {
+    fn measure_first(
+        &mut self,
+        event_loop: &EventLoop,
+        client: &ConnectionFacts,
+        served: &Option<Served>,
+    ) {
         if !matches!(
             served,
             Some(Served::Kept | Served::Closed(CloseReason::Answered))
@@ -270,8 +275,10 @@ impl Connections {
 
     fn count_request(&self, connection: &mut Connection, exchange: &mut Exchange) {
         connection.client.requests += 1;
-        exchange.client.requests = connection.client.requests;
-        exchange.client.is_pipelined = connection.input.is_pipelined();
+        let is_pipelined = connection.input.is_pipelined();
+        exchange
+            .client
+            .asks_again(connection.client.requests, is_pipelined);
         self.lane.counters.requests.add();
         self.lane
             .doing
@@ -279,13 +286,13 @@ impl Connections {
         self.count_writing(1);
         let gate_is_gone = !Rc::ptr_eq(&connection.plan, &self.plan);
         if self.is_draining() || gate_is_gone {
-            exchange.keep_alive = false;
+            exchange.sending.close_connection();
         }
     }
 
     fn answer(&self, connection: &Connection, exchange: &mut Exchange) -> Served {
         if self.is_draining() {
-            exchange.keep_alive = false;
+            exchange.sending.close_connection();
         }
         if matches!(exchange.response.body, Body::Tunnel(_)) {
             return Served::Driven(Stage::Answer);
@@ -303,9 +310,9 @@ impl Connections {
             return Served::Closed(CloseReason::CutShort);
         }
         let chunked = write_head(exchange);
-        exchange.action.set(Action::Sending);
+        exchange.account.set_action(Action::Sending);
         let mut transfer = Transfer::new(exchange, chunked);
-        if !exchange.keep_alive && !lingers(connection, exchange) {
+        if !exchange.sending.keeps_connection() && !lingers(connection, exchange) {
             transfer.closes();
         }
         match transfer.send(exchange, &connection.transport, TURN_BYTES_MAX) {
@@ -449,7 +456,7 @@ impl Connections {
         let settings = &exchange.location().settings;
         if settings.tcp_nodelay && !connection.no_delay {
             connection.no_delay = true;
-            if exchange.client.peer.inet().is_some()
+            if exchange.client.peer().inet().is_some()
                 && let Err(error) = socket_option::set_no_delay(connection.transport.as_fd(), true)
             {
                 exchange.log(
@@ -472,7 +479,7 @@ impl Connections {
 fn answered(connection: &Connection, exchange: &mut Exchange, body_whole: bool) -> Served {
     exchange.account.completed(true);
     exchange.log_access();
-    match (exchange.keep_alive, body_whole) {
+    match (exchange.sending.keeps_connection(), body_whole) {
         (true, true) => Served::Kept,
         (true, false) => Served::Driven(Stage::Discard),
         (false, _) if lingers(connection, exchange) => Served::Driven(Stage::Linger),

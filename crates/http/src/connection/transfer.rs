@@ -57,7 +57,7 @@ pub(super) enum Sent {
 impl Transfer {
     /// Begins at the head, which stands in the exchange's output.
     pub(super) fn new(exchange: &mut Exchange, chunked: bool) -> Self {
-        let mut output = std::mem::take(&mut exchange.output);
+        let mut output = std::mem::take(exchange.sending.output());
         let mut copied = false;
         if let Segment::Bytes(body) = segment(exchange, 1)
             && body.len() <= COPIED_BODY_BYTES_MAX
@@ -66,7 +66,7 @@ impl Transfer {
             output.extend_from_slice(body);
             copied = true;
         }
-        exchange.output = output;
+        *exchange.sending.output() = output;
         Self {
             chunked,
             copied,
@@ -133,7 +133,11 @@ impl Transfer {
         let more = if self.closing { More::Yes } else { More::No };
         let mut left = usize::try_from(budget).unwrap_or(usize::MAX);
         loop {
-            let rest = exchange.output.get(self.at as usize..).unwrap_or_default();
+            let rest = exchange
+                .sending
+                .pending()
+                .get(self.at as usize..)
+                .unwrap_or_default();
             if rest.is_empty() {
                 if simulation::is_faulty(Fault::AnswerTwice) {
                     self.at = 0;
@@ -168,7 +172,7 @@ impl Transfer {
 
     /// A piece was made: it is sent next. `more`: it is not the last one.
     pub(super) fn piece_ready(&mut self, exchange: &mut Exchange, more: bool) {
-        exchange.output.clear();
+        exchange.sending.output().clear();
         self.frame(exchange, more);
         self.segment = 0;
         self.at = 0;
@@ -176,12 +180,12 @@ impl Transfer {
 
     /// Appends the piece that was made to the output.
     pub(super) fn frame(&mut self, exchange: &mut Exchange, more: bool) {
-        let mut out = std::mem::take(&mut exchange.output);
+        let mut out = std::mem::take(exchange.sending.output());
         write_piece(&exchange.response.text, self.chunked, &mut out);
         if !more && self.chunked {
             write_last_chunk(exchange, &mut out);
         }
-        exchange.output = out;
+        *exchange.sending.output() = out;
         self.ended = !more;
     }
 
@@ -302,12 +306,8 @@ pub(super) fn inline_small_file(exchange: &mut Exchange) -> bool {
     };
     let text = &mut exchange.response.text;
     text.resize(length as usize, 0);
-    let mut filled = 0;
-    while filled < text.len() {
-        match file::read_at(descriptor, &mut text[filled..], offset + filled as u64) {
-            Ok(0) | Err(_) => return false,
-            Ok(read) => filled += read,
-        }
+    if !file::fill_at(descriptor, text, offset).is_ok_and(|filled| filled == text.len()) {
+        return false;
     }
     exchange.response.body = Body::Text;
     true
@@ -317,7 +317,7 @@ pub(super) fn inline_small_file(exchange: &mut Exchange) -> bool {
 fn segment(exchange: &Exchange, number: usize) -> Segment<'_> {
     let response = &exchange.response;
     match number.checked_sub(1) {
-        None => Segment::Bytes(&exchange.output),
+        None => Segment::Bytes(exchange.sending.pending()),
         Some(_) if response.head_only => Segment::End,
         Some(number) => segments::of_body(&response.body, &response.text, number),
     }

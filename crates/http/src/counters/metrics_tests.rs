@@ -54,7 +54,7 @@ fn samples_of_a_row_stand_together_and_are_escaped() {
     });
     samples.real(&ODD, &["c"], 0.5);
     let mut text = String::new();
-    write_prometheus(&samples, &mut text).unwrap();
+    write_prometheus(&samples, Format::Prometheus, &mut text).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(
         lines[..5],
@@ -80,6 +80,66 @@ fn samples_of_a_row_stand_together_and_are_escaped() {
 }
 
 #[test]
+fn lanes_are_summed_and_openmetrics_ends_with_its_mark() {
+    let counters = AllCounters::default();
+    let lanes = [counters.add_lane(0), counters.add_lane(1)];
+    for lane in &lanes {
+        lane.answered(200, 100, 300);
+        lane.request_times.record(20_000);
+    }
+    let mut samples = Samples::default();
+    samples.read(&counters);
+    samples.number(&ODD, &["a\"b"], 7);
+    let samples = samples.summed_over("lane");
+    let mut text = String::new();
+    write_prometheus(&samples, Format::OpenMetrics, &mut text).unwrap();
+    for line in [
+        "# TYPE turnpike_sent_bytes counter\nturnpike_sent_bytes_total 600\n",
+        "turnpike_requests_by_status_total{status=\"200\"} 2\n",
+        "turnpike_request_seconds_bucket{le=\"0.000025\"} 2\n",
+        "turnpike_request_seconds_count 2\n",
+        "turnpike_lanes 2\n",
+        "turnpike_odd{name=\"a\\\"b\"} 7\n",
+        "turnpike_build_info{version=\"0.1.0\",nginx_version=\"",
+        "# TYPE process_cpu_seconds counter\nprocess_cpu_seconds_total ",
+    ] {
+        assert!(text.contains(line), "{line} is not in {text}");
+    }
+    assert!(text.ends_with("# EOF\n"), "{text}");
+    let json = write_json(&samples, 5);
+    assert_eq!(
+        (&json["unix_ms"], &json["bounds_s"][0]),
+        (&5.into(), &1e-5.into())
+    );
+    let rows = json["metrics"].as_array().unwrap();
+    let row = rows
+        .iter()
+        .find(|row| row["name"] == "request_seconds")
+        .unwrap();
+    assert_eq!(row["samples"][0]["buckets"][1], 2, "{row}");
+}
+
+#[test]
+fn a_reload_that_failed_is_told_of_until_one_succeeds() {
+    let counters = AllCounters::default();
+    let success = || {
+        let mut samples = Samples::default();
+        samples.read(&counters);
+        let mut list = samples.list().iter();
+        let sample = list
+            .find(|sample| sample.row.name == "last_reload_success")
+            .unwrap();
+        sample.value.clone()
+    };
+    counters.set_process(|process| process.generation = 1);
+    assert_eq!(success(), Value::Number(1));
+    counters.set_process(|process| process.reloads_failed = 1);
+    assert_eq!(success(), Value::Number(0));
+    counters.set_process(|process| process.generation = 2);
+    assert_eq!(success(), Value::Number(1));
+}
+
+#[test]
 fn the_servers_own_metrics_are_read() {
     let counters = AllCounters::default();
     let lane = counters.add_lane(0);
@@ -94,7 +154,7 @@ fn the_servers_own_metrics_are_read() {
     let mut samples = Samples::default();
     samples.read(&counters);
     let mut text = String::new();
-    write_prometheus(&samples, &mut text).unwrap();
+    write_prometheus(&samples, Format::Prometheus, &mut text).unwrap();
     for line in [
         "turnpike_requests_by_status_total{lane=\"0\",status=\"200\"} 2\n",
         "turnpike_connections_closed_total{lane=\"0\",reason=\"answered\"} 1\n",

@@ -3,13 +3,15 @@
 mod close_reason;
 mod reader;
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 pub use turnpike_lane::counters::Counter;
 use turnpike_lane::counters::Histogram;
 
 pub use close_reason::CloseReason;
+use reader::LastReload;
 pub use reader::{OWN_ROWS, ProcessCounts, WatchedGate};
 
 use turnpike_plan::metrics::{Kind, Row};
@@ -26,6 +28,8 @@ macro_rules! counters {
             pub closed: [Counter; CloseReason::ALL.len()],
             /// From accept to the first byte of the first answer.
             pub first_byte: Histogram,
+            /// From a request's first byte to the last of its answer.
+            pub request_times: Histogram,
             /// What a round of the loop took that had something to do.
             pub rounds: Histogram,
         }
@@ -96,6 +100,10 @@ pub struct AllCounters {
     serials: AtomicU64,
     gates: Mutex<Vec<WatchedGate>>,
     process: Mutex<ProcessCounts>,
+    /// When a configuration was last put in force, and whether the last one was.
+    last_reload: Mutex<LastReload>,
+    /// When the process began to count, in unix seconds.
+    started_s: OnceLock<u64>,
 }
 
 impl AllCounters {
@@ -126,6 +134,17 @@ impl AllCounters {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+
+    /// How many lanes run now. One that is still finishing and the one that was started in its
+    /// place count once.
+    pub(super) fn running(&self) -> usize {
+        let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = lanes
+            .iter()
+            .filter(|(_, counters)| Arc::strong_count(counters) > 1);
+        let numbers: BTreeSet<usize> = running.map(|(number, _)| *number).collect();
+        numbers.len()
     }
 
     /// One counter summed over all lanes.

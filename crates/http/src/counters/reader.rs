@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::{Arc, PoisonError, Weak};
 
-use turnpike_lane::counters::Distribution;
+use turnpike_lane::counters::{Distribution, Histogram};
+use turnpike_lane::sys::process::{unix_ms, usage};
 use turnpike_lane::sys::socket_option;
 
 use super::{AllCounters, COUNTERS, CloseReason, Counter, HttpCounters};
 use turnpike_plan::metrics::{Kind, Reader, Row, Samples};
+use turnpike_plan::product::{NGINX_VERSION, TURNPIKE_VERSION};
 
 /// A listening socket whose queue is told of.
 pub struct WatchedGate {
@@ -32,6 +34,14 @@ pub struct ProcessCounts {
     pub restarts: u64,
     /// Serving processes of which the kernel has written a core file.
     pub cores: u64,
+}
+
+/// How the last reload ended.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LastReload {
+    /// When the active configuration was activated, in unix seconds.
+    activated_s: u64,
+    has_failed: bool,
 }
 
 const fn row(
@@ -78,13 +88,7 @@ static CORES: Row = row(
     &[],
     "Serving processes for which the kernel wrote a core file.",
 );
-static LANES: Row = row(
-    "lanes",
-    Kind::Gauge,
-    "lanes",
-    &[],
-    "Lanes that have been started.",
-);
+static LANES: Row = row("lanes", Kind::Gauge, "lanes", &[], "Lanes that run.");
 static STATUSES: Row = row(
     "requests_by_status",
     Kind::Counter,
@@ -105,6 +109,63 @@ static FIRST_BYTE: Row = row(
     "seconds",
     &["lane"],
     "Time from the round in which a connection was accepted to the first byte of its first answer.",
+);
+static REQUEST_TIMES: Row = row(
+    "request_seconds",
+    Kind::Histogram,
+    "seconds",
+    &["lane"],
+    "Time from the first byte of a request to the end of its answer. Requests that are answered in \
+     one round of the lane's loop count as long as the round, others in whole milliseconds.",
+);
+static BUILD: Row = row(
+    "build_info",
+    Kind::Gauge,
+    "builds",
+    &["version", "nginx_version"],
+    "1, with the version of the program and the version of nginx that it is compatible with.",
+);
+static RELOAD_TIME: Row = row(
+    "last_reload_timestamp_seconds",
+    Kind::Gauge,
+    "seconds",
+    &[],
+    "When the active configuration was activated, as a Unix time.",
+);
+static RELOAD_SUCCESS: Row = row(
+    "last_reload_success",
+    Kind::Gauge,
+    "reloads",
+    &[],
+    "Whether the last reload was successful: 1 or 0.",
+);
+static CPU: Row = row(
+    "process_cpu_seconds",
+    Kind::Counter,
+    "seconds",
+    &[],
+    "CPU time of the serving process.",
+);
+static RESIDENT: Row = row(
+    "process_resident_memory_bytes",
+    Kind::Gauge,
+    "bytes",
+    &[],
+    "Resident memory of the serving process.",
+);
+static STARTED: Row = row(
+    "process_start_time_seconds",
+    Kind::Gauge,
+    "seconds",
+    &[],
+    "When the serving process was started, as a Unix time.",
+);
+static FILES_MAX: Row = row(
+    "process_max_fds",
+    Kind::Gauge,
+    "descriptors",
+    &[],
+    "Maximum number of open file descriptors of each lane of the serving process.",
 );
 static ROUNDS: Row = row(
     "loop_round_seconds",
@@ -129,15 +190,23 @@ static QUEUE_MAX: Row = row(
 );
 
 /// The rows beside [`COUNTERS`].
-pub static OWN_ROWS: [&Row; 11] = [
+pub static OWN_ROWS: [&Row; 19] = [
     &GENERATION,
     &RELOADS,
     &RESTARTS,
     &CORES,
+    &BUILD,
+    &RELOAD_TIME,
+    &RELOAD_SUCCESS,
+    &CPU,
+    &RESIDENT,
+    &STARTED,
+    &FILES_MAX,
     &LANES,
     &STATUSES,
     &CLOSED,
     &FIRST_BYTE,
+    &REQUEST_TIMES,
     &ROUNDS,
     &QUEUE,
     &QUEUE_MAX,
@@ -151,7 +220,19 @@ impl AllCounters {
 
     /// What the process counts, from now on.
     pub fn set_process(&self, change: impl FnOnce(&mut ProcessCounts)) {
-        change(&mut self.process.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = *process;
+        change(&mut process);
+        let mut last = self
+            .last_reload
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if process.generation != before.generation {
+            last.activated_s = unix_ms() / 1000;
+            self.started_s.get_or_init(|| last.activated_s);
+            last.has_failed = false;
+        }
+        last.has_failed |= process.reloads_failed > before.reloads_failed;
     }
 
     fn read_process(&self, samples: &mut Samples) {
@@ -161,6 +242,23 @@ impl AllCounters {
         samples.number(&RELOADS, &["failed"], process.reloads_failed);
         samples.number(&RESTARTS, &[], process.restarts);
         samples.number(&CORES, &[], process.cores);
+        samples.number(&BUILD, &[TURNPIKE_VERSION, NGINX_VERSION], 1);
+        let last = *self
+            .last_reload
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        samples.number(&RELOAD_TIME, &[], last.activated_s);
+        samples.number(&RELOAD_SUCCESS, &[], u64::from(!last.has_failed));
+        let usage = usage();
+        samples.real(&CPU, &[], usage.cpu_ns as f64 / 1e9);
+        // A sandbox may keep it from us.
+        if let Some(bytes) = usage.resident_bytes {
+            samples.number(&RESIDENT, &[], bytes);
+        }
+        if let Some(started_s) = self.started_s.get() {
+            samples.number(&STARTED, &[], *started_s);
+        }
+        samples.number(&FILES_MAX, &[], usage.files_max);
     }
 
     fn read_gates(&self, samples: &mut Samples) {
@@ -181,6 +279,9 @@ impl AllCounters {
         }
     }
 }
+
+/// Where a lane's histogram is.
+type HistogramOf = fn(&HttpCounters) -> &Histogram;
 
 /// The sum over all threads that have, or had, a lane's number: one that is still finishing may
 /// have that of one that was started after it.
@@ -203,13 +304,18 @@ fn read_lane(number: usize, threads: &[Arc<HttpCounters>], samples: &mut Samples
         let count = sum(&|lane| &lane.closed[reason as usize]);
         samples.number(&CLOSED, &[&number, reason.name()], count);
     }
-    let (mut first_byte, mut rounds) = (Distribution::default(), Distribution::default());
-    for lane in threads {
-        first_byte.add(&lane.first_byte.read());
-        rounds.add(&lane.rounds.read());
+    let picks: [(&'static Row, HistogramOf); 3] = [
+        (&FIRST_BYTE, |lane| &lane.first_byte),
+        (&REQUEST_TIMES, |lane| &lane.request_times),
+        (&ROUNDS, |lane| &lane.rounds),
+    ];
+    for (row, histogram) in picks {
+        let mut sum = Distribution::default();
+        for lane in threads {
+            sum.add(&histogram(lane).read());
+        }
+        samples.distribution(row, &[&number], sum);
     }
-    samples.distribution(&FIRST_BYTE, &[&number], first_byte);
-    samples.distribution(&ROUNDS, &[&number], rounds);
 }
 
 impl Reader for AllCounters {
@@ -219,7 +325,7 @@ impl Reader for AllCounters {
         for (number, counters) in self.numbered() {
             lanes.entry(number).or_default().push(counters);
         }
-        samples.number(&LANES, &[], lanes.len() as u64);
+        samples.number(&LANES, &[], self.running() as u64);
         for (number, threads) in &lanes {
             read_lane(*number, threads, samples);
         }

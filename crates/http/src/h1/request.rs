@@ -37,7 +37,9 @@ pub(crate) fn read(input: &mut Input, exchange: &mut Exchange) -> Head {
             let (length, strictness) = (exchange.head.body, exchange.strictness());
             input.read_body(length, strictness, exchange.body.arrived());
             let head = &exchange.head;
-            exchange.keep_alive = head.keep_alive() && head.version != Version::Http09;
+            exchange
+                .sending
+                .keep_connection(head.keep_alive() && head.version != Version::Http09);
             match request::settle(exchange) {
                 Ok(()) => Head::Complete,
                 Err(status) => Head::Refused(status),
@@ -85,7 +87,7 @@ fn refuse(exchange: &mut Exchange, refused: &Refused) -> Head {
     } else {
         Action::ReadingRequestLine
     };
-    exchange.action.set(action);
+    exchange.account.set_action(action);
     exchange.log(Level::Info, format_args!("{}", Quoted(&refused.message)));
     Head::Refused(refused.status)
 }

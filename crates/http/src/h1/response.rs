@@ -13,17 +13,17 @@ use crate::response_head::{self, HeadWriter};
 /// Returns whether the body is to be sent chunked.
 pub(crate) fn write_head(exchange: &mut Exchange) -> bool {
     response_head::prepare(exchange);
-    let mut out = std::mem::take(&mut exchange.output);
+    let mut out = std::mem::take(exchange.sending.output());
     out.clear();
     let has_body = exchange.head.body != BodyLength::None;
     if has_body && exchange.response.status < 300 && exchange.take_expect() {
         out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
     }
     if exchange.lane.ending.get() {
-        exchange.keep_alive = false;
+        exchange.sending.close_connection();
     }
     let chunked = settle_framing(exchange);
-    exchange.chunked = chunked;
+    exchange.sending.send_chunked(chunked);
     if exchange.head.version != Version::Http09 {
         let mut lines = Lines(&mut out);
         response_head::write(exchange, &mut lines);
@@ -31,7 +31,7 @@ pub(crate) fn write_head(exchange: &mut Exchange) -> bool {
     }
     // Interim responses were sent before.
     exchange.account.head_written(out.len() as u64);
-    exchange.output = out;
+    *exchange.sending.output() = out;
     chunked
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn write_last_chunk(exchange: &Exchange, out: &mut Vec<u8>) {
 /// A body of unknown length is chunked for HTTP/1.1, else it ends with the connection.
 fn settle_framing(exchange: &mut Exchange) -> bool {
     if exchange.head.version == Version::Http09 {
-        exchange.keep_alive = false;
+        exchange.sending.close_connection();
         return false;
     }
     if !response_head::has_unknown_length(exchange) {
@@ -76,7 +76,7 @@ fn settle_framing(exchange: &mut Exchange) -> bool {
     if exchange.head.version == Version::Http11 && settings.chunked_transfer_encoding {
         return true;
     }
-    exchange.keep_alive = false;
+    exchange.sending.close_connection();
     false
 }
 
@@ -97,14 +97,14 @@ impl HeadWriter for Lines<'_> {
     }
 
     fn connection(&mut self, exchange: &Exchange) {
-        if exchange.chunked {
+        if exchange.sending.is_chunked() {
             self.field("Transfer-Encoding", b"chunked");
         }
         if exchange.response.status == 101 {
             self.field("Connection", b"upgrade");
             return;
         }
-        if !exchange.keep_alive {
+        if !exchange.sending.keeps_connection() {
             self.field("Connection", b"close");
             return;
         }

@@ -93,7 +93,7 @@ impl Answer {
     /// Sends the head, and makes ready to send the body. What is at hand of a body tells whether
     /// there is any.
     pub(super) fn begin(exchange: &mut Exchange, stream: &Stream) -> Result<Answer, BodyFailed> {
-        exchange.action.set(Action::Sending);
+        exchange.account.set_action(Action::Sending);
         response_head::prepare(exchange);
         let has_body = !exchange.response.head_only
             && !matches!(exchange.response.body, Body::Empty | Body::Tunnel(_));

@@ -21,15 +21,16 @@ use super::shared::Shared;
 use super::stream::Stream;
 use crate::counters::CloseReason;
 use crate::engine::Outcome;
-use crate::exchange::{Action, Client, Exchange};
+use crate::exchange::{Action, Exchange};
 use crate::h1::peer::end_of_input;
 use crate::h1::watch::Watch;
 use crate::lane::{LanePlan, LaneShared};
 use crate::request;
+use crate::requester::ConnectionFacts;
 use crate::response::Body;
 use crate::settings::LocationSettings;
-use crate::tls::TlsSession;
 use turnpike_plan::proxy_header::ProxyHeader;
+use turnpike_plan::tls::TlsSession;
 
 /// Bytes read at a time: a frame of the usual size, whole.
 const READ_BYTES: usize = 16 * 1024;
@@ -46,7 +47,7 @@ const ENDING_GRACE_MS: u64 = 1_000;
 pub(crate) struct Opening {
     pub(crate) lane: Rc<LaneShared>,
     pub(crate) plan: Rc<LanePlan>,
-    pub(crate) client: Client,
+    pub(crate) client: ConnectionFacts,
     pub(crate) proxy_header: Option<Rc<ProxyHeader>>,
     pub(crate) tls: Option<Arc<TlsSession>>,
     /// What has come.
@@ -121,8 +122,8 @@ impl Opening {
 
     fn exchange(&self) -> Box<Exchange> {
         let mut exchange = self.lane.exchange(&self.plan, &self.client);
-        exchange.proxy_header.clone_from(&self.proxy_header);
-        exchange.tls.clone_from(&self.tls);
+        exchange.client.has_proxy_header(&self.proxy_header);
+        exchange.client.is_secured_by(self.tls.as_ref());
         exchange
     }
 }
@@ -358,7 +359,7 @@ impl Serving<'_> {
         lane.doing.note(self.opening.client.serial, head_bytes);
         let block_bytes = self.reader.block_bytes as u64;
         exchange.account.head_received(block_bytes);
-        exchange.keep_alive = true;
+        exchange.sending.keep_connection(true);
         self.limit_requests();
         let stream = Stream::new(id, &self.shared, ends);
         self.shared.streams.borrow_mut().push(Rc::clone(&stream));
@@ -369,7 +370,7 @@ impl Serving<'_> {
         request::choose_server(&mut exchange);
         let outcome = match fault {
             Some(fault) => {
-                exchange.action.set(Action::ReadingHeaders);
+                exchange.account.set_action(Action::ReadingHeaders);
                 exchange.log(Level::Info, format_args!("{}", fault.reason()));
                 exchange.refuse(fault.status())
             }
@@ -524,7 +525,7 @@ impl Serving<'_> {
 
     fn log(&self, message: std::fmt::Arguments<'_>) {
         let exchange = self.opening.exchange();
-        exchange.action.set(Action::ProcessingHttp2);
+        exchange.account.set_action(Action::ProcessingHttp2);
         exchange.log(Level::Info, message);
         self.opening.lane.recycle(exchange);
     }

@@ -9,13 +9,13 @@ use crate::testing;
 fn exchanges_are_kept_up_to_a_number_of_bytes() {
     let plan = testing::plan_with(&[], "server { listen 127.0.0.1:1; }").unwrap();
     let exchange = testing::exchange(plan, b"");
-    let (lane, plan, client) = (&exchange.lane, &exchange.plan, &exchange.client);
+    let (lane, plan, client) = (&exchange.lane, &exchange.plan, exchange.client.connection());
     lane.use_plan(plan);
     const BUFFER_BYTES: usize = 32 * 1024;
     let many = POOL_BYTES_MAX / BUFFER_BYTES + 1;
     let mut all: Vec<_> = (0..many).map(|_| lane.exchange(plan, client)).collect();
     for exchange in &mut all {
-        exchange.output.reserve_exact(BUFFER_BYTES);
+        exchange.sending.output().reserve_exact(BUFFER_BYTES);
         exchange.rooms.hold(1_u8);
     }
     for exchange in all {
@@ -26,6 +26,6 @@ fn exchanges_are_kept_up_to_a_number_of_bytes() {
     assert!(lane.pool.borrow().bytes <= POOL_BYTES_MAX);
     // What comes back is clear, and its room is still there.
     let mut again = lane.exchange(plan, client);
-    assert!(again.output.is_empty() && again.rooms.take_held::<u8>().is_none());
-    assert!(again.output.capacity() >= BUFFER_BYTES);
+    assert!(again.sending.output().is_empty() && again.rooms.take_held::<u8>().is_none());
+    assert!(again.sending.output().capacity() >= BUFFER_BYTES);
 }

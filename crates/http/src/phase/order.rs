@@ -25,5 +25,75 @@ pub enum Phase {
     Log,
 }
 
+/// Places of handlers, in the order in which they are asked. Each is in one phase, and is named for
+/// what its handlers look at or do; of several at one place the one added first is asked first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HandlerPlace {
+    /// The client's address, by the server's directives.
+    ClientAddress,
+    /// Rewriting by the server's directives.
+    ServerRewrite,
+    /// Rewriting by the location's directives.
+    Rewrite,
+    /// The client's address, by the location's directives.
+    LocationClientAddress,
+    /// Limits of rate.
+    RequestRate,
+    /// Limits of concurrency.
+    Concurrency,
+    /// What else may keep a request from being served now.
+    OtherLimit,
+    /// Access by the client's address.
+    AddressAccess,
+    /// Access by a name and a password.
+    PasswordAccess,
+    /// Access that another server or location decides about.
+    RequestedAccess,
+    /// Any other access control.
+    OtherAccess,
+    /// The first of several files or locations that is there.
+    FirstFile,
+    /// Copies of the request.
+    Copies,
+    /// Answers that are made, or changes that are carried out, without a file that is served.
+    Answer,
+    /// Files that are there in another coding.
+    CodedFile,
+    /// A file drawn from a folder.
+    RandomFile,
+    /// The file that stands for a folder.
+    IndexFile,
+    /// Lists of folders.
+    Listing,
+    /// Files.
+    File,
+}
+
+impl HandlerPlace {
+    /// The phase that it is in.
+    pub fn phase(self) -> Phase {
+        match self {
+            HandlerPlace::ClientAddress => Phase::PostRead,
+            HandlerPlace::ServerRewrite => Phase::ServerRewrite,
+            HandlerPlace::Rewrite => Phase::Rewrite,
+            HandlerPlace::LocationClientAddress
+            | HandlerPlace::RequestRate
+            | HandlerPlace::Concurrency
+            | HandlerPlace::OtherLimit => Phase::PreAccess,
+            HandlerPlace::AddressAccess
+            | HandlerPlace::PasswordAccess
+            | HandlerPlace::RequestedAccess
+            | HandlerPlace::OtherAccess => Phase::Access,
+            HandlerPlace::FirstFile | HandlerPlace::Copies => Phase::PreContent,
+            HandlerPlace::Answer
+            | HandlerPlace::CodedFile
+            | HandlerPlace::RandomFile
+            | HandlerPlace::IndexFile
+            | HandlerPlace::Listing
+            | HandlerPlace::File => Phase::Content,
+        }
+    }
+}
+
 /// How many phases there are.
 pub const PHASE_COUNT: usize = Phase::Log as usize + 1;

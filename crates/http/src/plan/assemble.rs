@@ -3,17 +3,20 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Context, View, Word};
+use turnpike_conf::{ConfError, Context, View};
 use turnpike_lane::gate::ListenAddress;
 use turnpike_plan::builder::PlanError;
+use turnpike_plan::pattern::Pattern;
 
 use super::builder::{Builder, Environment, Family};
-use super::{
-    LimitExcept, Listen, ListenRequest, LocationIndex, LocationTree, NameMatch, NameTable, Pattern,
-    Plan, Server, ServerIndex, listen::placed_listens,
-};
-use crate::settings::EventsSettings;
-use crate::tls::ServerTls;
+use super::index::{LocationIndex, ServerIndex};
+use super::listen::{Listen, ListenRequest, placed_listens};
+use super::location_words::{Kind, location_words};
+use super::locations::LocationTree;
+use super::names::{NameMatch, NameTable};
+use super::resolved::{LimitExcept, Plan, Server};
+use crate::settings::server::EventsSettings;
+use turnpike_plan::tls::ServerTls;
 
 impl Plan {
     /// Builds the plan of a configuration whose main level is `main`.
@@ -347,63 +350,6 @@ const METHODS: &[&[u8]] = &[
     b"UNLOCK",
     b"PATCH",
 ];
-
-/// What a location's words say it is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Exact,
-    Prefix,
-    FinalPrefix,
-    Pattern,
-    PatternCaseless,
-    Named,
-}
-
-impl Kind {
-    /// Whether it is a regular expression.
-    pub(crate) fn is_pattern(self) -> bool {
-        matches!(self, Self::Pattern | Self::PatternCaseless)
-    }
-}
-
-/// Reads the words after `location`: a modifier of its own or at the front of the name.
-pub(crate) fn location_words(words: &[Word]) -> Result<(Kind, &str), String> {
-    match words {
-        [modifier, name] => {
-            let kind = match modifier.text.as_str() {
-                "=" => Kind::Exact,
-                "^~" => Kind::FinalPrefix,
-                "~" => Kind::Pattern,
-                "~*" => Kind::PatternCaseless,
-                other => return Err(format!("invalid location modifier \"{other}\"")),
-            };
-            Ok((kind, &name.text))
-        }
-        [name] => {
-            let text = name.text.as_str();
-            let glued = [
-                ("=", Kind::Exact),
-                ("^~", Kind::FinalPrefix),
-                ("~*", Kind::PatternCaseless),
-                ("~", Kind::Pattern),
-            ];
-            for (modifier, kind) in glued {
-                if let Some(rest) = text.strip_prefix(modifier) {
-                    return Ok((kind, rest));
-                }
-            }
-            Ok((
-                if text.starts_with('@') {
-                    Kind::Named
-                } else {
-                    Kind::Prefix
-                },
-                text,
-            ))
-        }
-        _ => Err("invalid number of arguments in \"location\" directive".to_owned()),
-    }
-}
 
 /// nginx's rules for a location inside another.
 fn nesting(parent: View<'_>, kind: Kind, text: &str) -> Result<(), String> {

@@ -11,15 +11,16 @@ use turnpike_conf::{ConfError, Row, View};
 use turnpike_lane::log::ErrorLog;
 pub use turnpike_plan::environment::Environment;
 
+use super::index::LocationIndex;
 use super::locations::LocationTree;
-use super::{Location, LocationIndex, Plan, Server};
+use super::resolved::{Location, Plan, Server};
 use crate::exchange::Exchange;
-use crate::phase::{Filter, FilterPlace, Handler, Logger, PHASE_COUNT, Phase};
+use crate::phase::{Filter, FilterPlace, Handler, HandlerPlace, Logger, PHASE_COUNT};
 use crate::settings::{self, EventsSettings, LocationSettings, ServerSettings};
-use crate::tls::{ServerTls, VerifyClient};
 use crate::variables::{VariableRow, table};
 use turnpike_plan::control::CommandRow;
 use turnpike_plan::metrics;
+use turnpike_plan::tls::{ServerTls, VerifyClient};
 
 pub use turnpike_plan::builder::PlanError;
 
@@ -95,15 +96,15 @@ pub struct LocationDraft {
     pub tls: Option<ServerTls>,
     /// Whether the clients of such a server have to show a certificate.
     pub verify_client: VerifyClient,
-    handlers: [Vec<Arc<dyn Handler>>; PHASE_COUNT],
+    handlers: Vec<(HandlerPlace, Arc<dyn Handler>)>,
     filters: Vec<(FilterPlace, Arc<dyn Filter>)>,
     loggers: Vec<Arc<dyn Logger>>,
 }
 
 impl LocationDraft {
-    /// Adds a handler to a phase, after those that are there.
-    pub fn add_handler(&mut self, phase: Phase, handler: Arc<dyn Handler>) {
-        self.handlers[phase as usize].push(handler);
+    /// Adds a handler at its place.
+    pub fn add_handler(&mut self, place: HandlerPlace, handler: Arc<dyn Handler>) {
+        self.handlers.push((place, handler));
     }
 
     /// Adds a filter at its place.
@@ -115,6 +116,18 @@ impl LocationDraft {
     pub fn add_logger(&mut self, logger: Arc<dyn Logger>) {
         self.loggers.push(logger);
     }
+}
+
+/// Handlers in the order in which each phase asks them.
+fn by_phase(
+    mut handlers: Vec<(HandlerPlace, Arc<dyn Handler>)>,
+) -> [Vec<Arc<dyn Handler>>; PHASE_COUNT] {
+    handlers.sort_by_key(|(place, _)| *place);
+    let mut phases: [Vec<Arc<dyn Handler>>; PHASE_COUNT] = Default::default();
+    for (place, handler) in handlers {
+        phases[place.phase() as usize].push(handler);
+    }
+    phases
 }
 
 impl<'e> Builder<'e> {
@@ -159,7 +172,7 @@ impl<'e> Builder<'e> {
             auto_redirect: false,
             tls: None,
             verify_client: VerifyClient::Off,
-            handlers: Default::default(),
+            handlers: Vec::new(),
             filters: Vec::new(),
             loggers: Vec::new(),
         };
@@ -178,7 +191,7 @@ impl<'e> Builder<'e> {
             regex: false,
             unnamed: false,
             named: false,
-            handlers: draft.handlers,
+            handlers: by_phase(draft.handlers),
             filters: draft.filters,
             loggers: draft.loggers,
             content: draft.content,

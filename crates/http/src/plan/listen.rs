@@ -7,7 +7,8 @@ use turnpike_lane::gate::{AcceptMode, ListenAddress, ListenOptions};
 pub use turnpike_plan::listen::ListenRequest;
 use turnpike_plan::listen::{plain, read};
 
-use super::{NameTable, ServerIndex};
+use super::index::ServerIndex;
+use super::names::NameTable;
 
 /// A listening address with the servers behind it.
 pub struct Listen {

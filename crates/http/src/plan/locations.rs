@@ -3,27 +3,27 @@
 use std::sync::Arc;
 
 use turnpike_plan::keys::KeyMap;
+use turnpike_plan::pattern::Pattern;
+use turnpike_plan::pattern_list::PatternList;
 
+use super::index::LocationIndex;
 use super::prefixes::PrefixTree;
-use super::{LocationIndex, Pattern, PatternList, Plan};
-use crate::exchange::Exchange;
-use crate::regex::Undecided;
 
 /// The locations of one level: of a server block, or inside another location.
 #[derive(Default)]
 pub struct LocationTree {
-    exact: KeyMap<LocationIndex>,
-    prefixes: PrefixTree<Prefix>,
-    patterns: PatternList<LocationIndex>,
+    pub(super) exact: KeyMap<LocationIndex>,
+    pub(super) prefixes: PrefixTree<Prefix>,
+    pub(super) patterns: PatternList<LocationIndex>,
     /// Locations that send their own name without its slash to themselves, by that path.
-    redirects: KeyMap<LocationIndex>,
+    pub(super) redirects: KeyMap<LocationIndex>,
 }
 
 #[derive(Clone, Copy)]
-struct Prefix {
-    location: LocationIndex,
+pub(super) struct Prefix {
+    pub(super) location: LocationIndex,
     /// `^~`: no regular expression is tried after it.
-    final_prefix: bool,
+    pub(super) final_prefix: bool,
 }
 
 /// What was found for a path.
@@ -75,54 +75,5 @@ impl LocationTree {
     /// Whether no location stands here.
     pub fn is_empty(&self) -> bool {
         self.exact.is_empty() && self.prefixes.is_empty() && self.patterns.is_empty()
-    }
-}
-
-impl Plan {
-    /// Finds the location for a path within `tree`, nested ones included.
-    ///
-    /// An exact match wins; else the longest prefix is remembered; else, unless that prefix is
-    /// final (`^~`), the first regular expression that matches wins over it.
-    ///
-    /// # Errors
-    /// When a regular expression came to no verdict.
-    pub fn find_location(
-        &self,
-        tree: &LocationTree,
-        exchange: &Exchange,
-        path: &[u8],
-    ) -> Result<Found, Undecided> {
-        if tree.is_empty() {
-            return Ok(Found::Nothing);
-        }
-        if let Some(&location) = tree.exact.get(path) {
-            return Ok(Found::Decided(location));
-        }
-        if let Some(&location) = tree.redirects.get(path) {
-            return Ok(Found::Redirect(location));
-        }
-        let mut found = Found::Nothing;
-        let mut patterns_wanted = true;
-        if let Some(prefix) = tree.prefixes.longest(path) {
-            patterns_wanted = !prefix.final_prefix;
-            let nested = &self.location(prefix.location).tree;
-            found = match self.find_location(nested, exchange, path)? {
-                Found::Nothing => Found::Prefix(prefix.location),
-                Found::Prefix(inner) => Found::Prefix(inner),
-                decided => return Ok(decided),
-            };
-        }
-        if !patterns_wanted {
-            return Ok(found);
-        }
-        let Some(location) = tree.patterns.first(exchange, path)? else {
-            return Ok(found);
-        };
-        let nested = &self.location(location).tree;
-        Ok(match self.find_location(nested, exchange, path)? {
-            Found::Nothing => Found::Decided(location),
-            Found::Prefix(inner) | Found::Decided(inner) => Found::Decided(inner),
-            redirect => redirect,
-        })
     }
 }

@@ -4,10 +4,12 @@
 use std::sync::Arc;
 
 use turnpike_plan::keys::KeyMap;
+use turnpike_plan::pattern::Pattern;
+use turnpike_plan::pattern_list::PatternList;
+use turnpike_plan::regex::Undecided;
+use turnpike_plan::variables::Subject;
 
-use super::{Pattern, PatternList, ServerIndex};
-use crate::exchange::Exchange;
-use crate::regex::Undecided;
+use super::index::ServerIndex;
 
 /// The names of the server blocks on one listening address.
 #[derive(Default)]
@@ -90,7 +92,11 @@ impl NameTable {
     ///
     /// # Errors
     /// When a regular expression came to no verdict.
-    pub fn find(&self, host: &[u8], exchange: &Exchange) -> Result<Option<ServerIndex>, Undecided> {
+    pub fn find<S: Subject>(
+        &self,
+        host: &[u8],
+        subject: &S,
+    ) -> Result<Option<ServerIndex>, Undecided> {
         if let Some(&Some(server)) = self.exact.get(host) {
             return Ok(Some(server));
         }
@@ -117,7 +123,7 @@ impl NameTable {
                 }
             }
         }
-        self.patterns.first(exchange, host)
+        self.patterns.first(subject, host)
     }
 }
 

@@ -291,7 +291,7 @@ fn families_offer_verbs_and_metrics_with_the_plan() {
     let sample = &samples.list()[0];
     assert_eq!(
         (sample.row.name, sample.labels.as_slice()),
-        ("echo_said", &["low".to_owned()][..])
+        ("echo_said", &[("voice", "low".to_owned())][..])
     );
     assert_eq!(sample.value, metrics::Value::Number(7));
 }

@@ -4,9 +4,10 @@
 mod pool;
 #[cfg(test)]
 mod tests;
-mod turn;
+pub(crate) mod turn;
 
 #[cfg(test)]
 pub(crate) use pool::Hold;
-pub use turn::{Position, Settled, Turn};
+pub use turn::matching::Settled;
+pub use turn::{Position, Turn};
 pub use turnpike_plan::regex::{Captures, Regex, Undecided};

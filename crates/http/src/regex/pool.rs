@@ -9,10 +9,6 @@ use turnpike_lane::sys::process;
 
 use turnpike_plan::regex::{Allowance, Groups, Program};
 
-use crate::client::Client;
-use crate::exchange::Exchange;
-use crate::phase::{Verdict, Work};
-
 /// Matches that go on at once each take a CPU, and lanes need them more: four threads. With all
 /// matches that wait as heavy as can be, the last one waits for five seconds; beyond, requests are
 /// answered with 500 at once.
@@ -72,24 +68,13 @@ impl Job {
     }
 }
 
-/// Waits until a match has been finished, and gives what was found to the exchange.
-pub(crate) struct OffLane(pub(super) Job);
-
-impl Work for OffLane {
-    async fn run(self, exchange: &mut Exchange, client: Client<'_>) -> Verdict {
-        let job = self.0;
-        let (serial, subject) = (job.program.serial, job.subject.clone());
-        let found = match POOL.submit(move || job.run()) {
-            Err(PoolRefusal::Full) => Err(Refusal::Full),
-            Err(PoolRefusal::NoThread(_)) => Err(Refusal::Lost),
-            Ok(receiver) => match client.while_there(receiver).await {
-                Some(found) => found.unwrap_or(Err(Refusal::Lost)),
-                None => return exchange.client_went_away(),
-            },
-        };
-        exchange.regex.get_mut().learn(serial, subject, found);
-        Verdict::Declined
-    }
+/// Hands a match to a thread; `None` comes of it when the thread is gone.
+pub(super) fn submit(job: Job) -> Result<impl Future<Output = Option<Found>>, Refusal> {
+    POOL.submit(move || job.run())
+        .map_err(|refusal| match refusal {
+            PoolRefusal::Full => Refusal::Full,
+            PoolRefusal::NoThread(_) => Refusal::Lost,
+        })
 }
 
 /// Lets no match off the lane begin until it is dropped: it occupies all threads.

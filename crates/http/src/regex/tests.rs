@@ -24,5 +24,5 @@ fn patterns_of_one_request_share_its_allowance() {
     exchange.path = subject;
     let outcome = exchange.run();
     assert!(matches!(outcome, Outcome::Wait(_)), "the lane goes on");
-    assert_eq!(exchange.regex.borrow().allowance.steps, 0);
+    assert_eq!(exchange.evaluation.turn().borrow().allowance.steps, 0);
 }

@@ -7,17 +7,14 @@
 //! here. Otherwise the request is answered with 500. Once the response's head is on its way, there
 //! is nothing left to answer: a value without a verdict is no value (`-` in logs).
 
+pub(crate) mod matching;
+
 use std::sync::Arc;
 
-use turnpike_lane::log::Level;
-use turnpike_lane::sys::pcre::MatchFailure;
+use super::pool::{Found, Job, Refusal};
+use turnpike_plan::regex::{Allowance, Captures, Groups, LANE_STEPS, Regex};
 
-use super::pool::{Found, Job, OffLane, Refusal};
-use turnpike_plan::regex::{Allowance, Captures, Groups, LANE_STEPS, Regex, Undecided};
-
-use crate::exchange::Exchange;
-use crate::phase::Waiting;
-use crate::plan::LocationIndex;
+use crate::plan::index::LocationIndex;
 
 /// Matches of one request that are finished off the lane. A client could make one request hold a
 /// thread for long otherwise, where a configuration has many patterns.
@@ -29,16 +26,6 @@ const KNOWN_MAX: usize = 32;
 
 /// Steps that are worth remembering.
 const KNOWN_STEPS_MIN: u64 = LANE_STEPS / 16;
-
-/// What the engine does after a step.
-pub enum Settled {
-    /// Every match had its verdict: go on.
-    Decided,
-    /// The step is to be taken again once this is done.
-    Wait(Box<dyn Waiting>),
-    /// 500.
-    Failed,
-}
 
 /// What a request has to do with regular expressions.
 pub struct Turn {
@@ -198,131 +185,5 @@ impl Turn {
         if !std::mem::replace(&mut self.replaced, true) {
             std::mem::swap(&mut self.before, captures);
         }
-    }
-}
-
-impl Exchange {
-    /// Whether `subject` matches, without captures.
-    ///
-    /// # Errors
-    /// When there is no verdict.
-    pub fn is_match(&self, regex: &Regex, subject: &[u8]) -> Result<bool, Undecided> {
-        let mut turn = self.regex.borrow_mut();
-        if !matches!(turn.outcome, Outcome::Decided) {
-            // What goes on will not count, so it need not cost anything either.
-            return Err(Undecided);
-        }
-        let refusal = match turn.find(regex, subject) {
-            Ok(found) => return Ok(found.is_some()),
-            Err(refusal) => refusal,
-        };
-        let is_logged = turn.undecided(regex, subject, refusal);
-        drop(turn);
-        if is_logged {
-            self.log_undecided(regex, subject, refusal);
-        }
-        Err(Undecided)
-    }
-
-    /// Matches, and has the groups of the match if there is one; those of an earlier one stay
-    /// otherwise.
-    ///
-    /// # Errors
-    /// When there is no verdict.
-    pub(crate) fn capture(&self, regex: &Regex, subject: &[u8]) -> Result<bool, Undecided> {
-        let matched = self.is_match(regex, subject)?;
-        if matched {
-            let turn = &mut *self.regex.borrow_mut();
-            let mut captures = self.captures.borrow_mut();
-            turn.keep(&mut captures);
-            match regex.group_count() {
-                0 => captures.clear(),
-                _ => captures.set(subject, &turn.groups),
-            }
-        }
-        Ok(matched)
-    }
-
-    /// Calls with what the matches of this request may still cost.
-    pub(crate) fn with_allowance<T>(&self, call: impl FnOnce(&mut Allowance) -> T) -> T {
-        call(&mut self.regex.borrow_mut().allowance)
-    }
-
-    fn log_undecided(&self, regex: &Regex, subject: &[u8], refusal: Refusal) {
-        let (code, message) = match refusal {
-            Refusal::Failed(failure) => (failure.0, failure.message()),
-            Refusal::Full => (
-                MatchFailure::LIMIT.0,
-                "too many heavy matches wait".to_owned(),
-            ),
-            Refusal::Lost => (
-                MatchFailure::LIMIT.0,
-                "no thread finishes heavy matches".to_owned(),
-            ),
-        };
-        let line = regex.failed(message, code, subject);
-        self.log(Level::Alert, format_args!("{line}"));
-    }
-
-    /// Whether a match of the present step had no verdict: what it has evaluated must go nowhere,
-    /// neither into what is kept nor to another server. What is answered then does not count.
-    pub fn is_undecided(&self) -> bool {
-        !matches!(self.regex.borrow().outcome, Outcome::Decided)
-    }
-
-    /// How many matches failed so far: when it changes during an evaluation, there is no value.
-    pub fn match_failures(&self) -> u32 {
-        self.regex.borrow().failures
-    }
-
-    /// Begins a step that can be taken again.
-    pub fn begin_matching(&self) {
-        self.regex.borrow_mut().may_wait = true;
-        self.begin_matching_step();
-    }
-
-    /// Begins a part of a step; only what follows is done again if a match has to be waited for.
-    pub fn begin_matching_step(&self) {
-        self.regex.borrow_mut().replaced = false;
-    }
-
-    /// From now on there is no head to be changed any more.
-    pub(crate) fn matching_is_late(&self) {
-        self.regex.borrow_mut().late = true;
-    }
-
-    /// Ends a step: says whether it counts.
-    pub fn settle_matching(&mut self) -> Settled {
-        let turn = self.regex.get_mut();
-        turn.may_wait = false;
-        match std::mem::take(&mut turn.outcome) {
-            Outcome::Decided => Settled::Decided,
-            Outcome::Failed => {
-                turn.position.steps.clear();
-                Settled::Failed
-            }
-            Outcome::Heavy(job) => {
-                if std::mem::take(&mut turn.replaced) {
-                    std::mem::swap(&mut turn.before, self.captures.get_mut());
-                }
-                Settled::Wait(Box::new(OffLane(job)))
-            }
-        }
-    }
-
-    /// Whether a match failed while a response was made, and 500 was not answered for one yet.
-    pub(crate) fn take_match_failure(&mut self) -> bool {
-        let failed = !matches!(self.settle_matching(), Settled::Decided);
-        failed && !std::mem::replace(&mut self.regex.get_mut().answered, true)
-    }
-
-    /// Where a program goes on; to be put back by [`Exchange::keep_position`].
-    pub fn take_position(&mut self) -> Position {
-        std::mem::take(&mut self.regex.get_mut().position)
-    }
-
-    /// Keeps where a program goes on when it is asked again, and the room for it.
-    pub fn keep_position(&mut self, position: Position) {
-        self.regex.get_mut().position = position;
     }
 }

@@ -2,7 +2,8 @@
 
 use turnpike_conf::{ConfError, Entry, View};
 
-use crate::variables::{Template, VariableTable};
+use turnpike_plan::template::Template;
+use turnpike_plan::variables::VariableTable;
 
 /// One `error_page` directive.
 #[derive(Clone, Debug)]
@@ -33,9 +34,9 @@ pub enum ErrorTarget {
 
 impl ErrorPage {
     /// Reads every `error_page` in force, later ones last.
-    pub(super) fn read_all(
+    pub(super) fn read_all<S>(
         view: View<'_>,
-        variables: &mut VariableTable,
+        variables: &mut VariableTable<S>,
     ) -> Result<Vec<Self>, ConfError> {
         view.nearest_all("error_page")
             .into_iter()
@@ -45,7 +46,7 @@ impl ErrorPage {
             .collect()
     }
 
-    fn read(entry: &Entry, variables: &mut VariableTable) -> Result<Self, String> {
+    fn read<S>(entry: &Entry, variables: &mut VariableTable<S>) -> Result<Self, String> {
         let words: Vec<&str> = entry
             .arguments
             .iter()

@@ -1,6 +1,5 @@
 //! Settings of a location.
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,12 +7,12 @@ use turnpike_conf::{ConfError, Entry, View, value};
 use turnpike_plan::environment::Environment;
 use turnpike_plan::product::Product;
 
-use super::{ErrorPage, Root, types};
-use crate::variables::{Template, VariableTable};
+use super::error_page::ErrorPage;
+use super::root::Root;
+use super::types::{self, TypesTable};
+use turnpike_plan::template::Template;
 use turnpike_plan::temporary::{Removal, TemporaryFolder};
-
-/// Content types by lower-case file extension.
-pub type TypesTable = HashMap<Box<[u8]>, Arc<[u8]>>;
+use turnpike_plan::variables::VariableTable;
 
 /// Folder for request bodies, below the prefix.
 const CLIENT_BODY_FOLDER: &str = "client_body_temp";
@@ -166,10 +165,10 @@ impl LocationSettings {
     ///
     /// # Errors
     /// The first value that cannot be read.
-    pub fn read(
+    pub fn read<S>(
         view: View<'_>,
         environment: &dyn Environment,
-        variables: &mut VariableTable,
+        variables: &mut VariableTable<S>,
     ) -> Result<Self, ConfError> {
         let (prefix, product) = (environment.prefix(), environment.product());
         let (keepalive_timeout_ms, keepalive_header_s) = keepalive_timeout(view)?;
@@ -283,10 +282,10 @@ fn words<'a>(view: View<'a>, name: &str) -> impl Iterator<Item = &'a str> {
 }
 
 /// A template from a directive of one argument, where it is given.
-fn template(
+fn template<S>(
     view: View<'_>,
     name: &str,
-    variables: &mut VariableTable,
+    variables: &mut VariableTable<S>,
 ) -> Result<Option<Template>, ConfError> {
     let Some(entry) = view.nearest(name) else {
         return Ok(None);
@@ -327,7 +326,7 @@ fn keepalive_timeout(view: View<'_>) -> Result<(u64, Option<u64>), ConfError> {
     ))
 }
 
-fn symlinks(view: View<'_>, variables: &mut VariableTable) -> Result<Symlinks, ConfError> {
+fn symlinks<S>(view: View<'_>, variables: &mut VariableTable<S>) -> Result<Symlinks, ConfError> {
     let Some(entry) = view.nearest("disable_symlinks") else {
         return Ok(Symlinks::Allowed);
     };

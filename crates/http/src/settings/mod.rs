@@ -2,19 +2,17 @@
 //! request. Families keep their own settings; nothing of theirs stands here.
 
 mod checks;
-mod error_page;
-mod location;
+pub(crate) mod error_page;
+pub(crate) mod location;
 mod root;
 mod rows;
-mod server;
+pub(crate) mod server;
 mod types;
 
 pub use error_page::{ErrorPage, ErrorTarget, PageStatus};
 pub(crate) use location::declare_folders;
-pub use location::{
-    LingeringClose, LocationSettings, OpenFileCacheSettings, Satisfy, Symlinks, TypesTable,
-};
+pub use location::{LingeringClose, LocationSettings, OpenFileCacheSettings, Satisfy, Symlinks};
 pub use root::Root;
 pub use rows::ROWS;
 pub use server::{EventsSettings, Http2Settings, ServerSettings};
-pub use types::DEFAULT_TYPES;
+pub use types::{DEFAULT_TYPES, TypesTable};

@@ -5,8 +5,9 @@ use std::path::Path;
 
 use turnpike_conf::{ConfError, Entry, View};
 
-use crate::exchange::Exchange;
-use crate::variables::{Template, VariableTable};
+use crate::plan::location_words::location_words;
+use turnpike_plan::template::Template;
+use turnpike_plan::variables::{Subject, VariableTable};
 
 /// Where files are.
 #[derive(Debug, Clone)]
@@ -29,10 +30,10 @@ enum Alias {
 
 impl Root {
     /// Reads `root` or `alias`; `html` below the prefix when neither is given.
-    pub(super) fn read(
+    pub(super) fn read<S>(
         view: View<'_>,
         prefix: &Path,
-        variables: &mut VariableTable,
+        variables: &mut VariableTable<S>,
     ) -> Result<Self, ConfError> {
         let alias = view.own("alias");
         if let (Some(alias), Some(root)) = (alias, view.own("root")) {
@@ -83,21 +84,22 @@ impl Root {
     }
 
     /// Appends the folder (`$document_root`).
-    pub fn folder(&self, exchange: &Exchange, out: &mut Vec<u8>) {
+    pub fn folder<S: Subject>(&self, subject: &S, out: &mut Vec<u8>) {
         let start = out.len();
-        self.template.evaluate(exchange, out);
+        self.template.evaluate(subject, out);
         if out.get(start) != Some(&b'/') {
             out.splice(start..start, self.prefix.iter().copied());
         }
     }
 
-    /// Appends the file or folder that `path` stands for (`$request_filename`).
-    pub fn file(&self, exchange: &Exchange, path: &[u8], out: &mut Vec<u8>) {
-        self.folder(exchange, out);
+    /// Appends the file or folder that `path` stands for (`$request_filename`). `below_alias`:
+    /// whether the path was made to be looked up below the folder of a regular expression's alias.
+    pub fn file<S: Subject>(&self, subject: &S, path: &[u8], below_alias: bool, out: &mut Vec<u8>) {
+        self.folder(subject, out);
         match self.alias {
             Alias::No => out.extend_from_slice(path),
             Alias::Prefix(bytes) => out.extend_from_slice(path.get(bytes..).unwrap_or_default()),
-            Alias::Whole if exchange.walk.is_path_below_alias() => out.extend_from_slice(path),
+            Alias::Whole if below_alias => out.extend_from_slice(path),
             Alias::Whole => {}
         }
     }
@@ -126,7 +128,7 @@ fn with_slash(prefix: &Path) -> Box<[u8]> {
 
 /// What the alias of a location stands for.
 fn alias_kind(location: View<'_>) -> Alias {
-    match crate::plan::location_words(location.arguments()) {
+    match location_words(location.arguments()) {
         Ok((kind, _)) if kind.is_pattern() => Alias::Whole,
         Ok((_, text)) => Alias::Prefix(turnpike_conf::bytes_of(text).len()),
         Err(_) => Alias::Prefix(0),

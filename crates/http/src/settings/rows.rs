@@ -586,7 +586,9 @@ pub const ROWS: &[Row] = &[
         syntax: "off | max=N [inactive=time]",
         default: "off",
         summary: "Caches descriptors, sizes and times of files, and the content of small files. \
-            Each lane has its own cache.",
+            Each lane has its own cache. Without it, the content of hot small files on local file \
+            systems is kept in memory, and each request asks the file system whether the file is \
+            still the same.",
         ..PLAIN
     },
     Row {

@@ -1,10 +1,12 @@
 //! `types`: content types by file extension.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, View};
 
-use super::TypesTable;
+/// Content types by lower-case file extension.
+pub type TypesTable = HashMap<Box<[u8]>, Arc<[u8]>>;
 
 /// The types that hold where no `types` block is given; nginx's three.
 pub const DEFAULT_TYPES: &[(&str, &str)] = &[

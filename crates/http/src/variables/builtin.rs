@@ -325,7 +325,7 @@ fn set_query(exchange: &mut Exchange, value: &[u8]) {
 }
 
 fn binary_remote_addr(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    match exchange.client.peer.inet().map(|address| address.ip()) {
+    match exchange.client.peer().inet().map(|address| address.ip()) {
         Some(std::net::IpAddr::V4(address)) => text(out, &address.octets()),
         Some(std::net::IpAddr::V6(address)) => text(out, &address.octets()),
         None => text(out, b"unix:"),
@@ -341,16 +341,16 @@ fn bytes_sent(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn connection(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    number(out, exchange.client.serial)
+    number(out, exchange.client.serial())
 }
 
 fn connection_requests(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    number(out, exchange.client.requests)
+    number(out, exchange.client.requests())
 }
 
 fn connection_time(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
     let now_ms = exchange.lane.clock.now_ms();
-    append_seconds(out, now_ms.saturating_sub(exchange.client.accepted_ms));
+    append_seconds(out, now_ms.saturating_sub(exchange.client.accepted_ms()));
     true
 }
 
@@ -410,7 +410,7 @@ fn is_args(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn limit_rate(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    match exchange.limit_rate {
+    match exchange.sending.limit_rate() {
         Some(rate) => number(out, rate),
         None => match &exchange.location().settings.limit_rate {
             Some(template) => {
@@ -426,8 +426,8 @@ fn set_limit_rate(exchange: &mut Exchange, value: &[u8]) {
     let size = std::str::from_utf8(value)
         .ok()
         .and_then(turnpike_conf::value::size);
-    if size.is_some() {
-        exchange.limit_rate = size;
+    if let Some(size) = size {
+        exchange.sending.set_limit_rate(size);
     }
 }
 
@@ -445,7 +445,7 @@ fn pid(_: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn pipe(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    let mark = if exchange.client.is_pipelined {
+    let mark = if exchange.client.is_pipelined() {
         b"p"
     } else {
         b"."
@@ -454,14 +454,14 @@ fn pipe(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn remote_addr(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    match exchange.client.peer {
+    match exchange.client.peer() {
         PeerAddress::Inet(address) => write!(out, "{}", address.ip()).is_ok(),
         PeerAddress::Unix => text(out, b"unix:"),
     }
 }
 
 fn remote_port(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    match exchange.client.peer {
+    match exchange.client.peer() {
         // A proxy may name an address without a port.
         PeerAddress::Inet(address) if address.port() > 0 => number(out, u64::from(address.port())),
         PeerAddress::Inet(_) | PeerAddress::Unix => text(out, b""),
@@ -509,13 +509,17 @@ fn request_filename(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
     true
 }
 
-fn request_id(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    let id = exchange.request_id.get().unwrap_or_else(|| {
+/// A random number of the request, the same whenever it is asked for (`$request_id`).
+pub fn request_number(exchange: &Exchange) -> u128 {
+    exchange.request_id.get().unwrap_or_else(|| {
         let id = u128::from(exchange.lane.random()) << 64 | u128::from(exchange.lane.random());
         exchange.request_id.set(Some(id));
         id
-    });
-    write!(out, "{id:032x}").is_ok()
+    })
+}
+
+fn request_id(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
+    write!(out, "{:032x}", request_number(exchange)).is_ok()
 }
 
 fn request_length(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
@@ -564,7 +568,10 @@ fn scheme(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn sent_connection(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    match (exchange.response.status, exchange.keep_alive) {
+    match (
+        exchange.response.status,
+        exchange.sending.keeps_connection(),
+    ) {
         (101, _) => text(out, b"upgrade"),
         (_, true) => text(out, b"keep-alive"),
         (_, false) => text(out, b"close"),
@@ -573,7 +580,7 @@ fn sent_connection(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 
 fn sent_keep_alive(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
     match exchange.location().settings.keepalive_header_s {
-        Some(seconds) if exchange.keep_alive => {
+        Some(seconds) if exchange.sending.keeps_connection() => {
             out.extend_from_slice(b"timeout=");
             number(out, seconds)
         }
@@ -604,7 +611,7 @@ fn sent_location(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn sent_coding(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    exchange.chunked && text(out, b"chunked")
+    exchange.sending.is_chunked() && text(out, b"chunked")
 }
 
 fn sent_etag(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
@@ -631,7 +638,7 @@ fn server_port(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn http2(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    let name: &[u8] = match (exchange.head.version, &exchange.tls) {
+    let name: &[u8] = match (exchange.head.version, exchange.client.tls()) {
         (Version::Http20, Some(_)) => b"h2",
         (Version::Http20, None) => b"h2c",
         _ => b"",

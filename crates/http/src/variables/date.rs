@@ -2,7 +2,7 @@
 
 use turnpike_plan::time::{append_date_gmt, append_date_local};
 
-use super::VariableRow;
+use super::row::VariableRow;
 use crate::exchange::Exchange;
 
 /// `$date_gmt` and `$date_local`.

@@ -3,6 +3,7 @@
 mod builtin;
 mod date;
 mod proxy;
+pub(crate) mod row;
 mod socket;
 mod upstream;
 
@@ -11,28 +12,18 @@ use std::fmt;
 
 use turnpike_lane::log::Level;
 use turnpike_plan::regex::Allowance;
+use turnpike_plan::tls::{HasTlsSession, TlsSession};
 use turnpike_plan::variables::{PrefixRow, Subject};
 
-pub use builtin::{BUILTIN, append_number};
+pub use builtin::{BUILTIN, append_number, request_number};
 pub use date::DATES;
+pub use row::{Getter, Setter, VariableRow, VariableTable};
 pub use socket::SOCKET;
 pub use turnpike_plan::template::Template;
-pub use turnpike_plan::variables::{Evaluate, Values, VariableId};
+pub use turnpike_plan::variables::{Evaluate, Values, VariableId, append_named};
 
 use crate::exchange::Exchange;
 use crate::regex::{Regex, Undecided};
-
-/// Appends a variable's value to a buffer; `false` when the request has none.
-pub type Getter = turnpike_plan::variables::Getter<Exchange>;
-
-/// Changes what a variable stands for (`set $args ...`).
-pub type Setter = turnpike_plan::variables::Setter<Exchange>;
-
-/// A variable that a directive family offers.
-pub type VariableRow = turnpike_plan::variables::VariableRow<Exchange>;
-
-/// The variables of a plan.
-pub type VariableTable = turnpike_plan::variables::VariableTable<Exchange>;
 
 /// The names that stand for any field, argument or cookie.
 const PREFIXES: &[PrefixRow<Exchange>] = &[
@@ -80,17 +71,23 @@ pub fn table(rows: impl IntoIterator<Item = VariableRow>) -> VariableTable {
     VariableTable::new(builtin.chain(rows), PREFIXES)
 }
 
+impl HasTlsSession for Exchange {
+    fn tls_session(&self) -> Option<&TlsSession> {
+        self.client.tls()
+    }
+}
+
 impl Subject for Exchange {
     fn variables(&self) -> &VariableTable {
         self.plan.variables()
     }
 
     fn values(&self) -> &RefCell<Values> {
-        &self.values
+        self.evaluation.values()
     }
 
     fn group(&self, number: usize, take: &mut dyn FnMut(&[u8])) {
-        if let Some(group) = self.captures.borrow().group(number) {
+        if let Some(group) = self.evaluation.captures().borrow().group(number) {
             take(group);
         }
     }
@@ -126,13 +123,13 @@ impl Exchange {
     pub fn set_variable(&mut self, id: VariableId, value: &[u8]) {
         match self.plan.variables().setter(id) {
             Some(set) => set(self, value),
-            None => self.values.get_mut().store(id, Some(value)),
+            None => self.evaluation.values().borrow_mut().store(id, Some(value)),
         }
     }
 
     /// Stores a value while the exchange is only borrowed: for groups named in a pattern that was
     /// matched during an evaluation.
     pub fn store_variable(&self, id: VariableId, value: Option<&[u8]>) {
-        self.values.borrow_mut().store(id, value);
+        self.evaluation.values().borrow_mut().store(id, value);
     }
 }

@@ -1,9 +1,9 @@
 //! `$tcpinfo_...`: what the kernel knows of the client's connection.
 
-use turnpike_lane::sys::socket_option::{self, TcpInfo};
+use turnpike_lane::sys::socket_option::TcpInfo;
 
-use super::VariableRow;
 use super::builtin::append_number;
+use super::row::VariableRow;
 use crate::exchange::Exchange;
 
 /// The variables.
@@ -35,7 +35,7 @@ pub const SOCKET: &[VariableRow] = &[
 ];
 
 fn tell(exchange: &Exchange, out: &mut Vec<u8>, of: fn(&TcpInfo) -> u32) -> bool {
-    match socket_option::tcp_info_of(exchange.client.descriptor) {
+    match exchange.client.socket().tcp_info() {
         Ok(info) => {
             append_number(out, u64::from(of(&info)));
             true

@@ -5,12 +5,14 @@
 //! the cells of all lanes and sums. Reading stops nobody, so that sums over several cells are only
 //! about right while lanes run.
 
+mod answers;
 mod histogram;
 #[cfg(test)]
 mod tests;
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+pub use answers::{Answer, AnswerCounts};
 pub use histogram::{BOUNDS_NS, Distribution, Histogram};
 
 /// What a metric's value is.

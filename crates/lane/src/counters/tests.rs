@@ -41,3 +41,28 @@ fn times_fall_into_the_bucket_of_their_bound() {
         (3, 60_000)
     );
 }
+
+#[test]
+fn answers_count_by_class_and_time() {
+    let counts = AnswerCounts::default();
+    for (status, took_ms) in [(200, 0), (204, 3), (502, 700), (999, 1), (0, 1)] {
+        counts.add(Answer {
+            status,
+            request_bytes: 10,
+            response_bytes: 100,
+            took_ms,
+        });
+    }
+    assert_eq!(counts.by_class(), [0, 2, 0, 0, 1]);
+    assert_eq!((counts.request_bytes(), counts.response_bytes()), (50, 500));
+    let times = counts.times();
+    let at = |bound_ns: u64| BOUNDS_NS.iter().position(|bound| *bound == bound_ns);
+    for (bound_ns, count) in [(1_000_000, 3), (5_000_000, 1), (1_000_000_000, 1)] {
+        assert_eq!(
+            at(bound_ns).map(|at| times.buckets[at]),
+            Some(count),
+            "{bound_ns}"
+        );
+    }
+    assert_eq!(times.sum_ns, 705_000_000);
+}

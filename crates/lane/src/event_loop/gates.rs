@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::{EventHandler, EventLoop, TOKEN_GATE};
 use crate::gate::{AcceptMode, AcceptMutex, AcceptTurn, Turn};
 use crate::steering::LanePulse;
-use crate::sys::socket;
+use crate::sys::socket::{self, Kind};
 
 /// Connections that one gate may hand over in a turn with `multi_accept`: enough to empty an
 /// ordinary burst, few enough that parked connections are not kept waiting by a flood.
@@ -47,6 +47,8 @@ pub struct LaneGate {
     pub socket: Arc<OwnedFd>,
     /// How lanes share it.
     pub mode: AcceptMode,
+    /// Whether connections are accepted from it, or datagrams read.
+    pub kind: Kind,
 }
 
 /// How a lane accepts.
@@ -177,6 +179,14 @@ impl EventLoop {
         }
     }
 
+    /// How many connections a lane that holds so many may hold beside them.
+    pub fn room(&self, connections: usize) -> usize {
+        self.gates
+            .settings
+            .connections_max
+            .saturating_sub(connections)
+    }
+
     /// Accepts no more. Returns the gates, for what is still in their queues.
     pub fn close_gates(&mut self) -> Vec<LaneGate> {
         self.unwatch_gates(|_| true);
@@ -189,7 +199,13 @@ impl EventLoop {
     }
 
     /// Accepts what waits in the queue of a gate that is about to go.
+    ///
+    /// What waits of datagrams is left: who has the socket next reads it, and where nobody has, the
+    /// address is gone.
     pub fn accept_queued<R: EventHandler>(&mut self, handler: &mut R, gate: &LaneGate) {
+        if gate.kind == Kind::Datagram {
+            return;
+        }
         for _ in 0..QUEUED_ACCEPTS_MAX {
             match socket::accept(gate.socket.as_fd()) {
                 Ok((connection, peer)) => handler.accepted(self, gate.number, connection, peer),
@@ -250,6 +266,15 @@ impl EventLoop {
         let Some(entry) = self.gates.entries.get(index).filter(|entry| entry.watched) else {
             return;
         };
+        if entry.gate.kind == Kind::Datagram {
+            let gate = entry.gate.clone();
+            if self.room(handler.connections()) == 0 {
+                // Datagrams of those that are there are read in any case.
+                handler.make_room(self);
+            }
+            handler.datagrams(self, &gate);
+            return;
+        }
         let (number, socket) = (entry.gate.number, entry.gate.socket.clone());
         let turns = if self.gates.settings.multi_accept {
             ACCEPTS_PER_TURN_MAX

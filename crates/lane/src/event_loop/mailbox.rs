@@ -55,6 +55,12 @@ impl<C> Mailbox<C> {
         Ok(())
     }
 
+    /// Wakes the lane without a command: it is to look elsewhere.
+    pub fn wake(&self) {
+        // As in `try_send`.
+        let _ = self.waker.wake();
+    }
+
     /// Takes the next command out.
     pub fn receive(&self) -> Option<C> {
         self.letters().queue.pop_front()

@@ -70,6 +70,9 @@ pub trait EventHandler {
         socket: OwnedFd,
         peer: PeerAddress,
     );
+    /// Datagrams wait at that gate; said until they are read. A lane without such gates is never
+    /// told.
+    fn datagrams(&mut self, _event_loop: &mut EventLoop, _gate: &LaneGate) {}
     /// The parked connection of that token has something to read. Said once for what has come:
     /// the handler reads until the socket holds no more. `closed`: the peer has sent its last.
     fn ready(&mut self, event_loop: &mut EventLoop, token: u32, closed: bool);

@@ -281,7 +281,7 @@ impl OpenFileCache {
         }
         self.replace(key, Held::Kept(Rc::clone(file)));
         let room = CONTENT_TOTAL_BYTES_MAX.saturating_sub(self.content_bytes);
-        load_content(file, room);
+        load_content(file, CONTENT_BYTES_MAX.min(room as u64));
         self.content_bytes += content_length(&self.entries[key].held);
     }
 
@@ -359,13 +359,14 @@ fn recalled(error: &FileError) -> FileError {
     }
 }
 
-/// Reads a small regular file into memory; leaves it out when it changes while it is read.
-fn load_content(file: &OpenFile, room_bytes: usize) {
+/// Reads a regular file of at most `bytes_max` into memory; leaves it out when it changes while it
+/// is read.
+pub(super) fn load_content(file: &OpenFile, bytes_max: u64) {
     let size = file.metadata.size_bytes;
     let Some(descriptor) = &file.descriptor else {
         return;
     };
-    if !file.metadata.is_file() || size > CONTENT_BYTES_MAX || size as usize > room_bytes {
+    if !file.metadata.is_file() || size > bytes_max {
         return;
     }
     if file.content.get().is_some() {
@@ -373,18 +374,11 @@ fn load_content(file: &OpenFile, room_bytes: usize) {
     }
     // One byte more, to see a file that has grown.
     let mut content = vec![0; size as usize + 1];
-    let mut filled = 0;
-    while filled <= size as usize {
-        match file::read_at(descriptor.as_fd(), &mut content[filled..], filled as u64) {
-            Ok(0) => break,
-            Ok(count) => filled += count,
-            Err(_) => return,
-        }
-    }
-    if filled != size as usize {
+    let filled = file::fill_at(descriptor.as_fd(), &mut content, 0);
+    if !filled.is_ok_and(|filled| filled as u64 == size) {
         return;
     }
-    content.truncate(filled);
+    content.truncate(size as usize);
     let _ = file.content.set(content.into_boxed_slice());
 }
 

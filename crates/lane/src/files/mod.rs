@@ -1,4 +1,5 @@
-//! The files a lane serves: opened under a rule for symbolic links, and kept open in a cache.
+//! The files a lane serves: opened under a rule for symbolic links, and kept open in a cache, or
+//! kept in memory for as long as the file system says that they are the same.
 //!
 //! Everything here belongs to one lane and is neither `Send` nor aware of any other lane. It knows
 //! paths as bytes and time as a parameter; it must not know requests, and must not read a clock.
@@ -14,12 +15,14 @@ use std::{
 use crate::sys::file::{self, Metadata};
 
 mod cache;
+mod content;
 mod regular;
 mod symlinks;
 #[cfg(test)]
 mod tests;
 
 pub use cache::{CONTENT_BYTES_MAX, CONTENT_TOTAL_BYTES_MAX, CacheRules, OpenFileCache};
+pub use content::{ContentCache, Now};
 pub use regular::{open_own, open_regular};
 pub use symlinks::{SymlinkRule, Symlinks};
 
@@ -81,7 +84,8 @@ impl From<FileError> for io::Error {
     }
 }
 
-/// A file as it was when it was opened. A directory is only described, and holds no descriptor.
+/// A file as it was when it was opened. A directory is only described, and holds no descriptor. A
+/// file whose content is in memory may have none either.
 #[derive(Debug)]
 pub struct OpenFile {
     descriptor: Option<OwnedFd>,
@@ -90,7 +94,7 @@ pub struct OpenFile {
 }
 
 impl OpenFile {
-    /// The descriptor; a directory has none.
+    /// The descriptor; a directory has none, and a file may have none whose content is in memory.
     pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.descriptor
             .as_ref()

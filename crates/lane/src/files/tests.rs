@@ -433,3 +433,184 @@ fn questions_are_answered_from_what_is_known() {
     assert_eq!(sizes(&mut cache, 999), (Some(7), None));
     assert_eq!(sizes(&mut cache, 1_000), (Some(14), Some(4)));
 }
+
+/// Now, or so long after it that every file has settled.
+fn now(monotonic_ms: u64, later_ms: u64) -> Now {
+    Now {
+        monotonic_ms,
+        unix_ms: crate::sys::process::unix_ms() + later_ms,
+    }
+}
+
+/// Long enough for every file of a test to have settled.
+const SETTLED: u64 = 60_000;
+
+/// Longer than a tick of the clock that files get their times by.
+fn wait_for_a_tick() {
+    std::thread::sleep(std::time::Duration::from_millis(20));
+}
+
+#[test]
+fn content_is_kept_from_the_second_use_on_and_read_anew_each_second() {
+    let folder = Folder::new();
+    let path = folder.write("a", b"content");
+    let mut cache = ContentCache::new();
+    let steps = [
+        (0, false),
+        (1, true),
+        (1000, true),
+        (1001, true),
+        (3000, true),
+    ];
+    let mut files = Vec::new();
+    for (now_ms, is_kept) in steps {
+        let file = cache
+            .open(&path, CONTENT_BYTES_MAX, now(now_ms, SETTLED))
+            .unwrap();
+        assert_eq!(
+            (read(&file), file.content().is_some()),
+            (b"content".to_vec(), is_kept)
+        );
+        assert_eq!(file.descriptor().is_none(), is_kept, "{now_ms}");
+        files.push(file);
+    }
+    // Read anew and found to be the same, it stays the same open file.
+    assert!(std::ptr::eq(&*files[1], &*files[4]));
+    assert!((7..1000).contains(&cache.total_bytes()));
+}
+
+#[test]
+fn content_that_could_change_unseen_is_not_kept() {
+    let folder = Folder::new();
+    let fresh = folder.write("fresh", b"x");
+    let large = folder.write("large", &vec![7; CONTENT_BYTES_MAX as usize + 1]);
+    let cases: [(&[u8], u64); 5] = [
+        (&fresh, 0),
+        (&large, SETTLED),
+        (&folder.path(""), SETTLED),
+        (b"/dev/null", SETTLED),
+        (b"/proc/self/status", SETTLED),
+    ];
+    for (path, later_ms) in cases {
+        let mut cache = ContentCache::new();
+        for _ in 0..3 {
+            let file = cache
+                .open(path, CONTENT_BYTES_MAX, now(0, later_ms))
+                .unwrap();
+            assert!(
+                file.content().is_none(),
+                "{}",
+                String::from_utf8_lossy(path)
+            );
+        }
+        assert_eq!(cache.total_bytes(), 0);
+    }
+}
+
+/// What is done to a file that is held.
+type Change = fn(&Folder);
+
+/// What the next use says then.
+type Found = Result<&'static [u8], i32>;
+
+const CHANGES: &[(&str, Change, Found)] = &[
+    ("nothing", |_| {}, Ok(b"old")),
+    (
+        "rewritten in place",
+        |folder| fs::write(folder.0.join("a"), b"new").unwrap(),
+        Ok(b"new"),
+    ),
+    (
+        "replaced",
+        |folder| drop(folder.write("a", b"new")),
+        Ok(b"new"),
+    ),
+    (
+        "the times set back",
+        |folder| {
+            let file = fs::File::options()
+                .write(true)
+                .open(folder.0.join("a"))
+                .unwrap();
+            let modified = file.metadata().unwrap().modified().unwrap();
+            std::io::Write::write_all(&mut &file, b"new").unwrap();
+            file.set_modified(modified).unwrap();
+        },
+        Ok(b"new"),
+    ),
+    (
+        "gone",
+        |folder| fs::remove_file(folder.0.join("a")).unwrap(),
+        Err(libc::ENOENT),
+    ),
+    (
+        "a link to another",
+        |folder| {
+            fs::rename(folder.0.join("a"), folder.0.join("b")).unwrap();
+            folder.write("c", b"other");
+            symlink("c", folder.0.join("a")).unwrap();
+        },
+        Ok(b"other"),
+    ),
+    (
+        "a link in a loop",
+        |folder| {
+            fs::remove_file(folder.0.join("a")).unwrap();
+            symlink("a", folder.0.join("a")).unwrap();
+        },
+        Err(libc::ELOOP),
+    ),
+];
+
+#[test]
+fn every_change_is_seen_at_the_next_use() {
+    for (name, change, expected) in CHANGES {
+        let folder = Folder::new();
+        let path = folder.write("a", b"old");
+        let mut cache = ContentCache::new();
+        for _ in 0..3 {
+            assert_eq!(
+                read(
+                    &cache
+                        .open(&path, CONTENT_BYTES_MAX, now(0, SETTLED))
+                        .unwrap()
+                ),
+                b"old"
+            );
+        }
+        wait_for_a_tick();
+        change(&folder);
+        let found = cache
+            .open(&path, CONTENT_BYTES_MAX, now(0, SETTLED))
+            .map(|file| read(&file));
+        let found = found.map_err(|error| (error.operation, error.errno));
+        let expected = expected
+            .map(<[u8]>::to_vec)
+            .map_err(|errno| (Operation::Open, errno));
+        assert_eq!(found, expected, "{name}");
+    }
+}
+
+#[test]
+fn all_content_together_has_a_limit() {
+    let folder = Folder::new();
+    let mut cache = ContentCache::new();
+    let count = 2 * content::TOTAL_BYTES_MAX / CONTENT_BYTES_MAX;
+    let content = vec![7; CONTENT_BYTES_MAX as usize];
+    for number in 0..count {
+        let path = folder.write(&number.to_string(), &content);
+        for _ in 0..2 {
+            assert_eq!(
+                read(
+                    &cache
+                        .open(&path, CONTENT_BYTES_MAX, now(0, SETTLED))
+                        .unwrap()
+                ),
+                content
+            );
+        }
+    }
+    let total_bytes = cache.total_bytes();
+    assert!(total_bytes <= content::TOTAL_BYTES_MAX, "{total_bytes}");
+    assert!(total_bytes > content::TOTAL_BYTES_MAX / 2, "{total_bytes}");
+}

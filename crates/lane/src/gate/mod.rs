@@ -109,19 +109,27 @@ impl Gate {
         options: &ListenOptions,
         ignored: &mut Vec<GateError>,
     ) -> Result<Gate, GateError> {
-        let descriptor = socket::open(address.family(), Kind::Stream).at(GateStep::Socket)?;
+        let kind = address.kind();
+        let descriptor = socket::open(address.family(), kind).at(GateStep::Socket)?;
         let fd = descriptor.as_fd();
-        option::set_reuse_address(fd, true).at(GateStep::Option("SO_REUSEADDR", None))?;
+        if kind == Kind::Stream {
+            // For UDP it would let another program take the datagrams.
+            option::set_reuse_address(fd, true).at(GateStep::Option("SO_REUSEADDR", None))?;
+        }
         if options.reuseport != Reuseport::None {
             option::set_reuse_port(fd, true).at(GateStep::Option("SO_REUSEPORT", None))?;
         }
         match address {
-            ListenAddress::Tcp(address) => {
+            ListenAddress::Tcp(address) | ListenAddress::Udp(address) => {
                 if address.is_ipv6() {
                     let step = GateStep::Option("IPV6_V6ONLY", None);
                     option::set_ipv6_only(fd, options.ipv6_only)
                         .at(step)
                         .or_add(ignored);
+                }
+                if kind == Kind::Datagram && address.ip().is_unspecified() {
+                    let step = GateStep::Option("IP_PKTINFO", None);
+                    option::set_packet_information(fd, address.is_ipv6()).at(step)?;
                 }
                 socket::bind(fd, *address).at(GateStep::Bind)?;
             }
@@ -137,9 +145,11 @@ impl Gate {
             descriptor,
         };
         gate.set_options(options, ignored);
-        let backlog = options.backlog;
-        socket::listen(gate.as_fd(), backlog).at(GateStep::Listen(backlog))?;
-        gate.set_deferred(options, ignored);
+        if kind == Kind::Stream {
+            let backlog = options.backlog;
+            socket::listen(gate.as_fd(), backlog).at(GateStep::Listen(backlog))?;
+            gate.set_deferred(options, ignored);
+        }
         gate.with_own_address()
     }
 
@@ -161,16 +171,19 @@ impl Gate {
     }
 
     /// Takes a listening socket that another process has opened; its address is asked for.
-    /// `InvalidInput` when it does not listen.
+    /// `InvalidInput` when it does not listen; one of datagrams needs not.
     pub fn adopt(descriptor: OwnedFd) -> io::Result<Gate> {
         let fd = descriptor.as_fd();
-        if !option::is_listening(fd)? {
+        let is_datagram = option::is_datagram(fd)?;
+        if !is_datagram && !option::is_listening(fd)? {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         descriptor::set_close_on_exec(fd, true)?;
         descriptor::set_non_blocking(fd, true)?;
         let address = match socket::local_address(fd)? {
+            PeerAddress::Inet(address) if is_datagram => ListenAddress::Udp(address),
             PeerAddress::Inet(address) => ListenAddress::Tcp(address),
+            PeerAddress::Unix if is_datagram => return Err(io::ErrorKind::InvalidInput.into()),
             PeerAddress::Unix => {
                 let mut path = [0; 108];
                 let length = socket::local_unix_path(fd, &mut path)?;
@@ -187,6 +200,9 @@ impl Gate {
     /// and `deferred`. Nothing queued is lost, and nothing of it is fatal.
     pub fn configure(&self, options: &ListenOptions, ignored: &mut Vec<GateError>) {
         self.set_options(options, ignored);
+        if self.address.kind() == Kind::Datagram {
+            return;
+        }
         let backlog = options.backlog;
         socket::listen(self.as_fd(), backlog)
             .at(GateStep::Listen(backlog))
@@ -205,23 +221,23 @@ impl Gate {
     }
 
     /// Connections that wait to be accepted, and their limit. `None` for a unix socket, of which
-    /// the kernel does not tell.
+    /// the kernel does not tell, and for UDP, which has none.
     pub fn queue(&self) -> io::Result<Option<(u32, u32)>> {
-        if matches!(self.address, ListenAddress::Unix(_)) {
+        if !matches!(self.address, ListenAddress::Tcp(_)) {
             return Ok(None);
         }
         let info = option::tcp_info(self.as_fd())?;
         Ok(Some((info.accept_queue, info.accept_queue_max)))
     }
 
-    /// Takes the file of a unix socket away; nothing to do for TCP.
+    /// Takes the file of a unix socket away; nothing to do for the others.
     ///
     /// For whoever opened it, when the server ends: not when a copy in another process is closed,
     /// nor when another master has taken the gate over.
     pub fn remove_file(&self) -> io::Result<()> {
         match &self.address {
             ListenAddress::Unix(path) => file::unlink(path),
-            ListenAddress::Tcp(_) => Ok(()),
+            ListenAddress::Tcp(_) | ListenAddress::Udp(_) => Ok(()),
         }
     }
 
@@ -292,7 +308,10 @@ impl Gate {
         if self.address.port() == Some(0) {
             let address = socket::local_address(self.as_fd()).at(GateStep::Adopt)?;
             if let Some(address) = address.inet() {
-                self.address = ListenAddress::Tcp(address);
+                self.address = match self.address.kind() {
+                    Kind::Stream => ListenAddress::Tcp(address),
+                    Kind::Datagram => ListenAddress::Udp(address),
+                };
             }
         }
         Ok(self)

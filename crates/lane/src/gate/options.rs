@@ -2,7 +2,7 @@
 
 use std::{fmt, net::SocketAddr};
 
-use crate::sys::socket::Family;
+use crate::sys::socket::{Family, Kind};
 
 /// nginx's default backlog on Linux.
 pub const BACKLOG_DEFAULT: i32 = 511;
@@ -12,6 +12,8 @@ pub const BACKLOG_DEFAULT: i32 = 511;
 pub enum ListenAddress {
     /// TCP over IPv4 or IPv6; port 0 lets the kernel choose.
     Tcp(SocketAddr),
+    /// UDP over IPv4 or IPv6; port 0 lets the kernel choose.
+    Udp(SocketAddr),
     /// A unix socket, by its path.
     Unix(Box<[u8]>),
 }
@@ -20,16 +22,26 @@ impl ListenAddress {
     /// The socket family it takes.
     pub fn family(&self) -> Family {
         match self {
-            ListenAddress::Tcp(SocketAddr::V4(_)) => Family::V4,
-            ListenAddress::Tcp(SocketAddr::V6(_)) => Family::V6,
+            ListenAddress::Tcp(address) | ListenAddress::Udp(address) => match address {
+                SocketAddr::V4(_) => Family::V4,
+                SocketAddr::V6(_) => Family::V6,
+            },
             ListenAddress::Unix(_) => Family::Unix,
         }
     }
 
-    /// The port, of TCP.
+    /// The kind of socket it takes.
+    pub fn kind(&self) -> Kind {
+        match self {
+            ListenAddress::Tcp(_) | ListenAddress::Unix(_) => Kind::Stream,
+            ListenAddress::Udp(_) => Kind::Datagram,
+        }
+    }
+
+    /// The port, of TCP and UDP.
     pub fn port(&self) -> Option<u16> {
         match self {
-            ListenAddress::Tcp(address) => Some(address.port()),
+            ListenAddress::Tcp(address) | ListenAddress::Udp(address) => Some(address.port()),
             ListenAddress::Unix(_) => None,
         }
     }
@@ -39,7 +51,7 @@ impl fmt::Display for ListenAddress {
     /// As nginx prints it: `0.0.0.0:80`, `[::1]:80`, `unix:/path`.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ListenAddress::Tcp(address) => address.fmt(formatter),
+            ListenAddress::Tcp(address) | ListenAddress::Udp(address) => address.fmt(formatter),
             ListenAddress::Unix(path) => {
                 write!(formatter, "unix:{}", String::from_utf8_lossy(path))
             }

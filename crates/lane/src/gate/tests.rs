@@ -3,11 +3,13 @@
 #![allow(clippy::unwrap_used)]
 
 use std::{
-    net::TcpStream,
+    net::{IpAddr, TcpStream, UdpSocket},
     os::unix::{fs::PermissionsExt, net::UnixStream},
     path::PathBuf,
     sync::atomic::{AtomicUsize, Ordering},
 };
+
+use crate::sys::datagram::{self, Batch, DATAGRAMS_MAX, Route};
 
 use super::*;
 
@@ -17,7 +19,7 @@ fn any_port(text: &str) -> ListenAddress {
 
 fn tcp(gate: &Gate) -> std::net::SocketAddr {
     match gate.address() {
-        ListenAddress::Tcp(address) => *address,
+        ListenAddress::Tcp(address) | ListenAddress::Udp(address) => *address,
         ListenAddress::Unix(_) => panic!("not TCP"),
     }
 }
@@ -302,4 +304,104 @@ fn threads_never_hold_the_mutex_together() {
         }
     });
     assert_eq!((turns.into_inner(), mutex.holder()), (800, None));
+}
+
+fn read(gate: &Gate) -> Vec<(Vec<u8>, PeerAddress, Option<IpAddr>)> {
+    let mut batch = Batch::default();
+    match batch.receive(gate.as_fd(), DATAGRAMS_MAX) {
+        Ok(count) => assert_eq!(batch.datagrams().len(), count),
+        Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+    }
+    let all = batch.datagrams();
+    all.map(|datagram| (datagram.bytes.to_vec(), datagram.peer, datagram.local))
+        .collect()
+}
+
+#[test]
+fn datagrams_come_in_batches_with_both_addresses_and_go_back_from_the_same() {
+    for (listen, client, to) in [
+        ("0.0.0.0:0", "127.0.0.1:0", "127.0.0.9"),
+        ("127.0.0.1:0", "127.0.0.1:0", "127.0.0.1"),
+        ("[::]:0", "[::1]:0", "::1"),
+    ] {
+        let address = ListenAddress::Udp(listen.parse().unwrap());
+        let options = ListenOptions::default();
+        let gate = Gate::open(&address, &options, &mut Vec::new()).unwrap();
+        let gate = Gate::adopt(gate.into_descriptor()).unwrap();
+        assert!(gate.queue().unwrap().is_none());
+        let client = UdpSocket::bind(client).unwrap();
+        let to: IpAddr = to.parse().unwrap();
+        client
+            .connect((to, gate.address().port().unwrap()))
+            .unwrap();
+        for text in ["one", "", "three"] {
+            client.send(text.as_bytes()).unwrap();
+        }
+        let all = read(&gate);
+        let texts: Vec<&[u8]> = all.iter().map(|(bytes, ..)| &**bytes).collect();
+        assert_eq!(texts, [b"one".as_slice(), b"", b"three"]);
+        let peer = client.local_addr().unwrap();
+        let is_any = listen != "127.0.0.1:0";
+        assert!(all.iter().all(|(_, from, local)| {
+            *from == PeerAddress::Inet(peer) && *local == is_any.then_some(to)
+        }));
+        let route = Route {
+            peer: Some(peer),
+            source: is_any.then_some(to),
+        };
+        assert_eq!(
+            datagram::send(gate.as_fd(), texts.into_iter(), route).unwrap(),
+            3
+        );
+        let mut answer = [0; 8];
+        assert_eq!([0; 3].map(|_| client.recv(&mut answer).unwrap()), [3, 0, 5]);
+    }
+}
+
+#[test]
+fn a_flow_reaches_one_gate_of_a_group_however_many_are_spare() {
+    for local in ["127.0.0.1:0", "[::1]:0"] {
+        let options = ListenOptions {
+            reuseport: Reuseport::Hash,
+            ..ListenOptions::default()
+        };
+        let address = ListenAddress::Udp(local.parse().unwrap());
+        let gates = Gate::open_group(&address, &options, 4, &mut Vec::new()).unwrap();
+        let to: std::net::SocketAddr = match gates[0].address() {
+            ListenAddress::Udp(address) => *address,
+            other => panic!("{other}"),
+        };
+        for (lanes, flows) in [(4, 16), (2, 32), (1, 4), (3, 8)] {
+            crate::steering::prefer_first(&gates, lanes);
+            let clients: Vec<UdpSocket> = (0..flows)
+                .map(|_| UdpSocket::bind(local).unwrap())
+                .collect();
+            for client in &clients {
+                for _ in 0..3 {
+                    client.send_to(b"x", to).unwrap();
+                }
+            }
+            let mut found = Vec::new();
+            for (place, gate) in gates.iter().enumerate() {
+                loop {
+                    let all = read(gate);
+                    if all.is_empty() {
+                        break;
+                    }
+                    found.extend(all.into_iter().map(|(_, peer, _)| (place, peer)));
+                }
+            }
+            assert_eq!(found.len(), flows * 3);
+            assert!(
+                found.iter().all(|(place, _)| *place < lanes),
+                "{lanes}: {found:?}"
+            );
+            found.sort_by_key(|(place, peer)| (*place, peer.inet()));
+            found.dedup();
+            assert_eq!(found.len(), flows, "one gate a flow");
+            let used: std::collections::BTreeSet<usize> =
+                found.iter().map(|(place, _)| *place).collect();
+            assert!(used.len() > 1 || lanes == 1, "{lanes}: {found:?}");
+        }
+    }
 }

@@ -14,7 +14,7 @@ use std::{fmt, os::fd::AsFd};
 use crate::{
     affinity::CpuSet,
     gate::Gate,
-    sys::{reuseport, socket_option},
+    sys::{reuseport, socket::Kind, socket_option},
 };
 
 mod board;
@@ -257,9 +257,10 @@ pub fn prefer_first(gates: &[Gate], lanes: usize) {
     let Some(first) = gates.first() else {
         return;
     };
-    let _ = match gates.len() > lanes {
-        true => reuseport::attach_first_filter(first.as_fd(), lanes as u32),
-        false => reuseport::detach(first.as_fd()),
+    let _ = match (gates.len() > lanes, first.address().kind()) {
+        (true, Kind::Stream) => reuseport::attach_first_filter(first.as_fd(), lanes as u32),
+        (true, Kind::Datagram) => reuseport::attach_flow_filter(first.as_fd(), lanes as u32),
+        (false, _) => reuseport::detach(first.as_fd()),
     };
 }
 

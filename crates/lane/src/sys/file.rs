@@ -128,6 +128,45 @@ pub fn metadata_at(directory: BorrowedFd<'_>, name: &[u8], links: Links) -> io::
     metadata_from(directory.as_raw_fd(), name, links)
 }
 
+/// Whether a file lies on a file system of this machine, where a stat(2) of the path tells of every
+/// change at once. Over a network (NFS, SMB, 9P) and in a process (FUSE), only opening asks whether
+/// what is known is still true; what is not known counts as such.
+pub fn is_on_local_disk(file: BorrowedFd<'_>) -> io::Result<bool> {
+    let mut raw = MaybeUninit::<libc::statfs64>::zeroed();
+    // SAFETY: the pointer leads to a whole statfs64.
+    check(unsafe { libc::fstatfs64(file.as_raw_fd(), raw.as_mut_ptr()) })?;
+    // SAFETY: fstatfs64 has succeeded, so it has filled the struct.
+    let kind = unsafe { raw.assume_init() }.f_type;
+    Ok(LOCAL_FILE_SYSTEMS.contains(&(kind as u32)))
+}
+
+/// Kinds of file systems as statfs(2) numbers them.
+const LOCAL_FILE_SYSTEMS: &[u32] = &[
+    0xef53,      // ext2, ext3, ext4
+    0x5846_5342, // XFS
+    0x9123_683e, // Btrfs
+    0x794c_7630, // overlayfs
+    0x0102_1994, // tmpfs
+    0x8584_58f6, // ramfs
+    0xf2f5_2010, // F2FS
+    0x2fc1_2fc1, // ZFS
+    0xca45_1a4e, // bcachefs
+    0x7371_7368, // SquashFS
+    0xe0f5_e1e2, // EROFS
+];
+
+/// Reads at `offset` until `buffer` is full or the file ends. Returns how many bytes were read.
+pub fn fill_at(file: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match read_at(file, &mut buffer[filled..], offset + filled as u64)? {
+            0 => break,
+            count => filled += count,
+        }
+    }
+    Ok(filled)
+}
+
 /// Reads at `offset` without moving the file's own position. `Ok(0)` is the end.
 pub fn read_at(file: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let offset = position(offset)?;

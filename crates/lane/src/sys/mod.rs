@@ -20,6 +20,7 @@ use std::{ffi::CStr, io, mem::MaybeUninit};
 #[cfg(feature = "count-allocations")]
 pub mod allocations;
 pub mod crypt;
+pub mod datagram;
 pub mod descriptor;
 pub mod epoll;
 pub mod file;

@@ -312,6 +312,40 @@ impl AsFd for ProcessHandle {
     }
 }
 
+/// What this process uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessUsage {
+    /// CPU time, in the program and in the kernel.
+    pub cpu_ns: u64,
+    /// Memory that it has in RAM; `None` where the kernel does not tell.
+    pub resident_bytes: Option<u64>,
+    /// The limit of open descriptors.
+    pub files_max: u64,
+}
+
+/// What this process uses now (getrusage(2), getrlimit(2), proc_pid_statm(5)).
+pub fn usage() -> ProcessUsage {
+    // SAFETY: both are plain numbers, for which zeros are valid.
+    let (mut times, mut files): (libc::rusage, libc::rlimit) = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointers lead to structures of ours that outlive the calls. The calls cannot
+    // fail with these arguments; they would leave the zeros.
+    unsafe {
+        libc::getrusage(libc::RUSAGE_SELF, &mut times);
+        libc::getrlimit(libc::RLIMIT_NOFILE, &mut files);
+    }
+    let time_ns =
+        |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: Option<u64> = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok());
+    // SAFETY: sysconf takes no pointers.
+    let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    ProcessUsage {
+        cpu_ns: time_ns(times.ru_utime) + time_ns(times.ru_stime),
+        resident_bytes: pages.map(|pages| pages * page_bytes.unsigned_abs()),
+        files_max: files.rlim_cur,
+    }
+}
+
 /// Waits without limit until one of poll(2)'s `events` is there.
 pub(super) fn poll_one(descriptor: BorrowedFd<'_>, events: libc::c_short) -> io::Result<()> {
     let mut entry = libc::pollfd {

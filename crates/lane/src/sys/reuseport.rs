@@ -32,6 +32,49 @@ pub fn attach_first_filter(socket: BorrowedFd<'_>, sockets: u32) -> io::Result<(
     attach_modulo(socket, libc::SKF_AD_RANDOM, sockets)
 }
 
+/// Attaches the classic BPF program "a hash of the sender's address and both ports, modulo
+/// `sockets`" to the group of `socket`, one of UDP: those that were bound after the first `sockets`
+/// get no datagram, and those of one flow reach one socket. Needs no privilege.
+pub fn attach_flow_filter(socket: BorrowedFd<'_>, sockets: u32) -> io::Result<()> {
+    /// An odd constant near 2^32 divided by the golden ratio: its product's upper half depends on
+    /// all bits (Knuth, The Art of Computer Programming 3, 6.4).
+    const SCATTER: u32 = 0x9e37_79b1;
+    if sockets == 0 {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let network = libc::SKF_NET_OFF as u32;
+    let load = |width: u32, offset: u32| {
+        instruction(
+            libc::BPF_LD | width | libc::BPF_ABS,
+            network.wrapping_add(offset),
+        )
+    };
+    let jump_v6 = libc::sock_filter {
+        jt: 4,
+        ..instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0x60)
+    };
+    let mut filter = [
+        load(libc::BPF_B, 0),
+        instruction(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, 0xf0),
+        jump_v6,
+        // Version 4: the sender, then both ports behind a header without options.
+        load(libc::BPF_W, 12),
+        instruction(libc::BPF_MISC | libc::BPF_TAX, 0),
+        load(libc::BPF_W, 20),
+        instruction(libc::BPF_JMP | libc::BPF_JA, 3),
+        // Version 6: the last 4 bytes of the sender, then both ports.
+        load(libc::BPF_W, 20),
+        instruction(libc::BPF_MISC | libc::BPF_TAX, 0),
+        load(libc::BPF_W, 40),
+        instruction(libc::BPF_ALU | libc::BPF_XOR | libc::BPF_X, 0),
+        instruction(libc::BPF_ALU | libc::BPF_MUL | libc::BPF_K, SCATTER),
+        instruction(libc::BPF_ALU | libc::BPF_RSH | libc::BPF_K, 16),
+        instruction(libc::BPF_ALU | libc::BPF_MOD | libc::BPF_K, sockets),
+        instruction(libc::BPF_RET | libc::BPF_A, 0),
+    ];
+    attach(socket, &mut filter)
+}
+
 /// Takes the program off the group: plain hashing again (`SO_DETACH_REUSEPORT_BPF`, Linux 5.3).
 pub fn detach(socket: BorrowedFd<'_>) -> io::Result<()> {
     set(
@@ -53,6 +96,10 @@ fn attach_modulo(socket: BorrowedFd<'_>, ancillary: i32, sockets: u32) -> io::Re
         instruction(libc::BPF_ALU | libc::BPF_MOD | libc::BPF_K, sockets),
         instruction(libc::BPF_RET | libc::BPF_A, 0),
     ];
+    attach(socket, &mut filter)
+}
+
+fn attach(socket: BorrowedFd<'_>, filter: &mut [libc::sock_filter]) -> io::Result<()> {
     let program = libc::sock_fprog {
         len: filter.len() as u16,
         filter: filter.as_mut_ptr(),

@@ -161,7 +161,7 @@ pub fn local_address(socket: BorrowedFd<'_>) -> io::Result<PeerAddress> {
 
 /// The own address of the socket of that number, for callers that know a connection by its number
 /// alone. A number that is no socket's any more is an error or another socket's address, no worse.
-pub fn local_address_of(number: RawFd) -> io::Result<PeerAddress> {
+pub(crate) fn local_address_of(number: RawFd) -> io::Result<PeerAddress> {
     let mut storage = MaybeUninit::<libc::sockaddr_storage>::zeroed();
     let mut length = mem::size_of::<libc::sockaddr_storage>() as libc::socklen_t;
     // SAFETY: `length` is the size of `storage`; both outlive the call.
@@ -333,7 +333,7 @@ fn send_flags(more: More) -> libc::c_int {
     }
 }
 
-fn raw_address(address: SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
+pub(super) fn raw_address(address: SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
     // SAFETY: all zero bytes are a valid sockaddr_storage.
     let mut storage: libc::sockaddr_storage = unsafe { mem::zeroed() };
     let length = match address {
@@ -385,7 +385,7 @@ fn raw_unix_address(path: &[u8]) -> io::Result<(libc::sockaddr_un, libc::socklen
     Ok((address, length as libc::socklen_t))
 }
 
-fn plain_address(storage: &libc::sockaddr_storage) -> PeerAddress {
+pub(super) fn plain_address(storage: &libc::sockaddr_storage) -> PeerAddress {
     match i32::from(storage.ss_family) {
         libc::AF_INET => {
             // SAFETY: the family says that the storage holds a sockaddr_in, and it is aligned.

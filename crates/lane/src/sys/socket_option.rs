@@ -114,6 +114,22 @@ pub fn set_reuse_port(socket: BorrowedFd<'_>, on: bool) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, libc::SO_REUSEPORT, i32::from(on))
 }
 
+/// Has the kernel tell with each datagram which of our addresses it was sent to (`IP_PKTINFO`,
+/// `IPV6_RECVPKTINFO`): for sockets that are bound to all of them.
+pub fn set_packet_information(socket: BorrowedFd<'_>, is_ipv6: bool) -> io::Result<()> {
+    let (level, name) = match is_ipv6 {
+        true => (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO),
+        false => (libc::IPPROTO_IP, libc::IP_PKTINFO),
+    };
+    set(socket, level, name, 1_i32)
+}
+
+/// Whether it is a socket of datagrams (`SO_TYPE`).
+pub fn is_datagram(socket: BorrowedFd<'_>) -> io::Result<bool> {
+    let kind: i32 = option(socket, libc::SOL_SOCKET, libc::SO_TYPE)?;
+    Ok(kind == libc::SOCK_DGRAM)
+}
+
 /// Ties a listening socket to a CPU: among the sockets of one reuseport address, the kernel gives
 /// it the connections whose packets that CPU handles (`SO_INCOMING_CPU`; set: Linux 6.2).
 pub fn set_incoming_cpu(socket: BorrowedFd<'_>, cpu: u32) -> io::Result<()> {
@@ -204,7 +220,7 @@ pub fn peer_credentials(socket: BorrowedFd<'_>) -> io::Result<PeerCredentials> {
 
 /// As [`tcp_info`], of the socket of that number, for callers that know a connection by its number
 /// alone. A number that is no socket's any more is an error or another socket's state, no worse.
-pub fn tcp_info_of(number: RawFd) -> io::Result<TcpInfo> {
+pub(crate) fn tcp_info_of(number: RawFd) -> io::Result<TcpInfo> {
     if number < 0 {
         return Err(io::Error::from_raw_os_error(libc::EBADF));
     }

@@ -40,7 +40,8 @@ impl Hello {
     /// # Errors
     /// The bytes are no hello. [`Transport::refuse`] tells the client.
     pub fn feed(&mut self, mut bytes: &[u8]) -> Result<Option<Greeting>, HelloError> {
-        loop {
+        // The library takes a read of nothing for the client's end.
+        while !bytes.is_empty() {
             let read = self.acceptor.read_tls(&mut bytes);
             if let Err(error) = read {
                 return Err(HelloError::from(&error));
@@ -51,10 +52,8 @@ impl Hello {
                 let rest = bytes.to_vec();
                 return Ok(Some(Greeting { accepted, rest }));
             }
-            if bytes.is_empty() {
-                return Ok(None);
-            }
         }
+        Ok(None)
     }
 }
 

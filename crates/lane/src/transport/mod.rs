@@ -4,6 +4,7 @@
 //! Nothing here waits: a call does what the socket lets it do at once and says `WouldBlock`
 //! otherwise. Waiting is the business of [`crate::waiting`] and of the event loop.
 
+mod facts;
 mod hello;
 mod session;
 #[cfg(test)]
@@ -18,6 +19,7 @@ use rustls::Connection as TlsConnection;
 
 use crate::sys::file;
 use crate::sys::socket::{self, More};
+pub use facts::SocketFacts;
 pub use hello::{Greeting, Hello, HelloError};
 use session::Session;
 pub use session::{Handshake, HandshakeError};

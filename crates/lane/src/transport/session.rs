@@ -1,11 +1,13 @@
 //! One TLS session over a connection's socket. It moves bytes between the two when asked, and
 //! waits for nothing.
 
+use std::fmt;
 use std::io::{self, BufRead as _, IoSlice, Read, Write};
 use std::os::fd::BorrowedFd;
 
 use rustls::Connection;
 
+use crate::log::Errno;
 use crate::sys::socket::{self, More};
 
 /// A session.
@@ -35,6 +37,24 @@ pub enum HandshakeError {
     Socket(io::Error),
     /// Peers do not agree, or one of them is not who it has to be.
     Tls(rustls::Error),
+}
+
+/// In nginx's words.
+impl fmt::Display for HandshakeError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HandshakeError::Socket(error) if error.raw_os_error().is_none() => {
+                out.write_str("peer closed connection in SSL handshake")
+            }
+            HandshakeError::Socket(error) => {
+                let error = Errno(error);
+                write!(out, "peer closed connection in SSL handshake {error}")
+            }
+            HandshakeError::Tls(error) => {
+                write!(out, "SSL_do_handshake() failed (SSL: {error})")
+            }
+        }
+    }
 }
 
 impl Session {

@@ -11,6 +11,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
 
+use super::facts::SocketFacts;
 use super::{Handshake, HandshakeError, Transport};
 use crate::sys::socket::More;
 
@@ -102,6 +103,30 @@ fn plain_bytes_go_as_they_are() {
     let mut all = Vec::new();
     peer.read_to_end(&mut all).unwrap();
     assert_eq!(all, b"world");
+}
+
+#[test]
+fn facts_are_those_of_the_socket() {
+    use std::net::{TcpListener, TcpStream};
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let transport = Transport::plain(listener.accept().unwrap().0.into());
+    let facts = transport.facts();
+    assert_eq!(
+        facts.local_address().unwrap().inet(),
+        Some(peer.peer_addr().unwrap())
+    );
+    assert!(facts.tcp_info().is_ok());
+    let kind = |error: std::io::Error| error.kind();
+    let nobody = SocketFacts::NONE;
+    assert_eq!(
+        nobody.tcp_info().err().map(kind),
+        Some(ErrorKind::NotConnected)
+    );
+    assert_eq!(
+        nobody.local_address().err().map(kind),
+        Some(ErrorKind::NotConnected)
+    );
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Entry, View};
-use turnpike_http::phase::Phase;
+use turnpike_http::phase::HandlerPlace;
 use turnpike_http::plan::LocationDraft;
 
 use super::handler::{Rule, Rules, Who};
@@ -12,7 +12,7 @@ use crate::cidr::Cidr;
 /// Adds the rules that hold in a location.
 pub(super) fn location(view: View<'_>, draft: &mut LocationDraft) -> Result<(), ConfError> {
     if let Some(rules) = rules(view)? {
-        draft.add_handler(Phase::Access, Arc::new(rules));
+        draft.add_handler(HandlerPlace::AddressAccess, Arc::new(rules));
     }
     Ok(())
 }

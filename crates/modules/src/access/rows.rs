@@ -3,6 +3,7 @@
 use turnpike_conf::{Context, Repeat, Row, Value};
 
 use super::plan;
+use crate::rows::in_stream;
 
 const PLAIN: Row = Row {
     contexts: &[
@@ -36,10 +37,3 @@ pub(super) const ROWS: &[Row] = &[
 
 /// The same in `stream`.
 pub(super) const STREAM: &[Row] = &[in_stream(ROWS[0]), in_stream(ROWS[1])];
-
-const fn in_stream(row: Row) -> Row {
-    Row {
-        contexts: &[Context::Stream, Context::StreamServer],
-        ..row
-    }
-}

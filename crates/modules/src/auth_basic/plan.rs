@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, View};
-use turnpike_http::phase::Phase;
+use turnpike_http::phase::HandlerPlace;
 use turnpike_http::plan::{Builder, LocationDraft};
 
 use super::handler::AuthHandler;
@@ -32,6 +32,6 @@ pub(super) fn location(
         file: builder.template(view, file, &file_word.bytes())?,
         folder: builder.environment.conf_folder().to_path_buf(),
     };
-    draft.add_handler(Phase::Access, Arc::new(handler));
+    draft.add_handler(HandlerPlace::PasswordAccess, Arc::new(handler));
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Entry, Row, View};
-use turnpike_http::phase::Phase;
+use turnpike_http::phase::HandlerPlace;
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_http::variables::{Template, VariableId};
 
@@ -39,7 +39,10 @@ impl Family for AuthRequest {
                 path: path.as_bytes().to_vec(),
                 sets,
             };
-            draft.add_handler(Phase::Access, Arc::new(Asks(Arc::new(question))));
+            draft.add_handler(
+                HandlerPlace::RequestedAccess,
+                Arc::new(Asks(Arc::new(question))),
+            );
         }
         Ok(())
     }

@@ -2,15 +2,18 @@
 
 use std::cmp::Reverse;
 use std::os::unix::ffi::OsStringExt;
+use std::sync::Arc;
 
 use turnpike_http::Quoted;
+use turnpike_http::engine::Purpose;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Handler, Verdict};
-use turnpike_http::response::Body;
+use turnpike_http::response::{Body, BodyStream};
 use turnpike_lane::log::Level;
 use turnpike_wire::message::Method;
 
 use super::{data, page};
+use crate::added_body::AddedBody;
 use crate::files;
 use crate::folder::{self, EntryKind};
 
@@ -22,8 +25,21 @@ pub(super) struct Listing {
     pub(super) format: Format,
     pub(super) local_time: bool,
     pub(super) exact_size: bool,
+    /// What stands around an HTML listing in place of our own page.
+    pub(super) frame: Frame,
     /// Whether names are counted in characters, since the page is sent as UTF-8.
     pub(super) utf8: bool,
+}
+
+/// What `fancyindex_header` and its like say.
+#[derive(Default)]
+pub(super) struct Frame {
+    /// The path whose answer begins the page.
+    pub(super) header: Option<Arc<[u8]>>,
+    /// The path whose answer ends it.
+    pub(super) footer: Option<Arc<[u8]>>,
+    /// The style sheet of a page without a header.
+    pub(super) style: Option<Vec<u8>>,
 }
 
 /// The form of a listing.
@@ -88,6 +104,8 @@ impl Listing {
             }
         };
         let is_head = exchange.head.method == Method::Head;
+        // A listing that is the header of one has none, so that there is an end.
+        let is_part = exchange.purpose() == Purpose::Part;
         let response = &mut exchange.response;
         response.status = 200;
         response.set_content_type(kind);
@@ -97,9 +115,21 @@ impl Listing {
         response.content_length = None;
         response.body = match is_head {
             true => Body::Empty,
-            false => Body::Stream(response.take_stream()),
+            false => Body::Stream(self.framed(response.take_stream(), is_part)),
         };
         Verdict::Respond
+    }
+}
+
+impl Listing {
+    /// The listing between what other locations answer.
+    fn framed(&self, body: Box<dyn BodyStream>, is_part: bool) -> Box<dyn BodyStream> {
+        let Frame { header, footer, .. } = &self.frame;
+        match (header, footer) {
+            (None, None) => body,
+            _ if is_part => body,
+            (header, footer) => Box::new(AddedBody::new(header.clone(), body, footer.clone())),
+        }
     }
 }
 

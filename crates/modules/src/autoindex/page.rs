@@ -24,11 +24,10 @@ const GIB: u64 = 1024 * MIB;
 
 /// Appends the page for the folder `path`.
 pub(super) fn write(listing: &Listing, path: &[u8], items: &[Item], out: &mut Vec<u8>) {
-    out.extend_from_slice(b"<html>\r\n<head><title>Index of ");
-    html::escape(path, out);
-    out.extend_from_slice(b"</title></head>\r\n<body>\r\n<h1>Index of ");
-    html::escape(path, out);
-    out.extend_from_slice(b"</h1><hr><pre><a href=\"../\">../</a>\r\n");
+    if listing.frame.header.is_none() {
+        begin_page(listing, path, out);
+    }
+    out.extend_from_slice(b"<pre><a href=\"../\">../</a>\r\n");
     let offset_s = if listing.local_time {
         local_offset_s()
     } else {
@@ -37,7 +36,24 @@ pub(super) fn write(listing: &Listing, path: &[u8], items: &[Item], out: &mut Ve
     for item in items {
         write_item(listing, item, offset_s, out);
     }
-    out.extend_from_slice(b"</pre><hr></body>\r\n</html>\r\n");
+    out.extend_from_slice(b"</pre>");
+    if listing.frame.footer.is_none() {
+        out.extend_from_slice(b"<hr></body>\r\n</html>\r\n");
+    }
+}
+
+fn begin_page(listing: &Listing, path: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(b"<html>\r\n<head><title>Index of ");
+    html::escape(path, out);
+    out.extend_from_slice(b"</title>");
+    if let Some(style) = &listing.frame.style {
+        out.extend_from_slice(b"<link rel=\"stylesheet\" href=\"");
+        html::escape(style, out);
+        out.extend_from_slice(b"\">");
+    }
+    out.extend_from_slice(b"</head>\r\n<body>\r\n<h1>Index of ");
+    html::escape(path, out);
+    out.extend_from_slice(b"</h1><hr>");
 }
 
 fn write_item(listing: &Listing, item: &Item, offset_s: i64, out: &mut Vec<u8>) {

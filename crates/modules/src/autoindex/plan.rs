@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Row, View};
-use turnpike_http::phase::Phase;
+use turnpike_http::phase::HandlerPlace;
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 
-use super::handler::{Format, Listing};
+use super::handler::{Format, Frame, Listing};
 use super::rows::ROWS;
 
 /// The family of `autoindex`.
@@ -27,22 +27,56 @@ impl Family for Autoindex {
         _builder: &mut Builder<'_>,
         draft: &mut LocationDraft,
     ) -> Result<(), ConfError> {
-        if !view.flag("autoindex") {
+        let is_fancy = view.flag("fancyindex");
+        if !is_fancy && !view.flag("autoindex") {
             return Ok(());
         }
         let charset = view.nearest("charset").map(|entry| entry.argument(0));
         let listing = Listing {
             format: match view.choice("autoindex_format") {
+                _ if is_fancy => Format::Html,
                 "json" => Format::Json,
                 "jsonp" => Format::Jsonp,
                 "xml" => Format::Xml,
                 _ => Format::Html,
             },
-            local_time: view.flag("autoindex_localtime"),
-            exact_size: view.flag("autoindex_exact_size"),
+            local_time: view.flag(match is_fancy {
+                true => "fancyindex_localtime",
+                false => "autoindex_localtime",
+            }),
+            exact_size: view.flag(match is_fancy {
+                true => "fancyindex_exact_size",
+                false => "autoindex_exact_size",
+            }),
+            frame: match is_fancy {
+                true => frame(view),
+                false => Frame::default(),
+            },
             utf8: charset.is_some_and(|charset| charset.eq_ignore_ascii_case("utf-8")),
         };
-        draft.add_handler(Phase::Content, Arc::new(listing));
+        draft.add_handler(HandlerPlace::Listing, Arc::new(listing));
         Ok(())
+    }
+}
+
+fn frame(view: View<'_>) -> Frame {
+    let given = |name: &str| {
+        let entry = view.nearest(name)?;
+        Some(entry.argument(0)).filter(|text| !text.is_empty())
+    };
+    let path = |name: &str| given(name).map(|path| path.as_bytes().into());
+    Frame {
+        header: path("fancyindex_header"),
+        footer: path("fancyindex_footer"),
+        style: given("fancyindex_css_href").map(|text| text.as_bytes().to_vec()),
+    }
+}
+
+/// `path [subrequest]`.
+pub(super) fn check_frame(_: &str, words: &[&str]) -> Result<(), String> {
+    match words {
+        [_] | [_, "subrequest"] => Ok(()),
+        [_, word] => Err(format!("invalid parameter \"{word}\": use \"subrequest\"")),
+        _ => Err("invalid parameters".to_owned()),
     }
 }

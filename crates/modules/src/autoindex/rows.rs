@@ -1,10 +1,19 @@
 //! Rows of this family.
 
-use turnpike_conf::{Row, Value};
+use turnpike_conf::{Arguments, Row, Value};
+
+use super::plan::check_frame;
 
 const PLAIN: Row = Row {
     value: Value::Flag,
     syntax: "on | off",
+    ..Row::PLAIN
+};
+
+const FRAME: Row = Row {
+    arguments: Arguments::between(1, 2),
+    value: Value::Checked(check_frame),
+    syntax: "path [subrequest]",
     ..Row::PLAIN
 };
 
@@ -34,6 +43,44 @@ pub(super) const ROWS: &[Row] = &[
         name: "autoindex_exact_size",
         default: "on",
         summary: "Shows the sizes of an HTML listing in bytes instead of rounded to K, M and G.",
+        ..PLAIN
+    },
+    Row {
+        name: "fancyindex",
+        default: "off",
+        summary: "Lists the content of folders that have no index file, as in the module \
+            fancyindex but in the form of `autoindex`. Of the module's other directives those that \
+            are described here work.",
+        ..PLAIN
+    },
+    Row {
+        name: "fancyindex_css_href",
+        value: Value::Text,
+        syntax: "href",
+        summary: "The style sheet of a listing without a header of its own.",
+        ..PLAIN
+    },
+    Row {
+        name: "fancyindex_exact_size",
+        default: "on",
+        summary: "Shows sizes in bytes instead of rounded to K, M and G.",
+        ..PLAIN
+    },
+    Row {
+        name: "fancyindex_footer",
+        summary: "Ends a listing with the answer to a subrequest for this path.",
+        ..FRAME
+    },
+    Row {
+        name: "fancyindex_header",
+        summary: "Begins a listing with the answer to a subrequest for this path, in place of the \
+            page's head and its heading.",
+        ..FRAME
+    },
+    Row {
+        name: "fancyindex_localtime",
+        default: "off",
+        summary: "Shows times in local time instead of UTC.",
         ..PLAIN
     },
 ];

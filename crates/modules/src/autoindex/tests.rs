@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::handler::{Format, Item, Listing, sort};
+use super::handler::{Format, Frame, Item, Listing, sort};
 use super::{data, page};
 use crate::folder::EntryKind;
 
@@ -27,6 +27,7 @@ fn listing(exact_size: bool, utf8: bool) -> Listing {
     Listing {
         format: Format::Html,
         local_time: false,
+        frame: Frame::default(),
         exact_size,
         utf8,
     }

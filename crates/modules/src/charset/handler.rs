@@ -5,12 +5,13 @@ use std::sync::Arc;
 use turnpike_http::body_filter::Filtered;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Filter;
-use turnpike_http::response::{Body, BodyStream, CharsetWish, Response};
+use turnpike_http::response::{Body, BodyStream, CharsetWish};
 use turnpike_http::variables::Template;
 use turnpike_lane::log::Level;
 
 use super::plan::Maps;
 use super::recode::{Recoding, Table};
+use crate::entity::{is_coded, lose_length};
 use crate::types::Types;
 
 /// Bytes of a body that are converted at once: its new length is known then, and parts of it can be
@@ -83,12 +84,6 @@ impl CharsetFilter {
     }
 }
 
-/// Whether it is not text that is sent, but something that becomes text.
-fn is_coded(response: &Response) -> bool {
-    let mut codings = response.fields.values(b"Content-Encoding");
-    codings.any(|coding| !coding.is_empty())
-}
-
 /// The type without its character set, and that.
 pub(super) fn split(content_type: &[u8]) -> (&[u8], Option<&[u8]>) {
     const NAME: &[u8] = b"charset=";
@@ -149,9 +144,7 @@ fn recode(exchange: &mut Exchange, table: Arc<Table>) -> Option<u16> {
     }
     let response = &mut exchange.response;
     if !keeps_length {
-        response.content_length = None;
-        response.ranges_allowed = false;
-        response.fields.remove(b"Accept-Ranges");
+        lose_length(response);
     }
     response.body = Body::Stream(Box::new(body));
     None

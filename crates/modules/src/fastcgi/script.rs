@@ -96,14 +96,14 @@ impl Script {
         let Some(split) = &self.split else {
             return false;
         };
-        let before = exchange.captures.borrow().clone();
+        let before = exchange.evaluation.captures().borrow().clone();
         // Without a verdict the exchange is answered with 500.
         let found = split.matches(exchange, &exchange.path).unwrap_or(false);
         if found {
-            let captures = exchange.captures.borrow();
+            let captures = exchange.evaluation.captures().borrow();
             out.extend_from_slice(captures.group(number).unwrap_or_default());
         }
-        *exchange.captures.borrow_mut() = before;
+        *exchange.evaluation.captures().borrow_mut() = before;
         found
     }
 }

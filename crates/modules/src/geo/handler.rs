@@ -57,7 +57,7 @@ impl Geo {
 
 impl Located for Exchange {
     fn client_address(&self) -> Option<IpAddr> {
-        Some(self.client.peer.inet()?.ip())
+        Some(self.client.peer().inet()?.ip())
     }
 
     fn forwarded(&self, from: IpAddr, geo: &Geo) -> IpAddr {

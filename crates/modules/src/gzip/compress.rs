@@ -5,30 +5,37 @@ use std::sync::Arc;
 use flate2::{Compress, FlushCompress, Status};
 use turnpike_http::body_filter::{BodyFilter, Passed, Piece};
 use turnpike_http::exchange::Exchange;
-use turnpike_http::lane::LaneSlot;
 use turnpike_http::response::BodyFailed;
 use turnpike_http::rooms::Room;
 use turnpike_lane::log::Level;
 
-use super::plan::{Compressing, Spare};
+use super::kept::Recording;
+use super::plan::{Compressing, State};
 
 /// Room that is made in the output at once, in bytes.
 const ROOM_BYTES: usize = 4 * 1024;
 
 /// Compresses a body as it comes. What has come is flushed when no more is at hand, so that a
-/// client sees what a slow server has said.
+/// client sees what a slow server has said. What comes of a source that may be asked for again is
+/// recorded.
 pub(super) struct Compressor {
     compression: Arc<Compressing>,
-    spare: LaneSlot<Spare>,
+    state: State,
     compress: Option<Compress>,
+    recording: Option<Recording>,
 }
 
 impl Compressor {
-    pub(super) fn new(compression: Arc<Compressing>, spare: LaneSlot<Spare>) -> Self {
+    pub(super) fn new(
+        compression: Arc<Compressing>,
+        state: State,
+        recording: Option<Recording>,
+    ) -> Self {
         Self {
             compression,
-            spare,
+            state,
             compress: None,
+            recording,
         }
     }
 
@@ -40,10 +47,11 @@ impl Compressor {
         out: &mut Vec<u8>,
     ) -> Result<(), BodyFailed> {
         let compress = self.compress.get_or_insert_with(|| {
-            let spare = exchange.plan.state(&self.spare).take();
+            let spare = exchange.plan.state(&self.state.spare).take();
             spare.unwrap_or_else(|| self.compression.compressor())
         });
         let begin = compress.total_in();
+        let recorded_to = out.len();
         loop {
             let taken = (compress.total_in() - begin) as usize;
             let rest = bytes.get(taken..).unwrap_or_default();
@@ -63,6 +71,9 @@ impl Compressor {
             taken_bytes: compress.total_in(),
             given_bytes: compress.total_out(),
         };
+        if let Some(recording) = self.recording.take() {
+            self.recording = recording.add(out.get(recorded_to..).unwrap_or_default());
+        }
         Ok(())
     }
 }
@@ -85,7 +96,12 @@ impl BodyFilter for Compressor {
         self.feed(exchange, rest, flush, out)?;
         piece.take(rest.len());
         match piece.is_last() {
-            true => Ok(Passed::Ended),
+            true => {
+                if let Some(recording) = self.recording.take() {
+                    recording.end(exchange.plan.state(&self.state.kept));
+                }
+                Ok(Passed::Ended)
+            }
             false if out.len() >= self.compression.piece_bytes => Ok(Passed::Full),
             false => Ok(Passed::NeedsMore),
         }
@@ -97,7 +113,7 @@ impl BodyFilter for Compressor {
 
     fn ended(&mut self, exchange: &mut Exchange) {
         if let Some(compress) = self.compress.take() {
-            exchange.plan.state(&self.spare).put(compress);
+            exchange.plan.state(&self.state.spare).put(compress);
         }
     }
 }

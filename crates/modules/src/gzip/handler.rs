@@ -5,16 +5,17 @@ use std::sync::Arc;
 use turnpike_http::body_filter::Filtered;
 use turnpike_http::engine::Purpose;
 use turnpike_http::exchange::Exchange;
-use turnpike_http::lane::LaneSlot;
 use turnpike_http::phase::{Filter, Handler, Verdict};
 use turnpike_http::response::{Body, BodyStream, Response};
 use turnpike_lane::log::Level;
 use turnpike_wire::message::Method;
 
 use super::accept::Acceptance;
-use super::compress::Compressor;
+use super::compress::{Compressed, Compressor};
 use super::expand::Expander;
-use super::plan::{Compressing, Spare};
+use super::kept::{Recording, Source};
+use super::plan::{Compressing, State};
+use crate::entity::{lose_length, weaken};
 use crate::files::{self, Files};
 use crate::static_files;
 
@@ -22,7 +23,7 @@ use crate::static_files;
 pub(super) struct GzipFilter {
     pub(super) acceptance: Arc<Acceptance>,
     pub(super) compression: Arc<Compressing>,
-    pub(super) spare: LaneSlot<Spare>,
+    pub(super) state: State,
 }
 
 impl Filter for GzipFilter {
@@ -48,14 +49,35 @@ impl Filter for GzipFilter {
             return None;
         }
         exchange.response.fields.add(b"Content-Encoding", b"gzip");
+        let source = Source::of(&exchange.response.body);
+        if let Some(source) = &source
+            && let Some(form) = exchange.plan.state(&self.state.kept).form_of(source)
+        {
+            answer_with(exchange, source, form);
+            return None;
+        }
         let compression = Arc::clone(&self.compression);
-        let spare = self.spare;
+        let state = self.state;
         recode(&mut exchange.response, |body| {
-            let compressor = Compressor::new(compression, spare);
+            let compressor = Compressor::new(compression, state, source.map(Recording::new));
             Body::Stream(Box::new(Filtered::new(body, compressor)))
         });
         None
     }
+}
+
+/// Answers with what was made of the same source before.
+fn answer_with(exchange: &mut Exchange, source: &Source, form: Arc<[u8]>) {
+    let length = form.len() as u64;
+    *exchange.rooms.get_mut() = Compressed {
+        taken_bytes: source.length(),
+        given_bytes: length,
+    };
+    let response = &mut exchange.response;
+    lose_length(response);
+    weaken(&mut response.etag);
+    response.content_length = Some(length);
+    response.body = Body::Shared(form);
 }
 
 /// `gunzip`.
@@ -134,26 +156,13 @@ fn coding(response: &Response) -> Option<&[u8]> {
 /// Makes the response another coding of the same: its length is not known, parts of it are not
 /// offered, and its ETag says that bytes differ (RFC 9110 section 8.8.1).
 fn recode(response: &mut Response, stream: impl FnOnce(Box<dyn BodyStream>) -> Body) {
-    response.content_length = None;
-    response.ranges_allowed = false;
-    response.fields.remove(b"Accept-Ranges");
+    lose_length(response);
     weaken(&mut response.etag);
     if !response.head_only {
         let body = response.take_stream();
         response.body = stream(body);
     } else if !matches!(response.body, Body::Stream(_)) {
         response.body = Body::Empty;
-    }
-}
-
-/// What is no entity tag is dropped, as nginx does it.
-pub(super) fn weaken(etag: &mut Vec<u8>) {
-    match etag.first() {
-        Some(b'"') => {
-            etag.splice(..0, *b"W/");
-        }
-        _ if etag.starts_with(b"W/") => {}
-        _ => etag.clear(),
     }
 }
 

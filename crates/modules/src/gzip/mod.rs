@@ -8,6 +8,7 @@ mod accept;
 mod compress;
 mod expand;
 mod handler;
+mod kept;
 mod plan;
 mod rows;
 #[cfg(test)]

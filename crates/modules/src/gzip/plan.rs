@@ -8,7 +8,7 @@ use flate2::{Compress, Compression};
 use turnpike_conf::{ConfError, Row, View};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::lane::{LaneSlot, LaneState};
-use turnpike_http::phase::{FilterPlace, Phase};
+use turnpike_http::phase::{FilterPlace, HandlerPlace};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_http::regex::Regex;
 use turnpike_http::variables::VariableRow;
@@ -16,6 +16,7 @@ use turnpike_http::variables::VariableRow;
 use super::accept::{Acceptance, Proxied};
 use super::compress::Compressed;
 use super::handler::{GunzipFilter, GzipFilter, GzipStatic};
+use super::kept::Kept;
 use super::rows;
 use crate::files::Files;
 use crate::types::Types;
@@ -57,11 +58,11 @@ impl Family for Gzip {
             draft.add_filter(FilterPlace::Expand, Arc::new(filter));
         }
         if view.flag("gzip") {
-            let spare = compression.spare(builder);
+            let state = compression.state(builder);
             let filter = GzipFilter {
                 acceptance: Arc::clone(&acceptance),
                 compression: Arc::new(compression),
-                spare,
+                state,
             };
             draft.add_filter(FilterPlace::Transform, Arc::new(filter));
         }
@@ -72,7 +73,7 @@ impl Family for Gzip {
                 acceptance,
                 always,
             };
-            draft.add_handler(Phase::Content, Arc::new(handler));
+            draft.add_handler(HandlerPlace::CodedFile, Arc::new(handler));
         }
         Ok(())
     }
@@ -116,15 +117,25 @@ impl Compressing {
         Compress::new_gzip(level, self.window_bits)
     }
 
-    fn spare(&self, builder: &mut Builder<'_>) -> LaneSlot<Spare> {
+    fn state(&self, builder: &mut Builder<'_>) -> State {
         let key = (self.level, self.window_bits);
-        if let Some(slot) = builder.store::<Slots>().0.get(&key) {
-            return *slot;
+        if let Some(state) = builder.store::<States>().0.get(&key) {
+            return *state;
         }
-        let slot = builder.lane_state(Spare::default);
-        builder.store::<Slots>().0.insert(key, slot);
-        slot
+        let state = State {
+            spare: builder.lane_state(Spare::default),
+            kept: builder.lane_state(Kept::new),
+        };
+        builder.store::<States>().0.insert(key, state);
+        state
     }
+}
+
+/// What a lane has for one level and window.
+#[derive(Clone, Copy)]
+pub(super) struct State {
+    pub(super) spare: LaneSlot<Spare>,
+    pub(super) kept: LaneSlot<Kept>,
 }
 
 /// A lane's compressors of one kind.
@@ -147,9 +158,9 @@ impl Spare {
     }
 }
 
-/// Slots made so far, by level and window.
+/// States made so far, by level and window.
 #[derive(Default)]
-struct Slots(HashMap<(u32, u8), LaneSlot<Spare>>);
+struct States(HashMap<(u32, u8), State>);
 
 fn piece_bytes(count: u64, size: u64) -> usize {
     usize::try_from(count.saturating_mul(size)).unwrap_or(usize::MAX)

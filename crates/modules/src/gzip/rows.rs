@@ -37,7 +37,8 @@ pub(super) const ROWS: &[Row] = &[
             response that is complete is compressed as a whole. A response that is still being \
             received is flushed whenever its server pauses. Compressed responses do not support \
             ranges, and their ETag becomes weak. Responses with `Cache-Control: no-transform` are \
-            not compressed.",
+            not compressed. What was made of a file or of a response in memory is kept (up to 1 \
+            MB each and 16 MB on each lane), and not compressed again while that stays the same.",
         ..PLAIN
     },
     Row {

@@ -1,5 +1,4 @@
 use super::accept::accepts_gzip;
-use super::handler::weaken;
 
 #[test]
 fn gzip_is_accepted_where_it_is_named_with_a_weight() {
@@ -23,19 +22,5 @@ fn gzip_is_accepted_where_it_is_named_with_a_weight() {
     ];
     for (codings, expected) in cases {
         assert_eq!(accepts_gzip(codings.as_bytes()), *expected, "{codings}");
-    }
-}
-
-#[test]
-fn entity_tags_become_weak_ones() {
-    for (etag, expected) in [
-        ("\"a\"", "W/\"a\""),
-        ("W/\"a\"", "W/\"a\""),
-        ("a", ""),
-        ("", ""),
-    ] {
-        let mut text = etag.as_bytes().to_vec();
-        weaken(&mut text);
-        assert_eq!(text, expected.as_bytes(), "{etag}");
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Row, View};
-use turnpike_http::phase::Phase;
+use turnpike_http::phase::HandlerPlace;
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 
 use super::handler::FolderIndex;
@@ -45,7 +45,10 @@ impl Family for Index {
             names.extend(template.ok());
         }
         let files = Files::of(view, builder, draft);
-        draft.add_handler(Phase::Content, Arc::new(FolderIndex { files, names }));
+        draft.add_handler(
+            HandlerPlace::IndexFile,
+            Arc::new(FolderIndex { files, names }),
+        );
         Ok(())
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Handler, Verdict};
 use turnpike_http::variables::{Template, VariableRow};
+use turnpike_lane::counters::{Kind, Row};
 use turnpike_lane::log::Level;
 
 use super::zone::{Admission, CountZone};
@@ -24,6 +25,15 @@ pub(super) const VARIABLES: &[VariableRow] = &[VariableRow {
     set: None,
     summary: "The result of the concurrency limit: PASSED, REJECTED or REJECTED_DRY_RUN.",
 }];
+
+/// The metric.
+pub(super) static REJECTIONS: Row = Row {
+    name: "limit_conn_rejected",
+    kind: Kind::Counter,
+    unit: "requests",
+    labels: &["zone"],
+    help: "Requests that limit_conn rejected, by the zone whose limit was reached.",
+};
 
 /// A zone with its key, as the present configuration has it.
 pub(super) struct Zone {
@@ -86,7 +96,7 @@ impl Limits {
             limits::decide::<CountZone>(subject, "PASSED");
             match limit.zone.counts.count(&key, limit.most) {
                 Admission::Within(guard) => guards.push(guard),
-                Admission::NoRoom => return self.refuse(subject),
+                Admission::NoRoom => return self.refuse(subject, &limit.zone.counts),
                 Admission::Above => {
                     let dry_run = if self.dry_run { ", dry run," } else { "" };
                     let name = &limit.zone.name;
@@ -94,7 +104,7 @@ impl Limits {
                         self.log_level,
                         format_args!("limiting connections{dry_run} by zone \"{name}\""),
                     );
-                    return self.refuse(subject);
+                    return self.refuse(subject, &limit.zone.counts);
                 }
             }
         }
@@ -104,11 +114,12 @@ impl Limits {
         Asked::Within
     }
 
-    fn refuse(&self, subject: &mut impl Limited) -> Asked {
+    fn refuse(&self, subject: &mut impl Limited, counts: &CountZone) -> Asked {
         if self.dry_run {
             limits::decide::<CountZone>(subject, "REJECTED_DRY_RUN");
             return Asked::Within;
         }
+        counts.rejections.add();
         limits::decide::<CountZone>(subject, "REJECTED");
         Asked::Refused
     }

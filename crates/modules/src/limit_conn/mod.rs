@@ -14,6 +14,7 @@ mod zone;
 use turnpike_conf::{ConfError, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_http::variables::VariableRow;
+use turnpike_plan::metrics;
 
 /// The family.
 pub(crate) struct LimitConn;
@@ -27,12 +28,18 @@ impl Family for LimitConn {
         rows::ROWS
     }
 
+    fn metrics(&self) -> &'static [metrics::Row] {
+        std::slice::from_ref(&handler::REJECTIONS)
+    }
+
     fn variables(&self) -> &'static [VariableRow] {
         handler::VARIABLES
     }
 
     fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-        plan::zones(view, builder, "limit_conn")
+        plan::zones(view, builder, "limit_conn")?;
+        plan::show_rejections(builder);
+        Ok(())
     }
 
     fn location(

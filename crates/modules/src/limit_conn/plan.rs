@@ -4,14 +4,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Entry, View, value};
-use turnpike_http::phase::Phase;
+use turnpike_http::phase::HandlerPlace;
 use turnpike_http::plan::LocationDraft;
 use turnpike_lane::log::Level;
 use turnpike_plan::builder::Builder;
 use turnpike_plan::template::Template;
 
-use super::handler::{Limit, Limits, Zone};
+use super::handler::{Limit, Limits, REJECTIONS, Zone};
 use super::zone::CountZone;
+use crate::limits::RejectionReader;
 use crate::{limits, zone};
 
 /// Largest limit; nginx's.
@@ -70,6 +71,14 @@ fn declare<S>(
     Ok(())
 }
 
+/// Shows in the metrics what the zones refuse.
+pub(super) fn show_rejections(builder: &mut turnpike_http::plan::Builder<'_>) {
+    let zones = builder.store::<Store>().0.values();
+    let zones = zones.map(|zone| (zone.name.clone(), zone.counts.clone()));
+    let reader = RejectionReader::of(&REJECTIONS, zones);
+    builder.metrics(reader);
+}
+
 /// Adds the limits that hold in a location.
 pub(super) fn location<S>(
     view: View<'_>,
@@ -78,7 +87,7 @@ pub(super) fn location<S>(
 ) -> Result<(), ConfError> {
     let status = limits::status(view, "limit_conn_status")?;
     if let Some(limits) = in_force(view, builder, status)? {
-        draft.add_handler(Phase::PreAccess, Arc::new(limits));
+        draft.add_handler(HandlerPlace::Concurrency, Arc::new(limits));
     }
     Ok(())
 }

@@ -2,6 +2,8 @@
 
 use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
 
+use crate::rows::in_stream;
+
 const PLAIN: Row = Row::PLAIN;
 
 /// The directives.
@@ -73,10 +75,3 @@ pub(super) const STREAM: &[Row] = &[
         ..in_stream(ROWS[4])
     },
 ];
-
-const fn in_stream(row: Row) -> Row {
-    Row {
-        contexts: &[Context::Stream, Context::StreamServer],
-        ..row
-    }
-}

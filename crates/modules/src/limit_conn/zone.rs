@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
+use crate::limits::{CountsRejections, Rejections};
 use crate::shards::Shards;
 
 /// Bytes of a zone that one key is counted with: what nginx takes on 64-bit machines, so that
@@ -12,6 +13,7 @@ const ENTRY_BYTES: u64 = 64;
 
 /// Counts by key.
 pub(super) struct CountZone {
+    pub(super) rejections: Rejections,
     shards: Shards<Shard>,
 }
 
@@ -37,12 +39,19 @@ pub(super) struct Guard {
     key: Arc<[u8]>,
 }
 
+impl CountsRejections for CountZone {
+    fn rejections(&self) -> &Rejections {
+        &self.rejections
+    }
+}
+
 impl CountZone {
     /// A zone of that size.
     pub(super) fn new(size_bytes: u64) -> CountZone {
         let entries = (size_bytes / ENTRY_BYTES).max(1);
         let entries_max = usize::try_from(entries).unwrap_or(usize::MAX);
         CountZone {
+            rejections: Rejections::default(),
             shards: Shards::new(entries, |count| Shard {
                 counts: HashMap::new(),
                 entries_max: entries_max.div_ceil(count),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Delay, Handler, Verdict};
 use turnpike_http::variables::{Template, VariableRow};
+use turnpike_lane::counters::{Kind, Row};
 use turnpike_lane::log::Level;
 
 use super::zone::{RateCheck, RateZone};
@@ -26,6 +27,15 @@ pub(super) const VARIABLES: &[VariableRow] = &[VariableRow {
     summary: "The result of the rate limit: PASSED, DELAYED, REJECTED, DELAYED_DRY_RUN or \
         REJECTED_DRY_RUN.",
 }];
+
+/// The metric.
+pub(super) static REJECTIONS: Row = Row {
+    name: "limit_req_rejected",
+    kind: Kind::Counter,
+    unit: "requests",
+    labels: &["zone"],
+    help: "Requests that limit_req rejected, by the zone whose limit was reached.",
+};
 
 /// A zone with its key and rate, as the present configuration has them.
 pub(super) struct Zone {
@@ -119,6 +129,7 @@ impl Limits {
             limits::decide::<RateZone>(exchange, "REJECTED_DRY_RUN");
             return Verdict::Declined;
         }
+        limit.zone.rates.rejections.add();
         limits::decide::<RateZone>(exchange, "REJECTED");
         Verdict::Status(self.status)
     }

@@ -13,6 +13,7 @@ mod zone;
 use turnpike_conf::{ConfError, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 use turnpike_http::variables::VariableRow;
+use turnpike_plan::metrics;
 
 /// The family.
 pub(crate) struct LimitReq;
@@ -26,12 +27,18 @@ impl Family for LimitReq {
         rows::ROWS
     }
 
+    fn metrics(&self) -> &'static [metrics::Row] {
+        std::slice::from_ref(&handler::REJECTIONS)
+    }
+
     fn variables(&self) -> &'static [VariableRow] {
         handler::VARIABLES
     }
 
     fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
-        plan::zones(view, builder)
+        plan::zones(view, builder)?;
+        plan::show_rejections(builder);
+        Ok(())
     }
 
     fn location(

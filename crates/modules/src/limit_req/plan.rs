@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Entry, View, value};
-use turnpike_http::phase::Phase;
+use turnpike_http::phase::HandlerPlace;
 use turnpike_http::plan::{Builder, LocationDraft};
 use turnpike_lane::log::Level;
 
-use super::handler::{Limit, Limits, Zone};
+use super::handler::{Limit, Limits, REJECTIONS, Zone};
 use super::zone::RateZone;
+use crate::limits::RejectionReader;
 use crate::{limits, zone};
 
 /// Largest burst and delay, in requests: thousandths of it must fit the arithmetic.
@@ -78,6 +79,14 @@ pub(super) fn parse_rate(text: &str) -> Option<i64> {
     Some(count * 1000 / seconds)
 }
 
+/// Shows in the metrics what the zones refuse.
+pub(super) fn show_rejections(builder: &mut turnpike_http::plan::Builder<'_>) {
+    let zones = builder.store::<Store>().0.values();
+    let zones = zones.map(|zone| (zone.name.clone(), zone.rates.clone()));
+    let reader = RejectionReader::of(&REJECTIONS, zones);
+    builder.metrics(reader);
+}
+
 /// Adds the limits that hold in a location.
 pub(super) fn location(
     view: View<'_>,
@@ -105,7 +114,7 @@ pub(super) fn location(
         status,
         dry_run: view.flag("limit_req_dry_run"),
     };
-    draft.add_handler(Phase::PreAccess, Arc::new(handler));
+    draft.add_handler(HandlerPlace::RequestRate, Arc::new(handler));
     Ok(())
 }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use slab::Slab;
 use turnpike_lane::recency::Recency;
 
+use crate::limits::{CountsRejections, Rejections};
 use crate::shards::Shards;
 
 /// Bytes of a zone that a key is counted with at least: what nginx takes on 64-bit machines, so
@@ -23,6 +24,7 @@ const EMPTY_AGE_MS: i64 = 60_000;
 
 /// Buckets by key.
 pub(super) struct RateZone {
+    pub(super) rejections: Rejections,
     shards: Shards<Shard>,
 }
 
@@ -53,6 +55,12 @@ struct Bucket {
     holds: u32,
 }
 
+impl CountsRejections for RateZone {
+    fn rejections(&self) -> &Rejections {
+        &self.rejections
+    }
+}
+
 impl RateZone {
     /// A zone of that size.
     pub(super) fn new(size_bytes: u64) -> RateZone {
@@ -61,7 +69,10 @@ impl RateZone {
         let shards = Shards::new(entries, |count| {
             Shard::new((size_bytes / count).max(ENTRY_BYTES_MIN))
         });
-        RateZone { shards }
+        RateZone {
+            rejections: Rejections::default(),
+            shards,
+        }
     }
 
     /// Asks whether one more request is within `burst` (in thousandths) at `rate` (thousandths a

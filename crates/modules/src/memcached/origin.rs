@@ -4,8 +4,7 @@ use turnpike_http::Quoted;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::variables::Template;
 use turnpike_lane::log::Level;
-use turnpike_wire::h1::ResponseFraming;
-use turnpike_wire::message::{Head, Method, decimal};
+use turnpike_wire::message::{BodyEnd, Head, Method, decimal};
 use turnpike_wire::target::{Escape, escape};
 
 use super::value::{Framing, Line};
@@ -90,8 +89,7 @@ impl Origin for MemcachedOrigin {
         let line = input.get(..feed).unwrap_or_default();
         let head_only = exchange.head.method == Method::Head;
         head.clear();
-        progress.parsed.clear();
-        progress.parsed.head_len = feed + 1;
+        progress.head_bytes = feed + 1;
         match self.judge(exchange, asked, line)? {
             Found::Nothing => head.status = 404,
             Found::Value { length, gzip } => {
@@ -101,13 +99,11 @@ impl Origin for MemcachedOrigin {
                 if gzip {
                     head.fields.add(b"Content-Encoding", b"gzip");
                 }
-                progress.parsed.content_length = Some(length);
                 if !head_only {
-                    progress.parsed.framing = ResponseFraming::Length(length);
+                    progress.delivery.end = BodyEnd::Length(length);
                 }
             }
         }
-        progress.parsed.status = head.status;
         input.drain(..=feed);
         Ok(ReceivedHead::Whole)
     }

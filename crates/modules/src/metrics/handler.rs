@@ -2,10 +2,19 @@
 
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Handler, Verdict};
-use turnpike_plan::metrics::{CONTENT_TYPE, Samples, write_prometheus};
+use turnpike_plan::metrics::{Format, Samples, write_prometheus};
+
+/// What the numbers of lanes become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Detail {
+    /// Numbers of each lane.
+    Lane,
+    /// The sum over all lanes.
+    Total,
+}
 
 /// The content handler.
-pub(super) struct Page;
+pub(super) struct Page(pub(super) Detail);
 
 impl Handler for Page {
     fn handle(&self, exchange: &mut Exchange) -> Verdict {
@@ -14,12 +23,16 @@ impl Handler for Page {
         }
         let mut samples = Samples::of(exchange.plan.metric_readers());
         samples.read(&*exchange.lane.all_counters);
+        if self.0 == Detail::Total {
+            samples = samples.summed_over("lane");
+        }
+        let format = Format::accepted(exchange.field(b"Accept").unwrap_or_default());
         let mut text = String::new();
         // Writing to a string cannot fail.
-        let _ = write_prometheus(&samples, &mut text);
+        let _ = write_prometheus(&samples, format, &mut text);
         let response = &mut exchange.response;
         response.status = 200;
-        response.set_content_type(CONTENT_TYPE.as_bytes());
+        response.set_content_type(format.content_type().as_bytes());
         response.text.clear();
         response.text.extend_from_slice(text.as_bytes());
         response.send_text();

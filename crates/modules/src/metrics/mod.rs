@@ -2,14 +2,24 @@
 
 mod handler;
 mod rows;
+mod servers;
 
 use std::sync::Arc;
 
-use turnpike_conf::{ConfError, Row, View};
+use turnpike_conf::{ConfError, Entry, Row, View};
 use turnpike_http::plan::{Builder, Family, LocationDraft};
+use turnpike_plan::metrics;
+
+use crate::zone;
+use handler::{Detail, Page};
+use servers::{AllServers, Servers};
 
 /// The family.
 pub(crate) struct Metrics;
+
+/// The counts of each server, where a page shows them.
+#[derive(Default)]
+struct Counting(Option<Arc<Servers>>);
 
 impl Family for Metrics {
     fn name(&self) -> &'static str {
@@ -20,15 +30,58 @@ impl Family for Metrics {
         rows::ROWS
     }
 
+    fn metrics(&self) -> &'static [metrics::Row] {
+        servers::METRICS
+    }
+
+    fn http(&self, view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
+        if !view.children("server").any(shows_servers) {
+            return Ok(());
+        }
+        let all = zone::open(builder, "metrics", "servers", "", AllServers::default);
+        let all = all.unwrap_or_default();
+        let names = view.children("server").map(|server| {
+            let entry = server.own_all("server_name").next();
+            let name = entry
+                .map_or("", |entry| entry.argument(0))
+                .to_ascii_lowercase();
+            name.strip_prefix('.').unwrap_or(&name).as_bytes().to_vec()
+        });
+        let servers = Arc::new(all.of(names.filter(|name| !name.is_empty())));
+        builder.metrics(servers.clone());
+        builder.store::<Counting>().0 = Some(servers);
+        Ok(())
+    }
+
     fn location(
         &self,
         view: View<'_>,
-        _builder: &mut Builder<'_>,
+        builder: &mut Builder<'_>,
         draft: &mut LocationDraft,
     ) -> Result<(), ConfError> {
-        if view.own("metrics").is_some() {
-            draft.content = Some(Arc::new(handler::Page));
+        if let Some(servers) = builder.store::<Counting>().0.clone() {
+            draft.add_logger(servers);
         }
+        let Some(entry) = view.own("metrics") else {
+            return Ok(());
+        };
+        let detail = match entry.arguments.first().map(|word| word.text.as_str()) {
+            None | Some("by=lane") => Detail::Lane,
+            Some("by=total" | BY_SERVER) => Detail::Total,
+            Some(other) => {
+                let message = format!("invalid parameter \"{other}\"");
+                return Err(view.error(entry.span, message));
+            }
+        };
+        draft.content = Some(Arc::new(Page(detail)));
         Ok(())
     }
+}
+
+const BY_SERVER: &str = "by=server";
+
+/// Whether a page in this block or one inside it tells of servers.
+fn shows_servers(view: View<'_>) -> bool {
+    let shows = |entry: &Entry| entry.argument(0) == BY_SERVER;
+    view.own("metrics").is_some_and(shows) || view.children("location").any(shows_servers)
 }

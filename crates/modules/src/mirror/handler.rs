@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use turnpike_http::body::{self, Progress};
+use turnpike_http::body::Progress;
 use turnpike_http::client::Client;
 use turnpike_http::engine::Purpose;
 use turnpike_http::exchange::Exchange;
@@ -31,7 +31,7 @@ impl Handler for Copies {
                 Verdict::Declined
             }
             Ok(Progress::Incomplete) => Verdict::Wait(Box::new(AfterBody(Arc::clone(&self.paths)))),
-            Err(error) => body::refused(exchange, error),
+            Err(error) => exchange.body_refused(error),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Row, View};
-use turnpike_http::phase::Phase;
+use turnpike_http::phase::HandlerPlace;
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 
 use super::handler::Copies;
@@ -43,7 +43,7 @@ impl Family for Mirror {
                 .collect(),
             with_body: view.flag("mirror_request_body"),
         };
-        draft.add_handler(Phase::PreContent, Arc::new(copies));
+        draft.add_handler(HandlerPlace::Copies, Arc::new(copies));
         Ok(())
     }
 }

@@ -20,12 +20,12 @@ use turnpike_http::phase::{Verdict, Work};
 use turnpike_http::regex::Settled;
 use turnpike_lane::log::{Errno, Level};
 use turnpike_upstream::{ConnectOptions, Connection, Picked, Tls, Tries};
-use turnpike_wire::h1::ResponseHead;
-use turnpike_wire::message::{BodyLength, Head, Method};
+use turnpike_wire::message::{BodyLength, Delivery, Head, Method};
 
 use super::conditions::Failure;
 use super::handler::{Ask, Route};
 use super::head::{Progress, ReceivedHead, received};
+use super::http2::{Opening, StreamBody};
 use super::origin::{BodyFraming, Question, Unwritable};
 use super::proxy_header::ProxyHeader;
 use super::relay::Answer;
@@ -167,7 +167,7 @@ fn body_is_here(exchange: &mut Exchange) -> Result<bool, Verdict> {
     }
     match exchange.take_buffered_body(true) {
         Ok(progress) => Ok(progress == body::Progress::Complete),
-        Err(error) => Err(body::refused(exchange, error)),
+        Err(error) => Err(exchange.body_refused(error)),
     }
 }
 
@@ -204,10 +204,13 @@ impl Attempt {
                     Ok(server) => Step::Write(server),
                     Err((picked, stop)) => Step::Stopped(None, picked, stop),
                 },
-                Step::Write(server) => match self.write_decided(exchange, client).await {
-                    Ok(()) => Step::Send(server),
-                    Err(verdict) => return verdict,
-                },
+                Step::Write(server) => {
+                    let written = self.write_decided(exchange, client, &server.connection);
+                    match written.await {
+                        Ok(()) => Step::Send(server),
+                        Err(verdict) => return verdict,
+                    }
+                }
                 Step::Send(mut server) => {
                     let read = self.converse(exchange, client, &mut server).await;
                     match read.map(|()| self.judge(exchange)) {
@@ -296,7 +299,7 @@ impl Attempt {
         target.extend_from_slice(self.route.scheme(&self.passing));
         target.extend_from_slice(name.as_bytes());
         self.push_path(exchange);
-        exchange.action.set(Action::ConnectingUpstream);
+        exchange.account.set_action(Action::ConnectingUpstream);
         exchange.log(Level::Error, format_args!("no live upstreams"));
         if let Some(one) = exchange.upstream.last_try() {
             one.status = Failure::NoLive.status();
@@ -349,7 +352,7 @@ impl Attempt {
                     connection,
                     picked,
                     upstream: Arc::clone(upstream),
-                    parsed: ResponseHead::default(),
+                    delivery: Delivery::default(),
                 })
             }
             None => Err(picked),
@@ -372,6 +375,7 @@ impl Attempt {
             timeout_ms: passing.timeouts.connect_ms,
             proxy_header,
             tls,
+            http2: passing.origin.is_http2(),
             location: passing.location,
         }
     }
@@ -388,10 +392,12 @@ impl Attempt {
         let bind = passing.bind.address(exchange);
         let secured = passing.tls.as_ref();
         let secured = secured.filter(|_| self.route.is_secure(passing));
-        let secured = secured.map(|tls| (&tls.connector, tls.name(exchange)));
+        let secured =
+            secured.map(|tls| (&tls.connector, tls.name(exchange, &exchange.upstream.host)));
         let tls = secured.as_ref().map(|(connector, name)| Tls {
             connector,
             name,
+            protocols: &[],
             timeout_ms: passing.timeouts.connect_ms,
         });
         let proxy_header = passing.proxy_header.of(exchange);
@@ -402,7 +408,7 @@ impl Attempt {
         let opened = match kept {
             Some(connection) => Some(Ok(connection)),
             None => {
-                exchange.action.set(Action::ConnectingUpstream);
+                exchange.account.set_action(Action::ConnectingUpstream);
                 tokio::select! {
                     biased;
                     opened = Connection::open(&picked, &options, now_ms) => Some(opened),
@@ -417,7 +423,7 @@ impl Attempt {
                     connection,
                     picked,
                     upstream,
-                    parsed: ResponseHead::default(),
+                    delivery: Delivery::default(),
                 })
             }
             Some(Err(error)) => Err((picked, not_connected(exchange, &error))),
@@ -447,7 +453,7 @@ impl Attempt {
         client: Client<'_>,
         server: &mut UpstreamConnection,
     ) -> Result<(), Stop> {
-        exchange.action.set(Action::SendingUpstream);
+        exchange.account.set_action(Action::SendingUpstream);
         let mut input = std::mem::take(&mut exchange.upstream.input);
         let mut head = std::mem::take(&mut exchange.upstream.head);
         let read = self
@@ -464,10 +470,11 @@ impl Attempt {
         &mut self,
         exchange: &mut Exchange,
         client: Client<'_>,
+        connection: &Connection,
     ) -> Result<(), Verdict> {
         loop {
             exchange.begin_matching();
-            let written = self.write_request(exchange);
+            let written = self.write_request(exchange, connection);
             match exchange.settle_matching() {
                 Settled::Decided => return written.map_err(|Unwritable| Verdict::Status(500)),
                 Settled::Failed => return Err(Verdict::Status(500)),
@@ -483,7 +490,11 @@ impl Attempt {
     ///
     /// # Errors
     /// The origin's, see [`super::origin::Origin::write_head`].
-    pub(crate) fn write_request(&mut self, exchange: &mut Exchange) -> Result<(), Unwritable> {
+    pub(crate) fn write_request(
+        &mut self,
+        exchange: &mut Exchange,
+        connection: &Connection,
+    ) -> Result<(), Unwritable> {
         let passing = &self.passing;
         let own_body = passing.body.instead.as_ref();
         let own_body = own_body.map(|template| template.value(exchange));
@@ -495,8 +506,23 @@ impl Attempt {
             path: self.route.path(passing),
             recorder: self.recorder.as_deref(),
             framing,
+            is_secure: self.route.is_secure(passing),
         };
         let written = passing.origin.write_head(exchange, &question, &mut output);
+        if let Some(http2) = connection.http2() {
+            if written.is_ok() && !exchange.is_undecided() {
+                let opening = Opening {
+                    block: &output,
+                    body: StreamBody::of(exchange, framing, own_body, self.unbuffered),
+                    head_bytes_max: passing.buffers.first_bytes,
+                };
+                let (records, upload) = opening.begin(exchange, http2);
+                self.progress.records = Some(Box::new(records));
+                self.upload = Upload::of_stream(upload);
+            }
+            exchange.upstream.output = output;
+            return written;
+        }
         let format = passing.origin.body_format(framing);
         if let Some(body) = &own_body {
             format.write_piece(body, &mut output);
@@ -583,7 +609,7 @@ impl Attempt {
                 Event::Gone => return Err(client_went_away(exchange)),
                 Event::Read(read) => {
                     received(exchange, read)?;
-                    self.progress.take_off(exchange, input, from)?;
+                    self.progress.take_off(exchange, connection, input, from)?;
                 }
             }
             self.sent = true;
@@ -594,7 +620,7 @@ impl Attempt {
     /// The request is sent: from here on the answer's head has its time. How much of it is left, in
     /// milliseconds; 0 is without limit.
     pub(crate) fn await_head(&mut self, exchange: &Exchange) -> Result<u64, Stop> {
-        exchange.action.set(Action::ReadingUpstreamHead);
+        exchange.account.set_action(Action::ReadingUpstreamHead);
         let read_ms = self.passing.timeouts.read_ms;
         if read_ms == 0 {
             return Ok(0);
@@ -689,7 +715,7 @@ impl Attempt {
         {
             return verdict;
         }
-        exchange.action.set(Action::Sending);
+        exchange.account.set_action(Action::Sending);
         Verdict::Status(failure.status())
     }
 
@@ -702,7 +728,7 @@ impl Attempt {
     ) -> Result<Answer, Verdict> {
         let passing = &self.passing;
         let upload = std::mem::replace(&mut self.upload, Upload::of_output());
-        server.parsed = std::mem::take(&mut self.progress.parsed);
+        server.delivery = self.progress.delivery;
         exchange.response.clear_body();
         response::take_limit_rate(exchange, passing);
         if exchange.upstream.head.status == 101 {

@@ -20,7 +20,7 @@ use turnpike_http::client::Client;
 use turnpike_http::exchange::{Action, Exchange};
 use turnpike_http::phase::{Awaiting, Verdict, Waiting, Work};
 use turnpike_lane::event_loop::WatchedSocket;
-use turnpike_wire::h1::ResponseFraming;
+use turnpike_wire::message::BodyEnd;
 
 use super::relay::{self, Answer};
 use super::response;
@@ -72,7 +72,7 @@ fn length_of_fitting(exchange: &Exchange, answer: &Answer) -> Option<usize> {
     let Answer {
         passing, server, ..
     } = answer;
-    let ResponseFraming::Length(length) = server.parsed.framing else {
+    let BodyEnd::Length(length) = server.delivery.end else {
         return None;
     };
     let length = usize::try_from(length).ok()?;
@@ -80,7 +80,7 @@ fn length_of_fitting(exchange: &Exchange, answer: &Answer) -> Option<usize> {
     let awaited = (input_bytes + 1..=passing.buffers.all_bytes).contains(&length)
         && answer.records.is_none()
         && answer.recorder.is_none()
-        && server.parsed.coding.is_none()
+        && server.delivery.coding.is_none()
         && passing.limit_rate.is_none()
         && answer.upload.is_done(exchange)
         && server.connection.watched_socket().is_some()
@@ -91,7 +91,7 @@ fn length_of_fitting(exchange: &Exchange, answer: &Answer) -> Option<usize> {
 impl Arriving {
     /// Reads until all is here, or more has to come. `emptied`: nothing is there to be read yet.
     fn read_on(self, exchange: &mut Exchange, mut emptied: bool) -> Verdict {
-        exchange.action.set(Action::ReadingUpstream);
+        exchange.account.set_action(Action::ReadingUpstream);
         let connection = &self.answer.server.connection;
         loop {
             let input = &mut exchange.upstream.input;

@@ -33,14 +33,14 @@ pub(crate) fn begin(
     mut attempt: Attempt,
     mut server: UpstreamConnection,
 ) -> Verdict {
-    let written = attempt.write_request(exchange);
+    let written = attempt.write_request(exchange, &server.connection);
     if !matches!(exchange.settle_matching(), Settled::Decided) {
         return wait(attempt, Step::Write(server));
     }
     if written.is_err() {
         return wait(attempt, server.stopped(Stop::Verdict(Verdict::Status(500))));
     }
-    exchange.action.set(Action::SendingUpstream);
+    exchange.account.set_action(Action::SendingUpstream);
     match attempt.upload.try_send(exchange, &server.connection) {
         Ok(sent) => attempt.sent = sent > 0,
         Err(error) => {
@@ -118,7 +118,9 @@ impl SentRequest {
                 read => read,
             };
             let step = received(exchange, read)
-                .and_then(|()| progress.take_off(exchange, &mut input, from))
+                .and_then(|()| {
+                    progress.take_off(exchange, &self.server.connection, &mut input, from)
+                })
                 .and_then(|()| progress.read_head(exchange, passing, &mut input, &mut head));
             match step {
                 // Until nothing is there: the end may have come with this piece, and been told of

@@ -2,7 +2,7 @@
 //! CGI (RFC 3875).
 
 use turnpike_http::exchange::Exchange;
-use turnpike_wire::h1::StatusLine;
+use turnpike_http::h1::origin::StatusLine;
 use turnpike_wire::message::Head;
 
 use super::head::{Progress, ReceivedHead, read_cgi_head};

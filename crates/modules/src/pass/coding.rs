@@ -2,7 +2,7 @@
 //! its connection to us is expanded before anybody else sees it.
 
 use flate2::{Decompress, FlushDecompress, Status};
-use turnpike_wire::h1::TransferCoding;
+use turnpike_wire::message::TransferCoding;
 
 /// Most compressed bytes that are read at a time. One may expand to 1032 (RFC 1951), so that a
 /// piece takes a megabyte of memory, and little of the lane's time.

@@ -4,9 +4,10 @@
 use std::io;
 
 use turnpike_http::exchange::{Action, Exchange};
+use turnpike_http::h1::origin::{HeadReader, StatusLine};
 use turnpike_lane::log::{Errno, Level};
-use turnpike_wire::h1::{self, HeadStep, ResponseHead, StatusLine};
-use turnpike_wire::message::{Head, HeadRules, Known, Strictness, Version};
+use turnpike_upstream::Connection;
+use turnpike_wire::message::{Delivery, Head, HeadRules, Known, Strictness, Version};
 
 use super::conditions::Failure;
 use super::early_hints::Hints;
@@ -16,6 +17,9 @@ use super::settings::Passing;
 
 /// Fields of a response's head.
 const FIELDS_MAX: usize = 1000;
+
+/// Interim responses before the final one: none needs more than a few.
+const INTERIM_MAX: usize = 16;
 
 /// Limits of a response's head.
 pub(crate) fn head_rules(first_bytes: usize, strictness: Strictness) -> HeadRules {
@@ -42,17 +46,10 @@ pub(crate) fn read_cgi_head(
 ) -> Result<ReceivedHead, Stop> {
     let rules = head_rules(passing.buffers.first_bytes, exchange.strictness());
     let method = exchange.head.method;
-    let (scanned, parsed) = (progress.scanned, &mut progress.parsed);
-    match h1::read_cgi_response(input, scanned, &rules, line, method, parsed, head) {
-        Ok(HeadStep::Complete) if head.status == 101 && !wants_upgrade(exchange, head) => {
-            Err(invalid(exchange, "upstream sent unexpected status 101"))
-        }
-        Ok(HeadStep::Complete) => Ok(ReceivedHead::Whole),
-        Ok(HeadStep::Incomplete { scanned }) => {
-            progress.scanned = scanned;
-            Ok(ReceivedHead::Incomplete)
-        }
-        Err(error) => Err(invalid(exchange, error.reason())),
+    let read = progress.lines.read_cgi(input, &rules, line, method, head);
+    match read.map_err(|reason| invalid(exchange, reason))? {
+        false => Ok(ReceivedHead::Incomplete),
+        true => progress.end_lines(exchange, head),
     }
 }
 
@@ -80,10 +77,12 @@ fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 pub(crate) struct Progress {
     /// Interim responses before it.
     pub(crate) interim: usize,
-    /// Bytes looked at.
-    pub(crate) scanned: usize,
-    /// What the head says of the body and the connection.
-    pub(crate) parsed: ResponseHead,
+    /// What reads it, where it is one of lines.
+    pub(crate) lines: HeadReader,
+    /// Bytes of the head, once it is whole.
+    pub(crate) head_bytes: usize,
+    /// What the head says of the body and the connection, once it is whole.
+    pub(crate) delivery: Delivery,
     /// What is to be sent before the response.
     pub(crate) hints: Hints,
     /// What takes off the records around the answer, where it comes in records.
@@ -110,18 +109,53 @@ impl Progress {
         }
     }
 
-    /// Takes the records off what was read behind the first `from` bytes of `input`.
+    /// Takes the records off what was read of `connection` behind the first `from` bytes of
+    /// `input`.
     pub(crate) fn take_off(
         &mut self,
         exchange: &Exchange,
+        connection: &Connection,
         input: &mut Vec<u8>,
         from: usize,
     ) -> Result<(), Stop> {
         let Some(records) = &mut self.records else {
             return Ok(());
         };
-        let taken = records.take_off(exchange, input, from);
+        let taken = take_off(&mut **records, exchange, connection, input, from);
         taken.map_err(|reason| invalid(exchange, &reason))
+    }
+
+    /// Takes a head of lines that is whole.
+    ///
+    /// # Errors
+    /// Where it switches to a protocol that nobody has asked for.
+    pub(crate) fn end_lines(
+        &mut self,
+        exchange: &Exchange,
+        head: &Head,
+    ) -> Result<ReceivedHead, Stop> {
+        if head.status == 101 && !wants_upgrade(exchange, head) {
+            return Err(invalid(exchange, "upstream sent unexpected status 101"));
+        }
+        self.head_bytes = self.lines.head_bytes();
+        self.delivery = self.lines.delivery();
+        Ok(ReceivedHead::Whole)
+    }
+
+    /// Takes an interim response. `true`: it holds hints, which are to be sent now.
+    pub(crate) fn is_hint(
+        &mut self,
+        exchange: &Exchange,
+        passing: &Passing,
+        head: &Head,
+    ) -> Result<bool, Stop> {
+        self.interim += 1;
+        self.hints.take(exchange, passing, head);
+        if self.interim > INTERIM_MAX {
+            let reason = "upstream sent too many interim responses";
+            return Err(invalid(exchange, reason));
+        }
+        Ok(self.hints.wait())
     }
 
     /// Takes what has come of the head.
@@ -138,7 +172,7 @@ impl Progress {
             return Ok(received);
         };
         let head_bytes = match received {
-            ReceivedHead::Whole => self.parsed.head_len,
+            ReceivedHead::Whole => self.head_bytes,
             ReceivedHead::Incomplete | ReceivedHead::Hints => usize::MAX,
         };
         if records.refused_at().is_some_and(|at| at < head_bytes) {
@@ -151,9 +185,27 @@ impl Progress {
     }
 }
 
+/// Takes the records off what was read of `connection` behind the first `from` bytes of `bytes`,
+/// and sends what they are answered with, as far as that goes at once.
+///
+/// # Errors
+/// What is wrong with the records, for the log.
+pub(crate) fn take_off(
+    records: &mut dyn RecordLayer,
+    exchange: &Exchange,
+    connection: &Connection,
+    bytes: &mut Vec<u8>,
+    from: usize,
+) -> Result<(), String> {
+    let taken = records.take_off(exchange, bytes, from);
+    // What does not go now goes with the request, or not at all: then reading tells why.
+    let _ = connection.try_write_http2();
+    taken
+}
+
 /// What reading brought, or why nothing.
 pub(crate) fn received(exchange: &Exchange, read: io::Result<usize>) -> Result<(), Stop> {
-    exchange.action.set(Action::ReadingUpstreamHead);
+    exchange.account.set_action(Action::ReadingUpstreamHead);
     match read {
         Ok(0) => {
             exchange.log(

@@ -8,8 +8,8 @@
 //! decides nothing about tries.
 
 use turnpike_http::exchange::Exchange;
-use turnpike_wire::h1;
-use turnpike_wire::message::{Head, Version};
+use turnpike_http::h1::origin::{end_chunks, write_chunk};
+use turnpike_wire::message::{Fields, Head, Version};
 
 use super::head::{Progress, ReceivedHead};
 use super::response_store::Recorder;
@@ -54,6 +54,12 @@ pub(crate) trait Origin: Send + Sync {
 
     /// How the body of such a request is written.
     fn body_format(&self, framing: BodyFraming) -> BodyFormat;
+
+    /// Whether the servers talk HTTP/2. What [`Origin::write_head`] appends is then the header
+    /// block of a request, and its body goes into frames.
+    fn is_http2(&self) -> bool {
+        false
+    }
 
     /// What takes off the records around an answer; `None`: an answer has none.
     fn record_layer(&self) -> Option<Box<dyn RecordLayer>> {
@@ -125,6 +131,8 @@ pub(crate) struct Question<'a> {
     /// What keeps the answer, and may have wishes of its own.
     pub(crate) recorder: Option<&'a dyn Recorder>,
     pub(crate) framing: BodyFraming,
+    /// Whether the server is spoken to by TLS.
+    pub(crate) is_secure: bool,
 }
 
 /// Where a request goes, as far as its text depends on it.
@@ -161,12 +169,8 @@ impl BodyFormat {
     /// Appends a piece of a body.
     pub(crate) fn write_piece(self, piece: &[u8], out: &mut Vec<u8>) {
         match self {
-            Self::Chunked if !piece.is_empty() => {
-                h1::write_chunk_head(out, piece.len() as u64);
-                out.extend_from_slice(piece);
-                out.extend_from_slice(b"\r\n");
-            }
-            Self::Plain | Self::Chunked => out.extend_from_slice(piece),
+            Self::Plain => out.extend_from_slice(piece),
+            Self::Chunked => write_chunk(piece, out),
             Self::FastCgi => turnpike_wire::fastcgi::write_stdin(piece, out),
         }
     }
@@ -175,7 +179,7 @@ impl BodyFormat {
     pub(crate) fn write_end(self, out: &mut Vec<u8>) {
         match self {
             Self::Plain => {}
-            Self::Chunked => out.extend_from_slice(h1::LAST_CHUNK),
+            Self::Chunked => end_chunks(out),
             Self::FastCgi => turnpike_wire::fastcgi::write_stdin_end(out),
         }
     }
@@ -210,6 +214,16 @@ pub(crate) trait RecordLayer {
     /// Behind how many bytes of the answer something was said for which it is refused, if its head
     /// is not whole before (`fastcgi_catch_stderr`).
     fn refused_at(&self) -> Option<usize> {
+        None
+    }
+
+    /// The next head, of a layer that makes heads itself, and whether nothing follows it.
+    fn next_head(&mut self) -> Option<(Head, bool)> {
+        None
+    }
+
+    /// The trailer fields that have come, of a layer that makes them itself.
+    fn take_trailers(&mut self) -> Option<Fields> {
         None
     }
 }

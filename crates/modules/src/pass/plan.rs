@@ -35,6 +35,8 @@ pub(crate) struct FamilyParts {
     pub(crate) proxy_header: ProxyHeader,
     /// Whether ranges of a response are served though the server does not offer them.
     pub(crate) forces_ranges: bool,
+    /// Whether fields and body of requests are passed on, though no directive says so.
+    pub(crate) passes_all: bool,
 }
 
 impl FamilyParts {
@@ -53,6 +55,7 @@ impl FamilyParts {
             tls: None,
             proxy_header: ProxyHeader::No,
             forces_ranges: pass.flag("force_ranges"),
+            passes_all: false,
         }
     }
 
@@ -83,10 +86,10 @@ pub(crate) fn pass_on(
     let passing = Passing {
         destination: parts.destination,
         origin: parts.origin,
-        passes_fields: pass.flag("pass_request_headers"),
+        passes_fields: parts.passes_all || pass.flag("pass_request_headers"),
         body: BodyRules {
             instead: parts.body,
-            passes: pass.flag("pass_request_body"),
+            passes: parts.passes_all || pass.flag("pass_request_body"),
             buffered: pass.flag("request_buffering"),
         },
         hidden: hidden(pass, parts.hidden),

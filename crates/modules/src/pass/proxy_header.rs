@@ -34,7 +34,7 @@ impl ProxyHeader {
         if self == Self::No {
             return Vec::new();
         }
-        self.header(exchange.client.peer.inet().zip(exchange.local_address()))
+        self.header(exchange.client.peer().inet().zip(exchange.local_address()))
     }
 
     /// The header for these ends; without them it says that it speaks for nobody.

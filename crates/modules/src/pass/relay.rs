@@ -15,14 +15,15 @@ use std::time::Duration;
 use turnpike_http::Quoted;
 use turnpike_http::client::Client;
 use turnpike_http::exchange::{Action, Exchange};
+use turnpike_http::h1::origin::BodyReader;
 use turnpike_http::phase::Verdict;
 use turnpike_http::response::{Body, BodyFailed, BodyStream, LocalFuture};
 use turnpike_lane::log::{Errno, Level};
 use turnpike_plan::temporary::{Removal, TemporaryFile};
-use turnpike_wire::h1::{self, BodyDecoder, BodyState, ResponseFraming};
-use turnpike_wire::message::{Fields, Known};
+use turnpike_wire::message::{BodyEnd, Known};
 
 use super::coding::{self, Expander};
+use super::head::take_off;
 use super::origin::RecordLayer;
 use super::response;
 use super::response_store::Recorder;
@@ -58,14 +59,15 @@ struct Relay {
     /// What takes off the records around the answer, where it comes in records.
     records: Option<Box<dyn RecordLayer>>,
     upload: Upload,
-    decoder: BodyDecoder,
-    /// Whether the decoder has seen the end of the body; the end of the records may be to come.
+    reader: BodyReader,
+    /// Whether the reader has seen the end of the body; the end of the records may be to come.
     body_whole: bool,
     /// Whether bytes came behind the body.
     surplus: bool,
     /// Where the server has compressed the body for its way here.
     expander: Option<Expander>,
-    framing: ResponseFraming,
+    /// How its end is told.
+    told_end: BodyEnd,
     /// Received and not decoded.
     incoming: Vec<u8>,
     /// Decoded, with no place in `ready` or the file yet.
@@ -109,27 +111,27 @@ pub(crate) fn discard(
     server: UpstreamConnection,
     records: Option<Box<dyn RecordLayer>>,
 ) {
-    let framing = server.parsed.framing;
-    let empty = matches!(framing, ResponseFraming::None | ResponseFraming::Length(0));
+    let end = server.delivery.end;
+    let empty = matches!(end, BodyEnd::None | BodyEnd::Length(0));
     finish(exchange, server, records.as_deref(), empty);
 }
 
 /// Makes the body of the exchange's response of what the connection brings.
 pub(crate) fn begin(exchange: &mut Exchange, answer: Answer) -> Verdict {
-    let framing = answer.server.parsed.framing;
-    let at_once = framing == ResponseFraming::Length(exchange.upstream.input.len() as u64)
+    let end = answer.server.delivery.end;
+    let at_once = end == BodyEnd::Length(exchange.upstream.input.len() as u64)
         && answer.records.is_none()
         && answer.recorder.is_none()
         && answer.upload.is_done(exchange);
     if at_once {
         return whole_at_once(exchange, answer.server);
     }
-    if framing == ResponseFraming::None {
+    if end == BodyEnd::None {
         return without_body(exchange, answer);
     }
     let mut relay = Relay::new(exchange, answer);
     relay.decode(exchange);
-    if let (State::Whole, ResponseFraming::Length(_)) = (relay.state, framing) {
+    if let (State::Whole, BodyEnd::Length(_)) = (relay.state, end) {
         // The client gets its head and all of this in one piece.
         relay.settle(exchange);
         std::mem::swap(&mut exchange.response.text, &mut relay.ready);
@@ -197,7 +199,7 @@ fn finish(
         connection,
         picked,
         upstream,
-        parsed,
+        delivery,
     } = server;
     let now_ms = exchange.lane.clock.now_ms();
     let one = exchange.upstream.last_try();
@@ -210,9 +212,10 @@ fn finish(
     });
     let lives_on = match records {
         Some(records) => records.is_reusable(),
-        None => !said_close && parsed.keep_alive(),
+        None => !said_close && delivery.keeps_connection,
     };
-    if clean && lives_on && !picked.is_draining() {
+    let is_kept = connection.http2().is_none() || upstream.keeps_http2();
+    if clean && lives_on && is_kept && !picked.is_draining() {
         upstream.pool(&exchange.plan).put(connection, now_ms);
     }
     upstream.ended(exchange, picked, header_ms, response_ms);
@@ -238,21 +241,17 @@ impl Relay {
             bytes_per_second: rate,
             started_ms: exchange.lane.clock.now_ms(),
         });
-        let framing = server.parsed.framing;
-        let decoder = match framing {
-            ResponseFraming::Chunked => BodyDecoder::keeping_trailers(),
-            framing => framing.decoder(),
-        };
+        let end = server.delivery.end;
         Self {
             passing,
             records,
             upload,
-            decoder: decoder.under(exchange.strictness()),
+            reader: BodyReader::new(end, exchange.strictness()),
             body_whole: false,
             surplus: false,
-            expander: server.parsed.coding.map(Expander::new),
+            expander: server.delivery.coding.map(Expander::new),
             server: Some(server),
-            framing,
+            told_end: end,
             incoming: std::mem::take(&mut exchange.upstream.input),
             late: Vec::new(),
             ready: Vec::new(),
@@ -270,8 +269,8 @@ impl Relay {
         let mut at = 0;
         while self.state == State::Reading && !self.body_whole {
             let input = self.incoming.get(at..).unwrap_or_default();
-            let event = match self.decoder.feed(input) {
-                Ok(event) => event,
+            let piece = match self.reader.read(input) {
+                Ok(piece) => piece,
                 Err(_) => {
                     self.broken(
                         exchange,
@@ -281,7 +280,7 @@ impl Relay {
                     break;
                 }
             };
-            let data = event.data.of(input);
+            let data = piece.data;
             let start = self.late.len();
             let expanded = match &mut self.expander {
                 Some(expander) => expander.expand(data, &mut self.late),
@@ -304,10 +303,10 @@ impl Relay {
             if let Some(one) = exchange.upstream.last_try() {
                 one.response_bytes += data.len() as u64;
             }
-            at += event.consumed;
-            if event.state == BodyState::Finished {
+            at += piece.taken_bytes;
+            if piece.is_last {
                 self.body_whole = true;
-            } else if event.consumed == 0 {
+            } else if piece.taken_bytes == 0 {
                 break;
             }
         }
@@ -323,7 +322,7 @@ impl Relay {
 
     /// Ends the body where its end has come: that of the records, where there are any.
     fn end(&mut self, exchange: &mut Exchange) {
-        let until_close = self.framing == ResponseFraming::UntilClose;
+        let until_close = self.told_end == BodyEnd::UntilClose;
         match &self.records {
             None if self.body_whole => self.whole(exchange),
             Some(records) if records.has_ended() => match self.body_whole || until_close {
@@ -340,9 +339,9 @@ impl Relay {
             return;
         }
         self.surplus = true;
-        exchange.action.set(Action::ReadingUpstream);
-        let message = match self.framing {
-            ResponseFraming::Chunked => "upstream sent data after final chunk",
+        exchange.account.set_action(Action::ReadingUpstream);
+        let message = match self.told_end {
+            BodyEnd::Marked => "upstream sent data after final chunk",
             _ => "upstream sent more data than specified in \"Content-Length\" header",
         };
         exchange.log(Level::Warn, format_args!("{message}"));
@@ -481,7 +480,7 @@ impl Relay {
 
     /// Reads once. Nothing is lost where it is dropped before its end.
     async fn receive(&mut self, exchange: &mut Exchange, client: Option<Client<'_>>) {
-        exchange.action.set(Action::ReadingUpstream);
+        exchange.account.set_action(Action::ReadingUpstream);
         let mut room = self.room().max(ROOM_BYTES_MIN);
         if self.expander.is_some() {
             room = room.min(coding::READ_BYTES_MAX);
@@ -525,12 +524,19 @@ impl Relay {
 
     fn received(&mut self, exchange: &mut Exchange, read: io::Result<usize>, from: usize) {
         if let (Ok(1..), Some(records)) = (&read, &mut self.records)
-            && let Err(reason) = records.take_off(exchange, &mut self.incoming, from)
+            && let Some(server) = &self.server
+            && let Err(reason) = take_off(
+                &mut **records,
+                exchange,
+                &server.connection,
+                &mut self.incoming,
+                from,
+            )
         {
             self.broken(exchange, Level::Error, &reason);
             return;
         }
-        let until_close = self.framing == ResponseFraming::UntilClose;
+        let until_close = self.told_end == BodyEnd::UntilClose;
         let ends = match &self.records {
             // Only the last record is not there; the body is.
             Some(records) => self.body_whole || (until_close && records.is_complete()),
@@ -576,12 +582,13 @@ impl Relay {
     }
 
     fn take_trailers(&mut self, exchange: &mut Exchange) {
-        let bytes = self.decoder.trailers();
-        if bytes.is_empty() {
+        let trailers = match &mut self.records {
+            Some(records) => records.take_trailers(),
+            None => self.reader.trailers(),
+        };
+        let Some(trailers) = trailers else {
             return;
-        }
-        let mut trailers = Fields::default();
-        h1::trailer_fields(bytes, |name, value| trailers.add(name, value));
+        };
         if self.passing.origin.passes_trailers() {
             for (name, value) in trailers.iter() {
                 let known = Known::of(name);
@@ -596,7 +603,7 @@ impl Relay {
     fn broken(&mut self, exchange: &mut Exchange, level: Level, message: &str) {
         self.state = State::Broken;
         exchange.log(level, format_args!("{message}"));
-        exchange.keep_alive = false;
+        exchange.sending.close_connection();
         if let Some(mut recorder) = self.recorder.take() {
             recorder.broken(exchange);
         }
@@ -621,7 +628,7 @@ impl BodyStream for Relay {
         Box::pin(async move {
             loop {
                 if self.take(exchange, out)? {
-                    exchange.action.set(Action::Sending);
+                    exchange.account.set_action(Action::Sending);
                     return Ok(self.more());
                 }
                 match self.state {

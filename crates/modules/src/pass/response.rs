@@ -8,7 +8,7 @@ use turnpike_http::phase::Verdict;
 use turnpike_http::response::{CharsetWish, Unsigned};
 use turnpike_lane::log::Level;
 use turnpike_wire::date;
-use turnpike_wire::message::{Entry, Head, Known, Method};
+use turnpike_wire::message::{Entry, Head, Known, Method, Version};
 
 use super::response_store::Presenter;
 use super::settings::Passing;
@@ -48,8 +48,12 @@ fn put_head(exchange: &mut Exchange, passing: &Passing, head: &Head) {
     let mut seen = 0;
     for entry in head.fields.entries() {
         let own = head.is_connection_option(entry.name);
-        if !own && !passing.hidden.has(entry.known, entry.name) {
-            pass_field(exchange, passing, entry, &mut seen);
+        if own || passing.hidden.has(entry.known, entry.name) {
+            continue;
+        }
+        match entry.known {
+            Known::Upgrade if head.connection.upgrade => offer_upgrade(exchange, entry.value),
+            _ => pass_field(exchange, passing, entry, &mut seen),
         }
     }
     if passing.origin.is_typed_by_path() {
@@ -137,6 +141,17 @@ fn pass_field(exchange: &mut Exchange, passing: &Passing, entry: Entry<'_>, seen
     *seen |= bit & !1;
 }
 
+/// Passes on that the server would speak another protocol: a 426 says nothing without it (RFC 9110
+/// section 15.5.22). It is named in a `Connection` of our own (section 7.8), and only HTTP/1.1 has
+/// it.
+fn offer_upgrade(exchange: &mut Exchange, protocols: &[u8]) {
+    if exchange.head.version == Version::Http11 {
+        let fields = &mut exchange.response.fields;
+        fields.add(b"Connection", b"upgrade");
+        fields.add(b"Upgrade", protocols);
+    }
+}
+
 /// Whether a value that is a date has the form in which we write dates.
 fn is_usual_date(value: &[u8]) -> bool {
     value.len() == 29 && value.get(3) == Some(&b',') && value.ends_with(b" GMT")
@@ -183,7 +198,7 @@ pub(crate) fn take_limit_rate(exchange: &mut Exchange, passing: &Passing) {
     };
     let text = std::str::from_utf8(value).ok();
     if let Some(rate) = text.and_then(value::size) {
-        exchange.limit_rate = Some(rate);
+        exchange.sending.set_limit_rate(rate);
     }
 }
 

@@ -53,8 +53,9 @@ macro_rules! shared_rows {
     ($prefix:literal) => {{
         use turnpike_conf::{Arguments, Repeat, Row, Value};
         use turnpike_plan::temporary::TemporaryFolder;
+        use $crate::file_access;
         use $crate::pass::rows::{FLAG_OFF, FLAG_ON, MANY, PLAIN, SIZE, TIME};
-        use $crate::pass::{settings, store};
+        use $crate::pass::settings;
         const ROWS: &[Row] = &[
             Row {
                 name: concat!($prefix, "_bind"),
@@ -274,7 +275,7 @@ macro_rules! shared_rows {
             },
             Row {
                 name: concat!($prefix, "_store_access"),
-                value: Value::Checked(store::check_access),
+                value: Value::Checked(file_access::check_access),
                 arguments: Arguments::between(1, 3),
                 syntax: "users:permissions ...",
                 default: "user:rw",
@@ -324,7 +325,7 @@ macro_rules! tls_rows {
                 name: concat!($prefix, "_ssl_certificate_key"),
                 variables: Some(0),
                 syntax: "file",
-                summary: "The private key of the client certificate, in PEM and not encrypted.",
+                summary: "The private key of the client certificate, in PEM.",
                 ..PLAIN
             },
             Row {
@@ -352,6 +353,13 @@ macro_rules! tls_rows {
                     $prefix,
                     "_pass`."
                 ),
+                ..PLAIN
+            },
+            Row {
+                name: concat!($prefix, "_ssl_password_file"),
+                syntax: "file",
+                summary: "A file with passwords of the client certificate's key, one a line; it \
+                    may be a FIFO.",
                 ..PLAIN
             },
             Row {
@@ -406,17 +414,25 @@ macro_rules! tls_rows {
 }
 pub(crate) use tls_rows;
 
-/// The rows of two tables as one.
-pub(crate) const fn join<const COUNT: usize>(first: &[Row], second: &[Row]) -> [Row; COUNT] {
-    assert!(first.len() + second.len() == COUNT, "all rows have a place");
-    let mut rows = [Row::PLAIN; COUNT];
-    let mut at = 0;
+/// The rows of these names, for a family that has not all of a table's.
+pub(crate) const fn only<const COUNT: usize>(rows: &[Row], names: &[&str; COUNT]) -> [Row; COUNT] {
+    let mut kept = [Row::PLAIN; COUNT];
+    let (mut at, mut row) = (0, 0);
     while at < COUNT {
-        rows[at] = match at < first.len() {
-            true => first[at],
-            false => second[at - first.len()],
-        };
+        assert!(row < rows.len(), "names stand in the order of the rows");
+        if is_same(rows[row].name.as_bytes(), names[at].as_bytes()) {
+            kept[at] = rows[row];
+            at += 1;
+        }
+        row += 1;
+    }
+    kept
+}
+
+const fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let mut at = 0;
+    while at < one.len() && at < other.len() && one[at] == other[at] {
         at += 1;
     }
-    rows
+    at == one.len() && at == other.len()
 }

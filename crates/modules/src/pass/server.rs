@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use turnpike_http::phase::Verdict;
 use turnpike_upstream::{Connection, Picked};
-use turnpike_wire::h1::ResponseHead;
+use turnpike_wire::message::Delivery;
 
 use super::conditions::Failure;
 use crate::upstream::Upstream;
@@ -15,7 +15,7 @@ pub(crate) struct UpstreamConnection {
     pub(crate) picked: Picked,
     pub(crate) upstream: Arc<Upstream>,
     /// What the head of its answer says of the body and the connection.
-    pub(crate) parsed: ResponseHead,
+    pub(crate) delivery: Delivery,
 }
 
 /// How a try ended without a response.

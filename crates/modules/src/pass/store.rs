@@ -2,11 +2,10 @@
 //!
 //! Nothing is ever answered from them here: that is what `root` and `error_page` are for.
 
-use std::fs::{DirBuilder, FileTimes};
+use std::fs::FileTimes;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -19,12 +18,7 @@ use turnpike_plan::temporary::{Removal, TemporaryFile, TemporaryFolder};
 
 use super::response_store::{Lookup, Recorder, RecorderDecision, ResponseStore};
 use super::view::PassView;
-
-/// Mode of stored files unless `..._store_access` says otherwise.
-const MODE: u32 = 0o600;
-
-/// nginx's `root` where there is none.
-const ROOT_DEFAULT: &str = "html";
+use crate::{file_access, files};
 
 /// A location's `..._store`.
 pub(crate) struct Store {
@@ -69,44 +63,20 @@ impl Store {
         };
         let files = match &name {
             Some(_) => entry.argument(0).to_owned(),
-            None => {
-                let place = pass.view.own("alias").or_else(|| pass.view.nearest("root"));
-                // It is the folder itself, not a file in it.
-                format!("{}/", place.map_or(ROOT_DEFAULT, |place| place.argument(0)))
-            }
+            None => files::folder_of(pass.view),
         };
         let declared = builder.environment.files(entry.row.name, &files);
         declared.map_err(|message| pass.view.error(entry.span, message))?;
         let folder = pass.temporary_folder(builder.environment.prefix())?;
         let shared = Shared {
             name,
-            mode: mode(pass)?,
+            mode: file_access::read(pass.view, pass.nearest("store_access"))?,
             folder,
         };
         Ok(Some(Arc::new(Store {
             shared: Arc::new(shared),
         })))
     }
-}
-
-/// `..._store_access`.
-fn mode(pass: PassView<'_>) -> Result<u32, ConfError> {
-    let Some(entry) = pass.nearest("store_access") else {
-        return Ok(MODE);
-    };
-    let (mut mode, mut user) = (0, 0o6);
-    for word in &entry.arguments {
-        let parsed = rights(&word.text);
-        let Some((shift, rights)) = parsed else {
-            let message = format!("invalid value \"{}\"", word.text);
-            return Err(pass.view.error(entry.span, message));
-        };
-        if shift == 6 {
-            user = 0;
-        }
-        mode |= rights << shift;
-    }
-    Ok(mode | user << 6)
 }
 
 impl ResponseStore for Store {
@@ -200,40 +170,8 @@ impl Storing {
             file.file().set_times(times)?;
         }
         if let Some(folder) = self.path.parent() {
-            make_folders(folder, self.shared.mode)?;
+            file_access::make_folders(folder, self.shared.mode)?;
         }
         file.keep_as(&self.path, self.shared.mode)
     }
-}
-
-/// A user who may read a file may look into its folder.
-fn make_folders(folder: &Path, mode: u32) -> io::Result<()> {
-    let mode = mode | (mode & 0o444) >> 2;
-    DirBuilder::new().recursive(true).mode(mode).create(folder)
-}
-
-/// `users:permissions ...`.
-pub(crate) fn check_access(_: &str, words: &[&str]) -> Result<(), String> {
-    let checked = words.iter().map(|word| match rights(word) {
-        Some(_) => Ok(()),
-        None => Err(format!("invalid value \"{word}\"")),
-    });
-    checked.collect()
-}
-
-/// Bits of a file's mode, and how far they are shifted.
-fn rights(text: &str) -> Option<(u32, u32)> {
-    let (who, rights) = text.split_once(':')?;
-    let shift = match who {
-        "user" => 6,
-        "group" => 3,
-        "all" => 0,
-        _ => return None,
-    };
-    let rights = match rights {
-        "r" => 0o4,
-        "rw" => 0o6,
-        _ => return None,
-    };
-    Some((shift, rights))
 }

@@ -26,7 +26,7 @@ pub(crate) struct PassUrl {
 /// Why it cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum UrlError {
-    /// Neither `http://` nor `https://`.
+    /// None of the schemes.
     Prefix,
     /// The address: nginx's words, and the text they are said of.
     Address(&'static str, String),
@@ -80,6 +80,33 @@ impl PassUrl {
             port: Vec::new(),
             path: Vec::new(),
             default_port: 0,
+        })
+    }
+
+    /// Reads `grpc://address`, `grpcs://address`, or an address alone.
+    ///
+    /// # Errors
+    /// See [`UrlError`].
+    pub(crate) fn parse_grpc(text: &str) -> Result<Self, UrlError> {
+        let lower = text.to_ascii_lowercase();
+        let (secure, start) = match lower.as_str() {
+            lower if lower.starts_with("grpc://") => (false, 7),
+            lower if lower.starts_with("grpcs://") => (true, 8),
+            _ => (false, 0),
+        };
+        let scheme = if secure { "grpcs://" } else { "grpc://" };
+        let url = Self::parse_address(scheme, &text[start..])?;
+        let (host, port) = host_and_port(&url.url, url.default_port);
+        let host = match url.url.port {
+            // The default is no port.
+            None if port == b"0" => bytes_of(&url.url.host),
+            _ => host,
+        };
+        Ok(Self {
+            secure,
+            host,
+            port,
+            ..url
         })
     }
 

@@ -4,14 +4,16 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use rustls::sign::CertifiedKey;
 use turnpike_conf::{ConfError, Entry, View};
-use turnpike_http::exchange::Exchange;
-use turnpike_http::plan::Builder;
-use turnpike_http::variables::Template;
 use turnpike_lane::log::Errno;
-use turnpike_upstream::{TlsConnector, TlsError, TlsIdentity, TlsSettings, TlsVersions};
+use turnpike_plan::builder::Builder;
+use turnpike_plan::template::Template;
+use turnpike_plan::variables::Subject;
+use turnpike_upstream::{TlsConnector, TlsError, TlsSettings, TlsVersions};
 
 use super::view::PassView;
+use crate::ssl;
 
 /// What begins TLS sessions, and for which name.
 pub(crate) struct Tls {
@@ -25,11 +27,15 @@ pub(crate) struct Tls {
 struct Connectors(HashMap<String, Arc<TlsConnector>>);
 
 impl Tls {
-    /// Reads the directives in force.
+    /// Reads the directives in force. `protocols` are offered to servers (ALPN).
     ///
     /// # Errors
     /// What cannot be read, or what this TLS cannot do.
-    pub(crate) fn read(pass: PassView<'_>, builder: &mut Builder<'_>) -> Result<Self, ConfError> {
+    pub(crate) fn read<S>(
+        pass: PassView<'_>,
+        builder: &mut Builder<'_, S>,
+        protocols: &[&[u8]],
+    ) -> Result<Self, ConfError> {
         let view = pass.view;
         if let Some(entry) = pass.nearest("ssl_ciphers")
             && entry.argument(0) != "DEFAULT"
@@ -57,7 +63,7 @@ impl Tls {
             server_name: pass.flag("ssl_server_name"),
             session_reuse: pass.flag("ssl_session_reuse"),
             versions: versions(pass),
-            protocols: Vec::new(),
+            protocols: protocols.iter().map(|name| name.to_vec()).collect(),
         };
         let name = pass.template("ssl_name", builder)?;
         let connector = connector(pass, builder, &settings)?;
@@ -66,10 +72,10 @@ impl Tls {
 
     /// The name that the server must have: `..._ssl_name`, else the host of `..._pass`; without
     /// a port.
-    pub(crate) fn name(&self, exchange: &Exchange) -> String {
+    pub(crate) fn name<S: Subject>(&self, subject: &S, host: &[u8]) -> String {
         without_port(match &self.name {
-            Some(template) => template.value(exchange),
-            None => exchange.upstream.host.clone(),
+            Some(template) => template.value(subject),
+            None => host.to_vec(),
         })
     }
 
@@ -91,9 +97,9 @@ fn without_port(name: Vec<u8>) -> String {
     }
 }
 
-fn connector(
+fn connector<S>(
     pass: PassView<'_>,
-    builder: &mut Builder<'_>,
+    builder: &mut Builder<'_, S>,
     settings: &TlsSettings,
 ) -> Result<Arc<TlsConnector>, ConfError> {
     let key = format!("{settings:?}");
@@ -104,8 +110,6 @@ fn connector(
         let directive = match &error {
             TlsError::Trusted(_) => "ssl_trusted_certificate",
             TlsError::Revoked(_) => "ssl_crl",
-            TlsError::Certificate(_) => "ssl_certificate",
-            TlsError::Key(_) => "ssl_certificate_key",
             TlsError::NoVersion => "ssl_protocols",
             TlsError::Library(_) => "pass",
         };
@@ -119,28 +123,33 @@ fn connector(
     Ok(connector)
 }
 
-fn identity(
+fn identity<S>(
     pass: PassView<'_>,
-    builder: &mut Builder<'_>,
-) -> Result<Option<TlsIdentity>, ConfError> {
-    let Some(certificate) = file(pass, builder, "ssl_certificate")? else {
+    builder: &mut Builder<'_, S>,
+) -> Result<Option<Arc<CertifiedKey>>, ConfError> {
+    let view = pass.view;
+    let named = |end: &str| {
+        let entry = pass.nearest(end);
+        entry.filter(|entry| !entry.argument(0).is_empty())
+    };
+    let Some(certificate) = named("ssl_certificate") else {
         return Ok(None);
     };
-    let Some(key) = file(pass, builder, "ssl_certificate_key")? else {
-        let (view, entry) = (pass.view, pass.nearest("ssl_certificate"));
-        let (span, text) = entry.map_or((view.end(), ""), |entry| (entry.span, entry.argument(0)));
-        let name = pass.name("ssl_certificate_key");
+    let Some(key) = named("ssl_certificate_key") else {
+        let (name, text) = (pass.name("ssl_certificate_key"), certificate.argument(0));
         let message = format!("no \"{name}\" is defined for certificate \"{text}\"");
-        return Err(view.error(span, message));
+        return Err(view.error(certificate.span, message));
     };
-    Ok(Some(TlsIdentity { certificate, key }))
+    let passwords = pass.nearest("ssl_password_file");
+    let key = ssl::certified_key(view, builder, [certificate, key], passwords)?;
+    Ok(Some(Arc::new(key)))
 }
 
 /// The bytes of the file that the directive with this end of its name names; `None` where it is not
 /// given, or empty.
-fn file(
+fn file<S>(
     pass: PassView<'_>,
-    builder: &mut Builder<'_>,
+    builder: &mut Builder<'_, S>,
     end: &str,
 ) -> Result<Option<Vec<u8>>, ConfError> {
     let (view, entry) = (pass.view, pass.nearest(end));
@@ -148,10 +157,6 @@ fn file(
         return Ok(None);
     };
     let text = entry.argument(0);
-    if text.contains('$') {
-        let message = format!("\"{}\" with variables is not supported yet", entry.row.name);
-        return Err(view.error(entry.span, message));
-    }
     let path = builder.environment.conf_folder().join(text);
     match builder.environment.file(&path) {
         Ok(bytes) => Ok(Some(bytes.to_vec())),
@@ -160,12 +165,8 @@ fn file(
 }
 
 fn unreadable(view: View<'_>, entry: &Entry, path: &Path, error: &std::io::Error) -> ConfError {
-    let what = match entry.row.name.ends_with("_key") {
-        true => "certificate key",
-        false => "certificate",
-    };
     let (path, errno) = (path.display(), Errno(error));
-    let message = format!("cannot load {what} \"{path}\": open() failed {errno}");
+    let message = format!("cannot load certificate \"{path}\": open() failed {errno}");
     view.error(entry.span, message)
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn not_connected(exchange: &Exchange, error: &ConnectError) -> Stop {
             | ConnectError::TimedOut
     );
     if !connecting {
-        exchange.action.set(Action::HandshakingUpstream);
+        exchange.account.set_action(Action::HandshakingUpstream);
     }
     if error.is_timeout() {
         return Stop::Failed(Failure::Timeout);

@@ -49,7 +49,7 @@ pub(crate) fn begin(
         exchange.response.fields.add(b"Upgrade", value);
     }
     let early = std::mem::take(&mut exchange.upstream.input);
-    exchange.keep_alive = false;
+    exchange.sending.close_connection();
     exchange.response.body = Body::Tunnel(Box::new(Upgraded {
         passing: Arc::clone(passing),
         server,
@@ -69,7 +69,7 @@ impl Tunnel for Upgraded {
                 end_try(exchange, Some(&self.server.connection));
                 return;
             };
-            exchange.action.set(Action::Tunnelling);
+            exchange.account.set_action(Action::Tunnelling);
             let early = std::mem::take(&mut client.early);
             let to_client = Cell::new(0);
             let ended = {

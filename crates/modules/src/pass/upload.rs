@@ -9,6 +9,7 @@ use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Verdict;
 use turnpike_upstream::Connection;
 
+use super::http2::StreamUpload;
 use super::origin::BodyFormat;
 
 /// Bytes of a body that are put behind the head, so that both leave in one call.
@@ -18,12 +19,13 @@ const COPIED_BODY_BYTES_MAX: usize = 16 * 1024;
 const PIECE_BYTES: usize = 64 * 1024;
 
 /// What is still to be sent.
-#[derive(Clone, Debug)]
 pub(crate) struct Upload {
     /// Bytes of the exchange's upstream output that were sent.
     sent: usize,
     source: Source,
     format: BodyFormat,
+    /// Of HTTP/2: what goes into the output of the connection.
+    stream: Option<StreamUpload>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,6 +61,15 @@ impl Upload {
             sent: 0,
             source: Source::None,
             format: BodyFormat::Plain,
+            stream: None,
+        }
+    }
+
+    /// A request on a stream of HTTP/2.
+    pub(crate) fn of_stream(stream: StreamUpload) -> Self {
+        Self {
+            stream: Some(stream),
+            ..Self::of_output()
         }
     }
 
@@ -76,9 +87,9 @@ impl Upload {
             Source::Memory(0)
         };
         Self {
-            sent: 0,
             source,
             format,
+            ..Self::of_output()
         }
     }
 
@@ -88,9 +99,9 @@ impl Upload {
         let output = &mut exchange.upstream.output;
         format.write_piece(&exchange.body.bytes, output);
         Self {
-            sent: 0,
             source: Source::Client { early },
             format,
+            ..Self::of_output()
         }
     }
 
@@ -98,20 +109,25 @@ impl Upload {
     pub(crate) fn given_up(exchange: &mut Exchange) -> Self {
         exchange.upstream.output.clear();
         Self {
-            sent: 0,
             source: Source::Abandoned,
-            format: BodyFormat::Plain,
+            ..Self::of_output()
         }
     }
 
     /// Whether nothing more is to be sent.
     pub(crate) fn is_over(&self, exchange: &Exchange) -> bool {
-        self.source == Source::Abandoned || self.is_done(exchange)
+        match &self.stream {
+            Some(stream) => stream.is_over(),
+            None => self.source == Source::Abandoned || self.is_done(exchange),
+        }
     }
 
     /// Whether all of it was sent.
     pub(crate) fn is_done(&self, exchange: &Exchange) -> bool {
-        self.source == Source::None && self.sent >= exchange.upstream.output.len()
+        match &self.stream {
+            Some(stream) => stream.is_done(),
+            None => self.source == Source::None && self.sent >= exchange.upstream.output.len(),
+        }
     }
 
     /// Sends what the socket takes of the output at once; returns how much that was.
@@ -120,6 +136,9 @@ impl Upload {
         exchange: &Exchange,
         connection: &Connection,
     ) -> Result<usize, UploadError> {
+        if let Some(stream) = &self.stream {
+            return stream.try_send(connection);
+        }
         let rest = exchange.upstream.output.get(self.sent..);
         let rest = rest.unwrap_or_default();
         if rest.is_empty() {
@@ -144,6 +163,9 @@ impl Upload {
         connection: &Connection,
         timeout_ms: u64,
     ) -> Result<bool, UploadError> {
+        if let Some(stream) = &mut self.stream {
+            return stream.step(exchange, client, connection, timeout_ms).await;
+        }
         if self.sent < exchange.upstream.output.len() {
             let rest = &exchange.upstream.output[self.sent..];
             let slices = [io::IoSlice::new(rest)];

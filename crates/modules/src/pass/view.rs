@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use turnpike_conf::{ConfError, Entry, View, bytes_of};
-use turnpike_http::plan::Builder;
-use turnpike_http::variables::Template;
+use turnpike_plan::builder::Builder;
 use turnpike_plan::environment::Environment;
+use turnpike_plan::template::Template;
 use turnpike_plan::temporary::TemporaryFolder;
 
 /// The directives of one family: their names begin with its prefix.
@@ -72,10 +72,10 @@ impl<'a> PassView<'a> {
     }
 
     /// The template of a directive of one argument, where it is in force.
-    pub(crate) fn template(
+    pub(crate) fn template<S>(
         self,
         end: &str,
-        builder: &mut Builder<'_>,
+        builder: &mut Builder<'_, S>,
     ) -> Result<Option<Template>, ConfError> {
         let Some(entry) = self.nearest(end) else {
             return Ok(None);

@@ -8,6 +8,7 @@ use turnpike_http::variables::Template;
 use super::rewrites::{Rewrites, read_rewrites};
 
 /// What becomes of the cookies that servers set.
+#[derive(Default)]
 pub(super) struct CookieRewrites {
     domains: Rewrites,
     paths: Rewrites,

@@ -8,9 +8,9 @@
 mod cookies;
 mod head;
 mod hops;
-mod origin;
+pub(crate) mod origin;
 mod plan;
-mod request;
+pub(crate) mod request;
 mod rewrites;
 mod rows;
 #[cfg(test)]

@@ -1,26 +1,48 @@
-//! HTTP/1 as the proxy's servers talk it.
+//! HTTP as the proxy's servers talk it, in the version that is configured.
 
 use turnpike_http::exchange::Exchange;
 use turnpike_wire::message::{Head, Version};
 
 use super::cookies::{self, CookieRewrites};
-use super::request::{self, Request};
+use super::request::{self, Fields, Request};
 use super::rewrites::Rewrites;
 use super::{head, hops};
 use crate::pass::head::{Progress, ReceivedHead};
+use crate::pass::http2;
 use crate::pass::origin::{BodyFormat, BodyFraming, Origin, Path, Question, Unwritable};
 use crate::pass::server::Stop;
 use crate::pass::settings::Passing;
 use crate::pass::target::{PassUrl, UrlError};
 
-/// What a location's directives say of requests and responses of HTTP/1.
-pub(super) struct HttpOrigin {
+/// What a location's directives say of requests and responses of HTTP.
+pub(crate) struct HttpOrigin {
+    /// How an address is read that is made of variables.
+    pub(super) parse_url: fn(&str) -> Result<PassUrl, UrlError>,
     pub(super) request: Request,
     pub(super) redirects: Rewrites,
     pub(super) cookies: CookieRewrites,
     pub(super) passes_trailers: bool,
     /// What this server is called in `Via`.
     pub(super) via: Option<Vec<u8>>,
+}
+
+impl HttpOrigin {
+    /// Servers of gRPC, whose requests have these fields.
+    pub(crate) fn of_grpc(fields: Fields) -> Self {
+        Self {
+            parse_url: PassUrl::parse_grpc,
+            request: Request {
+                method: None,
+                version: Version::Http20,
+                fields,
+                is_grpc: true,
+            },
+            redirects: Rewrites::default(),
+            cookies: CookieRewrites::default(),
+            passes_trailers: true,
+            via: None,
+        }
+    }
 }
 
 impl Origin for HttpOrigin {
@@ -33,7 +55,7 @@ impl Origin for HttpOrigin {
     }
 
     fn parse_url(&self, text: &str) -> Result<PassUrl, UrlError> {
-        PassUrl::parse(text)
+        (self.parse_url)(text)
     }
 
     fn write_target(&self, exchange: &Exchange, path: &Path<'_>, out: &mut Vec<u8>) {
@@ -42,7 +64,11 @@ impl Origin for HttpOrigin {
 
     /// HTTP/1.0 knows no chunks.
     fn takes_unknown_length(&self) -> bool {
-        self.request.version == Version::Http11
+        self.request.version != Version::Http10
+    }
+
+    fn is_http2(&self) -> bool {
+        self.request.version == Version::Http20
     }
 
     fn write_head(
@@ -54,9 +80,18 @@ impl Origin for HttpOrigin {
         let mut target = std::mem::take(&mut exchange.scratch);
         target.clear();
         request::write_target(exchange, &question.path, &mut target);
-        let method = request::write_head(exchange, self, question, &target, out);
+        let mut text = Vec::new();
+        let head = match self.is_http2() {
+            true => &mut text,
+            false => &mut *out,
+        };
+        let method = request::write_head(exchange, self, question, &target, head);
         exchange.scratch = target;
-        request::note(exchange, &self.request, method, out);
+        request::note(exchange, &self.request, method, head);
+        if self.is_http2() {
+            let authority = self.request.authority();
+            http2::write_block(&text, question.is_secure, authority, out);
+        }
         Ok(())
     }
 
@@ -75,7 +110,10 @@ impl Origin for HttpOrigin {
         head: &mut Head,
         progress: &mut Progress,
     ) -> Result<ReceivedHead, Stop> {
-        head::take_head(exchange, passing, input, head, progress)
+        match self.is_http2() {
+            true => http2::read_head(exchange, passing, head, progress),
+            false => head::take_head(exchange, passing, input, head, progress),
+        }
     }
 
     fn rewrite_redirect(&self, exchange: &Exchange, kept: usize, value: &mut Vec<u8>) {

@@ -82,10 +82,16 @@ impl Family for Proxy {
         let tls = match &destination {
             Destination::Fixed { url, .. } if !url.secure => None,
             Destination::Evaluated { template, .. } if !may_be_secure(template) => None,
-            _ => Some(Tls::read(pass, builder)?),
+            _ => Some(Tls::read(pass, builder, protocols(version(view)))?),
         };
         let origin = HttpOrigin {
-            request: request(view, builder)?,
+            parse_url: PassUrl::parse,
+            request: Request {
+                method: pass.template("method", builder)?,
+                version: version(view),
+                fields: Fields::read(pass, builder)?,
+                is_grpc: false,
+            },
             redirects: read_redirects(view, level, &destination, builder)?,
             cookies: CookieRewrites::read(view, builder)?,
             passes_trailers: view.flag("proxy_pass_trailers"),
@@ -194,44 +200,56 @@ fn location_prefix(view: View<'_>) -> Option<Vec<u8>> {
     Some(bytes_of(text))
 }
 
-fn request(view: View<'_>, builder: &mut Builder<'_>) -> Result<Request, ConfError> {
-    let pass = PassView::new(view, "proxy");
-    Ok(Request {
-        method: pass.template("method", builder)?,
-        version: match view.choice("proxy_http_version") {
-            "1.0" => Version::Http10,
-            _ => Version::Http11,
-        },
-        fields: fields(view, builder)?,
-    })
+/// `proxy_http_version`.
+fn version(view: View<'_>) -> Version {
+    match view.choice("proxy_http_version") {
+        "1.0" => Version::Http10,
+        "2" => Version::Http20,
+        _ => Version::Http11,
+    }
 }
 
-/// `proxy_set_header`.
-fn fields(view: View<'_>, builder: &mut Builder<'_>) -> Result<Fields, ConfError> {
-    let mut fields = Fields::default();
-    for name in REPLACED {
-        fields.replaced.add(name);
+/// What is offered to servers with TLS.
+fn protocols(version: Version) -> &'static [&'static [u8]] {
+    match version {
+        Version::Http20 => &[b"h2"],
+        _ => &[],
     }
-    for entry in view.nearest_all("proxy_set_header") {
-        let name = bytes_of(entry.argument(0));
-        let value = turnpike_wire::message::unfold(&bytes_of(entry.argument(1)));
-        let value = builder.template(view, entry, &value)?;
-        fields.replaced.add(&name);
-        fields.names_via |= name.eq_ignore_ascii_case(b"Via");
-        if name.eq_ignore_ascii_case(b"Host") {
-            fields.host = Some(value);
-        } else if name.eq_ignore_ascii_case(b"Content-Length") {
-            // The length of a body that is passed is ours to say; this one is for requests
-            // without.
-            fields.length = Some(value);
-        } else if name.eq_ignore_ascii_case(b"Transfer-Encoding") || value.text().is_empty() {
-            // Framing is ours to say, and an empty value sends no field.
-        } else {
-            fields.names_connection |= name.eq_ignore_ascii_case(b"Connection");
-            fields.set.push((name, value));
+}
+
+impl Fields {
+    /// Reads `..._set_header`.
+    ///
+    /// # Errors
+    /// What is wrong with a variable in them.
+    pub(crate) fn read(pass: PassView<'_>, builder: &mut Builder<'_>) -> Result<Self, ConfError> {
+        let view = pass.view;
+        let mut fields = Fields::default();
+        for name in REPLACED {
+            fields.replaced.add(name);
         }
+        for entry in pass.nearest_all("set_header") {
+            let name = bytes_of(entry.argument(0));
+            let value = turnpike_wire::message::unfold(&bytes_of(entry.argument(1)));
+            let value = builder.template(view, entry, &value)?;
+            fields.replaced.add(&name);
+            fields.names_via |= name.eq_ignore_ascii_case(b"Via");
+            fields.names_te |= name.eq_ignore_ascii_case(b"TE");
+            if name.eq_ignore_ascii_case(b"Host") {
+                fields.host = Some(value);
+            } else if name.eq_ignore_ascii_case(b"Content-Length") {
+                // The length of a body that is passed is ours to say; this one is for requests
+                // without.
+                fields.length = Some(value);
+            } else if name.eq_ignore_ascii_case(b"Transfer-Encoding") || value.text().is_empty() {
+                // Framing is ours to say, and an empty value sends no field.
+            } else {
+                fields.names_connection |= name.eq_ignore_ascii_case(b"Connection");
+                fields.set.push((name, value));
+            }
+        }
+        Ok(fields)
     }
-    Ok(fields)
 }
 
 fn read_redirects(

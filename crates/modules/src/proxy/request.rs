@@ -3,14 +3,15 @@
 
 use turnpike_http::Quoted;
 use turnpike_http::exchange::Exchange;
+use turnpike_http::h1::origin::{copy_field, end_head, write_field};
 use turnpike_http::variables::{Template, append_number};
 use turnpike_lane::log::Level;
-use turnpike_wire::h1;
 use turnpike_wire::message::{Known, Method, Version, holds_control};
 use turnpike_wire::target::{self, Escape};
 
 use super::hops;
 use super::origin::HttpOrigin;
+use crate::pass::http2::Authority;
 use crate::pass::names::Names;
 use crate::pass::origin::{BodyFraming, Path, Question};
 use crate::pass::response_store::Recorder;
@@ -20,11 +21,24 @@ pub(super) struct Request {
     pub(super) method: Option<Template>,
     pub(super) version: Version,
     pub(super) fields: Fields,
+    /// Whether the servers are those of gRPC, which want to know that trailers are accepted, and
+    /// get a host that is set as a field.
+    pub(super) is_grpc: bool,
+}
+
+impl Request {
+    /// How HTTP/2 tells the host.
+    pub(super) fn authority(&self) -> Authority {
+        match self.is_grpc && self.fields.host.is_some() {
+            true => Authority::Field,
+            false => Authority::Pseudo,
+        }
+    }
 }
 
 /// Fields of requests.
 #[derive(Default)]
-pub(super) struct Fields {
+pub(crate) struct Fields {
     pub(super) host: Option<Template>,
     /// `Content-Length` of requests without a body.
     pub(super) length: Option<Template>,
@@ -35,6 +49,8 @@ pub(super) struct Fields {
     pub(super) replaced: Names,
     /// Whether the operator sets `Via`.
     pub(super) names_via: bool,
+    /// Whether the operator sets `TE`.
+    pub(super) names_te: bool,
 }
 
 /// Fields that a response store has its own of.
@@ -121,7 +137,7 @@ pub(super) fn write_head(
             append_number(out, length);
             out.extend_from_slice(b"\r\n");
         }
-        BodyFraming::Unknown => h1::field(out, "Transfer-Encoding", b"chunked"),
+        BodyFraming::Unknown => write_field("Transfer-Encoding", b"chunked", out),
         BodyFraming::None => {
             if let Some(length) = &request.fields.length {
                 own_length(&length.value(exchange), out);
@@ -130,11 +146,14 @@ pub(super) fn write_head(
     }
     if let Some(recorder) = recorder {
         recorder.fields(exchange, &mut |name, value| {
-            h1::field(out, name.name(), value);
+            write_field(name.name(), value, out);
         });
     }
     if question.passing.passes_fields {
         client_fields(exchange, request, recorder, out);
+    }
+    if request.is_grpc && !request.fields.names_te && accepts_trailers(exchange) {
+        write_field("TE", b"trailers", out);
     }
     if let Some(name) = &origin.via
         && !request.fields.names_via
@@ -143,7 +162,7 @@ pub(super) fn write_head(
         hops::write_via(exchange.head.version, name, out);
         out.extend_from_slice(b"\r\n");
     }
-    h1::end(out);
+    end_head(out);
     method
 }
 
@@ -171,7 +190,7 @@ fn says_close(head: &[u8]) -> bool {
 /// `proxy_set_header Content-Length` of a request without a body: no other number can be right.
 fn own_length(value: &[u8], out: &mut Vec<u8>) {
     if value == b"0" {
-        h1::field(out, "Content-Length", b"0");
+        write_field("Content-Length", b"0", out);
     }
 }
 
@@ -216,13 +235,13 @@ fn host(exchange: &Exchange, request: &Request, out: &mut Vec<u8>) {
         out.truncate(value_start);
     }
     if out.len() == value_start
-        && request.version == Version::Http11
+        && request.version != Version::Http10
         && !holds_control(&exchange.upstream.host)
     {
         out.extend_from_slice(&exchange.upstream.host);
     }
     // HTTP/1.1 needs the field, be it empty (RFC 9112 section 3.2).
-    if out.len() == value_start && request.version != Version::Http11 {
+    if out.len() == value_start && request.version == Version::Http10 {
         out.truncate(start);
     } else {
         out.extend_from_slice(b"\r\n");
@@ -246,6 +265,15 @@ fn may_send(exchange: &Exchange, name: &[u8], value: &[u8]) -> bool {
     false
 }
 
+/// Whether the client says that it takes trailers.
+pub(crate) fn accepts_trailers(exchange: &Exchange) -> bool {
+    let mut values = exchange.head.fields.values(b"TE");
+    values.any(|value| {
+        let mut codings = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+        codings.any(|coding| coding.eq_ignore_ascii_case(b"trailers"))
+    })
+}
+
 fn client_fields(
     exchange: &Exchange,
     request: &Request,
@@ -266,6 +294,6 @@ fn client_fields(
         if hops::write_lowered(exchange, name, value, out) || !may_send(exchange, name, value) {
             continue;
         }
-        h1::write_field(out, bytes, field);
+        copy_field(bytes, field, out);
     }
 }

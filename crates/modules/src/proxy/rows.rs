@@ -3,7 +3,8 @@
 use turnpike_conf::{Arguments, Repeat, Row, Value};
 
 use super::rewrites;
-use crate::pass::rows::{FLAG_OFF, MANY, PASS, PLAIN, join, shared_rows, tls_rows};
+use crate::pass::rows::{FLAG_OFF, MANY, PASS, PLAIN, shared_rows, tls_rows};
+use crate::rows::join;
 
 const SHARED: &[Row] = shared_rows!("proxy");
 
@@ -73,10 +74,11 @@ const OWN: &[Row] = &[
     },
     Row {
         name: "proxy_http_version",
-        value: Value::OneOf(&["1.0", "1.1"]),
-        syntax: "1.0 | 1.1",
+        value: Value::OneOf(&["1.0", "1.1", "2"]),
+        syntax: "1.0 | 1.1 | 2",
         default: "1.1",
-        summary: "The HTTP version of requests to upstream servers.",
+        summary: "The HTTP version of requests to upstream servers. With `2` a connection carries \
+            one request at a time, and `https` servers are offered `h2` (ALPN).",
         ..PLAIN
     },
     Row {

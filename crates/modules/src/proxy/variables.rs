@@ -57,7 +57,7 @@ fn add_forwarded_for(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
         out.extend_from_slice(value);
         out.extend_from_slice(b", ");
     }
-    match exchange.client.peer {
+    match exchange.client.peer() {
         PeerAddress::Inet(address) => {
             // Writing to a vector cannot fail.
             let _ = std::io::Write::write_fmt(out, format_args!("{}", address.ip()));

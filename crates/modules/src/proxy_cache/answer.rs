@@ -8,13 +8,15 @@ use std::sync::{Arc, Weak};
 use turnpike_cache::disk::Identity;
 use turnpike_cache::stored::{StoredBody, StoredFile, Variant};
 use turnpike_http::exchange::Exchange;
+use turnpike_http::lane::LaneSlot;
 use turnpike_http::response::{Body, CharsetWish, FileBody, Parts, Places, Response};
 use turnpike_http::variables::append_number;
 use turnpike_lane::files::{self, FileHandle, OpenFile};
-use turnpike_lane::sys::file::Metadata;
+use turnpike_lane::sys::file::{self, Links, Metadata};
 use turnpike_wire::date;
 use turnpike_wire::message::Fields;
 
+use super::hot::{self, Heat, HotBodies};
 use crate::pass::response_store::Presenter;
 
 /// A head as it is sent.
@@ -32,6 +34,15 @@ struct Sent {
     places: Places,
 }
 
+/// What a location gives stored responses with.
+#[derive(Clone, Copy)]
+pub(super) struct Giving {
+    /// The owner of the prepared heads.
+    pub(super) owner: u64,
+    /// Bodies of hot files.
+    pub(super) hot: LaneSlot<HotBodies>,
+}
+
 /// Why what is stored could not be given.
 pub(super) enum Unanswered {
     /// The file must be checked first: it was not since the start, or has changed.
@@ -43,15 +54,15 @@ pub(super) enum Unanswered {
 /// Makes the exchange's response of a stored one.
 pub(super) fn give(
     exchange: &mut Exchange,
-    owner: u64,
+    giving: Giving,
     presenter: Option<&Weak<dyn Presenter>>,
     variant: &Variant,
 ) -> Result<(), Unanswered> {
     let body = match &variant.body {
         StoredBody::Memory(bytes) => Body::Shared(bytes.clone()),
-        StoredBody::File(file) => open(file)?,
+        StoredBody::File(file) => body_of(exchange.plan.state(&giving.hot), file)?,
     };
-    put_head(exchange, owner, presenter, variant);
+    put_head(exchange, giving.owner, presenter, variant);
     let now_ms = exchange.lane.clock.unix_ms();
     let timing = variant.timing();
     let age_s = timing.age_s(now_ms);
@@ -83,12 +94,12 @@ pub(super) fn give(
 /// section 3.3).
 pub(super) fn give_part(
     exchange: &mut Exchange,
-    owner: u64,
+    giving: Giving,
     presenter: Option<&Weak<dyn Presenter>>,
     variant: &Variant,
     bytes: &Range<u64>,
 ) -> Result<(), Unanswered> {
-    give(exchange, owner, presenter, variant)?;
+    give(exchange, giving, presenter, variant)?;
     let Some(part) = &variant.part else {
         return Err(Unanswered::Gone);
     };
@@ -123,10 +134,28 @@ pub(super) fn give_part(
     Ok(())
 }
 
-fn open(file: &StoredFile) -> Result<Body, Unanswered> {
+/// The body of a stored file: from memory where the file is hot and unchanged, else from the file.
+fn body_of(bodies: &HotBodies, file: &Arc<StoredFile>) -> Result<Body, Unanswered> {
+    let heat = match file.length() <= hot::BODY_BYTES_MAX {
+        true => bodies.ask(file),
+        false => Heat::Cold,
+    };
+    if let Heat::Hot(body) = &heat {
+        let metadata = file::metadata_of(path_bytes(file.path()), Links::Refuse);
+        if metadata.is_ok_and(|metadata| file.is_sound(identity(&metadata))) {
+            return Ok(Body::Shared(Arc::clone(body)));
+        }
+        bodies.forget(file);
+    }
     let opened = open_path(file.path()).ok_or(Unanswered::Gone)?;
     if !file.is_sound(identity(opened.metadata())) {
         return Err(Unanswered::Unchecked(opened));
+    }
+    if matches!(heat, Heat::Warm)
+        && let Some(body) = read_body(&opened, file)
+    {
+        bodies.keep(file, Arc::clone(&body));
+        return Ok(Body::Shared(body));
     }
     let parts = Parts::One {
         offset: file.body_offset(),
@@ -136,9 +165,19 @@ fn open(file: &StoredFile) -> Result<Body, Unanswered> {
     Ok(Body::File(FileBody { file, parts }))
 }
 
+/// The whole body. `None`: it cannot be read, and whoever sends the file will find out why.
+fn read_body(opened: &OpenFile, file: &StoredFile) -> Option<Arc<[u8]>> {
+    let mut body = vec![0; usize::try_from(file.length()).ok()?];
+    let filled = file::fill_at(opened.descriptor()?, &mut body, file.body_offset()).ok()?;
+    (filled == body.len()).then(|| body.into())
+}
+
 fn open_path(path: &Path) -> Option<OpenFile> {
-    let path = std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str());
-    files::open_own(path).ok()
+    files::open_own(path_bytes(path)).ok()
+}
+
+fn path_bytes(path: &Path) -> &[u8] {
+    std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str())
 }
 
 fn identity(metadata: &Metadata) -> Identity {

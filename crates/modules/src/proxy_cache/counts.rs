@@ -35,11 +35,32 @@ pub(super) const METRICS: &[Row] = &[
         help: "Keys in the zone.",
     },
     Row {
-        name: "cache_filled",
+        name: "cache_filled_ratio",
         kind: Kind::Gauge,
-        unit: "millionths",
+        unit: "ratio",
         labels: &["zone"],
-        help: "How full the zone is, by bytes or by keys, whichever is more.",
+        help: "How full the zone is, from 0 to 1, by bytes or by keys, whichever is more.",
+    },
+    Row {
+        name: "cache_bytes",
+        kind: Kind::Gauge,
+        unit: "bytes",
+        labels: &["zone"],
+        help: "Bytes that stored responses take in the zone.",
+    },
+    Row {
+        name: "cache_max_bytes",
+        kind: Kind::Gauge,
+        unit: "bytes",
+        labels: &["zone"],
+        help: "Maximum number of bytes in the zone.",
+    },
+    Row {
+        name: "cache_hit_ratio",
+        kind: Kind::Gauge,
+        unit: "ratio",
+        labels: &["zone"],
+        help: "Share of the answered requests, from 0 to 1, that were answered from the zone.",
     },
     Row {
         name: "cache_evicted",
@@ -68,8 +89,14 @@ impl Reader for Counts {
             }
             let contents = zone.contents();
             samples.number(&METRICS[2], &[name], contents.keys);
-            samples.number(&METRICS[3], &[name], contents.filled_ppm);
-            samples.number(&METRICS[4], &[name], contents.evicted);
+            samples.real(&METRICS[3], &[name], contents.filled_ppm as f64 / 1e6);
+            samples.number(&METRICS[4], &[name], contents.bytes);
+            samples.number(&METRICS[5], &[name], zone.bytes_max());
+            let (requests, hits) = zone.requests_and_hits();
+            if requests > 0 {
+                samples.real(&METRICS[6], &[name], hits as f64 / requests as f64);
+            }
+            samples.number(&METRICS[7], &[name], contents.evicted);
         }
     }
 }

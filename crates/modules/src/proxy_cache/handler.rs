@@ -124,7 +124,7 @@ impl Cache {
             match exchange.take_buffered_body(true) {
                 Ok(body::Progress::Complete) => {}
                 Ok(body::Progress::Incomplete) => return Lookup::Wait(Box::new(ReadingBody)),
-                Err(error) => return Lookup::Answer(body::refused(exchange, error)),
+                Err(error) => return Lookup::Answer(exchange.body_refused(error)),
             }
         }
         let in_key = settings.post == PostUse::ByContent && !exchange.body.bytes.is_empty();
@@ -263,10 +263,10 @@ impl Cache {
             counts::used(exchange, zone, one);
             return Lookup::Answer(Verdict::Status(variant.head.status));
         }
-        let (presenter, owner) = (self.presenter.get(), self.settings.owner);
+        let (presenter, giving) = (self.presenter.get(), self.settings.giving);
         let given = match bytes {
-            None => answer::give(exchange, owner, presenter, variant),
-            Some(bytes) => answer::give_part(exchange, owner, presenter, variant, bytes),
+            None => answer::give(exchange, giving, presenter, variant),
+            Some(bytes) => answer::give_part(exchange, giving, presenter, variant, bytes),
         };
         match given {
             Ok(()) => {

@@ -12,6 +12,7 @@
 mod answer;
 mod counts;
 mod handler;
+mod hot;
 mod plan;
 mod purge;
 mod recorder;

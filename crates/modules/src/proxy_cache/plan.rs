@@ -12,7 +12,9 @@ use turnpike_http::plan::{Builder, LocationDraft};
 use turnpike_http::variables::Template;
 use turnpike_wire::message::Method;
 
+use super::answer::Giving;
 use super::handler::Cache;
+use super::hot::HotBodies;
 use super::rows::STALE_WORDS;
 use super::status::{self, StatusField};
 use super::zones::Zones;
@@ -57,8 +59,7 @@ pub(super) struct Settings {
     pub(super) prefix: &'static str,
     /// Whether `Cache-Status` is sent.
     pub(super) tells_status: bool,
-    /// The owner of the prepared heads.
-    pub(super) owner: u64,
+    pub(super) giving: Giving,
 }
 
 /// What is done with POST (RFC 9110 section 9.3.3).
@@ -218,7 +219,10 @@ pub(super) fn location(
         invalidation,
         prefix: pass.prefix,
         tells_status: status_field.is_some(),
-        owner: OWNERS.fetch_add(1, Ordering::Relaxed),
+        giving: Giving {
+            owner: OWNERS.fetch_add(1, Ordering::Relaxed),
+            hot: HotBodies::slot(builder),
+        },
     };
     let cache = Cache {
         settings: Arc::new(settings),

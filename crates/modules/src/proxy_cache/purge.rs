@@ -99,15 +99,20 @@ impl Command for ListCommand {
                 Storage::Memory(_) => "memory",
                 Storage::Disk(_) => "disk",
             };
+            let (requests, hits) = zone.requests_and_hits();
             json!({
                 "zone": zone.name(),
                 "place": place,
                 "keys": contents.keys,
+                "bytes": contents.bytes,
+                "bytes_max": zone.bytes_max(),
+                "requests": requests,
+                "hits": hits,
                 "filled_ppm": contents.filled_ppm,
                 "evicted": contents.evicted,
             })
         });
-        Ok(Value::Array(zones.collect()))
+        Ok(json!({ "zones": zones.collect::<Vec<Value>>() }))
     }
 }
 

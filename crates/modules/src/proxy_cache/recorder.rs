@@ -285,11 +285,11 @@ impl Storing {
         let presenter = question.presenter.as_ref();
         counts::used(exchange, &question.zone, one);
         exchange.response.clear();
-        let owner = question.settings.owner;
-        let given = match answer::give(exchange, owner, presenter, variant) {
+        let giving = question.settings.giving;
+        let given = match answer::give(exchange, giving, presenter, variant) {
             // The request has waited for a server already: it waits for the disk too.
             Err(Unanswered::Unchecked(opened)) => match is_sound(variant, &opened) {
-                true => answer::give(exchange, owner, presenter, variant),
+                true => answer::give(exchange, giving, presenter, variant),
                 false => Err(Unanswered::Gone),
             },
             given => given,

@@ -2,7 +2,8 @@
 
 use turnpike_conf::{Row, Value};
 
-use crate::pass::rows::{PLAIN, join};
+use crate::pass::rows::PLAIN;
+use crate::rows::join;
 
 /// The words of `..._cache_use_stale`.
 pub(super) const STALE_WORDS: &[&str] = &[

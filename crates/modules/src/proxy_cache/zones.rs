@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use turnpike_cache::disk::{DiskSettings, Manager, Pace};
+use turnpike_cache::disk::{DiskSettings, Pace};
+use turnpike_cache::manager::Manager;
 use turnpike_cache::zone::Zone;
 use turnpike_conf::{ConfError, Entry, View, value};
 use turnpike_http::plan::Builder;

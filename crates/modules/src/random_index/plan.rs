@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Row, View};
-use turnpike_http::phase::Phase;
+use turnpike_http::phase::HandlerPlace;
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 
 use super::handler::Draw;
@@ -28,7 +28,7 @@ impl Family for RandomIndex {
         draft: &mut LocationDraft,
     ) -> Result<(), ConfError> {
         if view.flag("random_index") {
-            draft.add_handler(Phase::Content, Arc::new(Draw));
+            draft.add_handler(HandlerPlace::RandomFile, Arc::new(Draw));
         }
         Ok(())
     }

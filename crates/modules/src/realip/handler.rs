@@ -45,10 +45,10 @@ pub(super) struct RealAddress {
 
 impl Handler for RealAddress {
     fn handle(&self, exchange: &mut Exchange) -> Verdict {
-        if exchange.connection_peer.is_none()
+        if !exchange.client.is_named()
             && let Some(peer) = self.peer(exchange)
         {
-            exchange.replace_peer(peer);
+            exchange.client.name_peer(peer);
         }
         Verdict::Declined
     }
@@ -56,13 +56,13 @@ impl Handler for RealAddress {
 
 impl RealAddress {
     fn peer(&self, exchange: &Exchange) -> Option<PeerAddress> {
-        let peer = exchange.client.peer;
+        let peer = exchange.client.peer();
         if !self.trust.contains(peer) {
             return None;
         }
         match &self.place {
             Place::ProxyProtocol => {
-                let header = exchange.proxy_header.as_ref()?;
+                let header = exchange.client.proxy_header()?;
                 let addresses = header.addresses.as_ref()?;
                 Some(PeerAddress::Inet(addresses.source))
             }
@@ -80,7 +80,7 @@ impl RealAddress {
 }
 
 fn connection_peer(exchange: &Exchange) -> PeerAddress {
-    exchange.connection_peer.unwrap_or(exchange.client.peer)
+    exchange.client.connection_peer()
 }
 
 fn remote_address(exchange: &Exchange, out: &mut Vec<u8>) -> bool {

@@ -4,7 +4,7 @@ use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Entry, View};
-use turnpike_http::phase::Phase;
+use turnpike_http::phase::HandlerPlace;
 use turnpike_http::plan::LocationDraft;
 
 use super::forwarded::Trust;
@@ -27,8 +27,8 @@ pub(super) fn location(view: View<'_>, draft: &mut LocationDraft) -> Result<(), 
         place,
         recursive: view.flag("real_ip_recursive"),
     });
-    draft.add_handler(Phase::PostRead, handler.clone());
-    draft.add_handler(Phase::PreAccess, handler);
+    draft.add_handler(HandlerPlace::ClientAddress, handler.clone());
+    draft.add_handler(HandlerPlace::LocationClientAddress, handler);
     Ok(())
 }
 

@@ -102,6 +102,16 @@ impl Run<'_> {
                 self.exchange.set_variable(*variable, &value);
                 Flow::Next
             }
+            Step::Compute(variable, function, templates) => {
+                let values = templates.iter().map(|template| self.value(template));
+                let values: Vec<Vec<u8>> = values.collect();
+                if self.exchange.is_undecided() {
+                    return Flow::Undecided;
+                }
+                let value = function.compute(self.exchange, &values);
+                self.exchange.set_variable(*variable, &value);
+                Flow::Next
+            }
             Step::Return(answer) => {
                 let verdict = self.answer(answer);
                 match self.exchange.is_undecided() {
@@ -299,7 +309,7 @@ impl Run<'_> {
     ) -> Result<bool, Undecided> {
         let matched = pattern.matches(self.exchange, subject)?;
         if !matched {
-            self.exchange.captures.borrow_mut().clear();
+            self.exchange.evaluation.captures().borrow_mut().clear();
         }
         if self.program.log {
             let verb = if matched { "matches" } else { "does not match" };

@@ -4,6 +4,7 @@
 //! The family changes the path, the query and variables, answers by itself, or puts the location
 //! of an `if` block in force. It must not look for locations: the engine does, after the phase.
 
+mod functions;
 mod handler;
 mod plan;
 mod rows;
@@ -13,7 +14,7 @@ mod tests;
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Context, Row, View};
-use turnpike_http::phase::Phase;
+use turnpike_http::phase::HandlerPlace;
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 
 use plan::Program;
@@ -39,15 +40,15 @@ impl Family for Rewrite {
         if !view.flag("uninitialized_variable_warn") {
             builder.store::<plan::Unset>().add_quiet(draft.index);
         }
-        let phase = match view.context() {
-            Context::Server => Phase::ServerRewrite,
-            Context::Location => Phase::Rewrite,
+        let place = match view.context() {
+            Context::Server => HandlerPlace::ServerRewrite,
+            Context::Location => HandlerPlace::Rewrite,
             // What stands in an `if` belongs to the program around it.
             _ => return Ok(()),
         };
         let program = Program::compile(view, builder, draft)?;
         if !program.is_empty() {
-            draft.add_handler(phase, Arc::new(program));
+            draft.add_handler(place, Arc::new(program));
         }
         Ok(())
     }

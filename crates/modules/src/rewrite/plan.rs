@@ -8,6 +8,7 @@ use turnpike_http::plan::{Builder, LocationDraft, LocationIndex, Pattern};
 use turnpike_http::variables::{Evaluate, Template, VariableId, VariableTable};
 use turnpike_lane::log::Level;
 
+use super::functions::Function;
 use crate::files::Files;
 
 /// What a server or location does while rewriting.
@@ -22,6 +23,8 @@ pub(super) struct Program {
 /// One directive.
 pub(super) enum Step {
     Set(VariableId, Template),
+    /// A function's value for these arguments.
+    Compute(VariableId, Function, Vec<Template>),
     Return(Return),
     Rewrite(Box<Rule>),
     Break,
@@ -119,7 +122,10 @@ fn steps(view: View<'_>, builder: &mut Builder<'_>) -> Result<Vec<Step>, ConfErr
                 steps.extend(branch(view, entry, builder)?);
                 continue;
             }
-            _ => continue,
+            name => match Function::of(name) {
+                Some(function) => compute(entry, function, builder),
+                None => continue,
+            },
         };
         match step {
             Ok(step) => steps.push(step),
@@ -160,6 +166,27 @@ fn branch(
 }
 
 fn set(entry: &Entry, builder: &mut Builder<'_>) -> Result<Step, String> {
+    let variable = settable(entry, builder)?;
+    let value = Template::compile(&bytes_of(entry.argument(1)), &mut builder.variables)?;
+    Ok(Step::Set(variable, value))
+}
+
+fn compute(entry: &Entry, function: Function, builder: &mut Builder<'_>) -> Result<Step, String> {
+    let variable = settable(entry, builder)?;
+    let given = entry.arguments.get(1..).unwrap_or_default();
+    let own = entry.arguments.first();
+    let own = own.filter(|_| function.takes_own_value(given.len()));
+    let words = own.into_iter().chain(given);
+    let templates = words.map(|word| Template::compile(&word.bytes(), &mut builder.variables));
+    Ok(Step::Compute(
+        variable,
+        function,
+        templates.collect::<Result<_, _>>()?,
+    ))
+}
+
+/// The variable that a directive names, which it may set.
+fn settable(entry: &Entry, builder: &mut Builder<'_>) -> Result<VariableId, String> {
     let written = entry.argument(0);
     let Some(name) = written.strip_prefix('$') else {
         return Err(format!("invalid variable name \"{written}\""));
@@ -168,9 +195,7 @@ fn set(entry: &Entry, builder: &mut Builder<'_>) -> Result<Step, String> {
         return Err("invalid variable name \"$\"".to_owned());
     }
     let unset = builder.store::<Unset>().value(name);
-    let variable = builder.variables.define_settable(name, unset)?;
-    let value = Template::compile(&bytes_of(entry.argument(1)), &mut builder.variables)?;
-    Ok(Step::Set(variable, value))
+    builder.variables.define_settable(name, unset)
 }
 
 /// Whether a word without a status is a URL to redirect to.

@@ -45,6 +45,29 @@ const IF: Row = Row {
     ..STEP
 };
 
+/// A directive of the module set_misc, with at least and at most so many arguments.
+const fn function(
+    name: &'static str,
+    least: u16,
+    most: u16,
+    syntax: &'static str,
+    summary: &'static str,
+) -> Row {
+    Row {
+        name,
+        arguments: Arguments::between(least, most),
+        variables: Some(1),
+        syntax,
+        summary,
+        ..STEP
+    }
+}
+
+/// One whose text is the variable's own value, if none is given.
+const fn of_text(name: &'static str, summary: &'static str) -> Row {
+    function(name, 1, 2, "$variable [text]", summary)
+}
+
 /// The family's directives.
 pub(super) const ROWS: &[Row] = &[
     Row {
@@ -93,6 +116,92 @@ pub(super) const ROWS: &[Row] = &[
         summary: "Stores a value in a variable.",
         ..STEP
     },
+    function(
+        "set_if_empty",
+        2,
+        2,
+        "$variable value",
+        "Stores a value in a variable that is empty, as in the module set_misc.",
+    ),
+    of_text(
+        "set_escape_uri",
+        "Stores a text escaped as a component of a URI (as in set_misc).",
+    ),
+    of_text(
+        "set_unescape_uri",
+        "Stores a text whose escapes of a URI are decoded (as in set_misc).",
+    ),
+    of_text(
+        "set_quote_json_str",
+        "Stores a text as a string of JSON, an empty one as `null` (as in set_misc).",
+    ),
+    of_text(
+        "set_encode_base64",
+        "Stores a text in base64 (as in set_misc).",
+    ),
+    of_text(
+        "set_decode_base64",
+        "Stores what base64 stands for, nothing if it is none (as in set_misc).",
+    ),
+    of_text(
+        "set_encode_base64url",
+        "Stores a text in base64 for URIs, without padding (as in set_misc).",
+    ),
+    of_text(
+        "set_decode_base64url",
+        "Stores what base64 for URIs stands for (as in set_misc).",
+    ),
+    of_text(
+        "set_encode_hex",
+        "Stores a text in hexadecimal (as in set_misc).",
+    ),
+    of_text(
+        "set_decode_hex",
+        "Stores what hexadecimal stands for, nothing if it is none (as in set_misc).",
+    ),
+    of_text(
+        "set_md5",
+        "Stores the MD5 hash of a text in hexadecimal (as in set_misc).",
+    ),
+    of_text(
+        "set_sha1",
+        "Stores the SHA-1 hash of a text in hexadecimal (as in set_misc).",
+    ),
+    function(
+        "set_hmac_sha1",
+        3,
+        3,
+        "$variable secret text",
+        "Stores the bytes of an HMAC with SHA-1 (as in set_misc).",
+    ),
+    function(
+        "set_hmac_sha256",
+        3,
+        3,
+        "$variable secret text",
+        "Stores the bytes of an HMAC with SHA-256 (as in set_misc).",
+    ),
+    function(
+        "set_random",
+        3,
+        3,
+        "$variable from to",
+        "Stores a random number between two, both included (as in set_misc).",
+    ),
+    function(
+        "set_secure_random_alphanum",
+        2,
+        2,
+        "$variable length",
+        "Stores random letters and digits, at most 64, that nobody can guess (as in set_misc).",
+    ),
+    function(
+        "set_secure_random_lcalpha",
+        2,
+        2,
+        "$variable length",
+        "Stores random lower-case letters, at most 64, that nobody can guess (as in set_misc).",
+    ),
     Row {
         name: "rewrite_log",
         default: "off",

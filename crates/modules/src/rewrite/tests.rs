@@ -5,6 +5,7 @@ use std::path::Path;
 
 use turnpike_conf::{MemoryLoader, parse};
 
+use super::functions::Function;
 use super::handler::{is_true, unescape_redirect};
 use super::plan::condition_words;
 
@@ -68,5 +69,44 @@ fn zero_and_nothing_are_false() {
     ];
     for (value, expected) in cases {
         assert_eq!(is_true(value), *expected);
+    }
+}
+
+#[test]
+fn functions_give_what_the_module_gives() {
+    let cases: &[(&str, &str, &str)] = &[
+        ("set_escape_uri", "/a b?c=d&e", "%2Fa%20b%3Fc%3Dd%26e"),
+        ("set_unescape_uri", "a%20b+c%2f%zz%", "a b c/%zz%"),
+        (
+            "set_quote_json_str",
+            "a\"b\\\n\u{1}",
+            "\"a\\\"b\\\\\\n\\u0001\"",
+        ),
+        ("set_quote_json_str", "", "null"),
+        ("set_encode_base64", "a?>", "YT8+"),
+        ("set_decode_base64", "YT8+", "a?>"),
+        ("set_decode_base64", "*", ""),
+        ("set_encode_base64url", "a?>b", "YT8-Yg"),
+        ("set_decode_base64url", "YT8-Yg", "a?>b"),
+        ("set_encode_hex", "az", "617a"),
+        ("set_decode_hex", "617A", "az"),
+        ("set_decode_hex", "6", ""),
+        ("set_md5", "", "d41d8cd98f00b204e9800998ecf8427e"),
+        (
+            "set_sha1",
+            "abc",
+            "a9993e364706816aba3e25717850c26c9cd0d89d",
+        ),
+    ];
+    for (name, text, expected) in cases {
+        let Some(Function::Text(of)) = Function::of(name) else {
+            panic!("{name} is no function of one text");
+        };
+        let value = of(text.as_bytes());
+        assert_eq!(
+            String::from_utf8_lossy(&value),
+            *expected,
+            "{name} of {text}"
+        );
     }
 }

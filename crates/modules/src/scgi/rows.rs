@@ -3,7 +3,8 @@
 use turnpike_conf::Row;
 
 use crate::pass::params;
-use crate::pass::rows::{PASS, join, shared_rows};
+use crate::pass::rows::{PASS, shared_rows};
+use crate::rows::join;
 
 const SHARED: &[Row] = shared_rows!("scgi");
 

@@ -1,15 +1,13 @@
 //! The variables `$secure_link` and `$secure_link_expires`.
 
-use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
-
 use md5::{Digest, Md5};
 use turnpike_conf::value;
 use turnpike_http::base64;
 use turnpike_http::exchange::Exchange;
-use turnpike_http::plan::LocationIndex;
 use turnpike_http::variables::{Evaluate, Template};
 use turnpike_wire::hex;
+
+use crate::by_location::ByLocation;
 
 /// Longest signature in base64.
 const SIGNATURE_BYTES_MAX: usize = 24;
@@ -26,28 +24,11 @@ pub(super) enum Signature {
     Secret(Vec<u8>),
 }
 
-/// Signatures by location. Written while the plan is built, read by requests.
-#[derive(Clone, Default)]
-pub(super) struct Signatures(Arc<RwLock<HashMap<u32, Arc<Signature>>>>);
-
 /// `$secure_link`.
-pub(super) struct Link(pub(super) Signatures);
+pub(super) struct Link(pub(super) ByLocation<Signature>);
 
 /// `$secure_link_expires`.
-pub(super) struct Expires(pub(super) Signatures);
-
-impl Signatures {
-    /// Remembers how the links of a location are signed.
-    pub(super) fn insert(&self, location: LocationIndex, signature: Signature) {
-        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        all.insert(location.0, Arc::new(signature));
-    }
-
-    fn of(&self, exchange: &Exchange) -> Option<Arc<Signature>> {
-        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        all.get(&exchange.location.0).cloned()
-    }
-}
+pub(super) struct Expires(pub(super) ByLocation<Signature>);
 
 impl Evaluate<Exchange> for Link {
     fn evaluate(&self, exchange: &Exchange, out: &mut Vec<u8>) -> bool {

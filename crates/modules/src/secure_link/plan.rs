@@ -5,11 +5,12 @@ use std::sync::Arc;
 use turnpike_conf::{ConfError, View};
 use turnpike_http::plan::{Builder, LocationDraft};
 
-use super::handler::{Expires, Link, Signature, Signatures};
+use super::handler::{Expires, Link, Signature};
+use crate::by_location::ByLocation;
 
 /// What the variables look up by location; filled while the plan is built.
 #[derive(Default)]
-struct Store(Signatures);
+struct Store(ByLocation<Signature>);
 
 /// Defines the variables.
 pub(super) fn variables(view: View<'_>, builder: &mut Builder<'_>) -> Result<(), ConfError> {
@@ -69,6 +70,9 @@ pub(super) fn location(
         }
         _ => return Ok(()),
     };
-    builder.store::<Store>().0.insert(draft.index, signature);
+    builder
+        .store::<Store>()
+        .0
+        .insert(draft.index, Arc::new(signature));
     Ok(())
 }

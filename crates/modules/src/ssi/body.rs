@@ -6,10 +6,9 @@ use std::sync::Arc;
 
 use turnpike_http::Quoted;
 use turnpike_http::client::Client;
-use turnpike_http::engine::Answer;
 use turnpike_http::exchange::Exchange;
 use turnpike_http::regex::Settled;
-use turnpike_http::response::{Body, BodyFailed, BodyStream, LocalFuture};
+use turnpike_http::response::{BodyFailed, BodyStream, LocalFuture};
 use turnpike_lane::log::Level;
 use turnpike_wire::ssi::{Event, Parser};
 use turnpike_wire::target::{Escape, escape};
@@ -19,6 +18,7 @@ use super::expression::{self, Comparison, Scope};
 use super::page::{DEPTH_MAX, PARTS_MAX, Page, PageRoom};
 use super::plan::Settings;
 use crate::html;
+use crate::part::Part;
 use crate::safe_path::safe_path;
 
 /// What is shown where a command is wrong.
@@ -43,7 +43,7 @@ pub(super) struct TemplateBody {
     time_format: Option<String>,
     /// A part that is to be asked for.
     wanted: Option<Wanted>,
-    part: Option<Part>,
+    shown: Option<Shown>,
 }
 
 /// What is read of a template.
@@ -77,9 +77,8 @@ struct Wanted {
 }
 
 /// A part whose body is sent.
-struct Part {
-    exchange: Box<Exchange>,
-    body: Box<dyn BodyStream>,
+struct Shown {
+    part: Part,
     /// The block that is shown if nothing comes.
     stub: Option<Vec<u8>>,
 }
@@ -119,7 +118,7 @@ impl TemplateBody {
             error_message: ERROR_MESSAGE.to_vec(),
             time_format: None,
             wanted: None,
-            part: None,
+            shown: None,
         }
     }
 
@@ -401,7 +400,7 @@ impl TemplateBody {
         pattern: &[u8],
     ) -> Result<bool, String> {
         let pattern = expression::compile(pattern, &self.settings.place)?;
-        let before = exchange.captures.borrow().clone();
+        let before = exchange.evaluation.captures().borrow().clone();
         let found = loop {
             exchange.begin_matching();
             let found = pattern.matches(exchange, subject);
@@ -413,7 +412,7 @@ impl TemplateBody {
             }
         };
         if found == Some(true) {
-            let captures = exchange.captures.borrow();
+            let captures = exchange.evaluation.captures().borrow();
             let group = |number| captures.group(number).unwrap_or_default().to_vec();
             let mut page = self.page.borrow_mut();
             page.groups = (0..=pattern.regex.group_count()).map(group).collect();
@@ -423,7 +422,7 @@ impl TemplateBody {
                     .insert(name.to_ascii_lowercase().into_bytes(), value);
             }
         }
-        *exchange.captures.borrow_mut() = before;
+        *exchange.evaluation.captures().borrow_mut() = before;
         found.ok_or_else(|| "a regular expression came to no verdict".to_owned())
     }
 
@@ -495,42 +494,24 @@ impl TemplateBody {
         wanted: Wanted,
         out: &mut Vec<u8>,
     ) -> Result<(), BodyFailed> {
-        let mut asked = exchange.subrequest_part(&wanted.path, &wanted.query);
-        let answer = client.while_there(asked.answer_subrequest()).await;
-        let is_there = match answer {
-            Some(Answer::Response) => true,
-            Some(Answer::Nothing) => false,
-            None => {
-                asked.client_closed_request();
-                asked.end_subrequest();
-                return Err(BodyFailed);
+        let part = Part::ask(exchange, client, &wanted.path, &wanted.query).await?;
+        let replaces = |part: &Part| wanted.stub.is_some() && part.is_own_error();
+        let part = match part {
+            Some(part) if replaces(&part) => {
+                part.end(exchange);
+                None
             }
+            part => part,
         };
-        // An error of an upstream server comes with a text of its own.
-        let own_error =
-            asked.response.status >= 300 && asked.upstream.head.status != asked.response.status;
-        if !is_there || (own_error && wanted.stub.is_some()) {
-            self.end_part(exchange, asked);
-            if let Some(stub) = wanted.stub {
-                self.templates.push(Template::new(&self.settings, stub));
-            }
+        let Some(part) = part else {
+            self.show_stub(wanted.stub);
             return Ok(());
-        }
-        let body = match asked.response.head_only {
-            true => {
-                asked.response.body = Body::Empty;
-                asked.response.text.clear();
-                asked.response.take_stream()
-            }
-            false => asked.response.take_stream(),
-        };
-        let part = Part {
-            exchange: asked,
-            body,
-            stub: wanted.stub,
         };
         match wanted.set {
-            None => self.part = Some(part),
+            None => {
+                let stub = wanted.stub;
+                self.shown = Some(Shown { part, stub });
+            }
             Some(variable) => {
                 if let Err(reason) = self.store_part(exchange, client, part, variable).await? {
                     self.wrong(exchange, &reason, true, out);
@@ -538,6 +519,12 @@ impl TemplateBody {
             }
         }
         Ok(())
+    }
+
+    fn show_stub(&mut self, stub: Option<Vec<u8>>) {
+        if let Some(stub) = stub {
+            self.templates.push(Template::new(&self.settings, stub));
+        }
     }
 
     /// Stores a part in a variable. One that is larger than `subrequest_output_buffer_size` breaks
@@ -549,27 +536,25 @@ impl TemplateBody {
         mut part: Part,
         variable: Vec<u8>,
     ) -> Result<Result<(), String>, BodyFailed> {
-        let bytes_max = part.exchange.location().settings.subrequest_output_bytes;
+        let settings = &part.exchange().location().settings;
+        let bytes_max = settings.subrequest_output_bytes;
         let (mut value, mut piece) = (Vec::new(), Vec::new());
         let read = loop {
             piece.clear();
-            let next = part
-                .body
-                .next(&mut part.exchange, Client::Nobody, &mut piece);
-            let more = client.while_there(next).await;
+            let more = part.next(client, &mut piece).await;
             value.extend_from_slice(&piece);
             if value.len() > bytes_max {
                 let message = "too big subrequest response";
-                part.exchange.log(Level::Error, format_args!("{message}"));
+                part.exchange().log(Level::Error, format_args!("{message}"));
                 break Err(BodyFailed);
             }
             match more {
-                Some(Ok(true)) => {}
-                Some(Ok(false)) => break Ok(()),
-                Some(Err(BodyFailed)) | None => break Err(BodyFailed),
+                Ok(true) => {}
+                Ok(false) => break Ok(()),
+                Err(BodyFailed) => break Err(BodyFailed),
             }
         };
-        self.drop_part(exchange, part);
+        part.end(exchange);
         read.map(|()| self.store(variable, value))
     }
 
@@ -579,45 +564,19 @@ impl TemplateBody {
         &mut self,
         exchange: &mut Exchange,
         client: Client<'_>,
-        mut part: Part,
+        mut shown: Shown,
         out: &mut Vec<u8>,
     ) -> Result<(), BodyFailed> {
-        let next = part.body.next(&mut part.exchange, Client::Nobody, out);
-        let more = client.while_there(next).await;
+        let more = shown.part.next(client, out).await;
         if !out.is_empty() {
-            part.stub = None;
+            shown.stub = None;
         }
-        match more {
-            Some(Ok(true)) => self.part = Some(part),
-            Some(Ok(false)) => {
-                let stub = part.stub.take();
-                self.drop_part(exchange, part);
-                if let Some(stub) = stub {
-                    self.templates.push(Template::new(&self.settings, stub));
-                }
-            }
-            Some(Err(BodyFailed)) | None => {
-                self.drop_part(exchange, part);
-                return Err(BodyFailed);
-            }
+        if more == Ok(true) {
+            self.shown = Some(shown);
+            return Ok(());
         }
-        Ok(())
-    }
-
-    fn drop_part(&self, exchange: &mut Exchange, part: Part) {
-        let Part {
-            exchange: mut asked,
-            body,
-            ..
-        } = part;
-        asked.response.body = Body::Stream(body);
-        self.end_part(exchange, asked);
-    }
-
-    /// Ends a part; the values of variables are those of both requests.
-    fn end_part(&self, exchange: &mut Exchange, mut asked: Box<Exchange>) {
-        asked.share_values(exchange);
-        asked.end_subrequest();
+        shown.part.end(exchange);
+        more.map(|_| self.show_stub(shown.stub))
     }
 }
 
@@ -650,8 +609,8 @@ impl BodyStream for TemplateBody {
                 if !out.is_empty() {
                     return Ok(true);
                 }
-                if let Some(part) = self.part.take() {
-                    self.relay(exchange, client, part, out).await?;
+                if let Some(shown) = self.shown.take() {
+                    self.relay(exchange, client, shown, out).await?;
                 } else if let Some(wanted) = self.wanted.take() {
                     self.ask(exchange, client, wanted, out).await?;
                 } else if !self.proceed(exchange, client, out).await? {
@@ -662,8 +621,8 @@ impl BodyStream for TemplateBody {
     }
 
     fn ended(&mut self, exchange: &mut Exchange) {
-        if let Some(part) = self.part.take() {
-            self.drop_part(exchange, part);
+        if let Some(shown) = self.shown.take() {
+            shown.part.end(exchange);
         }
         if let Some(mut body) = self.body.take() {
             body.ended(exchange);

@@ -15,6 +15,17 @@ pub(super) fn off(name: &str, words: &[&str]) -> Result<(), String> {
     }
 }
 
+/// Bytes of a protocol's name, at most (RFC 7301 section 3.1).
+const PROTOCOL_BYTES_MAX: usize = 255;
+
+/// Names of protocols.
+pub(super) fn protocols(_: &str, words: &[&str]) -> Result<(), String> {
+    match words.iter().find(|word| word.len() > PROTOCOL_BYTES_MAX) {
+        Some(word) => Err(format!("protocol too long: \"{word}\"")),
+        None => Ok(()),
+    }
+}
+
 /// `off | none | [builtin[:size]] [shared:name:size]`.
 pub(super) fn session_cache(_: &str, words: &[&str]) -> Result<(), String> {
     for word in words {

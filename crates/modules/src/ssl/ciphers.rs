@@ -3,7 +3,7 @@
 
 use rustls::SupportedCipherSuite;
 use rustls::crypto::aws_lc_rs::ALL_CIPHER_SUITES;
-use turnpike_http::tls::{cipher_name, has_cipher};
+use turnpike_plan::tls::{cipher_name, has_cipher};
 
 /// A suite of TLS 1.2, and what it is made of, in OpenSSL's words.
 struct Suite {

@@ -4,9 +4,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use turnpike_http::base64;
-use turnpike_http::exchange::Exchange;
-use turnpike_http::tls::ClientCertificate;
-use turnpike_http::variables::VariableRow;
+use turnpike_plan::tls::{ClientCertificate, HasTlsSession};
+use turnpike_plan::variables::VariableRow;
 use turnpike_wire::certificate::Certificate;
 use turnpike_wire::{date, hex};
 
@@ -18,110 +17,131 @@ const PEM_LINE: usize = 64;
 const DAY_S: u64 = 24 * 3600;
 
 /// The variables.
-pub(super) const VARIABLES: &[VariableRow] = &[
-    row(
-        "ssl_client_cert",
-        |exchange, out| shown(exchange, |client| write_unfolded(&client.der, out)),
-        "The client's certificate in PEM, with a space in place of each line end. Deprecated. \
-         Differs from nginx, which begins the lines with a tab: such fields are obsolete.",
-    ),
-    row(
-        "ssl_client_escaped_cert",
-        |exchange, out| shown(exchange, |client| write_escaped(&client.der, out)),
-        "The client's certificate in PEM, escaped as in URLs.",
-    ),
-    row(
-        "ssl_client_fingerprint",
-        |exchange, out| {
-            shown(exchange, |client| {
-                let sum = digest(&SHA1_FOR_LEGACY_USE_ONLY, &client.der);
-                out.extend_from_slice(hex::text(sum.as_ref()).as_bytes());
-            })
-        },
-        "The SHA-1 of the client's certificate, hexadecimal.",
-    ),
-    row(
-        "ssl_client_i_dn",
-        |exchange, out| read(exchange, |read| read.issuer.write_rfc2253(out)),
-        "The issuer of the client's certificate, as RFC 2253 writes names.",
-    ),
-    row(
-        "ssl_client_i_dn_legacy",
-        |exchange, out| read(exchange, |read| read.issuer.write_oneline(out)),
-        "The issuer of the client's certificate, in OpenSSL's older way.",
-    ),
-    row(
-        "ssl_client_raw_cert",
-        |exchange, out| {
-            shown(exchange, |client| {
-                out.extend_from_slice(pem(&client.der).as_bytes());
-            })
-        },
-        "The client's certificate in PEM.",
-    ),
-    row(
-        "ssl_client_s_dn",
-        |exchange, out| read(exchange, |read| read.subject.write_rfc2253(out)),
-        "The subject of the client's certificate, as RFC 2253 writes names.",
-    ),
-    row(
-        "ssl_client_s_dn_legacy",
-        |exchange, out| read(exchange, |read| read.subject.write_oneline(out)),
-        "The subject of the client's certificate, in OpenSSL's older way.",
-    ),
-    row(
-        "ssl_client_serial",
-        |exchange, out| read(exchange, |read| write_serial(read.serial, out)),
-        "The serial number of the client's certificate, hexadecimal.",
-    ),
-    absent(
-        "ssl_client_sigalg",
-        "No value: the library does not show how the client signed.",
-    ),
-    row(
-        "ssl_client_v_end",
-        |exchange, out| read(exchange, |read| write_time(read.not_after_s, out)),
-        "When the client's certificate ends.",
-    ),
-    row(
-        "ssl_client_v_remain",
-        |exchange, out| {
-            read(exchange, |read| {
-                let days = read.not_after_s.saturating_sub(now_s()) / DAY_S;
-                out.extend_from_slice(days.to_string().as_bytes());
-            })
-        },
-        "Days until the client's certificate ends.",
-    ),
-    row(
-        "ssl_client_v_start",
-        |exchange, out| read(exchange, |read| write_time(read.not_before_s, out)),
-        "When the client's certificate begins.",
-    ),
-    row(
-        "ssl_client_verify",
-        verified,
-        "`SUCCESS`, `FAILED:` with the reason, or `NONE` where the client has shown no \
-         certificate; no value without TLS.",
-    ),
-];
+pub(super) fn rows<S: HasTlsSession>() -> Vec<VariableRow<S>> {
+    let mut rows = of_contents().to_vec();
+    rows.extend(of_validity());
+    rows
+}
 
-fn shown(exchange: &Exchange, write: impl FnOnce(&ClientCertificate)) -> bool {
-    let session = exchange.tls.as_deref();
+/// What the certificate is and says.
+fn of_contents<S: HasTlsSession>() -> [VariableRow<S>; 7] {
+    [
+        row(
+            "ssl_client_cert",
+            |subject, out| shown(subject, |client| write_unfolded(&client.der, out)),
+            "The client's certificate in PEM, with a space in place of each line end. Deprecated. \
+         Differs from nginx, which begins the lines with a tab: such fields are obsolete.",
+        ),
+        row(
+            "ssl_client_escaped_cert",
+            |subject, out| shown(subject, |client| write_escaped(&client.der, out)),
+            "The client's certificate in PEM, escaped as in URLs.",
+        ),
+        row(
+            "ssl_client_fingerprint",
+            |subject, out| {
+                shown(subject, |client| {
+                    let sum = digest(&SHA1_FOR_LEGACY_USE_ONLY, &client.der);
+                    out.extend_from_slice(hex::text(sum.as_ref()).as_bytes());
+                })
+            },
+            "The SHA-1 of the client's certificate, hexadecimal.",
+        ),
+        row(
+            "ssl_client_i_dn",
+            |subject, out| read(subject, |read| read.issuer.write_rfc2253(out)),
+            "The issuer of the client's certificate, as RFC 2253 writes names.",
+        ),
+        row(
+            "ssl_client_raw_cert",
+            |subject, out| {
+                shown(subject, |client| {
+                    out.extend_from_slice(pem(&client.der).as_bytes());
+                })
+            },
+            "The client's certificate in PEM.",
+        ),
+        row(
+            "ssl_client_s_dn",
+            |subject, out| read(subject, |read| read.subject.write_rfc2253(out)),
+            "The subject of the client's certificate, as RFC 2253 writes names.",
+        ),
+        row(
+            "ssl_client_serial",
+            |subject, out| read(subject, |read| write_serial(read.serial, out)),
+            "The serial number of the client's certificate, hexadecimal.",
+        ),
+    ]
+}
+
+/// How long the certificate is good, and whether it is.
+fn of_validity<S: HasTlsSession>() -> [VariableRow<S>; 5] {
+    [
+        absent(
+            "ssl_client_sigalg",
+            "No value: the library does not show how the client signed.",
+        ),
+        row(
+            "ssl_client_v_end",
+            |subject, out| read(subject, |read| write_time(read.not_after_s, out)),
+            "When the client's certificate ends.",
+        ),
+        row(
+            "ssl_client_v_remain",
+            |subject, out| {
+                read(subject, |read| {
+                    let days = read.not_after_s.saturating_sub(now_s()) / DAY_S;
+                    out.extend_from_slice(days.to_string().as_bytes());
+                })
+            },
+            "Days until the client's certificate ends.",
+        ),
+        row(
+            "ssl_client_v_start",
+            |subject, out| read(subject, |read| write_time(read.not_before_s, out)),
+            "When the client's certificate begins.",
+        ),
+        row(
+            "ssl_client_verify",
+            verified,
+            "`SUCCESS`, `FAILED:` with the reason, or `NONE` where the client has shown no \
+         certificate; no value without TLS.",
+        ),
+    ]
+}
+
+/// The variables that HTTP alone has.
+pub(super) fn legacy<S: HasTlsSession>() -> [VariableRow<S>; 2] {
+    [
+        row(
+            "ssl_client_i_dn_legacy",
+            |subject, out| read(subject, |read| read.issuer.write_oneline(out)),
+            "The issuer of the client's certificate, in OpenSSL's older way.",
+        ),
+        row(
+            "ssl_client_s_dn_legacy",
+            |subject, out| read(subject, |read| read.subject.write_oneline(out)),
+            "The subject of the client's certificate, in OpenSSL's older way.",
+        ),
+    ]
+}
+
+fn shown<S: HasTlsSession>(subject: &S, write: impl FnOnce(&ClientCertificate)) -> bool {
+    let session = subject.tls_session();
     let client = session.and_then(|session| session.client.as_ref());
     client.map(write).is_some()
 }
 
-fn read(exchange: &Exchange, write: impl FnOnce(Certificate<'_>)) -> bool {
+fn read<S: HasTlsSession>(subject: &S, write: impl FnOnce(Certificate<'_>)) -> bool {
     let mut found = false;
-    shown(exchange, |client| {
+    shown(subject, |client| {
         found = Certificate::read(&client.der).map(write).is_some();
     });
     found
 }
 
-fn verified(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    let Some(session) = exchange.tls.as_deref() else {
+fn verified<S: HasTlsSession>(subject: &S, out: &mut Vec<u8>) -> bool {
+    let Some(session) = subject.tls_session() else {
         return false;
     };
     let text = match &session.client {

@@ -7,9 +7,9 @@ use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 use turnpike_conf::{ConfError, Entry, View};
-use turnpike_http::plan::Builder;
-use turnpike_http::tls::VerifyClient;
 use turnpike_lane::trust::{Trust, verify_tls12, verify_tls13};
+use turnpike_plan::builder::Builder;
+use turnpike_plan::tls::VerifyClient;
 use turnpike_wire::certificate::Certificate;
 
 use super::files;
@@ -45,9 +45,9 @@ impl Clients {
     ///
     /// # Errors
     /// What is missing or cannot be read.
-    pub(super) fn read(
+    pub(super) fn read<S>(
         view: View<'_>,
-        builder: &mut Builder<'_>,
+        builder: &mut Builder<'_, S>,
     ) -> Result<Option<Clients>, ConfError> {
         let mode = mode(view);
         if mode == VerifyClient::Off {
@@ -93,9 +93,9 @@ impl Clients {
     }
 }
 
-fn add(
+fn add<S>(
     view: View<'_>,
-    builder: &mut Builder<'_>,
+    builder: &mut Builder<'_, S>,
     entry: Option<&Entry>,
     trust: &mut Trust,
 ) -> Result<(), ConfError> {

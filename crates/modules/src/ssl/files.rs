@@ -2,11 +2,13 @@
 
 use std::fmt;
 use std::io;
-use std::path::Path;
+use std::path::PathBuf;
 
-use turnpike_conf::Entry;
-use turnpike_http::plan::Builder;
+use turnpike_conf::{ConfError, Entry, View};
 use turnpike_lane::log::Errno;
+use turnpike_plan::builder::Builder;
+
+use super::private_key;
 
 /// Why a file cannot be read.
 pub(super) struct Unreadable(io::Error);
@@ -18,15 +20,34 @@ impl fmt::Display for Unreadable {
 }
 
 /// The full path and the bytes of the file that a directive's first argument names.
-pub(super) fn read(
-    builder: &mut Builder<'_>,
+pub(super) fn read<S>(
+    builder: &mut Builder<'_, S>,
     entry: &Entry,
 ) -> (String, Result<Vec<u8>, Unreadable>) {
-    let path = builder
-        .environment
-        .conf_folder()
-        .join(Path::new(entry.argument(0)));
+    let path = path(builder, entry);
     let read = builder.environment.file(&path);
     let bytes = read.map(|bytes| bytes.to_vec()).map_err(Unreadable);
     (path.display().to_string(), bytes)
+}
+
+/// The passwords of the file that a directive names, one a line; it may be a FIFO.
+///
+/// # Errors
+/// nginx's words.
+pub(super) fn passwords<S>(
+    view: View<'_>,
+    builder: &mut Builder<'_, S>,
+    entry: &Entry,
+) -> Result<Vec<Vec<u8>>, ConfError> {
+    let path = path(builder, entry);
+    let read = builder.environment.file_or_fifo(&path);
+    let text = read.map_err(|error| {
+        let (path, errno) = (path.display(), Errno(&error));
+        view.error(entry.span, format!("open() \"{path}\" failed {errno}"))
+    })?;
+    Ok(private_key::passwords(&text))
+}
+
+fn path<S>(builder: &Builder<'_, S>, entry: &Entry) -> PathBuf {
+    builder.environment.conf_folder().join(entry.argument(0))
 }

@@ -5,15 +5,18 @@ use std::sync::Arc;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::{CipherSuite, SignatureAlgorithm};
-use turnpike_conf::{ConfError, Entry, View};
-use turnpike_http::plan::Builder;
-use turnpike_http::tls::cipher_name;
+use turnpike_conf::{ConfError, Entry, View, bytes_of};
 use turnpike_lane::trust;
+use turnpike_plan::builder::Builder;
+use turnpike_plan::tls::cipher_name;
 
 use super::{files, private_key};
 
+/// What a text begins with that stands in the configuration itself, in place of a file's name.
+const DATA: &str = "data:";
+
 /// The beginnings of names that stand for something else than a file, which is not supported.
-const NO_FILES: [&str; 3] = ["data:", "engine:", "store:"];
+const NO_FILES: [&str; 2] = ["engine:", "store:"];
 
 /// The certificates of a server, in the order of the configuration.
 #[derive(Debug)]
@@ -26,13 +29,16 @@ impl Identities {
     ///
     /// # Errors
     /// What is missing, unreadable, or does not belong together, in nginx's words.
-    pub(super) fn read(
+    pub(super) fn read<S>(
         view: View<'_>,
-        builder: &mut Builder<'_>,
+        builder: &mut Builder<'_, S>,
     ) -> Result<Option<Identities>, ConfError> {
         let certificates = view.nearest_all("ssl_certificate");
         let keys = view.nearest_all("ssl_certificate_key");
-        let passwords = passwords(view, builder)?;
+        let passwords = match view.nearest("ssl_password_file") {
+            Some(entry) => files::passwords(view, builder, entry)?,
+            None => Vec::new(),
+        };
         let mut read: Vec<CertifiedKey> = Vec::new();
         for (at, certificate) in certificates.iter().enumerate() {
             let Some(key) = keys.get(at) else {
@@ -41,7 +47,7 @@ impl Identities {
                     format!("no \"ssl_certificate_key\" is defined for certificate \"{name}\"");
                 return Err(view.error(certificate.span, message));
             };
-            let one = Self::one(view, builder, certificate, key, &passwords)?;
+            let one = certified(view, builder, [certificate, key], &passwords)?;
             let kind = one.key.algorithm();
             // As in OpenSSL, one of the same kind replaces what came before.
             match read.iter_mut().find(|other| other.key.algorithm() == kind) {
@@ -59,43 +65,6 @@ impl Identities {
         }
         let keys = read.into_iter().map(Arc::new).collect();
         Ok(Some(Identities { keys }))
-    }
-
-    fn one(
-        view: View<'_>,
-        builder: &mut Builder<'_>,
-        certificate: &Entry,
-        key: &Entry,
-        passwords: &[Vec<u8>],
-    ) -> Result<CertifiedKey, ConfError> {
-        let (name, pem) = file(view, builder, certificate, "certificate")?;
-        let chain: Result<Vec<_>, _> = trust::certificates(&pem).collect();
-        let chain = chain.and_then(|chain| match chain.is_empty() {
-            true => Err("no certificate in it".to_owned()),
-            false => Ok(chain),
-        });
-        let chain = chain.map_err(|why| {
-            let message = format!(
-                "cannot load certificate \"{name}\": PEM_read_bio_X509_AUX() failed (SSL: {why})"
-            );
-            view.error(certificate.span, message)
-        })?;
-        let (key_name, pem) = file(view, builder, key, "certificate key")?;
-        let unreadable = |why: &str| {
-            let message = format!(
-                "cannot load certificate key \"{key_name}\": PEM_read_bio_PrivateKey() failed \
-                 (SSL: {why})"
-            );
-            view.error(key.span, message)
-        };
-        let signer = private_key::read(&pem, passwords).map_err(|why| unreadable(&why))?;
-        let identity = CertifiedKey::new(chain, signer);
-        if !is_its_key(&identity) {
-            let message =
-                format!("SSL_CTX_use_PrivateKey(\"{key_name}\") failed (SSL: key values mismatch)");
-            return Err(view.error(key.span, message));
-        }
-        Ok(identity)
     }
 
     /// What sets these certificates apart from others, for sessions that are resumed.
@@ -116,6 +85,46 @@ impl ResolvesServerCert for Identities {
         let first = self.keys.iter().find(usable).or_else(|| self.keys.first());
         first.cloned()
     }
+}
+
+/// The certificate that a directive names, with the key that another one names.
+///
+/// # Errors
+/// What is unreadable or does not belong together, in nginx's words.
+pub(super) fn certified<S>(
+    view: View<'_>,
+    builder: &mut Builder<'_, S>,
+    [certificate, key]: [&Entry; 2],
+    passwords: &[Vec<u8>],
+) -> Result<CertifiedKey, ConfError> {
+    let (name, pem) = file(view, builder, certificate, "certificate")?;
+    let chain: Result<Vec<_>, _> = trust::certificates(&pem).collect();
+    let chain = chain.and_then(|chain| match chain.is_empty() {
+        true => Err("no certificate in it".to_owned()),
+        false => Ok(chain),
+    });
+    let chain = chain.map_err(|why| {
+        let message = format!(
+            "cannot load certificate \"{name}\": PEM_read_bio_X509_AUX() failed (SSL: {why})"
+        );
+        view.error(certificate.span, message)
+    })?;
+    let (key_name, pem) = file(view, builder, key, "certificate key")?;
+    let unreadable = |why: &str| {
+        let message = format!(
+            "cannot load certificate key \"{key_name}\": PEM_read_bio_PrivateKey() failed \
+             (SSL: {why})"
+        );
+        view.error(key.span, message)
+    };
+    let signer = private_key::read(&pem, passwords).map_err(|why| unreadable(&why))?;
+    let identity = CertifiedKey::new(chain, signer);
+    if !is_its_key(&identity) {
+        let message =
+            format!("SSL_CTX_use_PrivateKey(\"{key_name}\") failed (SSL: key values mismatch)");
+        return Err(view.error(key.span, message));
+    }
+    Ok(identity)
 }
 
 /// Whether a client offers a suite that can be used with such a key: those of TLS 1.3 can with
@@ -141,20 +150,8 @@ fn is_its_key(identity: &CertifiedKey) -> bool {
         .is_some_and(|(public, certificate)| holds(certificate.as_ref(), public.as_ref()))
 }
 
-/// What opens encrypted keys.
-fn passwords(view: View<'_>, builder: &mut Builder<'_>) -> Result<Vec<Vec<u8>>, ConfError> {
-    let Some(entry) = view.nearest("ssl_password_file") else {
-        return Ok(Vec::new());
-    };
-    let (name, text) = files::read(builder, entry);
-    match text {
-        Ok(text) => Ok(private_key::passwords(&text)),
-        Err(why) => Err(view.error(entry.span, format!("open() \"{name}\" failed {why}"))),
-    }
-}
-
 /// The OCSP response that is sent with the certificate.
-fn stapled(view: View<'_>, builder: &mut Builder<'_>) -> Result<Option<Vec<u8>>, ConfError> {
+fn stapled<S>(view: View<'_>, builder: &mut Builder<'_, S>) -> Result<Option<Vec<u8>>, ConfError> {
     if !view.flag("ssl_stapling") {
         return Ok(None);
     }
@@ -164,10 +161,10 @@ fn stapled(view: View<'_>, builder: &mut Builder<'_>) -> Result<Option<Vec<u8>>,
     }
 }
 
-/// The full path and the bytes of the file that a directive names.
-fn file(
+/// The full path and the bytes of the file that a directive names, or the text that it gives.
+fn file<S>(
     view: View<'_>,
-    builder: &mut Builder<'_>,
+    builder: &mut Builder<'_, S>,
     entry: &Entry,
     what: &str,
 ) -> Result<(String, Vec<u8>), ConfError> {
@@ -180,6 +177,9 @@ fn file(
     if let Some(start) = NO_FILES.iter().find(|start| text.starts_with(**start)) {
         let message = format!("\"{start}\" in \"{directive}\" is not supported yet, name a file");
         return Err(view.error(entry.span, message));
+    }
+    if let Some(data) = text.strip_prefix(DATA) {
+        return Ok((text.to_owned(), bytes_of(data)));
     }
     let (name, bytes) = files::read(builder, entry);
     match bytes {

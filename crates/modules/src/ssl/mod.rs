@@ -1,7 +1,9 @@
-//! `listen ... ssl`: certificates, protocols and sessions of TLS with clients.
+//! `listen ... ssl` of `http` and `stream`: certificates, protocols and sessions of TLS with
+//! clients.
 //!
 //! What is configured becomes one `ServerConfig` of rustls for each server that has a certificate;
-//! the handshake itself is a state of its connection in `http`. What cannot be done is refused by
+//! the handshake itself is a state of its connection in `http`, and a step of its session in
+//! `stream`. What cannot be done is refused by
 //! name, with the place of its directive; what only cannot be done as well is a warning.
 
 mod checks;
@@ -14,6 +16,7 @@ mod plan;
 mod private_key;
 mod rows;
 mod sessions;
+mod stream;
 #[cfg(test)]
 mod tests;
 mod ticket_keys;
@@ -21,13 +24,44 @@ mod variables;
 
 use std::sync::LazyLock;
 
-use turnpike_conf::{ConfError, Row, View};
-use turnpike_http::plan::{Builder, Family, LocationDraft};
+use rustls::sign::CertifiedKey;
+use turnpike_conf::{ConfError, Context, Entry, Row, View};
+use turnpike_http::exchange::Exchange;
+use turnpike_http::plan::{Builder as HttpBuilder, Family, LocationDraft};
+
 use turnpike_http::variables::VariableRow;
+use turnpike_plan::builder::Builder;
+use turnpike_plan::tls::HTTP2;
 
 /// All variables of the family.
-static VARIABLES: LazyLock<Vec<VariableRow>> =
-    LazyLock::new(|| [variables::VARIABLES, client_variables::VARIABLES].concat());
+static VARIABLES: LazyLock<Vec<VariableRow>> = LazyLock::new(|| {
+    let mut rows = variables::of_http().to_vec();
+    rows.extend(variables::of_sessions::<Exchange>());
+    rows.extend(client_variables::rows::<Exchange>());
+    rows.extend(client_variables::legacy::<Exchange>());
+    rows
+});
+
+/// What is spoken over TLS where HTTP/2 is not.
+const HTTP1: &[u8] = b"http/1.1";
+
+/// The certificate that a directive names, with the key that another one names; `passwords` names
+/// the file of what opens the key.
+///
+/// # Errors
+/// What is missing, unreadable, or does not belong together, in nginx's words.
+pub(crate) fn certified_key<S>(
+    view: View<'_>,
+    builder: &mut Builder<'_, S>,
+    [certificate, key]: [&Entry; 2],
+    passwords: Option<&Entry>,
+) -> Result<CertifiedKey, ConfError> {
+    let passwords = match passwords {
+        Some(entry) => files::passwords(view, builder, entry)?,
+        None => Vec::new(),
+    };
+    identity::certified(view, builder, [certificate, key], &passwords)
+}
 
 /// The family.
 pub(crate) struct Ssl;
@@ -38,7 +72,7 @@ impl Family for Ssl {
     }
 
     fn rows(&self) -> &'static [Row] {
-        rows::ROWS
+        rows::HTTP
     }
 
     fn variables(&self) -> &'static [VariableRow] {
@@ -48,9 +82,18 @@ impl Family for Ssl {
     fn location(
         &self,
         view: View<'_>,
-        builder: &mut Builder<'_>,
+        builder: &mut HttpBuilder<'_>,
         draft: &mut LocationDraft,
     ) -> Result<(), ConfError> {
-        plan::server(view, builder, draft)
+        if view.context() != Context::Server {
+            return Ok(());
+        }
+        draft.verify_client = clients::mode(view);
+        let protocols = match view.flag("http2") {
+            true => vec![HTTP2.to_vec(), HTTP1.to_vec()],
+            false => vec![HTTP1.to_vec()],
+        };
+        draft.tls = plan::server(view, builder, protocols)?;
+        Ok(())
     }
 }

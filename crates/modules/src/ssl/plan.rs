@@ -7,13 +7,12 @@ use rustls::crypto::SupportedKxGroup;
 use rustls::crypto::aws_lc_rs::{ALL_KX_GROUPS, DEFAULT_CIPHER_SUITES, default_provider};
 use rustls::server::{NoServerSessionStorage, ResolvesServerCert};
 use rustls::{ServerConfig, SupportedProtocolVersion};
-use turnpike_conf::{ConfError, Context, View};
-use turnpike_http::plan::{Builder, LocationDraft};
-use turnpike_http::tls::offer_http2;
-use turnpike_http::tls::{ServerIdentity, ServerTls, group_name};
+use turnpike_conf::{ConfError, View};
+use turnpike_plan::builder::Builder;
+use turnpike_plan::tls::{ServerIdentity, ServerTls, group_name};
 
 use super::ciphers;
-use super::clients::{self, Clients};
+use super::clients::Clients;
 use super::identity::Identities;
 use super::sessions::Resumption;
 
@@ -27,9 +26,6 @@ const CURVE_ALIASES: [(&str, &str); 3] = [
     ("P-384", "secp384r1"),
 ];
 
-/// What is spoken over TLS where HTTP/2 is not.
-const PROTOCOL: &[u8] = b"http/1.1";
-
 /// Bytes that a record adds to its content at most, as the library counts.
 const RECORD_OVERHEAD_BYTES: u64 = 5;
 
@@ -37,40 +33,36 @@ const RECORD_OVERHEAD_BYTES: u64 = 5;
 const RECORD_BYTES_MAX: u64 = 16 * 1024;
 const RECORD_BYTES_MIN: u64 = 32;
 
-/// Gives a server's own location what TLS needs, where it has a certificate.
+/// TLS of a server that offers these protocols (ALPN), the best first; empty offers none. `None`:
+/// it has no certificate.
 ///
 /// # Errors
 /// What cannot be read, or cannot be done yet.
-pub(super) fn server(
+pub(super) fn server<S>(
     view: View<'_>,
-    builder: &mut Builder<'_>,
-    draft: &mut LocationDraft,
-) -> Result<(), ConfError> {
-    if view.context() != Context::Server {
-        return Ok(());
-    }
-    draft.verify_client = clients::mode(view);
+    builder: &mut Builder<'_, S>,
+    protocols: Vec<Vec<u8>>,
+) -> Result<Option<ServerTls>, ConfError> {
     if view.flag("ssl_reject_handshake") {
-        draft.tls = Some(ServerTls::Reject);
-        return Ok(());
+        return Ok(Some(ServerTls::Reject));
     }
     let Some(identities) = Identities::read(view, builder)? else {
-        return Ok(());
+        return Ok(None);
     };
     refuse_unsupported(view)?;
     warn_of_the_rest(view, builder);
     let clients = Clients::read(view, builder)?;
-    let config = config(view, builder, identities, clients.as_ref())?;
-    draft.tls = Some(ServerTls::Serve(Arc::new(ServerIdentity {
+    let mut config = config(view, builder, identities, clients.as_ref())?;
+    config.alpn_protocols = protocols;
+    Ok(Some(ServerTls::Serve(Arc::new(ServerIdentity {
         config: Arc::new(config),
         clients: clients.map(|clients| clients.trust),
-    })));
-    Ok(())
+    }))))
 }
 
-fn config(
+fn config<S>(
     view: View<'_>,
-    builder: &mut Builder<'_>,
+    builder: &mut Builder<'_, S>,
     identities: Identities,
     clients: Option<&Clients>,
 ) -> Result<ServerConfig, ConfError> {
@@ -93,12 +85,11 @@ fn config(
         Some(clients) => builder_of_config.with_client_cert_verifier(Arc::new(clients.verifier())),
     }
     .with_cert_resolver(resolver);
-    config.alpn_protocols = vec![PROTOCOL.to_vec()];
-    if view.flag("http2") {
-        offer_http2(&mut config);
-    }
     config.ignore_client_order = view.flag("ssl_prefer_server_ciphers");
-    let bytes = view.size("ssl_buffer_size");
+    let bytes = match view.has_row("ssl_buffer_size") {
+        true => view.size("ssl_buffer_size"),
+        false => RECORD_BYTES_MAX,
+    };
     let bytes = bytes.clamp(RECORD_BYTES_MIN, RECORD_BYTES_MAX) + RECORD_OVERHEAD_BYTES;
     config.max_fragment_size = usize::try_from(bytes).ok();
     let cache = resumption.cache(view, builder);
@@ -127,14 +118,14 @@ fn refuse_unsupported(view: View<'_>) -> Result<(), ConfError> {
         let text = format!("\"ssl_ocsp {}\"", view.choice("ssl_ocsp"));
         refused("ssl_ocsp", &text)?;
     }
-    if view.flag("ssl_early_data") {
+    if view.has_row("ssl_early_data") && view.flag("ssl_early_data") {
         refused("ssl_early_data", "\"ssl_early_data on\"")?;
     }
     refused("ssl_ech_file", "\"ssl_ech_file\"")
 }
 
 /// What is done without, since nobody is worse off than by another way.
-fn warn_of_the_rest(view: View<'_>, builder: &mut Builder<'_>) {
+fn warn_of_the_rest<S>(view: View<'_>, builder: &mut Builder<'_, S>) {
     if let Some(entry) = view.nearest("ssl_dhparam") {
         let message = "\"ssl_dhparam\" has no effect: key exchange by Diffie-Hellman in finite \
                        fields (DHE) is never used, elliptic curves are";
@@ -156,9 +147,9 @@ fn warn_of_the_rest(view: View<'_>, builder: &mut Builder<'_>) {
     }
 }
 
-fn versions(
+fn versions<S>(
     view: View<'_>,
-    builder: &mut Builder<'_>,
+    builder: &mut Builder<'_, S>,
 ) -> Result<Vec<&'static SupportedProtocolVersion>, ConfError> {
     let entries = view.nearest_all("ssl_protocols");
     let Some(last) = entries.last() else {
@@ -185,9 +176,9 @@ fn versions(
     Ok(versions)
 }
 
-fn cipher_suites(
+fn cipher_suites<S>(
     view: View<'_>,
-    builder: &mut Builder<'_>,
+    builder: &mut Builder<'_, S>,
     versions: &[&'static SupportedProtocolVersion],
 ) -> Result<Vec<rustls::SupportedCipherSuite>, ConfError> {
     let is_new = |suite: &&rustls::SupportedCipherSuite| suite.tls13().is_some();
@@ -246,9 +237,9 @@ fn cipher_suites(
     Ok(suites)
 }
 
-fn groups(
+fn groups<S>(
     view: View<'_>,
-    builder: &mut Builder<'_>,
+    builder: &mut Builder<'_, S>,
 ) -> Result<Vec<&'static dyn SupportedKxGroup>, ConfError> {
     let text = view.text("ssl_ecdh_curve");
     let list = match text {

@@ -3,6 +3,7 @@
 use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
 
 use super::checks;
+use crate::rows::{all_in_stream, in_stream, join};
 
 const SERVER: Row = Row {
     contexts: &[Context::Http, Context::Server],
@@ -35,8 +36,17 @@ const FILES: Row = Row {
 /// What a server with a certificate refuses, until it is supported.
 const REFUSED: &str = "Not supported yet: refused in a server that has a certificate.";
 
-/// The directives.
-pub(super) const ROWS: &[Row] = &[
+/// The directives of HTTP.
+pub(super) const HTTP: &[Row] = &join::<{ SHARED.len() + HTTP_ONLY.len() }>(SHARED, HTTP_ONLY);
+
+/// The directives of `stream`.
+pub(super) const STREAM: &[Row] = &join::<{ SHARED.len() + STREAM_ONLY.len() }>(
+    &all_in_stream::<{ SHARED.len() }>(SHARED),
+    STREAM_ONLY,
+);
+
+/// The directives that HTTP alone has.
+const HTTP_ONLY: &[Row] = &[
     Row {
         name: "ssl",
         value: Value::Checked(checks::off),
@@ -53,11 +63,57 @@ pub(super) const ROWS: &[Row] = &[
         ..SERVER
     },
     Row {
+        name: "ssl_early_data",
+        summary: "`on` is not supported yet: refused in a server that has a certificate.",
+        ..FLAG
+    },
+    Row {
+        name: "ssl_engine",
+        value: Value::Text,
+        syntax: "device",
+        summary: "Accepted without effect: keys are never in a device.",
+        ..MAIN
+    },
+    Row {
+        name: "ssl_object_cache_inheritable",
+        value: Value::Flag,
+        syntax: "on | off",
+        summary: "Accepted without effect: certificates and keys are read for every configuration.",
+        ..MAIN
+    },
+];
+
+/// The directives that `stream` alone has.
+const STREAM_ONLY: &[Row] = &[
+    Row {
+        name: "ssl_alpn",
+        arguments: Arguments::at_least(1),
+        value: Value::Checked(checks::protocols),
+        repeat: Repeat::Many,
+        syntax: "protocol ...",
+        summary: "The protocols that clients may choose by ALPN, the best first. A client that \
+            offers none of them is refused.",
+        ..in_stream(TEXT)
+    },
+    Row {
+        name: "ssl_handshake_timeout",
+        value: Value::Milliseconds,
+        syntax: "time",
+        default: "60s",
+        summary: "The maximum time for the TLS handshake.",
+        ..in_stream(SERVER)
+    },
+];
+
+/// The directives that both have.
+const SHARED: &[Row] = &[
+    Row {
         name: "ssl_certificate",
         variables: Some(0),
         summary: "A PEM file with the server's certificate, followed by those that lead to its \
             issuer. Several of different kinds (ECDSA, RSA) may be given; clients get the first \
-            that they can use. Of one kind the last counts. A value with variables is refused.",
+            that they can use. Of one kind the last counts. `data:` begins PEM that stands in the \
+            configuration itself. A value with variables is refused.",
         ..FILES
     },
     Row {
@@ -118,11 +174,6 @@ pub(super) const ROWS: &[Row] = &[
         ..FILE
     },
     Row {
-        name: "ssl_early_data",
-        summary: "`on` is not supported yet: refused in a server that has a certificate.",
-        ..FLAG
-    },
-    Row {
         name: "ssl_ecdh_curve",
         syntax: "curve[:curve...]",
         default: "auto",
@@ -134,20 +185,6 @@ pub(super) const ROWS: &[Row] = &[
         name: "ssl_ech_file",
         summary: REFUSED,
         ..FILES
-    },
-    Row {
-        name: "ssl_engine",
-        value: Value::Text,
-        syntax: "device",
-        summary: "Accepted without effect: keys are never in a device.",
-        ..MAIN
-    },
-    Row {
-        name: "ssl_object_cache_inheritable",
-        value: Value::Flag,
-        syntax: "on | off",
-        summary: "Accepted without effect: certificates and keys are read for every configuration.",
-        ..MAIN
     },
     Row {
         name: "ssl_ocsp",
@@ -173,7 +210,8 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "ssl_password_file",
-        summary: "A file with passwords of keys, one a line, which are tried in turn. Keys are \
+        summary: "A file with passwords of keys, one a line, which are tried in turn; it may be a \
+            FIFO that somebody writes while the configuration is loaded. Keys are \
             encrypted by AES: in PKCS#8 with PBKDF2, or in OpenSSL's older way.",
         ..FILE
     },
@@ -267,7 +305,8 @@ pub(super) const ROWS: &[Row] = &[
         syntax: "on | off | optional | optional_no_ca",
         default: "off",
         summary: "Asks clients for a certificate. `on`: a request without a good one is answered \
-            with the error 496 or 495. `optional`: one that is shown has to be good. \
+            with the error 496 or 495, a session of `stream` is closed. `optional`: one that is \
+            shown has to be good. \
             `optional_no_ca`: it may be of an unknown CA, see `$ssl_client_verify`.",
         ..SERVER
     },

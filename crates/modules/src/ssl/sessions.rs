@@ -12,7 +12,7 @@ use aws_lc_rs::digest::{Context as Digest, SHA256, SHA256_OUTPUT_LEN};
 use rustls::server::{ProducesTickets, ServerSessionMemoryCache, StoresServerSessions};
 use rustls::ticketer::TicketRotator;
 use turnpike_conf::{ConfError, View, value};
-use turnpike_http::plan::Builder;
+use turnpike_plan::builder::Builder;
 
 use super::ticket_keys;
 
@@ -75,10 +75,10 @@ impl Resumption {
     ///
     /// # Errors
     /// A file with a key cannot be used, or the machine has no random numbers for keys.
-    pub(super) fn tickets(
+    pub(super) fn tickets<S>(
         &self,
         view: View<'_>,
-        builder: &mut Builder<'_>,
+        builder: &mut Builder<'_, S>,
     ) -> Result<Option<Arc<dyn ProducesTickets>>, ConfError> {
         let of_files = ticket_keys::of_files(view, builder)?;
         if !view.flag("ssl_session_tickets") {
@@ -98,7 +98,7 @@ impl Resumption {
     }
 
     /// Keys that are made here, and change so that none opens a ticket that is too old.
-    fn shared_keys(&self, builder: &mut Builder<'_>) -> Result<Arc<TicketKeys>, String> {
+    fn shared_keys<S>(&self, builder: &mut Builder<'_, S>) -> Result<Arc<TicketKeys>, String> {
         let timeout_s = u32::try_from(self.seal.timeout_s).unwrap_or(u32::MAX);
         let rotator = TicketRotator::new(timeout_s.max(1), ticket_keys::fresh);
         let rotator = rotator.map_err(|error| format!("no keys for tickets: {error}"))?;
@@ -111,10 +111,10 @@ impl Resumption {
     }
 
     /// The cache in force; `None`: there is none.
-    pub(super) fn cache(
+    pub(super) fn cache<S>(
         &self,
         view: View<'_>,
-        builder: &mut Builder<'_>,
+        builder: &mut Builder<'_, S>,
     ) -> Option<Arc<dyn StoresServerSessions>> {
         let entries = view.nearest_all("ssl_session_cache");
         let words = entries.iter().flat_map(|entry| &entry.arguments);

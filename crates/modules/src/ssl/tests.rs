@@ -3,7 +3,7 @@
 use turnpike_conf::Value;
 
 use super::ciphers::{Chosen, choose, choose_tls13};
-use super::rows::ROWS;
+use super::rows::HTTP;
 
 /// A directive, its arguments, and nginx's words for what is wrong with them.
 const CASES: &[(&str, &[&str], &str)] = &[
@@ -37,7 +37,7 @@ const CASES: &[(&str, &[&str], &str)] = &[
 #[test]
 fn arguments_are_checked_as_nginx_does() {
     for (name, words, expected) in CASES {
-        let row = ROWS.iter().find(|row| row.name == *name).expect(name);
+        let row = HTTP.iter().find(|row| row.name == *name).expect(name);
         let Value::Checked(check) = row.value else {
             panic!("{name} is not checked by a function");
         };

@@ -8,7 +8,7 @@ use aws_lc_rs::rand;
 use rustls::crypto::GetRandomFailed;
 use rustls::server::ProducesTickets;
 use turnpike_conf::{ConfError, View};
-use turnpike_http::plan::Builder;
+use turnpike_plan::builder::Builder;
 
 use super::files;
 
@@ -38,9 +38,9 @@ pub(super) struct Keys(Vec<Key>);
 ///
 /// # Errors
 /// A file cannot be read, or is of another size.
-pub(super) fn of_files(
+pub(super) fn of_files<S>(
     view: View<'_>,
-    builder: &mut Builder<'_>,
+    builder: &mut Builder<'_, S>,
 ) -> Result<Option<Keys>, ConfError> {
     let mut keys = Vec::new();
     for entry in view.nearest_all("ssl_session_ticket_key") {

@@ -1,14 +1,14 @@
 //! `$ssl_...` and `$https`; those of clients' certificates are beside.
 
 use turnpike_http::exchange::Exchange;
-use turnpike_http::tls::{TlsSession, cipher_name, group_name};
-use turnpike_http::variables::VariableRow;
+use turnpike_plan::tls::{HasTlsSession, TlsSession, cipher_name, group_name};
+use turnpike_plan::variables::{Getter, VariableRow};
 
-pub(super) const fn row(
+pub(super) const fn row<S>(
     name: &'static str,
-    get: fn(&Exchange, &mut Vec<u8>) -> bool,
+    get: Getter<S>,
     summary: &'static str,
-) -> VariableRow {
+) -> VariableRow<S> {
     VariableRow {
         name,
         get,
@@ -18,7 +18,7 @@ pub(super) const fn row(
 }
 
 /// No value yet, with TLS or without.
-pub(super) const fn absent(name: &'static str, summary: &'static str) -> VariableRow {
+pub(super) const fn absent<S>(name: &'static str, summary: &'static str) -> VariableRow<S> {
     row(name, |_, _| false, summary)
 }
 
@@ -26,79 +26,88 @@ const NOT_TOLD: &str = "No value: what it is about is not told by the library.";
 const NO_EARLY: &str = "No value: early data is not supported yet.";
 const NO_ECH: &str = "No value: Encrypted Client Hello is not supported yet.";
 
-/// The variables, but those of clients' certificates.
-pub(super) const VARIABLES: &[VariableRow] = &[
-    row("https", https, "`on` with TLS, else empty."),
-    row(
-        "ssl_alpn_protocol",
-        |exchange, out| tell(exchange, out, |session| &session.protocol),
-        "The protocol that was agreed on by ALPN; no value without.",
-    ),
-    row(
-        "ssl_cipher",
-        |exchange, out| tell(exchange, out, |session| session.cipher.as_bytes()),
-        "The cipher suite, by OpenSSL's name.",
-    ),
-    row(
-        "ssl_ciphers",
-        |exchange, out| {
-            let session = exchange.tls.as_deref();
-            session.is_some_and(|session| names(&session.offered_ciphers, cipher_name, out))
-        },
-        "The cipher suites that the client offers, with colons between them. Those that are not \
+/// The variables that HTTP alone has.
+pub(super) fn of_http() -> [VariableRow<Exchange>; 2] {
+    [
+        row("https", https, "`on` with TLS, else empty."),
+        absent("ssl_early_data", NO_EARLY),
+    ]
+}
+
+/// The variables of whatever may have come by TLS, but those of clients' certificates.
+pub(super) fn of_sessions<S: HasTlsSession>() -> [VariableRow<S>; 12] {
+    [
+        row(
+            "ssl_alpn_protocol",
+            |subject, out| append(subject, out, |session| &session.protocol),
+            "The protocol that was agreed on by ALPN; no value without.",
+        ),
+        row(
+            "ssl_cipher",
+            |subject, out| append(subject, out, |session| session.cipher.as_bytes()),
+            "The cipher suite, by OpenSSL's name.",
+        ),
+        row(
+            "ssl_ciphers",
+            |subject, out| {
+                let session = subject.tls_session();
+                session.is_some_and(|session| names(&session.offered_ciphers, cipher_name, out))
+            },
+            "The cipher suites that the client offers, with colons between them. Those that are \
+             not \
          known are hexadecimal.",
-    ),
-    row(
-        "ssl_curve",
-        |exchange, out| tell(exchange, out, |session| session.group.as_bytes()),
-        "The group of the key exchange; no value where a session was resumed without one.",
-    ),
-    row(
-        "ssl_curves",
-        |exchange, out| {
-            let session = exchange.tls.as_deref();
-            session.is_some_and(|session| names(&session.offered_groups, group_name, out))
-        },
-        "The groups that the client offers, with colons between them. Those that are not known \
+        ),
+        row(
+            "ssl_curve",
+            |subject, out| append(subject, out, |session| session.group.as_bytes()),
+            "The group of the key exchange; no value where a session was resumed without one.",
+        ),
+        row(
+            "ssl_curves",
+            |subject, out| {
+                let session = subject.tls_session();
+                session.is_some_and(|session| names(&session.offered_groups, group_name, out))
+            },
+            "The groups that the client offers, with colons between them. Those that are not known \
          are hexadecimal.",
-    ),
-    absent("ssl_early_data", NO_EARLY),
-    absent("ssl_ech_outer_server_name", NO_ECH),
-    absent("ssl_ech_status", NO_ECH),
-    row(
-        "ssl_protocol",
-        |exchange, out| tell(exchange, out, |session| session.version.as_bytes()),
-        "The version of TLS, such as `TLSv1.3`.",
-    ),
-    row(
-        "ssl_server_name",
-        |exchange, out| tell(exchange, out, |session| &session.server_name),
-        "The name that the client asked for by SNI, in lower case; no value without.",
-    ),
-    absent("ssl_session_id", NOT_TOLD),
-    row(
-        "ssl_session_reused",
-        |exchange, out| {
-            tell(exchange, out, |session| match session.is_resumed {
-                true => b"r",
-                false => b".",
-            })
-        },
-        "`r` where an earlier session was resumed, else `.`.",
-    ),
-    absent("ssl_sigalg", NOT_TOLD),
-];
+        ),
+        absent("ssl_ech_outer_server_name", NO_ECH),
+        absent("ssl_ech_status", NO_ECH),
+        row(
+            "ssl_protocol",
+            |subject, out| append(subject, out, |session| session.version.as_bytes()),
+            "The version of TLS, such as `TLSv1.3`.",
+        ),
+        row(
+            "ssl_server_name",
+            |subject, out| append(subject, out, |session| &session.server_name),
+            "The name that the client asked for by SNI, in lower case; no value without.",
+        ),
+        absent("ssl_session_id", NOT_TOLD),
+        row(
+            "ssl_session_reused",
+            |subject, out| {
+                append(subject, out, |session| match session.is_resumed {
+                    true => b"r",
+                    false => b".",
+                })
+            },
+            "`r` where an earlier session was resumed, else `.`.",
+        ),
+        absent("ssl_sigalg", NOT_TOLD),
+    ]
+}
 
 fn https(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    if exchange.tls.is_some() {
+    if exchange.client.tls().is_some() {
         out.extend_from_slice(b"on");
     }
     true
 }
 
 /// What a session knows; no value where that is empty.
-fn tell(exchange: &Exchange, out: &mut Vec<u8>, of: fn(&TlsSession) -> &[u8]) -> bool {
-    let text = exchange.tls.as_deref().map(of).unwrap_or_default();
+fn append<S: HasTlsSession>(subject: &S, out: &mut Vec<u8>, of: fn(&TlsSession) -> &[u8]) -> bool {
+    let text = subject.tls_session().map(of).unwrap_or_default();
     out.extend_from_slice(text);
     !text.is_empty()
 }

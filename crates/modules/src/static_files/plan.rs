@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Row, View};
-use turnpike_http::phase::Phase;
+use turnpike_http::phase::HandlerPlace;
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 
 use super::handler::StaticFile;
@@ -29,7 +29,7 @@ impl Family for StaticFiles {
         draft: &mut LocationDraft,
     ) -> Result<(), ConfError> {
         let files = Files::of(view, builder, draft);
-        draft.add_handler(Phase::Content, Arc::new(StaticFile { files }));
+        draft.add_handler(HandlerPlace::File, Arc::new(StaticFile { files }));
         Ok(())
     }
 }

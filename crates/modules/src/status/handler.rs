@@ -6,6 +6,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use turnpike_http::counters::{Counter, HttpCounters};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::{Handler, Verdict};
+use turnpike_plan::metrics::{self, Samples};
 
 /// How the page is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +15,8 @@ pub(super) enum Form {
     Text,
     /// One object.
     Json,
+    /// A page that asks for all metrics every second (`?json`).
+    Html,
 }
 
 /// The content handler.
@@ -42,7 +45,12 @@ impl Handler for Page {
         }
         let mut out = std::mem::take(&mut exchange.response.text);
         out.clear();
+        let is_asked_for_numbers = exchange.query == PAGE_NUMBERS;
         let (kind, written): (&[u8], _) = match self.0 {
+            Form::Html if is_asked_for_numbers => {
+                (b"application/json", write_metrics(exchange, &mut out))
+            }
+            Form::Html => (b"text/html; charset=utf-8", out.write_all(PAGE)),
             Form::Text => (b"text/plain", write_text(exchange, &mut out)),
             Form::Json => (b"application/json", write_json(exchange, &mut out)),
         };
@@ -54,6 +62,19 @@ impl Handler for Page {
         response.send_text();
         Verdict::Respond
     }
+}
+
+/// The page: one file that asks for nothing but its numbers.
+const PAGE: &[u8] = include_bytes!("page.html");
+
+/// The arguments with which the page asks for its numbers.
+const PAGE_NUMBERS: &[u8] = b"json";
+
+fn write_metrics(exchange: &Exchange, out: &mut Vec<u8>) -> std::io::Result<()> {
+    let mut samples = Samples::of(exchange.plan.metric_readers());
+    samples.read(&*exchange.lane.all_counters);
+    let json = metrics::write_json(&samples, exchange.lane.clock.unix_ms());
+    write!(out, "{json}")
 }
 
 fn write_text(exchange: &Exchange, out: &mut Vec<u8>) -> std::io::Result<()> {

@@ -1,4 +1,4 @@
-//! `status`: the server's own page of numbers, as lines of text or as JSON.
+//! `status`: the server's own page of numbers, as lines of text, as JSON, or live in a browser.
 
 mod handler;
 
@@ -20,10 +20,11 @@ const ROWS: &[Row] = &[Row {
     repeat: Repeat::Once,
     merge: Merge::Own,
     variables: None,
-    syntax: "[text | json]",
+    syntax: "[text | json | html]",
     default: "",
     summary: "Answers with the status of the server: the generation of the configuration, and the \
-        connections and requests in total and per lane.",
+        connections and requests in total and per lane. With html it is a live page with graphs; \
+        its numbers are all metrics as JSON, at the same address with ?json.",
 }];
 
 impl Family for Status {
@@ -47,6 +48,7 @@ impl Family for Status {
         let form = match entry.arguments.first().map(|word| word.text.as_str()) {
             None | Some("text") => Form::Text,
             Some("json") => Form::Json,
+            Some("html") => Form::Html,
             Some(other) => {
                 let message = format!("invalid parameter \"{other}\"");
                 return Err(view.error(entry.span, message));

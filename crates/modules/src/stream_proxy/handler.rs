@@ -5,21 +5,30 @@ use std::sync::Arc;
 
 use turnpike_conf::value;
 use turnpike_lane::log::Level;
-use turnpike_lane::sys::socket::{self, PeerAddress};
+use turnpike_lane::sys::socket::{self, Kind, PeerAddress};
 use turnpike_plan::template::Template;
-use turnpike_stream::client::Client;
+use turnpike_stream::client::{Client, Connected};
+use turnpike_stream::flow::Flow;
 use turnpike_stream::phase::{Content, LocalFuture, Status};
 use turnpike_stream::session::Session;
-use turnpike_upstream::{Address, ConnectOptions, Connection, FailReason, Picked, Tries};
+use turnpike_upstream::{
+    Address, ConnectError, ConnectOptions, Connection, DatagramConnection, FailReason, Picked, Tls,
+    Tries,
+};
 
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, BorrowedFd};
 
+use super::datagrams::{DatagramEnd, DatagramRelay};
 use super::plan::{Destination, Passing};
 use super::rate::Rate;
 use super::relay::Relay;
 use crate::upstream::{Directory, Names, Target, Upstream, Url};
 
 impl Content for Passing {
+    fn datagrams_max(&self) -> u64 {
+        self.requests
+    }
+
     fn serve<'a>(
         &'a self,
         session: &'a mut Session,
@@ -42,31 +51,90 @@ impl Passing {
         if self.next_tries_max > 0 {
             tries.limit(self.next_tries_max);
         }
-        let (connection, picked) = self.connected(session, &mut tries).await?;
-        session.action.set("proxying connection");
-        self.log_connected(session, &connection, &picked);
-        let now_ms = session.lane.clock.now_ms();
-        picked.connected(now_ms);
-        let rate = |template: &Template, session: &Session| Rate {
-            bytes_per_second: bytes_per_second(template, session),
-            started_ms: now_ms,
+        match client {
+            Client::Connected(client) => self.pass_bytes(session, client, &mut tries).await,
+            Client::Flow(flow) => self.pass_datagrams(session, flow, &mut tries).await,
+        }
+    }
+
+    async fn pass_bytes(
+        &self,
+        session: &mut Session,
+        client: &Connected,
+        tries: &mut Tries,
+    ) -> Result<(), Status> {
+        let open = async |session: &mut Session, picked: &Picked, host: &[u8]| {
+            let tls = self.tls.as_ref();
+            let name = tls.map_or(String::new(), |tls| tls.name(session, host));
+            let protocols = self
+                .protocols
+                .iter()
+                .map(|protocol| protocol.value(session));
+            let protocols: Vec<_> = protocols.filter(|name| !name.is_empty()).collect();
+            let header = self.proxy_header.header(ends(session));
+            let bind = self.bind.address(session);
+            let options = ConnectOptions {
+                tls: tls.map(|tls| Tls {
+                    connector: &tls.connector,
+                    name: &name,
+                    protocols: &protocols,
+                    timeout_ms: self.connect_timeout_ms,
+                }),
+                ..self.options(&header, bind.as_ref())
+            };
+            let now_ms = session.lane.clock.now_ms();
+            let connection = Connection::open(picked, &options, now_ms).await?;
+            if let Some(one) = session.tries.last() {
+                one.bytes_sent.set(header.len() as u64);
+            }
+            Ok(connection)
         };
-        let rates = [
-            rate(&self.upload_rate, session),
-            rate(&self.download_rate, session),
-        ];
+        let (connection, picked) = self.connected(session, tries, open).await?;
+        session.action.set("proxying connection");
+        log_connected(session, connection.as_fd(), &picked);
+        picked.connected(session.lane.clock.now_ms());
+        let rates = self.rates(session);
         let first = std::mem::take(&mut session.preread);
         Relay::new(self, session, client, &connection, rates)
             .run(first)
             .await;
-        session.end_try();
-        let Some(one) = session.tries.last() else {
-            return Ok(());
-        };
-        let used_ms = one.session_ms.unwrap_or_default();
-        let first_ms = one.first_byte_ms.get().unwrap_or(used_ms);
-        picked.succeeded(session.lane.clock.now_ms(), first_ms, used_ms);
+        succeeded(session, picked);
         Ok(())
+    }
+
+    async fn pass_datagrams(
+        &self,
+        session: &mut Session,
+        flow: &Flow,
+        tries: &mut Tries,
+    ) -> Result<(), Status> {
+        let open = async |session: &mut Session, picked: &Picked, _: &[u8]| {
+            let bind = self.bind.address(session);
+            DatagramConnection::open(picked, &self.options(&[], bind.as_ref()))
+        };
+        let (connection, picked) = self.connected(session, tries, open).await?;
+        session.action.set("proxying connection");
+        log_connected(session, connection.as_fd(), &picked);
+        let rates = self.rates(session);
+        let mut first = self.proxy_header.header(ends(session));
+        first.append(&mut session.preread);
+        let relay = DatagramRelay::new(self, session, flow, &connection, rates);
+        let end = relay.run(first).await;
+        if end == DatagramEnd::Done {
+            succeeded(session, picked);
+            return Ok(());
+        }
+        session.end_try();
+        failed(session, picked, FailReason::Error);
+        Err(Status::BadGateway)
+    }
+
+    fn rates(&self, session: &Session) -> [Rate; 2] {
+        let started_ms = session.lane.clock.now_ms();
+        [&self.upload_rate, &self.download_rate].map(|template| Rate {
+            bytes_per_second: bytes_per_second(template, session),
+            started_ms,
+        })
     }
 
     /// The group that a session is passed to.
@@ -85,12 +153,13 @@ impl Passing {
         }
     }
 
-    /// A connection to one of the servers.
-    async fn connected(
+    /// What `open` gives for one of the servers; it is told the name of the group.
+    async fn connected<T>(
         &self,
         session: &mut Session,
         tries: &mut Tries,
-    ) -> Result<(Box<Connection>, Picked), Status> {
+        mut open: impl AsyncFnMut(&mut Session, &Picked, &[u8]) -> Result<T, ConnectError>,
+    ) -> Result<(T, Picked), Status> {
         let started_ms = session.lane.clock.now_ms();
         loop {
             let now_ms = session.lane.clock.now_ms();
@@ -100,21 +169,24 @@ impl Passing {
                 return Err(Status::BadGateway);
             };
             session.begin_try(Arc::clone(picked.peer().shared_name()));
-            let error = match self.connect(session, &picked).await {
-                Ok(connection) => return Ok((connection, picked)),
+            let host = tries.group().name().as_bytes();
+            let error = match open(session, &picked, host).await {
+                Ok(connection) => {
+                    session.connected();
+                    return Ok((connection, picked));
+                }
                 Err(error) => error,
             };
+            session.action.set(error.action());
             session.log(Level::Error, format_args!("{error}"));
+            session.action.set("connecting to upstream");
             session.end_try();
             let reason = match error.is_timeout() {
                 true => FailReason::Timeout,
                 false => FailReason::Error,
             };
+            failed(session, picked, reason);
             let now_ms = session.lane.clock.now_ms();
-            if picked.failed(reason, now_ms) {
-                let what = format_args!("upstream server temporarily disabled");
-                session.log(Level::Warn, what);
-            }
             let took_ms = now_ms.saturating_sub(started_ms);
             let is_late = self.next_timeout_ms > 0 && took_ms >= self.next_timeout_ms;
             if !self.tries_next || tries.left() == 0 || is_late {
@@ -123,42 +195,56 @@ impl Passing {
         }
     }
 
-    async fn connect(
+    fn options<'a>(
         &self,
-        session: &mut Session,
-        picked: &Picked,
-    ) -> Result<Box<Connection>, turnpike_upstream::ConnectError> {
-        let bind = self.bind.address(session);
-        let header = self.proxy_header.header(ends(session));
-        let options = ConnectOptions {
-            bind: bind.as_ref().map(|(address, _)| address),
-            transparent: bind.is_some_and(|(_, transparent)| transparent),
+        proxy_header: &'a [u8],
+        bind: Option<&'a (SocketAddr, bool)>,
+    ) -> ConnectOptions<'a> {
+        ConnectOptions {
+            bind: bind.map(|(address, _)| address),
+            transparent: bind.is_some_and(|(_, transparent)| *transparent),
             socket_keepalive: self.socket_keepalive,
             send_buffer_bytes: 0,
             receive_buffer_bytes: 0,
             timeout_ms: self.connect_timeout_ms,
-            proxy_header: &header,
+            proxy_header,
             tls: None,
+            http2: false,
             location: 0,
-        };
-        let now_ms = session.lane.clock.now_ms();
-        let connection = Connection::open(picked, &options, now_ms).await?;
-        let connected_ms = session.lane.clock.now_ms();
-        if let Some(one) = session.tries.last_mut() {
-            one.connect_ms = Some(connected_ms.saturating_sub(one.started_ms));
-            one.bytes_sent.set(header.len() as u64);
         }
-        Ok(connection)
     }
+}
 
-    fn log_connected(&self, session: &Session, connection: &Connection, picked: &Picked) {
-        let peer = picked.name();
-        match socket::local_address(connection.as_fd()) {
-            Ok(PeerAddress::Inet(own)) => {
-                session.log(Level::Info, format_args!("proxy {own} connected to {peer}"))
-            }
-            _ => session.log(Level::Info, format_args!("proxy connected to {peer}")),
+fn log_connected(session: &Session, socket: BorrowedFd<'_>, picked: &Picked) {
+    let peer = picked.name();
+    let kind = match session.listen().address.kind() {
+        Kind::Stream => "",
+        Kind::Datagram => "udp ",
+    };
+    match socket::local_address(socket) {
+        Ok(PeerAddress::Inet(own)) => {
+            let message = format_args!("{kind}proxy {own} connected to {peer}");
+            session.log(Level::Info, message);
         }
+        _ => session.log(Level::Info, format_args!("{kind}proxy connected to {peer}")),
+    }
+}
+
+/// A server has served a session.
+fn succeeded(session: &mut Session, picked: Picked) {
+    session.end_try();
+    if let Some(one) = session.tries.last() {
+        let used_ms = one.session_ms.unwrap_or_default();
+        let first_ms = one.first_byte_ms.get().unwrap_or(used_ms);
+        picked.succeeded(session.lane.clock.now_ms(), first_ms, used_ms);
+    }
+}
+
+/// A server could not serve a session.
+fn failed(session: &Session, picked: Picked, reason: FailReason) {
+    if picked.failed(reason, session.lane.clock.now_ms()) {
+        let what = format_args!("upstream server temporarily disabled");
+        session.log(Level::Warn, what);
     }
 }
 

@@ -1,7 +1,10 @@
-//! `proxy_pass` of `stream`: connections are passed to servers, and their bytes both ways.
+//! `proxy_pass` of `stream`: connections are passed to servers, and their bytes both ways; so are
+//! the datagrams of UDP's flows.
 //!
 //! Which server it is, [`crate::upstream`] says. Nothing here looks at the bytes.
 
+mod activity;
+mod datagrams;
 mod handler;
 mod plan;
 mod rate;

@@ -9,6 +9,8 @@ use turnpike_stream::session::Session;
 
 use crate::pass::proxy_header::ProxyHeader;
 use crate::pass::settings::Bind;
+use crate::pass::tls::Tls;
+use crate::pass::view::PassView;
 use crate::upstream::{self, Directory, Names, Upstream, Url};
 
 /// Everything that the directives in force in a server say.
@@ -22,12 +24,20 @@ pub(super) struct Passing {
     pub(super) upload_rate: Template,
     pub(super) download_rate: Template,
     pub(super) half_close: bool,
+    /// Datagrams of a client in one session; 0 has no limit.
+    pub(super) requests: u64,
+    /// Datagrams of the server that each of the client's calls for; `None`: nobody knows.
+    pub(super) responses: Option<u64>,
     pub(super) tries_next: bool,
     /// Servers that one session is passed to; 0 has no limit.
     pub(super) next_tries_max: u32,
     pub(super) next_timeout_ms: u64,
     pub(super) proxy_header: ProxyHeader,
     pub(super) socket_keepalive: bool,
+    /// `proxy_ssl`; `None`: bytes go as they are.
+    pub(super) tls: Option<Tls>,
+    /// `proxy_ssl_alpn`.
+    pub(super) protocols: Vec<Template>,
 }
 
 /// Where sessions go.
@@ -63,11 +73,20 @@ pub(super) fn server(
         upload_rate: rate(view, "proxy_upload_rate", builder)?,
         download_rate: rate(view, "proxy_download_rate", builder)?,
         half_close: view.flag("proxy_half_close"),
+        requests: count(view, "proxy_requests"),
+        responses: view
+            .nearest("proxy_responses")
+            .map(|_| count(view, "proxy_responses")),
         tries_next: view.flag("proxy_next_upstream"),
         next_tries_max: u32::try_from(view.number("proxy_next_upstream_tries")).unwrap_or(0),
         next_timeout_ms: view.milliseconds("proxy_next_upstream_timeout"),
         proxy_header: ProxyHeader::read(view),
         socket_keepalive: view.flag("proxy_socket_keepalive"),
+        tls: match view.flag("proxy_ssl") {
+            true => Some(Tls::read(PassView::new(view, "proxy"), builder, &[])?),
+            false => None,
+        },
+        protocols: protocols(view, builder)?,
     };
     draft
         .set_content(Arc::new(passing))
@@ -92,6 +111,22 @@ fn destination(
     let url = Url::parse(text).map_err(|what| place(format!("{what} in upstream \"{text}\"")))?;
     let found = upstream::find(builder, &url, 0).map_err(place)?;
     Ok(Destination::Fixed(found))
+}
+
+/// The protocols to offer.
+fn protocols(view: View<'_>, builder: &mut Builder<'_>) -> Result<Vec<Template>, ConfError> {
+    let mut templates = Vec::new();
+    for entry in view.nearest_all("proxy_ssl_alpn") {
+        for word in &entry.arguments {
+            templates.push(builder.template(view, entry, &word.bytes())?);
+        }
+    }
+    Ok(templates)
+}
+
+/// A count; numbers that are not positive are none.
+fn count(view: View<'_>, name: &str) -> u64 {
+    u64::try_from(view.number(name)).unwrap_or(0)
 }
 
 /// A rate, which may be made of variables.

@@ -1,6 +1,10 @@
 //! How much may be read at a time where a rate is limited: as nginx counts, a second's worth is
 //! free at the beginning.
 
+use turnpike_lane::clock::Clock;
+
+use super::activity::pause;
+
 /// A limit for one direction of a session.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rate {
@@ -34,6 +38,17 @@ impl Rate {
             }
             Some(left) => {
                 Room::Bytes(usize::try_from(left).map_or(bytes_max, |left| left.min(bytes_max)))
+            }
+        }
+    }
+
+    /// Waits until something may be read, `read` bytes were so far; returns how much, at most
+    /// `bytes_max`.
+    pub(super) async fn next_room(&self, clock: &Clock, read: u64, bytes_max: usize) -> usize {
+        loop {
+            match self.room(clock.now_ms(), read, bytes_max) {
+                Room::Bytes(bytes) => return bytes,
+                Room::Pause(pause_ms) => pause(pause_ms).await,
             }
         }
     }

@@ -3,27 +3,26 @@
 
 use std::cell::Cell;
 use std::io::{self, IoSlice};
-use std::time::Duration;
 
 use turnpike_lane::log::{Errno, Level};
-use turnpike_stream::client::Client;
+use turnpike_stream::client::Connected;
 use turnpike_stream::session::Session;
 use turnpike_stream::upstream::Try;
 use turnpike_upstream::Connection;
 
+use super::activity::{Activity, pause};
 use super::plan::Passing;
-use super::rate::{Rate, Room};
+use super::rate::Rate;
 
 /// A session while its bytes are passed on.
 pub(super) struct Relay<'a> {
     passing: &'a Passing,
     session: &'a Session,
-    client: &'a Client,
+    client: &'a Connected,
     connection: &'a Connection,
     upload: Rate,
     download: Rate,
-    /// When something was read or sent last, in the lane's monotonic milliseconds.
-    active_ms: Cell<u64>,
+    activity: Activity,
     /// Directions that have ended, where each ends on its own.
     ended: Cell<u8>,
 }
@@ -42,7 +41,7 @@ impl<'a> Relay<'a> {
     pub(super) fn new(
         passing: &'a Passing,
         session: &'a Session,
-        client: &'a Client,
+        client: &'a Connected,
         connection: &'a Connection,
         [upload, download]: [Rate; 2],
     ) -> Self {
@@ -53,7 +52,7 @@ impl<'a> Relay<'a> {
             connection,
             upload,
             download,
-            active_ms: Cell::new(session.lane.clock.now_ms()),
+            activity: Activity::new(session.lane.clock.clone(), passing.idle_timeout_ms),
             ended: Cell::new(0),
         }
     }
@@ -64,7 +63,7 @@ impl<'a> Relay<'a> {
         let end = tokio::select! {
             end = self.down() => end,
             end = self.up(first) => end,
-            end = self.idle() => end,
+            () = self.activity.idle() => End::Idle,
         };
         match end {
             End::Client => self
@@ -93,9 +92,14 @@ impl<'a> Relay<'a> {
                     Err(error) => return self.failed("send()", &error, End::Upstream),
                 }
             }
+            if let Err(error) = self.connection.flush(0).await {
+                return self.failed("send()", &error, End::Upstream);
+            }
             buffer.clear();
+            let clock = &self.session.lane.clock;
             let read = self.session.bytes_received.get();
-            let room = self.room(&self.upload, read).await;
+            let room_max = self.passing.buffer_bytes;
+            let room = self.upload.next_room(clock, read, room_max).await;
             match self.client.read(&mut buffer, room).await {
                 Ok(0) if self.passing.half_close => {
                     if self.connection.shutdown_write().is_err() {
@@ -105,7 +109,7 @@ impl<'a> Relay<'a> {
                 }
                 Ok(0) => return End::Client,
                 Ok(count) => {
-                    self.active();
+                    self.activity.note();
                     let received = self.session.bytes_received.get() + count as u64;
                     self.session.bytes_received.set(received);
                     pause(self.upload.pause_ms(count)).await;
@@ -124,7 +128,7 @@ impl<'a> Relay<'a> {
                 match self.client.write(rest).await {
                     Ok(sent) => {
                         rest = &rest[sent..];
-                        self.active();
+                        self.activity.note();
                         let all = self.session.bytes_sent.get() + sent as u64;
                         self.session.bytes_sent.set(all);
                     }
@@ -132,9 +136,10 @@ impl<'a> Relay<'a> {
                 }
             }
             buffer.clear();
-            let room = self
-                .room(&self.download, self.connection.bytes_received())
-                .await;
+            let clock = &self.session.lane.clock;
+            let read = self.connection.bytes_received();
+            let room_max = self.passing.buffer_bytes;
+            let room = self.download.next_room(clock, read, room_max).await;
             match self.connection.read(&mut buffer, room, 0).await {
                 Ok(0) if self.passing.half_close => {
                     if self.client.shutdown_write().is_err() {
@@ -144,7 +149,9 @@ impl<'a> Relay<'a> {
                 }
                 Ok(0) => return End::Upstream,
                 Ok(count) => {
-                    self.first_byte();
+                    if let Some(one) = self.session.tries.last() {
+                        one.note_first_byte(clock.now_ms());
+                    }
                     self.note(|one| &one.bytes_received, count);
                     pause(self.download.pause_ms(count)).await;
                 }
@@ -153,40 +160,13 @@ impl<'a> Relay<'a> {
         }
     }
 
-    /// Waits until nothing was read or sent for too long.
-    async fn idle(&self) -> End {
-        let timeout_ms = self.passing.idle_timeout_ms;
-        if timeout_ms == 0 {
-            return std::future::pending().await;
-        }
-        loop {
-            let due_ms = self.active_ms.get() + timeout_ms;
-            let now_ms = self.session.lane.clock.now_ms();
-            if now_ms >= due_ms {
-                return End::Idle;
-            }
-            pause(due_ms - now_ms).await;
-        }
-    }
-
     /// One direction has ended, and the other goes on; the second one ends the session.
     async fn ended(&self, end: End) -> End {
-        self.active();
+        self.activity.note();
         self.ended.set(self.ended.get() + 1);
         match self.ended.get() {
             1 => std::future::pending().await,
             _ => end,
-        }
-    }
-
-    /// How much may be read next, once anything may be.
-    async fn room(&self, rate: &Rate, read: u64) -> usize {
-        loop {
-            let now_ms = self.session.lane.clock.now_ms();
-            match rate.room(now_ms, read, self.passing.buffer_bytes) {
-                Room::Bytes(bytes) => return bytes,
-                Room::Pause(pause_ms) => pause(pause_ms).await,
-            }
         }
     }
 
@@ -197,31 +177,11 @@ impl<'a> Relay<'a> {
         end
     }
 
-    fn active(&self) {
-        self.active_ms.set(self.session.lane.clock.now_ms());
-    }
-
     fn note(&self, counter: impl Fn(&Try) -> &Cell<u64>, count: usize) {
-        self.active();
+        self.activity.note();
         if let Some(one) = self.session.tries.last() {
             let counter = counter(one);
             counter.set(counter.get() + count as u64);
         }
-    }
-
-    fn first_byte(&self) {
-        if let Some(one) = self.session.tries.last()
-            && one.first_byte_ms.get().is_none()
-        {
-            let now_ms = self.session.lane.clock.now_ms();
-            one.first_byte_ms
-                .set(Some(now_ms.saturating_sub(one.started_ms)));
-        }
-    }
-}
-
-async fn pause(pause_ms: u64) {
-    if pause_ms > 0 {
-        tokio::time::sleep(Duration::from_millis(pause_ms)).await;
     }
 }

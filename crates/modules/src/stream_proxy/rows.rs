@@ -1,8 +1,11 @@
 //! Rows of the proxy of `stream`.
 
-use turnpike_conf::{Arguments, Context, Merge, Row, Value};
+use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
 
+use crate::pass::rows::tls_rows;
 use crate::pass::settings::check_bind;
+use crate::rows::all_in_stream;
+use crate::rows::join;
 
 const PLAIN: Row = Row {
     contexts: &[Context::Stream, Context::StreamServer],
@@ -29,8 +32,14 @@ const RATE: Row = Row {
     ..PLAIN
 };
 
+const TLS: &[Row] = tls_rows!("proxy", "TLS");
+
 /// The directives.
-pub(super) const ROWS: &[Row] = &[
+pub(super) const ROWS: &[Row] =
+    &join::<{ OWN.len() + TLS.len() }>(OWN, &all_in_stream::<{ TLS.len() }>(TLS));
+
+/// The rows without those of TLS that HTTP's families have as well.
+const OWN: &[Row] = &[
     Row {
         name: "proxy_pass",
         contexts: &[Context::StreamServer],
@@ -107,9 +116,41 @@ pub(super) const ROWS: &[Row] = &[
         ..PLAIN
     },
     Row {
+        name: "proxy_requests",
+        value: Value::Number,
+        syntax: "number",
+        default: "0",
+        summary: "The number of datagrams of a client that belong to one session of UDP: the next \
+            one begins another. 0 is without limit.",
+        ..PLAIN
+    },
+    Row {
+        name: "proxy_responses",
+        value: Value::Number,
+        syntax: "number",
+        summary: "The number of datagrams of the server that each of the client's calls for: a \
+            session of UDP ends when they have come. Without it a session ends by `proxy_timeout`.",
+        ..PLAIN
+    },
+    Row {
         name: "proxy_socket_keepalive",
         summary: "Enables TCP keepalive probes on connections to servers.",
         ..FLAG_OFF
+    },
+    Row {
+        name: "proxy_ssl",
+        summary: "Speaks TLS with servers.",
+        ..FLAG_OFF
+    },
+    Row {
+        name: "proxy_ssl_alpn",
+        arguments: Arguments::at_least(1),
+        repeat: Repeat::Many,
+        variables: Some(0),
+        syntax: "protocol ...",
+        summary: "The protocols that servers may choose by ALPN, the best first. Empty values are \
+            not sent.",
+        ..PLAIN
     },
     Row {
         name: "proxy_timeout",

@@ -58,6 +58,10 @@ impl Family for StreamReturn {
 }
 
 impl Content for Text {
+    fn datagrams_max(&self) -> u64 {
+        1
+    }
+
     fn serve<'a>(
         &'a self,
         session: &'a mut Session,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Row, View};
-use turnpike_http::phase::Phase;
+use turnpike_http::phase::HandlerPlace;
 use turnpike_http::plan::{Builder, Family, LocationDraft};
 
 use super::handler::{Candidate, Resort, Trial};
@@ -61,7 +61,7 @@ impl Family for TryFiles {
             candidates,
             resort,
         };
-        draft.add_handler(Phase::PreContent, Arc::new(trial));
+        draft.add_handler(HandlerPlace::FirstFile, Arc::new(trial));
         Ok(())
     }
 }

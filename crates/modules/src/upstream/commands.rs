@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use turnpike_http::plan::Builder;
-use turnpike_lane::counters::Kind;
+use turnpike_lane::counters::{AnswerCounts, Kind};
 use turnpike_plan::control::{
     Arguments, Command, CommandError, CommandRow, Value, json, number, required_text, text,
 };
@@ -118,6 +118,34 @@ pub(super) const METRICS: &[metrics::Row] = &[
         help: "Whether a server can take requests at the moment: 1 or 0.",
         ..PLAIN
     },
+    metrics::Row {
+        name: "upstream_responses",
+        kind: Kind::Counter,
+        unit: "responses",
+        labels: &["upstream", "peer", "class"],
+        help: "Complete responses of a server, by class of status.",
+    },
+    metrics::Row {
+        name: "upstream_sent_bytes",
+        kind: Kind::Counter,
+        unit: "bytes",
+        help: "Bytes of requests sent to a server that answered completely.",
+        ..PLAIN
+    },
+    metrics::Row {
+        name: "upstream_received_bytes",
+        kind: Kind::Counter,
+        unit: "bytes",
+        help: "Bytes of complete responses received from a server.",
+        ..PLAIN
+    },
+    metrics::Row {
+        name: "upstream_response_seconds",
+        kind: Kind::Histogram,
+        unit: "seconds",
+        help: "Time until the end of a complete response of a server, in whole milliseconds.",
+        ..PLAIN
+    },
 ];
 
 /// Offers the verbs and the metrics of the plan's groups.
@@ -208,9 +236,12 @@ fn describe(group: &Arc<Group>) -> Value {
 
 fn describe_peer(peer: &Peer) -> Value {
     let state = peer.state();
+    // An average of nothing is none.
+    let average_ms = |time_ms: u64| (state.requests() > 0).then_some(time_ms);
     json!({
         "address": peer.name(),
         "server": peer.server(),
+        "state": peer.condition(),
         "mode": peer.mode().text(),
         "available": peer.is_taking(),
         "healthy": state.is_healthy(),
@@ -221,8 +252,8 @@ fn describe_peer(peer: &Peer) -> Value {
         "requests": state.requests(),
         "fails": state.fails(),
         "failures": state.failures(),
-        "header_ms": state.header_ms(),
-        "response_ms": state.response_ms(),
+        "header_ms": average_ms(state.header_ms()),
+        "response_ms": average_ms(state.response_ms()),
     })
 }
 
@@ -231,7 +262,17 @@ struct Counts(BackgroundTasks);
 
 impl Reader for Counts {
     fn read(&self, samples: &mut Samples) {
-        let [requests, failures, active, available] = METRICS else {
+        let [
+            requests,
+            failures,
+            active,
+            available,
+            responses,
+            sent,
+            received,
+            times,
+        ] = METRICS
+        else {
             return;
         };
         for group in self.0.groups() {
@@ -244,6 +285,14 @@ impl Reader for Counts {
                 }
                 samples.number(active, &labels, u64::from(state.active()));
                 samples.number(available, &labels, u64::from(peer.is_taking()));
+                let answers = state.answers();
+                let counts = AnswerCounts::CLASSES.iter().zip(answers.by_class());
+                for (class, count) in counts {
+                    samples.number(responses, &[group.name(), peer.name(), class], count);
+                }
+                samples.number(sent, &labels, answers.request_bytes());
+                samples.number(received, &labels, answers.response_bytes());
+                samples.distribution(times, &labels, answers.times());
             }
         }
     }
@@ -254,11 +303,26 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use turnpike_plan::control::{Command, Value, json};
-    use turnpike_upstream::{Group, GroupSettings, GroupStates};
+    use turnpike_upstream::{Group, GroupSettings, GroupStates, Mode};
 
-    use super::{Manage, ROWS, VERBS};
+    use super::{Manage, ROWS, VERBS, describe_peer};
     use crate::upstream::background::BackgroundTasks;
     use crate::upstream::servers;
+
+    #[test]
+    fn a_server_that_was_never_asked_has_no_times() {
+        let states = std::sync::Arc::new(GroupStates::default());
+        let source = servers::commanded("127.0.0.1:1", &[], &states, &[]).unwrap();
+        let group = Group::new("u", GroupSettings::default(), vec![source], states);
+        let peer = describe_peer(&group.peers()[0]);
+        assert_eq!(
+            (&peer["header_ms"], &peer["response_ms"]),
+            (&Value::Null, &Value::Null)
+        );
+        assert_eq!(peer["state"], "up");
+        group.peers()[0].command_mode(Some(Mode::Draining));
+        assert_eq!(describe_peer(&group.peers()[0])["state"], "draining");
+    }
 
     /// What a verb answers: `address mode weight` of each server, or the error.
     fn told(tasks: &BackgroundTasks, verb: &str, arguments: Value) -> Result<Vec<String>, String> {

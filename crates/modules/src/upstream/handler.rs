@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::lane::{LanePlan, LaneSlot, LaneState};
 use turnpike_http::variables::Template;
+use turnpike_lane::counters::Answer;
 use turnpike_stream::session::Session;
 use turnpike_upstream::{Address, Group, GroupSettings, GroupStates, Peer, PeerSettings};
 use turnpike_upstream::{PeerState, Picked, Pool, Selection, Tries};
@@ -29,6 +30,8 @@ pub(crate) struct Upstream {
     /// The key of `hash`.
     key: Option<Template>,
     sticky: Option<Sticky>,
+    /// Whether it is an `upstream` block, and not an address alone.
+    is_named: bool,
 }
 
 impl Upstream {
@@ -38,14 +41,22 @@ impl Upstream {
             pool,
             key: None,
             sticky: None,
+            is_named: false,
         }
     }
 
-    /// The same, choosing by these.
+    /// The same as an `upstream` block, choosing by these.
     pub(super) fn choosing(mut self, key: Option<Template>, sticky: Option<Sticky>) -> Upstream {
         self.key = key;
         self.sticky = sticky;
+        self.is_named = true;
         self
+    }
+
+    /// Whether connections of HTTP/2 are kept for further requests: as in nginx, those of
+    /// `upstream` blocks are.
+    pub(crate) fn keeps_http2(&self) -> bool {
+        self.is_named
     }
 
     /// The group.
@@ -55,7 +66,7 @@ impl Upstream {
 
     /// Begins the tries of a request.
     pub(crate) fn begin(&self, exchange: &Exchange) -> Tries {
-        let client = exchange.client.peer.inet();
+        let client = exchange.client.peer().inet();
         let key = self.key.as_ref().map(|key| key.value(exchange));
         let sticky = self
             .sticky
@@ -100,6 +111,14 @@ impl Upstream {
     ) {
         if let Some(sticky) = &self.sticky {
             sticky.ended(exchange, picked.peer());
+        }
+        if let Some(one) = exchange.upstream.tries.last() {
+            picked.count_answer(Answer {
+                status: one.status,
+                request_bytes: one.bytes_sent,
+                response_bytes: one.bytes_received,
+                took_ms: response_ms,
+            });
         }
         picked.succeeded(exchange.lane.clock.now_ms(), header_ms, response_ms);
     }

@@ -6,10 +6,13 @@ use std::sync::Arc;
 use turnpike_conf::{ConfError, Directive, Entry, View, bytes_of, value};
 use turnpike_http::plan::Builder;
 use turnpike_http::regex::Regex;
-use turnpike_upstream::{Answer, Check, CheckTls, Judge, Usual};
+use turnpike_upstream::{Check, CheckRules, CheckTls};
 
 use super::background::{self, BackgroundTasks};
 use super::handler::Upstream;
+use question::{Answer, HttpQuestion};
+
+mod question;
 
 /// Conditions by name.
 #[derive(Default)]
@@ -61,7 +64,8 @@ struct Body {
     regex: Regex,
 }
 
-impl Judge for Conditions {
+impl Conditions {
+    /// What is wrong with an answer, as the log has it behind `while`.
     fn judge(&self, answer: &Answer<'_>) -> Result<(), &'static str> {
         let status = answer.status;
         let of = |wanted: &Statuses| {
@@ -110,11 +114,8 @@ impl Required {
                 found.is_some_and(|(_, value)| says(value))
             }
             Required::Cookie(wanted) => {
-                let cookies = answer
-                    .fields
-                    .iter()
-                    .filter(|(name, _)| name.eq_ignore_ascii_case(b"Set-Cookie"));
-                let mut values = cookies.filter_map(|(_, text)| {
+                let cookies = answer.fields.values(b"Set-Cookie");
+                let mut values = cookies.filter_map(|text| {
                     let pair = text.split(|byte| *byte == b';').next()?;
                     let at = pair.iter().position(|byte| *byte == b'=')?;
                     (pair[..at].trim_ascii() == wanted).then(|| pair[at + 1..].trim_ascii())
@@ -136,9 +137,7 @@ fn is_named(field: &[u8], variable: &[u8]) -> bool {
 
 impl Field {
     fn holds(&self, answer: &Answer<'_>) -> bool {
-        let same = |name: &[u8]| name.eq_ignore_ascii_case(&self.name);
-        let found = answer.fields.iter().find(|(name, _)| same(name));
-        let value = found.map(|(_, value)| *value);
+        let value = answer.fields.value(&self.name);
         match (&self.wish, value) {
             (Wish::Present, value) => value.is_some(),
             (Wish::Absent, value) => value.is_none(),
@@ -280,39 +279,34 @@ pub(crate) fn check(
     };
     let log = background::log(view, builder)?;
     let place = |message: String| view.error(entry.span, message);
-    let mut check = Check {
-        group: Arc::downgrade(checked.upstream.group()),
-        number: 0,
-        interval_ms: 5000,
-        jitter_ms: 0,
-        fails: 1,
-        passes: 1,
-        proxy_header: checked.proxy_header.clone(),
+    let mut rules = CheckRules::default();
+    let mut question = HttpQuestion {
         request: Vec::new(),
-        port: None,
-        mandatory: false,
-        persistent: false,
-        tls: checked.tls.clone(),
-        connect_timeout_ms: checked.connect_timeout_ms,
+        conditions: None,
         read_timeout_ms: checked.read_timeout_ms,
-        name: String::new(),
-        judge: Arc::new(Usual),
-        keepalive_time_ms: 0,
-        log,
     };
-    let uri = parameters(entry, &mut check, builder).map_err(place)?;
-    if check.persistent && !check.mandatory {
+    let uri = parameters(entry, &mut rules, &mut question, builder).map_err(place)?;
+    if rules.persistent && !rules.mandatory {
         let message = "\"persistent\" parameter requires \"mandatory\"".to_owned();
         return Err(place(message));
     }
-    let end: &[u8] = match check.keepalive_time_ms {
+    let end: &[u8] = match rules.keepalive_time_ms {
         0 => b"\r\nConnection: close\r\n\r\n",
         _ => b"\r\n\r\n",
     };
     let line = [b"GET ".as_slice(), &uri, b" HTTP/1.1\r\nHost: "];
-    check.request = [&line.concat(), checked.host, end].concat();
+    question.request = [&line.concat(), checked.host, end].concat();
     let number = checked.upstream.group().add_check();
-    check.number = number.ok_or_else(|| place("too many health checks".to_owned()))?;
+    let check = Check {
+        group: Arc::downgrade(checked.upstream.group()),
+        number: number.ok_or_else(|| place("too many health checks".to_owned()))?,
+        rules,
+        question: Arc::new(question),
+        proxy_header: checked.proxy_header.clone(),
+        tls: checked.tls.clone(),
+        connect_timeout_ms: checked.connect_timeout_ms,
+        log,
+    };
     builder.store::<BackgroundTasks>().add(Arc::new(check));
     Ok(())
 }
@@ -320,7 +314,8 @@ pub(crate) fn check(
 /// Reads the parameters; the path that is asked for.
 fn parameters(
     entry: &Entry,
-    check: &mut Check,
+    rules: &mut CheckRules,
+    question: &mut HttpQuestion,
     builder: &mut Builder<'_>,
 ) -> Result<Vec<u8>, String> {
     let mut uri = b"/".to_vec();
@@ -338,31 +333,31 @@ fn parameters(
         match (name, given) {
             ("interval", Some(given)) => {
                 let interval_ms = value::milliseconds(given).filter(|time_ms| *time_ms > 0);
-                check.interval_ms = interval_ms.ok_or_else(invalid)?;
+                rules.interval_ms = interval_ms.ok_or_else(invalid)?;
             }
             ("jitter", Some(given)) => {
-                check.jitter_ms = value::milliseconds(given).ok_or_else(invalid)?;
+                rules.jitter_ms = value::milliseconds(given).ok_or_else(invalid)?;
             }
             ("keepalive_time", Some(given)) => {
-                check.keepalive_time_ms = value::milliseconds(given).ok_or_else(invalid)?;
+                rules.keepalive_time_ms = value::milliseconds(given).ok_or_else(invalid)?;
             }
-            ("fails", Some(given)) => check.fails = count(given)?,
-            ("passes", Some(given)) => check.passes = count(given)?,
+            ("fails", Some(given)) => rules.fails = count(given)?,
+            ("passes", Some(given)) => rules.passes = count(given)?,
             ("uri", Some(given)) if given.starts_with('/') && !given.contains(' ') => {
                 uri = bytes_of(given);
             }
             ("port", Some(given)) => {
                 let port = count(given)?;
-                check.port = Some(u16::try_from(port).map_err(|_| invalid())?);
+                rules.port = Some(u16::try_from(port).map_err(|_| invalid())?);
             }
             ("match", Some(given)) => {
                 let found = builder.store::<Matches>().0.get(given).cloned();
                 let unknown = || format!("unknown match \"{given}\"");
-                check.judge = found.ok_or_else(unknown)?;
-                check.name = given.to_owned();
+                question.conditions = Some(found.ok_or_else(unknown)?);
+                rules.name = given.to_owned();
             }
-            ("mandatory", None) => check.mandatory = true,
-            ("persistent", None) => check.persistent = true,
+            ("mandatory", None) => rules.mandatory = true,
+            ("persistent", None) => rules.persistent = true,
             _ => return Err(invalid()),
         }
     }

@@ -7,16 +7,16 @@ use turnpike_conf::{Entry, value};
 use turnpike_http::exchange::Exchange;
 use turnpike_http::variables::{Template, VariableId};
 use turnpike_upstream::Peer;
-use turnpike_wire::date;
 
 use super::sessions::Sessions;
+use crate::cookie_date::{self, cookie_date};
 use crate::zone;
 
 /// A plan in the making.
 type Builder<'e> = turnpike_plan::builder::Builder<'e, Exchange>;
 
-/// What `expires=max` says.
-const EXPIRES_MAX: &str = "; expires=Thu, 31-Dec-37 23:55:55 GMT; max-age=315360000";
+/// Ten years, in seconds: `expires=max`.
+const MAX_AGE_S: u64 = 315_360_000;
 
 /// How long a session is remembered without a word, in milliseconds.
 const SESSION_MS: u64 = 600_000;
@@ -125,7 +125,10 @@ impl Cookie {
         // Writing to a String cannot fail.
         match self.expires {
             None => {}
-            Some(Expires::Max) => text.push_str(EXPIRES_MAX),
+            Some(Expires::Max) => {
+                let date = cookie_date::MAX;
+                let _ = write!(text, "; expires={date}; max-age={MAX_AGE_S}");
+            }
             Some(Expires::Seconds(seconds)) => {
                 let at = exchange.lane.clock.unix_seconds().saturating_add(seconds);
                 let _ = write!(text, "; expires={}; max-age={seconds}", cookie_date(at));
@@ -157,15 +160,6 @@ impl Cookie {
         }
         text
     }
-}
-
-/// A date as cookies of old have it: dashes, and two digits of the year before 2038.
-fn cookie_date(unix_seconds: u64) -> String {
-    let date = date::format(i64::try_from(unix_seconds).unwrap_or(i64::MAX));
-    let date = String::from_utf8_lossy(&date).into_owned();
-    let (day, month, year) = (&date[5..7], &date[8..11], &date[12..16]);
-    let year = if year > "2037" { year } else { &year[2..] };
-    format!("{}{day}-{month}-{year}{}", &date[..5], &date[16..])
 }
 
 fn is_same_site(text: &str) -> bool {
@@ -342,15 +336,4 @@ fn sessions_zone(given: &str) -> Result<(String, u64), String> {
 /// What nginx makes of a handler's short complaint.
 fn complaint(what: &str) -> String {
     format!("\"sticky\" directive {what}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::cookie_date;
-
-    #[test]
-    fn dates_of_cookies_are_nginx_s() {
-        assert_eq!(cookie_date(784_111_777), "Sun, 06-Nov-94 08:49:37 GMT");
-        assert_eq!(cookie_date(2_145_916_800), "Fri, 01-Jan-2038 00:00:00 GMT");
-    }
 }

@@ -44,7 +44,7 @@ impl Family for Uwsgi {
             Destination::Evaluated { .. } => true,
         };
         let tls = match secure {
-            true => Some(Tls::read(pass, builder)?),
+            true => Some(Tls::read(pass, builder, &[])?),
             false => None,
         };
         let string = pass.nearest("string");

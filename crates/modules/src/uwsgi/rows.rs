@@ -3,7 +3,8 @@
 use turnpike_conf::{Row, Value};
 
 use crate::pass::params;
-use crate::pass::rows::{PASS, PLAIN, join, shared_rows, tls_rows};
+use crate::pass::rows::{PASS, PLAIN, shared_rows, tls_rows};
+use crate::rows::join;
 
 const SHARED: &[Row] = shared_rows!("uwsgi");
 

@@ -10,35 +10,6 @@ pub(super) fn off(name: &str, words: &[&str]) -> Result<(), String> {
     }
 }
 
-/// `users:permissions ...`.
-pub(super) fn access(_: &str, words: &[&str]) -> Result<(), String> {
-    for word in words {
-        let known = word.split_once(':').is_some_and(|(who, what)| {
-            matches!(who, "user" | "group" | "all") && matches!(what, "r" | "rw")
-        });
-        if !known {
-            return Err(format!("invalid value \"{word}\""));
-        }
-    }
-    Ok(())
-}
-
-/// `address [transparent] | off`.
-pub(super) fn bind(_: &str, words: &[&str]) -> Result<(), String> {
-    match words {
-        ["off"] => Ok(()),
-        [_, word] if *word != "transparent" => Err(format!("invalid parameter \"{word}\"")),
-        [address, ..] if !address.contains('$') && !is_address(address) => {
-            Err(format!("invalid address \"{address}\""))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn is_address(text: &str) -> bool {
-    text.parse::<std::net::IpAddr>().is_ok() || text.parse::<std::net::SocketAddr>().is_ok()
-}
-
 /// `off | on | threads[=pool]`.
 pub(super) fn aio(_: &str, words: &[&str]) -> Result<(), String> {
     let word = words.first().copied().unwrap_or_default();

@@ -1,6 +1,6 @@
-//! Directives that are checked and do nothing, because what they are about cannot be here: gRPC
-//! and the like. Files that people share between servers have them at the http level, where they
-//! do no harm; what would make them matter (`grpc_pass`) is refused by name.
+//! Directives that are checked and do nothing, because what they are about cannot be here. Files
+//! that people share between servers have them at the http level, where they do no harm; what would
+//! make them matter (`flv`) is refused by name.
 //!
 //! A directive must not stand here when its absence changes a response.
 
@@ -52,11 +52,8 @@ pub(crate) const HTTP2: &dyn Family = &WithoutEffect {
     ..family("http2", http2::ROWS)
 };
 
-/// gRPC.
-pub(crate) const GRPC: &dyn Family = &WithoutEffect {
-    variables: variables::GRPC,
-    ..family("grpc", grpc::ROWS)
-};
+/// TLS to gRPC servers.
+pub(crate) const GRPC_TLS: &dyn Family = &family("grpc_ssl", grpc::ROWS);
 
 /// How files are read, and the like.
 pub(crate) const TUNING: &dyn Family = &family("tuning", others::ROWS);

@@ -4,7 +4,7 @@
 use turnpike_conf::{Arguments, Context, Merge, Repeat, Row, Value};
 
 use super::checks;
-use super::passing::{FLAG, KEY, NUMBER, ONE, SIZE, STORE_ACCESS, TEXT, table};
+use super::passing::{FLAG, KEY, ONE, SIZE, TEXT, table};
 
 const EVENTS: Row = Row {
     contexts: &[Context::Events],
@@ -56,10 +56,6 @@ pub(super) const ROWS: &[Row] = table! {
 /// Settings of modules whose main directive is refused.
 pub(super) const MODULES: &[Row] = table! {
     "Checked; takes effect with a module that is not supported yet.";
-    "addition_types" => TYPES,
-    "create_full_put_path" => FLAG,
-    "dav_access" => STORE_ACCESS,
-    "dav_methods" => OFF,
     "image_filter" => OFF,
     "image_filter_buffer" => SIZE,
     "image_filter_interlace" => FLAG,
@@ -67,22 +63,9 @@ pub(super) const MODULES: &[Row] = table! {
     "image_filter_sharpen" => QUALITY,
     "image_filter_transparency" => FLAG,
     "image_filter_webp_quality" => QUALITY,
-    "min_delete_depth" => NUMBER,
     "mp4_buffer_size" => SIZE,
     "mp4_max_buffer_size" => SIZE,
     "mp4_start_key_frame" => FLAG,
-    "sub_filter_last_modified" => FLAG,
-    "sub_filter_once" => FLAG,
-    "sub_filter_types" => TYPES,
-    "userid" => OFF,
-    "userid_domain" => TEXT,
-    "userid_expires" => TEXT,
-    "userid_flags" => TYPES,
-    "userid_mark" => TEXT,
-    "userid_name" => TEXT,
-    "userid_p3p" => TEXT,
-    "userid_path" => TEXT,
-    "userid_service" => NUMBER,
     "xslt_last_modified" => FLAG,
     "xslt_types" => TYPES,
 };

@@ -11,22 +11,13 @@ fn rows() -> impl Iterator<Item = &'static Row> {
 
 #[test]
 fn what_would_have_an_effect_is_not_here() {
-    for name in ["grpc_pass", "sub_filter", "slice", "mp4", "flv"] {
+    for name in ["sub_filter", "slice", "mp4", "flv"] {
         assert!(rows().all(|row| row.name != name), "{name}");
     }
 }
 
 /// A directive, its arguments, and nginx's words for what is wrong with them.
 const CASES: &[(&str, &[&str], &str)] = &[
-    (
-        "userid",
-        &["on"],
-        "\"userid\" directive is not supported yet",
-    ),
-    ("grpc_bind", &["off"], ""),
-    ("grpc_bind", &["nobody"], "invalid address \"nobody\""),
-    ("dav_access", &["user:rw", "group:r"], ""),
-    ("dav_access", &["user:x"], "invalid value \"user:x\""),
     ("aio", &["threads=pool"], ""),
     ("aio", &["sometimes"], "invalid value"),
     ("directio", &["4m"], ""),

@@ -31,16 +31,6 @@ fn nothing(_: &Exchange, _: &mut Vec<u8>) -> bool {
 
 pub(super) const HTTP2: &[VariableRow] = &[empty("http3", "Empty: HTTP/3 is not supported yet.")];
 
-pub(super) const GRPC: &[VariableRow] = &[absent(
-    "grpc_internal_trailers",
-    "No value: `grpc_pass` is not supported yet.",
-)];
-
 const NO_MODULE: &str = "No value: its module is not supported yet.";
 
-pub(super) const OTHERS: &[VariableRow] = &[
-    absent("slice_range", NO_MODULE),
-    absent("uid_got", NO_MODULE),
-    absent("uid_reset", NO_MODULE),
-    absent("uid_set", NO_MODULE),
-];
+pub(super) const OTHERS: &[VariableRow] = &[absent("slice_range", NO_MODULE)];

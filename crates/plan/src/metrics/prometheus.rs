@@ -1,52 +1,103 @@
-//! Samples as Prometheus reads them: its text format, version 0.0.4.
+//! Samples as Prometheus reads them: its text format, and OpenMetrics.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::fmt::{self, Write};
 
 use turnpike_lane::counters::{BOUNDS_NS, Distribution};
 
 use super::{Kind, Row, Sample, Samples, Value};
 
-/// What the text is, for a response's head.
-pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+/// Which text is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Prometheus's text format, version 0.0.4.
+    Prometheus,
+    /// OpenMetrics, version 1.0.0.
+    OpenMetrics,
+}
 
-/// Stands before every name.
+impl Format {
+    /// What a client wants whose `Accept` field this is: OpenMetrics where it names that.
+    pub fn accepted(accept: &[u8]) -> Format {
+        let wanted = b"application/openmetrics-text";
+        match accept.windows(wanted.len()).any(|part| part == wanted) {
+            true => Format::OpenMetrics,
+            false => Format::Prometheus,
+        }
+    }
+
+    /// What the text is, for a response's head.
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Format::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+            Format::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        }
+    }
+}
+
+/// Stands before every name, but for those that all programs have in common.
 const PREFIX: &str = "turnpike_";
+
+/// What the names begin with that client libraries of Prometheus give every program.
+const COMMON_PREFIX: &str = "process_";
 
 /// A row's name as Prometheus has it.
 pub fn reference_name(row: &Row) -> String {
-    let suffix = match row.kind {
+    family_name(row) + series_suffix(row)
+}
+
+/// The name without what counters have at the end.
+fn family_name(row: &Row) -> String {
+    match row.name.starts_with(COMMON_PREFIX) {
+        true => row.name.to_owned(),
+        false => format!("{PREFIX}{}", row.name),
+    }
+}
+
+fn series_suffix(row: &Row) -> &'static str {
+    match row.kind {
         Kind::Counter => "_total",
         Kind::Gauge | Kind::Histogram => "",
-    };
-    format!("{PREFIX}{}{suffix}", row.name)
+    }
 }
 
 /// The text of all samples; those of one row stand together, as the format wants it.
 ///
 /// # Errors
 /// The writer's.
-pub fn write(samples: &Samples, out: &mut dyn Write) -> fmt::Result {
-    let mut done = HashSet::new();
-    for (index, first) in samples.list().iter().enumerate() {
-        if !done.insert(first.row.name) {
-            continue;
+pub fn write(samples: &Samples, format: Format, out: &mut dyn Write) -> fmt::Result {
+    let mut families: Vec<Vec<&Sample>> = Vec::new();
+    let mut places = HashMap::<&str, usize>::new();
+    for sample in samples.list() {
+        let place = *places.entry(sample.row.name).or_insert(families.len());
+        match families.get_mut(place) {
+            Some(family) => family.push(sample),
+            None => families.push(vec![sample]),
         }
-        let name = reference_name(first.row);
-        let kind = match first.row.kind {
+    }
+    for family in &families {
+        let row = family[0].row;
+        let name = reference_name(row);
+        let described = match format {
+            Format::Prometheus => name.clone(),
+            Format::OpenMetrics => family_name(row),
+        };
+        let kind = match row.kind {
             Kind::Counter => "counter",
             Kind::Gauge => "gauge",
             Kind::Histogram => "histogram",
         };
-        write!(out, "# HELP {name} ")?;
-        escape(first.row.help, false, out)?;
-        write!(out, "\n# TYPE {name} {kind}\n")?;
-        let same = samples.list()[index..].iter();
-        for sample in same.filter(|sample| sample.row.name == first.row.name) {
+        write!(out, "# HELP {described} ")?;
+        escape(row.help, format == Format::OpenMetrics, out)?;
+        write!(out, "\n# TYPE {described} {kind}\n")?;
+        for sample in family {
             one(&name, sample, out)?;
         }
     }
-    Ok(())
+    match format {
+        Format::Prometheus => Ok(()),
+        Format::OpenMetrics => out.write_str("# EOF\n"),
+    }
 }
 
 fn one(name: &str, sample: &Sample, out: &mut dyn Write) -> fmt::Result {
@@ -90,9 +141,11 @@ fn histogram(
 /// A name with its labels.
 fn series(name: &str, sample: &Sample, bound: Option<&str>, out: &mut dyn Write) -> fmt::Result {
     out.write_str(name)?;
-    let labels = sample.row.labels.iter().copied();
-    let values = sample.labels.iter().map(String::as_str);
-    let labels = labels.zip(values).chain(bound.map(|bound| ("le", bound)));
+    let labels = sample
+        .labels
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()));
+    let labels = labels.chain(bound.map(|bound| ("le", bound)));
     let mut separator = '{';
     for (label, value) in labels {
         write!(out, "{separator}{label}=\"")?;

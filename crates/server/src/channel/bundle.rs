@@ -1,13 +1,15 @@
 //! The bundle: everything that the serving process needs to serve a configuration.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use turnpike_conf::MemoryLoader;
+use turnpike_plan::environment::Capability;
 use turnpike_plan::product::Product;
 
 use super::Log;
 use super::codec::{Decoder, Encoder, Malformed};
+use crate::needs::Rights;
 use crate::paths::Paths;
 
 /// A listening socket at the place where it is to be served.
@@ -22,6 +24,9 @@ pub struct ListeningSocket {
     /// The socket.
     pub descriptor: OwnedFd,
 }
+
+/// What a bundle calls the board on which lanes tell how they are.
+pub(crate) const BOARD_NAME: &str = "board";
 
 /// Another descriptor that belongs to the gates of a `listen` (steering).
 #[derive(Debug)]
@@ -39,6 +44,8 @@ pub struct Bundle {
     pub paths: Paths,
     /// The `-g` text.
     pub globals: Option<String>,
+    /// What a serving process is given that starts with it.
+    pub rights: Rights,
     /// Every file that was read, by path.
     pub sources: Vec<(PathBuf, Vec<u8>)>,
     pub listening_sockets: Vec<ListeningSocket>,
@@ -79,6 +86,7 @@ impl Bundle {
         encoder.option(self.globals.as_deref(), |encoder, text| {
             encoder.bytes(text.as_bytes())
         });
+        encode_rights(&self.rights, encoder);
         encoder.list(&self.sources, |encoder, (path, bytes)| {
             encoder.path(path);
             encoder.bytes(bytes);
@@ -111,6 +119,7 @@ impl Bundle {
                 },
             },
             globals: decoder.option(Decoder::text)?,
+            rights: decode_rights(decoder)?,
             sources: decoder.list(|decoder| Ok((decoder.path()?, decoder.bytes()?.to_vec())))?,
             listening_sockets: decoder.list(|decoder| {
                 Ok(ListeningSocket {
@@ -130,6 +139,32 @@ impl Bundle {
             })?,
         })
     }
+}
+
+/// The number of `CAP_NET_RAW` on the way.
+const NET_RAW: u64 = 1;
+
+fn encode_rights(rights: &Rights, encoder: &mut Encoder) {
+    let folders: Vec<&Path> = rights.folders.iter().map(PathBuf::as_path).collect();
+    encoder.list(&folders, |encoder, folder| encoder.path(folder));
+    let capabilities: Vec<Capability> = rights.capabilities.iter().copied().collect();
+    encoder.list(&capabilities, |encoder, capability| {
+        encoder.number(match capability {
+            Capability::NetRaw => NET_RAW,
+        });
+    });
+}
+
+fn decode_rights(decoder: &mut Decoder<'_>) -> Result<Rights, Malformed> {
+    let folders = decoder.list(Decoder::path)?;
+    let capabilities = decoder.list(|decoder| match decoder.number()? {
+        NET_RAW => Ok(Capability::NetRaw),
+        _ => Err(Malformed),
+    })?;
+    Ok(Rights {
+        folders: folders.into_iter().collect(),
+        capabilities: capabilities.into_iter().collect(),
+    })
 }
 
 pub(super) fn decode_logs(

@@ -29,6 +29,7 @@ use std::path::PathBuf;
 
 use turnpike_lane::sys::descriptor;
 
+pub(crate) use bundle::BOARD_NAME;
 pub use bundle::{Bundle, Extra, ListeningSocket};
 
 use codec::{Decoder, Encoder, Malformed};
@@ -49,7 +50,7 @@ pub struct Log {
 #[derive(Debug)]
 pub enum Order {
     /// Serve this configuration from now on.
-    Apply(Bundle),
+    Apply(Box<Bundle>),
     /// Write to these descriptors from now on.
     Reopen(Vec<Log>),
     /// A verb of the control socket is asked for.
@@ -273,7 +274,7 @@ fn decode_order(bytes: &[u8], descriptors: Vec<OwnedFd>) -> Result<Order, Malfor
     let mut decoder = Decoder::new(bytes);
     let mut descriptors = descriptors.into_iter();
     let order = match decoder.byte()? {
-        APPLY => Order::Apply(Bundle::decode(&mut decoder, &mut descriptors)?),
+        APPLY => Order::Apply(Box::new(Bundle::decode(&mut decoder, &mut descriptors)?)),
         REOPEN => Order::Reopen(bundle::decode_logs(&mut decoder, &mut descriptors)?),
         ASK => Order::Ask {
             number: decoder.number()?,

@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
@@ -8,7 +9,9 @@ use std::path::PathBuf;
 use turnpike_lane::sys::descriptor::socket_pair;
 
 use super::*;
+use crate::needs::Rights;
 use crate::paths::Paths;
+use turnpike_plan::environment::Capability;
 use turnpike_plan::product::Product;
 
 fn null() -> OwnedFd {
@@ -42,6 +45,10 @@ fn bundle(listening_sockets: usize, text_bytes: usize) -> Bundle {
             product: Product::Nginx,
         },
         globals: Some("daemon off;".to_owned()),
+        rights: Rights {
+            folders: BTreeSet::from([PathBuf::from("/srv/a"), PathBuf::from("/srv/b")]),
+            capabilities: BTreeSet::from([Capability::NetRaw]),
+        },
         sources: vec![(
             PathBuf::from("/srv/conf/nginx.conf"),
             vec![0xff; text_bytes],
@@ -76,6 +83,7 @@ fn a_large_bundle_arrives_whole() {
         (got.generation, &got.paths, &got.globals),
         (42, &sent.paths, &sent.globals)
     );
+    assert_eq!(got.rights, sent.rights);
     assert_eq!(got.sources, sent.sources);
     let facts = |listening: &ListeningSocket| (listening.listen, listening.gate, listening.lane);
     let list = |bundle: &Bundle| {

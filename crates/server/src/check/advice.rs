@@ -63,26 +63,13 @@ pub(crate) static NGINX: &[Advice] = &[
         "Remove the line: clients then use TCP.",
     ),
     advice(
-        "gRPC",
-        &["grpc_*"],
-        "Leave these locations to nginx on another port: gRPC needs HTTP/2 from end to end.",
-    ),
-    advice(
         "CONNECT tunnels",
         &["tunnel_*"],
         "Use a forward proxy such as Squid for CONNECT.",
     ),
     advice(
-        "UDP and TLS in stream",
-        &[
-            "pass",
-            "ssl_preread",
-            "ssl_alpn",
-            "ssl_handshake_timeout",
-            "proxy_requests",
-            "proxy_responses",
-            "proxy_ssl",
-        ],
+        "passing within stream",
+        &["pass"],
         "Leave these servers to nginx or HAProxy in a process of its own.",
     ),
     advice(
@@ -98,15 +85,8 @@ pub(crate) static NGINX: &[Advice] = &[
         "Leave the mail block to nginx in a process of its own.",
     ),
     advice(
-        "response rewriting",
-        &[
-            "sub_filter*",
-            "add_before_body",
-            "add_after_body",
-            "addition_*",
-            "xslt_*",
-            "xml_*",
-        ],
+        "XSLT",
+        &["xslt_*", "xml_*"],
         "Let the application send the final text, or leave these locations to nginx on another \
          port.",
     ),
@@ -123,14 +103,8 @@ pub(crate) static NGINX: &[Advice] = &[
     ),
     advice(
         "WebDAV",
-        &["dav_*", "create_full_put_path", "min_delete_depth"],
+        &["dav_ext*"],
         "Leave the folder to a WebDAV server, and pass requests to it with proxy_pass.",
-    ),
-    advice(
-        "visitor cookies and browser tests",
-        &["userid*", "ancient_browser*", "modern_browser*"],
-        "Set the cookie in the application or by add_header; test browsers with map \
-         $http_user_agent.",
     ),
     advice(
         "GeoIP",
@@ -215,7 +189,11 @@ pub(crate) static OTHERS: &[Advice] = &[
         &["check", "check_*"],
         "Use health_check.",
     ),
-    advice("fancy index", &["fancyindex*"], "Use autoindex."),
+    advice(
+        "fancy index",
+        &["fancyindex*"],
+        "Remove the line: the listing has autoindex's form.",
+    ),
     advice(
         "ModSecurity and other firewalls",
         &[

@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use turnpike_conf::{DiskLoader, Row, Tree};
 use turnpike_lane::log::Errno;
 
-use crate::configuration::Configuration;
+use crate::checked::Checked;
 use crate::families;
 use crate::paths::Paths;
 use crate::say::say;
@@ -136,10 +136,10 @@ fn check(request: &Request) -> Result<Report, String> {
 }
 
 fn report_of(paths: &Paths, tree: &Tree) -> Report {
-    match Configuration::read(paths, None) {
-        Ok(configuration) => {
-            let warnings = configuration.settings.warnings.iter();
-            let warnings = warnings.chain(&configuration.needs.warnings).cloned();
+    match Checked::read(paths, None) {
+        Ok(checked) => {
+            let warnings = checked.configuration.settings.warnings.iter();
+            let warnings = warnings.chain(&checked.needs.warnings).cloned();
             Report::new(paths, tree, &[], warnings.collect())
         }
         Err(errors) => Report::new(paths, tree, &errors.0, Vec::new()),

@@ -9,10 +9,7 @@ fn advice_is_found_by_name() {
     let cases: &[(&str, Option<&str>)] = &[
         ("ssl_protocols", Some("TLS to clients")),
         ("listen ssl", None),
-        ("ssl_preread", Some("UDP and TLS in stream")),
-        ("ssl_alpn", Some("UDP and TLS in stream")),
-        ("proxy_requests", Some("UDP and TLS in stream")),
-        ("grpc_pass", Some("gRPC")),
+        ("pass", Some("passing within stream")),
         ("fastcgi_cache_purge", Some("cache purge")),
         ("more_set_headers", Some("headers-more")),
         ("content_by_lua_block", Some("OpenResty (Lua)")),
@@ -47,7 +44,7 @@ fn the_matrix_holds_every_name() {
         matrix.contains("\n| mail proxying | `auth_http`"),
         "{matrix}"
     );
-    let (works, refused) = ("proxy_cache_path", "grpc_pass");
+    let (works, refused) = ("proxy_cache_path", "tunnel_bind");
     let part = |name: &str| matrix.split("\n## ").position(|part| part.contains(name));
     assert_eq!(part(works), Some(1), "{matrix}");
     assert!(part("`server_names_hash_max_size`") == Some(2), "{matrix}");

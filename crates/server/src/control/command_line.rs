@@ -4,18 +4,22 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::{ErrorKind, Write as _};
+use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde_json::Value;
-use turnpike_conf::text_of;
+use turnpike_conf::{Errors, text_of};
+use turnpike_lane::sys::process::ProcessHandle;
 use turnpike_load::{OptionUsage, Usage};
 use turnpike_plan::control::{Arguments, CommandRow};
 
-use super::{Client, VERBS, family_verbs, show};
+use super::{Client, VERBS, family_verbs, show, top};
+use crate::checked::Checked;
 use crate::cli::{self, Options};
-use crate::configuration::Configuration;
 use crate::paths::Paths;
 use crate::say::say;
 use crate::usage_text::options_of;
@@ -29,6 +33,8 @@ struct Line {
     socket: Option<PathBuf>,
     /// `--json`: the answer as it came.
     json: bool,
+    /// `--wait`: until the server has ended.
+    wait: bool,
     words: Vec<String>,
 }
 
@@ -40,6 +46,7 @@ pub fn names() -> Vec<(&'static str, String)> {
         (verb.row.name, sentence.unwrap_or_default().to_lowercase())
     });
     let mut names: Vec<(&str, String)> = own.collect();
+    names.push((TOP, "shows what the server does, every second".to_owned()));
     for row in family_verbs() {
         let (subject, _) = subject_of(row);
         if names.iter().all(|(name, _)| *name != subject) {
@@ -120,37 +127,127 @@ pub fn run(arguments: &[OsString]) -> Option<ExitCode> {
 }
 
 fn carry_out(line: &Line) -> Result<(), String> {
+    if line.words == [TOP] {
+        let mut server = Running::find(line)?;
+        return top::run(|verb, arguments| match arguments {
+            Value::Object(arguments) => server.ask(verb, arguments),
+            _ => server.ask(verb, Arguments::new()),
+        });
+    }
     let (verb, mut arguments) = request(&line.words)?;
+    if line.wait && verb != DRAIN {
+        return Err(format!("\"{verb}\" takes no --wait: only \"{DRAIN}\" does"));
+    }
     absolute(&mut arguments, "binary")?;
-    let path = match &line.socket {
-        Some(path) => path.clone(),
-        None => configured_socket(&line.options)?,
+    let mut server = Running::find(line)?;
+    let master = match line.wait {
+        true => Some(server.master()?),
+        false => None,
     };
-    let shown = path.display();
-    let trouble = |error: &dyn std::fmt::Display| format!("control socket \"{shown}\": {error}");
-    let mut client = Client::connect(&path).map_err(|error| {
-        let text = trouble(&turnpike_lane::log::Errno(&error));
-        match error.kind() {
-            ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
-                format!("{text}\nno server with this configuration runs here")
-            }
-            _ => text,
-        }
-    })?;
-    let answer = match client.ask(&verb, arguments) {
-        Ok(answer) => answer,
-        Err(super::Trouble::Refused(failure)) => return Err(failure.message),
-        Err(error) => return Err(trouble(&error)),
-    };
+    let answer = server.ask(&verb, arguments)?;
     let text = match (line.json, &answer["text"]) {
         (true, _) => format!("{answer}\n"),
         (false, Value::String(text)) => text.clone(),
-        (false, _) => show::table(&answer),
+        (false, _) if line.wait => String::new(),
+        (false, _) => show::answer(&verb, &answer),
     };
     // Who closes the pipe early has seen enough.
     let _ = std::io::stdout().write_all(text.as_bytes());
-    Ok(())
+    master.map_or(Ok(()), |master| wait_for_end(&master))
 }
+
+/// A server that runs, and how to name its socket in messages.
+struct Running {
+    client: Client,
+    path: PathBuf,
+}
+
+impl Running {
+    /// The server that the command line means.
+    fn find(line: &Line) -> Result<Running, String> {
+        let (path, mistakes) = match &line.socket {
+            Some(path) => (path.clone(), None),
+            None => configured_socket(&line.options)?,
+        };
+        match Client::connect(&path) {
+            Ok(client) => {
+                if mistakes.is_some() {
+                    say(BROKEN_FILE);
+                }
+                Ok(Running { client, path })
+            }
+            Err(error) => {
+                let text = trouble(&path, &turnpike_lane::log::Errno(&error));
+                let mistakes = mistakes.map(|errors| format!("\n{errors}"));
+                let mistakes = mistakes.unwrap_or_default();
+                Err(match error.kind() {
+                    ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
+                        format!("{text}\n{NOT_HERE}{mistakes}")
+                    }
+                    _ => text + &mistakes,
+                })
+            }
+        }
+    }
+
+    /// The server's master, so that its end can be waited for.
+    fn master(&mut self) -> Result<ProcessHandle, String> {
+        let number = self.ask("status", Arguments::new())?["pid"].as_i64();
+        let number = number.and_then(|number| i32::try_from(number).ok());
+        ProcessHandle::open(number.unwrap_or_default())
+            .map_err(|error| format!("the server's process cannot be watched ({error})"))
+    }
+
+    fn ask(&mut self, verb: &str, arguments: Arguments) -> Result<Value, String> {
+        self.client
+            .ask(verb, arguments)
+            .map_err(|error| match error {
+                super::Trouble::Refused(failure) => failure.message,
+                error @ super::Trouble::Connection(_) => trouble(&self.path, &error),
+            })
+    }
+}
+
+/// Waits until a process has ended.
+fn wait_for_end(process: &ProcessHandle) -> Result<(), String> {
+    let mut waited = [PollFd::new(process.as_fd(), PollFlags::POLLIN)];
+    loop {
+        match poll(&mut waited, PollTimeout::NONE) {
+            Ok(_) => return Ok(()),
+            Err(Errno::EINTR) => {}
+            Err(error) => return Err(format!("poll() failed ({error})")),
+        }
+    }
+}
+
+fn trouble(socket: &Path, error: &dyn std::fmt::Display) -> String {
+    format!("control socket \"{}\": {error}", socket.display())
+}
+
+/// Shows a view of the server, and is no verb of its own.
+const TOP: &str = "top";
+
+/// What `top --help` says.
+const TOP_HELP: &str = "\
+Usage: turnpike top [OPTION...]
+
+  top
+      Shows what the server does, every second: lanes, requests, connections, latency, statuses,
+      upstream servers, caches and errors.
+      Keys: q quits, p pauses, s sorts, Tab shows one server (with \"metrics by=server;\").
+
+";
+
+/// The verb that can be waited for.
+const DRAIN: &str = "drain";
+
+/// Said when the file on disk is wrong and the server that it names runs nevertheless.
+const BROKEN_FILE: &str = "turnpike: the configuration file has mistakes, which turnpike -t shows; \
+                           the server that runs is asked\n";
+
+/// Said when nobody listens at the socket.
+const NOT_HERE: &str = "no server with this configuration runs here; if \"pid\" or \"control\" \
+                        was changed since the start, name the old socket with --socket";
 
 /// A file that the server is to open: it has another current folder than we.
 fn absolute(arguments: &mut Arguments, name: &str) -> Result<(), String> {
@@ -170,6 +267,7 @@ fn read(arguments: &[OsString]) -> Result<Line, String> {
     while let Some(argument) = rest.next() {
         match argument.as_bytes() {
             b"--json" => line.json = true,
+            b"--wait" => line.wait = true,
             b"--socket" => {
                 let path = rest.next().ok_or("option \"--socket\" requires a path")?;
                 line.socket = Some(PathBuf::from(path));
@@ -238,6 +336,9 @@ fn usage(row: &CommandRow) -> String {
 
 /// What `--help` says behind a verb or a subject.
 fn help(word: &str) -> String {
+    if word == TOP {
+        return format!("{TOP_HELP}{OPTIONS_HELP}");
+    }
     let own = VERBS.iter().map(|verb| &verb.row);
     let all = own.chain(family_verbs());
     let meant = all.filter(|row| {
@@ -254,6 +355,7 @@ Options:
   -c FILE, -p FOLDER : the configuration and prefix of the running server
   --socket FILE      : the control socket of the server, instead of -c and -p
   --json             : print the answer as JSON, for programs
+  --wait             : with drain, return when the server has ended
 ";
 
 /// The part of a family's verb before the dot, and the one behind it.
@@ -287,15 +389,15 @@ fn arguments(row: &CommandRow, words: &[String]) -> Result<Arguments, String> {
     Ok(arguments)
 }
 
-/// The socket of the configuration that the options name.
-fn configured_socket(options: &Options) -> Result<PathBuf, String> {
+/// The socket of the configuration that the options name, and what is wrong with that file: a
+/// server that runs has read another state of it, and can be asked all the same.
+fn configured_socket(options: &Options) -> Result<(PathBuf, Option<Errors>), String> {
     let paths = Paths::of(options);
     let globals = options.globals.as_ref();
     let globals = globals.map(|text| text_of(text.as_encoded_bytes()));
-    let configuration = Configuration::read(&paths, globals.as_deref())
-        .map_err(|errors| format!("{errors}\nname the socket with --socket"))?;
+    let (configuration, read) = Checked::read_in_part(&paths, globals.as_deref());
     match configuration.settings.control.path() {
-        Some(path) => Ok(path.to_path_buf()),
+        Some(path) => Ok((path.to_path_buf(), read.err())),
         None if paths.embedded => Err(
             "the built-in configuration has no control socket: name the server with -p and \
              -c, or with --socket"

@@ -16,6 +16,7 @@ mod show;
 pub(crate) mod socket;
 #[cfg(test)]
 mod tests;
+mod top;
 
 pub use client::{Client, Trouble};
 pub(crate) use protocol::{Home, LIFE_VERB, VERBS, find_verb};

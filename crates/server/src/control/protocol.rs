@@ -102,8 +102,8 @@ pub(crate) const VERBS: &[Verb] = &[
     verb(
         Home::Serving,
         "metrics",
-        "",
-        "Shows all metrics, in Prometheus's text format.",
+        "[format=prometheus|openmetrics|json]",
+        "Shows all metrics, in Prometheus's text format, as OpenMetrics, or as JSON.",
     ),
     verb(
         Home::Serving,

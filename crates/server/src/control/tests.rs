@@ -83,8 +83,11 @@ fn answers_are_shown_as_tables() {
         "  1               true\n",
     ];
     let text = text.join("\n");
-    assert_eq!(show::table(&answer), text);
-    assert_eq!(show::table(&json!({ "gates": [{ "x": 1 }] })), "x\n1\n");
+    assert_eq!(show::answer("gates", &answer), text);
+    assert_eq!(
+        show::answer("gates", &json!({ "gates": [{ "x": 1 }] })),
+        "x\n1\n"
+    );
     let long = "a name of forty columns that fills a line";
     let (b, c) = ("b".repeat(20), "c".repeat(20));
     let wide = json!([
@@ -97,7 +100,7 @@ fn answers_are_shown_as_tables() {
         format!("{c:41}  3"),
         format!("{:41}  {b}  y\n", "x"),
     ];
-    assert_eq!(show::table(&wide), turned.join("\n"));
+    assert_eq!(show::answer("gates", &wide), turned.join("\n"));
     let texts = json!([
         { "says": format!("{long} and {long}"), "verb": "a" },
         { "says": "little", "verb": "b" },
@@ -110,7 +113,7 @@ fn answers_are_shown_as_tables() {
         "verb  b",
         "says  little\n",
     ];
-    assert_eq!(show::table(&texts), blocks.join("\n"));
+    assert_eq!(show::answer("gates", &texts), blocks.join("\n"));
 }
 
 /// A socket in a folder of its own with the loop that serves it.

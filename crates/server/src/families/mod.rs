@@ -6,9 +6,6 @@ use std::sync::LazyLock;
 
 use turnpike_conf::{Registry, Row};
 
-use crate::lanes::Lanes;
-use crate::plan::ServingPlan;
-
 /// Every family with its rows, in the reference's order.
 static FAMILIES: LazyLock<Vec<(&'static str, &'static [Row])>> = LazyLock::new(|| {
     let cores = [
@@ -47,11 +44,6 @@ pub fn registry() -> Registry {
 /// Names of nginx's directives that are refused.
 pub(crate) fn not_yet() -> &'static [&'static str] {
     &NOT_YET
-}
-
-/// What turns the rest of the configuration into a running service.
-pub fn serving_plan() -> &'static dyn ServingPlan {
-    &Lanes
 }
 
 #[cfg(test)]

@@ -8,16 +8,17 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use turnpike_http::counters::{COUNTERS, HttpCounters, WatchedGate};
 use turnpike_lane::pool::PoolRefusal;
+use turnpike_lane::sys::process::unix_ms;
 use turnpike_lane::sys::socket_option;
 use turnpike_plan::background::run_command;
-use turnpike_plan::control::{Arguments, Command};
-use turnpike_plan::metrics::{Kind, Samples, write_prometheus};
+use turnpike_plan::control::{Arguments, Command, text};
+use turnpike_plan::metrics::{Format, Kind, Samples, write_json, write_prometheus};
 
-use super::Plans;
+use super::plans::Plans;
 use super::self_check::SelfCheck;
 use super::service::LaneService;
 use crate::control::{LIFE_VERB, Request, RequestError};
-use crate::plan::Reporter;
+use crate::service::Reporter;
 
 impl LaneService {
     /// Answers, or lets a thread answer.
@@ -29,7 +30,7 @@ impl LaneService {
             "status" => Ok(self.status()),
             "lanes" => Ok(self.lane_list()),
             "gates" => Ok(self.gate_list()),
-            "metrics" => Ok(self.metrics()),
+            "metrics" => self.metrics(&arguments),
             "connections" => Ok(self.connection_counts()),
             LIFE_VERB => self.life(),
             _ => match self.command(&verb) {
@@ -98,14 +99,23 @@ impl LaneService {
         json!({ "lanes": lanes })
     }
 
-    fn metrics(&self) -> Value {
+    fn metrics(&self, arguments: &Arguments) -> Result<Value, RequestError> {
         let readers = self.plan.as_ref().map(|plan| plan.http.metric_readers());
         let mut samples = Samples::of(readers.unwrap_or_default());
         samples.read(&*self.counters);
-        let mut text = String::new();
+        let format = match text(arguments, "format")? {
+            None | Some("prometheus") => Format::Prometheus,
+            Some("openmetrics") => Format::OpenMetrics,
+            Some("json") => return Ok(write_json(&samples, unix_ms())),
+            Some(other) => {
+                let message = format!("\"{other}\" is no format of metrics");
+                return Err(RequestError::new("invalid", &message));
+            }
+        };
+        let mut page = String::new();
         // Writing to a string cannot fail.
-        let _ = write_prometheus(&samples, &mut text);
-        json!({ "text": text })
+        let _ = write_prometheus(&samples, format, &mut page);
+        Ok(json!({ "text": page }))
     }
 
     /// Has the metrics tell of the gates in force.

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use serde_json::{Map, Value, json};
-use turnpike_conf::View;
+use turnpike_conf::{Entry, View};
 
-use super::Plans;
 use super::environment::Zones;
+use super::plans::Plans;
 use crate::configuration::Configuration;
 
 /// Things by their names, each with a digest of what was written about it.
@@ -19,6 +19,11 @@ pub(super) struct Shape {
     servers: Digests,
     locations: Digests,
     listens: Digests,
+    /// Groups of upstream servers, without their servers.
+    upstreams: Digests,
+    upstream_servers: Digests,
+    /// Directives of the contexts above servers and groups.
+    directives: Digests,
     /// By owner: `upstream`, `limit_req`, ...
     zones: BTreeMap<String, BTreeSet<String>>,
     lanes: usize,
@@ -31,14 +36,19 @@ impl Shape {
             lanes: configuration.settings.process.lanes,
             ..Shape::default()
         };
-        for http in configuration.root().children("http") {
-            for server in http.children("server") {
+        shape.add_directives(configuration.root(), "");
+        for (context, view) in ["http", "stream"].iter().flat_map(|name| {
+            configuration
+                .root()
+                .children(name)
+                .map(move |view| (name, view))
+        }) {
+            shape.add_directives(view, context);
+            for server in view.children("server") {
                 shape.add_server(server);
             }
-        }
-        for stream in configuration.root().children("stream") {
-            for server in stream.children("server") {
-                shape.add_server(server);
+            for group in view.children("upstream") {
+                shape.add_group(group, context);
             }
         }
         for listen in plan.listens() {
@@ -52,17 +62,56 @@ impl Shape {
         shape
     }
 
+    /// Directives that stand directly in a context, each with its values together. Blocks are
+    /// told of by what is in them.
+    fn add_directives(&mut self, view: View<'_>, context: &str) {
+        let mut hashers = BTreeMap::<String, DefaultHasher>::new();
+        for entry in view
+            .entries()
+            .iter()
+            .filter(|entry| view.child(entry).is_none())
+        {
+            let name = format!("{context} {}", entry.row.name);
+            write_entry(entry, hashers.entry(name).or_default());
+        }
+        for (name, hasher) in hashers {
+            self.directives.insert(name, hasher.finish());
+        }
+    }
+
+    fn add_group(&mut self, group: View<'_>, context: &str) {
+        let words = group.arguments().iter().map(|word| word.text.as_str());
+        let path = format!("{context} {}", words.collect::<Vec<&str>>().join(" "));
+        let mut hasher = DefaultHasher::new();
+        for entry in group.entries() {
+            if entry.row.name != "server" {
+                write_entry(entry, &mut hasher);
+                continue;
+            }
+            let name = free_name(
+                &self.upstream_servers,
+                format!("{path} > {}", entry.argument(0)),
+            );
+            let mut hasher = DefaultHasher::new();
+            write_entry(entry, &mut hasher);
+            self.upstream_servers.insert(name, hasher.finish());
+        }
+        self.upstreams.insert(path, hasher.finish());
+    }
+
+    /// A server is known by its names, so that one with another listen is the same, changed;
+    /// without names by its listens.
     fn add_server(&mut self, server: View<'_>) {
         let words = |name: &str| -> Vec<String> {
             let entries = server.own_all(name);
             let words = entries.flat_map(|entry| &entry.arguments);
             words.map(|word| word.text.clone()).collect()
         };
-        let name = format!(
-            "{} {}",
-            words("server_name").join(" "),
-            words("listen").join(" ")
-        );
+        let names = words("server_name").join(" ");
+        let name = match names.is_empty() {
+            true => words("listen").join(" "),
+            false => names,
+        };
         let name = free_name(&self.servers, name);
         self.add_locations(server, &name);
         self.servers.insert(name, digest(server));
@@ -98,6 +147,9 @@ impl Shape {
             "servers": difference(&self.servers, &next.servers),
             "locations": difference(&self.locations, &next.locations),
             "listens": difference(&self.listens, &next.listens),
+            "upstreams": difference(&self.upstreams, &next.upstreams),
+            "upstream_servers": difference(&self.upstream_servers, &next.upstream_servers),
+            "directives": difference(&self.directives, &next.directives),
             "lanes": { "before": self.lanes, "now": next.lanes },
             "zones": zones,
         })
@@ -135,12 +187,16 @@ fn digest(view: View<'_>) -> u64 {
     hasher.finish()
 }
 
+fn write_entry(entry: &Entry, hasher: &mut DefaultHasher) {
+    entry.row.name.hash(hasher);
+    for word in &entry.arguments {
+        word.text.hash(hasher);
+    }
+}
+
 fn write(view: View<'_>, hasher: &mut DefaultHasher) {
     for entry in view.entries() {
-        entry.row.name.hash(hasher);
-        for word in &entry.arguments {
-            word.text.hash(hasher);
-        }
+        write_entry(entry, hasher);
         if let Some(inner) = view.child(entry) {
             write(inner, hasher);
         }

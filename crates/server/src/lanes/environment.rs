@@ -10,11 +10,11 @@ use std::sync::Arc;
 use turnpike_conf::{ConfError, Entry};
 use turnpike_http::plan::Environment;
 use turnpike_lane::log::{ErrorLog, LogFile, LogSet, Spec};
-use turnpike_plan::environment::{Capability, FolderKind};
+use turnpike_plan::environment::{Capability, Folder, FolderKind};
 use turnpike_plan::product::Product;
 
 use crate::configuration::Configuration;
-use crate::plan::{Folder, Needs};
+use crate::needs::Needs;
 use crate::sandbox::Sandbox;
 
 /// State that all lanes share, by the key that says what it is. A zone that the next configuration
@@ -159,6 +159,10 @@ impl Environment for BuildContext<'_> {
 
     fn file(&mut self, path: &Path) -> io::Result<Arc<[u8]>> {
         self.configuration.file(path)
+    }
+
+    fn file_or_fifo(&mut self, path: &Path) -> io::Result<Arc<[u8]>> {
+        self.configuration.file_or_fifo(path)
     }
 
     fn zone(

@@ -7,10 +7,11 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use turnpike_http::connection::{Connections, OtherConnection};
+use turnpike_http::connection::{Command, Connections, OtherConnection};
 use turnpike_http::lane::LaneShared;
-use turnpike_lane::event_loop::{EventHandler, EventLoop};
+use turnpike_lane::event_loop::{EventHandler, EventLoop, LaneGate, Mailbox};
 use turnpike_lane::sys::socket::PeerAddress;
+use turnpike_stream::directory::FlowDirectory;
 use turnpike_stream::plan::Plan;
 use turnpike_stream::sessions::Sessions;
 
@@ -33,6 +34,17 @@ impl StreamPlans {
     }
 }
 
+/// Whence a lane is given what concerns stream.
+#[derive(Clone)]
+pub(super) struct StreamSources {
+    /// Plans that come next.
+    pub(super) plans: Arc<StreamPlans>,
+    /// Which lane has a flow of UDP.
+    pub(super) flows: Arc<FlowDirectory>,
+    /// The lane's own.
+    pub(super) mailbox: Arc<Mailbox<Command>>,
+}
+
 /// The handlers of a lane.
 pub(super) struct LaneHandler {
     http: Connections,
@@ -46,14 +58,20 @@ impl LaneHandler {
         lane: Rc<LaneShared>,
         http: Connections,
         stream: Arc<Plan>,
-        plans: Arc<StreamPlans>,
+        sources: StreamSources,
     ) -> Self {
         let serials = lane.clone();
         let shared =
             turnpike_stream::lane::LaneShared::new(lane.clock.clone(), lane.random(), move || {
                 serials.next_serial()
             });
-        let stream = Sessions::new(shared, stream, http.returned());
+        let StreamSources {
+            plans,
+            flows,
+            mailbox,
+        } = sources;
+        let wake = move || mailbox.wake();
+        let stream = Sessions::new(shared, stream, http.returned(), flows, wake);
         Self {
             http,
             stream,
@@ -73,7 +91,7 @@ impl LaneHandler {
         }
     }
 
-    /// Serves the connections that HTTP was given for stream.
+    /// Serves the connections that HTTP was given for stream, and datagrams that other lanes were.
     fn serve_others(&mut self, event_loop: &mut EventLoop) {
         for other in self.http.take_others() {
             let OtherConnection {
@@ -85,6 +103,8 @@ impl LaneHandler {
             self.stream
                 .accepted(event_loop, (generation, place), socket, peer);
         }
+        let room = event_loop.room(self.connections());
+        self.stream.take_strays(event_loop, room);
     }
 }
 
@@ -97,6 +117,15 @@ impl EventHandler for LaneHandler {
         peer: PeerAddress,
     ) {
         self.http.accepted(event_loop, gate, socket, peer);
+    }
+
+    fn datagrams(&mut self, event_loop: &mut EventLoop, gate: &LaneGate) {
+        let Some(place) = (gate.number as usize).checked_sub(self.http.listens()) else {
+            return;
+        };
+        let place = (self.http.generation(), place);
+        let room = event_loop.room(self.connections());
+        self.stream.datagrams(event_loop, place, &gate.socket, room);
     }
 
     fn ready(&mut self, event_loop: &mut EventLoop, token: u32, closed: bool) {

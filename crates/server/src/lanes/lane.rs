@@ -13,9 +13,10 @@ use turnpike_lane::affinity::CpuSet;
 use turnpike_lane::event_loop::{self, EventLoop, Mailbox};
 use turnpike_lane::log::{ErrorLog, Level};
 use turnpike_lane::sys::stack;
+use turnpike_stream::directory::FlowDirectory;
 
-use super::handler::{LaneHandler, StreamPlans};
-use crate::plan::Reporter;
+use super::handler::{LaneHandler, StreamPlans, StreamSources};
+use crate::service::Reporter;
 
 /// Stack of a lane's thread in bytes. Nothing on it grows with the input.
 const STACK_BYTES: usize = 1024 * 1024;
@@ -44,6 +45,8 @@ pub(super) struct Facts {
 pub(super) struct Start {
     /// Counters of all lanes.
     pub(super) counters: Arc<AllCounters>,
+    /// Which lane has a flow of UDP.
+    pub(super) flows: Arc<FlowDirectory>,
     /// Lanes that run.
     pub(super) running: Arc<AtomicUsize>,
     /// Told when the last one ends.
@@ -69,7 +72,11 @@ impl Lane {
         let facts = Arc::new(OnceLock::new());
         let own_facts = facts.clone();
         let stream_plans = Arc::new(StreamPlans::default());
-        let own_plans = stream_plans.clone();
+        let sources = StreamSources {
+            plans: stream_plans.clone(),
+            flows: start.flows.clone(),
+            mailbox: mailbox.clone(),
+        };
         start.running.fetch_add(1, Ordering::SeqCst);
         let thread = thread::Builder::new()
             .name(format!("lane {index}"))
@@ -84,7 +91,7 @@ impl Lane {
                     FirstPlans {
                         apply,
                         stream,
-                        next: own_plans,
+                        sources,
                     },
                 ) {
                     start
@@ -143,7 +150,7 @@ impl Lane {
 struct FirstPlans {
     apply: Apply,
     stream: Arc<turnpike_stream::plan::Plan>,
-    next: Arc<StreamPlans>,
+    sources: StreamSources,
 }
 
 fn run(
@@ -170,12 +177,12 @@ fn run(
     let FirstPlans {
         apply,
         stream,
-        next,
+        sources,
     } = plans;
     let plan = LanePlan::new(apply.plan.clone());
     let connections = Connections::new(shared.clone(), plan, mailbox.clone());
     let returned = connections.returned();
-    let mut handler = LaneHandler::new(shared, connections, stream, next);
+    let mut handler = LaneHandler::new(shared, connections, stream, sources);
     handler.http().apply(&mut event_loop, apply);
     event_loop::run(&mut event_loop, &mut handler, &returned)
 }

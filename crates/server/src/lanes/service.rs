@@ -16,18 +16,19 @@ use turnpike_lane::event_loop::{AcceptSettings, LaneGate, Pulse};
 use turnpike_lane::gate::{AcceptMode, AcceptMutex};
 use turnpike_lane::log::{ErrorLog, Level};
 use turnpike_lane::steering::LaneBoard;
+use turnpike_lane::sys::socket::Kind;
 use turnpike_plan::background::Background;
+use turnpike_stream::directory::FlowDirectory;
 
-use super::Plans;
 use super::changes::Shape;
 use super::environment::{BuildContext, Zones};
 use super::lane::{Lane, Start};
+use super::plans::{self, Plans};
 use super::watchdog::{LaneView, Watchdog};
-use crate::channel::{ListeningSocket, MasterCounts};
+use crate::channel::{BOARD_NAME, ListeningSocket, MasterCounts};
 use crate::configuration::Configuration;
 use crate::control::Request;
-use crate::master::gates::steer::BOARD_NAME;
-use crate::plan::{Generation, Holdings, Reporter, Service};
+use crate::service::{Generation, Holdings, Reporter, Service};
 
 /// How long lanes may take to take a plan up. One that takes longer is stuck in a request; it
 /// takes the plan up when it comes back, and nothing waits for it until then.
@@ -40,6 +41,8 @@ const APPLY_LOOK: Duration = Duration::from_millis(50);
 pub(super) struct LaneService {
     pub(super) reporter: Reporter,
     pub(super) counters: Arc<AllCounters>,
+    /// Which lane has a flow of UDP.
+    pub(super) flows: Arc<FlowDirectory>,
     pub(super) running: Arc<AtomicUsize>,
     pub(super) lanes: Vec<Lane>,
     /// Lanes that a configuration had no place for, and that are not at their end yet.
@@ -74,6 +77,7 @@ impl LaneService {
         Self {
             reporter,
             counters: Arc::default(),
+            flows: Arc::default(),
             running: Arc::default(),
             lanes: Vec::new(),
             leaving: Vec::new(),
@@ -171,7 +175,8 @@ impl LaneService {
         let told = process.lanes.max(self.lanes.len());
         let (done, finished) = sync_channel(told);
         self.dismiss(process.lanes, plan, &done);
-        let lane_gates = (0..process.lanes).map(|lane| gates_of(lane, plan, listening_sockets));
+        let lane_gates =
+            (0..process.lanes).map(|lane| gates_of(lane, process.lanes, plan, listening_sockets));
         self.lane_gates = lane_gates.collect();
         for index in 0..process.lanes {
             let accept = self.accept_settings(plan, index);
@@ -194,6 +199,7 @@ impl LaneService {
             }
             let start = Start {
                 counters: self.counters.clone(),
+                flows: self.flows.clone(),
                 running: self.running.clone(),
                 reporter: self.reporter.clone(),
                 error_log: generation.error_log.clone(),
@@ -327,7 +333,7 @@ impl Service for LaneService {
             &generation.error_log,
             &mut zones,
         );
-        let built = super::build(configuration, generation.number, &mut site);
+        let built = plans::build(configuration, generation.number, &mut site);
         if built.is_ok() {
             site.keep_zones();
         }
@@ -444,17 +450,22 @@ impl Service for LaneService {
     }
 }
 
-/// The gates of one lane: its own of the addresses that have one a lane, and the shared ones.
+/// The gates of one of `lanes` lanes: its own of the addresses that have one a lane, and the shared
+/// ones. Datagrams of a shared one are one lane's, so that a flow stays with its lane.
 fn gates_of(
     lane: usize,
+    lanes: usize,
     plan: &Plans,
     listening_sockets: &[(usize, Option<usize>, Arc<OwnedFd>)],
 ) -> Vec<LaneGate> {
     let mine = listening_sockets
         .iter()
         .filter(|(_, owner, _)| owner.is_none_or(|owner| owner == lane));
-    mine.filter_map(|listening| gate_of(plan, listening))
-        .collect()
+    mine.filter(|(place, owner, _)| {
+        owner.is_some() || place % lanes == lane || !is_udp(plan, *place)
+    })
+    .filter_map(|listening| gate_of(plan, listening))
+    .collect()
 }
 
 /// The gates of all lanes.
@@ -468,18 +479,25 @@ pub(super) fn gates_of_all(
         .collect()
 }
 
+fn is_udp(plan: &Plans, place: usize) -> bool {
+    let listen = plan.listen(place);
+    listen.is_some_and(|listen| listen.address.kind() == Kind::Datagram)
+}
+
 fn gate_of(
     plan: &Plans,
-    (listen, owner, socket): &(usize, Option<usize>, Arc<OwnedFd>),
+    (place, owner, socket): &(usize, Option<usize>, Arc<OwnedFd>),
 ) -> Option<LaneGate> {
-    let mut mode = plan.listen(*listen)?.mode;
+    let listen = plan.listen(*place)?;
+    let mut mode = listen.mode;
     if owner.is_some() && !mode.has_gate_per_lane() {
         // Through it an upgrade asks this very lane, which is not to wait for the mutex.
         mode = AcceptMode::Reuseport;
     }
     Some(LaneGate {
-        number: u32::try_from(*listen).ok()?,
+        number: u32::try_from(*place).ok()?,
         socket: socket.clone(),
         mode,
+        kind: listen.address.kind(),
     })
 }

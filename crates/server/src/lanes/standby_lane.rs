@@ -12,8 +12,8 @@ use turnpike_lane::log::{ErrorLog, Level};
 use turnpike_lane::steering::Beat;
 use turnpike_lane::sys::process::monotonic_ns;
 
-use super::Plans;
 use super::lane::{Lane, Start};
+use super::plans::Plans;
 use super::service::{LaneService, gates_of_all};
 
 /// Silence of the stand-by lane that says of the whole process that it hangs.
@@ -53,6 +53,7 @@ impl LaneService {
         };
         let start = Start {
             counters: self.counters.clone(),
+            flows: self.flows.clone(),
             running: self.running.clone(),
             reporter: self.reporter.clone(),
             error_log: log.clone(),

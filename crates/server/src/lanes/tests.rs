@@ -6,9 +6,10 @@ use std::path::PathBuf;
 
 use turnpike_conf::MemoryLoader;
 
-use crate::configuration::Configuration;
+use crate::checked::Checked;
+use crate::needs::Needs;
 use crate::paths::Paths;
-use crate::plan::{Capability, FolderKind, Needs};
+use turnpike_plan::environment::{Capability, FolderKind};
 use turnpike_plan::product::Product;
 
 fn needs(http: &str) -> Needs {
@@ -21,11 +22,8 @@ fn needs(http: &str) -> Needs {
     };
     let text = format!("events {{ }} http {{ access_log off; {http} }}");
     let loader: MemoryLoader = [("/p/nginx.conf", text)].into_iter().collect();
-    let configuration = Configuration::read_through(Box::new(loader), &paths, None);
-    configuration
-        .map_err(|errors| errors.to_string())
-        .unwrap()
-        .needs
+    let checked = Checked::read_through(Box::new(loader), &paths, None);
+    checked.map_err(|errors| errors.to_string()).unwrap().needs
 }
 
 const BODY: (&str, FolderKind) = ("/p/client_body_temp", FolderKind::Default);

@@ -12,8 +12,8 @@ use turnpike_lane::sys::signal;
 
 use super::{loaded, orphan, pid_file};
 use crate::adoption;
+use crate::checked::Checked;
 use crate::cli::Command;
-use crate::configuration::Configuration;
 use crate::paths::Paths;
 
 /// Sends the command's signal to the master that the configuration's pid file names.
@@ -23,18 +23,18 @@ pub(super) fn send(
     globals: Option<&str>,
     log: &ErrorLog,
 ) -> ExitCode {
-    let Some(configuration) = loaded::read(paths, globals, log) else {
+    let Some(checked) = loaded::read(paths, globals, log) else {
         return ExitCode::FAILURE;
     };
     log.event(Level::Notice, format_args!("signal process started"));
-    let settings = &configuration.settings;
+    let settings = &checked.configuration.settings;
     if pid_file::holder(&settings.pid_file).is_none()
         && let Some(path) = &settings.adoption
         && let Some(process) = orphan::look(path)
     {
-        return send_without_master(command, &configuration, path, process, log);
+        return send_without_master(command, &checked, path, process, log);
     }
-    let process = match pid_file::read(&configuration.settings.pid_file) {
+    let process = match pid_file::read(&settings.pid_file) {
         Ok(process) => process,
         Err(message) => {
             // nginx says this one at level error, and to the person who asked.
@@ -63,7 +63,7 @@ pub(super) fn send(
 /// needed.
 fn send_without_master(
     command: Command,
-    configuration: &Configuration,
+    checked: &Checked,
     path: &Path,
     process: i32,
     log: &ErrorLog,
@@ -88,12 +88,12 @@ fn send_without_master(
         format_args!("there is no master process; serving process {process} was told to {word}");
     log.event(Level::Notice, message);
     // What the master would have removed; what is not there needs no removing.
-    let settings = &configuration.settings;
+    let settings = &checked.configuration.settings;
     let files = [Some(settings.pid_file.as_path()), settings.control.path()];
     for file in files.into_iter().flatten().chain([path]) {
         let _ = fs::remove_file(file);
     }
-    for listen in &configuration.needs.listens {
+    for listen in &checked.needs.listens {
         if let ListenAddress::Unix(path) = &listen.address {
             let _ = fs::remove_file(Path::new(OsStr::from_bytes(path)));
         }

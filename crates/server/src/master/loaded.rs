@@ -7,18 +7,21 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, chown};
 use std::path::Path;
 use std::sync::Arc;
 
+use turnpike_conf::Errors;
 use turnpike_lane::affinity::CpuSet;
 use turnpike_lane::log::{Errno, ErrorLog, Level, LogFile, LogSet};
 
 use super::gates::{GateSet, NotOpened, Opening};
-use super::pid_file;
+use super::{pid_file, watch};
 use crate::channel::{Bundle, Log};
+use crate::checked::Checked;
 use crate::configuration::Configuration;
 use crate::error_output;
+use crate::needs::Needs;
 use crate::paths::Paths;
-use crate::plan::FolderKind;
 use crate::sandbox::Sandbox;
 use crate::settings::ProcessSettings;
+use turnpike_plan::environment::FolderKind;
 
 /// Mode of folders for temporary files: theirs alone who serve.
 const FOLDER_MODE: u32 = 0o700;
@@ -27,6 +30,7 @@ const FOLDER_MODE: u32 = 0o700;
 #[derive(Debug)]
 pub(super) struct LoadedConfiguration {
     pub(super) configuration: Configuration,
+    pub(super) needs: Needs,
     pub(super) logs: LogSet,
     pub(super) log: ErrorLog,
     pub(super) gates: GateSet,
@@ -50,20 +54,34 @@ impl LoadedConfiguration {
         old_gates: &GateSet,
         log: &ErrorLog,
     ) -> Result<LoadedConfiguration, LoadError> {
-        let configuration = read(paths, globals, log).ok_or(LoadError::Files)?;
-        LoadedConfiguration::of(configuration, old_logs, old_gates, log)
+        let checked = read(paths, globals, log).ok_or(LoadError::Files)?;
+        LoadedConfiguration::of(checked, old_logs, old_gates, log)
+    }
+
+    /// The same configuration with its files as they are on the disk now.
+    pub(super) fn reread(&self, log: &ErrorLog) -> Result<LoadedConfiguration, LoadError> {
+        let configuration = &self.configuration;
+        let loader = watch::rereading(configuration);
+        let globals = configuration.globals.as_deref();
+        let checked = Checked::read_through(loader, &configuration.paths, globals);
+        let checked = logged(checked, log).ok_or(LoadError::Files)?;
+        LoadedConfiguration::of(checked, &self.logs, &self.gates, log)
     }
 
     /// Opens what a configuration needs that was read already.
     pub(super) fn of(
-        configuration: Configuration,
+        checked: Checked,
         old_logs: &LogSet,
         old_gates: &GateSet,
         log: &ErrorLog,
     ) -> Result<LoadedConfiguration, LoadError> {
-        let logs = open_logs(&configuration, old_logs, log).ok_or(LoadError::Files)?;
-        make_folders(&configuration, log).ok_or(LoadError::Files)?;
-        let listens = configuration.needs.listens.clone();
+        let logs = open_logs(&checked, old_logs, log).ok_or(LoadError::Files)?;
+        make_folders(&checked, log).ok_or(LoadError::Files)?;
+        let Checked {
+            configuration,
+            needs,
+        } = checked;
+        let listens = needs.listens.clone();
         let process = &configuration.settings.process;
         let homes = process.homes();
         let opening = Opening {
@@ -77,6 +95,7 @@ impl LoadedConfiguration {
         let log = ErrorLog::from_specs(&configuration.settings.error_logs, &logs);
         Ok(LoadedConfiguration {
             configuration,
+            needs,
             logs,
             log,
             gates,
@@ -88,7 +107,7 @@ impl LoadedConfiguration {
     pub(super) fn can_become(&self, new: &LoadedConfiguration) -> bool {
         let settings = |loaded: &LoadedConfiguration| loaded.configuration.settings.process.clone();
         let (own, new_settings) = (settings(self), settings(new));
-        let (own_needs, new_needs) = (&self.configuration.needs, &new.configuration.needs);
+        let (own_needs, new_needs) = (&self.needs, &new.needs);
         own.can_become(&new_settings)
             && own_needs.capabilities == new_needs.capabilities
             && (own.sandbox == Sandbox::Off || own_needs.folders == new_needs.folders)
@@ -141,6 +160,7 @@ impl LoadedConfiguration {
             generation,
             paths: self.configuration.paths.clone(),
             globals: self.configuration.globals.clone(),
+            rights: self.needs.rights(),
             sources: sources.chain(self.configuration.files()).collect(),
             listening_sockets: self.gates.listening_sockets()?,
             logs: log_copies(&self.logs)?,
@@ -198,14 +218,19 @@ fn opening<'a>(process: &ProcessSettings, homes: &'a [CpuSet], log: &'a ErrorLog
 }
 
 /// Reads the configuration and logs what is wrong with it.
-pub(super) fn read(paths: &Paths, globals: Option<&str>, log: &ErrorLog) -> Option<Configuration> {
-    match Configuration::read(paths, globals) {
-        Ok(configuration) => {
-            let warnings = configuration.settings.warnings.iter();
-            for warning in warnings.chain(&configuration.needs.warnings) {
+pub(super) fn read(paths: &Paths, globals: Option<&str>, log: &ErrorLog) -> Option<Checked> {
+    logged(Checked::read(paths, globals), log)
+}
+
+/// Logs what is wrong with a configuration, or worth a warning.
+fn logged(checked: Result<Checked, Errors>, log: &ErrorLog) -> Option<Checked> {
+    match checked {
+        Ok(checked) => {
+            let warnings = checked.configuration.settings.warnings.iter();
+            for warning in warnings.chain(&checked.needs.warnings) {
                 log.event(Level::Warn, format_args!("{warning}"));
             }
-            Some(configuration)
+            Some(checked)
         }
         Err(errors) => {
             for error in &errors.0 {
@@ -231,14 +256,11 @@ pub(super) fn check_pid_file(configuration: &Configuration, log: &ErrorLog) -> O
 }
 
 /// Opens the log files of a configuration, or takes them from `old`.
-pub(super) fn open_logs(
-    configuration: &Configuration,
-    old: &LogSet,
-    log: &ErrorLog,
-) -> Option<LogSet> {
+pub(super) fn open_logs(checked: &Checked, old: &LogSet, log: &ErrorLog) -> Option<LogSet> {
+    let configuration = &checked.configuration;
     let specs = configuration.settings.error_logs.iter();
     let own = specs.filter_map(|spec| spec.file().map(Path::to_path_buf));
-    let others = configuration.needs.log_files.iter().cloned();
+    let others = checked.needs.log_files.iter().cloned();
     let mut logs = LogSet::new();
     let mut complete = true;
     let mut tried = HashSet::new();
@@ -261,9 +283,9 @@ pub(super) fn open_logs(
     complete.then_some(logs)
 }
 
-fn make_folders(configuration: &Configuration, log: &ErrorLog) -> Option<()> {
-    let account = configuration.settings.process.account.as_ref();
-    let folders = configuration.needs.folders.iter();
+fn make_folders(checked: &Checked, log: &ErrorLog) -> Option<()> {
+    let account = checked.configuration.settings.process.account.as_ref();
+    let folders = checked.needs.folders.iter();
     for folder in folders.filter(|folder| folder.kind != FolderKind::Foreign) {
         let made = make_folder(&folder.path, account.map(|account| account.user));
         if let Err(error) = made

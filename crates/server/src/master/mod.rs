@@ -16,6 +16,7 @@ mod run;
 mod signals;
 mod supervise;
 mod systemd;
+mod watch;
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -82,18 +83,18 @@ fn first_log(options: &Options, paths: &mut Paths) -> ErrorLog {
 /// `-t` and `-T`.
 fn check(options: &Options, paths: &Paths, globals: Option<&str>, log: &ErrorLog) -> ExitCode {
     let name = paths.name();
-    let configuration = loaded::read(paths, globals, log);
-    let opened = configuration.as_ref().and_then(|configuration| {
+    let checked = loaded::read(paths, globals, log);
+    let opened = checked.as_ref().and_then(|checked| {
         if !options.quiet {
             say(&format!(
                 "nginx: the configuration file {name} syntax is ok\n"
             ));
         }
-        let pid_file = loaded::check_pid_file(configuration, log);
-        let logs = loaded::open_logs(configuration, &LogSet::new(), log);
+        let pid_file = loaded::check_pid_file(&checked.configuration, log);
+        let logs = loaded::open_logs(checked, &LogSet::new(), log);
         pid_file.and(logs)
     });
-    let (Some(configuration), Some(_)) = (configuration, opened) else {
+    let (Some(checked), Some(_)) = (checked, opened) else {
         tell_of_missing_prefix(paths);
         say(&format!("nginx: configuration file {name} test failed\n"));
         return ExitCode::FAILURE;
@@ -104,7 +105,7 @@ fn check(options: &Options, paths: &Paths, globals: Option<&str>, log: &ErrorLog
         ));
     }
     if options.dump {
-        let dump = configuration.tree.sources.dump();
+        let dump = checked.configuration.tree.sources.dump();
         if let Err(error) = write_out(&dump) {
             say(&format!("nginx: write() failed {}\n", Errno(&error)));
             return ExitCode::FAILURE;

@@ -22,8 +22,8 @@ use turnpike_lane::sys::socket_option::peer_credentials;
 
 use super::child;
 use super::gates::GateSet;
+use super::loaded::LoadedConfiguration;
 use crate::adoption::{self, ADOPT, FACTS_BYTES_MAX, Facts, OLD_EXTENSION};
-use crate::configuration::Configuration;
 use crate::control::socket::PrivateSocket;
 
 /// How long a serving process may take to answer: it may be taking a configuration up, for which
@@ -45,11 +45,11 @@ pub(super) struct Orphan {
 
 impl Orphan {
     /// Whether it can serve this configuration, and understands what goes over the channel.
-    pub(super) fn can_serve(&self, configuration: &Configuration) -> bool {
-        let settings = &configuration.settings;
+    pub(super) fn can_serve(&self, loaded: &LoadedConfiguration) -> bool {
+        let settings = &loaded.configuration.settings;
         let environment = child::environment(&settings.process);
-        let unchangeable =
-            adoption::unchangeable(&settings.process, environment, &configuration.needs);
+        let rights = loaded.needs.rights();
+        let unchangeable = adoption::unchangeable(&settings.process, environment, &rights);
         settings.master_process
             && !self.facts.program.is_empty()
             && self.facts.program == adoption::program()

@@ -16,7 +16,7 @@ use super::loaded::{self, LoadError, LoadedConfiguration};
 use super::supervise::{Master, Origin};
 use super::systemd;
 use super::{inherit, orphan, pid_file};
-use crate::configuration::Configuration;
+use crate::checked::Checked;
 use crate::embedded;
 use crate::paths::Paths;
 use crate::say::say;
@@ -82,31 +82,31 @@ fn open(
 ) -> Result<(Origin, LoadedConfiguration), LoadError> {
     let inherited = inherit::take(log);
     let passed = GateSet::inherited(systemd::sockets(log), true);
-    let configuration = loaded::read(paths, globals, log).ok_or(LoadError::Files)?;
+    let checked = loaded::read(paths, globals, log).ok_or(LoadError::Files)?;
     let origin = match inherited {
         Some(inherited) => Origin::Inherited(inherited),
-        None => predecessor(&configuration, &passed, log)?,
+        None => predecessor(&checked, &passed, log)?,
     };
     let gates = match &origin {
         Origin::Inherited(inherited) => &inherited.gates,
         Origin::Adopted(orphan) => &orphan.gates,
         Origin::Fresh => &passed,
     };
-    let loaded = LoadedConfiguration::of(configuration, &LogSet::new(), gates, log)?;
+    let loaded = LoadedConfiguration::of(checked, &LogSet::new(), gates, log)?;
     Ok((origin, loaded))
 }
 
 /// A serving process that the last master has left, if there is one; a failure where a master lives
 /// with whom this one would share addresses unnoticed.
-fn predecessor(
-    configuration: &Configuration,
-    passed: &GateSet,
-    log: &ErrorLog,
-) -> Result<Origin, LoadError> {
+fn predecessor(checked: &Checked, passed: &GateSet, log: &ErrorLog) -> Result<Origin, LoadError> {
+    let Checked {
+        configuration,
+        needs,
+    } = checked;
     let settings = &configuration.settings;
     let pid_file = &settings.pid_file;
     if let Some(process) = living_master(pid_file) {
-        if !GateSet::shares_addresses(&configuration.needs.listens) {
+        if !GateSet::shares_addresses(&needs.listens) {
             // The kernel refuses what is in use.
             return Ok(Origin::Fresh);
         }

@@ -9,6 +9,7 @@ mod privileges;
 use std::fs::OpenOptions;
 use std::io::{self, stdin};
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -26,8 +27,8 @@ use crate::channel::{self, Bundle, Log, Order, Reply};
 use crate::configuration::Configuration;
 use crate::control::{Request, answer_line};
 use crate::error_output;
-use crate::families;
-use crate::plan::{Generation, Report, Reporter, Service};
+use crate::lanes;
+use crate::service::{Generation, Report, Reporter, Service};
 
 use orphan::{ADOPTION_TOKEN, Adoption};
 
@@ -141,7 +142,7 @@ impl Serving {
             channel,
             signals,
             epoll,
-            service: families::serving_plan().service(reporter.clone()),
+            service: lanes::service(reporter.clone()),
             reporter,
             logs: LogSet::new(),
             log: ErrorLog::console(),
@@ -210,7 +211,7 @@ impl Serving {
 
     fn take_order(&mut self) -> io::Result<()> {
         match channel::receive_order(self.channel.as_fd())? {
-            Some(Order::Apply(bundle)) => self.apply(bundle),
+            Some(Order::Apply(bundle)) => self.apply(*bundle),
             Some(Order::Reopen(logs)) => self.reopen(logs),
             Some(Order::Ask { number, request }) => self.ask(number, &request),
             Some(Order::Counts(counts)) => {
@@ -264,14 +265,11 @@ impl Serving {
         let settings = &configuration.settings;
         let log = ErrorLog::from_specs(&settings.error_logs, &logs);
         if !self.has_served && self.signals.is_some() {
-            let needs = families::serving_plan().needs(&configuration);
-            let needs = needs.map_err(|errors| errors.to_string())?;
-            let limited = &mut self.limited;
-            privileges::settle(&settings.process, &needs.capabilities, limited, &log)?;
+            let (rights, limited) = (&bundle.rights, &mut self.limited);
+            privileges::settle(&settings.process, &rights.capabilities, limited, &log)?;
             self.adoption.facts.unchangeable =
-                adoption::unchangeable(&settings.process, std::env::vars_os(), &needs);
-            let folders = needs.folders.into_iter();
-            let writable: Vec<_> = folders.map(|folder| folder.path).collect();
+                adoption::unchangeable(&settings.process, std::env::vars_os(), rights);
+            let writable: Vec<PathBuf> = rights.folders.iter().cloned().collect();
             privileges::confine(&settings.process, &writable, &log)?;
         } else if self.signals.is_some() {
             privileges::limit_again(&settings.process, &mut self.limited, &log);

@@ -9,9 +9,9 @@ use nix::unistd::{Gid, Uid, initgroups, setgid, setuid};
 use turnpike_lane::log::{Errno, ErrorLog, Level};
 use turnpike_lane::sys::process::{self, Limit, Resource};
 
-use crate::plan::Capability;
 use crate::sandbox::{self, Sandbox, Wall};
 use crate::settings::{Account, ProcessSettings};
+use turnpike_plan::environment::Capability;
 
 /// Applies the settings to this process. Must run before any other thread exists, though the
 /// change of user would reach them too.

@@ -1,6 +1,8 @@
 //! From the checked tree to the plan: servers and their addresses.
 
-use turnpike_conf::{ConfError, Entry, View};
+use turnpike_conf::{ConfError, Entry, View, Word};
+use turnpike_lane::gate::{AcceptMode, ListenAddress};
+use turnpike_lane::sys::socket::Kind;
 use turnpike_plan::builder::PlanError;
 use turnpike_plan::environment::Environment;
 use turnpike_plan::listen::{self, ListenRequest};
@@ -87,9 +89,11 @@ impl Draft<'_> {
         if draft.content.is_none() {
             return Err(view.error(view.span(), "no handler for server"));
         }
+        let has_tls = draft.tls.is_some();
         self.servers.push(Server {
             settings: settings(view),
             error_log,
+            tls: draft.tls,
             content: draft.content,
             loggers: draft.loggers,
             handlers: draft.handlers,
@@ -99,22 +103,38 @@ impl Draft<'_> {
                 self.builder.report(view.error(entry.span, message));
             }
         }
+        let uses_tls = self
+            .listens
+            .iter()
+            .any(|listen| listen.server == index && listen.ssl);
+        // One that cannot be used is reported already.
+        if uses_tls && !has_tls && view.nearest("ssl_certificate").is_none() {
+            let message = "no \"ssl_certificate\" is defined for the \"listen ... ssl\" directive";
+            return Err(view.error(view.span(), message));
+        }
         Ok(())
     }
 
     fn listen(&mut self, entry: &Entry, server: usize) -> Result<(), String> {
         for word in &entry.arguments[1..] {
             let text = word.text.as_str();
-            if matches!(text, "udp" | "ssl") {
-                return Err(format!(
-                    "the \"{text}\" parameter of \"listen\" is not supported yet"
-                ));
-            }
             if matches!(text, "default" | "default_server" | "http2" | "quic") {
                 return Err(format!("invalid parameter \"{text}\""));
             }
         }
-        for request in listen::read(&entry.arguments, None)? {
+        let is_udp = |word: &&Word| word.text == "udp";
+        let has_udp = entry.arguments[1..].iter().any(|word| is_udp(&word));
+        let words: Vec<Word> = entry
+            .arguments
+            .iter()
+            .filter(|word| !is_udp(word))
+            .cloned()
+            .collect();
+        for request in listen::read(&words, None)? {
+            let request = match has_udp {
+                true => datagrams(request, &words[1..])?,
+                false => request,
+            };
             if self
                 .listens
                 .iter()
@@ -129,14 +149,46 @@ impl Draft<'_> {
     }
 
     fn placed(&self, request: ListenRequest, server: usize) -> Listen {
+        let mode = request.mode(self.accept.mutex, self.accept.reuse_port);
         Listen {
-            mode: request.mode(self.accept.mutex, self.accept.reuse_port),
+            mode: match (request.address.kind(), mode.has_gate_per_lane()) {
+                (Kind::Stream, _) => mode,
+                // By the kernel's hash, which keeps a flow with its lane, or all at one lane.
+                (Kind::Datagram, true) => AcceptMode::Reuseport,
+                (Kind::Datagram, false) => AcceptMode::Shared,
+            },
             address: request.address,
             options: request.options,
             server,
             proxy_protocol: request.proxy_protocol,
+            ssl: request.tls,
         }
     }
+}
+
+/// The request for UDP, which has no connections that options could be about.
+fn datagrams(request: ListenRequest, parameters: &[Word]) -> Result<ListenRequest, String> {
+    const CONNECTIONS: [&str; 6] = [
+        "ssl",
+        "backlog",
+        "so_keepalive",
+        "proxy_protocol",
+        "fastopen",
+        "deferred",
+    ];
+    for name in CONNECTIONS {
+        let is_it = |word: &Word| word.text.split('=').next() == Some(name);
+        if parameters.iter().any(is_it) {
+            return Err(format!("\"{name}\" parameter is incompatible with \"udp\""));
+        }
+    }
+    let ListenAddress::Tcp(address) = request.address else {
+        return Err("\"udp\" is not supported for unix domain sockets".to_owned());
+    };
+    Ok(ListenRequest {
+        address: ListenAddress::Udp(address),
+        ..request
+    })
 }
 
 fn settings(view: View<'_>) -> ServerSettings {

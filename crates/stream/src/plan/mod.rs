@@ -11,6 +11,7 @@ use turnpike_lane::log::ErrorLog;
 use turnpike_plan::background::Service;
 use turnpike_plan::builder::Shared;
 use turnpike_plan::lane::{HasLaneStates, LaneStateMaker};
+use turnpike_plan::tls::{ServerTls, VerifyClient};
 
 use crate::phase::{Content, Handler, Logger, PHASE_COUNT, Phase};
 use crate::session::Session;
@@ -55,6 +56,8 @@ pub trait Family: Sync {
 /// What a family adds to a server.
 #[derive(Default)]
 pub struct ServerDraft {
+    /// What the server says of TLS, whether its listens use it or not.
+    pub tls: Option<Tls>,
     content: Option<Arc<dyn Content>>,
     handlers: [Vec<Arc<dyn Handler>>; PHASE_COUNT],
     loggers: Vec<Arc<dyn Logger>>,
@@ -83,6 +86,16 @@ pub struct Listen {
     pub server: usize,
     /// Connections begin with a PROXY protocol header.
     pub proxy_protocol: bool,
+    /// Connections use TLS (`ssl`).
+    pub ssl: bool,
+}
+
+/// TLS with the clients of a server.
+pub struct Tls {
+    pub tls: ServerTls,
+    pub verify_client: VerifyClient,
+    /// How long a handshake may take, in milliseconds; 0 is without limit.
+    pub handshake_timeout_ms: u64,
 }
 
 /// What says of all addresses how lanes share them.
@@ -99,6 +112,8 @@ pub struct Server {
     pub settings: ServerSettings,
     /// Where its errors are written.
     pub error_log: ErrorLog,
+    /// What it says of TLS.
+    pub tls: Option<Tls>,
     /// What is done with its connections; every server of a plan has something.
     pub content: Option<Arc<dyn Content>>,
     /// Write down its sessions.

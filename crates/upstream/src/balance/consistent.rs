@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
+use super::choice::Choice;
 use super::crc32::Crc32;
-use super::{Choice, round_robin};
-use crate::group::Peer;
+use super::round_robin;
+use crate::peer::Peer;
 
 /// Points of a server for each unit of its weight.
 const POINTS_PER_WEIGHT: i64 = 160;

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use super::choice::Choice;
 use super::crc32::Crc32;
-use super::{Choice, at_weight, total_weight};
-use crate::group::Peer;
+use super::weights::{at_weight, total_weight};
+use crate::peer::Peer;
 
 pub(super) fn next<'a>(
     peers: &'a [Arc<Peer>],

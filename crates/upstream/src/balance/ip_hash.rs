@@ -3,8 +3,9 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::{Choice, at_weight, total_weight};
-use crate::group::Peer;
+use super::choice::Choice;
+use super::weights::{at_weight, total_weight};
+use crate::peer::Peer;
 
 /// What the hash begins with, is multiplied with, and is reduced by: nginx's.
 const SEED: u64 = 89;

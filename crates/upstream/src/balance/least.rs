@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Choice, round_robin};
-use crate::group::Peer;
+use super::choice::Choice;
+use super::round_robin;
+use crate::peer::Peer;
 
 pub(super) fn next<'a>(
     peers: &'a [Arc<Peer>],

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Choice, Measure, at_weight, total_weight};
-use crate::group::Peer;
+use super::choice::Choice;
+use super::method::Measure;
+use super::weights::{at_weight, total_weight};
+use crate::peer::Peer;
 
 pub(super) fn next<'a>(
     peers: &'a [Arc<Peer>],

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::Choice;
-use crate::group::Peer;
+use super::choice::Choice;
+use crate::peer::Peer;
 
 pub(super) fn next<'a>(
     peers: &'a [Arc<Peer>],

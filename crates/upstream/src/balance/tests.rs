@@ -3,9 +3,8 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use super::{Balancer, Measure, Until};
-use crate::Address;
-use crate::group::{
+use crate::{Address, Balancer, Measure, Until};
+use crate::{
     FailReason, Group, GroupSettings, GroupStates, Mode, NoPeer, Peer, PeerSettings, Picked,
     Selection,
 };

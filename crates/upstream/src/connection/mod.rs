@@ -4,20 +4,25 @@
 //! is ready costs one system call. Methods take `&self`: a request may be sent while its answer
 //! is read already. At most one read and one write at a time.
 
+mod datagrams;
+mod http2;
 mod open;
 #[cfg(test)]
 mod tests;
 
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::rc::Rc;
 
 use turnpike_lane::event_loop::{WatchedSocket, WatchedSockets};
 use turnpike_lane::sys::socket::More;
 use turnpike_lane::timeout::within;
 use turnpike_lane::transport::Transport;
 use turnpike_lane::waiting::{Input, Waited};
+use turnpike_wire::h2::ClientConnection;
 
+pub use datagrams::DatagramConnection;
 pub(crate) use open::Key;
 pub use open::{ConnectError, ConnectOptions, Tls};
 
@@ -27,6 +32,7 @@ pub struct Connection {
     /// The place in the lane's own event loop, once it was waited for there.
     watched_socket: OnceCell<WatchedSocket>,
     key: Key,
+    http2: Option<Rc<RefCell<ClientConnection>>>,
     opened_ms: u64,
     requests: Cell<u64>,
     bytes_sent: Cell<u64>,

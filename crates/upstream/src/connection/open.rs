@@ -1,10 +1,11 @@
 //! Opening a connection.
 
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use turnpike_lane::log::Errno;
@@ -14,10 +15,12 @@ use turnpike_lane::transport::{HandshakeError, Transport};
 use turnpike_lane::waiting::Waited;
 
 use turnpike_lane::timeout::bounded;
+use turnpike_wire::h2::ClientConnection;
+use turnpike_wire::message::HeadRules;
 
 use super::Connection;
 use crate::address::Address;
-use crate::group::Picked;
+use crate::peer::picked::Picked;
 use crate::tls::{Refusal, TlsConnector};
 
 /// How a connection is opened.
@@ -40,6 +43,8 @@ pub struct ConnectOptions<'a> {
     pub proxy_header: &'a [u8],
     /// TLS, where the peer speaks it.
     pub tls: Option<Tls<'a>>,
+    /// Whether HTTP/2 is spoken.
+    pub http2: bool,
     /// Which location asks: groups that keep connections by location compare it.
     pub location: u32,
 }
@@ -51,6 +56,9 @@ pub struct Tls<'a> {
     pub connector: &'a Arc<TlsConnector>,
     /// The name that is sent, and that the certificate must be good for where it is verified.
     pub name: &'a str,
+    /// Protocols to offer (ALPN) in place of the connector's, the best first; empty: none. What
+    /// is kept for later requests offers the connector's.
+    pub protocols: &'a [Vec<u8>],
     /// How long the handshake may take, in milliseconds; 0 is without limit.
     pub timeout_ms: u64,
 }
@@ -61,6 +69,7 @@ pub(crate) struct Key {
     bind: Option<SocketAddr>,
     location: u32,
     has_proxy_header: bool,
+    http2: bool,
     tls: Option<(Arc<TlsConnector>, Box<str>)>,
 }
 
@@ -72,6 +81,7 @@ impl Key {
             bind: options.bind.copied(),
             location: options.location,
             has_proxy_header: !options.proxy_header.is_empty(),
+            http2: options.http2,
             tls: tls.map(|tls| (Arc::clone(tls.connector), tls.name.into())),
         }
     }
@@ -98,6 +108,7 @@ impl Key {
         !self.has_proxy_header
             && options.proxy_header.is_empty()
             && same_tls
+            && self.http2 == options.http2
             && self.peer == *picked.address()
             && self.bind.as_ref() == options.bind
             && (!local || self.location == options.location)
@@ -118,7 +129,7 @@ pub enum ConnectError {
     /// The TLS handshake took too long.
     HandshakeTimedOut,
     /// The peer broke the connection off during the TLS handshake.
-    HandshakeBroken(io::Error),
+    HandshakeBroken(HandshakeError),
     /// The peers do not understand one another's TLS.
     Handshake(String),
     /// The peer's certificate is not good: number and words as OpenSSL has them.
@@ -162,14 +173,7 @@ impl fmt::Display for ConnectError {
             ConnectError::TimedOut | ConnectError::HandshakeTimedOut => {
                 out.write_str("upstream timed out (110: Connection timed out)")
             }
-            ConnectError::HandshakeBroken(error) => match error.raw_os_error() {
-                None => out.write_str("peer closed connection in SSL handshake"),
-                Some(_) => write!(
-                    out,
-                    "peer closed connection in SSL handshake {}",
-                    Errno(error)
-                ),
-            },
+            ConnectError::HandshakeBroken(error) => write!(out, "{error}"),
             ConnectError::Handshake(why) => write!(out, "SSL_do_handshake() failed ({why})"),
             ConnectError::Certificate(why) => {
                 write!(out, "upstream SSL certificate verify error: ({why})")
@@ -205,11 +209,12 @@ impl Connection {
         now_ms: u64,
     ) -> Result<Connection, ConnectError> {
         let key = Key::new(address, options);
-        let (socket, under_way) = begin(address, options)?;
+        let (socket, under_way) = begin(address, Kind::Stream, options)?;
         let connection = Connection {
             waited: Waited::new(Transport::plain(socket)),
             watched_socket: OnceCell::new(),
             key,
+            http2: options.http2.then(http2_client),
             opened_ms: now_ms,
             requests: Cell::new(1),
             bytes_sent: Cell::new(0),
@@ -254,26 +259,35 @@ impl Connection {
             Refusal::Name => ConnectError::Name(tls.name.to_owned()),
             Refusal::Protocol(why) => ConnectError::Handshake(why),
         };
-        let session = tls.connector.session(tls.name).map_err(named)?;
+        let session = tls.connector.session(tls.name, tls.protocols);
+        let session = session.map_err(named)?;
         self.transport().secure(session);
         match bounded(tls.timeout_ms, self.waited.handshake()).await {
             Some(Ok(())) => Ok(()),
             Some(Err(HandshakeError::Tls(error))) => Err(named(Refusal::of(&error))),
-            Some(Err(HandshakeError::Socket(error))) => Err(ConnectError::HandshakeBroken(error)),
+            Some(Err(error)) => Err(ConnectError::HandshakeBroken(error)),
             None => Err(ConnectError::HandshakeTimedOut),
         }
     }
 }
 
+fn http2_client() -> Rc<RefCell<ClientConnection>> {
+    Rc::new(RefCell::new(ClientConnection::new(HeadRules::default())))
+}
+
 /// A socket that connects, and whether it still does.
-fn begin(address: &Address, options: &ConnectOptions<'_>) -> Result<(OwnedFd, bool), ConnectError> {
+pub(super) fn begin(
+    address: &Address,
+    kind: Kind,
+    options: &ConnectOptions<'_>,
+) -> Result<(OwnedFd, bool), ConnectError> {
     let family = match address {
         Address::Inet(SocketAddr::V4(_)) => Family::V4,
         Address::Inet(SocketAddr::V6(_)) => Family::V6,
         Address::Unix(_) => Family::Unix,
     };
-    let socket = socket::open(family, Kind::Stream).map_err(ConnectError::Socket)?;
-    prepare(&socket, address, options)?;
+    let socket = socket::open(family, kind).map_err(ConnectError::Socket)?;
+    prepare(&socket, address, kind, options)?;
     let connected = match address {
         Address::Inet(address) => socket::connect(socket.as_fd(), *address),
         Address::Unix(path) => socket::connect_unix(socket.as_fd(), path),
@@ -288,6 +302,7 @@ fn begin(address: &Address, options: &ConnectOptions<'_>) -> Result<(OwnedFd, bo
 fn prepare(
     socket: &OwnedFd,
     address: &Address,
+    kind: Kind,
     options: &ConnectOptions<'_>,
 ) -> Result<(), ConnectError> {
     let socket = socket.as_fd();
@@ -306,8 +321,11 @@ fn prepare(
     let Address::Inet(peer) = address else {
         return Ok(());
     };
-    // Head and body may leave in two calls, and the second must not wait for an acknowledgement.
-    socket_option::set_no_delay(socket, true).map_err(option)?;
+    if kind == Kind::Stream {
+        // Head and body may leave in two calls, and the second must not wait for an
+        // acknowledgement.
+        socket_option::set_no_delay(socket, true).map_err(option)?;
+    }
     let Some(own) = options.bind else {
         return Ok(());
     };

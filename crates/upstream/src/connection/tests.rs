@@ -9,8 +9,8 @@ use tokio::runtime::Builder;
 use turnpike_testkit::{Origin, Step};
 
 use super::{ConnectError, ConnectOptions, Connection};
-use crate::group::{Group, GroupSettings, GroupStates, Peer, PeerSettings, PeerState, Selection};
 use crate::{Address, KeepAlive, Picked, Pool};
+use crate::{Group, GroupSettings, GroupStates, Peer, PeerSettings, PeerState, Selection};
 
 /// How long a test waits for what must come.
 const PATIENCE_MS: u64 = 60_000;

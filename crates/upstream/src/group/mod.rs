@@ -1,21 +1,20 @@
 //! Groups of peers, and the tries of one request among them.
 
-mod peer;
 mod states;
 #[cfg(test)]
 mod tests;
-mod times;
 mod tries;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-pub use peer::{FailReason, Mode, Peer, PeerSettings, PeerState};
 pub use states::GroupStates;
-pub(crate) use tries::Tried;
-pub use tries::{NoPeer, Picked, Selection, Tries};
+pub use tries::{NoPeer, Tries};
 
-use crate::balance::{Balancer, Ring};
+use crate::balance::choice::Selection;
+use crate::balance::members::Members;
+use crate::balance::method::Balancer;
+use crate::peer::Peer;
 use crate::pool::KeepAlive;
 
 /// Active checks that one group may have: what each of them found is a bit of a peer.
@@ -43,17 +42,6 @@ pub struct Group {
     checks: AtomicU32,
     /// Kept with the group, so that the next configuration finds them.
     states: Arc<GroupStates>,
-}
-
-/// The peers that are in a group at the moment.
-#[derive(Default)]
-pub(crate) struct Members {
-    /// Peers that are asked first.
-    pub(crate) primary: Vec<Arc<Peer>>,
-    /// Peers that are asked when no other can be.
-    pub(crate) backup: Vec<Arc<Peer>>,
-    /// Where consistent hashing has them.
-    ring: Option<Ring>,
 }
 
 impl Group {
@@ -151,16 +139,7 @@ impl Group {
     pub fn refresh(&self) {
         let sources = self.sources();
         let all = sources.iter().flatten().cloned();
-        let (backup, primary): (Vec<_>, Vec<_>) = all.partition(|peer| peer.settings().backup);
-        let ring = match self.settings.balancer {
-            Balancer::ConsistentHash => Some(Ring::new(&primary)),
-            _ => None,
-        };
-        *self.members() = Members {
-            primary,
-            backup,
-            ring,
-        };
+        *self.members() = Members::new(all, self.settings.balancer);
         self.states.forget_unused();
     }
 
@@ -177,23 +156,5 @@ impl Group {
         // What a panic could leave behind is a weight not yet taken off: any order of peers is
         // better than none.
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Members {
-    /// Whether there is only one peer to choose: then its failures are not held against it.
-    pub(crate) fn is_single(&self) -> bool {
-        self.primary.len() == 1 && self.backup.is_empty()
-    }
-
-    pub(crate) fn ring(&self) -> Option<&Ring> {
-        self.ring.as_ref()
-    }
-
-    /// How often a request may try.
-    pub(crate) fn tries(&self) -> u32 {
-        let all = self.primary.iter().chain(&self.backup);
-        let up = all.filter(|peer| peer.mode() != Mode::Down).count();
-        u32::try_from(up).unwrap_or(u32::MAX)
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::peer::PeerState;
-use crate::resolve::Found;
+use crate::peer::PeerState;
+use crate::resolve::found::Found;
 
 /// The states of one group by the peers' names. It lives as long as some configuration has the
 /// group, so a peer that stays keeps its failures, requests and commanded mode over a reload.

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
-use super::{FailReason, Group, GroupSettings, GroupStates, Mode, Peer, PeerSettings, Selection};
-use crate::{Address, Balancer, Measure, Until};
+use crate::{
+    Address, Balancer, FailReason, Group, GroupSettings, GroupStates, Measure, Mode, Peer,
+    PeerSettings, Selection, Until,
+};
 
 /// A moment long after the start of all clocks.
 const NOW_MS: u64 = 1_000_000;

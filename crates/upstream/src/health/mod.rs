@@ -4,7 +4,7 @@
 //! What was found belongs to the peer, so it holds for all lanes and stays over a reload. Several
 //! checks may watch one group: a peer is well when all of them find it so.
 
-mod probe;
+mod question;
 #[cfg(test)]
 mod tests;
 
@@ -19,30 +19,51 @@ use tokio::task::{AbortHandle, JoinSet};
 use turnpike_lane::log::{ErrorLog, Level};
 use turnpike_lane::sys::process::monotonic_ns;
 
-pub use probe::{Answer, CheckTls};
+pub use question::{Asked, CheckTls, Question};
 
 use crate::address::Address;
 use crate::background::BackgroundTask;
 use crate::connection::Connection;
-use crate::group::{FailReason, Group, Peer};
+use crate::group::Group;
+use crate::peer::{FailReason, Peer};
 
-/// Says whether an answer is good.
-pub trait Judge: Send + Sync {
-    /// What is wrong with it, as the log has it behind `while`.
-    ///
-    /// # Errors
-    /// When it is not good.
-    fn judge(&self, answer: &Answer<'_>) -> Result<(), &'static str>;
+/// When peers are asked, and what answers change.
+#[derive(Clone, Debug)]
+pub struct CheckRules {
+    /// Name of what answers have to be, for the log; empty for the usual conditions.
+    pub name: String,
+    /// Between two questions to one peer, in milliseconds.
+    pub interval_ms: u64,
+    /// By how much more, at random, in milliseconds.
+    pub jitter_ms: u64,
+    /// Failures in a row that make a peer ill.
+    pub fails: u32,
+    /// Good answers in a row that make it well.
+    pub passes: u32,
+    /// The port, where it is another than the peer's.
+    pub port: Option<u16>,
+    /// Whether a peer takes no requests before its first good answer.
+    pub mandatory: bool,
+    /// Whether a peer that was well before a reload need not be checked first all the same.
+    pub persistent: bool,
+    /// How old a connection may be that asks once more, in milliseconds; 0 asks each time on a
+    /// new one.
+    pub keepalive_time_ms: u64,
 }
 
-/// The usual conditions: a status of 2xx or 3xx.
-pub struct Usual;
-
-impl Judge for Usual {
-    fn judge(&self, answer: &Answer<'_>) -> Result<(), &'static str> {
-        match answer.status {
-            200..=399 => Ok(()),
-            _ => Err("checking status code"),
+impl Default for CheckRules {
+    /// nginx's.
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            interval_ms: 5000,
+            jitter_ms: 0,
+            fails: 1,
+            passes: 1,
+            port: None,
+            mandatory: false,
+            persistent: false,
+            keepalive_time_ms: 0,
         }
     }
 }
@@ -52,37 +73,15 @@ pub struct Check {
     pub group: Weak<Group>,
     /// Which check of the group it is, see [`Group::add_check`].
     pub number: u32,
-    /// Between two questions to one peer, in milliseconds.
-    pub interval_ms: u64,
-    /// By how much more, at random, in milliseconds.
-    pub jitter_ms: u64,
-    /// Failures in a row that make a peer ill.
-    pub fails: u32,
-    /// Good answers in a row that make it well.
-    pub passes: u32,
+    pub rules: CheckRules,
+    /// What is asked.
+    pub question: Arc<dyn Question>,
     /// What a connection begins with, before TLS.
     pub proxy_header: Vec<u8>,
-    /// What is sent.
-    pub request: Vec<u8>,
-    /// The port, where it is another than the peer's.
-    pub port: Option<u16>,
-    /// Whether a peer takes no requests before its first good answer.
-    pub mandatory: bool,
-    /// Whether a peer that was well before a reload need not be checked first all the same.
-    pub persistent: bool,
     /// TLS to the peer.
     pub tls: Option<CheckTls>,
     /// How long a connection may take, in milliseconds.
     pub connect_timeout_ms: u64,
-    /// How long the peer may be silent, in milliseconds.
-    pub read_timeout_ms: u64,
-    /// Name of the conditions, for the log; empty for the usual ones.
-    pub name: String,
-    /// The conditions.
-    pub judge: Arc<dyn Judge>,
-    /// How old a connection may be that asks once more, in milliseconds; 0 asks each time on a
-    /// new one.
-    pub keepalive_time_ms: u64,
     /// Where changes are written.
     pub log: ErrorLog,
 }
@@ -155,7 +154,7 @@ impl Check {
             let mut idle = record.idle.take();
             let check = Arc::clone(self);
             record.question = Some(questions.spawn_local(async move {
-                let found = probe::ask(&check, &check.address(&peer), &mut idle).await;
+                let found = question::ask(&check, &check.address(&peer), &mut idle).await;
                 (peer, found, idle)
             }));
         }
@@ -178,8 +177,8 @@ impl Check {
 
     /// A peer is seen for the first time.
     fn meet(&self, peer: &Peer, first: bool) {
-        let known = first && self.persistent && peer.state().was_checked(self.number);
-        if self.mandatory && !known {
+        let known = first && self.rules.persistent && peer.state().was_checked(self.number);
+        if self.rules.mandatory && !known {
             peer.state().set_ill(self.number, true);
         }
     }
@@ -192,12 +191,12 @@ impl Check {
             Ok(()) => {
                 record.fails = 0;
                 record.passes = record.passes.saturating_add(1);
-                was_ill && record.passes < self.passes
+                was_ill && record.passes < self.rules.passes
             }
             Err(_) => {
                 record.passes = 0;
                 record.fails = record.fails.saturating_add(1);
-                was_ill || record.fails >= self.fails
+                was_ill || record.fails >= self.rules.fails
             }
         };
         match found {
@@ -210,7 +209,7 @@ impl Check {
         state.set_ill(self.number, is_ill);
         let group = self.group.upgrade();
         let group = group.as_ref().map_or("", |group| group.name());
-        let (check, name) = (&self.name, peer.name());
+        let (check, name) = (&self.rules.name, peer.name());
         let of = format_args!("health check \"{check}\" of peer {name} in upstream \"{group}\"");
         match found {
             Ok(()) => {
@@ -226,7 +225,7 @@ impl Check {
     }
 
     fn address(&self, peer: &Peer) -> Address {
-        match (peer.address(), self.port) {
+        match (peer.address(), self.rules.port) {
             (Address::Inet(address), Some(port)) => {
                 Address::Inet(SocketAddr::new(address.ip(), port))
             }
@@ -235,10 +234,10 @@ impl Check {
     }
 
     fn pause_ms(&self) -> u64 {
-        let more_ms = match self.jitter_ms {
+        let more_ms = match self.rules.jitter_ms {
             0 => 0,
             jitter_ms => RandomState::new().hash_one(0) % (jitter_ms + 1),
         };
-        self.interval_ms + more_ms
+        self.rules.interval_ms + more_ms
     }
 }

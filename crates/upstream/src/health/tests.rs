@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -9,10 +10,11 @@ use tokio::task::LocalSet;
 use turnpike_lane::log::ErrorLog;
 use turnpike_testkit::{Origin, Step};
 
-use super::{Check, Usual, Watching};
+use super::{Asked, Check, CheckRules, Question, Watching};
 use crate::Address;
 use crate::background::BackgroundTask as _;
-use crate::group::{Group, GroupSettings, GroupStates, Peer, PeerSettings, PeerState, Selection};
+use crate::connection::Connection;
+use crate::{Group, GroupSettings, GroupStates, Peer, PeerSettings, PeerState, Selection};
 
 /// How long a test waits for what must come.
 const PATIENCE_MS: u64 = 60_000;
@@ -32,26 +34,45 @@ fn group_of(ports: &[u16]) -> Arc<Group> {
     Group::new("group", GroupSettings::default(), vec![peers], states)
 }
 
+fn rules() -> CheckRules {
+    CheckRules {
+        interval_ms: 1,
+        ..CheckRules::default()
+    }
+}
+
 fn check() -> Check {
     Check {
         group: Weak::new(),
         number: 0,
-        interval_ms: 1,
-        jitter_ms: 0,
-        fails: 1,
-        passes: 1,
-        request: b"GET / HTTP/1.1\r\nHost: a\r\n\r\n".to_vec(),
+        rules: rules(),
+        question: Arc::new(IsGood {
+            timeout_ms: PATIENCE_MS,
+        }),
         proxy_header: Vec::new(),
-        port: None,
-        mandatory: false,
-        persistent: false,
         tls: None,
         connect_timeout_ms: PATIENCE_MS,
-        read_timeout_ms: PATIENCE_MS,
-        name: String::new(),
-        judge: Arc::new(Usual),
-        keepalive_time_ms: 0,
         log: ErrorLog::none(),
+    }
+}
+
+/// Asks by an empty line, and wants [`GOOD`] in one piece.
+struct IsGood {
+    timeout_ms: u64,
+}
+
+impl Question for IsGood {
+    fn ask<'a>(&'a self, connection: &'a Connection) -> Pin<Box<dyn Future<Output = Asked> + 'a>> {
+        Box::pin(async move {
+            let mut answer = Vec::new();
+            let asked = connection.write_all(b"\r\n\r\n", self.timeout_ms).await;
+            let read = connection.read(&mut answer, 100, self.timeout_ms).await;
+            let is_good = asked.is_ok() && read.is_ok() && answer == GOOD.as_bytes();
+            Asked {
+                found: is_good.then_some(()).ok_or("asking"),
+                is_reusable: is_good,
+            }
+        })
     }
 }
 
@@ -77,8 +98,8 @@ fn rounds(check: Check, group: &Arc<Group>, count: usize) -> Vec<bool> {
     })
 }
 
-const GOOD: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-const BAD: &str = "HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n";
+const GOOD: &str = "good";
+const BAD: &str = "bad";
 
 #[test]
 fn so_many_in_a_row_change_a_peer() {
@@ -95,8 +116,11 @@ fn so_many_in_a_row_change_a_peer() {
     for (fails, passes, texts, expected) in cases {
         let origin = answers(texts);
         let check = Check {
-            fails,
-            passes,
+            rules: CheckRules {
+                fails,
+                passes,
+                ..rules()
+            },
             ..check()
         };
         let found = rounds(check, &group(origin.port()), expected.len());
@@ -105,39 +129,14 @@ fn so_many_in_a_row_change_a_peer() {
 }
 
 #[test]
-fn answers_are_judged() {
-    let cases = [
-        (GOOD, true),
-        ("HTTP/1.0 302 Moved\r\n\r\nuntil the end", true),
-        (
-            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 None\r\n\r\n",
-            true,
-        ),
-        (
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
-            true,
-        ),
-        (
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n",
-            false,
-        ),
-        ("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok", false),
-        ("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", false),
-        ("garbage\r\n\r\n", false),
-        ("", false),
-    ];
-    for (text, expected) in cases {
-        let origin = answers(&[text]);
-        let found = rounds(check(), &group(origin.port()), 1);
-        assert_eq!(found, [expected], "{text:?}");
-    }
+fn who_does_not_answer_is_ill() {
     let closed = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = closed.local_addr().unwrap().port();
     drop(closed);
     assert_eq!(rounds(check(), &group(port), 1), [false]);
     let silent = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let impatient = Check {
-        read_timeout_ms: 1,
+        question: Arc::new(IsGood { timeout_ms: 1 }),
         ..check()
     };
     let port = silent.local_addr().unwrap().port();
@@ -154,7 +153,10 @@ fn a_connection_asks_again_while_it_may() {
     ];
     let once = vec![Step::ReadHead, Step::send(GOOD), Step::ReadToEnd];
     let kept = Check {
-        keepalive_time_ms: PATIENCE_MS,
+        rules: CheckRules {
+            keepalive_time_ms: PATIENCE_MS,
+            ..rules()
+        },
         ..check()
     };
     // The second question goes with the first, the third on a connection of its own, since the
@@ -175,7 +177,7 @@ fn a_peer_that_hangs_holds_up_no_other() {
     // Without a limit the first peer's question never ends.
     let check = Arc::new(Check {
         group: Arc::downgrade(&group),
-        read_timeout_ms: 0,
+        question: Arc::new(IsGood { timeout_ms: 0 }),
         ..check()
     });
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
@@ -200,17 +202,18 @@ fn mandatory_checks_come_first() {
     let origin = answers(&[GOOD]);
     let group = group(origin.port());
     let patient = || Check {
-        mandatory: true,
-        passes: 2,
+        rules: CheckRules {
+            mandatory: true,
+            passes: 2,
+            ..rules()
+        },
         ..check()
     };
     assert_eq!(rounds(patient(), &group, 2), [false, true]);
     // After a reload a peer is checked again, unless what was found persists.
     assert_eq!(rounds(patient(), &group, 2), [false, true]);
-    let persistent = Check {
-        persistent: true,
-        ..patient()
-    };
+    let mut persistent = patient();
+    persistent.rules.persistent = true;
     assert_eq!(rounds(persistent, &group, 1), [true]);
 }
 
@@ -220,7 +223,10 @@ fn a_peer_is_well_when_all_checks_say_so() {
     let group = group(good.port());
     let elsewhere = Check {
         number: 1,
-        port: Some(bad.port()),
+        rules: CheckRules {
+            port: Some(bad.port()),
+            ..rules()
+        },
         ..check()
     };
     assert_eq!(rounds(elsewhere, &group, 1), [false]);

@@ -3,6 +3,7 @@
 //! One resolver is shared by all lanes, and so is what it knows; who asks first for a name asks
 //! the name servers, on its own lane, and the others wait for it. Failures are not remembered.
 
+pub(crate) mod found;
 mod query;
 mod source;
 #[cfg(test)]
@@ -19,7 +20,6 @@ use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_lane::timeout::bounded;
 use turnpike_wire::dns::{Question, Service};
 
-pub(crate) use source::Found;
 pub use source::{ResolvedServer, Resolving};
 
 /// Names that a resolver remembers. What is asked for may come from clients, so it is limited.

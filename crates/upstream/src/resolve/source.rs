@@ -7,10 +7,12 @@ use std::time::Duration;
 use turnpike_lane::log::{ErrorLog, Level};
 use turnpike_lane::sys::process::monotonic_ns;
 
+use super::found::Found;
 use super::{ResolveError, Resolver};
 use crate::address::Address;
 use crate::background::BackgroundTask;
-use crate::group::{Group, GroupStates, Peer, PeerSettings};
+use crate::group::{Group, GroupStates};
+use crate::peer::{Peer, PeerSettings};
 
 /// Shortest pause between two lookups, in milliseconds: an answer that holds for no time at all
 /// would be asked for without end.
@@ -29,15 +31,6 @@ pub struct ResolvedServer {
     pub server: String,
     /// What its peers have.
     pub settings: PeerSettings,
-}
-
-/// An address that was found, with what a service record says of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
-    pub(crate) address: Address,
-    server: Option<String>,
-    weight: Option<u32>,
-    backup: bool,
 }
 
 impl ResolvedServer {

@@ -10,12 +10,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use rustls::client::Resumption;
-use rustls::pki_types::PrivateKeyDer;
-use rustls::pki_types::pem::PemObject as _;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{ClientConfig, SupportedProtocolVersion};
-use turnpike_lane::trust::{self, Trust};
-use turnpike_wire::certificate::Certificate;
+use turnpike_lane::trust::Trust;
 
 pub(crate) use session::Refusal;
 use verify::Verifier;
@@ -34,8 +31,8 @@ pub struct TlsSettings {
     pub verify_depth: usize,
     /// PEM: revoked certificates; empty checks none.
     pub revoked: Vec<u8>,
-    /// PEM: our own certificate with those that lead to it, and its key.
-    pub identity: Option<TlsIdentity>,
+    /// Our own certificate with those that lead to it, and its key.
+    pub identity: Option<Arc<CertifiedKey>>,
     /// Whether the name is sent (SNI, RFC 6066).
     pub server_name: bool,
     /// Whether sessions are resumed.
@@ -44,15 +41,6 @@ pub struct TlsSettings {
     pub versions: TlsVersions,
     /// Protocols to offer (ALPN, RFC 7301), the best first; empty offers none.
     pub protocols: Vec<Vec<u8>>,
-}
-
-/// A certificate of ours.
-#[derive(Clone, Debug)]
-pub struct TlsIdentity {
-    /// PEM: the certificate, then those that lead to it.
-    pub certificate: Vec<u8>,
-    /// PEM: its key, unencrypted.
-    pub key: Vec<u8>,
 }
 
 /// Versions of TLS that may be spoken; older ones cannot be.
@@ -80,10 +68,6 @@ pub enum TlsError {
     Trusted(String),
     /// The list of revoked certificates cannot be read.
     Revoked(String),
-    /// Our own certificate cannot be read.
-    Certificate(String),
-    /// Our own key cannot be read, or is another certificate's.
-    Key(String),
     /// No version is left.
     NoVersion,
     /// The library refused the settings.
@@ -95,8 +79,6 @@ impl fmt::Display for TlsError {
         match self {
             TlsError::Trusted(why) => write!(out, "cannot read trusted certificates: {why}"),
             TlsError::Revoked(why) => write!(out, "cannot read revoked certificates: {why}"),
-            TlsError::Certificate(why) => write!(out, "cannot read the certificate: {why}"),
-            TlsError::Key(why) => write!(out, "cannot use the certificate's key: {why}"),
             TlsError::NoVersion => out.write_str("no version of TLS is left"),
             TlsError::Library(why) => write!(out, "cannot set TLS up: {why}"),
         }
@@ -129,8 +111,8 @@ impl TlsConnector {
         let mut config = match &settings.identity {
             None => builder.with_no_client_auth(),
             Some(identity) => {
-                let key = own_key(identity)?;
-                builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(key)))
+                let key = SingleCertAndKey::from(Arc::clone(identity));
+                builder.with_client_cert_resolver(Arc::new(key))
             }
         };
         config.enable_sni = settings.server_name;
@@ -177,23 +159,4 @@ fn trust(settings: &TlsSettings) -> Result<Option<Trust>, TlsError> {
         trust.revoke(&settings.revoked).map_err(TlsError::Revoked)?;
     }
     Ok(Some(trust))
-}
-
-/// Our own certificate with its key.
-fn own_key(identity: &TlsIdentity) -> Result<CertifiedKey, TlsError> {
-    let chain: Result<Vec<_>, _> = trust::certificates(&identity.certificate).collect();
-    let chain = chain.map_err(TlsError::Certificate)?;
-    let first = chain.first().and_then(|der| Certificate::read(der));
-    let malformed = || TlsError::Certificate("no certificate in it".to_owned());
-    let public = first.ok_or_else(malformed)?.key.info.to_vec();
-    let unusable = |why: String| TlsError::Key(why);
-    let key = PrivateKeyDer::from_pem_slice(&identity.key);
-    let key = key.map_err(|error| unusable(error.to_string()))?;
-    let signer = rustls::crypto::aws_lc_rs::sign::any_supported_type(&key);
-    let signer = signer.map_err(|error| unusable(error.to_string()))?;
-    let own = signer.public_key();
-    match own.is_some_and(|own| *own == *public) {
-        true => Ok(CertifiedKey::new(chain, signer)),
-        false => Err(unusable("key values mismatch".to_owned())),
-    }
 }

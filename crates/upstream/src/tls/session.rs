@@ -21,15 +21,20 @@ pub(crate) enum Refusal {
 }
 
 impl TlsConnector {
-    /// Begins a session with the peer of that name.
-    pub(crate) fn session(&self, name: &str) -> Result<Connection, Refusal> {
+    /// Begins a session with the peer of that name. Protocols are offered in place of those of the
+    /// settings, where there are any.
+    pub(crate) fn session(&self, name: &str, protocols: &[Vec<u8>]) -> Result<Connection, Refusal> {
         let server = match ServerName::try_from(name.to_owned()) {
             Ok(name) => name,
             Err(_) if self.verify => return Err(Refusal::Name),
             // The name matters to nobody, and as an address it is not sent.
             Err(_) => ServerName::from(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
         };
-        ClientConnection::new(Arc::clone(&self.config), server)
+        let protocols = match protocols {
+            [] => self.config.alpn_protocols.clone(),
+            given => given.to_vec(),
+        };
+        ClientConnection::new_with_alpn(Arc::clone(&self.config), server, protocols)
             .map(Connection::Client)
             .map_err(|error| Refusal::Protocol(error.to_string()))
     }

@@ -1,8 +1,9 @@
-//! HTTP/2: frames, header blocks, and a whole connection.
+//! HTTP/2: frames, header blocks, and whole connections from both ends.
 
 use crate::h2::hpack::{Decoder, Encoder, FieldSink, Indexing, decode_huffman, encode_huffman};
 use crate::h2::{
-    Connection, ConnectionRules, Event, Frame, FrameHeader, HEADER_BYTES, RequestReader,
+    ClientConnection, Connection, ConnectionRules, Event, Frame, FrameHeader, HEADER_BYTES,
+    RequestReader, ResponseReader, ServerEvent,
 };
 use crate::message::HeadRules;
 
@@ -118,4 +119,52 @@ fn converse(bytes: &[u8], piece: usize) -> (Vec<String>, Vec<u8>) {
         }
     }
     (events, std::mem::take(connection.output()))
+}
+
+/// A client whose server's bytes come whole and in pieces. The first byte picks the pieces' length.
+pub fn h2_client(data: &[u8]) {
+    let Some((&knob, bytes)) = data.split_first() else {
+        return;
+    };
+    let whole = hear(bytes, usize::MAX);
+    assert_eq!(hear(bytes, usize::from(knob) + 1), whole);
+}
+
+/// What a client is told, and what it sends, with two requests under way of which one has a body.
+fn hear(bytes: &[u8], piece: usize) -> (Vec<String>, Vec<u8>) {
+    let mut client = ClientConnection::new(HeadRules::default());
+    let (mut reader, mut block) = (ResponseReader::default(), Vec::new());
+    for ends in [true, false] {
+        client.open(ends, false, &mut block, |encoder, block| {
+            encoder.field(b":method", b"GET", Indexing::No, block);
+        });
+    }
+    let mut events = Vec::new();
+    let (mut at, mut received) = (0, 0);
+    while received < bytes.len() {
+        received = received.saturating_add(piece).min(bytes.len());
+        loop {
+            let step = match client.receive(&bytes[at..received], &mut reader, 0) {
+                Ok(step) => step,
+                Err(error) => {
+                    events.push(error.said_of_upstream());
+                    client.fail(error);
+                    return (events, std::mem::take(client.output()));
+                }
+            };
+            at += step.consumed;
+            match step.event {
+                ServerEvent::More => break,
+                ServerEvent::Nothing => continue,
+                ServerEvent::Head { .. } => assert!(reader.head.status >= 100),
+                ServerEvent::Sendable => {
+                    let window = client.window(3);
+                    assert!(client.send_data(3, b"body", false) <= window);
+                }
+                _ => {}
+            }
+            events.push(format!("{:?} {:?}", step.event, reader.head));
+        }
+    }
+    (events, std::mem::take(client.output()))
 }

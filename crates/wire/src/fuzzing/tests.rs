@@ -10,6 +10,7 @@ const TARGETS: &[Target] = &[
     ("h1_response", h1_response),
     ("h1_chunked", h1_chunked),
     ("proxy_protocol", proxy_protocol),
+    ("client_hello", client_hello),
     ("dns_answer", dns_answer),
     ("fastcgi_response", fastcgi_response),
     ("ssi_template", ssi_template),
@@ -17,6 +18,7 @@ const TARGETS: &[Target] = &[
     ("h2_frames", h2_frames),
     ("h2_hpack", h2_hpack),
     ("h2_connection", h2_connection),
+    ("h2_client", h2_client),
 ];
 
 #[test]

@@ -3,7 +3,7 @@
 use super::chunked::{ChunkError, ChunkedDecoder};
 use super::request::Framing;
 use crate::Span;
-use crate::message::Strictness;
+use crate::message::{BodyEnd, Strictness};
 
 /// Whether more of the body is to come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,16 +56,16 @@ impl BodyDecoder {
         })
     }
 
-    /// A reader of a body that ends with its connection; it never reports the end.
+    /// A reader of a response's body whose end is told so. One that ends with its connection never
+    /// reports the end.
     #[must_use]
-    pub fn until_close() -> BodyDecoder {
-        BodyDecoder(Kind::UntilClose)
-    }
-
-    /// A reader of a chunked body that keeps what stands behind it.
-    #[must_use]
-    pub fn keeping_trailers() -> BodyDecoder {
-        BodyDecoder(Kind::Chunked(ChunkedDecoder::keeping_trailers()))
+    pub fn of_response(end: BodyEnd) -> BodyDecoder {
+        BodyDecoder(match end {
+            BodyEnd::None => Kind::Length(0),
+            BodyEnd::Length(length) => Kind::Length(length),
+            BodyEnd::Marked => Kind::Chunked(ChunkedDecoder::keeping_trailers()),
+            BodyEnd::UntilClose => Kind::UntilClose,
+        })
     }
 
     /// The lines of the trailer section that have come, where they are kept.

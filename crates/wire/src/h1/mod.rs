@@ -18,7 +18,7 @@ pub use chunked::{ChunkError, ChunkedDecoder, EXTENSION_BYTES_MAX, TRAILER_BYTES
 pub use error::HeadError;
 pub use field::trailer_fields;
 pub use request::{Framing, HeadStep, RequestHead, parse_request};
-pub use response::{ResponseError, ResponseFraming, ResponseHead, TransferCoding};
+pub use response::{ResponseError, ResponseHead};
 pub use response::{
     StatusLine, parse_cgi_response, parse_response, read_cgi_response, read_response,
 };

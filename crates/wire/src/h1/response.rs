@@ -4,12 +4,12 @@
 //! than guessed at. By [`Strictness::Nginx`](super::Strictness) header lines are read as nginx
 //! reads them from its upstreams, which is more than it takes from clients.
 
-use super::body::BodyDecoder;
 use super::field::{self, Line, Manner};
 use super::request::{HeadStep, take_connection};
 use crate::Span;
 use crate::message::{
-    Connection, Field, Head, HeadRules, Known, Method, Strictness, Version, decimal,
+    BodyEnd, Connection, Delivery, Field, Head, HeadRules, Known, Method, Strictness,
+    TransferCoding, Version, decimal,
 };
 
 mod cgi;
@@ -72,44 +72,6 @@ impl ResponseError {
     }
 }
 
-/// How a response's body was compressed for its way (RFC 9112 section 7.2). `chunked`, which tells
-/// the end only, is none of these.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TransferCoding {
-    /// `gzip` or `x-gzip`
-    Gzip,
-    /// `deflate`
-    Deflate,
-}
-
-/// How the end of a response's body is told (RFC 9112 section 6.3).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ResponseFraming {
-    /// No body: a response to `HEAD`, a success of `CONNECT`, or a status of 1xx, 204 or 304.
-    #[default]
-    None,
-    /// `Content-Length`, in bytes.
-    Length(u64),
-    /// `Transfer-Encoding: chunked`
-    Chunked,
-    /// The body ends with the connection.
-    UntilClose,
-}
-
-impl ResponseFraming {
-    /// A reader of a body framed so.
-    #[must_use]
-    pub fn decoder(self) -> BodyDecoder {
-        use super::request::Framing;
-        match self {
-            ResponseFraming::None => BodyDecoder::new(Framing::None),
-            ResponseFraming::Length(length) => BodyDecoder::new(Framing::Length(length)),
-            ResponseFraming::Chunked => BodyDecoder::new(Framing::Chunked),
-            ResponseFraming::UntilClose => BodyDecoder::until_close(),
-        }
-    }
-}
-
 /// A response head as spans of the caller's buffer; to be reused from response to response.
 #[derive(Clone, Debug, Default)]
 pub struct ResponseHead {
@@ -124,7 +86,7 @@ pub struct ResponseHead {
     /// Bytes the head takes in the buffer, with the empty line.
     pub head_len: usize,
     /// How the end of the body is told.
-    pub framing: ResponseFraming,
+    pub framing: BodyEnd,
     /// What the body is to be expanded from, once its framing is taken off. Of several codings one
     /// upon another there is no use, and each multiplies what a few bytes can expand to: they are
     /// refused.
@@ -191,14 +153,24 @@ impl ResponseHead {
         self.connection.options > 0 && field::is_connection_option(&self.fields, buffer, name)
     }
 
+    /// What the head, which is whole, says of what follows it.
+    #[must_use]
+    pub fn delivery(&self) -> Delivery {
+        Delivery {
+            end: self.framing,
+            coding: self.coding,
+            keeps_connection: self.keep_alive(),
+        }
+    }
+
     /// Whether the connection can carry another request after the body.
     #[must_use]
     pub fn keep_alive(&self) -> bool {
-        if self.framing == ResponseFraming::UntilClose || self.status == 101 {
+        if self.framing == BodyEnd::UntilClose || self.status == 101 {
             return false;
         }
         // Who speaks HTTP/1.0 knows nothing of chunks (RFC 9112 section 6.1).
-        if self.framing == ResponseFraming::Chunked && self.version != Version::Http11 {
+        if self.framing == BodyEnd::Marked && self.version != Version::Http11 {
             return false;
         }
         self.connection.is_kept(self.version)
@@ -497,7 +469,7 @@ fn take_codings(value: &[u8], head: &mut ResponseHead) -> Result<(), ResponseErr
     if count == 0 { unknown } else { Ok(()) }
 }
 
-fn framing(head: &ResponseHead, method: Method) -> Result<ResponseFraming, ResponseError> {
+fn framing(head: &ResponseHead, method: Method) -> Result<BodyEnd, ResponseError> {
     let encoded = head.chunked || head.coding.is_some();
     if encoded && head.content_length.is_some() {
         return Err(ResponseError::LengthAndTransferEncoding);
@@ -505,11 +477,11 @@ fn framing(head: &ResponseHead, method: Method) -> Result<ResponseFraming, Respo
     let tunnel = method == Method::Connect && (200..300).contains(&head.status);
     let bodiless = matches!(head.status, 100..=199 | 204 | 304);
     if method == Method::Head || bodiless || tunnel {
-        return Ok(ResponseFraming::None);
+        return Ok(BodyEnd::None);
     }
     Ok(match head.content_length {
-        _ if head.chunked => ResponseFraming::Chunked,
-        Some(length) => ResponseFraming::Length(length),
-        None => ResponseFraming::UntilClose,
+        _ if head.chunked => BodyEnd::Marked,
+        Some(length) => BodyEnd::Length(length),
+        None => BodyEnd::UntilClose,
     })
 }

@@ -65,6 +65,15 @@ pub struct ConnectionError {
 }
 
 impl ConnectionError {
+    /// What the peer has done, said of an upstream server.
+    #[must_use]
+    pub fn said_of_upstream(self) -> String {
+        match self.reason.strip_prefix("client ") {
+            Some(deed) => format!("upstream {deed}"),
+            None => self.reason.to_owned(),
+        }
+    }
+
     pub(super) fn new(code: ErrorCode, reason: &'static str) -> ConnectionError {
         ConnectionError { code, reason }
     }

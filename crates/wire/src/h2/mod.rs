@@ -1,9 +1,12 @@
 //! HTTP/2 (RFC 9113): bytes in, events and bytes out.
 //!
-//! [`Connection`] is the server's side of a connection. It knows no socket and no clock, and holds
-//! no body: DATA is handed on as it comes, and taken as far as the windows let it go.
+//! [`Connection`] is the server's side of a connection, [`ClientConnection`] the client's. They
+//! know no socket and no clock, and hold no body: DATA is handed on as it comes, and taken as far
+//! as the windows let it go.
 
+mod client;
 mod connection;
+mod endpoint;
 mod error;
 mod flood;
 mod frame;
@@ -11,10 +14,12 @@ mod header_block;
 pub mod hpack;
 mod priority;
 mod request;
+mod response;
 mod settings;
 mod stream;
 mod window;
 
+pub use client::{ClientConnection, ServerEvent, ServerStep};
 pub use connection::{Connection, ConnectionRules, Event, PREFACE, Step};
 pub use error::{ConnectionError, ErrorCode};
 pub use frame::{
@@ -24,5 +29,6 @@ pub use frame::{
 };
 pub use priority::Priority;
 pub use request::{HeadFault, RequestReader};
+pub use response::{ResponseFault, ResponseReader};
 pub use settings::{PeerSettings, Setting};
 pub use window::{WINDOW_DEFAULT, WINDOW_MAX, Window, WindowOverflow};

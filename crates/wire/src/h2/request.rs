@@ -361,11 +361,7 @@ impl RequestReader {
         let known = Known::of(name);
         match known {
             Known::Cookie => return self.cookie_crumb(value),
-            Known::Connection
-            | Known::KeepAlive
-            | Known::ProxyConnection
-            | Known::TransferEncoding
-            | Known::Upgrade => return self.connection_field(),
+            known if is_of_connection(known) => return self.connection_field(),
             Known::Te if !value.eq_ignore_ascii_case(b"trailers") => {
                 return self.connection_field();
             }
@@ -434,9 +430,21 @@ impl FieldSink for RequestReader {
     }
 }
 
+/// Whether a field is for connections of HTTP/1 only (RFC 9113 section 8.2.2).
+pub(super) fn is_of_connection(known: Known) -> bool {
+    matches!(
+        known,
+        Known::Connection
+            | Known::KeepAlive
+            | Known::ProxyConnection
+            | Known::TransferEncoding
+            | Known::Upgrade
+    )
+}
+
 /// What a name holds.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Validity {
+pub(super) enum Validity {
     Plain,
     Underscore,
     Odd,
@@ -444,7 +452,7 @@ enum Validity {
 
 impl Validity {
     /// `None`: no name may hold that (RFC 9113 section 8.2.1), upper-case letters among it.
-    fn of(name: &[u8]) -> Option<Validity> {
+    pub(super) fn of(name: &[u8]) -> Option<Validity> {
         let mut validity = Validity::Plain;
         if name.is_empty() {
             return None;

@@ -45,6 +45,8 @@ impl Setting {
 pub struct PeerSettings {
     /// Bytes of the dynamic table that its decoder takes.
     pub header_table_bytes: u32,
+    /// Streams that may be open at once.
+    pub streams_max: u32,
     /// Bytes that each stream may send it at first.
     pub initial_window: u32,
     /// Bytes of a payload that it takes.
@@ -55,6 +57,7 @@ impl Default for PeerSettings {
     fn default() -> PeerSettings {
         PeerSettings {
             header_table_bytes: super::hpack::TABLE_BYTES_DEFAULT,
+            streams_max: u32::MAX,
             initial_window: WINDOW_DEFAULT,
             payload_bytes_max: PAYLOAD_BYTES_DEFAULT,
         }
@@ -77,6 +80,7 @@ impl PeerSettings {
                         "client sent SETTINGS frame with incorrect ENABLE_PUSH value",
                     ));
                 }
+                3 => self.streams_max = value,
                 4 if value > WINDOW_MAX => {
                     return Err(ConnectionError::flow_control(
                         "client sent SETTINGS frame with incorrect INITIAL_WINDOW_SIZE value",

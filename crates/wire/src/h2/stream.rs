@@ -20,9 +20,11 @@ pub(super) struct Stream {
     pub(super) is_remote_closed: bool,
     /// Whether we have sent our last.
     pub(super) is_local_closed: bool,
-    /// What we may send.
     /// Whether the request is malformed: the stream is reset once it is answered.
     pub(super) is_malformed: bool,
+    /// Whether the final head of the response has come.
+    pub(super) is_answered: bool,
+    /// What we may send.
     pub(super) send_window: Window,
     /// What the peer may send.
     pub(super) receive_window: Window,

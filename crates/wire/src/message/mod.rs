@@ -4,6 +4,7 @@
 //! in that it has received; other protocols append field by field, and so does whoever makes a
 //! message. Nothing here knows how a head is written on a connection.
 
+mod delivery;
 mod field;
 mod head;
 mod known;
@@ -15,6 +16,7 @@ mod strictness;
 mod value;
 mod version;
 
+pub use delivery::{BodyEnd, Delivery, TransferCoding};
 pub use field::{Entry, Field, Fields};
 pub use head::{Connection, Head, TargetForm};
 pub use known::Known;

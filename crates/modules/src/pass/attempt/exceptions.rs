@@ -12,7 +12,7 @@ use crate::pass::server::UpstreamConnection;
 impl Attempt {
     /// Gives up before any server is asked, since connections run out.
     pub(crate) fn no_connection(mut self, exchange: &mut Exchange) -> Verdict {
-        exchange.action.set(Action::ConnectingUpstream);
+        exchange.account.set_action(Action::ConnectingUpstream);
         let most = exchange.plan.events.connections_max;
         exchange.log(
             Level::Alert,

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use turnpike_conf::{MemoryLoader, parse};
-use turnpike_upstream::{Answer, Judge};
+use turnpike_wire::message::Head;
 
 use super::Conditions;
+use super::question::Answer;
 
 fn read(text: &str) -> Result<Conditions, String> {
     let loader: MemoryLoader = [(Path::new("/c").to_path_buf(), text.as_bytes().to_vec())]
@@ -21,14 +22,18 @@ fn read(text: &str) -> Result<Conditions, String> {
 
 #[test]
 fn conditions_hold_or_do_not() {
-    let answer = Answer {
-        status: 301,
-        fields: vec![
-            (b"Content-Type", b"text/html"),
-            (b"X-Load", b"7"),
-            (b"X-None", b"0"),
-            (b"Set-Cookie", b"session=x; Path=/"),
+    let head = Head::of(
+        301,
+        &[
+            ("Content-Type", "text/html"),
+            ("X-Load", "7"),
+            ("X-None", "0"),
+            ("Set-Cookie", "session=x; Path=/"),
         ],
+    );
+    let answer = Answer {
+        status: head.status,
+        fields: &head.fields,
         body: b"Welcome to the server",
     };
     let cases = [

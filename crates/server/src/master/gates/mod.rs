@@ -8,7 +8,7 @@
 //! wake-up on some that do (CVE-2026-46015); an idle socket costs less than either. The next
 //! configuration with more lanes takes them first.
 
-pub(crate) mod steer;
+mod steer;
 #[cfg(test)]
 mod tests;
 
@@ -27,8 +27,8 @@ use turnpike_lane::log::{Errno, ErrorLog, Level};
 use turnpike_lane::steering::KernelBoard;
 use turnpike_lane::sys::socket_option;
 
-use crate::channel::{Extra, ListeningSocket};
-use crate::plan::Listen;
+use crate::channel::{BOARD_NAME, Extra, ListeningSocket};
+use crate::needs::Listen;
 
 use steer::{Board, Chooser};
 
@@ -236,7 +236,7 @@ impl GateSet {
     pub(super) fn extras(&self) -> io::Result<Vec<Extra>> {
         let board = steer::board_copy(&self.board)?;
         let extra = |descriptor| Extra {
-            name: steer::BOARD_NAME.to_owned(),
+            name: BOARD_NAME.to_owned(),
             descriptor,
         };
         Ok(board.map(extra).into_iter().collect())

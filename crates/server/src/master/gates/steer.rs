@@ -10,9 +10,6 @@ use turnpike_lane::steering::{self, KernelBoard, Reason, SteerRules, Steering};
 
 use super::{Group, Opening};
 
-/// What a bundle calls the board on which lanes tell how they are.
-pub(crate) const BOARD_NAME: &str = "board";
-
 /// The board, made when the first steered address asks for it; the reason why it cannot be had.
 pub(super) type Board = Option<Result<Arc<KernelBoard>, Reason>>;
 

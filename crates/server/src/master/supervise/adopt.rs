@@ -17,7 +17,8 @@ use std::path::PathBuf;
 use turnpike_lane::log::{Errno, Level};
 use turnpike_lane::sys::epoll::Interest;
 
-use super::{Master, Phase};
+use super::Master;
+use super::state::Phase;
 use crate::adoption::BACKLOG;
 use crate::channel::{self, End};
 use crate::control::socket::PrivateSocket;
@@ -44,15 +45,16 @@ impl Master {
         let process = orphan.process;
         let message = format_args!("taking over serving process {process}, which has no master");
         self.log.event(Level::Notice, message);
-        let can_serve = orphan.can_serve(&self.loaded.configuration);
+        let can_serve = orphan.can_serve(&self.loaded);
         self.generation = orphan.facts.generation;
-        self.counts = orphan.facts.counts;
-        self.asked
+        self.control.counts = orphan.facts.counts;
+        self.control
+            .asked
             .count_from(u64::from(std::process::id()) * QUESTIONS);
         self.adoption.socket = Some(orphan.socket);
-        self.token += 2;
-        let (channel_token, token) = (self.token - 1, self.token);
-        self.epoll
+        let (channel_token, token) = (self.events.new_token(), self.events.new_token());
+        self.events
+            .epoll
             .add(orphan.handle.as_fd(), Interest::READ, token)?;
         let server = Server::Adopted {
             process,
@@ -65,15 +67,16 @@ impl Master {
         if !can_serve {
             // What it says need not be understood.
             child.state = State::Leaving;
-            self.children.push(child);
+            self.serving.children.push(child);
             return self.start_serving();
         }
-        self.epoll
+        self.events
+            .epoll
             .add(child.channel(), Interest::READ, channel_token)?;
         self.generation += 1;
         let bundle = self.loaded.bundle(self.generation)?;
         channel::send_apply(child.channel(), &bundle)?;
-        self.children.push(child);
+        self.serving.children.push(child);
         Ok(())
     }
 
@@ -84,7 +87,12 @@ impl Master {
         };
         taken.unlink_except(&self.loaded.gates, &self.log);
         drop(taken);
-        for child in self.children.iter().filter(|child| child.is_adopted()) {
+        for child in self
+            .serving
+            .children
+            .iter()
+            .filter(|child| child.is_adopted())
+        {
             if child.state == State::Leaving {
                 // One that cannot be told is gone, and its end will be noticed.
                 let _ = channel::send_end(child.channel(), End::Drained);
@@ -109,7 +117,7 @@ impl Master {
     }
 
     fn index_of_adopted(&self, token: u64) -> Option<usize> {
-        let mut children = self.children.iter();
+        let mut children = self.serving.children.iter();
         children.position(
             |child| matches!(child.server, Server::Adopted { token: own, .. } if own == token),
         )
@@ -120,17 +128,19 @@ impl Master {
         let Some(index) = self.index_of_adopted(token) else {
             return;
         };
-        let (level, process) = match self.children[index].state {
-            State::Leaving => (Level::Notice, self.children[index].number()),
-            State::Starting | State::Serving => (Level::Alert, self.children[index].number()),
+        let (level, process) = match self.serving.children[index].state {
+            State::Leaving => (Level::Notice, self.serving.children[index].number()),
+            State::Starting | State::Serving => {
+                (Level::Alert, self.serving.children[index].number())
+            }
         };
         let message = format_args!("worker process {process}, which was taken over, exited");
         self.log.event(level, message);
         self.drain_replies(index);
-        let child = self.children.remove(index);
+        let child = self.serving.children.remove(index);
         if let Server::Adopted { handle, .. } = &child.server {
             // It was added when the process was taken over.
-            let _ = self.epoll.delete(handle.as_fd());
+            let _ = self.events.epoll.delete(handle.as_fd());
         }
         self.child_gone(&child);
     }
@@ -138,7 +148,7 @@ impl Master {
     /// Listens where the configuration says, and tells the serving processes. Where that place
     /// cannot be had, they end with this master as they did before.
     pub(super) fn place_adoption(&mut self) {
-        if !self.master_process {
+        if !self.serving.has_processes {
             return;
         }
         let wanted = self.loaded.configuration.settings.adoption.clone();
@@ -182,8 +192,8 @@ impl Master {
         let Some(socket) = self.adoption.socket.as_ref() else {
             return;
         };
-        let running = self.phase == Phase::Running;
-        for child in self.children.iter().filter(|_| running) {
+        let running = self.course.phase == Phase::Running;
+        for child in self.serving.children.iter().filter(|_| running) {
             if child.state != State::Leaving {
                 // One that cannot be told is gone, and its end will be noticed.
                 let _ = channel::send_adoption(child.channel(), socket.listener());

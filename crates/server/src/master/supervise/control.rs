@@ -3,16 +3,17 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use turnpike_lane::log::{Errno, Level};
 use turnpike_lane::sys::epoll::Event;
 use turnpike_plan::control::Arguments;
 
-use super::{Master, Phase};
-use crate::channel;
-use crate::control::socket::{PrivateSocket, Ticket};
+use super::Master;
+use super::state::Phase;
+use crate::channel::{self, MasterCounts};
+use crate::control::socket::{ControlSocket, PrivateSocket, Ticket};
 use crate::control::{Home, LIFE_VERB, Request, RequestError, VERBS, family_verbs, find_verb};
 use crate::master::child::State;
 use crate::settings::ControlPath;
@@ -24,6 +25,26 @@ const ANSWER_WAIT: Duration = Duration::from_secs(30);
 const FAMILY_ANSWER_WAIT: Duration = Duration::from_secs(600);
 /// The code of a failure for want of a serving process.
 const GONE: &str = "gone";
+
+/// What the master tells of itself and of its serving processes, and to whom.
+#[derive(Debug)]
+pub(super) struct Control {
+    pub(super) socket: ControlSocket,
+    pub(super) asked: Asked,
+    pub(super) counts: MasterCounts,
+    started: SystemTime,
+}
+
+impl Control {
+    pub(super) fn new() -> Control {
+        Control {
+            socket: ControlSocket::default(),
+            asked: Asked::default(),
+            counts: MasterCounts::default(),
+            started: SystemTime::now(),
+        }
+    }
+}
 
 /// Requests that the serving process has in hand.
 #[derive(Default, Debug)]
@@ -67,12 +88,12 @@ impl Master {
     /// had; then nothing has changed.
     pub(super) fn place_control(&mut self) -> bool {
         let wanted = self.loaded.configuration.settings.control.clone();
-        if self.control.path() == wanted.path() {
+        if self.control.socket.path() == wanted.path() {
             return true;
         }
         let old = match wanted.path() {
-            None => self.control.leave(&self.epoll),
-            Some(path) => match self.control.listen(path, &self.epoll) {
+            None => self.control.socket.leave(&self.events.epoll),
+            Some(path) => match self.control.socket.listen(path, &self.events.epoll) {
                 Ok(old) => old,
                 Err(error) => return self.control_failed(&wanted, &error),
             },
@@ -98,8 +119,8 @@ impl Master {
 
     /// Says what can still be said, and removes the socket's file.
     pub(super) fn close_control(&mut self) {
-        self.control.last_words();
-        if let Some(old) = self.control.leave(&self.epoll) {
+        self.control.socket.last_words();
+        if let Some(old) = self.control.socket.leave(&self.events.epoll) {
             self.remove_socket(&old);
         }
     }
@@ -113,14 +134,19 @@ impl Master {
     }
 
     pub(super) fn next_control_deadline(&self) -> Option<Instant> {
-        let questions = self.asked.questions.values().map(|question| question.until);
-        questions.chain(self.control.next_deadline()).min()
+        let questions = self
+            .control
+            .asked
+            .questions
+            .values()
+            .map(|question| question.until);
+        questions.chain(self.control.socket.next_deadline()).min()
     }
 
     pub(super) fn run_control_timers(&mut self, now: Instant) {
-        self.control.close_idle(now);
+        self.control.socket.close_idle(now);
         let late = |_: &u64, question: &mut Question| question.until <= now;
-        let late: Vec<_> = self.asked.questions.extract_if(late).collect();
+        let late: Vec<_> = self.control.asked.questions.extract_if(late).collect();
         for (_, question) in late {
             let message = "the serving process has not answered in time";
             self.conclude(question.what, Err(RequestError::new("timed_out", message)));
@@ -131,7 +157,7 @@ impl Master {
 /// Requests.
 impl Master {
     pub(super) fn take_control(&mut self, event: Event) {
-        for (ticket, request) in self.control.take(event, &self.epoll) {
+        for (ticket, request) in self.control.socket.take(event, &self.events.epoll) {
             self.fulfil(ticket, &request);
         }
     }
@@ -153,7 +179,7 @@ impl Master {
                 self.tell(&ticket, Err(RequestError::failed("the server is ending")));
             }
             "reload" => {
-                self.reload_tickets.push(ticket);
+                self.reloads.tickets.push(ticket);
                 self.reload();
             }
             "reopen" => {
@@ -179,20 +205,24 @@ impl Master {
 
     /// Lets the serving processes show what the master counts.
     pub(super) fn tell_counts(&self) {
-        for child in &self.children {
+        for child in &self.serving.children {
             // A child that cannot be told is gone, and its end will be noticed.
-            let _ = channel::send_counts(child.channel(), self.counts);
+            let _ = channel::send_counts(child.channel(), self.control.counts);
         }
     }
 
     pub(super) fn tell(&mut self, ticket: &Ticket, outcome: Result<Value, RequestError>) {
-        self.control.answer(ticket, &outcome, &self.epoll);
+        self.control
+            .socket
+            .answer(ticket, &outcome, &self.events.epoll);
     }
 
     /// Tells everybody who waits for the same.
     pub(super) fn tell_all(&mut self, tickets: &[Ticket], outcome: &Result<Value, RequestError>) {
         for ticket in tickets {
-            self.control.answer(ticket, outcome, &self.epoll);
+            self.control
+                .socket
+                .answer(ticket, outcome, &self.events.epoll);
         }
     }
 
@@ -203,8 +233,12 @@ impl Master {
             State::Starting => 1,
             State::Leaving => 2,
         };
-        let child = self.children.iter().min_by_key(|child| rank(child.state));
-        let number = self.asked.last + 1;
+        let child = self
+            .serving
+            .children
+            .iter()
+            .min_by_key(|child| rank(child.state));
+        let number = self.control.asked.last + 1;
         let sent = child.is_some_and(|child| {
             channel::send_ask(child.channel(), number, request.line().as_bytes()).is_ok()
         });
@@ -221,14 +255,14 @@ impl Master {
             until: Instant::now() + wait,
             what,
         };
-        self.asked.last = number;
-        self.asked.questions.insert(number, question);
+        self.control.asked.last = number;
+        self.control.asked.questions.insert(number, question);
     }
 
     /// Asks the serving process for a sign of life, to be passed on to systemd, which waits so
     /// long. A master that lives is of no use to a client.
     pub(super) fn look_for_life(&mut self, wait: Duration) {
-        let mut questions = self.asked.questions.values();
+        let mut questions = self.control.asked.questions.values();
         if questions.any(|question| matches!(question.what, Purpose::Life)) {
             return;
         }
@@ -238,7 +272,7 @@ impl Master {
             arguments: Arguments::new(),
         };
         self.pass_on(&request, Purpose::Life);
-        let mut questions = self.asked.questions.values_mut();
+        let mut questions = self.control.asked.questions.values_mut();
         if let Some(own) = questions.find(|question| matches!(question.what, Purpose::Life)) {
             own.until = own.until.min(Instant::now() + wait);
         }
@@ -249,12 +283,12 @@ impl Master {
             // Another one is about to be started.
             Err(failure) if failure.code != GONE => failure,
             Ok(_) | Err(_) => {
-                self.asked.is_life_doubted = false;
-                self.manager.give_sign();
+                self.control.asked.is_life_doubted = false;
+                self.starter.manager.give_sign();
                 return;
             }
         };
-        if !std::mem::replace(&mut self.asked.is_life_doubted, true) {
+        if !std::mem::replace(&mut self.control.asked.is_life_doubted, true) {
             self.log.event(
                 Level::Alert,
                 format_args!("{failure}; systemd is told no more that the server lives"),
@@ -265,7 +299,7 @@ impl Master {
     /// The serving process has answered.
     pub(super) fn answered(&mut self, number: u64, outcome: &str) {
         // Without a question its time was over.
-        let Some(question) = self.asked.questions.remove(&number) else {
+        let Some(question) = self.control.asked.questions.remove(&number) else {
             return;
         };
         let answer: Value = serde_json::from_str(outcome).unwrap_or_default();
@@ -279,7 +313,7 @@ impl Master {
     /// A serving process is gone, and with it what it was asked.
     pub(super) fn unanswered(&mut self, child: u64) {
         let lost = |_: &u64, question: &mut Question| question.child == child;
-        let lost: Vec<_> = self.asked.questions.extract_if(lost).collect();
+        let lost: Vec<_> = self.control.asked.questions.extract_if(lost).collect();
         for (_, question) in lost {
             self.conclude(question.what, Err(gone()));
         }
@@ -298,14 +332,18 @@ impl Master {
     }
 
     fn status(&self, serving: Option<Value>) -> Value {
-        let phase = match self.phase {
+        let phase = match self.course.phase {
             Phase::Starting => "starting",
             Phase::Running => "running",
             Phase::Quitting => "draining",
             Phase::Stopping { .. } => "stopping",
         };
-        let started = self.started.duration_since(UNIX_EPOCH).unwrap_or_default();
-        let uptime = self.started.elapsed().unwrap_or_default();
+        let started = self
+            .control
+            .started
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let uptime = self.control.started.elapsed().unwrap_or_default();
         let paths = &self.paths;
         json!({
             "version": TURNPIKE_VERSION,
@@ -317,10 +355,10 @@ impl Master {
             "prefix": paths.prefix.to_string_lossy(),
             "started_unix_s": started.as_secs(),
             "uptime_s": uptime.as_secs(),
-            "reloads": self.counts.reloads,
-            "reloads_failed": self.counts.reloads_failed,
-            "serving_restarts": self.counts.restarts,
-            "serving_cores": self.counts.cores,
+            "reloads": self.control.counts.reloads,
+            "reloads_failed": self.control.counts.reloads_failed,
+            "serving_restarts": self.control.counts.restarts,
+            "serving_cores": self.control.counts.cores,
             "serving": serving,
         })
     }

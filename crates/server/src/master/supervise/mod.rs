@@ -6,28 +6,28 @@
 //!      └──first child gone──► exit 1                (kill after a second)
 //! ```
 //!
-//! A reload is opened beside what is in force ([`Pending`]) and takes its place when the serving
-//! process says Ready; until then, and when it fails, nothing has changed.
+//! A reload is opened beside what is in force ([`state::Pending`]) and takes its place when the
+//! serving process says Ready; until then, and when it fails, nothing has changed.
 
 mod adopt;
 mod control;
 mod link;
 mod reload;
 mod serving;
+mod state;
 mod succeed;
 mod upgrade;
 
 use std::io;
-use std::os::fd::AsFd as _;
 use std::process::ExitCode;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use turnpike_lane::log::{Errno, ErrorLog, Level};
-use turnpike_lane::sys::epoll::{Epoll, EventBuffer, Interest};
+use turnpike_lane::sys::epoll::EventBuffer;
 use turnpike_lane::sys::process;
 use turnpike_lane::sys::signal::{Signal, SignalQueue};
 
-use super::child::{Child, State};
+use super::child::State;
 use super::daemon::Launcher;
 use super::gates::GateSet;
 use super::inherit::Inherited;
@@ -36,11 +36,13 @@ use super::orphan::Orphan;
 use super::pid_file::PidFile;
 use super::signals::{self, Request};
 use super::systemd::{Manager, State as Told};
-use crate::channel::{self, End, MasterCounts};
-use crate::control::socket::{ControlSocket, Ticket};
+use super::watch::FileWatch;
+use crate::channel::{self, End};
+use crate::control::socket::ControlSocket;
 use crate::paths::Paths;
 use adopt::Adoption;
-use control::Asked;
+use control::Control;
+use state::{Course, Events, Phase, Reloads, ServingProcesses, Starter, Steering};
 use succeed::Predecessor;
 use upgrade::Successor;
 
@@ -54,27 +56,6 @@ const STEER_TRIES_MAX: u32 = 10;
 const EVENTS_MAX: usize = 16;
 
 const SIGNALS_TOKEN: u64 = 0;
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Phase {
-    Starting,
-    Running,
-    Quitting,
-    Stopping { kill_at: Instant },
-}
-
-/// A reload under way.
-#[derive(Debug)]
-struct Pending {
-    loaded: LoadedConfiguration,
-    generation: u64,
-    /// The child that must say Ready.
-    token: u64,
-    /// The clients that wait for the report.
-    tickets: Vec<Ticket>,
-    /// When it was asked for.
-    since: Instant,
-}
 
 /// The master before this one.
 #[derive(Debug)]
@@ -93,43 +74,32 @@ pub(super) struct Master {
     paths: Paths,
     globals: Option<String>,
     log: ErrorLog,
+    /// What is in force.
     loaded: LoadedConfiguration,
-    pending: Option<Pending>,
-    reload_again: bool,
-    /// The clients that wait for the next reload's report.
-    reload_tickets: Vec<Ticket>,
-    control: ControlSocket,
-    adoption: Adoption,
-    asked: Asked,
-    started: SystemTime,
-    counts: MasterCounts,
-    children: Vec<Child>,
+    /// The number of the last configuration that was sent.
     generation: u64,
-    token: u64,
-    phase: Phase,
-    exit: Option<ExitCode>,
-    short_lives: u32,
-    restart_at: Option<Instant>,
-    /// When nothing is accepted any more, of a server that ends.
-    drain_at: Option<Instant>,
     pid_file: Option<PidFile>,
+    serving: ServingProcesses,
+    reloads: Reloads,
+    watch: FileWatch,
+    control: Control,
+    adoption: Adoption,
+    others: OtherMasters,
+    starter: Starter,
+    course: Course,
+    events: Events,
+}
+
+/// Masters before and after this one.
+#[derive(Debug)]
+struct OtherMasters {
     /// A binary that was started to take this one's place.
     successor: Option<Successor>,
     /// The master whose place this one takes.
     predecessor: Option<Predecessor>,
     /// The master ends in favour of another one, which has its names and its sockets.
     is_succeeded: bool,
-    /// The master ends, and not because it was told to.
-    failed: bool,
-    launcher: Option<Launcher>,
-    daemonized: bool,
-    master_process: bool,
-    manager: Manager,
-    /// When to try again to steer sockets that a master before had steered.
-    steer_at: Option<Instant>,
-    steer_tries: u32,
-    signals: SignalQueue,
-    epoll: Epoll,
+    steering: Steering,
 }
 
 impl Master {
@@ -143,16 +113,15 @@ impl Master {
     ) -> io::Result<Master> {
         let numbers: Vec<i32> = signals::SIGNALS.iter().map(|row| row.number).collect();
         let signals = SignalQueue::new(&numbers)?;
-        let epoll = Epoll::new()?;
-        epoll.add(signals.as_fd(), Interest::READ, SIGNALS_TOKEN)?;
         let settings = &loaded.configuration.settings;
-        let master_process = settings.master_process;
+        let has_processes = settings.master_process;
         if settings.daemon || !paths.embedded {
             process::set_thread_name(c"turnpike-master")?;
         }
         let is_fresh = matches!(origin, Origin::Fresh);
-        let is_daemon = launcher.is_some() || matches!(origin, Origin::Inherited(_));
+        let is_detached = launcher.is_some() || matches!(origin, Origin::Inherited(_));
         let (link_token, end_token) = (SIGNALS_TOKEN + 1, SIGNALS_TOKEN + 2);
+        let events = Events::new(signals, SIGNALS_TOKEN, end_token)?;
         let (inherited, orphan) = match origin {
             Origin::Fresh => (None, None),
             Origin::Inherited(inherited) => (Some(inherited), None),
@@ -160,43 +129,38 @@ impl Master {
         };
         let predecessor = inherited.map(|inherited| {
             let link = inherited.link.map(|link| (link, link_token));
-            Predecessor::new(inherited.parent, link, end_token, &epoll)
+            Predecessor::new(inherited.parent, link, end_token, &events.epoll)
         });
         let mut master = Master {
             paths: paths.clone(),
             globals: globals.map(str::to_owned),
             log: loaded.log.with_console(),
             loaded,
-            pending: None,
-            reload_again: false,
-            reload_tickets: Vec::new(),
-            control: ControlSocket::default(),
-            adoption: Adoption::default(),
-            asked: Asked::default(),
-            started: SystemTime::now(),
-            counts: MasterCounts::default(),
-            children: Vec::new(),
             generation: 0,
-            token: end_token,
-            phase: Phase::Starting,
-            exit: None,
-            short_lives: 0,
-            restart_at: None,
-            drain_at: None,
             pid_file: None,
-            successor: None,
-            predecessor: predecessor.transpose()?,
-            is_succeeded: false,
-            failed: false,
-            daemonized: is_daemon,
-            launcher,
-            master_process,
-            manager: Manager::from_environment(),
-            steer_at: (!is_fresh).then(|| Instant::now() + STEER_PAUSE),
-            steer_tries: 0,
-            signals,
-            epoll,
+            serving: ServingProcesses::new(has_processes),
+            reloads: Reloads::default(),
+            watch: FileWatch::default(),
+            control: Control::new(),
+            adoption: Adoption::default(),
+            others: OtherMasters {
+                successor: None,
+                predecessor: predecessor.transpose()?,
+                is_succeeded: false,
+                steering: Steering {
+                    next_at: (!is_fresh).then(|| Instant::now() + STEER_PAUSE),
+                    tries: 0,
+                },
+            },
+            starter: Starter {
+                launcher,
+                is_detached,
+                manager: Manager::from_environment(),
+            },
+            course: Course::default(),
+            events,
         };
+        master.watch.begin(&master.loaded.configuration);
         match orphan {
             Some(orphan) => master.adopt(*orphan)?,
             None => master.start_serving()?,
@@ -208,10 +172,10 @@ impl Master {
     pub(super) fn run(&mut self) -> ExitCode {
         let mut events = EventBuffer::with_capacity(EVENTS_MAX);
         loop {
-            if let Some(code) = self.exit {
+            if let Some(code) = self.course.exit {
                 return code;
             }
-            if let Err(error) = self.epoll.wait(&mut events, self.timeout_ms()) {
+            if let Err(error) = self.events.epoll.wait(&mut events, self.timeout_ms()) {
                 self.log.event(
                     Level::Alert,
                     format_args!("epoll_wait() failed {}", Errno(&error)),
@@ -234,15 +198,16 @@ impl Master {
     }
 
     fn timeout_ms(&self) -> i32 {
-        let kill_at = match self.phase {
+        let kill_at = match self.course.phase {
             Phase::Stopping { kill_at } => Some(kill_at),
             _ => None,
         };
-        let timers = kill_at.into_iter().chain(self.restart_at);
-        let timers = timers.chain(self.drain_at);
+        let timers = kill_at.into_iter().chain(self.serving.restart_at);
+        let timers = timers.chain(self.course.drain_at);
         let timers = timers.chain(self.next_upgrade_deadline());
-        let timers = timers.chain(self.manager.next_sign());
-        let timers = timers.chain(self.steer_at);
+        let timers = timers.chain(self.starter.manager.next_sign());
+        let timers = timers.chain(self.others.steering.next_at);
+        let timers = timers.chain(self.watch.next_at.filter(|_| self.is_settled()));
         let next = timers.chain(self.next_control_deadline()).min();
         let Some(next) = next else {
             return -1;
@@ -255,37 +220,40 @@ impl Master {
         let now = Instant::now();
         self.run_control_timers(now);
         self.run_upgrade_timer(now);
-        if let Some(wait) = self.manager.take_due_sign(now) {
+        if let Some(wait) = self.starter.manager.take_due_sign(now) {
             self.look_for_life(wait);
         }
-        if self.steer_at.is_some_and(|at| at <= now) {
+        if self.others.steering.next_at.is_some_and(|at| at <= now) {
             self.steer_again(now);
         }
-        if self.restart_at.is_some_and(|at| at <= now) {
-            self.restart_at = None;
+        if self.is_settled() && self.watch.next_at.is_some_and(|at| at <= now) {
+            self.look_at_files();
+        }
+        if self.serving.restart_at.is_some_and(|at| at <= now) {
+            self.serving.restart_at = None;
             self.restart();
         }
-        if self.drain_at.is_some_and(|at| at <= now) {
+        if self.course.drain_at.is_some_and(|at| at <= now) {
             self.drain();
         }
-        if let Phase::Stopping { kill_at } = self.phase
+        if let Phase::Stopping { kill_at } = self.course.phase
             && kill_at <= now
         {
-            self.phase = Phase::Stopping {
+            self.course.phase = Phase::Stopping {
                 kill_at: now + STOP_WAIT,
             };
-            if !self.master_process {
+            if !self.serving.has_processes {
                 // A thread cannot be killed, and goes with the process.
                 self.finish();
             }
-            for child in &self.children {
+            for child in &self.serving.children {
                 child.kill();
             }
         }
     }
 
     fn is_ending(&self) -> bool {
-        matches!(self.phase, Phase::Quitting | Phase::Stopping { .. })
+        matches!(self.course.phase, Phase::Quitting | Phase::Stopping { .. })
     }
 }
 
@@ -293,12 +261,12 @@ impl Master {
 impl Master {
     fn take_signals(&mut self) {
         // Bounded by the kinds of signals there are: the kernel queues each once.
-        while let Ok(Some(signal)) = self.signals.next() {
+        while let Ok(Some(signal)) = self.events.signals.next() {
             let Some(row) = signals::find(signal.number) else {
                 continue;
             };
             let action = match row.request {
-                Request::Drain if !self.daemonized => "",
+                Request::Drain if !self.starter.is_detached => "",
                 Request::Upgrade if self.has_other_master() => ", ignoring",
                 _ => row.action,
             };
@@ -331,7 +299,7 @@ impl Master {
             Request::Reload if self.is_ending() => {}
             Request::Reload => self.reload(),
             Request::Reopen => self.reopen(),
-            Request::Drain if self.daemonized => self.end_children(End::Drained),
+            Request::Drain if self.starter.is_detached => self.end_children(End::Drained),
             Request::Drain => {}
             Request::Upgrade if self.has_other_master() => {
                 let message = "the changing binary signal is ignored: you should shutdown or \
@@ -344,10 +312,10 @@ impl Master {
     }
 
     fn stop(&mut self) {
-        if matches!(self.phase, Phase::Stopping { .. }) {
+        if matches!(self.course.phase, Phase::Stopping { .. }) {
             return;
         }
-        self.phase = Phase::Stopping {
+        self.course.phase = Phase::Stopping {
             kill_at: Instant::now() + STOP_WAIT,
         };
         self.begin_end();
@@ -357,18 +325,18 @@ impl Master {
     /// Ends at once, and not alone: a serving process that does not work is not to be taken over by
     /// the next start. A core file tells what it was doing.
     fn abort(&mut self) {
-        for child in &self.children {
+        for child in &self.serving.children {
             child.signal(nix::libc::SIGABRT);
         }
         self.stop();
-        self.failed = true;
+        self.course.has_failed = true;
     }
 
     fn quit(&mut self) {
         if self.is_ending() {
             return;
         }
-        self.phase = Phase::Quitting;
+        self.course.phase = Phase::Quitting;
         self.begin_end();
         let delay_ms = self.loaded.configuration.settings.shutdown_delay_ms;
         let delay_ms = delay_ms.filter(|delay_ms| *delay_ms > 0);
@@ -380,7 +348,7 @@ impl Master {
                 );
                 self.log.event(Level::Notice, message);
                 self.end_children(End::Announced);
-                self.drain_at = Some(Instant::now() + Duration::from_millis(delay_ms));
+                self.course.drain_at = Some(Instant::now() + Duration::from_millis(delay_ms));
             }
             None => self.drain(),
         }
@@ -389,9 +357,9 @@ impl Master {
     /// Lets go of all sockets, and has what is running finished. Whoever comes now is refused,
     /// instead of waiting at a socket that nobody accepts from, to be reset at the end.
     fn drain(&mut self) {
-        self.drain_at = None;
+        self.course.drain_at = None;
         self.give_way();
-        if self.is_succeeded {
+        if self.others.is_succeeded {
             // The other one's. What is queued there while this one drains is not to be reset when
             // it ends, should that one be gone by then.
             self.loaded.gates = GateSet::default();
@@ -414,18 +382,18 @@ impl Master {
     fn begin_end(&mut self) {
         // Another master goes on as the service's main process, and has said so.
         if !self.has_other_master() {
-            self.manager.tell(Told::Stopping);
+            self.starter.manager.tell(Told::Stopping);
         }
-        self.is_succeeded |= self.successor.is_some();
-        self.pending = None;
-        self.restart_at = None;
-        self.drain_at = None;
-        self.steer_at = None;
+        self.others.is_succeeded |= self.others.successor.is_some();
+        self.reloads.pending = None;
+        self.serving.restart_at = None;
+        self.course.drain_at = None;
+        self.others.steering.next_at = None;
     }
 
     /// Tells the serving processes to end; without any, this process does.
     fn end_children(&mut self, end: End) {
-        for child in &mut self.children {
+        for child in &mut self.serving.children {
             if child.state == State::Leaving && end != End::Stopped {
                 continue;
             }
@@ -435,7 +403,7 @@ impl Master {
             // A child that cannot be told is gone, or is killed when its time is up.
             let _ = channel::send_end(child.channel(), end);
         }
-        if self.is_ending() && self.children.is_empty() {
+        if self.is_ending() && self.serving.children.is_empty() {
             self.finish();
         }
     }
@@ -452,7 +420,7 @@ impl Master {
             }
         };
         self.loaded.lead_stderr();
-        for child in &self.children {
+        for child in &self.serving.children {
             if let Err(error) = channel::send_reopen(child.channel(), &logs) {
                 self.log.event(
                     Level::Alert,

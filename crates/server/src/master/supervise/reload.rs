@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use turnpike_lane::log::{Errno, Kept, Level, Sink, Target};
+use turnpike_lane::log::{Errno, ErrorLog, Kept, Level, Sink, Target};
 
-use super::{Master, Pending, Phase};
+use super::Master;
+use super::state::{Pending, Phase};
 use crate::channel::{self, End};
 use crate::control::RequestError;
 use crate::control::socket::Ticket;
@@ -17,38 +18,62 @@ use crate::master::loaded::{LoadError, LoadedConfiguration};
 use crate::master::pid_file::PidFile;
 use crate::master::systemd::State as Told;
 
+/// A configuration with all that it needs, or why there is none.
+type Opened = Result<LoadedConfiguration, LoadError>;
+
 impl Master {
     pub(super) fn reload(&mut self) {
-        if self.pending.is_some() || self.phase == Phase::Starting {
-            self.reload_again = true;
+        if self.reloads.pending.is_some() || self.course.phase == Phase::Starting {
+            self.reloads.is_asked_again = true;
             return;
         }
-        if self.successor.is_some() {
+        if self.others.successor.is_some() {
             self.come_back();
-            let tickets = std::mem::take(&mut self.reload_tickets);
+            let tickets = std::mem::take(&mut self.reloads.tickets);
             self.reload_failed(&tickets, "another binary was started");
             return;
         }
         self.log.event(Level::Notice, format_args!("reconfiguring"));
-        self.manager.tell(Told::Reloading);
+        let (paths, globals) = (self.paths.clone(), self.globals.clone());
+        self.replace(|old, log| {
+            LoadedConfiguration::open(&paths, globals.as_deref(), &old.logs, &old.gates, log)
+        });
+    }
+
+    /// Puts files in force that have changed since the configuration was read, which stays what it
+    /// is.
+    pub(super) fn look_at_files(&mut self) {
+        let changed = self.watch.look(&self.loaded.configuration);
+        for path in &changed {
+            let path = path.display();
+            let what = format_args!("\"{path}\" has changed, and is read again");
+            self.log.event(Level::Notice, what);
+        }
+        if !changed.is_empty() {
+            self.replace(LoadedConfiguration::reread);
+        }
+    }
+
+    /// Whether another configuration can be put in force now.
+    pub(super) fn is_settled(&self) -> bool {
+        self.reloads.pending.is_none()
+            && self.course.phase == Phase::Running
+            && self.others.successor.is_none()
+    }
+
+    /// Opens another configuration and hands it over.
+    fn replace(&mut self, open: impl FnOnce(&LoadedConfiguration, &ErrorLog) -> Opened) {
+        self.starter.manager.tell(Told::Reloading);
         let since = Instant::now();
-        let globals = self.globals.clone();
         let said = Arc::new(Kept::default());
         let log = self.log.with(Target {
             level: Level::Error,
             sink: Sink::Kept(Arc::clone(&said)),
         });
-        let LoadedConfiguration {
-            logs: old_logs,
-            gates: old_gates,
-            ..
-        } = &self.loaded;
-        let opened =
-            LoadedConfiguration::open(&self.paths, globals.as_deref(), old_logs, old_gates, &log);
-        let loaded = match opened {
+        let loaded = match open(&self.loaded, &log) {
             Ok(loaded) => loaded,
             Err(LoadError::Files | LoadError::Gate(_)) => {
-                let tickets = std::mem::take(&mut self.reload_tickets);
+                let tickets = std::mem::take(&mut self.reloads.tickets);
                 self.reload_failed(&tickets, &said.lines().join("\n"));
                 return;
             }
@@ -64,8 +89,8 @@ impl Master {
     }
 
     fn reload_failed(&mut self, tickets: &[Ticket], why: &str) {
-        self.manager.tell(Told::Ready);
-        self.counts.reloads_failed += 1;
+        self.starter.manager.tell(Told::Ready);
+        self.control.counts.reloads_failed += 1;
         self.tell_counts();
         self.tell_all(tickets, &Err(RequestError::failed(why)));
     }
@@ -81,45 +106,46 @@ impl Master {
         let (generation, new) = (self.generation, &loaded.configuration.settings.process);
         let same = self.loaded.can_become(&loaded);
         let serving = self
+            .serving
             .children
             .iter()
             .position(|child| child.state == State::Serving);
-        let index = match serving.filter(|_| same || !self.master_process) {
+        let index = match serving.filter(|_| same || !self.serving.has_processes) {
             Some(index) => index,
             None => {
                 let new = new.clone();
                 self.log
                     .event(Level::Notice, format_args!("start worker processes"));
                 match self.spawn(&new) {
-                    Ok(child) => self.children.push(child),
+                    Ok(child) => self.serving.children.push(child),
                     Err(error) => {
                         self.loaded.reinstate(loaded);
                         return Err(error);
                     }
                 }
-                self.children.len() - 1
+                self.serving.children.len() - 1
             }
         };
-        let token = self.children[index].token;
-        self.restart_at = None;
+        let token = self.serving.children[index].token;
+        self.serving.restart_at = None;
         self.loaded.gates.stop_listening_except(&loaded.gates);
-        let pending = self.pending.insert(Pending {
+        let pending = self.reloads.pending.insert(Pending {
             loaded,
             generation,
             token,
-            tickets: std::mem::take(&mut self.reload_tickets),
+            tickets: std::mem::take(&mut self.reloads.tickets),
             since,
         });
         let bundle = pending.loaded.bundle(generation)?;
-        channel::send_apply(self.children[index].channel(), &bundle)
+        channel::send_apply(self.serving.children[index].channel(), &bundle)
     }
 
     /// The configuration in force stays so; who asked for another is told why. Returns whether
     /// sockets are left of the one given up, which the serving process does not know.
     pub(super) fn give_up_pending(&mut self, why: &str) -> bool {
-        let Some(pending) = self.pending.take() else {
+        let Some(pending) = self.reloads.pending.take() else {
             // It was not handed over: who asked for it still waits for the next one.
-            let tickets = std::mem::take(&mut self.reload_tickets);
+            let tickets = std::mem::take(&mut self.reloads.tickets);
             self.reload_failed(&tickets, why);
             return false;
         };
@@ -131,7 +157,7 @@ impl Master {
     pub(super) fn hand_again(&mut self, index: usize) {
         self.generation += 1;
         let sent = self.loaded.bundle(self.generation);
-        let channel = self.children[index].channel();
+        let channel = self.serving.children[index].channel();
         if let Err(error) = sent.and_then(|bundle| channel::send_apply(channel, &bundle)) {
             let message = format_args!("sendmsg() failed {}", Errno(&error));
             self.log.event(Level::Alert, message);
@@ -140,12 +166,13 @@ impl Master {
 
     /// The new configuration is being served: what only the old one needed is closed.
     pub(super) fn commit(&mut self, report: &str) {
-        let Some(pending) = self.pending.take() else {
+        let Some(pending) = self.reloads.pending.take() else {
             return;
         };
         let old = std::mem::replace(&mut self.loaded, pending.loaded);
         self.log = self.loaded.log.clone();
-        for child in &mut self.children {
+        self.watch.begin(&self.loaded.configuration);
+        for child in &mut self.serving.children {
             if child.token != pending.token && child.state != State::Leaving {
                 child.state = State::Leaving;
                 // A child that cannot be told is gone, and its end will be noticed.
@@ -160,8 +187,8 @@ impl Master {
         self.move_pid_file();
         self.place_control();
         self.place_adoption();
-        self.manager.tell(Told::Ready);
-        self.counts.reloads += 1;
+        self.starter.manager.tell(Told::Ready);
+        self.control.counts.reloads += 1;
         self.tell_counts();
         let mut report: Value = serde_json::from_str(report).unwrap_or_default();
         if report.is_null() {
@@ -178,7 +205,7 @@ impl Master {
 
     /// A reload was asked for while another one was under way.
     pub(super) fn reload_if_asked(&mut self) {
-        if std::mem::take(&mut self.reload_again) && !self.is_ending() {
+        if std::mem::take(&mut self.reloads.is_asked_again) && !self.is_ending() {
             self.reload();
         }
     }
@@ -219,8 +246,8 @@ fn sentence(report: &Value) -> String {
     };
     let (lanes, connections) = (&report["lanes"], &report["connections"]);
     format!(
-        "reloaded: generation {} in {}ms; {}, {}, {}, lanes {} (before {}), zones {} kept {} new \
-         {} dropped; connections {} kept, {} moved, {} closed, {} reset",
+        "reloaded: generation {} in {}ms; {}, {}, {}, lanes {} (before {}), {}, {}, {}, zones {} \
+         kept {} new {} dropped; connections {} kept, {} moved, {} closed, {} reset",
         report["generation"],
         report["took_ms"],
         changes("servers"),
@@ -228,6 +255,9 @@ fn sentence(report: &Value) -> String {
         changes("listens"),
         lanes["now"],
         lanes["before"],
+        changes("upstreams"),
+        changes("upstream_servers"),
+        changes("directives"),
         zones("kept"),
         zones("new"),
         zones("dropped"),

@@ -8,7 +8,8 @@ use turnpike_lane::log::{Errno, Level};
 use turnpike_lane::sys::epoll::Interest;
 use turnpike_lane::sys::process::{self, Ending};
 
-use super::{Master, Phase, STOP_WAIT};
+use super::state::Phase;
+use super::{Master, STOP_WAIT};
 use crate::channel::{self, End, Reply};
 use crate::embedded;
 use crate::master::child::{Child, Server, State};
@@ -35,11 +36,11 @@ impl Master {
         self.generation += 1;
         let child = self.spawn(&self.loaded.configuration.settings.process.clone())?;
         let bundle = self.first_bundle()?;
-        self.children.push(child);
+        self.serving.children.push(child);
         self.tell_counts();
         // Before the sockets: should this master die now, it has where to be found with them.
         self.tell_adoption();
-        let child = self.children.last();
+        let child = self.serving.children.last();
         let sent = child.map_or(Ok(()), |child| {
             channel::send_apply(child.channel(), &bundle)
         });
@@ -54,16 +55,17 @@ impl Master {
     }
 
     pub(super) fn spawn(&mut self, settings: &ProcessSettings) -> io::Result<Child> {
-        self.token += 1;
-        let child = if self.master_process {
-            let child = Child::process(self.token, settings)?;
+        let token = self.events.new_token();
+        let child = if self.serving.has_processes {
+            let child = Child::process(token, settings)?;
             let message = format_args!("start worker process {}", child.number());
             self.log.event(Level::Notice, message);
             child
         } else {
-            Child::thread(self.token)?
+            Child::thread(token)?
         };
-        self.epoll
+        self.events
+            .epoll
             .add(child.channel(), Interest::READ, child.token)?;
         Ok(child)
     }
@@ -72,7 +74,7 @@ impl Master {
         if let Err(error) = self.start_serving() {
             let message = format_args!("could not respawn worker process {}", Errno(&error));
             self.log.event(Level::Alert, message);
-            self.restart_at = Some(Instant::now() + RESTART_PAUSE);
+            self.serving.restart_at = Some(Instant::now() + RESTART_PAUSE);
         }
     }
 
@@ -93,13 +95,13 @@ impl Master {
             self.log_ending(process, ending);
             let is_it =
                 |child: &Child| matches!(child.server, Server::Process(own) if own == process);
-            if let Some(index) = self.children.iter().position(is_it) {
+            if let Some(index) = self.serving.children.iter().position(is_it) {
                 if let Ending::Signal { has_core: true, .. } = ending {
-                    self.counts.cores += 1;
+                    self.control.counts.cores += 1;
                     self.tell_counts();
                 }
                 self.drain_replies(index);
-                let child = self.children.remove(index);
+                let child = self.serving.children.remove(index);
                 self.child_gone(&child);
             }
         }
@@ -122,7 +124,10 @@ impl Master {
 
     /// What a child said before it ended may still be unread.
     pub(super) fn drain_replies(&mut self, index: usize) {
-        let (token, state) = (self.children[index].token, self.children[index].state);
+        let (token, state) = (
+            self.serving.children[index].token,
+            self.serving.children[index].state,
+        );
         if state == State::Starting {
             self.take_reply(token);
         }
@@ -131,6 +136,7 @@ impl Master {
     pub(super) fn child_gone(&mut self, child: &Child) {
         self.unanswered(child.token);
         if self
+            .reloads
             .pending
             .as_ref()
             .is_some_and(|pending| pending.token == child.token)
@@ -141,47 +147,53 @@ impl Master {
             self.reload_if_asked();
         }
         if self.is_ending() {
-            if self.children.is_empty() {
+            if self.serving.children.is_empty() {
                 self.finish();
             }
             return;
         }
-        if self.phase == Phase::Starting && child.state != State::Leaving {
+        if self.course.phase == Phase::Starting && child.state != State::Leaving {
             self.give_back();
-            self.exit = Some(ExitCode::FAILURE);
+            self.course.exit = Some(ExitCode::FAILURE);
             return;
         }
         let replaced = self
+            .serving
             .children
             .iter()
             .any(|other| other.state != State::Leaving);
         if child.state == State::Leaving || replaced {
             return;
         }
-        self.counts.restarts += 1;
-        self.short_lives = match child.started.elapsed() < LIFE_SHORT {
-            true => self.short_lives + 1,
+        self.control.counts.restarts += 1;
+        self.serving.short_lives = match child.started.elapsed() < LIFE_SHORT {
+            true => self.serving.short_lives + 1,
             false => 0,
         };
-        match restart_pause(self.short_lives) {
+        match restart_pause(self.serving.short_lives) {
             None => self.restart(),
             Some(pause) => {
-                let (lives, pause_s) = (self.short_lives, pause.as_secs());
+                let (lives, pause_s) = (self.serving.short_lives, pause.as_secs());
                 let message = format_args!(
                     "serving processes died {lives} times in a row at their start, the next is \
                      started in {pause_s} s; connections wait meanwhile"
                 );
                 self.log.event(Level::Alert, message);
-                self.restart_at = Some(Instant::now() + pause);
+                self.serving.restart_at = Some(Instant::now() + pause);
             }
         }
     }
 
     pub(super) fn take_reply(&mut self, token: u64) {
-        let Some(index) = self.children.iter().position(|child| child.token == token) else {
+        let Some(index) = self
+            .serving
+            .children
+            .iter()
+            .position(|child| child.token == token)
+        else {
             return;
         };
-        match channel::receive_reply(self.children[index].channel()) {
+        match channel::receive_reply(self.serving.children[index].channel()) {
             Ok(Some(Reply::Ready { generation, report })) => {
                 self.ready(index, generation, &report);
             }
@@ -197,7 +209,7 @@ impl Master {
                     Level::Alert,
                     format_args!("recvmsg() failed {}", Errno(&error)),
                 );
-                self.children[index].kill();
+                self.serving.children[index].kill();
                 self.channel_closed(index);
             }
         }
@@ -206,19 +218,22 @@ impl Master {
     /// A process's end comes as a signal too; a thread's is this.
     pub(super) fn channel_closed(&mut self, index: usize) {
         // It was added when the child was started.
-        let _ = self.epoll.delete(self.children[index].channel());
-        if let Server::Thread(handle) = &mut self.children[index].server {
+        let _ = self
+            .events
+            .epoll
+            .delete(self.serving.children[index].channel());
+        if let Server::Thread(handle) = &mut self.serving.children[index].server {
             if let Some(handle) = handle.take() {
                 // A panic of the thread has been printed where it happened.
                 let _ = handle.join();
             }
-            let child = self.children.remove(index);
+            let child = self.serving.children.remove(index);
             self.child_gone(&child);
         }
     }
 
     pub(super) fn ready(&mut self, index: usize, generation: u64, report: &str) {
-        let child = &mut self.children[index];
+        let child = &mut self.serving.children[index];
         if child.state == State::Starting {
             child.state = State::Serving;
         }
@@ -228,9 +243,10 @@ impl Master {
         if self.on_trial(generation) {
             return;
         }
-        if self.phase == Phase::Starting {
+        if self.course.phase == Phase::Starting {
             self.up();
         } else if self
+            .reloads
             .pending
             .as_ref()
             .is_some_and(|pending| pending.generation == generation)
@@ -243,20 +259,21 @@ impl Master {
         for line in message.lines() {
             self.log.event(Level::Emerg, format_args!("{line}"));
         }
-        let child = &self.children[index];
+        let child = &self.serving.children[index];
         if self
+            .reloads
             .pending
             .as_ref()
             .is_some_and(|pending| pending.token == child.token)
         {
             let is_served = child.state == State::Serving;
-            if self.give_up_pending(message) && is_served && !self.reload_again {
+            if self.give_up_pending(message) && is_served && !self.reloads.is_asked_again {
                 self.hand_again(index);
             }
             self.reload_if_asked();
-        } else if self.phase == Phase::Starting && child.is_adopted() && self.give_back() {
+        } else if self.course.phase == Phase::Starting && child.is_adopted() && self.give_back() {
             // It serves what it did, and another start may find it.
-            self.exit = Some(ExitCode::FAILURE);
+            self.course.exit = Some(ExitCode::FAILURE);
         }
     }
 
@@ -290,7 +307,7 @@ impl Master {
             self.fail_start();
             return;
         }
-        self.phase = Phase::Running;
+        self.course.phase = Phase::Running;
         self.place_adoption();
         self.settle_adoption();
         self.dismiss_predecessor();
@@ -299,22 +316,22 @@ impl Master {
         }
         self.loaded.lead_stderr();
         self.log = self.loaded.log.clone();
-        if let Some(launcher) = self.launcher.take() {
+        if let Some(launcher) = self.starter.launcher.take() {
             launcher.release();
         }
-        self.manager.tell(Told::Ready);
+        self.starter.manager.tell(Told::Ready);
         self.reload_if_asked();
     }
 
     fn fail_start(&mut self) {
         if self.give_back() {
-            self.exit = Some(ExitCode::FAILURE);
+            self.course.exit = Some(ExitCode::FAILURE);
             return;
         }
-        self.phase = Phase::Stopping {
+        self.course.phase = Phase::Stopping {
             kill_at: Instant::now() + STOP_WAIT,
         };
-        self.exit = Some(ExitCode::FAILURE);
+        self.course.exit = Some(ExitCode::FAILURE);
         self.end_children(End::Stopped);
         if let Some(pid_file) = self.pid_file.take() {
             pid_file.remove(&self.log);
@@ -330,12 +347,12 @@ impl Master {
             pid_file.remove(&self.log);
         }
         self.log.event(Level::Notice, format_args!("exit"));
-        if !self.has_other_master() && !self.is_succeeded {
+        if !self.has_other_master() && !self.others.is_succeeded {
             self.loaded
                 .gates
                 .unlink_except(&Default::default(), &self.log);
         }
-        self.exit = Some(self.exit_code());
+        self.course.exit = Some(self.exit_code());
     }
 }
 

@@ -22,8 +22,9 @@ use turnpike_plan::control::Arguments;
 
 use super::control::Purpose;
 use super::link::Link;
+use super::state::Phase;
 use super::upgrade::words;
-use super::{Master, Phase, STEER_PAUSE, STEER_TRIES_MAX};
+use super::{Master, STEER_PAUSE, STEER_TRIES_MAX};
 use crate::channel::{self, Bundle, ListeningSocket};
 use crate::control::{Request, RequestError};
 use crate::master::child::{Child, State};
@@ -101,25 +102,34 @@ impl Master {
     /// Whether the master before this one still runs.
     pub(super) fn has_predecessor(&self) -> bool {
         let parent = process::parent_process();
-        self.predecessor
+        self.others
+            .predecessor
             .as_ref()
             .is_some_and(|predecessor| predecessor.process == parent)
     }
 
     /// Whether an event says that the master before this one has ended.
     pub(super) fn is_predecessor_end(&self, token: u64) -> bool {
-        let handle = self.predecessor.as_ref().and_then(|p| p.handle.as_ref());
+        let handle = self
+            .others
+            .predecessor
+            .as_ref()
+            .and_then(|p| p.handle.as_ref());
         handle.is_some_and(|(_, own)| *own == token)
     }
 
     /// The master before this one has ended.
     pub(super) fn predecessor_ended(&mut self) {
-        let handle = self.predecessor.as_mut().and_then(|p| p.handle.take());
+        let handle = self
+            .others
+            .predecessor
+            .as_mut()
+            .and_then(|p| p.handle.take());
         if let Some((handle, _)) = handle {
             // It was added when this one was started.
-            let _ = self.epoll.delete(handle.as_fd());
+            let _ = self.events.epoll.delete(handle.as_fd());
         }
-        if self.phase == Phase::Running {
+        if self.course.phase == Phase::Running {
             self.dismiss_predecessor();
         }
     }
@@ -127,7 +137,7 @@ impl Master {
     /// The master before this one is gone: should it have been killed, its serving process still
     /// serves on the same sockets, and its names are still there.
     pub(super) fn dismiss_predecessor(&self) {
-        if self.predecessor.is_none() || self.has_predecessor() {
+        if self.others.predecessor.is_none() || self.has_predecessor() {
             return;
         }
         let settings = &self.loaded.configuration.settings;
@@ -144,26 +154,32 @@ impl Master {
 
     /// Puts our steering program in charge once the one of the master before is gone.
     pub(super) fn steer_again(&mut self, now: Instant) {
-        self.steer_at = None;
+        self.others.steering.next_at = None;
         if self.is_ending() {
             return;
         }
         let mut wanting = true;
-        if !self.has_predecessor() && self.pending.is_none() {
-            self.steer_tries += 1;
+        if !self.has_predecessor() && self.reloads.pending.is_none() {
+            self.others.steering.tries += 1;
             let changed;
             (changed, wanting) = self.loaded.steer_again();
             let serving = |child: &Child| child.state == State::Serving;
-            if let Some(index) = self.children.iter().position(serving).filter(|_| changed) {
+            if let Some(index) = self
+                .serving
+                .children
+                .iter()
+                .position(serving)
+                .filter(|_| changed)
+            {
                 self.hand_again(index);
             }
         }
-        wanting &= self.steer_tries < STEER_TRIES_MAX;
-        self.steer_at = wanting.then(|| now + STEER_PAUSE);
+        wanting &= self.others.steering.tries < STEER_TRIES_MAX;
+        self.others.steering.next_at = wanting.then(|| now + STEER_PAUSE);
     }
 
     fn trial(&mut self) -> Option<&mut Trial> {
-        self.predecessor.as_mut()?.trial.as_mut()
+        self.others.predecessor.as_mut()?.trial.as_mut()
     }
 
     /// The bundle of a serving process that starts. On trial its lanes get sockets of our own, one
@@ -210,7 +226,7 @@ impl Master {
             TakeoverStage::Opening(_) if is_ending => true,
             TakeoverStage::Opening(expected) if expected == generation => {
                 self.up();
-                if self.phase == Phase::Running
+                if self.course.phase == Phase::Running
                     && let Some(trial) = self.trial()
                 {
                     trial.stage = TakeoverStage::Accepting;
@@ -247,7 +263,7 @@ impl Master {
                 trial.link.say(words::SERVING);
                 let message = format_args!("the binary was changed, this one serves");
                 self.log.event(Level::Notice, message);
-                if let Some(predecessor) = &mut self.predecessor {
+                if let Some(predecessor) = &mut self.others.predecessor {
                     predecessor.trial = None;
                 }
             }
@@ -256,7 +272,11 @@ impl Master {
 
     /// Whether an event is of the link to the predecessor.
     pub(super) fn is_predecessor_link(&self, token: u64) -> bool {
-        let trial = self.predecessor.as_ref().and_then(|p| p.trial.as_ref());
+        let trial = self
+            .others
+            .predecessor
+            .as_ref()
+            .and_then(|p| p.trial.as_ref());
         trial.is_some_and(|trial| trial.link.token == token)
     }
 
@@ -286,7 +306,7 @@ impl Master {
             TakeoverStage::Opening(_) | TakeoverStage::Accepting => {
                 let message = "the old binary's master is gone, this one goes on without it";
                 self.log.event(Level::Alert, format_args!("{message}"));
-                if let Some(predecessor) = &mut self.predecessor {
+                if let Some(predecessor) = &mut self.others.predecessor {
                     predecessor.trial = None;
                 }
             }
@@ -304,7 +324,7 @@ impl Master {
             trial.stage = TakeoverStage::Opening(generation);
         }
         let sent = self.loaded.bundle(generation).and_then(|bundle| {
-            let child = self.children.first();
+            let child = self.serving.children.first();
             child.map_or(Ok(()), |child| {
                 channel::send_apply(child.channel(), &bundle)
             })
@@ -329,7 +349,11 @@ impl Master {
             Level::Emerg,
             format_args!("this binary does not serve: {why}"),
         );
-        let trial = self.predecessor.as_mut().and_then(|p| p.trial.take());
+        let trial = self
+            .others
+            .predecessor
+            .as_mut()
+            .and_then(|p| p.trial.take());
         let mut has_accepted = false;
         if let Some(mut trial) = trial {
             trial.link.say(&format!("failed {why}"));
@@ -342,12 +366,12 @@ impl Master {
             true => self.quit(),
             false => self.stop(),
         }
-        self.failed = true;
+        self.course.has_failed = true;
     }
 
     /// The code to end with.
     pub(super) fn exit_code(&self) -> ExitCode {
-        match self.failed {
+        match self.course.has_failed {
             true => ExitCode::FAILURE,
             false => ExitCode::SUCCESS,
         }

@@ -29,8 +29,9 @@ use turnpike_lane::sys::process::Ending;
 use turnpike_lane::sys::signal;
 use turnpike_plan::control::{Arguments, number, text};
 
+use super::Master;
 use super::link::Link;
-use super::{Master, Phase};
+use super::state::Phase;
 use crate::channel;
 use crate::control::RequestError;
 use crate::control::socket::{PrivateSocket, Ticket};
@@ -108,7 +109,7 @@ impl Master {
 
     /// Whether USR2 is out of place: another master is here already, before or after this one.
     pub(super) fn has_other_master(&self) -> bool {
-        self.successor.is_some() || self.has_predecessor()
+        self.others.successor.is_some() || self.has_predecessor()
     }
 
     /// `upgrade`.
@@ -119,11 +120,11 @@ impl Master {
         });
         let outcome = match asked {
             Err(error) => Err(RequestError::from(error)),
-            Ok(_) if self.has_other_master() || self.pending.is_some() => {
+            Ok(_) if self.has_other_master() || self.reloads.pending.is_some() => {
                 let message = "another upgrade or a reload is under way";
                 Err(RequestError::new("busy", message))
             }
-            Ok(_) if self.phase != Phase::Running => {
+            Ok(_) if self.course.phase != Phase::Running => {
                 Err(RequestError::failed("the server is ending"))
             }
             Ok((binary, wait_s)) => {
@@ -167,7 +168,7 @@ impl Master {
             Ok(process) => {
                 let message = format_args!("start new binary process {process}");
                 self.log.event(Level::Notice, message);
-                self.successor = Some(Successor { process, watch });
+                self.others.successor = Some(Successor { process, watch });
                 Ok(())
             }
             Err(error) => {
@@ -180,9 +181,9 @@ impl Master {
     fn make_link(&mut self) -> io::Result<(Link, OwnedFd)> {
         let (ours, theirs) = UnixStream::pair()?;
         ours.set_nonblocking(true)?;
-        self.token += 1;
-        self.epoll.add(ours.as_fd(), Interest::READ, self.token)?;
-        Ok((Link::new(ours, self.token), OwnedFd::from(theirs)))
+        let token = self.events.new_token();
+        self.events.epoll.add(ours.as_fd(), Interest::READ, token)?;
+        Ok((Link::new(ours, token), OwnedFd::from(theirs)))
     }
 
     /// Moves the files that another master shall have under their names.
@@ -191,7 +192,7 @@ impl Master {
         if let Some(file) = &mut self.pid_file {
             file.rename(aside(&settings.pid_file))?;
         }
-        if let (Some(path), Some(place)) = (settings.control.path(), self.control.place()) {
+        if let (Some(path), Some(place)) = (settings.control.path(), self.control.socket.place()) {
             place.rename(&aside(path))?;
         }
         if let (Some(path), Some(socket)) = (&settings.adoption, &mut self.adoption.socket) {
@@ -225,11 +226,11 @@ impl Master {
                 false => *file = PidFile::create(&settings.pid_file)?,
             }
         }
-        if let (Some(path), Some(place)) = (settings.control.path(), self.control.place()) {
+        if let (Some(path), Some(place)) = (settings.control.path(), self.control.socket.place()) {
             match place.is_in_place() {
                 true => place.rename(path)?,
                 // It is opened anew.
-                false => drop(self.control.leave(&self.epoll)),
+                false => drop(self.control.socket.leave(&self.events.epoll)),
             }
         }
         if let (Some(path), Some(socket)) = (&settings.adoption, &mut self.adoption.socket) {
@@ -246,7 +247,11 @@ impl Master {
 impl Master {
     /// Whether an event is of the link to the successor.
     pub(super) fn is_successor_link(&self, token: u64) -> bool {
-        let watch = self.successor.as_ref().and_then(|s| s.watch.as_ref());
+        let watch = self
+            .others
+            .successor
+            .as_ref()
+            .and_then(|s| s.watch.as_ref());
         watch.is_some_and(|watch| watch.link.token == token)
     }
 
@@ -258,10 +263,14 @@ impl Master {
         for line in lines {
             self.successor_said(&line);
         }
-        let watch = self.successor.as_mut().and_then(|s| s.watch.as_mut());
+        let watch = self
+            .others
+            .successor
+            .as_mut()
+            .and_then(|s| s.watch.as_mut());
         if let Some(watch) = watch.filter(|_| ended) {
             // It was added when the link was made.
-            let _ = self.epoll.delete(watch.link.descriptor());
+            let _ = self.events.epoll.delete(watch.link.descriptor());
             if watch.stage != UpgradeStage::BackedOut {
                 // Its process has most likely ended; how it has is told in a moment.
                 watch.has_hung_up = true;
@@ -271,7 +280,7 @@ impl Master {
     }
 
     fn watch(&mut self) -> Option<&mut Watch> {
-        self.successor.as_mut()?.watch.as_mut()
+        self.others.successor.as_mut()?.watch.as_mut()
     }
 
     fn successor_said(&mut self, line: &str) {
@@ -295,7 +304,7 @@ impl Master {
         self.generation += 1;
         let generation = self.generation;
         let bundle = self.loaded.bundle(generation);
-        let mut children = self.children.iter();
+        let mut children = self.serving.children.iter();
         let child = children.find(|child| child.state == State::Serving);
         let sent = bundle.and_then(|mut bundle| {
             bundle.listening_sockets.clear();
@@ -325,7 +334,7 @@ impl Master {
     }
 
     fn succeeded(&mut self) {
-        let Some(successor) = &mut self.successor else {
+        let Some(successor) = &mut self.others.successor else {
             return;
         };
         let process = successor.process;
@@ -347,7 +356,11 @@ impl Master {
 
     /// The upgrade is given up: this side goes on, the other one ends.
     fn back_out(&mut self, why: &str) {
-        let process = self.successor.as_ref().map(|successor| successor.process);
+        let process = self
+            .others
+            .successor
+            .as_ref()
+            .map(|successor| successor.process);
         let (Some(watch), Some(process)) = (self.watch(), process) else {
             return;
         };
@@ -395,12 +408,13 @@ impl Master {
     fn resume(&mut self, was_paused: bool) {
         self.loaded.open_again();
         // The successor may have said that it is the main process.
-        self.manager.tell(Told::Ready);
-        let mut children = self.children.iter();
+        self.starter.manager.tell(Told::Ready);
+        let mut children = self.serving.children.iter();
         match children.position(|child| child.state == State::Serving) {
             Some(index) if was_paused => self.hand_again(index),
             Some(_) => {}
             None if self
+                .serving
                 .children
                 .iter()
                 .all(|child| child.state == State::Leaving) =>
@@ -418,7 +432,7 @@ impl Master {
     }
 
     pub(super) fn next_upgrade_deadline(&self) -> Option<Instant> {
-        let watch = self.successor.as_ref()?.watch.as_ref()?;
+        let watch = self.others.successor.as_ref()?.watch.as_ref()?;
         Some(watch.until)
     }
 
@@ -438,7 +452,7 @@ impl Master {
 
     /// With the processes that it has started: they might hold on to our sockets.
     fn kill_successor(&self) {
-        let Some(successor) = &self.successor else {
+        let Some(successor) = &self.others.successor else {
             return;
         };
         let process = successor.process;
@@ -457,7 +471,7 @@ impl Master {
     /// A process has ended. `true`: it was the successor.
     pub(super) fn successor_ended(&mut self, process: i32, ending: Ending) -> bool {
         let was_it = |successor: &&mut Successor| successor.process == process;
-        if self.successor.as_mut().filter(was_it).is_none() {
+        if self.others.successor.as_mut().filter(was_it).is_none() {
             return false;
         }
         let how = match ending {
@@ -467,8 +481,8 @@ impl Master {
         let message = format_args!("new binary process {process} exited {how}");
         self.log.event(Level::Notice, message);
         self.give_up(&format!("the new binary process has exited {how}"));
-        self.successor = None;
-        if self.is_succeeded {
+        self.others.successor = None;
+        if self.others.is_succeeded {
             // Its names, and what it served with, are for whoever comes after it.
             return true;
         }
@@ -483,7 +497,7 @@ impl Master {
     /// Ends gracefully in favour of the successor.
     fn leave(&mut self) {
         if !self.is_ending() {
-            self.phase = Phase::Quitting;
+            self.course.phase = Phase::Quitting;
             self.begin_end();
             self.drain();
         }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::h1::{BodyDecoder, Framing};
+use crate::message::BodyEnd;
 
 const LINE: ChunkError = ChunkError::InvalidLineEnd;
 const SIZE: ChunkError = ChunkError::InvalidSize;
@@ -200,7 +201,7 @@ fn bodies_of_known_length_end_there() {
     assert!(decoder.is_finished());
     assert!(BodyDecoder::new(Framing::None).is_finished());
     assert!(BodyDecoder::new(Framing::Length(0)).is_finished());
-    let mut endless = BodyDecoder::until_close();
+    let mut endless = BodyDecoder::of_response(BodyEnd::UntilClose);
     assert_eq!(endless.feed(b"abc").unwrap().data.len(), 3);
     assert!(!endless.is_finished());
 }

@@ -84,14 +84,14 @@ fn status_lines_are_taken_apart() {
 
 #[test]
 fn the_end_of_the_body_is_told_in_one_way() {
+    use BodyEnd::{Length, Marked, UntilClose};
     use ResponseError::*;
-    use ResponseFraming::{Chunked, Length, UntilClose};
-    let none = ResponseFraming::None;
+    let none = BodyEnd::None;
     let get = Method::Get;
-    let table: &[(Method, u16, &str, Result<ResponseFraming, ResponseError>)] = &[
+    let table: &[(Method, u16, &str, Result<BodyEnd, ResponseError>)] = &[
         (get, 200, "", Ok(UntilClose)),
         (get, 200, "Content-Length: 5\r\n", Ok(Length(5))),
-        (get, 200, "Transfer-Encoding: Chunked\r\n", Ok(Chunked)),
+        (get, 200, "Transfer-Encoding: Chunked\r\n", Ok(Marked)),
         (get, 204, "", Ok(none)),
         (get, 204, "Content-Length: 5\r\n", Ok(none)),
         (get, 304, "Content-Length: 5\r\n", Ok(none)),
@@ -318,18 +318,18 @@ fn compare(text: &[u8]) {
 
 #[test]
 fn transfer_codings_are_read_in_their_order() {
+    use BodyEnd::{Marked, UntilClose};
     use ResponseError::{
         DuplicateTransferEncoding, LengthAndTransferEncoding, UnknownTransferEncoding,
     };
-    use ResponseFraming::{Chunked, UntilClose};
     use TransferCoding::{Deflate, Gzip};
-    type Expected = Result<(ResponseFraming, Option<TransferCoding>), ResponseError>;
+    type Expected = Result<(BodyEnd, Option<TransferCoding>), ResponseError>;
     let table: &[(&[&str], Expected)] = &[
-        (&["chunked"], Ok((Chunked, None))),
-        (&["gzip, chunked"], Ok((Chunked, Some(Gzip)))),
-        (&["X-GZip ,\tChunked"], Ok((Chunked, Some(Gzip)))),
-        (&[", deflate,,chunked,"], Ok((Chunked, Some(Deflate)))),
-        (&["gzip", "chunked"], Ok((Chunked, Some(Gzip)))),
+        (&["chunked"], Ok((Marked, None))),
+        (&["gzip, chunked"], Ok((Marked, Some(Gzip)))),
+        (&["X-GZip ,\tChunked"], Ok((Marked, Some(Gzip)))),
+        (&[", deflate,,chunked,"], Ok((Marked, Some(Deflate)))),
+        (&["gzip", "chunked"], Ok((Marked, Some(Gzip)))),
         (&["gzip"], Ok((UntilClose, Some(Gzip)))),
         (&["chunked, gzip"], Err(UnknownTransferEncoding)),
         (&["chunked, chunked"], Err(UnknownTransferEncoding)),

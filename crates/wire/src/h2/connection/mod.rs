@@ -8,24 +8,24 @@ mod receive;
 #[cfg(test)]
 mod tests;
 
+use super::endpoint::Endpoint;
 use super::error::{ConnectionError, ErrorCode};
-use super::flood::{FloodGuard, Nuisance};
+use super::flood::Nuisance;
 use super::frame::{self, StreamId};
-use super::header_block::HeaderBlock;
-use super::hpack::{Decoder, Encoder, TABLE_BYTES_DEFAULT};
+use super::hpack::Encoder;
 use super::priority::Priority;
 use super::request::HeadFault;
-use super::settings::{PeerSettings, Setting};
-use super::stream::{Closed, Streams};
-use super::window::{WINDOW_DEFAULT, WINDOW_MAX, Window};
+use super::settings::Setting;
+use super::stream::Closed;
 use crate::message::HeadRules;
 
 /// What a client begins with (RFC 9113 section 3.4).
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Bytes of a payload that are taken: a frame is kept until it is whole, and larger ones than the
-/// usual gain nothing but for long header blocks.
-pub(super) const RECEIVED_PAYLOAD_BYTES_MAX: u32 = 64 * 1024;
+/// usual gain nothing but for long header blocks. It is above the usual window, since there are
+/// clients that send as much in one frame.
+pub(super) const RECEIVED_PAYLOAD_BYTES_MAX: u32 = 128 * 1024;
 
 /// How a connection is served.
 #[derive(Clone, Copy, Debug)]
@@ -91,22 +91,11 @@ enum Phase {
 pub struct Connection {
     rules: ConnectionRules,
     phase: Phase,
-    peer: PeerSettings,
-    decoder: Decoder,
-    encoder: Encoder,
-    streams: Streams,
-    /// The highest stream that the client has opened.
-    last_stream: StreamId,
-    /// A header block that is not whole.
-    block: Option<HeaderBlock>,
+    endpoint: Endpoint,
     /// Whether the header block that comes opens a stream.
     opens_stream: bool,
-    send_window: Window,
-    receive_window: Window,
-    guard: FloodGuard,
     /// Whether GOAWAY was sent: no new streams are served.
     is_going_away: bool,
-    output: Vec<u8>,
 }
 
 impl Connection {
@@ -116,18 +105,9 @@ impl Connection {
         let mut connection = Connection {
             rules,
             phase: Phase::Preface,
-            peer: PeerSettings::default(),
-            decoder: Decoder::new(TABLE_BYTES_DEFAULT),
-            encoder: Encoder::default(),
-            streams: Streams::default(),
-            last_stream: 0,
-            block: None,
+            endpoint: Endpoint::default(),
             opens_stream: false,
-            send_window: Window::new(WINDOW_DEFAULT),
-            receive_window: Window::new(WINDOW_MAX),
-            guard: FloodGuard::default(),
             is_going_away: false,
-            output: Vec::new(),
         };
         let settings = [
             (Setting::MaxConcurrentStreams, rules.streams_max),
@@ -135,21 +115,20 @@ impl Connection {
             (Setting::MaxFrameSize, RECEIVED_PAYLOAD_BYTES_MAX),
             (Setting::NoRfc7540Priorities, 1),
         ];
-        frame::write_settings(&mut connection.output, &settings);
-        // The streams' windows limit what is kept; the connection's would only couple them.
-        frame::write_window_update(&mut connection.output, 0, WINDOW_MAX - WINDOW_DEFAULT);
+        frame::write_settings(&mut connection.endpoint.output, &settings);
+        connection.endpoint.open_window();
         connection
     }
 
     /// What is to be sent; the caller takes it out as far as it has left.
     pub fn output(&mut self) -> &mut Vec<u8> {
-        &mut self.output
+        &mut self.endpoint.output
     }
 
     /// Whether streams are open, also those of which only the client's part is missing.
     #[must_use]
     pub fn open_streams(&self) -> usize {
-        self.streams.len()
+        self.endpoint.streams.len()
     }
 
     /// Whether GOAWAY was sent.
@@ -167,25 +146,20 @@ impl Connection {
     /// The priority of a stream.
     #[must_use]
     pub fn priority(&self, stream: StreamId) -> Priority {
-        let stream = self.streams.get(stream);
+        let stream = self.endpoint.streams.get(stream);
         stream.map(|stream| stream.priority).unwrap_or_default()
     }
 
     /// Whether something may still be sent on a stream.
     #[must_use]
     pub fn may_send(&self, stream: StreamId) -> bool {
-        let stream = self.streams.get(stream);
-        stream.is_some_and(|stream| !stream.is_local_closed)
+        self.endpoint.may_send(stream)
     }
 
     /// Bytes of DATA that may be sent on a stream now.
     #[must_use]
     pub fn window(&self, stream: StreamId) -> usize {
-        let own = self
-            .streams
-            .get(stream)
-            .map_or(0, |stream| stream.send_window.available());
-        own.min(self.send_window.available())
+        self.endpoint.window(stream)
     }
 
     /// Sends a header block: a head, interim or final, or trailers. `write` puts its fields into
@@ -201,13 +175,7 @@ impl Connection {
         if !self.may_send(stream) {
             return 0;
         }
-        block.clear();
-        self.encoder.begin(block);
-        write(&mut self.encoder, block);
-        let before = self.output.len();
-        let payload_bytes_max = self.peer.payload_bytes_max as usize;
-        frame::write_headers(&mut self.output, stream, block, payload_bytes_max, ends);
-        let written = self.output.len() - before;
+        let written = self.endpoint.send_head(stream, ends, block, write);
         if ends {
             self.sent_last(stream);
         }
@@ -223,25 +191,8 @@ impl Connection {
         ends: bool,
         frame_bytes_max: usize,
     ) -> usize {
-        let window = self.window(stream);
-        let Some(own) = self
-            .streams
-            .get_mut(stream)
-            .filter(|own| !own.is_local_closed)
-        else {
-            return 0;
-        };
-        let frame_bytes_max = frame_bytes_max.min(self.peer.payload_bytes_max as usize);
-        let count = data.len().min(window).min(frame_bytes_max);
-        let is_all = count == data.len();
-        if count == 0 && !(is_all && ends) {
-            return 0;
-        }
-        own.send_window.take(count);
-        self.send_window.take(count);
-        self.guard.data_sent();
-        frame::write_data(&mut self.output, stream, &data[..count], is_all && ends);
-        if is_all && ends {
+        let (count, is_last) = self.endpoint.send_data(stream, data, ends, frame_bytes_max);
+        if is_last {
             self.sent_last(stream);
         }
         count
@@ -249,37 +200,36 @@ impl Connection {
 
     /// Lets the client send so many bytes more on a stream, where it may still send any.
     pub fn grant(&mut self, stream: StreamId, bytes: u32) {
-        let Some(own) = self.streams.get_mut(stream) else {
-            return;
-        };
-        if bytes == 0 || own.is_remote_closed || own.is_local_closed {
-            return;
-        }
-        if own.receive_window.widen(bytes).is_ok() {
-            frame::write_window_update(&mut self.output, stream, bytes);
+        if self.may_send(stream) {
+            self.endpoint.grant(stream, bytes);
         }
     }
 
     /// Ends a stream before its end, where it has not ended.
     pub fn reset(&mut self, stream: StreamId, code: ErrorCode) {
-        if self.streams.get(stream).is_some() {
-            self.streams.close(stream, Closed::ResetByUs);
-            frame::write_rst_stream(&mut self.output, stream, code);
-        }
+        self.endpoint.reset(stream, code);
     }
 
     /// Tells the client that streams from now on are not served; those that are open go on.
     pub fn go_away(&mut self) {
         if !self.is_going_away {
             self.is_going_away = true;
-            frame::write_go_away(&mut self.output, self.last_stream, ErrorCode::NoError);
+            frame::write_go_away(
+                &mut self.endpoint.output,
+                self.endpoint.last_stream,
+                ErrorCode::NoError,
+            );
         }
     }
 
     /// Tells the client why the connection is closed.
     pub fn fail(&mut self, error: ConnectionError) {
         self.is_going_away = true;
-        frame::write_go_away(&mut self.output, self.last_stream, error.code);
+        frame::write_go_away(
+            &mut self.endpoint.output,
+            self.endpoint.last_stream,
+            error.code,
+        );
     }
 
     /// Whether a head has begun to come and is not whole. `input` is what has come of the next
@@ -287,26 +237,27 @@ impl Connection {
     #[must_use]
     pub fn has_partial_head(&self, input: &[u8]) -> bool {
         let header = frame::FrameHeader::parse(input);
-        self.block.is_some()
+        self.endpoint.block.is_some()
             || header.is_some_and(|header| header.kind == frame::FrameKind::Headers)
     }
 
     /// Gives up a head that has not come whole in time: its stream is reset, and the connection
     /// goes on. `input` is what has come of the next frame. `false`: there is no such head.
     pub fn give_up_head(&mut self, input: &[u8]) -> bool {
-        let stream = match (&self.block, frame::FrameHeader::parse(input)) {
+        let stream = match (&self.endpoint.block, frame::FrameHeader::parse(input)) {
             (Some(block), _) => block.stream,
             (None, Some(header)) if header.kind == frame::FrameKind::Headers => header.stream,
             _ => return false,
         };
-        if self.streams.get(stream).is_some() || stream <= self.last_stream && self.block.is_none()
+        if self.endpoint.streams.get(stream).is_some()
+            || stream <= self.endpoint.last_stream && self.endpoint.block.is_none()
         {
             return false;
         }
-        self.last_stream = self.last_stream.max(stream);
-        if self.streams.closed(stream).is_none() {
-            self.streams.remember(stream, Closed::ResetByUs);
-            frame::write_rst_stream(&mut self.output, stream, ErrorCode::ProtocolError);
+        self.endpoint.last_stream = self.endpoint.last_stream.max(stream);
+        if self.endpoint.streams.closed(stream).is_none() {
+            self.endpoint.streams.remember(stream, Closed::ResetByUs);
+            frame::write_rst_stream(&mut self.endpoint.output, stream, ErrorCode::ProtocolError);
         }
         true
     }
@@ -315,14 +266,14 @@ impl Connection {
     /// told so (RFC 9113 section 8.1); of an announced body only when something comes of it, since
     /// it may be malformed.
     fn sent_last(&mut self, stream: StreamId) {
-        let Some(own) = self.streams.get_mut(stream) else {
+        let Some(own) = self.endpoint.streams.get_mut(stream) else {
             return;
         };
         own.is_local_closed = true;
         if own.is_malformed {
             self.reset(stream, ErrorCode::ProtocolError);
         } else if own.is_remote_closed {
-            self.streams.close(stream, Closed::Ended);
+            self.endpoint.streams.close(stream, Closed::Ended);
         } else if own.announced_bytes.is_none() {
             self.reset(stream, ErrorCode::NoError);
         }
@@ -334,11 +285,11 @@ impl Connection {
         stream: StreamId,
         code: ErrorCode,
     ) -> Result<Event<'static>, ConnectionError> {
-        self.guard.count(Nuisance::Reset)?;
-        let was_open = self.streams.get(stream).is_some();
+        self.endpoint.guard.count(Nuisance::Reset)?;
+        let was_open = self.endpoint.streams.get(stream).is_some();
         match was_open {
             true => self.reset(stream, code),
-            false => frame::write_rst_stream(&mut self.output, stream, code),
+            false => frame::write_rst_stream(&mut self.endpoint.output, stream, code),
         }
         Ok(match was_open {
             true => Event::Reset { stream },

@@ -1,7 +1,8 @@
 use super::*;
 use crate::h2::frame::{Frame, FrameHeader, FrameKind, HEADER_BYTES, write_data};
-use crate::h2::hpack::{FieldSink, Indexing};
+use crate::h2::hpack::{Decoder, FieldSink, Indexing};
 use crate::h2::request::RequestReader;
+use crate::h2::window::{WINDOW_DEFAULT, WINDOW_MAX};
 
 /// A client's side that says in words what it is sent.
 struct Client {
@@ -333,7 +334,7 @@ const WRONGS: &[Wrong] = &[
     ),
     (
         "too large",
-        (0x42, 0, 0, &[0; 65537]),
+        (0x42, 0, 0, &[0; 128 * 1024 + 1]),
         "FrameSizeError",
         "GOAWAY 1 FrameSizeError",
     ),

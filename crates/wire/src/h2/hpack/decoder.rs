@@ -1,7 +1,8 @@
 //! Header blocks read.
 
+use super::huffman::{self, Padding};
 use super::table::Table;
-use super::{HpackError, huffman, integer};
+use super::{HpackError, integer};
 
 /// Whoever takes the fields of a header block.
 pub trait FieldSink {
@@ -15,6 +16,7 @@ pub struct Decoder {
     table: Table,
     /// The size that the sender may give the table, as it was told.
     table_bytes_max: usize,
+    padding: Padding,
     /// Rooms for texts that are not in the table.
     name: Vec<u8>,
     value: Vec<u8>,
@@ -31,8 +33,19 @@ impl Decoder {
         Decoder {
             table: Table::new(table_bytes_max),
             table_bytes_max,
+            padding: Padding::Short,
             name: Vec::new(),
             value: Vec::new(),
+        }
+    }
+
+    /// The same, which also takes texts that are padded with a whole byte. The RFC forbids them,
+    /// but there are servers that send them, and nginx takes them.
+    #[must_use]
+    pub fn taking_long_padding(self) -> Decoder {
+        Decoder {
+            padding: Padding::WholeByte,
+            ..self
         }
     }
 
@@ -81,19 +94,19 @@ impl Decoder {
     fn literal(&mut self, input: &mut &[u8], prefix_bits: u32) -> Result<(), HpackError> {
         self.name.clear();
         match integer::read(input, prefix_bits)? {
-            0 => text(input, &mut self.name)?,
+            0 => text(input, self.padding, &mut self.name)?,
             index => {
                 let (name, _) = self.table.field(index)?;
                 self.name.extend_from_slice(name);
             }
         }
         self.value.clear();
-        text(input, &mut self.value)
+        text(input, self.padding, &mut self.value)
     }
 }
 
 /// Reads a text (RFC 7541 section 5.2).
-fn text(input: &mut &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> {
+fn text(input: &mut &[u8], padding: Padding, out: &mut Vec<u8>) -> Result<(), HpackError> {
     let is_huffman = input.first().is_some_and(|byte| byte & 0x80 != 0);
     let length = integer::read(input, 7)?;
     let (text, rest) = input
@@ -101,7 +114,7 @@ fn text(input: &mut &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> {
         .ok_or(HpackError::Truncated)?;
     *input = rest;
     match is_huffman {
-        true => huffman::decode(text, out),
+        true => huffman::decode_padded(text, padding, out),
         false => {
             out.extend_from_slice(text);
             Ok(())

@@ -74,7 +74,10 @@ static STEPS: [[Step; 16]; NODES] = steps();
 
 /// Whether a text may end at a node: what leads to it is up to seven bits of the code of its end
 /// (RFC 7541 section 5.2).
-static MAY_END: [bool; NODES] = may_end();
+static MAY_END: [bool; NODES] = may_end(7);
+
+/// The same where padding may be a whole byte.
+static MAY_END_BEHIND_BYTE: [bool; NODES] = may_end(8);
 
 /// A child of a node: below `NODES` another node, else a symbol behind them.
 type Child = u16;
@@ -140,12 +143,13 @@ const fn steps() -> [[Step; 16]; NODES] {
     steps
 }
 
-const fn may_end() -> [bool; NODES] {
+/// The nodes at which a text may end that is padded with so many bits at most.
+const fn may_end(padding_bits_max: u32) -> [bool; NODES] {
     let tree = tree();
     let mut may_end = [false; NODES];
     let mut node = 0;
     let mut bits = 0;
-    while bits < 8 {
+    while bits <= padding_bits_max {
         may_end[node] = true;
         node = tree[node][1] as usize;
         bits += 1;
@@ -153,11 +157,32 @@ const fn may_end() -> [bool; NODES] {
     may_end
 }
 
+/// How a text may be padded to whole bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Padding {
+    /// With fewer bits than a byte has (RFC 7541 section 5.2).
+    Short,
+    /// With a whole byte too, which some servers send.
+    WholeByte,
+}
+
 /// Appends the decoded text.
 ///
 /// # Errors
 /// The text holds the code of its end, or is padded with anything but its first bits.
 pub fn decode(encoded: &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> {
+    decode_padded(encoded, Padding::Short, out)
+}
+
+/// Appends the decoded text, which may be padded so.
+///
+/// # Errors
+/// As [`decode`].
+pub(super) fn decode_padded(
+    encoded: &[u8],
+    padding: Padding,
+    out: &mut Vec<u8>,
+) -> Result<(), HpackError> {
     let mut node = 0u8;
     for byte in encoded {
         for nibble in [byte >> 4, byte & 15] {
@@ -171,7 +196,11 @@ pub fn decode(encoded: &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> {
             node = step.node;
         }
     }
-    match MAY_END[usize::from(node)] {
+    let may_end = match padding {
+        Padding::Short => &MAY_END,
+        Padding::WholeByte => &MAY_END_BEHIND_BYTE,
+    };
+    match may_end[usize::from(node)] {
         true => Ok(()),
         false => Err(HpackError::InvalidHuffman),
     }

@@ -106,6 +106,15 @@ fn what_is_wrong_is_told() {
 }
 
 #[test]
+fn a_whole_byte_of_padding_is_taken_where_it_is_allowed() {
+    let mut decoder = Decoder::new(4096).taking_long_padding();
+    let padded = decode(&mut decoder, "40 0161 8618 c631 8c63 ff");
+    assert_eq!(padded.as_deref(), Ok("a: aaaaaaaa\n"));
+    let twice = decode(&mut decoder, "40 0161 8718 c631 8c63 ffff");
+    assert_eq!(twice, Err(HpackError::InvalidHuffman));
+}
+
+#[test]
 fn a_table_that_shrinks_forgets_what_came_first() {
     let mut decoder = Decoder::new(4096);
     let first = decode(&mut decoder, "40 0161 0162 40 0163 0164");

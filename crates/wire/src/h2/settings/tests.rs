@@ -7,11 +7,12 @@ type Case = (&'static [(u16, u32)], Result<PeerSettings, ErrorCode>);
 #[test]
 fn settings_hold_in_order_or_are_refused() {
     let table: &[Case] = &[
-        (&[(0x0a0a, 7), (3, 0)], Ok(PeerSettings::default())),
+        (&[(0x0a0a, 7), (6, 0)], Ok(PeerSettings::default())),
         (
-            &[(1, 0), (4, 42), (4, 65536), (5, 1 << 15)],
+            &[(1, 0), (3, 9), (4, 42), (4, 65536), (5, 1 << 15)],
             Ok(PeerSettings {
                 header_table_bytes: 0,
+                streams_max: 9,
                 initial_window: 65536,
                 payload_bytes_max: 1 << 15,
             }),

@@ -1,42 +1,36 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::h1::ResponseFraming;
+use crate::message::BodyEnd;
 
 /// A head, and its status, reason and framing, or why it is refused.
 type Case = (
     &'static str,
-    Result<(u16, &'static str, ResponseFraming), ResponseError>,
+    Result<(u16, &'static str, BodyEnd), ResponseError>,
 );
 
 const CASES: &[Case] = &[
-    ("A: b\r\n\r\n", Ok((200, "", ResponseFraming::UntilClose))),
-    ("\r\n", Ok((200, "", ResponseFraming::UntilClose))),
-    ("A: b\n\nbody", Ok((200, "", ResponseFraming::UntilClose))),
+    ("A: b\r\n\r\n", Ok((200, "", BodyEnd::UntilClose))),
+    ("\r\n", Ok((200, "", BodyEnd::UntilClose))),
+    ("A: b\n\nbody", Ok((200, "", BodyEnd::UntilClose))),
     (
         "Status: 404 Not Found\r\n\r\n",
-        Ok((404, "Not Found", ResponseFraming::UntilClose)),
+        Ok((404, "Not Found", BodyEnd::UntilClose)),
     ),
-    (
-        "status:404\r\n\r\n",
-        Ok((404, "", ResponseFraming::UntilClose)),
-    ),
+    ("status:404\r\n\r\n", Ok((404, "", BodyEnd::UntilClose))),
     (
         "Status: 200  Fine \r\nContent-Length: 7\r\n\r\n",
-        Ok((200, "Fine", ResponseFraming::Length(7))),
+        Ok((200, "Fine", BodyEnd::Length(7))),
     ),
-    (
-        "Location: /a\r\n\r\n",
-        Ok((302, "", ResponseFraming::UntilClose)),
-    ),
+    ("Location: /a\r\n\r\n", Ok((302, "", BodyEnd::UntilClose))),
     (
         "Location: /a\r\nStatus: 201 Created\r\n\r\n",
-        Ok((201, "Created", ResponseFraming::UntilClose)),
+        Ok((201, "Created", BodyEnd::UntilClose)),
     ),
-    ("Status: 304\r\n\r\n", Ok((304, "", ResponseFraming::None))),
+    ("Status: 304\r\n\r\n", Ok((304, "", BodyEnd::None))),
     (
         "Transfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n\r\n",
-        Ok((200, "", ResponseFraming::UntilClose)),
+        Ok((200, "", BodyEnd::UntilClose)),
     ),
     ("Status: 99\r\n\r\n", Err(ResponseError::InvalidStatus)),
     ("Status: 100\r\n\r\n", Err(ResponseError::InvalidStatus)),
@@ -59,22 +53,22 @@ const CASES: &[Case] = &[
 const LINES: &[Case] = &[
     (
         "HTTP/1.1 404 Gone\r\nStatus: 200\r\nContent-Length: 7\r\n\r\n",
-        Ok((404, "Gone", ResponseFraming::Length(7))),
+        Ok((404, "Gone", BodyEnd::Length(7))),
     ),
     (
         "HTTP/1.0 200\nTransfer-Encoding: chunked\n\n",
-        Ok((200, "", ResponseFraming::UntilClose)),
+        Ok((200, "", BodyEnd::UntilClose)),
     ),
     (
         "HTTP/1.1 101 Switching\r\nUpgrade: a\r\n\r\n",
-        Ok((101, "Switching", ResponseFraming::None)),
+        Ok((101, "Switching", BodyEnd::None)),
     ),
     (
         "Status: 404 Gone\r\n\r\n",
-        Ok((404, "Gone", ResponseFraming::UntilClose)),
+        Ok((404, "Gone", BodyEnd::UntilClose)),
     ),
-    ("H: b\r\n\r\n", Ok((200, "", ResponseFraming::UntilClose))),
-    ("\r\n", Ok((200, "", ResponseFraming::UntilClose))),
+    ("H: b\r\n\r\n", Ok((200, "", BodyEnd::UntilClose))),
+    ("\r\n", Ok((200, "", BodyEnd::UntilClose))),
     (
         "HTTP/1.1 100 Continue\r\n\r\n",
         Err(ResponseError::InvalidStatus),
@@ -124,6 +118,6 @@ fn a_head_of_a_cgi_response_has_no_body_for_head() {
     let text = b"Content-Length: 5\r\n\r\n";
     let rules = HeadRules::default();
     parse_cgi_response(text, 0, &rules, StatusLine::Absent, Method::Head, &mut head).unwrap();
-    assert_eq!(head.framing, ResponseFraming::None);
+    assert_eq!(head.framing, BodyEnd::None);
     assert_eq!(head.content_length, Some(5));
 }

@@ -1,0 +1,152 @@
+//! How an exchange takes its request's body, in memory or in a file.
+
+use std::rc::Rc;
+
+use turnpike_lane::log::{Errno, Level};
+use turnpike_plan::Quoted;
+use turnpike_plan::temporary::{Removal, TemporaryFile};
+use turnpike_wire::message::{BodyLength, Version};
+
+use super::{BodyError, Progress, RequestBody};
+use crate::exchange::Exchange;
+use crate::phase::Verdict;
+
+impl Exchange {
+    /// Whether the client waits for `100 Continue` before it sends the body. Asked once.
+    pub fn take_expect(&mut self) -> bool {
+        let waits = self.head.expects_continue
+            && self.head.version >= Version::Http11
+            && !self.body.expect_answered;
+        self.body.expect_answered = true;
+        waits
+    }
+
+    /// Takes what has come of the body: kept in [`RequestBody::bytes`], or thrown away.
+    ///
+    /// # Errors
+    /// When the coding is broken, or (only where it is kept) the body too large.
+    pub fn take_buffered_body(&mut self, keep: bool) -> Result<Progress, BodyError> {
+        if self.body.finished {
+            return Ok(Progress::Complete);
+        }
+        self.body.touched = true;
+        if self.head.body == BodyLength::None {
+            self.body.finished = true;
+            return Ok(Progress::Complete);
+        }
+        let body_bytes_max = self.location().settings.client_max_body_bytes;
+        let RequestBody {
+            arrived,
+            bytes,
+            length,
+            finished,
+            ..
+        } = &mut self.body;
+        self.account.received(arrived.take_received_bytes());
+        if keep {
+            *length += arrived.move_to(bytes);
+        } else {
+            arrived.drop_bytes();
+        }
+        if keep && body_bytes_max > 0 && *length > body_bytes_max {
+            return Err(BodyError::TooLarge);
+        }
+        if arrived.is_malformed() {
+            return Err(BodyError::Malformed);
+        }
+        *finished = arrived.is_whole();
+        match *finished {
+            true => Ok(Progress::Complete),
+            false => Ok(Progress::Incomplete),
+        }
+    }
+
+    /// Moves the kept part of the body to a file where it is too much for memory.
+    ///
+    /// # Errors
+    /// The verdict that answers a body which cannot be kept: 500.
+    pub(crate) fn spill_body(&mut self) -> Result<(), Verdict> {
+        let plan = self.plan.clone();
+        let settings = &plan.location(self.location).settings;
+        if self.body.bytes.len() <= settings.client_body_buffer_bytes {
+            return Ok(());
+        }
+        self.move_body_to_file()
+    }
+
+    /// The body is whole: what belongs into a file is there.
+    ///
+    /// # Errors
+    /// As [`Exchange::spill_body`].
+    pub(crate) fn settle_body(&mut self) -> Result<(), Verdict> {
+        let in_file = self.location().settings.client_body_in_file.is_some();
+        if self.body.file.is_some() || (in_file && self.body.length > 0) {
+            return self.move_body_to_file();
+        }
+        self.spill_body()
+    }
+
+    fn move_body_to_file(&mut self) -> Result<(), Verdict> {
+        if self.body.file.is_none() {
+            let file = self.new_body_file()?;
+            let path = Quoted(file.path_bytes());
+            self.log(
+                Level::Warn,
+                format_args!("a client request body is buffered to a temporary file {path}"),
+            );
+            self.body.file = Some(Rc::new(file));
+        }
+        // A subrequest has the file too only once the body is whole, and nothing is left for it.
+        let Some(file) = self.body.file.as_mut().and_then(Rc::get_mut) else {
+            return Ok(());
+        };
+        let written = file.append(&self.body.bytes);
+        self.body.bytes.clear();
+        let Err(error) = written else { return Ok(()) };
+        if let Some(file) = self.body.file.take() {
+            let path = Quoted(file.path_bytes());
+            self.log(
+                Level::Crit,
+                format_args!("pwrite() \"{path}\" failed {}", Errno(&error)),
+            );
+        }
+        Err(Verdict::Status(500))
+    }
+
+    fn new_body_file(&self) -> Result<TemporaryFile, Verdict> {
+        let settings = &self.location().settings;
+        let removal = settings.client_body_in_file.unwrap_or(Removal::AtOnce);
+        settings
+            .client_body_folder
+            .create(removal)
+            .map_err(|(path, error)| {
+                let path = path.display();
+                self.log(
+                    Level::Crit,
+                    format_args!("open() \"{path}\" failed {}", Errno(&error)),
+                );
+                Verdict::Status(500)
+            })
+    }
+
+    /// Says in the log why a body cannot be read, and gives the verdict that answers it.
+    pub fn body_refused(&self, error: BodyError) -> Verdict {
+        match error {
+            BodyError::Malformed => {
+                self.log(
+                    Level::Error,
+                    format_args!("client sent invalid chunked body"),
+                );
+                Verdict::Status(400)
+            }
+            BodyError::TooLarge => {
+                let length = self.body.length();
+                self.log(
+                    Level::Error,
+                    format_args!("client intended to send too large chunked body: {length} bytes"),
+                );
+                Verdict::Status(413)
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! HTTP/1 with the servers that requests are passed to: how a request is written, and how an answer
+//! is read. It knows no connection and decides nothing.
+//!
+//! Answers of CGI applications have heads of the same lines, and are read here too.
+
+use turnpike_wire::h1::{self, BodyDecoder, BodyState, HeadStep, ResponseHead};
+use turnpike_wire::message::Strictness;
+use turnpike_wire::message::{BodyEnd, Delivery, Field, Fields, Head, HeadRules, Method};
+
+pub use turnpike_wire::h1::StatusLine;
+
+/// Reads heads of answers, one after another.
+#[derive(Default)]
+pub struct HeadReader {
+    /// Bytes looked at of a head that is not whole.
+    scanned: usize,
+    parsed: ResponseHead,
+}
+
+impl HeadReader {
+    /// Takes what has come of a head, the answer to a request with `method`, and says whether that
+    /// is all of it. A whole one is moved into `head`; what stands behind it is left in `input`.
+    ///
+    /// # Errors
+    /// Why it is none, in nginx's words.
+    pub fn read(
+        &mut self,
+        input: &mut Vec<u8>,
+        rules: &HeadRules,
+        method: Method,
+        head: &mut Head,
+    ) -> Result<bool, &'static str> {
+        let (scanned, parsed) = (self.scanned, &mut self.parsed);
+        let read = h1::read_response(input, scanned, rules, method, parsed, head);
+        self.note(read)
+    }
+
+    /// Does as [`HeadReader::read`] for the answer of a CGI application (RFC 3875 section 6).
+    ///
+    /// # Errors
+    /// Those of [`HeadReader::read`].
+    pub fn read_cgi(
+        &mut self,
+        input: &mut Vec<u8>,
+        rules: &HeadRules,
+        line: StatusLine,
+        method: Method,
+        head: &mut Head,
+    ) -> Result<bool, &'static str> {
+        let (scanned, parsed) = (self.scanned, &mut self.parsed);
+        let read = h1::read_cgi_response(input, scanned, rules, line, method, parsed, head);
+        self.note(read)
+    }
+
+    fn note(&mut self, read: Result<HeadStep, h1::ResponseError>) -> Result<bool, &'static str> {
+        let (scanned, is_whole) = match read.map_err(h1::ResponseError::reason)? {
+            HeadStep::Incomplete { scanned } => (scanned, false),
+            HeadStep::Complete => (0, true),
+        };
+        self.scanned = scanned;
+        Ok(is_whole)
+    }
+
+    /// Bytes of the head that was read last.
+    pub fn head_bytes(&self) -> usize {
+        self.parsed.head_len
+    }
+
+    /// What the head that was read last says of what follows it.
+    pub fn delivery(&self) -> Delivery {
+        self.parsed.delivery()
+    }
+}
+
+/// A body that is not framed as its head says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MalformedBody;
+
+/// What was read of a body.
+pub struct BodyPiece<'a> {
+    /// Bytes of the body.
+    pub data: &'a [u8],
+    /// Bytes of the input that are done with, the data included.
+    pub taken_bytes: usize,
+    /// Whether the body ends with it. One that ends with its connection never says so.
+    pub is_last: bool,
+}
+
+/// Reads the body of an answer.
+pub struct BodyReader(BodyDecoder);
+
+impl BodyReader {
+    /// A reader of a body whose end is told so.
+    pub fn new(end: BodyEnd, strictness: Strictness) -> Self {
+        Self(BodyDecoder::of_response(end).under(strictness))
+    }
+
+    /// Reads the next piece of `input`. To be called again with the rest while something was taken.
+    ///
+    /// # Errors
+    /// Only a chunked body can be malformed.
+    pub fn read<'a>(&mut self, input: &'a [u8]) -> Result<BodyPiece<'a>, MalformedBody> {
+        let event = self.0.feed(input).map_err(|_| MalformedBody)?;
+        Ok(BodyPiece {
+            data: event.data.of(input),
+            taken_bytes: event.consumed,
+            is_last: event.state == BodyState::Finished,
+        })
+    }
+
+    /// The trailer fields behind a body that is whole; `None`: it has none.
+    pub fn trailers(&self) -> Option<Fields> {
+        let section = self.0.trailers();
+        if section.is_empty() {
+            return None;
+        }
+        let mut trailers = Fields::default();
+        h1::trailer_fields(section, |name, value| trailers.add(name, value));
+        Some(trailers)
+    }
+}
+
+/// Appends a field of a request's head. Name and value must have no line end.
+pub fn write_field(name: &str, value: &[u8], out: &mut Vec<u8>) {
+    h1::field(out, name, value);
+}
+
+/// Appends a field of another head, whose bytes are `bytes`.
+pub fn copy_field(bytes: &[u8], field: &Field, out: &mut Vec<u8>) {
+    h1::write_field(out, bytes, field);
+}
+
+/// Ends the head.
+pub fn end_head(out: &mut Vec<u8>) {
+    h1::end(out);
+}
+
+/// Appends a piece of a body as a chunk (RFC 9112 section 7.1). An empty one would end the body:
+/// it is left out.
+pub fn write_chunk(piece: &[u8], out: &mut Vec<u8>) {
+    if piece.is_empty() {
+        return;
+    }
+    h1::write_chunk_head(out, piece.len() as u64);
+    out.extend_from_slice(piece);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Ends a body of chunks.
+pub fn end_chunks(out: &mut Vec<u8>) {
+    out.extend_from_slice(h1::LAST_CHUNK);
+}

@@ -1,0 +1,239 @@
+//! The plan itself: flat tables that lanes only read.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use turnpike_lane::log::ErrorLog;
+use turnpike_plan::background::Service;
+use turnpike_plan::builder::Shared;
+use turnpike_plan::control::{Command, CommandRow};
+use turnpike_plan::lane::{HasLaneStates, LaneStateMaker};
+use turnpike_plan::metrics;
+use turnpike_plan::regex::Undecided;
+use turnpike_plan::tls::{ServerTls, VerifyClient};
+use turnpike_plan::variables::{Subject, VariableTable};
+
+use super::index::{ListenIndex, LocationIndex, ServerIndex};
+use super::listen::Listen;
+use super::locations::{Found, LocationTree};
+use crate::exchange::Exchange;
+use crate::phase::{Filter, FilterPlace, Handler, Logger, PHASE_COUNT, Phase};
+use crate::settings::location::LocationSettings;
+use crate::settings::server::{EventsSettings, ServerSettings};
+
+/// A configuration, resolved.
+pub struct Plan {
+    /// Counts the configurations since the start; a reload adds one.
+    pub generation: u64,
+    /// `events { }`.
+    pub events: EventsSettings,
+    pub(super) shared: Shared<Exchange>,
+    /// Listening addresses.
+    pub listens: Vec<Listen>,
+    pub(super) servers: Vec<Server>,
+    pub(super) locations: Vec<Location>,
+    /// Called when the last lane has let go of the plan.
+    pub(super) released: Option<Box<dyn Fn(u64) + Send + Sync>>,
+}
+
+/// A server block.
+pub struct Server {
+    /// The first name, for `$server_name` and redirects; empty when none was given.
+    pub name: Vec<u8>,
+    /// Settings that hold before a location is known.
+    pub settings: ServerSettings,
+    /// The block's own location: settings and handlers for what no location covers.
+    pub root: LocationIndex,
+    pub tree: LocationTree,
+    /// Locations called `@name`.
+    pub named: HashMap<String, LocationIndex>,
+}
+
+/// A location: its settings and what handles a request in it.
+pub struct Location {
+    /// As written, for the log.
+    pub name: Vec<u8>,
+    /// The directives of the core.
+    pub settings: LocationSettings,
+    /// Where its errors are written.
+    pub error_log: ErrorLog,
+    /// Locations inside it.
+    pub tree: LocationTree,
+    /// Whether it stands for a regular expression (matters to `alias`).
+    pub regex: bool,
+    /// Whether it is an `if` or `limit_except` block, or a server's own.
+    pub unnamed: bool,
+    /// Whether it is called `@name`: reached only from inside, and keeps the path it is given.
+    pub named: bool,
+    pub(super) handlers: [Vec<Arc<dyn Handler>>; PHASE_COUNT],
+    pub(super) filters: Vec<(FilterPlace, Arc<dyn Filter>)>,
+    pub(super) loggers: Vec<Arc<dyn Logger>>,
+    /// Answers alone, where set; otherwise the handlers of the content phase are asked in turn.
+    pub content: Option<Arc<dyn Handler>>,
+    /// Whether a request for its name without the slash at the end is sent here.
+    pub auto_redirect: bool,
+    /// TLS with the clients of a server, at the server's own location; `None`: it has no
+    /// certificate.
+    pub tls: Option<ServerTls>,
+    /// Whether clients of a server have to show a certificate, at the server's own location.
+    pub verify_client: VerifyClient,
+    /// `limit_except`, where there is one.
+    pub limit_except: Option<LimitExcept>,
+}
+
+/// `limit_except`: some methods go on here, the others in a location of their own.
+pub struct LimitExcept {
+    /// Methods that are not limited.
+    pub methods: Vec<Vec<u8>>,
+    /// Where the others go on.
+    pub location: LocationIndex,
+}
+
+impl Plan {
+    /// The gate of the same address as one of this plan, in another.
+    pub(crate) fn same_listen(&self, index: ListenIndex, other: &Plan) -> Option<ListenIndex> {
+        let address = &self.listen(index).address;
+        let position = other
+            .listens
+            .iter()
+            .position(|listen| listen.address == *address)?;
+        Some(ListenIndex(position as u32))
+    }
+
+    /// The server block of that index.
+    pub fn server(&self, index: ServerIndex) -> &Server {
+        &self.servers[index.0 as usize]
+    }
+
+    /// How many server blocks there are.
+    pub fn server_count(&self) -> usize {
+        self.servers.len()
+    }
+
+    /// The location of that index.
+    pub fn location(&self, index: LocationIndex) -> &Location {
+        &self.locations[index.0 as usize]
+    }
+
+    /// The listening address of that index.
+    pub fn listen(&self, index: ListenIndex) -> &Listen {
+        &self.listens[index.0 as usize]
+    }
+
+    /// The machine's name when the plan was built.
+    pub fn host_name(&self) -> &str {
+        &self.shared.host_name
+    }
+
+    /// Every variable that the configuration names.
+    pub fn variables(&self) -> &VariableTable<Exchange> {
+        &self.shared.variables
+    }
+
+    /// What carries out the verb of that name on the control socket.
+    pub fn command(&self, name: &str) -> Option<Arc<dyn Command>> {
+        let mut commands = self.shared.commands.iter();
+        let (_, command) = commands.find(|(row, _)| row.name == name)?;
+        Some(command.clone())
+    }
+
+    /// The verbs that this plan offers.
+    pub fn commands(&self) -> impl Iterator<Item = &'static CommandRow> + '_ {
+        self.shared.commands.iter().map(|(row, _)| *row)
+    }
+
+    /// What reads the metrics of the families.
+    pub fn metric_readers(&self) -> &[Arc<dyn metrics::Reader>] {
+        &self.shared.readers
+    }
+
+    /// The work of the families that goes on in the background while the plan is in force.
+    pub fn services(&self) -> &[Arc<dyn Service>] {
+        &self.shared.services
+    }
+
+    /// What to call, with the generation, when no lane holds the plan any more.
+    pub fn on_release(&mut self, released: Box<dyn Fn(u64) + Send + Sync>) {
+        self.released = Some(released);
+    }
+}
+
+impl Plan {
+    /// Finds the location for a path within `tree`, nested ones included.
+    ///
+    /// An exact match wins; else the longest prefix is remembered; else, unless that prefix is
+    /// final (`^~`), the first regular expression that matches wins over it.
+    ///
+    /// # Errors
+    /// When a regular expression came to no verdict.
+    pub fn find_location<S: Subject>(
+        &self,
+        tree: &LocationTree,
+        subject: &S,
+        path: &[u8],
+    ) -> Result<Found, Undecided> {
+        if tree.is_empty() {
+            return Ok(Found::Nothing);
+        }
+        if let Some(&location) = tree.exact.get(path) {
+            return Ok(Found::Decided(location));
+        }
+        if let Some(&location) = tree.redirects.get(path) {
+            return Ok(Found::Redirect(location));
+        }
+        let mut found = Found::Nothing;
+        let mut patterns_wanted = true;
+        if let Some(prefix) = tree.prefixes.longest(path) {
+            patterns_wanted = !prefix.final_prefix;
+            let nested = &self.location(prefix.location).tree;
+            found = match self.find_location(nested, subject, path)? {
+                Found::Nothing => Found::Prefix(prefix.location),
+                Found::Prefix(inner) => Found::Prefix(inner),
+                decided => return Ok(decided),
+            };
+        }
+        if !patterns_wanted {
+            return Ok(found);
+        }
+        let Some(location) = tree.patterns.first(subject, path)? else {
+            return Ok(found);
+        };
+        let nested = &self.location(location).tree;
+        Ok(match self.find_location(nested, subject, path)? {
+            Found::Nothing => Found::Decided(location),
+            Found::Prefix(inner) | Found::Decided(inner) => Found::Decided(inner),
+            redirect => redirect,
+        })
+    }
+}
+
+impl HasLaneStates for Plan {
+    fn lane_states(&self) -> &[LaneStateMaker] {
+        &self.shared.lane_states
+    }
+}
+
+impl Drop for Plan {
+    fn drop(&mut self) {
+        if let Some(released) = &self.released {
+            released(self.generation);
+        }
+    }
+}
+
+impl Location {
+    /// Handlers of a phase, in order.
+    pub fn handlers(&self, phase: Phase) -> &[Arc<dyn Handler>] {
+        &self.handlers[phase as usize]
+    }
+
+    /// Filters in the order in which they see a response.
+    pub fn filters(&self) -> &[(FilterPlace, Arc<dyn Filter>)] {
+        &self.filters
+    }
+
+    /// The loggers of exchanges that ended here.
+    pub fn loggers(&self) -> &[Arc<dyn Logger>] {
+        &self.loggers
+    }
+}

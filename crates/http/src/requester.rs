@@ -1,0 +1,172 @@
+//! What is known of whoever sent a request: the connection that it came on, and what others say of
+//! the client behind that.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use turnpike_lane::sys::socket::PeerAddress;
+use turnpike_lane::transport::SocketFacts;
+use turnpike_plan::proxy_header::ProxyHeader;
+use turnpike_plan::tls::TlsSession;
+
+use crate::plan::index::ListenIndex;
+
+/// What is known of a connection.
+#[derive(Clone, Copy)]
+pub struct ConnectionFacts {
+    /// Number of the connection, unique in the process (`$connection`).
+    pub serial: u64,
+    /// Where the connection comes from.
+    pub peer: PeerAddress,
+    /// The gate it was accepted on.
+    pub listen: ListenIndex,
+    /// What the kernel knows of the connection.
+    pub socket: SocketFacts,
+    /// Requests so far on this connection, the present one counted.
+    pub requests: u64,
+    /// Whether the request had come before the one in front of it was answered (`$pipe`).
+    pub is_pipelined: bool,
+    /// When it was accepted, in the lane's monotonic milliseconds.
+    pub accepted_ms: u64,
+    /// The same in nanoseconds.
+    pub accepted_ns: u64,
+}
+
+/// Whoever sent a request.
+#[derive(Clone)]
+pub struct Requester {
+    connection: ConnectionFacts,
+    /// The peer that the request is for, where a trusted proxy names another than who connected.
+    named_peer: Option<PeerAddress>,
+    proxy_header: Option<Rc<ProxyHeader>>,
+    tls: Option<Arc<TlsSession>>,
+    is_plain_on_tls_port: bool,
+}
+
+impl Requester {
+    /// The one on a connection that is not secured.
+    pub(crate) fn new(connection: ConnectionFacts) -> Self {
+        Self {
+            connection,
+            named_peer: None,
+            proxy_header: None,
+            tls: None,
+            is_plain_on_tls_port: false,
+        }
+    }
+
+    /// The requester of a subrequest, which the connection may not outlive.
+    pub(crate) fn of_subrequest(&self) -> Self {
+        let mut copy = self.clone();
+        copy.connection.socket = SocketFacts::NONE;
+        copy
+    }
+
+    /// Number of the connection, unique in the process (`$connection`).
+    pub fn serial(&self) -> u64 {
+        self.connection.serial
+    }
+
+    /// The peer that the request is for: the one that connected, or that a trusted proxy names.
+    pub fn peer(&self) -> PeerAddress {
+        self.named_peer.unwrap_or(self.connection.peer)
+    }
+
+    /// The peer that connected.
+    pub fn connection_peer(&self) -> PeerAddress {
+        self.connection.peer
+    }
+
+    /// Whether a trusted proxy has named another peer than who connected.
+    pub fn is_named(&self) -> bool {
+        self.named_peer.is_some()
+    }
+
+    /// Takes the request as one of another client: the one that a trusted proxy names.
+    pub fn name_peer(&mut self, peer: PeerAddress) {
+        self.named_peer = Some(peer);
+    }
+
+    /// The gate that the connection was accepted on.
+    pub fn listen(&self) -> ListenIndex {
+        self.connection.listen
+    }
+
+    /// What the kernel knows of the connection.
+    pub(crate) fn socket(&self) -> SocketFacts {
+        self.connection.socket
+    }
+
+    /// Requests so far on the connection, the present one counted.
+    pub fn requests(&self) -> u64 {
+        self.connection.requests
+    }
+
+    /// Whether the request had come before the one in front of it was answered (`$pipe`).
+    pub fn is_pipelined(&self) -> bool {
+        self.connection.is_pipelined
+    }
+
+    /// When the connection was accepted, in the lane's monotonic milliseconds.
+    pub fn accepted_ms(&self) -> u64 {
+        self.connection.accepted_ms
+    }
+
+    /// What the PROXY protocol's header of the connection said.
+    pub fn proxy_header(&self) -> Option<&ProxyHeader> {
+        self.proxy_header.as_deref()
+    }
+
+    /// The TLS session of the connection; `None`: it is not secured.
+    pub fn tls(&self) -> Option<&TlsSession> {
+        self.tls.as_deref()
+    }
+
+    /// Whether plain HTTP is spoken where TLS is expected.
+    pub(crate) fn is_plain_on_tls_port(&self) -> bool {
+        self.is_plain_on_tls_port
+    }
+
+    /// Another request comes on the connection.
+    pub(crate) fn asks_again(&mut self, requests: u64, is_pipelined: bool) {
+        self.connection.requests = requests;
+        self.connection.is_pipelined = is_pipelined;
+    }
+
+    /// The PROXY protocol's header of the connection was read, or there is none.
+    pub(crate) fn has_proxy_header(&mut self, header: &Option<Rc<ProxyHeader>>) {
+        self.proxy_header.clone_from(header);
+    }
+
+    /// The connection is secured by this session, or by none.
+    pub(crate) fn is_secured_by(&mut self, tls: Option<&Arc<TlsSession>>) {
+        self.tls = tls.cloned();
+    }
+
+    /// Plain HTTP is spoken where TLS is expected, or not.
+    pub(crate) fn speaks_plain_on_tls_port(&mut self, plain: bool) {
+        self.is_plain_on_tls_port = plain;
+    }
+
+    /// What is known of the connection.
+    pub(crate) fn connection(&self) -> &ConnectionFacts {
+        &self.connection
+    }
+
+    /// The connection is known by these facts from now on.
+    pub(crate) fn comes_on(&mut self, connection: ConnectionFacts) {
+        self.connection = connection;
+    }
+
+    /// Lets go of what belongs to the connection.
+    pub(crate) fn leave_connection(&mut self) {
+        self.proxy_header = None;
+        self.tls = None;
+        self.is_plain_on_tls_port = false;
+    }
+
+    /// Forgets whom a request was for: the next one names its own.
+    pub(crate) fn forget_named(&mut self) {
+        self.named_peer = None;
+    }
+}

@@ -1,0 +1,33 @@
+//! Rows of this family.
+
+use turnpike_conf::{Arguments, Repeat, Row, Value};
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        name: "add_after_body",
+        value: Value::Text,
+        syntax: "uri",
+        summary: "Adds the answer to a subrequest for this path behind the body of a response. An \
+            empty string takes back what an outer level adds.",
+        ..Row::PLAIN
+    },
+    Row {
+        name: "add_before_body",
+        value: Value::Text,
+        syntax: "uri",
+        summary: "Adds the answer to a subrequest for this path in front of the body of a \
+            response. An empty string takes back what an outer level adds.",
+        ..Row::PLAIN
+    },
+    Row {
+        name: "addition_types",
+        arguments: Arguments::at_least(1),
+        repeat: Repeat::Many,
+        syntax: "mime-type ...",
+        default: "text/html",
+        summary: "The content types of responses that texts are added to, besides `text/html`. \
+            `*` means all. Differs from nginx: nothing is added to a body that is compressed \
+            already (`Content-Encoding`).",
+        ..Row::PLAIN
+    },
+];

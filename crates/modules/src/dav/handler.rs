@@ -1,0 +1,300 @@
+//! Requests that change files: what they ask for, checked before any file is touched.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use turnpike_http::Quoted;
+use turnpike_http::client::Client;
+use turnpike_http::exchange::Exchange;
+use turnpike_http::phase::{Handler, Verdict, Work};
+use turnpike_lane::log::Level;
+use turnpike_plan::background::run_blocking;
+use turnpike_wire::date;
+use turnpike_wire::message::{BodyLength, Method};
+use turnpike_wire::target::{self, Escape};
+
+use super::job::{Failure, Job, Source, Upload};
+use crate::safe_path::safe_path;
+
+/// What the directives of a location say.
+pub(super) struct Settings {
+    pub(super) methods: Vec<Method>,
+    pub(super) makes_folders: bool,
+    pub(super) mode: u32,
+    pub(super) delete_depth_min: usize,
+}
+
+/// Changes the files of a location.
+pub(super) struct Files(pub(super) Arc<Settings>);
+
+/// `Depth` (RFC 4918 section 10.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Depth {
+    Zero,
+    One,
+    Infinity,
+}
+
+/// Why a request is refused: the status, and what the log says.
+pub(super) type Refusal = (u16, String);
+
+impl Handler for Files {
+    fn handle(&self, exchange: &mut Exchange) -> Verdict {
+        let method = exchange.head.method;
+        if !self.0.methods.contains(&method) {
+            return Verdict::Declined;
+        }
+        let job = match method {
+            Method::Put => self.0.put(exchange),
+            _ if !matches!(exchange.head.body, BodyLength::None | BodyLength::Bytes(0)) => {
+                Err((415, format!("{} with body is unsupported", method.name())))
+            }
+            Method::Delete => self.0.delete(exchange),
+            Method::Mkcol => self.0.make_folder(exchange),
+            _ => transfer(exchange, method == Method::Move),
+        };
+        match job {
+            Ok(job) => Verdict::Wait(Box::new(Changing {
+                settings: Arc::clone(&self.0),
+                job,
+            })),
+            Err((status, message)) => {
+                exchange.log(Level::Error, format_args!("{message}"));
+                Verdict::Status(status)
+            }
+        }
+    }
+}
+
+impl Settings {
+    fn put(&self, exchange: &Exchange) -> Result<Job, Refusal> {
+        if exchange.path.ends_with(b"/") {
+            return Err((409, "cannot PUT to a collection".to_owned()));
+        }
+        if exchange.head.fields.value(b"Content-Range").is_some() {
+            return Err((501, "PUT with range is unsupported".to_owned()));
+        }
+        let modified = exchange.head.fields.value(b"Date").and_then(date::parse);
+        Ok(Job::Put(Upload {
+            path: file(exchange, &exchange.path),
+            makes_folders: self.makes_folders,
+            mode: self.mode,
+            modified: modified.and_then(|seconds| u64::try_from(seconds).ok()),
+            folder: Arc::clone(&exchange.location().settings.client_body_folder),
+            file: None,
+        }))
+    }
+
+    fn delete(&self, exchange: &Exchange) -> Result<Job, Refusal> {
+        let depth = elements(&exchange.path);
+        if depth < self.delete_depth_min {
+            return Err((409, format!("insufficient URI depth:{depth} to DELETE")));
+        }
+        Ok(Job::Delete {
+            source: source(exchange),
+            depth: depth_of(exchange, Depth::Infinity)?,
+        })
+    }
+
+    fn make_folder(&self, exchange: &Exchange) -> Result<Job, Refusal> {
+        if !exchange.path.ends_with(b"/") {
+            return Err((409, "MKCOL can create a collection only".to_owned()));
+        }
+        Ok(Job::MakeFolder {
+            path: source(exchange).path,
+            mode: self.mode,
+        })
+    }
+
+    /// The methods that a path has which is there.
+    fn allowed(&self) -> Vec<u8> {
+        let mut text = b"GET, HEAD".to_vec();
+        for method in &self.methods {
+            text.extend_from_slice(b", ");
+            text.extend_from_slice(method.name().as_bytes());
+        }
+        text
+    }
+}
+
+/// COPY or MOVE.
+fn transfer(exchange: &Exchange, is_move: bool) -> Result<Job, Refusal> {
+    let destination = destination(exchange)?;
+    if destination.ends_with(b"/") != exchange.path.ends_with(b"/") {
+        let message = "both URI and \"Destination\" URI should be either collections or \
+                       non-collections";
+        return Err((409, message.to_owned()));
+    }
+    let depth = depth_of(exchange, Depth::Infinity)?;
+    match (is_move, depth) {
+        (_, Depth::Infinity) | (false, Depth::Zero) => {}
+        (false, Depth::One) => {
+            return Err((400, "\"Depth\" header must be 0 or infinity".to_owned()));
+        }
+        (true, _) => return Err((400, "\"Depth\" header must be infinity".to_owned())),
+    }
+    let overwrites = match exchange.head.fields.value(b"Overwrite") {
+        None | Some(b"T" | b"t") => true,
+        Some(b"F" | b"f") => false,
+        Some(value) => {
+            let value = Quoted(value);
+            let message = format!("client sent invalid \"Overwrite\" header: \"{value}\"");
+            return Err((400, message));
+        }
+    };
+    Ok(Job::Transfer {
+        source: source(exchange),
+        destination: file(exchange, without_slash(&destination)),
+        overwrites,
+        is_move,
+        is_whole: depth == Depth::Infinity,
+    })
+}
+
+/// The path that `Destination` names, which is one of this location's.
+fn destination(exchange: &Exchange) -> Result<Vec<u8>, Refusal> {
+    let Some(text) = exchange.head.fields.value(b"Destination") else {
+        return Err((400, "client sent no \"Destination\" header".to_owned()));
+    };
+    let invalid = || {
+        let text = Quoted(text);
+        (
+            400,
+            format!("client sent invalid \"Destination\" header: \"{text}\""),
+        )
+    };
+    let elsewhere = || {
+        let text = Quoted(text);
+        let message = format!(
+            "\"Destination\" URI \"{text}\" is handled by different repository than the source URI"
+        );
+        (400, message)
+    };
+    let path = match text.first() {
+        Some(b'/') => text,
+        _ => {
+            let start = format!("{}://", exchange.scheme());
+            let rest = text.strip_prefix(start.as_bytes()).ok_or_else(invalid)?;
+            let end = memchr::memchr(b'/', rest).ok_or_else(invalid)?;
+            let host = memchr::memchr(b':', &rest[..end]).map_or(end, |colon| colon);
+            if !rest[..host].eq_ignore_ascii_case(&exchange.host) {
+                return Err(elsewhere());
+            }
+            &rest[end..]
+        }
+    };
+    let end = memchr::memchr2(b'?', b'#', path).unwrap_or(path.len());
+    let path = safe_path(&path[..end]).ok_or_else(invalid)?;
+    let root = &exchange.location().settings.root;
+    let prefix = root.alias_bytes();
+    let is_here = match root.is_alias() {
+        true => prefix > 0 && path.get(..prefix) == exchange.path.get(..prefix),
+        false => true,
+    };
+    is_here.then_some(path).ok_or_else(elsewhere)
+}
+
+/// `Depth`.
+fn depth_of(exchange: &Exchange, default: Depth) -> Result<Depth, Refusal> {
+    match exchange.head.fields.value(b"Depth") {
+        None => Ok(default),
+        Some(b"0") => Ok(Depth::Zero),
+        Some(b"1") => Ok(Depth::One),
+        Some(text) if text.eq_ignore_ascii_case(b"infinity") => Ok(Depth::Infinity),
+        Some(text) => {
+            let text = Quoted(text);
+            Err((
+                400,
+                format!("client sent invalid \"Depth\" header: \"{text}\""),
+            ))
+        }
+    }
+}
+
+/// How many elements a path has.
+pub(super) fn elements(path: &[u8]) -> usize {
+    path.split(|byte| *byte == b'/')
+        .filter(|part| !part.is_empty())
+        .count()
+}
+
+fn source(exchange: &Exchange) -> Source {
+    Source {
+        path: file(exchange, without_slash(&exchange.path)),
+        is_folder: exchange.path.ends_with(b"/"),
+    }
+}
+
+fn without_slash(path: &[u8]) -> &[u8] {
+    path.strip_suffix(b"/").unwrap_or(path)
+}
+
+/// The file that a path stands for.
+fn file(exchange: &Exchange, path: &[u8]) -> PathBuf {
+    let mut file = Vec::new();
+    exchange.file_path_of(path, &mut file);
+    OsString::from_vec(file).into()
+}
+
+/// A change that is made off the lane.
+struct Changing {
+    settings: Arc<Settings>,
+    job: Job,
+}
+
+impl Work for Changing {
+    async fn run(self, exchange: &mut Exchange, client: Client<'_>) -> Verdict {
+        let mut job = self.job;
+        if let Job::Put(upload) = &mut job {
+            if let Err(verdict) = client.read_body(exchange).await {
+                return verdict;
+            }
+            let file = exchange.body.file.take();
+            upload.file = file.and_then(|file| Rc::try_unwrap(file).ok());
+        }
+        // It is done whether or not the client waits.
+        let done = match run_blocking(move || job.run()) {
+            Ok(done) => done.await,
+            Err(refusal) => {
+                exchange.log(
+                    Level::Error,
+                    format_args!("files cannot be changed: {refusal}"),
+                );
+                return Verdict::Status(503);
+            }
+        };
+        match done {
+            Some(Ok(status)) => answer(exchange, status),
+            Some(Err(Failure {
+                status,
+                level,
+                text,
+            })) => {
+                exchange.log(level, format_args!("{text}"));
+                if status == 405 {
+                    let allowed = self.settings.allowed();
+                    exchange.response.fields.set(b"Allow", &allowed);
+                }
+                Verdict::Status(status)
+            }
+            None => Verdict::Status(500),
+        }
+    }
+}
+
+/// Says where what was made is.
+fn answer(exchange: &mut Exchange, status: u16) -> Verdict {
+    let response = &mut exchange.response;
+    response.status = status;
+    if status == 201 {
+        response.content_length = Some(0);
+        response.location.clear();
+        target::escape(&exchange.path, Escape::Path, &mut response.location);
+    } else {
+        response.head_only = true;
+    }
+    Verdict::Respond
+}

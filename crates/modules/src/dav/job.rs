@@ -1,0 +1,275 @@
+//! Changes of files. They run on a thread that may block.
+
+use std::fs::{self, DirBuilder, FileTimes};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+
+use turnpike_http::Quoted;
+use turnpike_lane::log::{Errno, Level};
+use turnpike_plan::temporary::{Removal, TemporaryFile, TemporaryFolder};
+
+use super::handler::Depth;
+use super::tree;
+use crate::{file_access, files};
+
+/// A change.
+pub(super) enum Job {
+    Put(Upload),
+    Delete {
+        source: Source,
+        depth: Depth,
+    },
+    MakeFolder {
+        path: PathBuf,
+        mode: u32,
+    },
+    Transfer {
+        source: Source,
+        destination: PathBuf,
+        overwrites: bool,
+        is_move: bool,
+        /// Whether a folder goes with what is in it.
+        is_whole: bool,
+    },
+}
+
+/// What a request is for.
+pub(super) struct Source {
+    pub(super) path: PathBuf,
+    /// Whether the path ended with a slash.
+    pub(super) is_folder: bool,
+}
+
+/// A file that is to be made.
+pub(super) struct Upload {
+    pub(super) path: PathBuf,
+    pub(super) makes_folders: bool,
+    pub(super) mode: u32,
+    /// When it was modified, in unix seconds.
+    pub(super) modified: Option<u64>,
+    /// Where an empty file is made.
+    pub(super) folder: Arc<TemporaryFolder>,
+    /// The body; `None` where it is empty.
+    pub(super) file: Option<TemporaryFile>,
+}
+
+/// Why a change was not made.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub(super) status: u16,
+    pub(super) level: Level,
+    pub(super) text: String,
+}
+
+impl Failure {
+    /// A failed call; `absent` is the status where something is not there.
+    pub(super) fn of(call: &str, path: &Path, error: &io::Error, absent: u16) -> Self {
+        let errno = error.raw_os_error().unwrap_or(0);
+        let (status, level) = match errno {
+            errno if files::is_absence(errno) => (absent, Level::Error),
+            libc::EACCES | libc::EPERM => (403, Level::Error),
+            libc::EEXIST => (405, Level::Error),
+            libc::ENOSPC | libc::EDQUOT => (507, Level::Crit),
+            _ => (500, Level::Crit),
+        };
+        let (path, errno) = (quoted(path), Errno(error));
+        Self {
+            status,
+            level,
+            text: format!("{call} \"{path}\" failed {errno}"),
+        }
+    }
+
+    pub(super) fn new(status: u16, text: impl Into<String>) -> Self {
+        Self {
+            status,
+            level: Level::Error,
+            text: text.into(),
+        }
+    }
+}
+
+/// The path as logs have it.
+pub(super) fn quoted(path: &Path) -> String {
+    Quoted(path.as_os_str().as_encoded_bytes()).to_string()
+}
+
+impl Job {
+    /// Makes the change. Returns the status that answers it: 201 or 204.
+    pub(super) fn run(self) -> Result<u16, Failure> {
+        match self {
+            Self::Put(upload) => upload.run(),
+            Self::Delete { source, depth } => delete(&source, depth),
+            Self::MakeFolder { path, mode } => {
+                let mode = file_access::of_folder(mode);
+                let made = DirBuilder::new().mode(mode).create(&path);
+                made.map_err(|error| Failure::of("mkdir()", &path, &error, 409))?;
+                Ok(201)
+            }
+            Self::Transfer {
+                source,
+                destination,
+                overwrites,
+                is_move,
+                is_whole,
+            } => {
+                make_room(&source, &destination, overwrites)?;
+                match (source.is_folder, is_move) {
+                    (true, true) => move_folder(&source.path, &destination),
+                    (true, false) => tree::copy(&source.path, &destination, is_whole).map(|()| 201),
+                    (false, true) => move_file(&source.path, &destination).map(|()| 204),
+                    (false, false) => tree::copy_file(&source.path, &destination).map(|()| 204),
+                }
+            }
+        }
+    }
+}
+
+impl Upload {
+    fn run(self) -> Result<u16, Failure> {
+        let status = match fs::metadata(&self.path) {
+            Ok(there) if there.is_dir() => {
+                let path = quoted(&self.path);
+                return Err(Failure::new(
+                    409,
+                    format!("\"{path}\" could not be created: it is a folder"),
+                ));
+            }
+            Ok(_) => 204,
+            Err(_) => 201,
+        };
+        let folder = self.path.parent().filter(|_| self.makes_folders);
+        if let Some(folder) = folder {
+            let made = file_access::make_folders(folder, self.mode);
+            made.map_err(|error| match error.kind() {
+                // A file stands where a folder should be.
+                ErrorKind::AlreadyExists => Failure::new(
+                    409,
+                    format!("\"{}\" could not be created: no folder", quoted(folder)),
+                ),
+                _ => Failure::of("mkdir()", folder, &error, 409),
+            })?;
+        }
+        let file = match self.file {
+            Some(file) => file,
+            None => self
+                .folder
+                .create(Removal::AtEnd)
+                .map_err(|(path, error)| Failure::of("open()", &path, &error, 500))?,
+        };
+        if let Some(seconds) = self.modified {
+            let modified = UNIX_EPOCH + Duration::from_secs(seconds);
+            let set = file
+                .file()
+                .set_times(FileTimes::new().set_modified(modified));
+            set.map_err(|error| Failure::of("futimes()", file.path(), &error, 500))?;
+        }
+        let kept = file.keep_as(&self.path, self.mode);
+        kept.map_err(|error| Failure::of("rename()", &self.path, &error, 409))?;
+        Ok(status)
+    }
+}
+
+fn delete(source: &Source, depth: Depth) -> Result<u16, Failure> {
+    let path = &source.path;
+    let there = fs::symlink_metadata(path);
+    let there = there.map_err(|error| Failure::of("lstat()", path, &error, 404))?;
+    match (there.is_dir(), source.is_folder) {
+        (true, false) => {
+            let path = quoted(path);
+            return Err(Failure::new(
+                409,
+                format!("DELETE \"{path}\" failed: it is a folder"),
+            ));
+        }
+        (false, true) => {
+            let path = quoted(path);
+            return Err(Failure::new(
+                409,
+                format!("DELETE \"{path}\" failed: it is no folder"),
+            ));
+        }
+        (true, true) if depth != Depth::Infinity => {
+            return Err(Failure::new(400, "\"Depth\" header must be infinity"));
+        }
+        (false, false) if depth == Depth::One => {
+            return Err(Failure::new(400, "\"Depth\" header must be 0 or infinity"));
+        }
+        _ => {}
+    }
+    tree::remove(path, there.is_dir())?;
+    Ok(204)
+}
+
+/// Looks at what stands at both places before anything is changed, and removes a folder that is to
+/// be replaced.
+fn make_room(source: &Source, destination: &Path, overwrites: bool) -> Result<(), Failure> {
+    let from = fs::metadata(&source.path);
+    let from = from.map_err(|error| Failure::of("stat()", &source.path, &error, 404))?;
+    if from.is_dir() != source.is_folder {
+        let path = quoted(&source.path);
+        let text = format!("\"{path}\" is a folder and its URI is not, or the other way round");
+        return Err(Failure::new(409, text));
+    }
+    if destination.starts_with(&source.path) {
+        let path = quoted(destination);
+        return Err(Failure::new(
+            409,
+            format!("\"{path}\" is in what is to go there"),
+        ));
+    }
+    let to = match fs::symlink_metadata(destination) {
+        Ok(to) => to,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(Failure::of("lstat()", destination, &error, 409)),
+    };
+    if to.is_dir() && !source.is_folder {
+        let path = quoted(destination);
+        return Err(Failure::new(
+            409,
+            format!("\"{path}\" could not be replaced: it is a folder"),
+        ));
+    }
+    if !overwrites {
+        let path = quoted(destination);
+        return Err(Failure::new(412, format!("\"{path}\" is there already")));
+    }
+    if source.path.starts_with(destination) {
+        let path = quoted(&source.path);
+        return Err(Failure::new(
+            409,
+            format!("\"{path}\" is in what it is to replace"),
+        ));
+    }
+    match source.is_folder {
+        true => tree::remove(destination, to.is_dir()),
+        false => Ok(()),
+    }
+}
+
+fn move_folder(from: &Path, to: &Path) -> Result<u16, Failure> {
+    match fs::rename(from, to) {
+        Ok(()) => {}
+        // On another file system it is copied.
+        Err(error) if error.kind() == ErrorKind::CrossesDevices => {
+            tree::copy(from, to, true)?;
+            tree::remove(from, true)?;
+        }
+        Err(error) => return Err(Failure::of("rename()", to, &error, 409)),
+    }
+    Ok(201)
+}
+
+fn move_file(from: &Path, to: &Path) -> Result<(), Failure> {
+    match fs::rename(from, to) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::CrossesDevices => {
+            tree::copy_file(from, to)?;
+            tree::remove(from, false)
+        }
+        Err(error) => Err(Failure::of("rename()", to, &error, 409)),
+    }
+}

@@ -1,0 +1,108 @@
+//! Copies of files and of folders with all that is in them.
+
+use std::fs::{self, DirBuilder, File, FileTimes, Metadata};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use super::job::{Failure, quoted};
+
+/// Entries of a folder that is copied, with those of its folders. More would occupy a thread for
+/// minutes, and whoever asks can do it in parts.
+const ENTRIES_MAX: usize = 100_000;
+
+/// An entry of a tree.
+struct Entry {
+    /// Below the tree's folder.
+    path: PathBuf,
+    metadata: Metadata,
+}
+
+/// Copies a folder; not `whole`: without what is in it.
+pub(super) fn copy(from: &Path, to: &Path, whole: bool) -> Result<(), Failure> {
+    let metadata = fs::metadata(from);
+    let metadata = metadata.map_err(|error| Failure::of("stat()", from, &error, 404))?;
+    // The list is made first: what is copied must not be found as something to copy.
+    let entries = match whole {
+        true => entries(from)?,
+        false => Vec::new(),
+    };
+    make_folder(to, &metadata)?;
+    for entry in entries {
+        let (source, target) = (from.join(&entry.path), to.join(&entry.path));
+        if entry.metadata.is_dir() {
+            make_folder(&target, &entry.metadata)?;
+        } else if entry.metadata.is_symlink() {
+            let copied = fs::read_link(&source).and_then(|link| symlink(link, &target));
+            copied.map_err(|error| Failure::of("symlink()", &target, &error, 409))?;
+        } else if entry.metadata.is_file() {
+            copy_file(&source, &target)?;
+        }
+    }
+    Ok(())
+}
+
+/// Folders stand in front of what is in them.
+fn entries(folder: &Path) -> Result<Vec<Entry>, Failure> {
+    let mut entries: Vec<Entry> = Vec::new();
+    let mut next = 0;
+    let read = |below: &Path, entries: &mut Vec<Entry>| -> io::Result<()> {
+        for entry in fs::read_dir(folder.join(below))? {
+            let entry = entry?;
+            entries.push(Entry {
+                path: below.join(entry.file_name()),
+                metadata: entry.metadata()?,
+            });
+            if entries.len() > ENTRIES_MAX {
+                return Err(io::ErrorKind::FileTooLarge.into());
+            }
+        }
+        Ok(())
+    };
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::FileTooLarge => {
+            let folder = quoted(folder);
+            Failure::new(
+                507,
+                format!("\"{folder}\" has more than {ENTRIES_MAX} entries"),
+            )
+        }
+        _ => Failure::of("opendir()", folder, &error, 409),
+    };
+    read(Path::new(""), &mut entries).map_err(failed)?;
+    while let Some(entry) = entries.get(next) {
+        next += 1;
+        if entry.metadata.is_dir() {
+            let below = entry.path.clone();
+            read(&below, &mut entries).map_err(failed)?;
+        }
+    }
+    Ok(entries)
+}
+
+fn make_folder(path: &Path, like: &Metadata) -> Result<(), Failure> {
+    let mode = like.permissions().mode() & 0o777;
+    let made = DirBuilder::new().mode(mode).create(path);
+    made.map_err(|error| Failure::of("mkdir()", path, &error, 409))
+}
+
+/// Copies a file with its mode and its time, over what stands there.
+pub(super) fn copy_file(from: &Path, to: &Path) -> Result<(), Failure> {
+    let copied = fs::copy(from, to);
+    copied.map_err(|error| Failure::of("open()", to, &error, 409))?;
+    let modified = fs::metadata(from).and_then(|metadata| metadata.modified());
+    let set = modified.and_then(|modified| {
+        let file = File::options().write(true).open(to)?;
+        file.set_times(FileTimes::new().set_modified(modified))
+    });
+    set.map_err(|error| Failure::of("utimes()", to, &error, 409))
+}
+
+/// Removes a file, or a folder with all that is in it. Links are not followed.
+pub(super) fn remove(path: &Path, is_folder: bool) -> Result<(), Failure> {
+    let (call, removed) = match is_folder {
+        true => ("rmdir()", fs::remove_dir_all(path)),
+        false => ("unlink()", fs::remove_file(path)),
+    };
+    removed.map_err(|error| Failure::of(call, path, &error, 404))
+}

@@ -1,0 +1,208 @@
+//! The body of a request on a stream: it goes as far as the windows let it, and no further into
+//! memory than the socket takes it.
+
+use std::io;
+use std::time::Duration;
+
+use turnpike_http::body::Progress;
+use turnpike_http::client::Client;
+use turnpike_http::exchange::Exchange;
+use turnpike_http::phase::Verdict;
+use turnpike_upstream::Connection;
+use turnpike_wire::h2::StreamId;
+
+use super::Shared;
+use crate::pass::origin::BodyFraming;
+use crate::pass::upload::UploadError;
+
+/// Bytes of a body that are put into frames at a time.
+const PIECE_BYTES: usize = 64 * 1024;
+
+/// What is still to be sent of a body.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum StreamBody {
+    /// Nothing.
+    None,
+    /// What the exchange holds in memory, from this byte on.
+    Memory { at: usize },
+    /// This text, from that byte on.
+    Text { text: Vec<u8>, at: usize },
+    /// The body's file, from this byte on.
+    File { at: u64 },
+    /// What was read of the client, from this byte on, and then what is still to come. It is kept
+    /// until it was sent, since another server may have to be asked instead.
+    Client { at: usize, is_whole: bool },
+}
+
+impl StreamBody {
+    /// The body of a request: `own_body`, where there is one, or what the client has sent. Of
+    /// one that is `unbuffered` more may be to come.
+    pub(crate) fn of(
+        exchange: &Exchange,
+        framing: BodyFraming,
+        own_body: Option<Vec<u8>>,
+        unbuffered: bool,
+    ) -> Self {
+        if matches!(framing, BodyFraming::None | BodyFraming::Length(0)) {
+            return Self::None;
+        }
+        match own_body {
+            Some(text) => Self::Text { text, at: 0 },
+            None if unbuffered => Self::Client {
+                at: 0,
+                is_whole: false,
+            },
+            None if exchange.body.file.is_some() => Self::File { at: 0 },
+            None => Self::Memory { at: 0 },
+        }
+    }
+}
+
+/// The request on its stream.
+pub(crate) struct StreamUpload {
+    http2: Shared,
+    stream: StreamId,
+    body: StreamBody,
+}
+
+impl StreamUpload {
+    /// A stream on which the head was sent. What is at hand of the body follows at once.
+    pub(crate) fn new(
+        exchange: &Exchange,
+        http2: Shared,
+        stream: StreamId,
+        body: StreamBody,
+    ) -> Self {
+        let mut upload = Self {
+            http2,
+            stream,
+            body,
+        };
+        upload.put(exchange);
+        upload
+    }
+
+    /// Whether all of it was sent, and what the connection has to say besides.
+    pub(crate) fn is_done(&self) -> bool {
+        self.body == StreamBody::None && self.http2.borrow_mut().output().is_empty()
+    }
+
+    /// Whether nothing more of the body is to be sent: the server may want no more of it.
+    pub(crate) fn is_over(&self) -> bool {
+        let is_unwanted = !self.http2.borrow().may_send(self.stream);
+        (self.body == StreamBody::None || is_unwanted)
+            && self.http2.borrow_mut().output().is_empty()
+    }
+
+    /// Sends what the socket takes at once; returns how much that was.
+    pub(crate) fn try_send(&self, connection: &Connection) -> Result<usize, UploadError> {
+        match connection.try_write_http2() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
+            sent => sent.map_err(UploadError::Upstream),
+        }
+    }
+
+    /// Sends on until a wait is over. `true`: all of it was sent. Nothing is lost where it is
+    /// dropped before its end.
+    pub(crate) async fn step(
+        &mut self,
+        exchange: &mut Exchange,
+        client: Client<'_>,
+        connection: &Connection,
+        timeout_ms: u64,
+    ) -> Result<bool, UploadError> {
+        let has_output = !self.http2.borrow_mut().output().is_empty();
+        if has_output {
+            let sent = connection.write_http2(timeout_ms).await;
+            sent.map_err(UploadError::Upstream)?;
+            return Ok(self.is_done());
+        }
+        if self.awaits_client(exchange) {
+            exchange.body.bytes.clear();
+            self.body = StreamBody::Client {
+                at: 0,
+                is_whole: false,
+            };
+            let progress = client.read_body_piece(exchange).await;
+            let progress = progress.map_err(UploadError::Client)?;
+            self.body = StreamBody::Client {
+                at: 0,
+                is_whole: progress == Progress::Complete,
+            };
+        }
+        match self.body {
+            StreamBody::File { at } => self.put_file(exchange, at)?,
+            _ => self.put(exchange),
+        }
+        let is_blocked = self.http2.borrow_mut().output().is_empty() && !self.is_done();
+        if is_blocked && !self.awaits_client(exchange) {
+            return Err(window_closed(timeout_ms).await);
+        }
+        Ok(self.is_done())
+    }
+
+    /// Whether all that was read of the client was sent, and more is to come.
+    fn awaits_client(&self, exchange: &Exchange) -> bool {
+        match self.body {
+            StreamBody::Client { at, is_whole } => !is_whole && at >= exchange.body.bytes.len(),
+            _ => false,
+        }
+    }
+
+    /// Puts what is at hand into frames, as far as the windows let it.
+    fn put(&mut self, exchange: &Exchange) {
+        let (bytes, at, is_whole) = match &mut self.body {
+            StreamBody::None | StreamBody::File { .. } => return,
+            StreamBody::Memory { at } => (&exchange.body.bytes, at, true),
+            StreamBody::Text { text, at } => (&*text, at, true),
+            StreamBody::Client { at, is_whole } => (&exchange.body.bytes, at, *is_whole),
+        };
+        let end = bytes.len().min(at.saturating_add(PIECE_BYTES));
+        let piece = bytes.get(*at..end).unwrap_or_default();
+        let ends = is_whole && end == bytes.len();
+        let mut http2 = self.http2.borrow_mut();
+        *at += http2.send_data(self.stream, piece, ends);
+        if ends && !http2.may_send(self.stream) {
+            self.body = StreamBody::None;
+        }
+    }
+
+    /// Reads as much of the body's file as the windows let go, and puts it into frames.
+    fn put_file(&mut self, exchange: &mut Exchange, at: u64) -> Result<(), UploadError> {
+        let mut http2 = self.http2.borrow_mut();
+        let wanted = http2.window(self.stream).min(PIECE_BYTES);
+        let length = exchange.body.length();
+        if wanted == 0 && at < length {
+            return Ok(());
+        }
+        let mut piece = std::mem::take(&mut exchange.scratch);
+        piece.clear();
+        let file = exchange.body.file.as_ref();
+        let read = file.map_or(Ok(0), |file| file.read(at, wanted, &mut piece));
+        if let Ok(read) = read {
+            let at = at + read as u64;
+            let ends = at >= length;
+            http2.send_data(self.stream, &piece, ends);
+            self.body = match ends {
+                true => StreamBody::None,
+                false => StreamBody::File { at },
+            };
+        }
+        exchange.scratch = piece;
+        // A file that is shorter than it was is none of the server's business.
+        match read {
+            Ok(0) if at < length => Err(UploadError::Client(Verdict::Status(500))),
+            Ok(_) => Ok(()),
+            Err(_) => Err(UploadError::Client(Verdict::Status(500))),
+        }
+    }
+}
+
+/// Waits while the windows are closed: whoever reads drops this when one opens.
+async fn window_closed(timeout_ms: u64) -> UploadError {
+    if timeout_ms == 0 {
+        return std::future::pending().await;
+    }
+    tokio::time::sleep(Duration::from_millis(timeout_ms)).await;
+    UploadError::Upstream(io::ErrorKind::TimedOut.into())
+}

@@ -1,0 +1,117 @@
+//! `ssl_preread` of `stream`: what a client's TLS hello says is read before the connection is
+//! passed on, and the hello is passed on unchanged.
+
+use std::sync::Arc;
+
+use turnpike_conf::{ConfError, Context, Row, Value, View};
+use turnpike_plan::rooms::Room;
+use turnpike_plan::tls::version_name;
+use turnpike_stream::phase::{Handler, Phase, Verdict};
+use turnpike_stream::plan::{Builder, Family, ServerDraft};
+use turnpike_stream::session::Session;
+use turnpike_stream::variables::VariableRow;
+use turnpike_wire::client_hello::{self, ClientHello};
+
+/// The family.
+pub(crate) struct SslPreread;
+
+const ROWS: &[Row] = &[Row {
+    name: "ssl_preread",
+    contexts: &[Context::Stream, Context::StreamServer],
+    value: Value::Flag,
+    syntax: "on | off",
+    default: "off",
+    summary: "Reads what the client's TLS hello says, before the connection is passed on.",
+    ..Row::PLAIN
+}];
+
+const VARIABLES: &[VariableRow] = &[
+    VariableRow {
+        name: "ssl_preread_alpn_protocols",
+        get: |session, out| {
+            append(session, out, |hello, out| {
+                out.extend_from_slice(&hello.protocols);
+            })
+        },
+        set: None,
+        summary: "The protocols that the client offers by ALPN, with commas between them.",
+    },
+    VariableRow {
+        name: "ssl_preread_protocol",
+        get: |session, out| {
+            append(session, out, |hello, out| {
+                out.extend_from_slice(version_name(hello.version).as_bytes());
+            })
+        },
+        set: None,
+        summary: "The highest version of TLS that the client offers, such as `TLSv1.3`.",
+    },
+    VariableRow {
+        name: "ssl_preread_server_name",
+        get: |session, out| {
+            append(session, out, |hello, out| {
+                out.extend_from_slice(&hello.server_name);
+            })
+        },
+        set: None,
+        summary: "The name of the server that the client asks for (SNI).",
+    },
+];
+
+/// Reads hellos.
+struct Reader;
+
+/// What a session's hello has said; `None`: the client does not speak TLS.
+#[derive(Default)]
+struct Read(Option<ClientHello>);
+
+impl Room for Read {
+    fn clear(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Family for SslPreread {
+    fn name(&self) -> &'static str {
+        "stream ssl_preread"
+    }
+
+    fn rows(&self) -> &'static [Row] {
+        ROWS
+    }
+
+    fn variables(&self) -> &'static [VariableRow] {
+        VARIABLES
+    }
+
+    fn server(
+        &self,
+        view: View<'_>,
+        _: &mut Builder<'_>,
+        draft: &mut ServerDraft,
+    ) -> Result<(), ConfError> {
+        if view.flag("ssl_preread") {
+            draft.add_handler(Phase::Preread, Arc::new(Reader));
+        }
+        Ok(())
+    }
+}
+
+impl Handler for Reader {
+    fn handle(&self, session: &mut Session) -> Verdict {
+        let Ok(hello) = client_hello::read(&session.preread) else {
+            return Verdict::Declined;
+        };
+        if hello.is_none() {
+            return Verdict::Again;
+        }
+        session.rooms.get_mut::<Read>().0 = hello;
+        Verdict::Declined
+    }
+}
+
+fn append(session: &Session, out: &mut Vec<u8>, what: impl Fn(&ClientHello, &mut Vec<u8>)) -> bool {
+    let read = session.rooms.get::<Read>();
+    let hello = read.and_then(|read| read.0.as_ref());
+    hello.inspect(|hello| what(hello, out)).is_some()
+}

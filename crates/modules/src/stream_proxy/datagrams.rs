@@ -1,0 +1,224 @@
+//! Datagrams of a session, both ways. None is ever cut or joined with another.
+
+use std::cell::Cell;
+use std::io;
+
+use turnpike_lane::log::{Errno, Level};
+use turnpike_lane::sys::datagram::DATAGRAMS_MAX;
+use turnpike_stream::flow::Flow;
+use turnpike_stream::session::Session;
+use turnpike_upstream::DatagramConnection;
+
+use super::activity::{Activity, pause};
+use super::plan::Passing;
+use super::rate::Rate;
+
+/// A session of UDP while its datagrams are passed on.
+pub(super) struct DatagramRelay<'a> {
+    passing: &'a Passing,
+    session: &'a Session,
+    flow: &'a Flow,
+    connection: &'a DatagramConnection,
+    upload: Rate,
+    download: Rate,
+    activity: Activity,
+    /// Datagrams of the client.
+    requests: Cell<u64>,
+    /// Datagrams of the server.
+    responses: Cell<u64>,
+}
+
+/// Why a relay ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DatagramEnd {
+    /// All that was expected has been passed on; or nothing more came for too long where nothing
+    /// more was expected, or nobody knows what is.
+    Done,
+    /// What was expected of the server did not come, or it cannot be reached.
+    Failed,
+}
+
+impl<'a> DatagramRelay<'a> {
+    pub(super) fn new(
+        passing: &'a Passing,
+        session: &'a Session,
+        flow: &'a Flow,
+        connection: &'a DatagramConnection,
+        [upload, download]: [Rate; 2],
+    ) -> Self {
+        Self {
+            passing,
+            session,
+            flow,
+            connection,
+            upload,
+            download,
+            activity: Activity::new(session.lane.clock.clone(), passing.idle_timeout_ms),
+            requests: Cell::new(0),
+            responses: Cell::new(0),
+        }
+    }
+
+    /// Passes datagrams on until the session ends; `first` was received already, with a header
+    /// before it where there is one.
+    pub(super) async fn run(&self, first: Vec<u8>) -> DatagramEnd {
+        let end = tokio::select! {
+            end = self.up(first) => end,
+            end = self.down() => end,
+            () = self.activity.idle() => self.timed_out(),
+        };
+        self.log_end(end);
+        end
+    }
+
+    /// From the client to the server.
+    async fn up(&self, first: Vec<u8>) -> DatagramEnd {
+        let mut datagram = first;
+        loop {
+            self.requests.set(self.requests.get() + 1);
+            if let Err(error) = self.connection.send(&datagram).await {
+                return self.failed("send()", &error);
+            }
+            self.activity.note();
+            if let Some(one) = self.session.tries.last() {
+                let sent = one.bytes_sent.get() + datagram.len() as u64;
+                one.bytes_sent.set(sent);
+            }
+            if self.is_done() {
+                return DatagramEnd::Done;
+            }
+            pause(self.upload.pause_ms(datagram.len())).await;
+            let clock = &self.session.lane.clock;
+            let received = &self.session.bytes_received;
+            self.upload
+                .next_room(clock, received.get(), usize::MAX)
+                .await;
+            datagram = self.flow.receive().await;
+            self.activity.note();
+            received.set(received.get() + datagram.len() as u64);
+        }
+    }
+
+    /// From the server to the client.
+    async fn down(&self) -> DatagramEnd {
+        let Some(one) = self.session.tries.last() else {
+            return DatagramEnd::Failed;
+        };
+        loop {
+            let clock = &self.session.lane.clock;
+            let received = &one.bytes_received;
+            self.download
+                .next_room(clock, received.get(), usize::MAX)
+                .await;
+            let wanted = self.wanted();
+            let lane = &self.session.lane;
+            let read = self
+                .connection
+                .receive(|socket| lane.batch().receive(socket, wanted));
+            let (count, sent) = match read.await {
+                Ok(count) => (count, self.pass_down()),
+                Err(error) => return self.failed("recv()", &error),
+            };
+            if count < wanted {
+                self.connection.emptied();
+            }
+            self.responses.set(self.responses.get() + count as u64);
+            self.activity.note();
+            one.note_first_byte(clock.now_ms());
+            received.set(received.get() + sent.bytes);
+            for datagram in sent.left {
+                if let Err(error) = self.flow.send(&datagram).await {
+                    self.log_failure("sendmsg()", &error);
+                    return DatagramEnd::Done;
+                }
+                self.note_sent(datagram.len());
+            }
+            if self.is_done() {
+                return DatagramEnd::Done;
+            }
+            pause(self.download.pause_ms(sent.bytes as usize)).await;
+        }
+    }
+
+    /// Sends what was received of the server to the client, as much as the gate takes.
+    fn pass_down(&self) -> PassedDown {
+        let batch = self.session.lane.batch();
+        let datagrams = || batch.datagrams().map(|datagram| datagram.bytes);
+        // What an error is about, the next attempt says again.
+        let sent = self.flow.try_send(datagrams()).unwrap_or(0);
+        datagrams()
+            .take(sent)
+            .for_each(|datagram| self.note_sent(datagram.len()));
+        PassedDown {
+            bytes: datagrams().map(|datagram| datagram.len() as u64).sum(),
+            left: datagrams().skip(sent).map(<[u8]>::to_vec).collect(),
+        }
+    }
+
+    /// How many datagrams of the server are read at a time.
+    fn wanted(&self) -> usize {
+        if self.download.bytes_per_second > 0 {
+            return 1;
+        }
+        let expected = self.expected();
+        let left = expected.map(|expected| expected.saturating_sub(self.responses.get()));
+        let left = left.and_then(|left| usize::try_from(left).ok());
+        left.unwrap_or(DATAGRAMS_MAX).clamp(1, DATAGRAMS_MAX)
+    }
+
+    /// Datagrams of the server that all those of the client call for; `None`: nobody knows.
+    fn expected(&self) -> Option<u64> {
+        let each = self.passing.responses?;
+        Some(each.saturating_mul(self.requests.get()))
+    }
+
+    fn has_all(&self) -> bool {
+        let expected = self.expected();
+        expected.is_some_and(|expected| self.responses.get() >= expected)
+    }
+
+    fn is_done(&self) -> bool {
+        self.requests.get() >= self.passing.requests && self.has_all()
+    }
+
+    fn timed_out(&self) -> DatagramEnd {
+        if self.passing.responses.is_none() || self.has_all() {
+            return DatagramEnd::Done;
+        }
+        let message = format_args!("upstream timed out (110: Connection timed out)");
+        self.session.log(Level::Error, message);
+        DatagramEnd::Failed
+    }
+
+    fn failed(&self, call: &str, error: &io::Error) -> DatagramEnd {
+        let message = format_args!("{call} failed {}", Errno(error));
+        self.session.log(Level::Error, message);
+        DatagramEnd::Failed
+    }
+
+    fn log_failure(&self, call: &str, error: &io::Error) {
+        let message = format_args!("{call} failed {}", Errno(error));
+        self.session.log(Level::Info, message);
+    }
+
+    fn log_end(&self, end: DatagramEnd) {
+        if end == DatagramEnd::Done {
+            let (requests, responses) = (self.requests.get(), self.responses.get());
+            let message = format_args!("udp done, packets from/to client:{requests}/{responses}");
+            self.session.log(Level::Info, message);
+        }
+    }
+
+    fn note_sent(&self, bytes: usize) {
+        let sent = self.session.bytes_sent.get() + bytes as u64;
+        self.session.bytes_sent.set(sent);
+    }
+}
+
+/// What became of datagrams of the server.
+struct PassedDown {
+    /// How long they are together.
+    bytes: u64,
+    /// Datagrams that the gate did not take at once.
+    left: Vec<Vec<u8>>,
+}

@@ -1,0 +1,44 @@
+//! Rows of this family.
+
+use turnpike_conf::{Arguments, Repeat, Row, Value};
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        name: "sub_filter",
+        arguments: Arguments::exactly(2),
+        repeat: Repeat::Many,
+        variables: Some(0),
+        syntax: "string replacement",
+        summary: "Replaces a string in the text of responses by another one, in any case of ASCII \
+            letters. Both may contain variables; a string that comes out empty is not looked for. \
+            Differs from nginx: a body that is compressed already (`Content-Encoding`) is left as \
+            it is.",
+        ..Row::PLAIN
+    },
+    Row {
+        name: "sub_filter_last_modified",
+        value: Value::Flag,
+        syntax: "on | off",
+        default: "off",
+        summary: "Keeps `Last-Modified` of a response in which strings are replaced.",
+        ..Row::PLAIN
+    },
+    Row {
+        name: "sub_filter_once",
+        value: Value::Flag,
+        syntax: "on | off",
+        default: "on",
+        summary: "Replaces each string only where it comes first.",
+        ..Row::PLAIN
+    },
+    Row {
+        name: "sub_filter_types",
+        arguments: Arguments::at_least(1),
+        repeat: Repeat::Many,
+        syntax: "mime-type ...",
+        default: "text/html",
+        summary: "The content types of responses in which strings are replaced, besides \
+            `text/html`. `*` means all.",
+        ..Row::PLAIN
+    },
+];

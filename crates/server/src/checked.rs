@@ -1,0 +1,69 @@
+//! A configuration that was checked whole: its plan was built once, opening nothing, and thrown
+//! away. The master and whoever looks at a configuration read it so; a serving process is sent
+//! what passed.
+
+use turnpike_conf::{DiskLoader, Errors, Loader, MemoryLoader};
+
+use crate::configuration::Configuration;
+use crate::needs::Needs;
+use crate::paths::Paths;
+use crate::{embedded, lanes};
+
+/// A checked configuration.
+#[derive(Debug)]
+pub struct Checked {
+    pub configuration: Configuration,
+    /// What is to be opened for it.
+    pub needs: Needs,
+}
+
+impl Checked {
+    /// Reads and checks the configuration from the disk (or the built-in one).
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn read(paths: &Paths, globals: Option<&str>) -> Result<Checked, Errors> {
+        Checked::read_through(disk(paths), paths, globals)
+    }
+
+    /// As [`Checked::read`], from what a loader has.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn read_through(
+        loader: Box<dyn Loader>,
+        paths: &Paths,
+        globals: Option<&str>,
+    ) -> Result<Checked, Errors> {
+        let (configuration, mut mistakes) = Configuration::examine(loader, paths, globals);
+        let needs = match lanes::needs(&configuration) {
+            Ok(needs) => needs,
+            Err(errors) => {
+                mistakes.add(&configuration.tree, errors.0);
+                Needs::default()
+            }
+        };
+        mistakes.finish().map(|()| Checked {
+            configuration,
+            needs,
+        })
+    }
+
+    /// Reads from the disk what can be read of a configuration, and what is wrong with it so far.
+    pub fn read_in_part(
+        paths: &Paths,
+        globals: Option<&str>,
+    ) -> (Configuration, Result<(), Errors>) {
+        let (configuration, mistakes) = Configuration::examine(disk(paths), paths, globals);
+        (configuration, mistakes.finish())
+    }
+}
+
+/// The disk, or the text of the built-in configuration.
+fn disk(paths: &Paths) -> Box<dyn Loader> {
+    if !paths.embedded {
+        return Box::new(DiskLoader);
+    }
+    let text = (paths.configuration.clone(), embedded::CONFIGURATION);
+    Box::new([text].into_iter().collect::<MemoryLoader>())
+}

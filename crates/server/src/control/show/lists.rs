@@ -1,0 +1,236 @@
+//! The views of single verbs. A view of an answer without the members that it needs is none.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::table::aligned;
+use super::units::{bytes, date, milliseconds, seconds, share};
+
+/// One column of a table: its head, and what a row has there.
+type Column = (&'static str, fn(&Value) -> String);
+
+/// A table of `rows`; `none` where there are none.
+fn table(columns: &[Column], rows: &[Value], none: &str) -> String {
+    if rows.is_empty() {
+        return format!("{none}\n");
+    }
+    let head = columns.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let row = |row: &Value| columns.iter().map(|(_, cell)| cell(row)).collect();
+    let lines: Vec<Vec<String>> = std::iter::once(head).chain(rows.iter().map(row)).collect();
+    let lines = aligned(&lines);
+    lines.iter().map(|line| line.clone() + "\n").collect()
+}
+
+/// A member as a number; 0 where there is none.
+fn number(object: &Value, name: &str) -> u64 {
+    object[name].as_u64().unwrap_or_default()
+}
+
+/// A member as it is; `-` where there is none.
+fn text(object: &Value, name: &str) -> String {
+    match &object[name] {
+        Value::String(text) if !text.is_empty() => text.clone(),
+        Value::Number(number) => number.to_string(),
+        _ => "-".to_owned(),
+    }
+}
+
+/// Groups of servers: a row a server.
+pub(super) fn upstreams(answer: &Value) -> Option<String> {
+    let own = std::slice::from_ref(answer);
+    let groups = match answer.get("upstreams") {
+        Some(groups) => groups.as_array()?.as_slice(),
+        None => own,
+    };
+    let mut rows = Vec::new();
+    for group in groups {
+        for peer in group["peers"].as_array()? {
+            let mut row = peer.clone();
+            row["upstream"] = group["name"].clone();
+            rows.push(row);
+        }
+    }
+    Some(table(PEER_COLUMNS, &rows, "no groups of upstream servers"))
+}
+
+const PEER_COLUMNS: &[Column] = &[
+    ("UPSTREAM", |peer| text(peer, "upstream")),
+    ("SERVER", |peer| text(peer, "address")),
+    ("STATE", |peer| match peer["backup"] == true {
+        true => format!("{}, backup", text(peer, "state")),
+        false => text(peer, "state"),
+    }),
+    ("WEIGHT", |peer| text(peer, "weight")),
+    ("ACTIVE", |peer| text(peer, "active")),
+    ("REQUESTS", |peer| text(peer, "requests")),
+    ("FAILED", |peer| {
+        share(number(peer, "failures"), number(peer, "requests"))
+    }),
+    ("RESPONSE", |peer| match &peer["response_ms"] {
+        Value::Number(_) => milliseconds(number(peer, "response_ms")),
+        _ => "-".to_owned(),
+    }),
+];
+
+/// Zones of the cache: a row a zone.
+pub(super) fn zones(answer: &Value) -> Option<String> {
+    let columns: &[Column] = &[
+        ("ZONE", |zone| text(zone, "zone")),
+        ("PLACE", |zone| text(zone, "place")),
+        ("KEYS", |zone| text(zone, "keys")),
+        ("BYTES", |zone| bytes(number(zone, "bytes"))),
+        ("FULL", |zone| share(number(zone, "filled_ppm"), 1_000_000)),
+        ("HITS", |zone| {
+            share(number(zone, "hits"), number(zone, "requests"))
+        }),
+        ("REQUESTS", |zone| text(zone, "requests")),
+        ("EVICTED", |zone| text(zone, "evicted")),
+    ];
+    let zones = answer["zones"].as_array()?;
+    Some(table(columns, zones, "no cache zones"))
+}
+
+/// Lanes: a row a lane.
+pub(super) fn lanes(answer: &Value) -> Option<String> {
+    let columns: &[Column] = &[
+        ("LANE", |lane| text(lane, "lane")),
+        ("STATE", |lane| text(lane, "state")),
+        ("OPEN", |lane| text(lane, "connections_active")),
+        ("WRITING", |lane| text(lane, "connections_writing")),
+        ("ACCEPTED", |lane| text(lane, "connections_accepted")),
+        ("REQUESTS", |lane| text(lane, "requests")),
+        ("RECEIVED", |lane| bytes(number(lane, "received_bytes"))),
+        ("SENT", |lane| bytes(number(lane, "sent_bytes"))),
+        ("RESCUES", |lane| text(lane, "lane_rescues")),
+    ];
+    let lanes = answer["lanes"].as_array()?;
+    Some(table(columns, lanes, "no lanes"))
+}
+
+/// The state of the server, a line a subject.
+pub(super) fn status(answer: &Value) -> Option<String> {
+    let serving = answer.get("serving")?;
+    let mut out = String::new();
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        out,
+        "turnpike {}, {}, for {} (since {})",
+        text(answer, "version"),
+        text(answer, "phase"),
+        seconds(number(answer, "uptime_s")),
+        date(number(answer, "started_unix_s")),
+    );
+    let _ = writeln!(
+        out,
+        "configuration  {}, prefix {}",
+        text(answer, "configuration"),
+        text(answer, "prefix"),
+    );
+    let _ = writeln!(
+        out,
+        "generation     {}: {} reloads, {} failed",
+        text(answer, "generation"),
+        text(answer, "reloads"),
+        text(answer, "reloads_failed"),
+    );
+    let _ = writeln!(out, "master         pid {}", text(answer, "pid"));
+    if !serving.is_object() {
+        out.push_str("serving        no process at this moment\n");
+        return Some(out);
+    }
+    let _ = writeln!(
+        out,
+        "serving        pid {}: {} lanes, {} servers, {} listens; {} restarts",
+        text(serving, "pid"),
+        text(serving, "lanes"),
+        text(serving, "servers"),
+        text(serving, "listens"),
+        text(answer, "serving_restarts"),
+    );
+    let totals = &serving["totals"];
+    let _ = writeln!(
+        out,
+        "connections    {} open: {} reading, {} writing, {} waiting; {} accepted",
+        text(totals, "connections_active"),
+        text(totals, "connections_reading"),
+        text(totals, "connections_writing"),
+        text(totals, "connections_waiting"),
+        text(totals, "connections_accepted"),
+    );
+    let uptime_s = number(answer, "uptime_s").max(1) as f64;
+    let requests = number(totals, "requests");
+    let _ = writeln!(
+        out,
+        "requests       {requests}, {:.1}/s on average",
+        requests as f64 / uptime_s,
+    );
+    let _ = writeln!(
+        out,
+        "traffic        {} received, {} sent",
+        bytes(number(totals, "received_bytes")),
+        bytes(number(totals, "sent_bytes")),
+    );
+    Some(out)
+}
+
+/// What a reload has changed: a row for each kind of thing.
+pub(super) fn reload(answer: &Value) -> Option<String> {
+    const KINDS: [&str; 6] = [
+        "servers",
+        "locations",
+        "listens",
+        "upstreams",
+        "upstream_servers",
+        "directives",
+    ];
+    let columns: &[Column] = &[
+        ("", |row| text(row, "kind").replace('_', " ")),
+        ("NOW", |row| text(row, "now")),
+        ("ADDED", |row| text(row, "added")),
+        ("REMOVED", |row| text(row, "removed")),
+        ("CHANGED", |row| text(row, "changed")),
+    ];
+    let zones = answer["zones"].as_object()?;
+    let mut rows: Vec<Value> = Vec::new();
+    for kind in KINDS {
+        let mut row = answer.get(kind)?.clone();
+        row["kind"] = kind.into();
+        rows.push(row);
+    }
+    for (owner, zone) in zones {
+        let (kept, new) = (number(zone, "kept"), number(zone, "new"));
+        let mut row = zone.clone();
+        row["kind"] = format!("zones of {owner}").into();
+        row["now"] = (kept + new).into();
+        row["added"] = new.into();
+        row["removed"] = zone["dropped"].clone();
+        rows.push(row);
+    }
+    let (lanes, connections) = (&answer["lanes"], &answer["connections"]);
+    Some(format!(
+        "generation {} is active after {}\n\n{}\n\
+         lanes        {} (before {})\n\
+         connections  {} kept, {} moved, {} closed, {} reset\n",
+        text(answer, "generation"),
+        milliseconds(number(answer, "took_ms")),
+        table(columns, &rows, ""),
+        text(lanes, "now"),
+        text(lanes, "before"),
+        text(connections, "kept"),
+        text(connections, "moved"),
+        text(connections, "closed"),
+        text(connections, "reset"),
+    ))
+}
+
+/// What a drain waits for.
+pub(super) fn drain(answer: &Value) -> Option<String> {
+    let limit = match &answer.get("worker_shutdown_timeout_ms")? {
+        Value::Null => "without a limit of time (worker_shutdown_timeout)".to_owned(),
+        limit => format!("at most {}", milliseconds(limit.as_u64()?)),
+    };
+    Some(format!(
+        "draining: the server ends when its last request is done, {limit}; --wait waits for it\n"
+    ))
+}

@@ -1,0 +1,74 @@
+//! Answers and what people see of them.
+
+use serde_json::{Value, json};
+
+use super::{answer, units};
+
+#[test]
+fn numbers_have_units() {
+    let bytes = [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1536, "1.50 KiB"),
+        (5 << 30, "5.00 GiB"),
+    ];
+    for (count, expected) in bytes {
+        assert_eq!(units::bytes(count), expected);
+    }
+    for (count, expected) in [(850, "850 ms"), (1500, "1.50 s"), (125_000, "2m 5s")] {
+        assert_eq!(units::milliseconds(count), expected);
+    }
+    for (count, expected) in [(0, "0s"), (42, "42s"), (185, "3m 5s"), (187_260, "2d 4h")] {
+        assert_eq!(units::seconds(count), expected);
+    }
+    assert_eq!([units::share(1, 8), units::share(0, 0)], ["12.5 %", "-"]);
+}
+
+fn peer(address: &str, state: &str, requests: u64) -> Value {
+    json!({
+        "address": address, "state": state, "backup": false, "weight": 1, "active": 0,
+        "requests": requests, "failures": 1, "response_ms": null,
+    })
+}
+
+#[test]
+fn a_row_is_a_server_or_a_zone_and_nothing_is_said_in_words() {
+    let groups = json!({ "upstreams": [
+        { "name": "a", "peers": [peer("10.0.0.1:80", "up", 4), peer("10.0.0.2:80", "down", 0)] },
+        { "name": "b", "peers": [peer("unix:/s", "failed", 10)] },
+    ] });
+    let expected = "\
+UPSTREAM  SERVER       STATE   WEIGHT  ACTIVE  REQUESTS  FAILED  RESPONSE
+a         10.0.0.1:80  up      1       0       4         25.0 %  -
+a         10.0.0.2:80  down    1       0       0         -       -
+b         unix:/s      failed  1       0       10        10.0 %  -
+";
+    assert_eq!(answer("upstream.list", &groups), expected);
+    let one = &groups["upstreams"][1];
+    assert_eq!(answer("upstream.down", one).lines().count(), 2);
+    let zone = json!({ "zones": [{ "zone": "z", "place": "disk", "keys": 3, "bytes": 2048,
+        "filled_ppm": 12, "hits": 3, "requests": 4, "evicted": 0 }] });
+    let shown = answer("cache.list", &zone);
+    assert!(
+        shown.ends_with("z     disk   3     2.00 KiB  0.0 %  75.0 %  4         0\n"),
+        "{shown}"
+    );
+    for (verb, members, expected) in [
+        (
+            "upstream.list",
+            json!({ "upstreams": [] }),
+            "no groups of upstream servers\n",
+        ),
+        ("cache.list", json!({ "zones": [] }), "no cache zones\n"),
+    ] {
+        assert_eq!(answer(verb, &members), expected);
+    }
+}
+
+#[test]
+fn an_answer_without_a_view_is_a_table_of_its_members() {
+    assert_eq!(
+        answer("generation", &json!({ "generation": 3 })),
+        "generation  3\n"
+    );
+}

@@ -1,0 +1,136 @@
+//! HTTP/2 to upstream servers: nginx is asked, through `proxy_pass` and `grpc_pass`.
+
+#![allow(clippy::unwrap_used)]
+
+use turnpike_testkit::Server;
+
+#[path = "support/curl.rs"]
+mod curl_support;
+use curl_support::{curl, large};
+
+const TURNPIKE: &str = env!("CARGO_BIN_EXE_turnpike");
+const NGINX: &str = "/usr/sbin/nginx";
+
+const UPSTREAM: &str = "
+    error_log %FOLDER%/error.log;
+    events { }
+    http {
+        access_log off;
+        client_max_body_size 0;
+        server {
+            listen 127.0.0.1:%PORT% http2;
+            root %FOLDER%/html;
+            location /say {
+                return 200 \"$request_method $http2 $http_host $http_te $connection_requests.\";
+            }
+            location /set { return 200 \"$http_a $http_connection.\"; }
+            location /echo { proxy_pass http://unix:%FOLDER%/socket:/length; }
+            location /busy { return 503; }
+        }
+        server {
+            listen unix:%FOLDER%/socket;
+            location /length { return 200 $content_length; }
+        }
+    }";
+
+const CONFIGURATION: &str = "
+    error_log %FOLDER%/error.log info;
+    events { }
+    http {
+        access_log off;
+        client_max_body_size 0;
+        upstream kept { server 127.0.0.1:UPSTREAM; keepalive 4; }
+        upstream two { server 127.0.0.1:UPSTREAM; server 127.0.0.1:UPSTREAM backup; }
+        server {
+            listen 127.0.0.1:%PORT%;
+            http2 on;
+            proxy_http_version 2;
+            location / { proxy_pass http://kept; }
+            location /unbuffered/ {
+                proxy_pass http://kept/;
+                proxy_buffering off;
+                proxy_request_buffering off;
+            }
+            location /set {
+                proxy_pass http://kept;
+                proxy_set_header A \"b c\";
+                proxy_set_header Connection close;
+            }
+            location /body { proxy_pass http://kept/echo; proxy_set_body 12345; }
+            location /grpc/ { rewrite ^/grpc(.*) $1 break; grpc_pass grpc://kept; }
+            location /named/ {
+                rewrite ^/named(.*) $1 break;
+                grpc_pass kept;
+                grpc_set_header Host name;
+            }
+            location /busy { grpc_pass two; grpc_next_upstream http_503; }
+            location /nobody { grpc_pass 127.0.0.1:1; }
+        }
+    }";
+
+#[test]
+fn requests_are_passed_over_http2() {
+    let large = large();
+    let upstream = Server::builder(NGINX)
+        .configuration(UPSTREAM)
+        .file("html/small", "small")
+        .file("html/large", large.as_slice())
+        .start();
+    let upstream_port = upstream.port().to_string();
+    let server = Server::builder(TURNPIKE)
+        .configuration(&CONFIGURATION.replace("UPSTREAM", &upstream_port))
+        .start();
+    let upload = format!("@{}", upstream.folder().join("html/large").display());
+    let http2 = "--http2-prior-knowledge";
+    let status = ["-o", "/dev/null", "-w", "%{http_code}"];
+    let cases: &[(&str, &[&str], &[u8])] = &[
+        ("/small", &[], b"small"),
+        (
+            "/small",
+            &["-I", "-o", "/dev/null", "-w", "%{http_code}"],
+            b"200",
+        ),
+        ("/large", &[], &large),
+        ("/large", &[http2], &large),
+        ("/large", &[http2, "-r", "9-99999"], &large[9..100_000]),
+        ("/missing", &status, b"404"),
+        ("/echo", &["--data-binary", &upload], b"700000"),
+        ("/unbuffered/large", &[http2], &large),
+        ("/unbuffered/echo", &["--data-binary", &upload], b"700000"),
+        (
+            "/unbuffered/echo",
+            &[http2, "--data-binary", &upload],
+            b"700000",
+        ),
+        ("/body", &["--data-binary", "1"], b"5"),
+        ("/set", &[], b"b c ."),
+        ("/grpc/large", &[http2], &large),
+        ("/grpc/echo", &[http2, "--data-binary", &upload], b"700000"),
+        ("/nobody", &status, b"502"),
+        ("/busy", &status, b"503"),
+    ];
+    for (target, more, expected) in cases {
+        let printed = curl(&server, target, more);
+        assert!(
+            printed == *expected,
+            "{target} {more:?}: {} bytes: {}\n{}",
+            printed.len(),
+            String::from_utf8_lossy(&printed[..printed.len().min(200)]),
+            server.log("error.log")
+        );
+    }
+    // The location's own connection is used again, and the host is told.
+    let text =
+        |target: &str, more: &[&str]| String::from_utf8(curl(&server, target, more)).unwrap();
+    let said = text("/say", &[]);
+    assert!(said.starts_with("GET h2c kept  "), "{said}");
+    assert!(!said.ends_with(" 1."), "{said}");
+    let said = text("/grpc/say", &[http2, "-H", "TE: trailers", "-X", "POST"]);
+    assert!(said.starts_with("POST h2c kept trailers "), "{said}");
+    let said = text("/named/say", &[http2]);
+    assert!(said.starts_with("GET h2c name "), "{said}");
+    let log = server.log("error.log");
+    let count = |text: &str| log.lines().filter(|line| line.contains(text)).count();
+    assert_eq!(count("[error]"), 1, "only /nobody fails: {log}");
+    assert_eq!(count("\"grpc://127.0.0.1:1/nobody\""), 1, "{log}");
+}

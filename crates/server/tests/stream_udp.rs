@@ -1,0 +1,361 @@
+//! `stream` over UDP: what becomes of a client's datagrams, and flows through reloads, changes of
+//! the lanes and changes of the binary.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use support::daemon::Daemon;
+use turnpike_testkit::{Server, Signal, wait_for};
+
+/// Nobody waits longer for an answer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long a test waits for what is not to come.
+const SILENCE: Duration = Duration::from_millis(100);
+
+fn socket() -> UdpSocket {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket
+}
+
+fn client(port: u16) -> UdpSocket {
+    let client = socket();
+    client.connect(("127.0.0.1", port)).unwrap();
+    client
+}
+
+fn receive(client: &UdpSocket) -> String {
+    let mut answer = vec![0; 65_536];
+    let count = client.recv(&mut answer).unwrap();
+    String::from_utf8_lossy(&answer[..count]).into_owned()
+}
+
+fn ask(client: &UdpSocket, question: &str) -> String {
+    client.send(question.as_bytes()).unwrap();
+    receive(client)
+}
+
+fn is_silent(client: &UdpSocket) -> bool {
+    client.set_read_timeout(Some(SILENCE)).unwrap();
+    let silent = client.recv(&mut [0; 64]).is_err();
+    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    silent
+}
+
+/// Answers each datagram with the port that it came from and what it says; one that begins with a
+/// number, so many times.
+fn origin() -> u16 {
+    let origin = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = origin.local_addr().unwrap().port();
+    thread::spawn(move || {
+        let mut datagram = vec![0; 65_536];
+        loop {
+            let (count, peer) = origin.recv_from(&mut datagram).unwrap();
+            let text = String::from_utf8_lossy(&datagram[..count]).into_owned();
+            let times = text.split(' ').next().and_then(|word| word.parse().ok());
+            for _ in 0..times.unwrap_or(1) {
+                let answer = format!("{} {text}", peer.port());
+                origin.send_to(answer.as_bytes(), peer).unwrap();
+            }
+        }
+    });
+    port
+}
+
+/// Servers that do one thing each. `%ORIGIN%` is the port of [`origin`], `%NOBODY%` one that nobody
+/// listens at.
+const SERVERS: &str = "worker_processes 2; error_log %FOLDER%/error.log info;
+    events { worker_connections 64; }
+    stream {
+        log_format line '$protocol $status $bytes_received $bytes_sent $upstream_bytes_sent '
+            '$upstream_bytes_received $server_port';
+        access_log %FOLDER%/access.log line;
+        limit_conn_zone $binary_remote_addr zone=each:32k;
+        proxy_timeout 60s;
+        upstream both { server 127.0.0.1:%NOBODY%; server 127.0.0.1:%ORIGIN%; }
+        server { listen 127.0.0.1:%PORT_TEXT% udp; return '$protocol $remote_port'; }
+        server { listen %PORT_ANY% udp; listen [::]:%PORT_ANY% udp; return $server_addr; }
+        server { listen 127.0.0.1:%PORT_DENY% udp; deny all; return no; }
+        server {
+            listen 127.0.0.1:%PORT_ONE% udp reuseport;
+            limit_conn each 1;
+            proxy_pass 127.0.0.1:%ORIGIN%;
+        }
+        server {
+            listen 127.0.0.1:%PORT_HEAD% udp;
+            proxy_protocol on;
+            proxy_requests 1;
+            proxy_responses 1;
+            proxy_pass 127.0.0.1:%ORIGIN%;
+        }
+        server {
+            listen 127.0.0.1:%PORT_COUNT% udp;
+            proxy_responses 3;
+            proxy_pass 127.0.0.1:%ORIGIN%;
+        }
+        server { listen 127.0.0.1:%PORT_BOTH% udp; proxy_responses 1; proxy_pass both; }
+        server {
+            listen 127.0.0.1:%PORT_IDLE% udp;
+            proxy_timeout 100ms;
+            proxy_pass 127.0.0.1:%ORIGIN%;
+        }
+        server {
+            listen 127.0.0.1:%PORT_DEAF% udp;
+            proxy_timeout 100ms;
+            proxy_responses 2;
+            proxy_pass 127.0.0.1:%ORIGIN%;
+        }
+    }";
+
+fn start() -> Server {
+    // Held until the end of the process, and read by nobody: a port that refuses nothing would not
+    // do, so it is bound and dropped.
+    let nobody = socket().local_addr().unwrap().port();
+    let text = SERVERS.replace("%ORIGIN%", &origin().to_string());
+    let text = text.replace("%NOBODY%", &nobody.to_string());
+    Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&text)
+        .start()
+}
+
+#[test]
+fn servers_answer_pass_on_and_refuse_as_they_are_told() {
+    let server = start();
+    let at = |name: &str| client(server.port_named(name));
+    let text = at("TEXT");
+    let own = text.local_addr().unwrap().port();
+    for _ in 0..3 {
+        assert_eq!(ask(&text, "?"), format!("UDP {own}"));
+    }
+    let any = server.port_named("ANY");
+    for address in ["127.0.0.1", "127.0.0.7", "::1"] {
+        let local = if address.contains(':') {
+            "[::1]:0"
+        } else {
+            "127.0.0.1:0"
+        };
+        let socket = UdpSocket::bind(local).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        // A connected socket takes an answer from that address alone.
+        socket.connect((address, any)).unwrap();
+        assert_eq!(ask(&socket, "?"), address);
+    }
+    let deny = at("DENY");
+    deny.send(b"?").unwrap();
+    server.wait_for_log("error.log", "access forbidden by rule, client: 127.0.0.1");
+    let (first, second) = (at("ONE"), at("ONE"));
+    let answer = ask(&first, "a");
+    second.send(b"b").unwrap();
+    server.wait_for_log("error.log", "limiting connections by zone \"each\"");
+    assert_eq!(ask(&first, "a"), answer, "the same session");
+    assert!(is_silent(&second));
+    let head = at("HEAD");
+    let (own, port) = (head.local_addr().unwrap().port(), server.port_named("HEAD"));
+    let header = format!("PROXY TCP4 127.0.0.1 127.0.0.1 {own} {port}\r\nhello");
+    let answers: BTreeSet<String> = (0..2).map(|_| ask(&head, "hello")).collect();
+    assert_eq!(answers.len(), 2, "a session each");
+    assert!(
+        answers.iter().all(|answer| answer.ends_with(&header)),
+        "{answers:?}"
+    );
+    let count = at("COUNT");
+    let answer = ask(&count, "3 times");
+    assert_eq!([receive(&count), receive(&count)], [answer.clone(), answer]);
+    server.wait_for_log("error.log", "udp done, packets from/to client:1/3");
+    let large = "x".repeat(60_000);
+    assert!(ask(&at("IDLE"), &large).ends_with(&large));
+    assert!(ask(&at("IDLE"), "").ends_with(' '), "an empty one");
+    server.wait_for_log(
+        "access.log",
+        &format!(
+            "UDP 200 60000 60006 60000 60006 {}",
+            server.port_named("IDLE")
+        ),
+    );
+    ask(&at("DEAF"), "once");
+    server.wait_for_log("access.log", "UDP 502 4 ");
+    server.wait_for_log(
+        "error.log",
+        "upstream timed out (110: Connection timed out)",
+    );
+}
+
+#[test]
+fn a_server_that_refuses_is_passed_over_by_the_next_sessions() {
+    let server = start();
+    let port = server.port_named("BOTH");
+    let asked: Vec<UdpSocket> = (0..2).map(|_| client(port)).collect();
+    for client in &asked {
+        client.send(b"?").unwrap();
+    }
+    server.wait_for_log("error.log", "failed (111: Connection refused)");
+    server.wait_for_log("error.log", "upstream server temporarily disabled");
+    for _ in 0..10 {
+        assert!(ask(&client(port), "x").ends_with(" x"));
+    }
+}
+
+#[test]
+fn sessions_are_as_many_as_a_lane_may_hold() {
+    let text = format!(
+        "worker_processes 1; error_log %FOLDER%/error.log info;
+        events {{ worker_connections 8; }}
+        stream {{ server {{ listen 127.0.0.1:%PORT% udp; proxy_pass 127.0.0.1:{}; }} }}",
+        origin()
+    );
+    let server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&text)
+        .start();
+    let clients: Vec<UdpSocket> = (0..8).map(|_| client(server.port())).collect();
+    let answers: Vec<String> = clients.iter().map(|client| ask(client, "in")).collect();
+    let late = client(server.port());
+    late.send(b"late").unwrap();
+    server.wait_for_log("error.log", "worker_connections are not enough");
+    assert!(is_silent(&late));
+    for (client, answer) in clients.iter().zip(&answers) {
+        assert_eq!(&ask(client, "in"), answer, "who is in stays in");
+    }
+}
+
+/// Clients who each ask for ever in one flow.
+struct Flows {
+    stop: Arc<AtomicBool>,
+    answered: Arc<AtomicU64>,
+    /// Each returns the sources that the origin saw.
+    clients: Vec<JoinHandle<BTreeSet<String>>>,
+}
+
+impl Flows {
+    fn start(ports: &[u16]) -> Flows {
+        let (stop, answered) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(AtomicU64::new(0)),
+        );
+        let ports = ports.iter().cycle().take(12);
+        let clients = ports.map(|&port| {
+            let (stop, answered) = (Arc::clone(&stop), Arc::clone(&answered));
+            thread::spawn(move || {
+                let client = client(port);
+                let mut sources = BTreeSet::new();
+                for number in 0.. {
+                    if stop.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    let question = format!("n{number}");
+                    let answer = ask(&client, &question);
+                    let (source, text) = answer.split_once(' ').unwrap();
+                    assert_eq!(text, question);
+                    sources.insert(source.to_owned());
+                    answered.fetch_add(1, Ordering::Relaxed);
+                    thread::sleep(Duration::from_millis(1));
+                }
+                sources
+            })
+        });
+        Flows {
+            clients: clients.collect(),
+            stop,
+            answered,
+        }
+    }
+
+    /// Waits until all have been answered some times more.
+    fn go_on(&self) {
+        let until = self.answered.load(Ordering::Relaxed) + 60;
+        wait_for(|| (self.answered.load(Ordering::Relaxed) >= until).then_some(()))
+            .expect("answers");
+    }
+
+    fn finish(self) -> Vec<BTreeSet<String>> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.clients
+            .into_iter()
+            .map(|client| client.join().unwrap())
+            .collect()
+    }
+}
+
+#[test]
+fn a_flow_stays_whole_through_reloads_and_changes_of_the_lanes() {
+    let origin = origin();
+    let text = |lanes: usize| {
+        format!(
+            "worker_processes {lanes}; error_log %FOLDER%/error.log notice; events {{ }}
+            stream {{
+                server {{ listen 127.0.0.1:%PORT_ONE% udp; proxy_pass 127.0.0.1:{origin}; }}
+                server {{
+                    listen 127.0.0.1:%PORT_EACH% udp reuseport;
+                    proxy_pass 127.0.0.1:{origin};
+                }}
+            }}"
+        )
+    };
+    let mut server = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+        .configuration(&text(2))
+        .start();
+    let flows = Flows::start(&[server.port_named("ONE"), server.port_named("EACH")]);
+    flows.go_on();
+    for reload in 1..=20 {
+        server.write_configuration(&text([1, 2, 3][reload % 3]));
+        server.signal(Signal::SIGHUP);
+        let done = || {
+            (server
+                .log("error.log")
+                .matches("reloaded: generation")
+                .count()
+                >= reload)
+                .then_some(())
+        };
+        wait_for(done).expect("a reload");
+        flows.go_on();
+    }
+    for sources in flows.finish() {
+        assert_eq!(sources.len(), 1, "one session each: {sources:?}");
+    }
+    let log = server.log("error.log");
+    assert!(!log.contains("[alert]") && !log.contains("[crit]"), "{log}");
+}
+
+#[test]
+fn no_datagram_is_lost_when_the_binary_is_changed() {
+    let (origin, one, each) = (origin(), free_port(), free_port());
+    let main = format!(
+        "stream {{
+            proxy_timeout 2s;
+            server {{ listen 127.0.0.1:{one} udp; proxy_pass 127.0.0.1:{origin}; }}
+            server {{ listen 127.0.0.1:{each} udp reuseport; proxy_pass 127.0.0.1:{origin}; }}
+        }}"
+    );
+    let daemon = Daemon::start_as("", "", &main);
+    let flows = Flows::start(&[one, each]);
+    flows.go_on();
+    for _ in 0..3 {
+        let old = daemon.master();
+        let report = daemon
+            .upgrade(&[])
+            .unwrap_or_else(|error| panic!("{error}{}", daemon.log()));
+        assert_eq!(report["old_pid"], old);
+        flows.go_on();
+        support::wait_for("the old one to end", || !support::is_running(old));
+    }
+    flows.finish();
+    let log = daemon.log();
+    assert!(
+        !log.contains("[alert]") && !log.contains("[emerg]"),
+        "{log}"
+    );
+}
+
+fn free_port() -> u16 {
+    let address: SocketAddr = socket().local_addr().unwrap();
+    address.port()
+}

@@ -1,0 +1,158 @@
+//! Flows of UDP: what one client sends to one address of ours, as far as it belongs to one session.
+//!
+//! Datagrams come by a gate that all flows share. The lane's table finds the flow of each; a
+//! datagram of no flow begins one, and a session with it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use turnpike_lane::sys::datagram::{self, Route};
+
+/// Datagrams that wait in a flow for their session: more than a client sends before it waits for
+/// an answer, where it does.
+const DATAGRAMS_MAX: usize = 256;
+
+/// Bytes that wait so: about what a socket's own receive buffer holds by default.
+const BYTES_MAX: usize = 256 * 1024;
+
+/// Pause after which a gate that took nothing is tried again: what it holds leaves by then.
+const FULL_PAUSE: Duration = Duration::from_millis(1);
+
+/// Attempts at a full gate before a datagram is given up, as a network would.
+const FULL_ATTEMPTS_MAX: usize = 100;
+
+/// What tells flows apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct FlowKey {
+    /// The address of ours that the client sends to.
+    pub(crate) local: SocketAddr,
+    pub(crate) peer: SocketAddr,
+}
+
+/// The way back to a client.
+#[derive(Clone)]
+pub(crate) struct Origin {
+    pub(crate) key: FlowKey,
+    pub(crate) gate: Arc<OwnedFd>,
+    /// Our address, where the gate is bound to all of them.
+    pub(crate) source: Option<IpAddr>,
+}
+
+/// What one client sends to one session, and the way back.
+pub struct Flow {
+    pub(crate) origin: Origin,
+    /// Datagrams that the session may still be given; 0 is without limit.
+    datagrams_left: Cell<u64>,
+    waiting: RefCell<Waiting>,
+    arrived: Notify,
+}
+
+/// Datagrams that no session has taken yet.
+#[derive(Default)]
+struct Waiting {
+    datagrams: VecDeque<Vec<u8>>,
+    bytes: usize,
+}
+
+/// What became of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Given {
+    /// The session takes more.
+    More,
+    /// The session takes no other: it was the last.
+    Last,
+}
+
+impl Flow {
+    /// A flow whose session has its first datagram; it is given `datagrams_max` in all, 0 is
+    /// without limit. `None` where the first was the last.
+    pub(crate) fn new(origin: Origin, datagrams_max: u64) -> (Self, Given) {
+        let flow = Self {
+            origin,
+            datagrams_left: Cell::new(datagrams_max),
+            waiting: RefCell::default(),
+            arrived: Notify::new(),
+        };
+        let given = flow.count();
+        (flow, given)
+    }
+
+    /// Adds a datagram. One too many is lost, as it would be in a socket.
+    pub(crate) fn give(&self, bytes: &[u8]) -> Given {
+        let mut waiting = self.waiting.borrow_mut();
+        let full = waiting.bytes + bytes.len() > BYTES_MAX;
+        if waiting.datagrams.len() < DATAGRAMS_MAX && !full {
+            waiting.bytes += bytes.len();
+            waiting.datagrams.push_back(bytes.to_vec());
+        }
+        drop(waiting);
+        self.arrived.notify_one();
+        self.count()
+    }
+
+    /// Takes the next datagram, if one waits.
+    pub(crate) fn take(&self) -> Option<Vec<u8>> {
+        let mut waiting = self.waiting.borrow_mut();
+        let datagram = waiting.datagrams.pop_front()?;
+        waiting.bytes -= datagram.len();
+        Some(datagram)
+    }
+
+    /// Waits for the next datagram. One wait at a time.
+    pub async fn receive(&self) -> Vec<u8> {
+        loop {
+            if let Some(datagram) = self.take() {
+                return datagram;
+            }
+            self.arrived.notified().await;
+        }
+    }
+
+    /// Sends datagrams to the client, as many as the gate takes at once; returns how many.
+    ///
+    /// # Errors
+    /// What sendmmsg(2) says of the first; `WouldBlock` when the gate is full.
+    pub fn try_send<'a>(&self, datagrams: impl Iterator<Item = &'a [u8]>) -> io::Result<usize> {
+        let route = Route {
+            peer: Some(self.origin.key.peer),
+            source: self.origin.source,
+        };
+        datagram::send(self.origin.gate.as_fd(), datagrams, route)
+    }
+
+    /// Sends one datagram to the client, waiting while the gate is full.
+    ///
+    /// # Errors
+    /// What sendmmsg(2) says; `WouldBlock` when the gate stays full.
+    pub async fn send(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut attempts = 1;
+        loop {
+            match self.try_send(std::iter::once(bytes)) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                done => return done.map(|_| ()),
+            }
+            if attempts == FULL_ATTEMPTS_MAX {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            attempts += 1;
+            tokio::time::sleep(FULL_PAUSE).await;
+        }
+    }
+
+    fn count(&self) -> Given {
+        match self.datagrams_left.get() {
+            0 => Given::More,
+            1 => Given::Last,
+            left => {
+                self.datagrams_left.set(left - 1);
+                Given::More
+            }
+        }
+    }
+}

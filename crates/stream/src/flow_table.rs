@@ -1,0 +1,121 @@
+//! The flows of UDP that one lane has.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use turnpike_lane::gate::ListenAddress;
+
+use crate::directory::{FlowDirectory, Inbox, Stray};
+use crate::flow::{Flow, FlowKey, Given, Origin};
+
+/// The flows of a lane that take more datagrams. As many as sessions at most, which
+/// `worker_connections` limits.
+pub(crate) struct FlowTable {
+    flows: RefCell<HashMap<FlowKey, Rc<Flow>>>,
+    /// What sessions that have ended left unread: it begins other ones.
+    unread: RefCell<Vec<Stray>>,
+    directory: Arc<FlowDirectory>,
+    inbox: Arc<Inbox>,
+}
+
+/// A flow whose session is under way. The table knows it no more when this is dropped.
+pub(crate) struct Registered {
+    pub(crate) flow: Rc<Flow>,
+    address: ListenAddress,
+    table: Rc<FlowTable>,
+}
+
+impl FlowTable {
+    /// An empty table; `wake` wakes its lane.
+    pub(crate) fn new(
+        directory: Arc<FlowDirectory>,
+        wake: impl Fn() + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            flows: RefCell::default(),
+            unread: RefCell::default(),
+            directory,
+            inbox: Arc::new(Inbox::new(wake)),
+        }
+    }
+
+    /// Gives a datagram to its flow; `false`: there is none.
+    pub(crate) fn give(&self, key: FlowKey, bytes: &[u8]) -> bool {
+        let flows = self.flows.borrow();
+        let Some(flow) = flows.get(&key) else {
+            return false;
+        };
+        let given = flow.give(bytes);
+        drop(flows);
+        if given == Given::Last {
+            self.forget(key);
+        }
+        true
+    }
+
+    /// The inbox of another lane that has the flow; `None`: it is this lane's from now on.
+    pub(crate) fn claim(&self, key: FlowKey) -> Option<Arc<Inbox>> {
+        self.directory.claim(key, &self.inbox)
+    }
+
+    /// Gives up a claim: no session begins.
+    pub(crate) fn release(&self, key: FlowKey) {
+        self.directory.release(key, &self.inbox);
+    }
+
+    /// Adds a flow whose session begins, which is given `datagrams_max` in all.
+    pub(crate) fn add(
+        self: &Rc<Self>,
+        address: ListenAddress,
+        origin: Origin,
+        datagrams_max: u64,
+    ) -> Registered {
+        let key = origin.key;
+        let (flow, given) = Flow::new(origin, datagrams_max);
+        let flow = Rc::new(flow);
+        if given == Given::More {
+            self.flows.borrow_mut().insert(key, Rc::clone(&flow));
+        }
+        Registered {
+            flow,
+            address,
+            table: Rc::clone(self),
+        }
+    }
+
+    /// Takes datagrams that are to find or begin a flow here: those that other lanes were given,
+    /// and those that sessions left unread.
+    pub(crate) fn take_strays(&self) -> impl Iterator<Item = Stray> + use<> {
+        let unread = std::mem::take(&mut *self.unread.borrow_mut());
+        self.inbox.take().into_iter().chain(unread)
+    }
+
+    /// Takes nothing from other lanes any more.
+    pub(crate) fn close(&self) {
+        self.inbox.close();
+    }
+
+    fn forget(&self, key: FlowKey) {
+        self.flows.borrow_mut().remove(&key);
+        self.release(key);
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        let key = self.flow.origin.key;
+        let is_known = self.table.flows.borrow().get(&key).map(Rc::as_ptr);
+        if is_known == Some(Rc::as_ptr(&self.flow)) {
+            self.table.forget(key);
+        }
+        while let Some(bytes) = self.flow.take() {
+            self.table.unread.borrow_mut().push(Stray {
+                address: self.address.clone(),
+                origin: self.flow.origin.clone(),
+                bytes,
+            });
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The TLS handshake with a client: the step of a session between access rules and preread.
+
+use std::io;
+use std::sync::Arc;
+
+use turnpike_lane::log::Level;
+use turnpike_lane::timeout::bounded;
+use turnpike_lane::transport::{Greeting, HandshakeError, Hello};
+use turnpike_plan::tls::{Offer, ServerTls, TlsSession};
+
+use crate::client::Connected;
+use crate::phase::Status;
+use crate::session::Session;
+
+/// Bytes that are read of a hello at a time: nearly all hellos fit.
+const READ_BYTES: usize = 4096;
+
+/// Secures the connection. What was read of it before is the beginning of the handshake.
+pub(crate) async fn shake_hands(session: &mut Session, client: &Connected) -> Result<(), Status> {
+    session.action.set("SSL handshaking");
+    let tls = session.server().tls.as_ref();
+    let timeout_ms = tls.map_or(0, |tls| tls.handshake_timeout_ms);
+    let done = bounded(timeout_ms, secure(session, client)).await;
+    let why = match done {
+        Some(Ok(())) => {
+            session.action.set("");
+            return Ok(());
+        }
+        Some(Err(why)) => why,
+        None => "client timed out (110: Connection timed out)".to_owned(),
+    };
+    session.log(Level::Info, format_args!("{why}"));
+    Err(Status::InternalServerError)
+}
+
+/// The error is what the log says.
+async fn secure(session: &mut Session, client: &Connected) -> Result<(), String> {
+    let greeting = greeting(session, client).await?;
+    let offer = Offer::of(&greeting);
+    let plan = session.plan.clone();
+    let server = &plan.servers[session.listen().server];
+    let (identity, verify_client) = match &server.tls {
+        Some(tls) if let ServerTls::Serve(identity) = &tls.tls => (identity, tls.verify_client),
+        _ => {
+            client.transport().refuse_name();
+            return Err("SSL_do_handshake() failed (SSL: handshake rejected)".to_owned());
+        }
+    };
+    let config = Arc::clone(&identity.config);
+    let accepted = client.transport().accept(greeting, config);
+    accepted.map_err(|error| HandshakeError::Tls(error).to_string())?;
+    let done = client.handshake().await;
+    done.map_err(|error| error.to_string())?;
+    let agreed = TlsSession::of(client.transport(), offer, identity.clients.as_ref());
+    let agreed = agreed.unwrap_or_default();
+    let refusal = verify_client.refusal(agreed.client.as_ref());
+    session.tls = Some(Box::new(agreed));
+    refusal.map_or(Ok(()), |refusal| Err(refusal.to_string()))
+}
+
+/// Reads the client's hello.
+async fn greeting(session: &mut Session, client: &Connected) -> Result<Greeting, String> {
+    let mut hello = Hello::default();
+    let mut bytes = std::mem::take(&mut session.preread);
+    session.bytes_received.set(0);
+    loop {
+        match hello.feed(&bytes) {
+            Ok(Some(greeting)) => return Ok(greeting),
+            Ok(None) => {}
+            Err(why) => {
+                let error = HandshakeError::Tls(why.error.clone());
+                client.transport().refuse(why);
+                return Err(error.to_string());
+            }
+        }
+        bytes.clear();
+        let went = match client.read(&mut bytes, READ_BYTES).await {
+            Ok(0) => io::Error::from(io::ErrorKind::UnexpectedEof),
+            Ok(_) => continue,
+            Err(error) => error,
+        };
+        return Err(HandshakeError::Socket(went).to_string());
+    }
+}

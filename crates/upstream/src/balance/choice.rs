@@ -1,0 +1,107 @@
+//! The choosing of one request: what it goes by, and where it is.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use turnpike_lane::random::Random;
+
+use super::method::Balancer;
+use crate::peer::Peer;
+
+/// Peers that hashing and chance may propose in vain, in one request, before peers are taken in
+/// turn; nginx's number.
+const PROPOSALS_MAX: u32 = 20;
+
+/// What a choice may go by.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Selection<'a> {
+    /// The key of `hash`.
+    pub key: &'a [u8],
+    /// The client of the request; `None` for unix sockets.
+    pub client: Option<IpAddr>,
+    /// The identity of the peer that the request is bound to.
+    pub sticky: Option<&'a [u8]>,
+    /// A random number.
+    pub random: u64,
+}
+
+/// Where the choosing of one request is.
+pub(crate) struct Choice {
+    pub(super) balancer: Balancer,
+    pub(super) tried: Tried,
+    /// Whether the backups are asked by now.
+    pub(super) backup: bool,
+    sticky: Option<Box<[u8]>>,
+    pub(super) key: Box<[u8]>,
+    pub(super) client: Option<IpAddr>,
+    random: Random,
+    /// Proposals in vain.
+    proposals: u32,
+    /// What hashing goes on from; `None` before the first.
+    pub(super) hash: Option<u64>,
+    pub(super) rehashes: u32,
+}
+
+impl Choice {
+    pub(crate) fn new(balancer: &Balancer, selection: &Selection<'_>) -> Choice {
+        let hashed = matches!(balancer, Balancer::Hash | Balancer::ConsistentHash);
+        let key = if hashed { selection.key } else { b"" };
+        Choice {
+            balancer: *balancer,
+            tried: Tried::new(),
+            backup: false,
+            sticky: selection.sticky.map(Box::from),
+            key: key.into(),
+            client: selection.client,
+            random: Random::new(selection.random),
+            proposals: 0,
+            hash: None,
+            rehashes: 0,
+        }
+    }
+
+    fn was_tried(&self, peer: &Peer) -> bool {
+        self.tried.contains(&peer.state().id())
+    }
+
+    /// Whether a peer may be chosen.
+    pub(super) fn allows(&self, peer: &Peer, now_ms: u64) -> bool {
+        !self.was_tried(peer) && peer.is_available(now_ms)
+    }
+
+    /// Whether the request is bound to this peer.
+    pub(super) fn is_bound_to(&self, peer: &Peer) -> bool {
+        match &self.sticky {
+            Some(sticky) => peer.sticky_id().as_bytes() == &**sticky,
+            None => false,
+        }
+    }
+
+    /// The peer that the request is bound to, where it takes requests.
+    pub(super) fn bound<'a>(&self, peers: &'a [Arc<Peer>], now_ms: u64) -> Option<&'a Arc<Peer>> {
+        self.sticky.as_ref()?;
+        peers
+            .iter()
+            .find(|peer| self.is_bound_to(peer))
+            .filter(|peer| !self.was_tried(peer) && peer.takes_bound(now_ms))
+    }
+
+    /// Counts a proposal in vain; whether that was one too many.
+    pub(super) fn proposed_in_vain(&mut self) -> bool {
+        self.proposals += 1;
+        self.has_given_up()
+    }
+
+    /// Whether too many proposals were in vain.
+    pub(super) fn has_given_up(&self) -> bool {
+        self.proposals > PROPOSALS_MAX
+    }
+
+    pub(super) fn random(&self) -> u64 {
+        self.random.next()
+    }
+}
+
+/// Numbers of peers; few are ever tried.
+type Tried = SmallVec<[u64; 4]>;

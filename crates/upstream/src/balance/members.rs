@@ -1,0 +1,50 @@
+//! The peers that a choice is made among.
+
+use std::sync::Arc;
+
+use super::consistent::Ring;
+use super::method::Balancer;
+use crate::peer::{Mode, Peer};
+
+/// The peers that are in a group at the moment.
+#[derive(Default)]
+pub(crate) struct Members {
+    /// Peers that are asked first.
+    pub(crate) primary: Vec<Arc<Peer>>,
+    /// Peers that are asked when no other can be.
+    pub(crate) backup: Vec<Arc<Peer>>,
+    /// Where consistent hashing has them.
+    ring: Option<Ring>,
+}
+
+impl Members {
+    /// All peers of a group, for its method.
+    pub(crate) fn new(all: impl Iterator<Item = Arc<Peer>>, balancer: Balancer) -> Members {
+        let (backup, primary): (Vec<_>, Vec<_>) = all.partition(|peer| peer.settings().backup);
+        let ring = match balancer {
+            Balancer::ConsistentHash => Some(Ring::new(&primary)),
+            _ => None,
+        };
+        Members {
+            primary,
+            backup,
+            ring,
+        }
+    }
+
+    /// Whether there is only one peer to choose: then its failures are not held against it.
+    pub(crate) fn is_single(&self) -> bool {
+        self.primary.len() == 1 && self.backup.is_empty()
+    }
+
+    pub(crate) fn ring(&self) -> Option<&Ring> {
+        self.ring.as_ref()
+    }
+
+    /// How often a request may try.
+    pub(crate) fn tries(&self) -> u32 {
+        let all = self.primary.iter().chain(&self.backup);
+        let up = all.filter(|peer| peer.mode() != Mode::Down).count();
+        u32::try_from(up).unwrap_or(u32::MAX)
+    }
+}

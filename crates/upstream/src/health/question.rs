@@ -1,0 +1,84 @@
+//! One question to one peer, on a connection that is at hand or on another.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use turnpike_lane::sys::process::monotonic_ns;
+
+use super::Check;
+use crate::address::Address;
+use crate::connection::{ConnectOptions, Connection, Tls};
+use crate::tls::TlsConnector;
+
+/// TLS for a check.
+#[derive(Clone, Debug)]
+pub struct CheckTls {
+    /// What begins the session.
+    pub connector: Arc<TlsConnector>,
+    /// The name that the peer must have.
+    pub name: String,
+}
+
+/// What a peer is asked, in the protocol that it speaks.
+pub trait Question: Send + Sync {
+    /// Asks on `connection`, and judges the answer. Every wait has its time-out.
+    fn ask<'a>(&'a self, connection: &'a Connection) -> Pin<Box<dyn Future<Output = Asked> + 'a>>;
+}
+
+/// How a question ended.
+pub struct Asked {
+    /// The error is what was being done, or what is wrong with the answer, as the log has it behind
+    /// `while`.
+    pub found: Result<(), &'static str>,
+    /// Whether another question can go on the same connection.
+    pub is_reusable: bool,
+}
+
+/// Asks on the connection that is idle or on another. The error is what was being done. A
+/// connection that may ask again is left in `idle`.
+pub(super) async fn ask(
+    check: &Check,
+    address: &Address,
+    idle: &mut Option<Connection>,
+) -> Result<(), &'static str> {
+    let now_ms = monotonic_ns() / 1_000_000;
+    let young = |one: &Connection| {
+        now_ms.saturating_sub(one.opened_ms()) < check.rules.keepalive_time_ms
+            && one.looks_idle(true)
+    };
+    if let Some(connection) = idle.take().filter(young) {
+        connection.used_again();
+        let asked = check.question.ask(&connection).await;
+        // What was closed just now says nothing of the peer.
+        if asked.found.is_ok() || connection.bytes_received() > 0 {
+            return keep(check, connection, asked, idle);
+        }
+    }
+    let options = ConnectOptions {
+        timeout_ms: check.connect_timeout_ms,
+        proxy_header: &check.proxy_header,
+        tls: check.tls.as_ref().map(|tls| Tls {
+            connector: &tls.connector,
+            name: &tls.name,
+            protocols: &[],
+            timeout_ms: check.connect_timeout_ms,
+        }),
+        ..ConnectOptions::default()
+    };
+    let connection = Connection::open_to(address, &options, now_ms).await;
+    let connection = connection.map_err(|error| error.action())?;
+    let asked = check.question.ask(&connection).await;
+    keep(check, connection, asked, idle)
+}
+
+fn keep(
+    check: &Check,
+    connection: Connection,
+    asked: Asked,
+    idle: &mut Option<Connection>,
+) -> Result<(), &'static str> {
+    if check.rules.keepalive_time_ms > 0 && asked.is_reusable {
+        *idle = Some(connection);
+    }
+    asked.found
+}

@@ -1,0 +1,133 @@
+//! A peer while a request has it, and what came of the request.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use turnpike_lane::counters::Answer;
+use turnpike_lane::sys::process::monotonic_ns;
+
+use super::{FailReason, Mode, Peer};
+use crate::address::Address;
+use crate::peer::times::Until;
+
+/// A peer that a request was given. It counts as busy until this is dropped.
+pub struct Picked {
+    peer: Arc<Peer>,
+    /// The peer is the only one: its failures are not held against it.
+    single: bool,
+    /// Counted among the requests under way whose time matters, until what.
+    inflight: Option<Until>,
+    picked_ms: u64,
+    /// Whether the head's time was noted.
+    noted: bool,
+}
+
+impl Picked {
+    /// A peer, chosen now; `single` and `inflight` as the fields say.
+    pub(crate) fn new(
+        peer: Arc<Peer>,
+        single: bool,
+        inflight: Option<Until>,
+        now_ms: u64,
+    ) -> Picked {
+        if inflight.is_some() {
+            peer.state().times.began(now_ms);
+        }
+        Picked {
+            peer,
+            single,
+            inflight,
+            picked_ms: now_ms,
+            noted: false,
+        }
+    }
+
+    /// The peer.
+    pub fn peer(&self) -> &Arc<Peer> {
+        &self.peer
+    }
+
+    /// The address as text (`$upstream_addr`).
+    pub fn name(&self) -> &str {
+        self.peer.name()
+    }
+
+    /// Where it is.
+    pub fn address(&self) -> &Address {
+        self.peer.address()
+    }
+
+    /// Holds a failure against the peer. `true`: that took it out (`upstream server temporarily
+    /// disabled`).
+    pub fn failed(self, reason: FailReason, now_ms: u64) -> bool {
+        self.peer.state().count_failure(reason);
+        if self.single {
+            self.peer.state().fails.store(0, Ordering::Relaxed);
+            return false;
+        }
+        self.peer.failed(now_ms)
+    }
+
+    /// Says that the head of the response is there. Only `least_time header inflight` asks for it,
+    /// and takes the end of the response where it is not told.
+    pub fn header_received(&mut self, now_ms: u64) {
+        if self.inflight == Some(Until::Header) {
+            self.inflight = None;
+            self.noted = true;
+            let header_ms = now_ms.saturating_sub(self.picked_ms);
+            self.peer.state().times.header(header_ms);
+            self.peer.state().times.done(now_ms, header_ms);
+        }
+    }
+
+    /// The peer was reached. Where a session may be long, that says already that it works again.
+    pub fn connected(&self, now_ms: u64) {
+        self.worked(now_ms);
+    }
+
+    /// The peer is left for the next one, but works: it answered with a status such as 404 that
+    /// another peer may know better.
+    pub fn passed_over(self, now_ms: u64) {
+        self.worked(now_ms);
+    }
+
+    /// Counts an answer that was read to its end, for the metrics.
+    pub fn count_answer(&self, answer: Answer) {
+        self.peer.state().answers.add(answer);
+    }
+
+    /// The peer has answered; whether the answer was liked is another matter. Times are those
+    /// until the head and until the end of the response.
+    pub fn succeeded(self, now_ms: u64, header_ms: u64, response_ms: u64) {
+        let times = &self.peer.state().times;
+        if !self.noted {
+            times.header(header_ms);
+        }
+        times.response(response_ms);
+        self.worked(now_ms);
+    }
+
+    fn worked(&self, now_ms: u64) {
+        if self.single {
+            self.peer.state().fails.store(0, Ordering::Relaxed);
+        } else {
+            self.peer.answered(now_ms);
+        }
+    }
+
+    /// Whether the peer only finishes what is bound to it.
+    pub fn is_draining(&self) -> bool {
+        self.peer.mode() == Mode::Draining
+    }
+}
+
+impl Drop for Picked {
+    fn drop(&mut self) {
+        if self.inflight.is_some() {
+            let now_ms = monotonic_ns() / 1_000_000;
+            let took_ms = now_ms.saturating_sub(self.picked_ms);
+            self.peer.state().times.done(now_ms, took_ms);
+        }
+        self.peer.state().active.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,133 @@
+//! How long a peer takes: sliding averages, and what requests under way have taken so far.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Times above this are equally bad, in milliseconds: requests at the moment decide then.
+const TIME_MS_MAX: u64 = 5000;
+
+/// Times within so many milliseconds are equal, so that turns are taken among them.
+const STEP_MS: u64 = 20;
+
+/// Which time counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// Until the response's head is there.
+    Header,
+    /// Until all of it is.
+    LastByte,
+}
+
+/// A peer's times. Averages are not exact where two lanes add to one at the same moment.
+#[derive(Default)]
+pub(crate) struct Times {
+    header_ms: AtomicU64,
+    response_ms: AtomicU64,
+    inflight: Mutex<Inflight>,
+}
+
+/// Requests under way.
+#[derive(Default)]
+struct Inflight {
+    count: u64,
+    /// What they had taken together at the last change.
+    taken_ms: u64,
+    changed_ms: u64,
+    /// Sliding average of what one of them has taken.
+    average_ms: u64,
+}
+
+impl Times {
+    /// Adds a whole response's time.
+    pub(crate) fn response(&self, response_ms: u64) {
+        slide(&self.response_ms, response_ms);
+    }
+
+    /// Adds a head's time.
+    pub(crate) fn header(&self, header_ms: u64) {
+        slide(&self.header_ms, header_ms);
+    }
+
+    /// Average time until a response's head, in milliseconds; 0 before the first.
+    pub(crate) fn header_ms(&self) -> u64 {
+        self.header_ms.load(Ordering::Relaxed)
+    }
+
+    /// Average time until a response's end, in milliseconds; 0 before the first.
+    pub(crate) fn response_ms(&self) -> u64 {
+        self.response_ms.load(Ordering::Relaxed)
+    }
+
+    /// A request is under way.
+    pub(crate) fn began(&self, now_ms: u64) {
+        let mut inflight = self.inflight();
+        if inflight.count > 0 {
+            inflight.taken_ms += inflight.since_ms(now_ms) * inflight.count;
+        }
+        inflight.changed_ms = now_ms;
+        inflight.count += 1;
+    }
+
+    /// A request is over.
+    pub(crate) fn done(&self, now_ms: u64, took_ms: u64) {
+        let mut inflight = self.inflight();
+        if inflight.count <= 1 {
+            inflight.taken_ms = 0;
+        } else {
+            let taken_ms = inflight.taken_ms + inflight.since_ms(now_ms) * inflight.count;
+            inflight.taken_ms = taken_ms.saturating_sub(took_ms);
+            inflight.changed_ms = now_ms;
+        }
+        inflight.count = inflight.count.saturating_sub(1);
+    }
+
+    /// Brings the average of requests under way up to date.
+    pub(crate) fn look(&self, now_ms: u64) {
+        let mut inflight = self.inflight();
+        if let Some(taken_ms) = inflight.taken_ms.checked_div(inflight.count) {
+            let one_ms = taken_ms + inflight.since_ms(now_ms);
+            inflight.average_ms = slid(inflight.average_ms, one_ms);
+        }
+    }
+
+    /// The time that counts, halved so often, in steps.
+    pub(crate) fn estimate_ms(&self, until: Until, halvings: u64) -> u64 {
+        let time_ms = match until {
+            Until::Header => self.header_ms(),
+            Until::LastByte => self.response_ms(),
+        };
+        let halvings = u32::try_from(halvings).unwrap_or(u32::MAX);
+        let mut time_ms = time_ms.checked_shr(halvings).unwrap_or(0);
+        let inflight = self.inflight();
+        if inflight.count > 0 {
+            time_ms = time_ms.max(inflight.average_ms);
+        }
+        match time_ms > TIME_MS_MAX {
+            true => TIME_MS_MAX,
+            false => time_ms + STEP_MS - time_ms % STEP_MS,
+        }
+    }
+
+    fn inflight(&self) -> MutexGuard<'_, Inflight> {
+        self.inflight.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inflight {
+    fn since_ms(&self, now_ms: u64) -> u64 {
+        now_ms.saturating_sub(self.changed_ms)
+    }
+}
+
+/// nginx's sliding average: a twentieth of the new value.
+fn slid(average: u64, value: u64) -> u64 {
+    match average {
+        0 => value,
+        average => (average * 19 + value + 10) / 20,
+    }
+}
+
+fn slide(average: &AtomicU64, value: u64) {
+    let slid = slid(average.load(Ordering::Relaxed), value);
+    average.store(slid, Ordering::Relaxed);
+}

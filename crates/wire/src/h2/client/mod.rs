@@ -1,0 +1,220 @@
+//! The client's side of a connection: requests are sent, and what a server answers is told.
+//!
+//! ```text
+//!  open, send_data ─► output ─► bytes ─► receive ─► events
+//! ```
+//!
+//! Whoever reads the connection holds a server back by not reading it, so windows for what it sends
+//! are as wide as they can be.
+
+mod receive;
+#[cfg(test)]
+mod tests;
+
+use super::connection::PREFACE;
+use super::endpoint::Endpoint;
+use super::error::{ConnectionError, ErrorCode};
+use super::frame::{self, StreamId};
+use super::hpack::{Decoder, Encoder};
+use super::priority::Priority;
+use super::response::ResponseFault;
+use super::settings::Setting;
+use super::stream::{Closed, Stream};
+use super::window::{WINDOW_MAX, Window};
+use crate::message::HeadRules;
+
+/// The highest number of a stream (RFC 9113 section 5.1.1).
+const STREAM_MAX: StreamId = (1 << 31) - 1;
+
+/// Bytes of the table that a server may use for its heads. As with nginx there is none: servers are
+/// near, and connections to them many.
+const TABLE_BYTES: u32 = 0;
+
+/// What a server has sent.
+#[derive(Debug, PartialEq, Eq)]
+pub enum ServerEvent<'a> {
+    /// Nothing that anybody need know.
+    Nothing,
+    /// More bytes are needed.
+    More,
+    /// A head, interim or final, is in the reader. `ends`: no body follows.
+    Head { stream: StreamId, ends: bool },
+    /// A part of a response's body.
+    Data {
+        stream: StreamId,
+        data: &'a [u8],
+        /// Whether it was the last.
+        ends: bool,
+    },
+    /// Trailers are in the reader; nothing follows.
+    Trailers { stream: StreamId },
+    /// The response is malformed, and its stream was reset.
+    Malformed {
+        stream: StreamId,
+        fault: ResponseFault,
+    },
+    /// The server has reset the stream, and will send no more on it.
+    Reset { stream: StreamId, code: ErrorCode },
+    /// Windows may have opened.
+    Sendable,
+    /// Streams above the last one are not answered; no more may be opened.
+    GoingAway {
+        last_stream: StreamId,
+        code: ErrorCode,
+    },
+}
+
+/// An event, and how many bytes it took.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ServerStep<'a> {
+    pub consumed: usize,
+    pub event: ServerEvent<'a>,
+}
+
+/// A connection to a server.
+pub struct ClientConnection {
+    endpoint: Endpoint,
+    /// Limits and choices that heads are read under.
+    rules: HeadRules,
+    /// Whether GOAWAY has come.
+    is_going_away: bool,
+}
+
+impl ClientConnection {
+    /// A connection on which nothing has come yet; what a client begins with stands in the output.
+    #[must_use]
+    pub fn new(rules: HeadRules) -> ClientConnection {
+        let mut endpoint = Endpoint {
+            decoder: Decoder::new(TABLE_BYTES).taking_long_padding(),
+            ..Endpoint::default()
+        };
+        endpoint.output.extend_from_slice(PREFACE);
+        let settings = [
+            (Setting::HeaderTableSize, TABLE_BYTES),
+            (Setting::EnablePush, 0),
+            (Setting::InitialWindowSize, WINDOW_MAX),
+        ];
+        frame::write_settings(&mut endpoint.output, &settings);
+        endpoint.open_window();
+        ClientConnection {
+            endpoint,
+            rules,
+            is_going_away: false,
+        }
+    }
+
+    /// What is to be sent; the caller takes it out as far as it has left.
+    pub fn output(&mut self) -> &mut Vec<u8> {
+        &mut self.endpoint.output
+    }
+
+    /// Changes the limits that the next heads are read under.
+    pub fn set_rules(&mut self, rules: HeadRules) {
+        self.rules = rules;
+    }
+
+    /// Streams that are open.
+    #[must_use]
+    pub fn open_streams(&self) -> usize {
+        self.endpoint.streams.len()
+    }
+
+    /// Whether another stream may be opened, as far as the server and the numbers of streams allow.
+    #[must_use]
+    pub fn may_open(&self) -> bool {
+        !self.is_going_away
+            && self.endpoint.last_stream + 2 <= STREAM_MAX
+            && self.endpoint.streams.len() < self.endpoint.peer.streams_max as usize
+    }
+
+    /// Whether nothing is under way, and another request may follow.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        let endpoint = &self.endpoint;
+        self.may_open()
+            && endpoint.streams.len() == 0
+            && endpoint.block.is_none()
+            && endpoint.output.is_empty()
+    }
+
+    /// Opens a stream and sends the head of a request on it; `ends`: no body follows. `write` puts
+    /// its fields into `block`, which is emptied first. `is_head`: the method is HEAD, so that no
+    /// body answers it.
+    pub fn open(
+        &mut self,
+        ends: bool,
+        is_head: bool,
+        block: &mut Vec<u8>,
+        write: impl FnOnce(&mut Encoder, &mut Vec<u8>),
+    ) -> StreamId {
+        let endpoint = &mut self.endpoint;
+        let id = match endpoint.last_stream {
+            0 => 1,
+            last => last + 2,
+        };
+        endpoint.last_stream = id;
+        endpoint.streams.open(Stream {
+            id,
+            is_remote_closed: false,
+            is_local_closed: ends,
+            is_malformed: false,
+            is_answered: false,
+            send_window: Window::new(endpoint.peer.initial_window),
+            receive_window: Window::new(WINDOW_MAX),
+            announced_bytes: is_head.then_some(0),
+            priority: Priority::default(),
+        });
+        endpoint.send_head(id, ends, block, write);
+        id
+    }
+
+    /// Bytes of DATA that may be sent on a stream now.
+    #[must_use]
+    pub fn window(&self, stream: StreamId) -> usize {
+        self.endpoint.window(stream)
+    }
+
+    /// Whether something may still be sent on a stream.
+    #[must_use]
+    pub fn may_send(&self, stream: StreamId) -> bool {
+        self.endpoint.may_send(stream)
+    }
+
+    /// Sends what the windows let go of `data`, in as many frames as it needs; the last one ends
+    /// the request where it is all and `ends`. Returns how many bytes of `data` went.
+    pub fn send_data(&mut self, stream: StreamId, data: &[u8], ends: bool) -> usize {
+        let mut sent = 0;
+        loop {
+            let rest = data.get(sent..).unwrap_or_default();
+            let (count, is_last) = self.endpoint.send_data(stream, rest, ends, usize::MAX);
+            sent += count;
+            if is_last {
+                self.sent_last(stream);
+            }
+            if count == 0 || sent == data.len() {
+                return sent;
+            }
+        }
+    }
+
+    /// Ends a stream before its end, where it has not ended.
+    pub fn reset(&mut self, stream: StreamId, code: ErrorCode) {
+        self.endpoint.reset(stream, code);
+    }
+
+    /// Tells the server why the connection is closed.
+    pub fn fail(&mut self, error: ConnectionError) {
+        // Streams of the server would be pushed ones, which are refused.
+        frame::write_go_away(&mut self.endpoint.output, 0, error.code);
+    }
+
+    fn sent_last(&mut self, stream: StreamId) {
+        let Some(own) = self.endpoint.streams.get_mut(stream) else {
+            return;
+        };
+        own.is_local_closed = true;
+        if own.is_remote_closed {
+            self.endpoint.streams.close(stream, Closed::Ended);
+        }
+    }
+}

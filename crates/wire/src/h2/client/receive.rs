@@ -1,0 +1,255 @@
+//! What a server sends: one frame at a time, whether it fits where it stands, and what it means.
+
+use super::{ClientConnection, ServerEvent, ServerStep};
+use crate::h2::endpoint::Widened;
+use crate::h2::error::{ConnectionError, ErrorCode};
+use crate::h2::flood::Nuisance;
+use crate::h2::frame::{Frame, FrameHeader, PAYLOAD_BYTES_DEFAULT, StreamId};
+use crate::h2::header_block::HeaderBlock;
+use crate::h2::response::{ResponseFault, ResponseReader};
+use crate::h2::stream::Closed;
+use crate::h2::window::WINDOW_MAX;
+
+/// A stream's window is widened again when it has become so small.
+const STREAM_WINDOW_MIN: usize = (WINDOW_MAX / 4) as usize;
+
+impl ClientConnection {
+    /// Takes the next frame at the start of `input`, if it is whole. Heads and trailers are read by
+    /// `reader`. `now_ms` is the time by any clock that does not go back, in milliseconds.
+    ///
+    /// # Errors
+    /// What ends the connection: [`ClientConnection::fail`] tells the server.
+    pub fn receive<'a>(
+        &mut self,
+        input: &'a [u8],
+        reader: &mut ResponseReader,
+        now_ms: u64,
+    ) -> Result<ServerStep<'a>, ConnectionError> {
+        let next = self
+            .endpoint
+            .next_frame(input, PAYLOAD_BYTES_DEFAULT, now_ms)?;
+        let Some((header, frame, consumed)) = next else {
+            return Ok(ServerStep {
+                consumed: 0,
+                event: ServerEvent::More,
+            });
+        };
+        let event = self.frame(header, frame, reader)?;
+        Ok(ServerStep { consumed, event })
+    }
+
+    fn frame<'a>(
+        &mut self,
+        header: FrameHeader,
+        frame: Frame<'a>,
+        reader: &mut ResponseReader,
+    ) -> Result<ServerEvent<'a>, ConnectionError> {
+        let stream = header.stream;
+        Ok(match frame {
+            Frame::Data { data, ends_stream } => {
+                self.data(stream, data, header.length, ends_stream)?
+            }
+            Frame::Headers {
+                fragment,
+                ends_headers: true,
+                ends_stream,
+                ..
+            } => self.block_whole(stream, fragment, ends_stream, reader)?,
+            Frame::Headers {
+                fragment,
+                ends_stream,
+                ..
+            } => {
+                self.endpoint.block = Some(HeaderBlock::new(stream, fragment, ends_stream));
+                ServerEvent::Nothing
+            }
+            Frame::Continuation {
+                fragment,
+                ends_headers,
+            } => match self.endpoint.continuation(fragment, ends_headers)? {
+                Some(block) => {
+                    self.block_whole(block.stream, block.bytes(), block.ends_stream, reader)?
+                }
+                None => ServerEvent::Nothing,
+            },
+            Frame::RstStream { code } => self.rst_stream(stream, code)?,
+            Frame::Settings { settings } => {
+                self.endpoint.settings(settings)?;
+                ServerEvent::Sendable
+            }
+            Frame::Ping { data } => {
+                self.endpoint.ping(data)?;
+                ServerEvent::Nothing
+            }
+            Frame::GoAway { last_stream, code } => {
+                self.is_going_away = true;
+                ServerEvent::GoingAway { last_stream, code }
+            }
+            Frame::WindowUpdate { increment } => {
+                match self.endpoint.window_update(stream, increment)? {
+                    Widened::Sendable => ServerEvent::Sendable,
+                    Widened::Nothing => ServerEvent::Nothing,
+                    Widened::Refused(code) => {
+                        self.endpoint.reset(stream, code);
+                        let fault = ResponseFault::Window;
+                        ServerEvent::Malformed { stream, fault }
+                    }
+                }
+            }
+            Frame::Priority { .. }
+            | Frame::PriorityUpdate { .. }
+            | Frame::SettingsAck
+            | Frame::PingAck
+            | Frame::PushPromise
+            | Frame::Unknown => {
+                self.endpoint.ignore()?;
+                ServerEvent::Nothing
+            }
+        })
+    }
+
+    fn block_whole<'a>(
+        &mut self,
+        stream: StreamId,
+        block: &[u8],
+        ends: bool,
+        reader: &mut ResponseReader,
+    ) -> Result<ServerEvent<'a>, ConnectionError> {
+        if self.endpoint.is_idle(stream) {
+            return Err(unknown_stream());
+        }
+        let open = self.endpoint.streams.get(stream);
+        let is_answered = open.is_some_and(|own| own.is_answered);
+        reader.begin(&self.rules, is_answered);
+        // The table must hold what the server's holds, whoever the block is for.
+        self.endpoint.decode(block, reader)?;
+        let Some(own) = self.endpoint.streams.get_mut(stream) else {
+            return Ok(ServerEvent::Nothing);
+        };
+        if own.is_remote_closed {
+            return Ok(self.malformed(stream, ResponseFault::BehindEnd));
+        }
+        if let Err(fault) = reader.finish() {
+            return Ok(self.malformed(stream, fault));
+        }
+        if is_answered {
+            return Ok(match ends {
+                true => self.end(stream, ServerEvent::Trailers { stream }),
+                false => self.malformed(stream, ResponseFault::TrailersWithoutEnd),
+            });
+        }
+        let head = &reader.head;
+        let event = ServerEvent::Head { stream, ends };
+        if head.is_interim() {
+            return Ok(match ends {
+                true => self.malformed(stream, ResponseFault::EarlyEnd),
+                false => event,
+            });
+        }
+        own.is_answered = true;
+        own.announced_bytes = match head.status {
+            204 | 304 => Some(0),
+            _ => own.announced_bytes.or(head.content_length()),
+        };
+        Ok(match ends {
+            true => self.end(stream, event),
+            false => event,
+        })
+    }
+
+    fn data<'a>(
+        &mut self,
+        stream: StreamId,
+        data: &'a [u8],
+        length: u32,
+        ends: bool,
+    ) -> Result<ServerEvent<'a>, ConnectionError> {
+        if self.endpoint.is_idle(stream) {
+            return Err(unknown_stream());
+        }
+        self.endpoint.data_received(data, length, ends)?;
+        let Some(own) = self.endpoint.streams.get_mut(stream) else {
+            return Ok(ServerEvent::Nothing);
+        };
+        if own.is_remote_closed {
+            return Ok(self.malformed(stream, ResponseFault::BehindEnd));
+        }
+        if !own.is_answered {
+            return Ok(self.malformed(stream, ResponseFault::DataBeforeHead));
+        }
+        let room = own.receive_window.available();
+        if room < length as usize {
+            return Ok(self.malformed(stream, ResponseFault::Window));
+        }
+        own.receive_window.take(length as usize);
+        if let Some(announced_bytes) = &mut own.announced_bytes {
+            let Some(left) = announced_bytes.checked_sub(data.len() as u64) else {
+                return Ok(self.malformed(stream, ResponseFault::TooLong));
+            };
+            *announced_bytes = left;
+        }
+        let left = room - length as usize;
+        if left < STREAM_WINDOW_MIN && !ends {
+            self.endpoint.grant(stream, WINDOW_MAX - left as u32);
+        }
+        let event = ServerEvent::Data { stream, data, ends };
+        Ok(match ends {
+            true => self.end(stream, event),
+            false => event,
+        })
+    }
+
+    /// The server has sent its last on a stream.
+    fn end<'a>(&mut self, stream: StreamId, event: ServerEvent<'a>) -> ServerEvent<'a> {
+        let Some(own) = self.endpoint.streams.get_mut(stream) else {
+            return event;
+        };
+        // Of an answer to HEAD the length is not that of what comes.
+        if own.announced_bytes.is_some_and(|left| left > 0) {
+            return self.malformed(stream, ResponseFault::EarlyEnd);
+        }
+        own.is_remote_closed = true;
+        if own.is_local_closed {
+            self.endpoint.streams.close(stream, Closed::Ended);
+        }
+        event
+    }
+
+    fn rst_stream<'a>(
+        &mut self,
+        stream: StreamId,
+        code: ErrorCode,
+    ) -> Result<ServerEvent<'a>, ConnectionError> {
+        if self.endpoint.is_idle(stream) {
+            return Err(unknown_stream());
+        }
+        self.endpoint.guard.count(Nuisance::Reset)?;
+        let streams = &mut self.endpoint.streams;
+        let has_ended = match (streams.get(stream), streams.closed(stream)) {
+            (Some(own), _) => own.is_remote_closed,
+            (None, Some(Closed::Ended)) => true,
+            (None, Some(Closed::ResetByPeer)) => return Err(unknown_stream()),
+            (None, _) => return Ok(ServerEvent::Nothing),
+        };
+        match streams.get(stream).is_some() {
+            true => streams.close(stream, Closed::ResetByPeer),
+            false => streams.remember(stream, Closed::ResetByPeer),
+        }
+        // A server that has answered may do without the rest of a request (RFC 9113 section 8.1).
+        // Any other code says that its answer is not to be used.
+        Ok(match has_ended && code == ErrorCode::NoError {
+            true => ServerEvent::Nothing,
+            false => ServerEvent::Reset { stream, code },
+        })
+    }
+
+    /// Resets a stream since the server has done wrong (RFC 9113 section 5.4.2).
+    fn malformed<'a>(&mut self, stream: StreamId, fault: ResponseFault) -> ServerEvent<'a> {
+        self.endpoint.reset(stream, ErrorCode::ProtocolError);
+        ServerEvent::Malformed { stream, fault }
+    }
+}
+
+fn unknown_stream() -> ConnectionError {
+    ConnectionError::protocol("client sent frame for unknown stream")
+}

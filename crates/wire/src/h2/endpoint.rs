@@ -1,0 +1,356 @@
+//! What both ends of a connection have in common: header tables, windows, streams, and the frames
+//! that are answered alike.
+
+use super::error::{ConnectionError, ErrorCode};
+use super::flood::{FloodGuard, Nuisance};
+use super::frame::{self, Frame, FrameHeader, FrameKind, HEADER_BYTES, StreamId};
+use super::header_block::HeaderBlock;
+use super::hpack::{Decoder, Encoder, FieldSink, HpackError, TABLE_BYTES_DEFAULT};
+use super::settings::PeerSettings;
+use super::stream::{Closed, Streams};
+use super::window::{WINDOW_DEFAULT, WINDOW_MAX, Window};
+
+/// The connection's window is widened again when it has become so small.
+const RECEIVE_WINDOW_MIN: u32 = WINDOW_MAX / 4;
+
+/// What a stream's window update means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Widened {
+    /// More may be sent.
+    Sendable,
+    /// Nothing: the stream is closed.
+    Nothing,
+    /// The stream is to be reset.
+    Refused(ErrorCode),
+}
+
+/// One end of a connection.
+pub(super) struct Endpoint {
+    pub(super) peer: PeerSettings,
+    pub(super) decoder: Decoder,
+    pub(super) encoder: Encoder,
+    pub(super) streams: Streams,
+    /// The highest stream that the client has opened.
+    pub(super) last_stream: StreamId,
+    /// A header block that is not whole.
+    pub(super) block: Option<HeaderBlock>,
+    pub(super) send_window: Window,
+    pub(super) receive_window: Window,
+    pub(super) guard: FloodGuard,
+    pub(super) output: Vec<u8>,
+}
+
+impl Default for Endpoint {
+    fn default() -> Endpoint {
+        Endpoint {
+            peer: PeerSettings::default(),
+            decoder: Decoder::new(TABLE_BYTES_DEFAULT),
+            encoder: Encoder::default(),
+            streams: Streams::default(),
+            last_stream: 0,
+            block: None,
+            send_window: Window::new(WINDOW_DEFAULT),
+            receive_window: Window::new(WINDOW_MAX),
+            guard: FloodGuard::default(),
+            output: Vec::new(),
+        }
+    }
+}
+
+impl Endpoint {
+    /// Widens the connection's window for what the peer sends as far as it goes: the streams'
+    /// windows limit what is kept, and this one would only couple them.
+    pub(super) fn open_window(&mut self) {
+        frame::write_window_update(&mut self.output, 0, WINDOW_MAX - WINDOW_DEFAULT);
+    }
+
+    /// The next frame at the start of `input`, and its bytes, if it is whole. Its header is looked
+    /// at before its payload has come.
+    pub(super) fn next_frame<'a>(
+        &mut self,
+        input: &'a [u8],
+        payload_bytes_max: u32,
+        now_ms: u64,
+    ) -> Result<Option<(FrameHeader, Frame<'a>, usize)>, ConnectionError> {
+        let Some(header) = FrameHeader::parse(input) else {
+            return Ok(None);
+        };
+        if header.length > payload_bytes_max {
+            return Err(ConnectionError::size("client sent too large frame"));
+        }
+        self.check(header)?;
+        let whole = HEADER_BYTES + header.length as usize;
+        let Some(payload) = input.get(HEADER_BYTES..whole) else {
+            return Ok(None);
+        };
+        self.guard.set_now(now_ms);
+        let parsed = Frame::parse(header, payload)?;
+        let useful_bytes = match parsed {
+            Frame::Data { data, .. } => data.len(),
+            Frame::Headers { fragment, .. } | Frame::Continuation { fragment, .. } => {
+                fragment.len()
+            }
+            _ => 0,
+        };
+        self.guard.weigh(whole, useful_bytes)?;
+        Ok(Some((header, parsed, whole)))
+    }
+
+    /// Whether a frame may follow the one before it, by its header.
+    fn check(&self, header: FrameHeader) -> Result<(), ConnectionError> {
+        let continued = self.block.as_ref().map(|block| block.stream);
+        match (continued, header.kind) {
+            (None, FrameKind::Continuation) => Err(ConnectionError::protocol(
+                "client sent unexpected CONTINUATION frame",
+            )),
+            (Some(stream), FrameKind::Continuation) if stream != header.stream => {
+                Err(ConnectionError::protocol(
+                    "client sent CONTINUATION frame with incorrect identifier",
+                ))
+            }
+            (Some(_), kind) if kind != FrameKind::Continuation => Err(ConnectionError::protocol(
+                "client sent inappropriate frame while CONTINUATION was expected",
+            )),
+            _ => check_stream(header),
+        }
+    }
+
+    /// Whether something may still be sent on a stream.
+    pub(super) fn may_send(&self, stream: StreamId) -> bool {
+        let stream = self.streams.get(stream);
+        stream.is_some_and(|stream| !stream.is_local_closed)
+    }
+
+    /// Bytes of DATA that may be sent on a stream now.
+    pub(super) fn window(&self, stream: StreamId) -> usize {
+        let own = self
+            .streams
+            .get(stream)
+            .map_or(0, |stream| stream.send_window.available());
+        own.min(self.send_window.available())
+    }
+
+    /// Appends a header block on a stream on which something may be sent; see
+    /// [`super::Connection::send_head`].
+    pub(super) fn send_head(
+        &mut self,
+        stream: StreamId,
+        ends: bool,
+        block: &mut Vec<u8>,
+        write: impl FnOnce(&mut Encoder, &mut Vec<u8>),
+    ) -> usize {
+        block.clear();
+        self.encoder.begin(block);
+        write(&mut self.encoder, block);
+        let before = self.output.len();
+        let payload_bytes_max = self.peer.payload_bytes_max as usize;
+        frame::write_headers(&mut self.output, stream, block, payload_bytes_max, ends);
+        self.output.len() - before
+    }
+
+    /// Sends what the windows let go of `data`, as one frame of at most `frame_bytes_max`. Returns
+    /// how many bytes of `data` went, and whether they were our last.
+    pub(super) fn send_data(
+        &mut self,
+        stream: StreamId,
+        data: &[u8],
+        ends: bool,
+        frame_bytes_max: usize,
+    ) -> (usize, bool) {
+        let window = self.window(stream);
+        let Some(own) = self
+            .streams
+            .get_mut(stream)
+            .filter(|own| !own.is_local_closed)
+        else {
+            return (0, false);
+        };
+        let frame_bytes_max = frame_bytes_max.min(self.peer.payload_bytes_max as usize);
+        let count = data.len().min(window).min(frame_bytes_max);
+        let is_last = count == data.len() && ends;
+        if count == 0 && !is_last {
+            return (0, false);
+        }
+        own.send_window.take(count);
+        self.send_window.take(count);
+        self.guard.data_sent();
+        frame::write_data(&mut self.output, stream, &data[..count], is_last);
+        (count, is_last)
+    }
+
+    /// Lets the peer send so many bytes more on a stream, where it may still send any.
+    pub(super) fn grant(&mut self, stream: StreamId, bytes: u32) {
+        let Some(own) = self.streams.get_mut(stream) else {
+            return;
+        };
+        if bytes == 0 || own.is_remote_closed {
+            return;
+        }
+        if own.receive_window.widen(bytes).is_ok() {
+            frame::write_window_update(&mut self.output, stream, bytes);
+        }
+    }
+
+    /// Ends a stream before its end, where it has not ended.
+    pub(super) fn reset(&mut self, stream: StreamId, code: ErrorCode) {
+        if self.streams.get(stream).is_some() {
+            self.streams.close(stream, Closed::ResetByUs);
+            frame::write_rst_stream(&mut self.output, stream, code);
+        }
+    }
+
+    /// DATA of so many bytes with their padding has come, of whatever stream.
+    pub(super) fn data_received(
+        &mut self,
+        data: &[u8],
+        length: u32,
+        ends: bool,
+    ) -> Result<(), ConnectionError> {
+        if self.receive_window.available() < length as usize {
+            return Err(ConnectionError::flow_control(
+                "client violated connection flow control",
+            ));
+        }
+        self.receive_window.take(length as usize);
+        let left = self.receive_window.available() as u32;
+        if left < RECEIVE_WINDOW_MIN && self.receive_window.widen(WINDOW_MAX - left).is_ok() {
+            frame::write_window_update(&mut self.output, 0, WINDOW_MAX - left);
+        }
+        match data.is_empty() && !ends {
+            true => self.guard.count(Nuisance::Empty),
+            false => Ok(()),
+        }
+    }
+
+    /// Adds a CONTINUATION frame to the block that is on its way; returns it once it is whole.
+    pub(super) fn continuation(
+        &mut self,
+        fragment: &[u8],
+        ends_headers: bool,
+    ) -> Result<Option<HeaderBlock>, ConnectionError> {
+        self.guard.count(Nuisance::Continuation)?;
+        let Some(mut block) = self.block.take() else {
+            return Ok(None);
+        };
+        block.add(fragment)?;
+        if ends_headers {
+            return Ok(Some(block));
+        }
+        self.block = Some(block);
+        Ok(None)
+    }
+
+    /// Decodes a whole header block.
+    pub(super) fn decode(
+        &mut self,
+        block: &[u8],
+        sink: &mut impl FieldSink,
+    ) -> Result<(), ConnectionError> {
+        self.decoder
+            .decode(block, sink)
+            .map_err(|error| match error {
+                HpackError::TruncatedInteger => {
+                    ConnectionError::size("client sent HEADERS frame with incorrect length")
+                }
+                _ => ConnectionError::new(
+                    ErrorCode::CompressionError,
+                    "client sent invalid header block",
+                ),
+            })
+    }
+
+    /// Takes over what the peer has set, and says so.
+    pub(super) fn settings(&mut self, payload: &[u8]) -> Result<(), ConnectionError> {
+        self.guard.count(Nuisance::Settings)?;
+        let old_window = self.peer.initial_window;
+        self.peer.apply(payload)?;
+        let new_window = self.peer.initial_window;
+        for stream in self.streams.iter_mut() {
+            let changed = stream.send_window.initial_changed(old_window, new_window);
+            changed.map_err(|_| {
+                ConnectionError::flow_control("client violated flow control by INITIAL_WINDOW_SIZE")
+            })?;
+        }
+        self.encoder.allow_table(self.peer.header_table_bytes);
+        frame::write_settings_ack(&mut self.output);
+        Ok(())
+    }
+
+    /// Answers a PING frame.
+    pub(super) fn ping(&mut self, data: [u8; 8]) -> Result<(), ConnectionError> {
+        self.guard.count(Nuisance::Ping)?;
+        frame::write_ping_ack(&mut self.output, data);
+        Ok(())
+    }
+
+    /// Widens a window for what we send.
+    pub(super) fn window_update(
+        &mut self,
+        stream: StreamId,
+        increment: u32,
+    ) -> Result<Widened, ConnectionError> {
+        self.guard.count(Nuisance::WindowUpdate)?;
+        if stream == 0 {
+            if increment == 0 {
+                return Err(ConnectionError::protocol(
+                    "client sent WINDOW_UPDATE frame with incorrect window increment 0",
+                ));
+            }
+            self.send_window.widen(increment).map_err(|_| {
+                ConnectionError::flow_control("client violated connection flow control")
+            })?;
+            return Ok(Widened::Sendable);
+        }
+        if self.is_idle(stream) {
+            return Err(ConnectionError::protocol(
+                "client sent WINDOW_UPDATE frame for an idle stream",
+            ));
+        }
+        let Some(own) = self.streams.get_mut(stream) else {
+            return Ok(Widened::Nothing);
+        };
+        if increment == 0 {
+            return Ok(Widened::Refused(ErrorCode::ProtocolError));
+        }
+        Ok(match own.send_window.widen(increment) {
+            Ok(()) => Widened::Sendable,
+            Err(_) => Widened::Refused(ErrorCode::FlowControlError),
+        })
+    }
+
+    /// A frame has come that nobody need know.
+    pub(super) fn ignore(&mut self) -> Result<(), ConnectionError> {
+        self.guard.count(Nuisance::Empty)
+    }
+
+    /// Whether a stream was never opened.
+    pub(super) fn is_idle(&self, stream: StreamId) -> bool {
+        stream > self.last_stream || stream.is_multiple_of(2)
+    }
+}
+
+/// Whether a frame is of a stream, or of the connection, as its kind needs it.
+fn check_stream(header: FrameHeader) -> Result<(), ConnectionError> {
+    let of_connection = header.stream == 0;
+    let reason = match header.kind {
+        FrameKind::Settings if !of_connection => "client sent SETTINGS frame for a stream",
+        FrameKind::Ping if !of_connection => "client sent PING frame for a stream",
+        FrameKind::GoAway if !of_connection => "client sent GOAWAY frame for a stream",
+        FrameKind::PriorityUpdate if !of_connection => {
+            "client sent PRIORITY_UPDATE frame for a stream"
+        }
+        FrameKind::Data if of_connection => "client sent DATA frame with incorrect identifier",
+        FrameKind::Headers if of_connection => {
+            "client sent HEADERS frame with incorrect identifier"
+        }
+        FrameKind::Priority if of_connection => {
+            "client sent PRIORITY frame with incorrect identifier"
+        }
+        FrameKind::RstStream if of_connection => {
+            "client sent RST_STREAM frame with incorrect identifier"
+        }
+        FrameKind::PushPromise => "client sent PUSH_PROMISE frame",
+        _ => return Ok(()),
+    };
+    Err(ConnectionError::protocol(reason))
+}
