@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
+use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use turnpike_testkit::{Folder, Server};
 
@@ -218,7 +220,12 @@ fn a_certificate_is_told_as_openssl_tells_it(server: &Server, keys: &Folder) {
     let dates = x509(&["-dates"]);
     let mut dates = dates.lines().filter_map(|line| line.split_once('='));
     let (start, end) = (dates.next().unwrap().1, dates.next().unwrap().1);
-    assert_eq!(told("/time"), format!("{start}/{end}/8"));
+    let days_before = days_until(end);
+    let time = told("/time");
+    let (dates, days) = time.rsplit_once('/').unwrap();
+    assert_eq!(dates, format!("{start}/{end}"));
+    let days_left = days_until(end)..=days_before;
+    assert!(days_left.contains(&days.parse().unwrap()), "{days} days");
     let print = x509(&["-fingerprint", "-sha1"]);
     let print = print.trim_end().split_once('=').unwrap().1.replace(':', "");
     assert_eq!(told("/print"), print.to_lowercase());
@@ -233,6 +240,21 @@ fn a_certificate_is_told_as_openssl_tells_it(server: &Server, keys: &Folder) {
     let header = ask(server, keys, "on.test", "known", "/header", &["-i"]);
     let field = format!("X-Certificate: {}\r\n", pem.trim_end().replace('\n', " "));
     assert!(header.contains(&field), "{header}");
+}
+
+/// The whole days from now to `date`, a date as openssl writes it.
+fn days_until(date: &str) -> i64 {
+    let output = Command::new("date")
+        .args(["-d", date, "+%s"])
+        .output()
+        .unwrap();
+    let date: i64 = String::from_utf8(output.stdout)
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    (date - now.as_secs() as i64).div_euclid(24 * 60 * 60)
 }
 
 fn another_name_than_that_of_the_handshake_is_refused(server: &Server, keys: &Folder) {
