@@ -4,19 +4,21 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use turnpike_conf::{ConfError, Context, View};
-use turnpike_lane::gate::ListenAddress;
 use turnpike_plan::builder::PlanError;
 use turnpike_plan::pattern::Pattern;
 
 use super::builder::{Builder, Environment, Family};
 use super::index::{LocationIndex, ServerIndex};
-use super::listen::{Listen, ListenRequest, placed_listens};
+use super::listen::{Listen, placed_listens};
 use super::location_words::{Kind, location_words};
 use super::locations::LocationTree;
-use super::names::{NameMatch, NameTable};
 use super::resolved::{LimitExcept, Plan, Server};
 use crate::settings::server::EventsSettings;
+use turnpike_plan::server_names::{primary_name, server_names};
 use turnpike_plan::tls::ServerTls;
+
+/// The addresses with their servers.
+type Ports = turnpike_plan::ports::Ports<ServerIndex>;
 
 impl Plan {
     /// Builds the plan of a configuration whose main level is `main`.
@@ -38,7 +40,7 @@ impl Plan {
             builder.check_templates(http);
             builder.check_variables(http);
         }
-        let listens = ports.finish(&events, builder.base.environment);
+        let listens = listens(ports, &events, builder.base.environment);
         builder.check_connections(&events, listens.len());
         builder
             .into_plan(generation, events, listens)
@@ -52,26 +54,6 @@ const DEPRECATED_HTTP2: &str =
 
 /// Locations called `@name`.
 type Named = HashMap<String, LocationIndex>;
-
-/// A server with its addresses and names, as they are collected.
-struct Member {
-    server: ServerIndex,
-    names: Vec<NameMatch>,
-}
-
-/// One address: the options in force and the servers on it.
-struct Port {
-    request: ListenRequest,
-    default_given: bool,
-    default_server: ServerIndex,
-    members: Vec<Member>,
-}
-
-#[derive(Default)]
-struct Ports {
-    order: Vec<Port>,
-    by_address: HashMap<ListenAddress, usize>,
-}
 
 impl Builder<'_> {
     fn http(&mut self, http: View<'_>, ports: &mut Ports) {
@@ -97,7 +79,7 @@ impl Builder<'_> {
 
     fn server(&mut self, view: View<'_>, ports: &mut Ports) -> Result<(), ConfError> {
         let index = ServerIndex(self.servers.len() as u32);
-        let names = self.names(view)?;
+        let names = server_names(view, self)?;
         let root = self.location(view, b"", |location| location.unnamed = true)?;
         let mut named = Named::new();
         let mut tree = LocationTree::default();
@@ -124,55 +106,6 @@ impl Builder<'_> {
                     }
                 }
             }
-        }
-        Ok(())
-    }
-
-    fn names(&mut self, view: View<'_>) -> Result<Vec<NameMatch>, ConfError> {
-        let mut names = Vec::new();
-        for entry in view.own_all("server_name") {
-            let place = view.place(entry.span);
-            for word in &entry.arguments {
-                self.name(&word.text, &place, &mut names)
-                    .map_err(|message| view.error(entry.span, message))?;
-                if word.text.contains('/') && !word.text.starts_with('~') {
-                    let name = &word.text;
-                    let message = format!("server name \"{name}\" has suspicious symbols");
-                    self.warn(view, entry, message);
-                }
-            }
-        }
-        if names.is_empty() {
-            names.push(NameMatch::Exact(Vec::new()));
-        }
-        Ok(names)
-    }
-
-    fn name(&mut self, text: &str, place: &str, names: &mut Vec<NameMatch>) -> Result<(), String> {
-        let invalid = || format!("server name \"{text}\" is invalid");
-        if let Some(pattern) = text.strip_prefix('~') {
-            if pattern.is_empty() {
-                return Err(format!("empty regex in server name \"{text}\""));
-            }
-            let caseless = pattern.bytes().any(|byte| byte.is_ascii_uppercase());
-            let pattern = Pattern::compile(pattern, caseless, place, &mut self.variables)?;
-            names.push(NameMatch::Pattern(Arc::new(pattern)));
-            return Ok(());
-        }
-        let lower = text.to_ascii_lowercase();
-        if let Some(rest) = lower.strip_prefix("*.") {
-            names.push(NameMatch::Leading(wildcard(rest).ok_or_else(invalid)?));
-        } else if let Some(rest) = lower.strip_prefix('.') {
-            names.push(NameMatch::Both(wildcard(rest).ok_or_else(invalid)?));
-        } else if let Some(rest) = lower.strip_suffix(".*") {
-            wildcard(rest).ok_or_else(invalid)?;
-            names.push(NameMatch::Trailing(format!("{rest}.").into_bytes()));
-        } else if lower.contains('*') {
-            return Err(invalid());
-        } else if lower == "$hostname" {
-            names.push(NameMatch::Exact(self.host_name.clone().into_bytes()));
-        } else {
-            names.push(NameMatch::Exact(lower.into_bytes()));
         }
         Ok(())
     }
@@ -273,9 +206,9 @@ impl Builder<'_> {
 
     /// What one server of an address says of HTTP/2 holds for all of them.
     fn offer_http2(&mut self, ports: &Ports) {
-        for port in ports.order.iter().filter(|port| port.request.http2) {
-            for member in &port.members {
-                let Some(server) = self.servers.get(member.server.0 as usize) else {
+        for port in ports.iter().filter(|port| port.request.http2) {
+            for server in port.servers() {
+                let Some(server) = self.servers.get(server.0 as usize) else {
                     continue;
                 };
                 let location = self.locations.get_mut(server.root.0 as usize);
@@ -295,20 +228,12 @@ impl Builder<'_> {
             // A server could not be read: that is reported already.
             return;
         }
-        for port in ports.order.iter().filter(|port| port.request.tls) {
-            let tls = |server: ServerIndex| {
+        for port in ports.iter() {
+            let without = port.without_certificate(|server| {
                 let root = self.servers[server.0 as usize].root;
                 let location = self.locations[root.0 as usize].as_ref();
                 location.and_then(|location| location.tls.clone())
-            };
-            let without = match tls(port.default_server) {
-                Some(ServerTls::Serve(_)) => None,
-                None => Some(port.default_server),
-                Some(ServerTls::Reject) => {
-                    let mut members = port.members.iter().map(|member| member.server);
-                    members.find(|server| tls(*server).is_none())
-                }
-            };
+            });
             if let Some(server) = without {
                 let view = views[server.0 as usize];
                 if view.nearest("ssl_certificate").is_some() {
@@ -378,120 +303,22 @@ fn nesting(parent: View<'_>, kind: Kind, text: &str) -> Result<(), String> {
     }
 }
 
-/// The first name of a server block, as redirects and `$server_name` use it.
-fn primary_name(view: View<'_>, host_name: &str) -> Vec<u8> {
-    let word = view
-        .own("server_name")
-        .and_then(|entry| entry.arguments.first());
-    let text = match word.map(|word| word.text.as_str()) {
-        Some(text) if text.starts_with('~') => text.to_owned(),
-        Some(text) => text.to_ascii_lowercase(),
-        None => String::new(),
-    };
-    match text.as_str() {
-        "$hostname" => host_name.as_bytes().to_vec(),
-        _ => text.strip_prefix('.').unwrap_or(&text).as_bytes().to_vec(),
-    }
-}
-
-fn wildcard(rest: &str) -> Option<Vec<u8>> {
-    let valid = !rest.is_empty() && !rest.contains('*') && !rest.starts_with('.');
-    valid.then(|| format!(".{rest}").into_bytes())
-}
-
-impl Ports {
-    fn add(
-        &mut self,
-        request: ListenRequest,
-        server: ServerIndex,
-        names: &[NameMatch],
-    ) -> Result<(), String> {
-        let member = Member {
-            server,
-            names: names.to_vec(),
-        };
-        let Some(&index) = self.by_address.get(&request.address) else {
-            self.by_address
-                .insert(request.address.clone(), self.order.len());
-            self.order.push(Port {
-                default_given: request.default_server,
-                default_server: server,
-                members: vec![member],
-                request,
-            });
-            return Ok(());
-        };
-        let port = &mut self.order[index];
-        let address = &request.address;
-        if port.members.iter().any(|other| other.server == server) {
-            return Err(format!("a duplicate listen {address}"));
-        }
-        if request.default_server {
-            if port.default_given {
-                return Err(format!("a duplicate default server for {address}"));
-            }
-            port.default_given = true;
-            port.default_server = server;
-        }
-        if request.options_given {
-            if port.request.options_given {
-                return Err(format!("duplicate listen options for {address}"));
-            }
-            port.request.options = request.options.clone();
-            port.request.options_given = true;
-        }
-        port.request.proxy_protocol |= request.proxy_protocol;
-        port.request.tls |= request.tls;
-        port.request.http2 |= request.http2;
-        port.members.push(member);
-        Ok(())
-    }
-
-    fn finish(self, events: &EventsSettings, environment: &mut dyn Environment) -> Vec<Listen> {
-        self.order
-            .into_iter()
-            .map(|port| {
-                let (names, conflicting) = names_of(&port);
-                for name in conflicting {
-                    let address = &port.request.address;
-                    environment.warn(ConfError {
-                        message: format!(
-                            "conflicting server name \"{name}\" on {address}, ignored"
-                        ),
-                        place: None,
-                    });
-                }
-                Listen {
-                    mode: port.request.mode(events.accept_mutex, events.reuse_port),
-                    address: port.request.address,
-                    options: port.request.options,
-                    default_server: port.default_server,
-                    names,
-                    proxy_protocol: port.request.proxy_protocol,
-                    tls: port.request.tls,
-                    http2: port.request.http2,
-                }
-            })
-            .collect()
-    }
-}
-
-/// The names on an address. Where one server has it to itself, names choose nothing (only a
-/// pattern's groups may be asked for), so that no request has to look its host up.
-///
-/// Names that a second server asks for too are told apart: the first one keeps them.
-fn names_of(port: &Port) -> (NameTable, Vec<String>) {
-    let mut names = NameTable::default();
-    let mut conflicting = Vec::new();
-    let alone = port.members.len() == 1;
-    for member in &port.members {
-        for name in &member.names {
-            let is_wanted = !alone || matches!(name, NameMatch::Pattern(_));
-            if is_wanted && !names.add(name, member.server) {
-                conflicting.push(name.text());
-            }
-        }
-    }
-    names.finish();
-    (names, conflicting)
+fn listens(
+    ports: Ports,
+    events: &EventsSettings,
+    environment: &mut dyn Environment,
+) -> Vec<Listen> {
+    let ports = ports.into_ports().into_iter();
+    ports
+        .map(|port| Listen {
+            names: port.names(environment),
+            mode: port.request.mode(events.accept_mutex, events.reuse_port),
+            address: port.request.address,
+            options: port.request.options,
+            default_server: port.default_server,
+            proxy_protocol: port.request.proxy_protocol,
+            tls: port.request.tls,
+            http2: port.request.http2,
+        })
+        .collect()
 }

@@ -6,9 +6,9 @@ use turnpike_conf::{ConfError, Span, View};
 use turnpike_lane::gate::{AcceptMode, ListenAddress, ListenOptions};
 pub use turnpike_plan::listen::ListenRequest;
 use turnpike_plan::listen::{plain, read};
+use turnpike_plan::server_names::NameTable;
 
 use super::index::ServerIndex;
-use super::names::NameTable;
 
 /// A listening address with the servers behind it.
 pub struct Listen {
@@ -20,7 +20,7 @@ pub struct Listen {
     /// Serves what no name claims.
     pub default_server: ServerIndex,
     /// Names of the servers on this address.
-    pub names: NameTable,
+    pub names: NameTable<ServerIndex>,
     /// Connections begin with a PROXY protocol header.
     pub proxy_protocol: bool,
     /// Connections are secured by TLS.

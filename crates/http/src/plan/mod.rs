@@ -13,7 +13,6 @@ pub(crate) mod index;
 pub(crate) mod listen;
 pub(crate) mod location_words;
 mod locations;
-mod names;
 mod prefixes;
 pub(crate) mod resolved;
 #[cfg(test)]
@@ -23,7 +22,6 @@ pub use builder::{Builder, Environment, Family, LocationDraft, PlanError};
 pub use index::{ListenIndex, LocationIndex, ServerIndex};
 pub use listen::{Listen, ListenRequest, listens};
 pub use locations::{Found, LocationTree};
-pub use names::{NameMatch, NameTable};
 pub use resolved::{LimitExcept, Location, Plan, Server};
 pub use turnpike_plan::pattern::Pattern;
 pub use turnpike_plan::pattern_list::PatternList;

@@ -1,0 +1,150 @@
+//! The addresses that server blocks share: which of them serves by default, and which by name.
+
+use std::collections::HashMap;
+
+use turnpike_conf::ConfError;
+use turnpike_lane::gate::ListenAddress;
+
+use crate::environment::Environment;
+use crate::listen::ListenRequest;
+use crate::server_names::{NameMatch, NameTable};
+use crate::tls::ServerTls;
+
+/// A server with its names, as they are collected; `T` says which server.
+struct Member<T> {
+    server: T,
+    names: Vec<NameMatch>,
+}
+
+/// One address: the options in force and the servers on it.
+pub struct Port<T> {
+    /// The address, with what any of its servers asks for.
+    pub request: ListenRequest,
+    /// Serves what no name claims.
+    pub default_server: T,
+    default_given: bool,
+    members: Vec<Member<T>>,
+}
+
+/// All addresses, in the order in which they are first named.
+pub struct Ports<T> {
+    order: Vec<Port<T>>,
+    by_address: HashMap<ListenAddress, usize>,
+}
+
+impl<T> Default for Ports<T> {
+    fn default() -> Self {
+        Self {
+            order: Vec::new(),
+            by_address: HashMap::new(),
+        }
+    }
+}
+
+impl<T: Copy + PartialEq> Ports<T> {
+    /// Adds a server with its names to an address.
+    ///
+    /// # Errors
+    /// What does not go together on one address, in nginx's words.
+    pub fn add(
+        &mut self,
+        request: ListenRequest,
+        server: T,
+        names: &[NameMatch],
+    ) -> Result<(), String> {
+        let member = Member {
+            server,
+            names: names.to_vec(),
+        };
+        let Some(&index) = self.by_address.get(&request.address) else {
+            self.by_address
+                .insert(request.address.clone(), self.order.len());
+            self.order.push(Port {
+                default_given: request.default_server,
+                default_server: server,
+                members: vec![member],
+                request,
+            });
+            return Ok(());
+        };
+        let port = &mut self.order[index];
+        let address = &request.address;
+        if port.members.iter().any(|other| other.server == server) {
+            return Err(format!("a duplicate listen {address}"));
+        }
+        if request.default_server {
+            if port.default_given {
+                return Err(format!("a duplicate default server for {address}"));
+            }
+            port.default_given = true;
+            port.default_server = server;
+        }
+        if request.options_given {
+            if port.request.options_given {
+                return Err(format!("duplicate listen options for {address}"));
+            }
+            port.request.options = request.options.clone();
+            port.request.options_given = true;
+        }
+        port.request.proxy_protocol |= request.proxy_protocol;
+        port.request.tls |= request.tls;
+        port.request.http2 |= request.http2;
+        port.members.push(member);
+        Ok(())
+    }
+
+    /// The addresses.
+    pub fn iter(&self) -> impl Iterator<Item = &Port<T>> {
+        self.order.iter()
+    }
+
+    /// The addresses, once no other is added.
+    pub fn into_ports(self) -> Vec<Port<T>> {
+        self.order
+    }
+}
+
+impl<T: Copy + PartialEq> Port<T> {
+    /// The servers on the address.
+    pub fn servers(&self) -> impl Iterator<Item = T> {
+        self.members.iter().map(|member| member.server)
+    }
+
+    /// A server that clients may reach by TLS and that has nothing to show them: the default one,
+    /// or, where that refuses all handshakes, any.
+    pub fn without_certificate(&self, tls: impl Fn(T) -> Option<ServerTls>) -> Option<T> {
+        if !self.request.tls {
+            return None;
+        }
+        match tls(self.default_server) {
+            Some(ServerTls::Serve(_)) => None,
+            None => Some(self.default_server),
+            Some(ServerTls::Reject) => self.servers().find(|server| tls(*server).is_none()),
+        }
+    }
+
+    /// The names on the address. Where one server has it to itself, names choose nothing (only a
+    /// pattern's groups may be asked for), so that no look-up is needed.
+    ///
+    /// Names that a second server asks for too are told apart: the first one keeps them.
+    pub fn names(&self, environment: &mut dyn Environment) -> NameTable<T> {
+        let mut names = NameTable::default();
+        let alone = self.members.len() == 1;
+        for member in &self.members {
+            for name in &member.names {
+                let is_wanted = !alone || matches!(name, NameMatch::Pattern(_));
+                if is_wanted && !names.add(name, member.server) {
+                    let (name, address) = (name.text(), &self.request.address);
+                    environment.warn(ConfError {
+                        message: format!(
+                            "conflicting server name \"{name}\" on {address}, ignored"
+                        ),
+                        place: None,
+                    });
+                }
+            }
+        }
+        names.finish();
+        names
+    }
+}

@@ -1,0 +1,220 @@
+//! Which server block a host name belongs to, with nginx's precedence: exact, longest wildcard in
+//! front, longest wildcard at the end, first regular expression, default.
+
+use std::sync::Arc;
+
+use turnpike_conf::{ConfError, View};
+
+use crate::builder::Builder;
+use crate::keys::KeyMap;
+use crate::pattern::Pattern;
+use crate::pattern_list::PatternList;
+use crate::regex::Undecided;
+use crate::variables::Subject;
+
+/// The names of the server blocks on one listening address; `T` says which block.
+pub struct NameTable<T> {
+    /// `None`: the name is taken and leads nowhere, see [`NameMatch::Both`].
+    exact: KeyMap<Option<T>>,
+    /// `*.example.com` under `.example.com`.
+    leading: KeyMap<T>,
+    /// `www.example.*` under `www.example.`.
+    trailing: KeyMap<T>,
+    patterns: PatternList<T>,
+}
+
+impl<T> Default for NameTable<T> {
+    fn default() -> Self {
+        Self {
+            exact: KeyMap::default(),
+            leading: KeyMap::default(),
+            trailing: KeyMap::default(),
+            patterns: PatternList::default(),
+        }
+    }
+}
+
+/// What a name given to `server_name` says.
+#[derive(Clone, Debug)]
+pub enum NameMatch {
+    /// This very name.
+    Exact(Vec<u8>),
+    /// Any name that ends so (the text begins with a dot).
+    Leading(Vec<u8>),
+    /// Any name that ends so, and the name behind the dot. Where another block has the former, the
+    /// latter is taken and nobody's, as in nginx.
+    Both(Vec<u8>),
+    /// Any name that begins so (the text ends with a dot).
+    Trailing(Vec<u8>),
+    /// What the pattern matches.
+    Pattern(Arc<Pattern>),
+}
+
+/// The names that a server block has. Without any it has the empty one.
+///
+/// # Errors
+/// The first that is none, in nginx's words.
+pub fn server_names<S>(
+    view: View<'_>,
+    builder: &mut Builder<'_, S>,
+) -> Result<Vec<NameMatch>, ConfError> {
+    let mut names = Vec::new();
+    for entry in view.own_all("server_name") {
+        let place = view.place(entry.span);
+        for word in &entry.arguments {
+            let name = NameMatch::read(&word.text, &place, builder);
+            names.push(name.map_err(|message| view.error(entry.span, message))?);
+            if word.text.contains('/') && !word.text.starts_with('~') {
+                let name = &word.text;
+                let message = format!("server name \"{name}\" has suspicious symbols");
+                builder.warn(view, entry, message);
+            }
+        }
+    }
+    if names.is_empty() {
+        names.push(NameMatch::Exact(Vec::new()));
+    }
+    Ok(names)
+}
+
+/// The first name of a server block, as redirects and `$server_name` use it.
+pub fn primary_name(view: View<'_>, host_name: &str) -> Vec<u8> {
+    let word = view
+        .own("server_name")
+        .and_then(|entry| entry.arguments.first());
+    let text = match word.map(|word| word.text.as_str()) {
+        Some(text) if text.starts_with('~') => text.to_owned(),
+        Some(text) => text.to_ascii_lowercase(),
+        None => String::new(),
+    };
+    match text.as_str() {
+        "$hostname" => host_name.as_bytes().to_vec(),
+        _ => text.strip_prefix('.').unwrap_or(&text).as_bytes().to_vec(),
+    }
+}
+
+impl NameMatch {
+    /// Reads a name of a `server_name` that stands at `place`.
+    fn read<S>(text: &str, place: &str, builder: &mut Builder<'_, S>) -> Result<Self, String> {
+        let invalid = || format!("server name \"{text}\" is invalid");
+        if let Some(pattern) = text.strip_prefix('~') {
+            if pattern.is_empty() {
+                return Err(format!("empty regex in server name \"{text}\""));
+            }
+            let caseless = pattern.bytes().any(|byte| byte.is_ascii_uppercase());
+            let pattern = Pattern::compile(pattern, caseless, place, &mut builder.variables)?;
+            return Ok(NameMatch::Pattern(Arc::new(pattern)));
+        }
+        let lower = text.to_ascii_lowercase();
+        if let Some(rest) = lower.strip_prefix("*.") {
+            return wildcard(rest).map(NameMatch::Leading).ok_or_else(invalid);
+        }
+        if let Some(rest) = lower.strip_prefix('.') {
+            return wildcard(rest).map(NameMatch::Both).ok_or_else(invalid);
+        }
+        if let Some(rest) = lower.strip_suffix(".*") {
+            wildcard(rest).ok_or_else(invalid)?;
+            return Ok(NameMatch::Trailing(format!("{rest}.").into_bytes()));
+        }
+        match lower.as_str() {
+            _ if lower.contains('*') => Err(invalid()),
+            "$hostname" => Ok(NameMatch::Exact(builder.host_name.clone().into_bytes())),
+            _ => Ok(NameMatch::Exact(lower.into_bytes())),
+        }
+    }
+
+    /// The name as it is written in a configuration.
+    pub fn text(&self) -> String {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        match self {
+            NameMatch::Exact(name) | NameMatch::Both(name) => text(name),
+            NameMatch::Leading(name) => format!("*{}", text(name)),
+            NameMatch::Trailing(name) => format!("{}*", text(name)),
+            NameMatch::Pattern(pattern) => format!("~{}", pattern.regex.pattern()),
+        }
+    }
+}
+
+impl<T: Copy> NameTable<T> {
+    /// Adds a name. `false`: another block of this address has it already and keeps it.
+    pub fn add(&mut self, name: &NameMatch, server: T) -> bool {
+        match name {
+            NameMatch::Exact(text) => insert(&mut self.exact, text, Some(server)),
+            NameMatch::Leading(text) => insert(&mut self.leading, text, server),
+            NameMatch::Trailing(text) => insert(&mut self.trailing, text, server),
+            NameMatch::Both(text) => {
+                let is_free = !self.leading.contains_key(text.as_slice());
+                let exact = is_free.then_some(server);
+                insert(
+                    &mut self.exact,
+                    text.strip_prefix(b".").unwrap_or(text),
+                    exact,
+                ) && insert(&mut self.leading, text, server)
+            }
+            NameMatch::Pattern(pattern) => {
+                self.patterns.add(Arc::clone(pattern), server);
+                true
+            }
+        }
+    }
+
+    /// Makes ready for look-ups; called once, after the last was added.
+    pub fn finish(&mut self) {
+        self.patterns.finish();
+    }
+
+    /// Whether a look-up can find anything but the default.
+    pub fn is_empty(&self) -> bool {
+        self.exact.is_empty()
+            && self.leading.is_empty()
+            && self.trailing.is_empty()
+            && self.patterns.is_empty()
+    }
+
+    /// The server block for a lower-case host name.
+    ///
+    /// # Errors
+    /// When a regular expression came to no verdict.
+    pub fn find<S: Subject>(&self, host: &[u8], subject: &S) -> Result<Option<T>, Undecided> {
+        if let Some(&Some(server)) = self.exact.get(host) {
+            return Ok(Some(server));
+        }
+        if !self.leading.is_empty() {
+            for (at, _) in host
+                .iter()
+                .enumerate()
+                .filter(|(at, byte)| **byte == b'.' && *at > 0)
+            {
+                if let Some(&server) = self.leading.get(&host[at..]) {
+                    return Ok(Some(server));
+                }
+            }
+        }
+        if !self.trailing.is_empty() {
+            for (at, _) in host
+                .iter()
+                .enumerate()
+                .rev()
+                .filter(|(_, byte)| **byte == b'.')
+            {
+                if let Some(&server) = self.trailing.get(&host[..=at]) {
+                    return Ok(Some(server));
+                }
+            }
+        }
+        self.patterns.first(subject, host)
+    }
+}
+
+fn insert<V>(table: &mut KeyMap<V>, name: &[u8], value: V) -> bool {
+    let is_free = !table.contains_key(name);
+    if is_free {
+        table.insert(name.into(), value);
+    }
+    is_free
+}
+
+fn wildcard(rest: &str) -> Option<Vec<u8>> {
+    let valid = !rest.is_empty() && !rest.contains('*') && !rest.starts_with('.');
+    valid.then(|| format!(".{rest}").into_bytes())
+}
