@@ -1,6 +1,7 @@
-//! As much of X.509 (RFC 5280) as it takes to check who holds a certificate and to tell what it
-//! says: certificates of versions 1 to 3, and lists of revoked ones. Nothing is verified here.
-//! What is not as the RFC says is not read at all.
+//! A reader of X.509 certificates (RFC 5280), versions 1 to 3, and of certificate revocation lists.
+//!
+//! It reads what the server needs to check certificates and to show their content. It verifies no
+//! signature. It refuses input that does not follow the RFC.
 
 mod extensions;
 mod name;
@@ -16,7 +17,7 @@ pub use revocation::RevocationList;
 
 /// `[0]`, constructed: the version.
 const VERSION: u8 = 0xa0;
-/// `[1]` and `[2]`: unique identifiers, which nobody uses.
+/// `[1]` and `[2]`: unique identifiers, which are not used in practice.
 const ISSUER_ID: u8 = 0x81;
 const SUBJECT_ID: u8 = 0x82;
 /// `[3]`, constructed: the extensions.
@@ -25,18 +26,18 @@ const EXTENSIONS: u8 = 0xa3;
 /// A certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Certificate<'a> {
-    /// What is signed.
+    /// The signed bytes.
     pub signed: &'a [u8],
-    /// By its issuer.
+    /// The issuer's signature.
     pub signature: Signature<'a>,
-    /// 1 to 3.
+    /// The version, 1 to 3.
     pub version: u64,
-    /// The content of the number.
+    /// The content octets of the serial number.
     pub serial: &'a [u8],
     pub issuer: Name<'a>,
-    /// Unix seconds.
+    /// The start of the validity, in Unix seconds.
     pub not_before_s: u64,
-    /// Unix seconds; it is good for the whole of this one.
+    /// The end of the validity, in Unix seconds. The certificate is still valid in this second.
     pub not_after_s: u64,
     pub subject: Name<'a>,
     pub key: PublicKey<'a>,
@@ -48,7 +49,7 @@ pub struct Certificate<'a> {
 pub struct PublicKey<'a> {
     /// The whole `SubjectPublicKeyInfo`.
     pub info: &'a [u8],
-    /// Content of its `AlgorithmIdentifier`.
+    /// The content of its `AlgorithmIdentifier`.
     pub algorithm: &'a [u8],
     /// The key itself.
     pub bits: &'a [u8],
@@ -57,19 +58,19 @@ pub struct PublicKey<'a> {
 /// A signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signature<'a> {
-    /// Content of its `AlgorithmIdentifier`.
+    /// The content of its `AlgorithmIdentifier`.
     pub algorithm: &'a [u8],
     pub bits: &'a [u8],
 }
 
-/// A certificate without what follows it; `None`: nothing does, or it is none.
+/// The certificate without the bytes after it. `None`: nothing follows, or there is no certificate.
 pub fn without_rest(der: &[u8]) -> Option<&[u8]> {
     let (own, rest) = take_whole(der, SEQUENCE)?;
     (!rest.is_empty()).then_some(own)
 }
 
 impl<'a> Certificate<'a> {
-    /// Reads a certificate from DER; `None` where it is not one.
+    /// Reads a certificate from DER; `None` if the bytes are not a certificate.
     pub fn read(der: &'a [u8]) -> Option<Certificate<'a>> {
         let (certificate, _) = take(der, SEQUENCE)?;
         let (signed, rest) = take_whole(certificate, SEQUENCE)?;
@@ -93,7 +94,7 @@ impl<'a> Certificate<'a> {
         };
         let (not_before_s, rest) = time(validity)?;
         let (not_after_s, _) = time(rest)?;
-        // What is signed has to say how, too (RFC 5280 section 4.1.1.2).
+        // The signed part must name the algorithm too (RFC 5280 section 4.1.1.2).
         (algorithm == signature.algorithm).then_some(Certificate {
             signed,
             signature,
@@ -108,7 +109,7 @@ impl<'a> Certificate<'a> {
         })
     }
 
-    /// Whether its issuer is its subject. Whether its own key has signed it is another matter.
+    /// Whether issuer and subject are the same. This does not check the signature.
     pub fn is_self_issued(&self) -> bool {
         self.issuer == self.subject
     }
@@ -128,7 +129,7 @@ impl<'a> PublicKey<'a> {
 }
 
 impl<'a> Signature<'a> {
-    /// The algorithm and the bits that stand behind what is signed.
+    /// The algorithm and the bits that follow the signed part.
     fn read(bytes: &'a [u8]) -> Option<Signature<'a>> {
         let (algorithm, rest) = take(bytes, SEQUENCE)?;
         let (bits, _) = octets_of_bits(rest)?;

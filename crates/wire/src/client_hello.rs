@@ -1,24 +1,23 @@
-//! The beginning of a TLS connection as somebody reads it who does not take part: what the client's
-//! hello (RFC 8446 section 4.1.2) says of the server that it looks for.
+//! A reader of the TLS ClientHello (RFC 8446 section 4.1.2) for a server that does not terminate
+//! TLS: the version, server name and protocols that the client offers.
 //!
-//! What is read here is not trusted to be right: no answer depends on it, only the way that the
-//! connection goes.
+//! The values are unauthenticated. They only choose the route of the connection.
 
 #[cfg(test)]
 mod tests;
 
-/// What a hello says.
+/// The values of a ClientHello.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientHello {
-    /// The highest version that the client offers, as the wire has it: 0x0303 is TLS 1.2.
+    /// The highest version that the client offers, in wire format: 0x0303 is TLS 1.2.
     pub version: u16,
-    /// The name in `server_name` (RFC 6066 section 3), as sent; empty where there is none.
+    /// The name in `server_name` (RFC 6066 section 3), as sent; empty if there is none.
     pub server_name: Vec<u8>,
-    /// The protocols of ALPN (RFC 7301) in their order, with a comma between two.
+    /// The protocols of ALPN (RFC 7301) in their order, separated by commas.
     pub protocols: Vec<u8>,
 }
 
-/// The bytes are no hello, whatever comes behind them.
+/// The bytes are not the start of a ClientHello; more bytes cannot change that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotHello;
 
@@ -36,14 +35,14 @@ const EXTENSION_VERSIONS: u16 = 43;
 const NAME_HOST: u8 = 0;
 
 const TLS_1_3: u16 = 0x0304;
-/// The upper half of the version numbers of TLS 1.3's drafts.
+/// The high byte of the version numbers of TLS 1.3's drafts.
 const TLS_1_3_DRAFT: u8 = 0x7f;
 
-/// Reads a hello that may be spread over several records. `Ok(None)`: more is needed. What stands
-/// behind it is not looked at.
+/// Reads a ClientHello, which may span several records. `Ok(None)`: more bytes are needed. Bytes
+/// after it are not read.
 ///
 /// # Errors
-/// The bytes begin no hello.
+/// The bytes are not the start of a ClientHello.
 pub fn read(bytes: &[u8]) -> Result<Option<ClientHello>, NotHello> {
     if let Some(old) = read_version_2(bytes) {
         return old;
@@ -66,7 +65,7 @@ pub fn read(bytes: &[u8]) -> Result<Option<ClientHello>, NotHello> {
         };
         let length = usize::from(u16::from_be_bytes([header[3], header[4]]));
         if length == 0 {
-            // It may be sent for ever.
+            // Empty records would keep the reader waiting without limit.
             return Err(NotHello);
         }
         let (fragment, behind) = more.split_at(length.min(more.len()));
@@ -78,8 +77,8 @@ pub fn read(bytes: &[u8]) -> Result<Option<ClientHello>, NotHello> {
     }
 }
 
-/// A hello of version 2, with which clients of SSL 3.0 and TLS 1.0 may begin (RFC 5246 appendix
-/// E.2): it names a version and nothing else. `None`: it is not of that kind.
+/// Reads an SSL 2.0 ClientHello, which clients of SSL 3.0 and TLS 1.0 may send (RFC 5246 appendix
+/// E.2): it has a version and no extensions. `None` if it is of another kind.
 fn read_version_2(bytes: &[u8]) -> Option<Result<Option<ClientHello>, NotHello>> {
     bytes.first().filter(|first| **first & 0x80 != 0)?;
     let Some([_, _, kind, major, minor]) = bytes.first_chunk() else {
@@ -94,7 +93,7 @@ fn read_version_2(bytes: &[u8]) -> Option<Result<Option<ClientHello>, NotHello>>
     })
 }
 
-/// The body of a handshake message that is there whole.
+/// The body of a handshake message once it is complete.
 fn whole_body(message: &[u8]) -> Result<Option<&[u8]>, NotHello> {
     if message
         .first()
@@ -109,7 +108,7 @@ fn whole_body(message: &[u8]) -> Result<Option<&[u8]>, NotHello> {
     Ok(rest.get(..length as usize))
 }
 
-/// Reads a body; `None` where lengths in it do not fit.
+/// Reads a body; `None` if its lengths are inconsistent.
 fn hello(body: &[u8]) -> Option<ClientHello> {
     let mut reader = Reader(body);
     let mut hello = ClientHello {
@@ -129,7 +128,7 @@ fn hello(body: &[u8]) -> Option<ClientHello> {
     let mut extensions = Reader(reader.up_to(length));
     while let Some(kind) = extensions.number() {
         let length = extensions.number()?;
-        // A length that is too large matters only where something is missing by it.
+        // A length that is too large is an error only if it cuts off an extension.
         let mut value = Reader(extensions.up_to(length));
         match kind {
             EXTENSION_SERVER_NAME => hello.server_name = server_name(&mut value)?,
@@ -167,7 +166,7 @@ fn protocols(value: &mut Reader<'_>) -> Option<Vec<u8>> {
     Some(list)
 }
 
-/// The highest known version of the list; 0 where it has none.
+/// The highest known version in the list; 0 if there is none.
 fn version(value: &mut Reader<'_>) -> Option<u16> {
     let length = value.byte()?;
     let mut versions = Reader(value.take(usize::from(length))?);
@@ -183,7 +182,7 @@ fn version(value: &mut Reader<'_>) -> Option<u16> {
     Some(highest)
 }
 
-/// Takes bytes off the front.
+/// A cursor that takes bytes from the front.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {

@@ -1,10 +1,10 @@
-//! Dates of HTTP (RFC 9110 section 5.6.7) to and from Unix seconds, and the one calendar that
-//! everything else uses. There is no clock here.
+//! HTTP dates (RFC 9110 section 5.6.7) to and from Unix seconds, and the calendar that all other
+//! code uses. This module reads no clock.
 
 #[cfg(test)]
 mod tests;
 
-/// A point in time as calendar and clock show it in UTC.
+/// A time as date and time of day in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Civil {
     /// Year of the Gregorian calendar.
@@ -23,23 +23,23 @@ pub struct Civil {
     pub weekday: u8,
 }
 
-/// Names of the months as dates write them.
+/// The names of the months in dates.
 pub const MONTHS: [&str; 12] = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
 ];
 
-/// Names of the days of the week, from Sunday.
+/// The names of the days of the week, from Sunday.
 pub const WEEKDAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 
-/// Seconds a four-digit year can name: from year 0 to the end of year 9999.
+/// The Unix seconds of four-digit years: from year 0 to the end of year 9999.
 const SECONDS_RANGE: (i64, i64) = (-62_167_219_200, 253_402_300_799);
 
 const DAY_SECONDS: i64 = 86_400;
 
-/// Unix seconds of an IMF-fixdate, an RFC 850 date or an asctime date.
+/// The Unix seconds of an IMF-fixdate, an RFC 850 date or an asctime date.
 ///
-/// As in nginx the day of the week and the zone are not looked at, and an RFC 850 year below 70
-/// is of this century.
+/// As in nginx, the day of the week and the zone are ignored, and an RFC 850 year below 70 is in
+/// this century.
 #[must_use]
 pub fn parse(text: &[u8]) -> Option<i64> {
     let split = memchr::memchr2(b',', b' ', text)?;
@@ -55,8 +55,8 @@ pub fn parse(text: &[u8]) -> Option<i64> {
     }
 }
 
-/// As [`parse`], for a value that has to be one date in GMT and nothing else: what follows a date,
-/// be it another one, makes the value none (RFC 9110 section 13.1).
+/// As [`parse`], for a value that must be exactly one date in GMT. A value with anything after the
+/// date, even another date, is refused (RFC 9110 section 13.1).
 #[must_use]
 pub fn parse_alone(text: &[u8]) -> Option<i64> {
     const ASCTIME_BYTES: usize = b"Sun Nov  6 08:49:37 1994".len();
@@ -74,8 +74,8 @@ pub fn parse_alone(text: &[u8]) -> Option<i64> {
     parse(text).filter(|_| ends)
 }
 
-/// Unix seconds of a date (year, month from 1, day from 1) and a time of day (hour, minute, second)
-/// in UTC; `None` where the calendar has no such day or the clock no such time.
+/// The Unix seconds of a date (year, month from 1, day from 1) and a time of day (hour, minute,
+/// second) in UTC; `None` if either does not exist.
 #[must_use]
 pub fn unix_seconds(date: [i64; 3], time: [i64; 3]) -> Option<i64> {
     let [year, month, day] = date;
@@ -96,7 +96,7 @@ pub fn unix_seconds(date: [i64; 3], time: [i64; 3]) -> Option<i64> {
 
 /// Writes Unix seconds as an IMF-fixdate, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
 ///
-/// Times outside of the years 0 to 9999 are moved to the nearest end.
+/// A time outside of the years 0 to 9999 becomes the nearest end of that range.
 #[must_use]
 pub fn format(unix_seconds: i64) -> [u8; 29] {
     let civil = civil(unix_seconds.clamp(SECONDS_RANGE.0, SECONDS_RANGE.1));
@@ -112,7 +112,7 @@ pub fn format(unix_seconds: i64) -> [u8; 29] {
     out
 }
 
-/// What calendar and clock show in UTC at a time in Unix seconds.
+/// The date and time of day in UTC at a time in Unix seconds.
 #[must_use]
 pub fn civil(unix_seconds: i64) -> Civil {
     let days = unix_seconds.div_euclid(DAY_SECONDS);
@@ -129,7 +129,7 @@ pub fn civil(unix_seconds: i64) -> Civil {
     }
 }
 
-/// Years counted from March put the leap day last; 400 of them have 146097 days.
+/// Years that start in March have the leap day at their end; 400 of them have 146097 days.
 fn civil_of_days(days: i64) -> (i64, u8, u8) {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
@@ -180,7 +180,7 @@ impl<'t> Cursor<'t> {
 
     fn month(&mut self) -> Option<i64> {
         let name = self.take(3)?;
-        // Case does not matter to caches (RFC 9111 section 4.2).
+        // Caches ignore the case (RFC 9111 section 4.2).
         let mut months = MONTHS.iter();
         let index = months.position(|month| month.as_bytes().eq_ignore_ascii_case(name))?;
         i64::try_from(index + 1).ok()

@@ -1,4 +1,4 @@
-//! Elements of DER (ITU-T X.690), as far as certificates and keys use them.
+//! Elements of DER (ITU-T X.690) that certificates and keys use.
 
 pub(crate) const BOOLEAN: u8 = 0x01;
 pub(crate) const INTEGER: u8 = 0x02;
@@ -10,19 +10,19 @@ pub(crate) const GENERALIZED_TIME: u8 = 0x18;
 pub(crate) const SEQUENCE: u8 = 0x30;
 pub(crate) const SET: u8 = 0x31;
 
-/// What is in the element of this tag, and what follows it.
+/// The content of the element with this tag, and the bytes after it.
 pub(crate) fn take(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (own, content, rest) = any(bytes)?;
     (own == tag).then_some((content, rest))
 }
 
-/// The element of this tag with its header, and what follows it.
+/// The element with this tag with its header, and the bytes after it.
 pub(crate) fn take_whole(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (_, rest) = take(bytes, tag)?;
     bytes.split_at_checked(bytes.len() - rest.len())
 }
 
-/// Passes over an element of this tag, where there is one.
+/// Skips an element with this tag, if there is one.
 pub(crate) fn skip(bytes: &[u8], tag: u8) -> Option<&[u8]> {
     match bytes.first() {
         Some(own) if *own == tag => Some(take(bytes, tag)?.1),
@@ -30,13 +30,13 @@ pub(crate) fn skip(bytes: &[u8], tag: u8) -> Option<&[u8]> {
     }
 }
 
-/// The tag of an element, what is in it, and what follows it.
+/// The tag of an element, its content, and the bytes after it.
 pub(crate) fn any(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, rest) = bytes.split_first()?;
     let (&first, rest) = rest.split_first()?;
     let (length, rest) = match first {
         0..=0x7f => (usize::from(first), rest),
-        // Longer than four bytes no certificate's length is.
+        // No certificate needs a length of more than four bytes.
         0x81..=0x84 => {
             let (digits, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
             let length = digits
@@ -50,14 +50,14 @@ pub(crate) fn any(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     Some((tag, content, rest))
 }
 
-/// The bytes of a bit string whose bits fill them, and what follows it.
+/// The bytes of a bit string without unused bits, and the bytes after it.
 pub(crate) fn octets_of_bits(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (content, rest) = take(bytes, BIT_STRING)?;
     let (&unused, bits) = content.split_first()?;
     (unused == 0).then_some((bits, rest))
 }
 
-/// A number that is not negative and fits, and what follows it.
+/// A non-negative number of at most 64 bits, and the bytes after it.
 pub(crate) fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (digits, rest) = take(bytes, INTEGER)?;
     let (&first, _) = digits.split_first()?;

@@ -1,89 +1,90 @@
-//! DNS messages (RFC 1035, RFC 2782, RFC 3596, RFC 6891): one question written, one answer read.
+//! DNS messages (RFC 1035, RFC 2782, RFC 3596, RFC 6891): writes one question, reads one answer.
 //!
-//! Only what a stub resolver needs: addresses and services of a name. Whoever answers is on the
-//! network: lengths are checked, pointers only lead back, and what the question did not ask for
-//! is passed over.
+//! It has only the parts that a stub resolver needs: addresses and services of a name. An answer
+//! may come from anyone on the network: lengths are checked, pointers may only lead backwards, and
+//! records that were not asked for are ignored.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 #[cfg(test)]
 mod tests;
 
-/// Longest name with its dots (RFC 1035, 2.3.4, less the length bytes of the first label and the
-/// root).
+/// Longest name with its dots (RFC 1035 section 2.3.4, without the length bytes of the first label
+/// and the root).
 pub const NAME_BYTES_MAX: usize = 253;
 
-/// Longest label.
+/// Longest label, in bytes.
 const LABEL_BYTES_MAX: usize = 63;
 
 /// Bytes of a message's header.
 const HEADER_BYTES: usize = 12;
 
-/// Labels and pointers that one name may be made of: the longest name has 127 labels.
+/// Most labels and pointers in one name: the longest name has 127 labels.
 const STEPS_MAX: usize = 128;
 
-/// Largest answer over UDP that an extended question allows: it fits one packet on every usual
-/// path, so it is not fragmented. RFC 6891 section 6.2.5 leaves the number to us; this is the one
-/// that DNS flag day 2020 agreed on.
+/// Largest answer over UDP that an extended question allows. It fits into one packet on every usual
+/// path, so it is not fragmented. RFC 6891 section 6.2.5 leaves the number open; this is the number
+/// of DNS flag day 2020.
 pub const DATAGRAM_BYTES_MAX: u16 = 1232;
 
-/// Links that a chain of aliases may have within one answer.
+/// Most aliases in a chain within one answer.
 const ALIASES_MAX: usize = 16;
 
-/// Whether a question says which extensions are understood (RFC 6891).
+/// Whether a question carries the EDNS record (RFC 6891).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extension {
-    /// The question says so: answers over UDP may have [`DATAGRAM_BYTES_MAX`] bytes.
+    /// With the record: answers over UDP may have [`DATAGRAM_BYTES_MAX`] bytes.
     Edns0,
-    /// No word of it, for servers that refuse such questions: answers over UDP have 512 bytes.
+    /// Without it, for servers that refuse such questions: answers over UDP have 512 bytes.
     None,
 }
 
-/// What is asked for.
+/// The type of the records that are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Question {
-    /// Addresses of IPv4.
+    /// IPv4 addresses.
     A,
-    /// Addresses of IPv6.
+    /// IPv6 addresses.
     Aaaa,
     /// Hosts and ports of a service.
     Srv,
 }
 
-/// A name is not one that DNS can be asked for.
+/// The name cannot be asked for by DNS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NameError;
 
-/// Why an answer is none.
+/// Why an answer is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerError {
-    /// The message belongs to another question: it is passed over, since anybody may have sent it.
+    /// The message belongs to another question. It is ignored, since anyone may have sent it.
     Unrelated,
-    /// The message cannot be understood.
+    /// The message is malformed.
     Malformed,
 }
 
 /// An answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// The response code (RFC 1035, 4.1.1): 0 is success, 3 says that there is no such name.
+    /// The response code (RFC 1035 section 4.1.1): 0 is success, 3 means that the name does not
+    /// exist.
     pub code: u8,
-    /// Not all of it fitted: ask again over TCP.
+    /// The answer is truncated: the question must be repeated over TCP.
     pub truncated: bool,
     pub addresses: Vec<IpAddr>,
     pub services: Vec<Service>,
-    /// The name that the asked one stands for, where the answer says so and does not say more.
+    /// The target of the last alias, if the answer has no records for it.
     pub alias: Option<String>,
-    /// For how long it holds: the least of its records' times, in seconds.
+    /// The lifetime: the smallest of its records' lifetimes, in seconds.
     pub ttl_seconds: u32,
 }
 
 /// A host of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Service {
-    /// Lower ones are asked first.
+    /// A lower priority is used first.
     pub priority: u16,
-    /// Share among hosts of one priority.
+    /// The share among hosts of one priority.
     pub weight: u16,
     pub port: u16,
     /// The name.
@@ -109,7 +110,7 @@ const OPT: u16 = 41;
 /// The internet class.
 const INTERNET: u16 = 1;
 
-/// Appends a question for `name` (a dot at its end does not matter); recursion is asked for.
+/// Appends a question for `name` (a dot at its end does not matter); it asks for recursion.
 ///
 /// # Errors
 /// When the name is empty, too long, or has an empty or too long label.
@@ -142,8 +143,8 @@ pub fn write_question(
     Ok(())
 }
 
-/// Appends an OPT record (RFC 6891 section 6.1.2): of the root, with the size where others have
-/// their class; version 0, no flags, no options.
+/// Appends an OPT record (RFC 6891 section 6.1.2): it belongs to the root, and its class holds the
+/// size; version 0, no flags, no options.
 fn write_extension(out: &mut Vec<u8>) {
     out.push(0);
     out.extend_from_slice(&OPT.to_be_bytes());
@@ -177,7 +178,7 @@ pub fn parse_answer(
         ..Answer::default()
     };
     if questions != 1 {
-        // A server that could not read the question says so without it.
+        // A server that could not read the question leaves it out of the error.
         return match answer.code {
             0 => Err(AnswerError::Malformed),
             _ => Ok(answer),
@@ -202,7 +203,7 @@ pub fn parse_answer(
     Ok(answer)
 }
 
-/// Follows the aliases and takes what was asked for.
+/// Follows the aliases and takes the records that were asked for.
 fn collect(answer: &mut Answer, asked: String, records: &[Record], question: Question) {
     let mut name = asked;
     for _ in 0..ALIASES_MAX {
@@ -275,8 +276,8 @@ impl Reader<'_> {
         self.bytes().map(u16::from_be_bytes)
     }
 
-    /// A name, its labels joined by dots. Bytes that are not ASCII stand for themselves as
-    /// Latin-1, which compares as well as any other reading.
+    /// A name, its labels joined by dots. Bytes outside of ASCII are read as Latin-1: names only
+    /// have to compare equal.
     fn name(&mut self) -> Result<String, AnswerError> {
         let mut name = String::new();
         let mut at = self.at;
@@ -342,7 +343,7 @@ impl Reader<'_> {
             return Err(AnswerError::Malformed);
         }
         self.at = end;
-        // The highest bit is no time (RFC 2181, 8).
+        // A lifetime with the highest bit set counts as 0 (RFC 2181 section 8).
         let ttl_seconds = if ttl_seconds >> 31 == 1 {
             0
         } else {

@@ -1,18 +1,18 @@
-//! Private keys that a password protects: PKCS#8 (RFC 5958) with PBES2 and PBKDF2 (RFC 8018), and
-//! AES in CBC mode (RFC 3565). How they are opened is the caller's business.
+//! Private keys encrypted with a password: PKCS#8 (RFC 5958) with PBES2 and PBKDF2 (RFC 8018), and
+//! AES in CBC mode (RFC 3565). The caller decrypts them.
 
 #[cfg(test)]
 mod tests;
 
 use crate::der::{INTEGER, OBJECT, OCTET_STRING, SEQUENCE, number, skip, take};
 
-/// Contents of object identifiers.
+/// Content octets of object identifiers.
 const PBES2: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 5, 13];
 const PBKDF2: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 5, 12];
 const HMAC: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 2];
 const AES: &[u8] = &[0x60, 0x86, 0x48, 1, 0x65, 3, 4, 1];
 
-/// The function that keys are derived by.
+/// The pseudorandom function of PBKDF2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prf {
     Sha1,
@@ -21,21 +21,21 @@ pub enum Prf {
     Sha512,
 }
 
-/// A key that is encrypted, with what it takes to open it but the password.
+/// An encrypted key, with all parameters for its decryption except the password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EncryptedKey<'a> {
     pub salt: &'a [u8],
     pub iterations: u32,
     pub prf: Prf,
-    /// Bytes of the key of AES.
+    /// The length of the AES key.
     pub key_bytes: usize,
-    /// Initial vector.
+    /// The initialization vector.
     pub iv: &'a [u8],
     pub data: &'a [u8],
 }
 
 impl<'a> EncryptedKey<'a> {
-    /// Reads one from DER; `None`: it is none, or encrypted in another way.
+    /// Reads an encrypted key from DER; `None` if it is not one or uses another scheme.
     pub fn read(der: &'a [u8]) -> Option<EncryptedKey<'a>> {
         let (content, _) = take(der, SEQUENCE)?;
         let (algorithm, rest) = take(content, SEQUENCE)?;
@@ -62,7 +62,7 @@ impl<'a> EncryptedKey<'a> {
     }
 }
 
-/// The parameters of an algorithm, where it is that one.
+/// The parameters of an algorithm, if it is `object`.
 fn of<'a>(algorithm: &'a [u8], object: &[u8]) -> Option<&'a [u8]> {
     let (own, parameters) = take(algorithm, OBJECT)?;
     let (content, _) = take(parameters, SEQUENCE)?;

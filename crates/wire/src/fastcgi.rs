@@ -1,8 +1,8 @@
 //! FastCGI records in the role of the web server (FastCGI specification 1.0, sections 3 to 5): one
 //! request on a connection at a time.
 //!
-//! Writers append to a buffer. [`RecordReader`] takes bytes as they come, in pieces of any size,
-//! and says what they are. It holds no content, so that no record can make it grow.
+//! Writers append to a buffer. [`RecordReader`] takes bytes in pieces of any size and classifies
+//! them. It stores no content, so no record can make it grow.
 
 use std::fmt;
 
@@ -14,19 +14,20 @@ mod tests;
 /// The only version of the protocol.
 const VERSION: u8 = 1;
 
-/// The number of the one request that a connection carries.
+/// The ID of the one request on a connection.
 const REQUEST_ID: u16 = 1;
 
 /// Bytes of a record's header (section 3.3).
 const HEADER_BYTES: usize = 8;
 
-/// Bytes of content that one record can hold.
+/// The most content bytes of one record.
 pub const CONTENT_BYTES_MAX: usize = u16::MAX as usize;
 
-/// Records are filled up to a multiple of this (section 3.3 recommends it).
+/// Records are padded to a multiple of this (section 3.3 recommends it).
 const ALIGNMENT_BYTES: usize = 8;
 
-/// Names and values up to this length have it in one byte, longer ones in four (section 3.4).
+/// The length of a name or value is one byte up to this limit, and four bytes above it (section
+/// 3.4).
 const SHORT_BYTES_MAX: usize = 127;
 
 const BEGIN_REQUEST: u8 = 1;
@@ -51,7 +52,7 @@ pub fn write_begin(keeps_connection: bool, out: &mut Vec<u8>) {
     out.extend_from_slice(&[0; 5]);
 }
 
-/// Begins the parameters; returns the mark that [`end_params`] wants.
+/// Begins the parameters; returns the mark that [`end_params`] takes.
 pub fn begin_params(out: &mut Vec<u8>) -> usize {
     let start = out.len();
     out.extend_from_slice(&[0; HEADER_BYTES]);
@@ -76,7 +77,7 @@ pub fn end_params(start: usize, out: &mut Vec<u8>) {
     let content = start + HEADER_BYTES;
     let length = out.len() - content;
     if length <= CONTENT_BYTES_MAX {
-        // The usual case: they are where they belong.
+        // The usual case: one record holds them in place.
         let padding = padding_of(length);
         out[start..content].copy_from_slice(&header(PARAMS, length, padding));
         out.resize(out.len() + padding, 0);
@@ -92,12 +93,12 @@ pub fn end_params(start: usize, out: &mut Vec<u8>) {
 }
 
 /// Appends a piece of the request's body, in as many records as it needs. An empty piece appends
-/// nothing, since an empty record would end the body.
+/// nothing, because an empty record would end the body.
 pub fn write_stdin(piece: &[u8], out: &mut Vec<u8>) {
     write_stream(STDIN, piece, out);
 }
 
-/// Appends the end of the request's body; a request without a body has one too.
+/// Appends the end of the request's body. A request without a body needs it too.
 pub fn write_stdin_end(out: &mut Vec<u8>) {
     write_header(STDIN, 0, 0, out);
 }
@@ -115,7 +116,7 @@ fn write_header(kind: u8, content: usize, padding: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(&header(kind, content, padding));
 }
 
-/// A record's header. The lengths fit: content is cut by the callers.
+/// A record's header. The lengths fit, because the callers split the content.
 fn header(kind: u8, content: usize, padding: usize) -> [u8; HEADER_BYTES] {
     let [id_high, id_low] = REQUEST_ID.to_be_bytes();
     let [high, low] = (content as u16).to_be_bytes();
@@ -126,10 +127,10 @@ fn padding_of(content: usize) -> usize {
     content.next_multiple_of(ALIGNMENT_BYTES) - content
 }
 
-/// Why a record was refused; the application is to blame.
+/// Why a record was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RecordError {
-    /// Not version 1.
+    /// A version other than 1.
     Version(u8),
     /// A kind that no application sends to a web server.
     Kind(u8),
@@ -164,33 +165,33 @@ impl fmt::Display for RecordError {
     }
 }
 
-/// What a step of a [`RecordReader`] found.
+/// The result of one step of a [`RecordReader`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Nothing that concerns the response: a header, padding, or no byte at all.
+    /// Nothing for the caller: a header, padding, or no byte.
     None,
     /// Bytes of the response.
     Stdout(Span),
     /// The response is complete.
     StdoutEnd,
-    /// Bytes for the error log; `last` where they end their record.
+    /// Bytes for the error log; `last` if they end their record.
     Stderr {
-        /// Where they stand in the input.
+        /// The range in the input.
         text: Span,
         last: bool,
     },
-    /// The request is over: nothing follows.
+    /// The end of the request.
     End,
 }
 
 /// Reads the records of one response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordReader {
-    /// What has come of the present header.
+    /// The bytes of the current header so far.
     header: [u8; HEADER_BYTES],
     header_bytes: u8,
     kind: u8,
-    /// Content of the present record that is still to come.
+    /// The content bytes of the current record that have not come yet.
     content_bytes: usize,
     padding_bytes: usize,
     ended: bool,
@@ -209,11 +210,11 @@ impl RecordReader {
         self.ended
     }
 
-    /// Looks at the next bytes; returns what they are and how many were taken. No byte is taken of
-    /// an empty input, nor of what stands behind the end.
+    /// Reads the next bytes; returns their meaning and how many were taken. It takes no byte from
+    /// an empty input, and none after the end of the request.
     ///
     /// # Errors
-    /// [`RecordError`] where a header is none of this request.
+    /// [`RecordError`] if a header does not belong to this request.
     pub fn step(&mut self, input: &[u8]) -> Result<(Part, usize), RecordError> {
         if self.ended || input.is_empty() {
             return Ok((Part::None, 0));
@@ -270,7 +271,7 @@ impl RecordReader {
         Ok((if closes_stdout { Part::StdoutEnd } else { part }, taken))
     }
 
-    /// Makes ready for the next record where the present one is over.
+    /// Prepares for the next record if the current one is complete.
     fn close_record(&mut self) -> Option<Part> {
         if self.content_bytes > 0 || self.padding_bytes > 0 {
             return None;

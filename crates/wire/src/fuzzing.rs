@@ -1,7 +1,7 @@
-//! What the fuzz targets assert, beside the code it is about; the shims only pass bytes in.
+//! The bodies of the fuzz targets; the targets themselves only pass bytes in.
 //!
-//! Each body takes any input, must not panic, and holds two ways of reading the same bytes
-//! against each other. The committed corpora also run as a plain test.
+//! Each body takes any input, must not panic, and compares two ways of reading the same bytes. A
+//! plain test also runs the committed corpora.
 
 use crate::certificate::{Certificate, RevocationList};
 use crate::client_hello;
@@ -22,7 +22,7 @@ mod h2;
 #[cfg(test)]
 mod tests;
 
-/// Longer hellos are not read at each of their lengths: that takes the square of it.
+/// Longer ClientHellos are not read at each of their lengths: that takes quadratic time.
 const CLIENT_HELLO_BYTES_MAX: usize = 4096;
 
 pub use h2::{h2_client, h2_connection, h2_frames, h2_hpack};
@@ -108,8 +108,8 @@ pub fn h1_chunked(data: &[u8]) {
     assert!(decoded == body && left == Some(4));
 }
 
-/// The beginning of a TLS connection read whole and cut short: what is read once stays read, and
-/// what was refused stays refused, whatever comes behind.
+/// The start of a TLS connection, read complete and cut short: a result or a refusal must not
+/// change when more bytes follow.
 pub fn client_hello(data: &[u8]) {
     let whole = client_hello::read(data);
     let mut settled = None;
@@ -126,7 +126,7 @@ pub fn client_hello(data: &[u8]) {
     }
 }
 
-/// A PROXY protocol header parsed whole and cut short; what it says, written and parsed again.
+/// A PROXY protocol header, parsed complete and cut short, then written and parsed again.
 pub fn proxy_protocol(data: &[u8]) {
     let Ok(Some(header)) = proxy::parse(data) else {
         return;
@@ -160,7 +160,7 @@ pub fn proxy_protocol(data: &[u8]) {
     }
 }
 
-/// A DNS answer read whole and cut short: what a part says is what the whole says.
+/// A DNS answer read complete and cut short: a cut answer must give no other result.
 pub fn dns_answer(data: &[u8]) {
     const NAME: &str = "example.net";
     let id = u16::from_be_bytes(*data.first_chunk().unwrap_or(&[0, 0]));
@@ -186,9 +186,9 @@ pub fn dns_answer(data: &[u8]) {
     }
 }
 
-/// A FastCGI response read whole and in pieces, and what it says read as a CGI head, as are the
-/// bytes themselves, which may begin with a status line; then any bytes written as the body of a
-/// request and read back. The first byte picks the pieces' length.
+/// A FastCGI response read at once and in pieces. Its output and the raw bytes are read as CGI
+/// heads, since these may begin with a status line. Then the bytes are written as the body of a
+/// request and read back. The first byte chooses the length of the pieces.
 pub fn fastcgi_response(data: &[u8]) {
     let Some((&knob, records)) = data.split_first() else {
         return;
@@ -210,8 +210,8 @@ pub fn fastcgi_response(data: &[u8]) {
     assert_eq!(read.stdout, records);
 }
 
-/// A template of server-side includes read whole and in pieces, and its commands written anew and
-/// read again. The first byte picks the pieces' length.
+/// A template of server-side includes, read at once and in pieces; its commands are written and
+/// read again. The first byte chooses the length of the pieces.
 pub fn ssi_template(data: &[u8]) {
     let Some((&knob, template)) = data.split_first() else {
         return;
@@ -265,7 +265,7 @@ fn check_cgi_head(knob: u8, line: StatusLine, text: Vec<u8>) {
     }
 }
 
-/// What the records of a FastCGI response hold.
+/// The content of the records of a FastCGI response.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Records {
     stdout: Vec<u8>,
@@ -295,7 +295,7 @@ fn read_records(input: &[u8], piece: usize) -> Result<Records, RecordError> {
     Ok(read)
 }
 
-/// Where the headers of well-formed records stand.
+/// The offsets of the headers of well-formed records.
 fn record_headers(records: &[u8]) -> Vec<usize> {
     let (mut headers, mut at) = (Vec::new(), 0);
     while let Some(&[_, _, _, _, high, low, padding, _]) =
@@ -307,8 +307,8 @@ fn record_headers(records: &[u8]) -> Vec<usize> {
     headers
 }
 
-/// A certificate, a list of revoked ones and an encrypted key, read whole and cut short: a part is
-/// none of them.
+/// A certificate, a revocation list and an encrypted key, read complete and cut short: a cut one is
+/// refused.
 pub fn certificate(data: &[u8]) {
     let certificate = Certificate::read(data);
     let list = RevocationList::read(data);
@@ -322,7 +322,7 @@ pub fn certificate(data: &[u8]) {
     }
     if let Some(read) = certificate {
         for seconds in [read.not_before_s, read.not_after_s] {
-            // What four digits of a year can say comes back as it was.
+            // A time with a four-digit year must survive the round trip.
             let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
             assert_eq!(date::parse(&date::format(seconds)), Some(seconds));
         }
@@ -447,7 +447,7 @@ fn check_refusal(error: HeadError, text: &[u8], head: &RequestHead) {
     assert!(head.line.end() <= text.len());
 }
 
-/// A normal form, escaped and normalised again, is itself; and it has nothing left to resolve.
+/// Escaping and normalising a normal form again must not change it, and it must be clean.
 fn check_path(path: &[u8]) {
     // A request line holds no control bytes, and an escaped NUL has no normal form.
     if path.first() != Some(&b'/') || path.iter().any(u8::is_ascii_control) {

@@ -1,4 +1,4 @@
-//! Hexadecimal digits, written and read: the one place for them.
+//! Hexadecimal digits, written and read.
 
 #[cfg(test)]
 mod tests;
@@ -29,7 +29,7 @@ pub fn text(bytes: &[u8]) -> String {
     pairs.map(char::from).collect()
 }
 
-/// Appends a number in lower case, without zeros before it.
+/// Appends a number in lower case, without leading zeros.
 pub fn write_number(out: &mut Vec<u8>, number: u64) {
     let count = (u64::BITS - number.leading_zeros()).div_ceil(4).max(1);
     for place in (0..count).rev() {
@@ -56,7 +56,7 @@ pub fn byte(text: &[u8]) -> Option<u8> {
     Some(digit(*high)? << 4 | digit(*low)?)
 }
 
-/// The bytes of a text that is made of pairs of digits; `None` for an odd length or another byte.
+/// The bytes of a text of pairs of digits; `None` for an odd length or another byte.
 #[must_use]
 pub fn bytes(text: &[u8]) -> Option<Vec<u8>> {
     let even = text.len().is_multiple_of(2);

@@ -1,12 +1,12 @@
-//! Hosts, as they stand in `Host` and in absolute request targets.
+//! Hosts in `Host` and in absolute request targets.
 //!
-//! nginx's reading, which is wider than RFC 3986 in places (any mix of letters, digits and
+//! The grammar is nginx's, which is wider than RFC 3986 in places (any mix of letters, digits and
 //! sub-delimiters) and narrower in others (no empty host, no two dots in a row).
 
 #[cfg(test)]
 mod tests;
 
-/// What a valid host is made of.
+/// The parts of a valid host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Host {
     /// Length in bytes of the name or address at the start of the text: without port, without
@@ -25,7 +25,7 @@ pub struct HostError;
 /// Checks `text` and finds the name in it.
 ///
 /// # Errors
-/// [`HostError`] if it is empty, holds a byte no host may hold, or has a port above 65535.
+/// [`HostError`] if it is empty, holds a forbidden byte, or has a port above 65535.
 pub fn validate(text: &[u8]) -> Result<Host, HostError> {
     let literal = text.first() == Some(&b'[');
     let allowed = if literal { LITERAL } else { NAME };
@@ -85,9 +85,9 @@ fn parse_port(digits: &[u8]) -> Result<u16, HostError> {
     Ok(port)
 }
 
-/// May stand in a name.
+/// Allowed in a name.
 const NAME: u8 = 1;
-/// May stand between brackets.
+/// Allowed between brackets.
 const LITERAL: u8 = 2;
 const UPPER: u8 = 4;
 

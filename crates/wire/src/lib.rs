@@ -1,12 +1,11 @@
-//! The wire: what servers and clients of HTTP/1, HTTP/2 and FastCGI write to each other, as bytes
-//! in and events out.
+//! The wire formats of HTTP/1, HTTP/2, FastCGI and others, as bytes in and events out.
 //!
-//! Everything here is sans-IO. Nothing in this crate opens a socket, reads a clock, spawns or
-//! waits, and once a caller's vectors have grown to their working size nothing allocates. Input is
-//! hostile by assumption: every function returns an error or a position, and none panics.
+//! The crate is sans-IO. It opens no socket, reads no clock, spawns nothing and never waits; once a
+//! caller's vectors have grown to their working size, it does not allocate. It treats all input as
+//! hostile: every function returns an error or a position, and none panics.
 //!
-//! Where RFC 9112 leaves room, or where the field has settled on another reading, the behaviour is
-//! nginx's: the same inputs are refused, with the same status codes and the same words for the log.
+//! Where RFC 9112 leaves a choice, or practice differs from it, the behaviour is nginx's: the same
+//! inputs are refused, with the same status codes and the same log messages.
 
 pub mod certificate;
 pub mod client_hello;

@@ -1,7 +1,7 @@
-//! The PROXY protocol, versions 1 and 2: who the client of a proxied connection is.
+//! The PROXY protocol, versions 1 and 2: the client's address of a proxied connection.
 //!
-//! A header comes once, before anything else on a connection. It is taken as nginx takes it, but
-//! may come in pieces. A checksum in it is not verified, as nginx does not.
+//! A header comes once, before all other bytes of a connection. The grammar is nginx's, but a
+//! header may come in pieces. Its checksum is not verified, as in nginx.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -16,25 +16,25 @@ mod tests;
 pub use tlv::{SslSummary, Tlv, TlvError, find_named_tlv, find_ssl, find_tlv};
 pub use write::{Ssl, TooLong, Transport, write_v1, write_v2};
 
-/// Longest header of version 1 in bytes, as its specification has it.
+/// Longest header of version 1 in bytes, by its specification.
 pub const V1_BYTES_MAX: usize = 107;
 
-/// Longest header of version 2 in bytes that is taken; nginx's limit.
+/// Longest accepted header of version 2 in bytes; nginx's limit.
 pub const V2_BYTES_MAX: usize = 4096;
 
-/// What a header says.
+/// The content of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Bytes the header takes in the buffer.
     pub len: usize,
-    /// The addresses; `None` where the sender knows none or speaks for itself, and then those of
-    /// the connection count.
+    /// The addresses; `None` if the sender does not know them or opened the connection itself. The
+    /// addresses of the connection count then.
     pub addresses: Option<Addresses>,
-    /// The additions of version 2, for [`find_tlv`]; empty where there are no addresses.
+    /// The additions of version 2, for [`find_tlv`]; empty without addresses.
     pub tlvs: Span,
 }
 
-/// Both ends of the connection the sender took.
+/// Both ends of the connection that the sender accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses {
     /// The client.
@@ -47,10 +47,10 @@ pub struct Addresses {
     pub destination_text: Span,
 }
 
-/// Why a header was refused; the connection is to be closed.
+/// Why a header was refused; the connection must be closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProxyProtocolError {
-    /// Neither version's header, or a malformed one.
+    /// A malformed header, or no header.
     Broken,
     /// A header of version 2's form with another version.
     UnknownVersion,
@@ -59,7 +59,7 @@ pub enum ProxyProtocolError {
 }
 
 impl ProxyProtocolError {
-    /// The opening words nginx logs for the cause.
+    /// The first words of nginx's log message.
     #[must_use]
     pub fn reason(self) -> &'static str {
         match self {
@@ -73,7 +73,7 @@ impl ProxyProtocolError {
 /// Parses the header at the start of `buffer`; `None` asks for more bytes.
 ///
 /// # Errors
-/// One [`ProxyProtocolError`] for each cause, as soon as it is seen.
+/// One [`ProxyProtocolError`] for each cause, as soon as it is known.
 pub fn parse(buffer: &[u8]) -> Result<Option<Header>, ProxyProtocolError> {
     let known = buffer.len().min(SIGNATURE.len());
     if buffer[..known] == SIGNATURE[..known] {
@@ -96,7 +96,7 @@ pub fn parse(buffer: &[u8]) -> Result<Option<Header>, ProxyProtocolError> {
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 const V1_START: &[u8; 6] = b"PROXY ";
 
-/// What follows the start of version 1.
+/// The text after the start of version 1.
 const V1_FAMILIES: [&[u8]; 3] = [b"TCP4 ", b"TCP6 ", b"UNKNOWN"];
 
 /// Signature, version and command, family and transport, length.
@@ -108,8 +108,8 @@ const TRANSPORT_DATAGRAM: u8 = 2;
 const FAMILY_INET: u8 = 1;
 const FAMILY_INET6: u8 = 2;
 
-/// Whether a line of version 1 may go on from this beginning of it: where it cannot, no time-out is
-/// waited for.
+/// Whether these bytes can be the start of a line of version 1: if not, the connection need not
+/// wait for the time-out.
 fn may_begin_v1(beginning: &[u8]) -> bool {
     let text = beginning.get(V1_START.len()..).unwrap_or_default();
     V1_FAMILIES.iter().any(|family| {
@@ -118,7 +118,7 @@ fn may_begin_v1(beginning: &[u8]) -> bool {
     })
 }
 
-/// The line of version 1, which ends at `end`.
+/// Parses the line of version 1, which ends at `end`.
 fn parse_v1(line: &[u8], end: usize) -> Option<Header> {
     let len = end + 2;
     let text = line.get(V1_START.len()..end)?;

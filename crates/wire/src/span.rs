@@ -1,9 +1,9 @@
-//! A range of a buffer that outlives the borrow of it.
+//! A range of a buffer without a borrow of it.
 
-/// Start and end offsets, in bytes, within a buffer the caller keeps.
+/// Start and end offsets, in bytes, within a buffer of the caller.
 ///
-/// Heads are stored as spans so that they can be kept and reused beside the buffer they describe.
-/// Offsets are 32 bits wide: no head or chunk this crate hands out is longer than 4 GiB.
+/// Heads are stored as spans, so that they can be kept and reused with the buffer they describe.
+/// Offsets are 32 bits wide: no head or chunk of this crate is longer than 4 GiB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     start: u32,
@@ -48,7 +48,7 @@ impl Span {
         self.len() == 0
     }
 
-    /// The bytes of `buffer` the span names; empty if it reaches outside of `buffer`.
+    /// The bytes of the span in `buffer`; empty if it reaches outside of `buffer`.
     #[must_use]
     pub fn of(self, buffer: &[u8]) -> &[u8] {
         buffer.get(self.start()..self.end()).unwrap_or(&[])

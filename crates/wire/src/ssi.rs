@@ -1,24 +1,24 @@
-//! Templates of server-side includes (SSI) as nginx has them: text with commands such as
+//! Templates of server-side includes (SSI) in nginx's syntax: text with commands such as
 //! `<!--#include virtual="/part" -->`.
 //!
-//! [`Parser`] takes a template in pieces of any size, gives its text and its commands, and holds no
-//! more than one command. What a command means is not known here.
+//! [`Parser`] takes a template in pieces of any size, gives its text and its commands, and stores
+//! at most one command. It does not interpret commands.
 
 use std::fmt;
 
 #[cfg(test)]
 mod tests;
 
-/// What a command begins with.
+/// The start of a command.
 const BEGIN: &[u8] = b"<!--#";
 
-/// Bytes of a command's name; nginx's number.
+/// The longest name of a command in bytes; nginx's limit.
 const COMMAND_BYTES_MAX: usize = 32;
 
-/// Bytes of a parameter's name; nginx's number.
+/// The longest name of a parameter in bytes; nginx's limit.
 const NAME_BYTES_MAX: usize = 32;
 
-/// Parameters of a command; nginx's number.
+/// The most parameters of a command; nginx's limit.
 const PARAMETERS_MAX: usize = 16;
 
 /// A parameter of a command.
@@ -41,7 +41,7 @@ pub struct Command {
     pub parameters: Vec<Parameter>,
 }
 
-/// Why something that begins as a command is none. The rest of it, up to `-->`, is passed over.
+/// Why the start of a command is not a valid one. The rest of it, up to `-->`, is skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SyntaxError {
     /// The name of the command is too long.
@@ -52,30 +52,30 @@ pub enum SyntaxError {
     LongName(Command),
     /// The value of the last parameter is too long.
     LongValue(Command),
-    /// A byte that cannot stand behind the name of the last parameter.
+    /// A byte that is not allowed after the name of the last parameter.
     AfterName(Command, u8),
-    /// A byte that cannot stand before the value of the last parameter.
+    /// A byte that is not allowed before the value of the last parameter.
     BeforeValue(Command, u8),
-    /// A byte that cannot stand behind the last parameter's value.
+    /// A byte that is not allowed after the last parameter's value.
     AfterValue(Command, u8),
-    /// A byte that cannot stand where the command ends.
+    /// A byte that is not allowed at the end of the command.
     End(Command, u8),
 }
 
-/// What a parser has found.
+/// An event of a parser.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The whole input is taken.
+    /// The whole input was read.
     NeedsMore,
-    /// A command is whole.
+    /// A command is complete.
     Command(Command),
-    /// What begins as a command is none.
+    /// A command is malformed.
     Error(SyntaxError),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// In text, behind so many bytes of [`BEGIN`].
+    /// In text, after this many bytes of [`BEGIN`].
     Text(usize),
     /// Before the name of the command.
     Begun,
@@ -86,14 +86,14 @@ enum State {
     AfterName,
     BeforeValue,
     Value,
-    /// In a value, behind a backslash.
+    /// In a value, after a backslash.
     Escaped,
     AfterValue,
-    /// Behind the first hyphen of the end.
+    /// After the first hyphen of the end.
     Hyphen,
-    /// Behind both hyphens.
+    /// After both hyphens.
     Hyphens,
-    /// After an error, behind so many hyphens.
+    /// After an error, and after this many hyphens.
     Passing(usize),
 }
 
@@ -106,7 +106,7 @@ pub struct Parser {
 }
 
 impl Parser {
-    /// A parser of a template whose values have at most so many bytes.
+    /// A parser of a template whose values have at most `value_bytes_max` bytes.
     #[must_use]
     pub fn new(value_bytes_max: usize) -> Self {
         Self {
@@ -116,8 +116,8 @@ impl Parser {
         }
     }
 
-    /// Takes bytes of `input` up to the end of a command, and appends the text before it to `text`.
-    /// Returns how many bytes were taken, and what was found.
+    /// Reads `input` up to the end of a command, and appends the text before it to `text`. Returns
+    /// the number of bytes read, and the event.
     pub fn feed(&mut self, input: &[u8], text: &mut Vec<u8>) -> (usize, Event) {
         let mut at = 0;
         while let Some(rest) = input.get(at..).filter(|rest| !rest.is_empty()) {
@@ -138,7 +138,7 @@ impl Parser {
         (at, Event::NeedsMore)
     }
 
-    /// The template has ended: the beginning of a command that did not come to its name is text.
+    /// Ends the template: a command that ended before its name is text.
     pub fn finish(&mut self, text: &mut Vec<u8>) {
         if let State::Text(held) = self.state {
             text.extend_from_slice(&BEGIN[..held]);
@@ -216,7 +216,8 @@ impl Parser {
             return;
         }
         text.extend_from_slice(&BEGIN[..held]);
-        // Only its first byte is an angle bracket: no other beginning lies within one.
+        // Only the first byte of `BEGIN` is an angle bracket, so no other match can start inside
+        // it.
         self.state = State::Text(usize::from(byte == BEGIN[0]));
         if byte != BEGIN[0] {
             text.push(byte);
@@ -243,7 +244,7 @@ impl Parser {
         None
     }
 
-    /// Passes over what follows an error.
+    /// Skips the bytes after an error.
     fn pass_over(&mut self, byte: u8, hyphens: usize) {
         self.state = match byte {
             b'>' if hyphens >= 2 => State::Text(0),
@@ -257,7 +258,7 @@ impl Parser {
         Event::Error(error(std::mem::take(&mut self.command)))
     }
 
-    /// The parameter that is read.
+    /// The parameter that is being read.
     fn last(&mut self) -> &mut Parameter {
         if self.command.parameters.is_empty() {
             self.command.parameters.push(Parameter::default());
@@ -268,7 +269,7 @@ impl Parser {
 }
 
 impl Command {
-    /// Appends the command as it could stand in a template.
+    /// Appends the command in the syntax of a template.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(BEGIN);
         out.extend_from_slice(&self.name);

@@ -1,14 +1,14 @@
-//! Request targets: the normal form of a path, and escaping for places URIs stand in.
+//! Request targets: the normal form of a path, and escaping for each context.
 
 use crate::hex;
 
 #[cfg(test)]
 mod tests;
 
-/// What a path turned out to be.
+/// The result of a normalisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Normal {
-    /// The path is in normal form already; nothing was written.
+    /// The path is already in normal form; nothing was written.
     Clean,
     /// The normal form was appended to the vector.
     Rewritten,
@@ -28,11 +28,11 @@ pub enum TargetError {
 /// Brings the raw path of a request (no query, no fragment) into nginx's normal form: escapes are
 /// decoded, `.` and `..` are resolved, and with `merge_slashes` several slashes become one.
 ///
-/// An escaped slash or dot counts as a slash or dot; an escaped `%`, `#` or `?` does not gain a
-/// meaning. A path that needs none of this is reported as clean and not copied.
+/// An escaped slash or dot counts as a slash or dot; an escaped `%`, `#` or `?` has no special
+/// meaning. A path that needs no change is reported as clean and not copied.
 ///
 /// # Errors
-/// [`TargetError`]; what was appended to `out` by then is cut off again.
+/// [`TargetError`]; anything appended to `out` is removed again.
 pub fn normalise(
     path: &[u8],
     merge_slashes: bool,
@@ -50,7 +50,7 @@ pub fn normalise(
     result.map(|()| Normal::Rewritten)
 }
 
-/// Whether `normalise` would not change the path, told without looking at its segments closely.
+/// Whether `normalise` would leave the path unchanged, by a quick check.
 #[must_use]
 pub fn is_clean(path: &[u8]) -> bool {
     let mut after_slash = false;
@@ -134,7 +134,7 @@ fn rewrite(
     }
 }
 
-/// Cuts `/..` and the segment before it off, and leaves the slash before that.
+/// Removes `/..` and the segment before it, and leaves the slash before that.
 fn leave_segment(base: usize, out: &mut Vec<u8>) -> Result<(), TargetError> {
     let parent_end = out.len().saturating_sub(3).max(base);
     let parent = &out[base..parent_end];
@@ -151,7 +151,7 @@ fn decode(path: &[u8], at: usize) -> Result<u8, TargetError> {
     }
 }
 
-/// Where escaped text is to stand; each has its own set of bytes that may stand unescaped.
+/// The context of escaped text; each has its own set of bytes that need no escape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Escape {
     /// A path: `?`, `#` and `%` are escaped, for redirects and proxied requests.
@@ -160,19 +160,19 @@ pub enum Escape {
     Args,
     /// One component: everything but letters, digits, `-`, `.`, `_` and `~`.
     Component,
-    /// An attribute in HTML: `?` may stand, quotes may not.
+    /// An attribute in HTML: `?` is allowed, quotes are not.
     Html,
-    /// The value of `Refresh` or of a captured `Location`: only what no URI may hold.
+    /// The value of `Refresh` or of a captured `Location`: only bytes that no URI may hold.
     Refresh,
     /// A memcached key: control bytes, space and `%`.
     Memcached,
-    /// The value of a `Location` that is escaped already where that was wanted: control bytes.
+    /// The value of a `Location` whose other parts are already escaped: control bytes.
     Controls,
     /// The target of a request: control bytes and spaces, which would end it early.
     Target,
 }
 
-/// Appends `text` with the bytes that may not stand there written as `%XX`.
+/// Appends `text` with the forbidden bytes of the context written as `%XX`.
 pub fn escape(text: &[u8], place: Escape, out: &mut Vec<u8>) {
     out.reserve(text.len());
     for &byte in text {

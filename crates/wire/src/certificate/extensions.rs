@@ -23,25 +23,25 @@ const CRL_SIGN: u8 = 0x02;
 const DNS_NAME: u8 = 0x82;
 const IP_ADDRESS: u8 = 0x87;
 
-/// What a certificate may be used for.
+/// The purpose that a certificate is checked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// A server proves with it who it is.
+    /// A server authenticates itself with it.
     Server,
-    /// A client does.
+    /// A client authenticates itself with it.
     Client,
 }
 
-/// What the extensions say, those that are there.
+/// The extensions of a certificate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extensions<'a> {
-    /// Whether it is a CA's, by its basic constraints.
+    /// Whether the basic constraints mark the subject as a CA.
     pub is_ca: Option<bool>,
-    /// CAs that may stand between it and the last certificate.
+    /// The number of CAs that may follow in the chain before the last certificate.
     pub path_length: Option<u64>,
     /// Whether its CA limits the names below it.
     pub has_name_constraints: bool,
-    /// Whether there is one that must be understood, and is not.
+    /// Whether there is a critical extension that this code does not know.
     pub has_unknown_critical: bool,
     key_usage: Option<u8>,
     extended_usage: Option<&'a [u8]>,
@@ -49,7 +49,7 @@ pub struct Extensions<'a> {
 }
 
 impl<'a> Extensions<'a> {
-    /// Reads the content of the list; `None`: it is not as the RFC says.
+    /// Reads the content of the list; `None` if it does not follow the RFC.
     pub(super) fn read(mut list: &'a [u8]) -> Option<Extensions<'a>> {
         let mut read = Extensions::default();
         while !list.is_empty() {
@@ -86,24 +86,24 @@ impl<'a> Extensions<'a> {
             EXTENDED_KEY_USAGE => once(&mut self.extended_usage, take(value, SEQUENCE)?.0)?,
             SUBJECT_ALT_NAME => once(&mut self.names, take(value, SEQUENCE)?.0)?,
             NAME_CONSTRAINTS => self.has_name_constraints = true,
-            // They matter only to who asks for policies.
+            // They matter only to a verifier that requires policies.
             CERTIFICATE_POLICIES => {}
             _ => self.has_unknown_critical |= is_critical,
         }
         Some(())
     }
 
-    /// Whether certificates may be signed by its key.
+    /// Whether its key may sign certificates.
     pub fn may_sign_certificates(&self) -> bool {
         self.key_usage.is_none_or(|bits| bits & KEY_CERT_SIGN != 0)
     }
 
-    /// Whether lists of revoked certificates may be signed by its key.
+    /// Whether its key may sign revocation lists.
     pub fn may_sign_lists(&self) -> bool {
         self.key_usage.is_none_or(|bits| bits & CRL_SIGN != 0)
     }
 
-    /// Whether it is good for that purpose, as the usages of its key say.
+    /// Whether its key usages allow this purpose.
     pub fn is_for(&self, purpose: Purpose) -> bool {
         let (object, bits) = match purpose {
             Purpose::Server => (
@@ -115,7 +115,7 @@ impl<'a> Extensions<'a> {
         self.key_usage.is_none_or(|own| own & bits != 0) && self.has_extended(object)
     }
 
-    /// Whether a CA's certificate may stand above one for that purpose.
+    /// Whether a CA with these key usages may issue certificates for this purpose.
     pub fn may_lead_to(&self, purpose: Purpose) -> bool {
         self.has_extended(match purpose {
             Purpose::Server => SERVER_AUTH,
@@ -136,12 +136,12 @@ impl<'a> Extensions<'a> {
         false
     }
 
-    /// DNS names of its subject.
+    /// The DNS names of its subject.
     pub fn dns_names(&self) -> impl Iterator<Item = &'a [u8]> {
         self.names_of(DNS_NAME)
     }
 
-    /// Addresses of its subject, of 4 or 16 bytes.
+    /// The addresses of its subject, 4 or 16 bytes each.
     pub fn addresses(&self) -> impl Iterator<Item = &'a [u8]> {
         self.names_of(IP_ADDRESS)
     }
@@ -160,7 +160,7 @@ impl<'a> Extensions<'a> {
     }
 }
 
-/// An extension may be there once (RFC 5280 section 4.2).
+/// An extension may occur once (RFC 5280 section 4.2).
 fn once<T>(place: &mut Option<T>, value: T) -> Option<()> {
     place.replace(value).is_none().then_some(())
 }

@@ -1,10 +1,10 @@
-//! Distinguished names as texts: by RFC 2253, and in OpenSSL's older way.
+//! Distinguished names as text: by RFC 2253, and in OpenSSL's older format.
 
 use std::fmt::Write as _;
 
 use crate::der::{OBJECT, SEQUENCE, SET, any, take, take_whole};
 
-/// Contents of object identifiers, and the short names that OpenSSL has for them.
+/// Object identifiers of attribute types, with OpenSSL's short names.
 const TYPES: &[(&[u8], &str)] = &[
     (&[0x55, 4, 3], "CN"),
     (&[0x55, 4, 4], "SN"),
@@ -80,9 +80,9 @@ struct Attribute<'a> {
     object: &'a [u8],
     tag: u8,
     value: &'a [u8],
-    /// The value with its header.
+    /// The value with its DER header.
     whole: &'a [u8],
-    /// Whether it belongs to the same set as the one before.
+    /// Whether it belongs to the same set as the attribute before it.
     goes_on: bool,
 }
 
@@ -92,7 +92,7 @@ impl<'a> Name<'a> {
         self.0
     }
 
-    /// The last common name, as it stands there.
+    /// The value of the last common name.
     pub fn common_name(&self) -> Option<&'a [u8]> {
         let attributes = self.attributes();
         let mut named = attributes.filter(|attribute| attribute.object == COMMON_NAME);
@@ -100,7 +100,7 @@ impl<'a> Name<'a> {
         Some(named.last().unwrap_or(first).value)
     }
 
-    /// As RFC 2253 writes it, with characters beyond ASCII as they are.
+    /// Appends the name by RFC 2253; characters outside of ASCII are not escaped.
     pub fn write_rfc2253(&self, out: &mut Vec<u8>) {
         let attributes: Vec<_> = self.attributes().collect();
         for (at, attribute) in attributes.iter().enumerate().rev() {
@@ -121,7 +121,7 @@ impl<'a> Name<'a> {
         }
     }
 
-    /// In OpenSSL's older way: `/C=DE/CN=name`.
+    /// Appends the name in OpenSSL's older format: `/C=DE/CN=name`.
     pub fn write_oneline(&self, out: &mut Vec<u8>) {
         for attribute in self.attributes() {
             out.push(b'/');
@@ -171,7 +171,7 @@ fn write_type(object: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// An object identifier as numbers with dots (ITU-T X.690 section 8.19).
+/// Appends an object identifier as numbers with dots (ITU-T X.690 section 8.19).
 fn write_dotted(object: &[u8], out: &mut Vec<u8>) {
     let (mut number, mut is_first) = (0_u64, true);
     for byte in object {
@@ -190,7 +190,7 @@ fn write_dotted(object: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The text of a value; `None`: it is none.
+/// The text of a value; `None` if its type is not text.
 fn text(attribute: &Attribute<'_>) -> Option<String> {
     let value = attribute.value;
     let wide = |bytes: &[u8]| {
@@ -213,7 +213,7 @@ fn text(attribute: &Attribute<'_>) -> Option<String> {
     }
 }
 
-/// Escapes by RFC 2253 section 2.4.
+/// Appends the text, escaped by RFC 2253 section 2.4.
 fn escape(text: &str, out: &mut Vec<u8>) {
     let last = text.chars().count().saturating_sub(1);
     for (at, character) in text.chars().enumerate() {

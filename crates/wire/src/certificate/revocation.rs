@@ -1,4 +1,4 @@
-//! Lists of revoked certificates (RFC 5280 section 5).
+//! Certificate revocation lists (RFC 5280 section 5).
 
 use super::Signature;
 use super::time::time;
@@ -7,30 +7,30 @@ use crate::der::{BOOLEAN, INTEGER, OBJECT, SEQUENCE, skip, take, take_whole};
 /// `[0]`, constructed: the list's own extensions.
 const LIST_EXTENSIONS: u8 = 0xa0;
 
-/// The numbers of lists: an extension that says nothing about what is revoked.
+/// The number of the list: this extension does not change the set of revoked certificates.
 const LIST_NUMBER: &[u8] = &[0x55, 0x1d, 20];
 const AUTHORITY_KEY: &[u8] = &[0x55, 0x1d, 35];
 
-/// A list of revoked certificates.
+/// A certificate revocation list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RevocationList<'a> {
-    /// What is signed.
+    /// The signed bytes.
     pub signed: &'a [u8],
     pub signature: Signature<'a>,
-    /// The CA whose certificates it is about: the content of its name.
+    /// The content of the name of the CA whose certificates the list covers.
     pub issuer: &'a [u8],
-    /// Unix seconds.
+    /// The time of issue, in Unix seconds.
     pub this_update_s: u64,
-    /// Unix seconds.
+    /// The time of the next list, in Unix seconds.
     pub next_update_s: Option<u64>,
-    /// Whether it says what cannot be passed over and is not understood: a list of changes only,
-    /// or of a part of the certificates.
+    /// Whether the list has a critical extension that this code does not know. It may then be a
+    /// delta list, or cover only a part of the certificates.
     pub has_unknown_critical: bool,
     revoked: &'a [u8],
 }
 
 impl<'a> RevocationList<'a> {
-    /// Reads a list from DER; `None` where it is not one.
+    /// Reads a list from DER; `None` if the bytes are not a list.
     pub fn read(der: &'a [u8]) -> Option<RevocationList<'a>> {
         let (list, _) = take(der, SEQUENCE)?;
         let (signed, rest) = take_whole(list, SEQUENCE)?;
@@ -64,8 +64,7 @@ impl<'a> RevocationList<'a> {
         })
     }
 
-    /// Whether the certificate of this serial number is revoked; `None`: the list cannot be read
-    /// so far.
+    /// Whether the certificate with this serial number is revoked; `None` if the list is malformed.
     pub fn revokes(&self, serial: &[u8]) -> Option<bool> {
         let mut list = self.revoked;
         while !list.is_empty() {
@@ -78,7 +77,7 @@ impl<'a> RevocationList<'a> {
             if let Some((content, _)) = take(extensions, SEQUENCE)
                 && has_unknown_critical(content)?
             {
-                // It may be about another CA's certificate.
+                // The entry may be about another CA's certificate.
                 return None;
             }
             list = rest;

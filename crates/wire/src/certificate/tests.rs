@@ -1,4 +1,4 @@
-//! Certificates cut from bytes by hand.
+//! Tests of certificates that are built byte by byte.
 
 use super::time::time;
 use super::{Certificate, Extensions, Name, Purpose, RevocationList};
@@ -45,7 +45,7 @@ const ALGORITHM: &[u8] = b"\x30\x03\x06\x01\x2a";
 const DATES: &[u8] = b"\x30\x1e\x17\x0d700101000000Z\x17\x0d700101000100Z";
 const NUMBER: &[u8] = b"\x02\x01\x07";
 
-/// A certificate of these algorithms, with these extensions.
+/// A certificate with these inner and outer algorithms and these extensions.
 fn certificate(inner: &[u8], outer: &[u8], extensions: &[u8]) -> Vec<u8> {
     let key = element(0x30, &[ALGORITHM, b"\x03\x02\x00\x05"].concat());
     let mut own = [NUMBER, inner, &name(b"ca"), DATES, &name(b"me"), &key].concat();
@@ -73,7 +73,7 @@ fn certificates_with_and_without_extensions_are_read() {
     assert_eq!(read.extensions, Extensions::default());
     let new = certificate(ALGORITHM, ALGORITHM, &element(0x30, &[]));
     assert_eq!(Certificate::read(&new).map(|read| read.version), Some(3));
-    // What is signed names another algorithm.
+    // The signed part names another algorithm than the signature.
     let mixed = certificate(b"\x30\x03\x06\x01\x2b", ALGORITHM, &[]);
     assert_eq!(Certificate::read(&mixed), None);
     for cut in 0..new.len() {
@@ -89,7 +89,7 @@ fn extension(number: u8, is_critical: bool, value: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn extensions_say_what_a_certificate_is_for() {
+fn extensions_limit_the_purpose_of_a_certificate() {
     let server = b"\x30\x0a\x06\x08\x2b\x06\x01\x05\x05\x07\x03\x01";
     let names = b"\x30\x0d\x82\x05a.com\x87\x04\x7f\x00\x00\x01";
     let list = [
@@ -118,7 +118,7 @@ fn extensions_say_what_a_certificate_is_for() {
     assert_eq!(Extensions::read(&twice), None);
 }
 
-/// Types and tags of attributes with their values, and both texts of the name.
+/// Types and tags of attributes with their values, and the name in both formats.
 #[test]
 fn names_are_written_as_openssl_writes_them() {
     type Case = (
@@ -185,7 +185,7 @@ fn names_are_written_as_openssl_writes_them() {
 }
 
 #[test]
-fn lists_tell_what_is_revoked() {
+fn lists_show_revoked_certificates() {
     let when = b"\x17\x0d700101000000Z";
     let later = b"\x17\x0d700101000100Z";
     let entry = element(0x30, &[NUMBER, when].concat());
@@ -216,7 +216,7 @@ fn lists_tell_what_is_revoked() {
         (Some(true), Some(false))
     );
     assert!(!read.has_unknown_critical);
-    // An entry about another CA's certificate: what follows is that CA's too.
+    // This entry is about another CA's certificate, and so are those after it.
     let indirect = list(&[element(0x30, &critical.concat()), entry].concat(), &[]);
     let read = RevocationList::read(&indirect).expect("a list");
     assert_eq!((read.revokes(&[8]), read.revokes(&[7])), (Some(true), None));
@@ -232,7 +232,7 @@ fn lists_tell_what_is_revoked() {
 }
 
 #[test]
-fn lengths_are_of_four_bytes_at_most() {
+fn lengths_have_at_most_four_bytes() {
     let long = [&[4, 0x82, 1, 0][..], &[9; 256]].concat();
     assert_eq!(any(&long), Some((4, &[9; 256][..], &[][..])));
     assert_eq!(any(&[4, 0x80]), None);

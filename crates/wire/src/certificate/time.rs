@@ -3,7 +3,7 @@
 use crate::date;
 use crate::der::{GENERALIZED_TIME, UTC_TIME, take};
 
-/// A time as unix seconds, and what follows it.
+/// A time in Unix seconds, and the bytes after it.
 pub(super) fn time(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (text, year, rest) = match take(bytes, UTC_TIME) {
         Some((text, rest)) => {
@@ -23,12 +23,12 @@ pub(super) fn time(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (minute, text) = number(text, 2)?;
     let (second, text) = number(text, 2)?;
     let seconds = date::unix_seconds([year, month, day], [hour, minute, second])?;
-    // Certificates from before 1970 have run out as of then.
+    // Times before 1970 count as the start of 1970: such a certificate has expired.
     let seconds = u64::try_from(seconds).unwrap_or(0);
     (text == b"Z").then_some((seconds, rest))
 }
 
-/// So many digits as a number, and what follows them.
+/// A number of exactly `digits` digits, and the bytes after it.
 fn number(text: &[u8], digits: usize) -> Option<(i64, &[u8])> {
     let (digits, rest) = text.split_at_checked(digits)?;
     let number = digits.iter().try_fold(0, |sum, digit| {

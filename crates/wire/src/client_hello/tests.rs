@@ -1,8 +1,8 @@
-//! Hellos, whole and in every piece.
+//! Tests of ClientHellos, complete and cut at every byte.
 
 use super::*;
 
-/// A hello of TLS 1.2 with these extensions, in records of at most so many bytes.
+/// A ClientHello of TLS 1.2 with these extensions, in records of at most `record_bytes`.
 fn records(extensions: &[u8], record_bytes: usize) -> Vec<u8> {
     let mut body = vec![3, 3];
     body.extend([0xeb; RANDOM_BYTES]);
@@ -28,7 +28,7 @@ const PROTOCOLS: &[u8] = b"\0\x10\0\x0e\0\x0c\x02h2\x08http/1.1";
 const VERSIONS: &[u8] = b"\0\x2b\0\x07\x06\x6a\x6a\x03\x04\x03\x03";
 
 #[test]
-fn a_hello_is_read_whatever_its_pieces_are() {
+fn a_hello_is_read_in_pieces_of_any_size() {
     let extensions = [b"\0\x17\0\0".as_slice(), NAME, PROTOCOLS, VERSIONS].concat();
     let expected = ClientHello {
         version: TLS_1_3,
@@ -46,10 +46,10 @@ fn a_hello_is_read_whatever_its_pieces_are() {
     }
 }
 
-/// The beginning of a connection, and the version that is read of it.
+/// The first bytes of a connection, and the version that is read from them.
 type Beginning = (&'static [u8], Result<Option<u16>, NotHello>);
 
-/// Extensions, and the version, name and protocols that are read of them.
+/// Extensions, and the version, name and protocols that are read from them.
 type Extensions = (&'static [u8], Option<(u16, &'static str, &'static str)>);
 
 const CASES: &[Beginning] = &[
@@ -67,7 +67,7 @@ const CASES: &[Beginning] = &[
 ];
 
 #[test]
-fn other_beginnings_are_told_apart_at_once() {
+fn other_protocols_are_recognised_at_once() {
     for (bytes, expected) in CASES {
         let found = read(bytes).map(|hello| hello.map(|hello| hello.version));
         assert_eq!(found, *expected, "{bytes:?}");
@@ -75,7 +75,7 @@ fn other_beginnings_are_told_apart_at_once() {
 }
 
 #[test]
-fn extensions_are_read_only_where_nothing_is_missing() {
+fn cut_extensions_are_refused() {
     let cases: &[Extensions] = &[
         (b"", Some((0x0303, "", ""))),
         (NAME, Some((0x0303, "foo", ""))),
@@ -84,7 +84,7 @@ fn extensions_are_read_only_where_nothing_is_missing() {
         (b"\0\0\0\x02\0\0", Some((0x0303, "", ""))),
         (b"\0\0\0\x08\0\x06\0\0\x03fo", None),
         (b"\0\x10\0\x05\0\x03\x04h2", None),
-        // Draft 28 of TLS 1.3, in an extension that claims more than there is.
+        // Draft 28 of TLS 1.3, in an extension whose length exceeds the bytes.
         (b"\0\x2b\0\x07\x02\x7f\x1c", Some((TLS_1_3, "", ""))),
         (b"\0\x2b\0\x03\x02\x5a\x5a", Some((0x0303, "", ""))),
         (b"\0", Some((0x0303, "", ""))),

@@ -40,7 +40,7 @@ fn dates_in_all_three_forms() {
 }
 
 #[test]
-fn a_date_alone_has_nothing_behind_it() {
+fn a_single_date_has_nothing_after_it() {
     for text in [
         "Sun, 06 Nov 1994 08:49:37 GMT",
         "sun, 06 nOV 1994 08:49:37 gmt",
@@ -63,8 +63,8 @@ fn a_date_alone_has_nothing_behind_it() {
     }
 }
 
-/// The latest year that two digits name was less than 50 years ahead when this was written, so
-/// that none is ever more (RFC 9110 section 5.6.7).
+/// A two-digit year may be at most 50 years in the future (RFC 9110 section 5.6.7). The latest one
+/// was less than 50 years ahead when this was written, so the rule cannot be broken later.
 #[test]
 fn years_of_two_digits_are_near() {
     for two in 0..100 {

@@ -8,7 +8,7 @@ use super::{
     Answer, AnswerError, Extension, NameError, Question, Service, parse_answer, write_question,
 };
 
-/// `example.net`, as questions have it.
+/// `example.net` in wire format.
 const NAME: &[u8] = b"\x07example\x03net\x00";
 
 /// A message: flags, counts of questions and records, then the parts.
@@ -104,7 +104,7 @@ fn aliases_are_followed() {
     let answer = message(0x8180, 1, 1, &[&question(1), &alias]);
     let answer = parse_answer(&answer, 7, "example.net", Question::A).unwrap();
     assert_eq!(answer.alias.as_deref(), Some("alias.example.net"));
-    // An alias of itself ends too.
+    // An alias of itself ends the walk too.
     let circle = record(ASKED, 5, 9, ASKED);
     let answer = message(0x8180, 1, 1, &[&question(1), &circle]);
     let answer = parse_answer(&answer, 7, "example.net", Question::A).unwrap();
@@ -126,7 +126,7 @@ fn services_are_read() {
 }
 
 #[test]
-fn what_is_wrong_is_told_from_what_is_another_s() {
+fn malformed_answers_differ_from_unrelated_ones() {
     let good = record(ASKED, 1, 60, &[127, 0, 0, 1]);
     let read = |message: &[u8]| parse_answer(message, 7, "example.net", Question::A);
     let answer =

@@ -1,18 +1,18 @@
-//! A key that OpenSSL has encrypted, and what is changed in it.
+//! Tests of a key that OpenSSL encrypted, and of changed copies.
 
 use super::{EncryptedKey, Prf};
 
 /// Made by `openssl pkcs8 -topk8 -v2 aes-128-cbc -v2prf hmacWithSHA256 -iter 2048`.
 const KEY: &[u8] = include_bytes!("../../../../fuzz/corpus/certificate/encrypted_key.seed");
 
-/// Where the last byte of an object identifier stands.
+/// The offset of the last byte of an object identifier.
 fn end_of(object: &[u8]) -> usize {
     let at = KEY.windows(object.len()).position(|it| it == object);
     at.expect("the object") + object.len() - 1
 }
 
 #[test]
-fn what_opens_a_key_is_read() {
+fn decryption_parameters_are_read() {
     let read = EncryptedKey::read(KEY).expect("a key");
     assert_eq!(
         (read.iterations, read.prf, read.key_bytes),

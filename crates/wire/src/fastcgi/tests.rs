@@ -23,7 +23,7 @@ struct Answer {
     left: usize,
 }
 
-/// Reads records in pieces of so many bytes.
+/// Reads records in pieces of `piece` bytes.
 fn read(bytes: &[u8], piece: usize) -> Result<Answer, RecordError> {
     let (mut reader, mut answer, mut at) = (RecordReader::new(), Answer::default(), 0);
     let mut line = Vec::new();
@@ -48,7 +48,7 @@ fn read(bytes: &[u8], piece: usize) -> Result<Answer, RecordError> {
     Ok(answer)
 }
 
-/// What is read at once and in pieces is the same.
+/// Reads the bytes at once and in pieces, and checks that the results are equal.
 fn read_all_ways(bytes: &[u8]) -> Result<Answer, RecordError> {
     let whole = read(bytes, bytes.len().max(1));
     for piece in 1..20 {
@@ -155,11 +155,11 @@ fn a_response_is_read_whole_and_in_pieces() {
 }
 
 #[test]
-fn an_end_has_come_with_its_padding() {
+fn the_end_includes_its_padding() {
     let ended = |bytes: &[u8]| read_all_ways(bytes).unwrap().ended;
     let padded = record(END_REQUEST, &[0; 8], 5);
     assert!(ended(&padded) && !ended(&padded[..padded.len() - 1]));
-    // Its content says nothing that is needed.
+    // The reader ignores the record's content.
     assert!(ended(&record(END_REQUEST, &[], 0)));
     assert!(ended(&record(END_REQUEST, &[0; 300], 1)));
 }
@@ -174,7 +174,7 @@ fn a_cut_response_has_not_ended() {
 }
 
 #[test]
-fn records_that_are_none_of_the_request_are_refused() {
+fn records_of_other_requests_are_refused() {
     let changed = |at: usize, byte: u8| {
         let mut bytes = record(STDOUT, b"body", 4);
         bytes[at] = byte;
@@ -205,7 +205,7 @@ fn records_that_are_none_of_the_request_are_refused() {
     for (error, words) in cases {
         assert_eq!(error.to_string(), words);
     }
-    // An HTTP server in the application's place.
+    // The peer is an HTTP server and not an application.
     let error = read_all_ways(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap_err();
     assert_eq!(error, RecordError::Version(b'H'));
 }

@@ -1,4 +1,4 @@
-//! HTTP/2: frames, header blocks, and whole connections from both ends.
+//! Fuzz bodies of HTTP/2: frames, header blocks, and complete connections from both ends.
 
 use crate::h2::hpack::{Decoder, Encoder, FieldSink, Indexing, decode_huffman, encode_huffman};
 use crate::h2::{
@@ -7,13 +7,13 @@ use crate::h2::{
 };
 use crate::message::HeadRules;
 
-/// Frame headers written as they were read, and payloads of any kind.
+/// Frame headers are written as they were read; payloads of any kind are read.
 pub fn h2_frames(data: &[u8]) {
     let mut rest = data;
     while let Some(header) = FrameHeader::parse(rest) {
         let mut written = Vec::new();
         header.write(&mut written);
-        // All but the bit that means nothing.
+        // The reserved bit is not kept.
         assert_eq!(FrameHeader::parse(&written), Some(header));
         let behind = &rest[HEADER_BYTES..];
         let length = behind.len().min(header.length as usize);
@@ -34,13 +34,13 @@ impl FieldSink for Collected {
     }
 }
 
-/// A header block decoded, encoded and decoded again; a text of Huffman's code.
+/// A header block is decoded, encoded and decoded again; a text is decoded by the Huffman code.
 pub fn h2_hpack(data: &[u8]) {
     let mut text = Vec::new();
     if decode_huffman(data, &mut text).is_ok() {
         let mut encoded = Vec::new();
         encode_huffman(&text, &mut encoded);
-        // What stands behind the last symbol are ones, in both.
+        // The bits after the last symbol are ones in both.
         assert!(data.starts_with(&encoded) && data.len() == encoded.len());
     }
     let (mut decoder, mut fields) = (Decoder::new(4096), Collected::default());
@@ -66,7 +66,7 @@ pub fn h2_hpack(data: &[u8]) {
     }
 }
 
-/// A connection whose bytes come whole and in pieces. The first byte picks the pieces' length.
+/// A connection whose bytes come at once and in pieces. The first byte chooses their length.
 pub fn h2_connection(data: &[u8]) {
     let Some((&knob, bytes)) = data.split_first() else {
         return;
@@ -75,7 +75,7 @@ pub fn h2_connection(data: &[u8]) {
     assert_eq!(converse(bytes, usize::from(knob) + 1), whole);
 }
 
-/// What happens on a connection, and what is sent, where everything is answered.
+/// The events of a connection and its output, when every request is answered.
 fn converse(bytes: &[u8], piece: usize) -> (Vec<String>, Vec<u8>) {
     let mut connection = Connection::new(ConnectionRules {
         streams_max: 3,
@@ -121,7 +121,8 @@ fn converse(bytes: &[u8], piece: usize) -> (Vec<String>, Vec<u8>) {
     (events, std::mem::take(connection.output()))
 }
 
-/// A client whose server's bytes come whole and in pieces. The first byte picks the pieces' length.
+/// A client that gets the server's bytes at once and in pieces. The first byte chooses their
+/// length.
 pub fn h2_client(data: &[u8]) {
     let Some((&knob, bytes)) = data.split_first() else {
         return;
@@ -130,7 +131,7 @@ pub fn h2_client(data: &[u8]) {
     assert_eq!(hear(bytes, usize::from(knob) + 1), whole);
 }
 
-/// What a client is told, and what it sends, with two requests under way of which one has a body.
+/// A client's events and its output, with two requests in progress, one of which has a body.
 fn hear(bytes: &[u8], piece: usize) -> (Vec<String>, Vec<u8>) {
     let mut client = ClientConnection::new(HeadRules::default());
     let (mut reader, mut block) = (ResponseReader::default(), Vec::new());
@@ -147,7 +148,7 @@ fn hear(bytes: &[u8], piece: usize) -> (Vec<String>, Vec<u8>) {
             let step = match client.receive(&bytes[at..received], &mut reader, 0) {
                 Ok(step) => step,
                 Err(error) => {
-                    events.push(error.said_of_upstream());
+                    events.push(error.upstream_reason());
                     client.fail(error);
                     return (events, std::mem::take(client.output()));
                 }

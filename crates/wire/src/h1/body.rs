@@ -1,4 +1,4 @@
-//! The body of a message: one reader over the ways its end may be told.
+//! The body of a message: one reader for all kinds of framing.
 
 use super::chunked::{ChunkError, ChunkedDecoder};
 use super::request::Framing;
@@ -10,14 +10,14 @@ use crate::message::{BodyEnd, Strictness};
 pub enum BodyState {
     /// The body goes on.
     More,
-    /// The body is whole; what follows in the input is the next message.
+    /// The body is complete; the next bytes of the input belong to the next message.
     Finished,
 }
 
-/// What one call found.
+/// The result of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BodyEvent {
-    /// Bytes of the input that are done with, `data` included.
+    /// The bytes of the input that were used, `data` included.
     pub consumed: usize,
     /// Body bytes, as a range of the input.
     pub data: Span,
@@ -37,7 +37,7 @@ enum Kind {
 }
 
 impl BodyDecoder {
-    /// A reader of a body framed so.
+    /// A reader of a body with this framing.
     #[must_use]
     pub fn new(framing: Framing) -> BodyDecoder {
         BodyDecoder(match framing {
@@ -47,7 +47,7 @@ impl BodyDecoder {
         })
     }
 
-    /// The same reader, which takes chunk lines and trailers as they are read so strictly.
+    /// The same reader, with this strictness for chunk lines and trailers.
     #[must_use]
     pub fn under(self, strictness: Strictness) -> BodyDecoder {
         BodyDecoder(match self.0 {
@@ -56,8 +56,8 @@ impl BodyDecoder {
         })
     }
 
-    /// A reader of a response's body whose end is told so. One that ends with its connection never
-    /// reports the end.
+    /// A reader of a response's body with this end. A body that ends with its connection never
+    /// reports its end.
     #[must_use]
     pub fn of_response(end: BodyEnd) -> BodyDecoder {
         BodyDecoder(match end {
@@ -68,7 +68,7 @@ impl BodyDecoder {
         })
     }
 
-    /// The lines of the trailer section that have come, where they are kept.
+    /// The lines of the trailer section so far, if they are kept.
     #[must_use]
     pub fn trailers(&self) -> &[u8] {
         match &self.0 {
@@ -77,7 +77,7 @@ impl BodyDecoder {
         }
     }
 
-    /// Whether the body is whole.
+    /// Whether the body is complete.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         match &self.0 {
@@ -87,8 +87,8 @@ impl BodyDecoder {
         }
     }
 
-    /// Reads on in `input`; at most one range of data a call. To be called again with the rest of
-    /// the input while something was consumed and the state is `More`.
+    /// Reads the next bytes of `input`; returns at most one range of data per call. Call it again
+    /// with the rest of the input while bytes were consumed and the state is `More`.
     ///
     /// # Errors
     /// Only a chunked body can be malformed.

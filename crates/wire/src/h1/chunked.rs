@@ -9,9 +9,9 @@
 //!                   Finished <- EndLineFeed <- TrailerStart <-> Trailer, TrailerLineFeed
 //! ```
 //!
-//! Lines end with a carriage return and a line feed, both: a lone line feed is refused, as in
-//! nginx. Extensions and trailers are passed over, up to a limit; by the RFC they must follow its
-//! grammar, since a line that is no chunk line may be read in another way by others.
+//! Lines must end with a carriage return and a line feed: a lone line feed is refused, as in nginx.
+//! Extensions and trailers are skipped, up to a limit. Under the RFC's rules they must follow its
+//! grammar, since another parser may read a malformed line differently.
 
 use super::body::{BodyEvent, BodyState};
 use crate::Span;
@@ -21,17 +21,17 @@ use crate::message::{Strictness, is_control, is_token_byte, is_white_space};
 #[cfg(test)]
 mod tests;
 
-/// Why a chunked body was refused; nginx says "client sent invalid chunked body" to all of them.
+/// Why a chunked body was refused; nginx logs "client sent invalid chunked body" for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ChunkError {
-    /// A chunk does not begin with hexadecimal digits, or they are followed by something else
-    /// than a line end, white space or a semicolon.
+    /// A chunk does not begin with hexadecimal digits, or they are followed by something other than
+    /// a line end, white space or a semicolon.
     InvalidSize,
     /// A chunk of 2^63 bytes or more.
     SizeOverflow,
     /// Extensions that do not follow the grammar (RFC 9112 section 7.1.1).
     InvalidExtension,
-    /// A trailer that is no header line.
+    /// A trailer that is not a header line.
     InvalidTrailer,
     /// A line that does not end with carriage return and line feed, or data longer than its chunk.
     InvalidLineEnd,
@@ -41,13 +41,13 @@ pub enum ChunkError {
     TrailerTooLong,
 }
 
-/// Longest extensions of one chunk in bytes; nobody uses any, and they cost time and no body.
+/// Longest extensions of one chunk, in bytes. They are not used in practice, and cost time.
 pub const EXTENSION_BYTES_MAX: u32 = 4 * 1024;
 
-/// Longest trailer section in bytes: as much as a header section may take by default.
+/// Longest trailer section, in bytes: the default limit of a header section.
 pub const TRAILER_BYTES_MAX: u32 = 32 * 1024;
 
-/// nginx keeps room for the end of the body below the largest file offset.
+/// nginx reserves space for the end of the body below the largest file offset.
 const SIZE_MAX: u64 = i64::MAX as u64 - 9;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,7 +56,7 @@ enum State {
     Size,
     SizeDigits,
     Extension,
-    /// The state within extensions that have to follow the grammar.
+    /// The state within extensions that must follow the grammar.
     Grammar(Grammar),
     SizeLineFeed,
     Data,
@@ -70,7 +70,7 @@ enum State {
     Finished,
 }
 
-/// Where in `*( BWS ";" BWS name [ BWS "=" BWS value ] )` the decoder is.
+/// The position in `*( BWS ";" BWS name [ BWS "=" BWS value ] )`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Grammar {
     /// White space before a semicolon.
@@ -84,20 +84,20 @@ enum Grammar {
     BeforeValue,
     Value,
     Quoted,
-    /// The byte behind a backslash.
+    /// The byte after a backslash.
     QuotedPair,
     QuotedEnd,
 }
 
-/// Takes a chunked body apart, in whatever pieces it comes.
+/// Decodes a chunked body that comes in pieces of any size.
 #[derive(Clone, Debug, Default)]
 pub struct ChunkedDecoder {
     state: State,
-    /// Bytes left in the chunk, or its size while that is read.
+    /// The bytes left in the chunk; its size so far while that is read.
     size: u64,
-    /// Bytes passed over in the extension or trailer section at hand.
+    /// The bytes skipped in the current extension or trailer section.
     skipped: u32,
-    /// The trailer section as it came, where it is wanted.
+    /// The trailer section as received, if it is kept.
     trailers: Option<Vec<u8>>,
     strictness: Strictness,
 }
@@ -118,13 +118,13 @@ impl ChunkedDecoder {
         }
     }
 
-    /// The same decoder, which reads so strictly.
+    /// The same decoder with this strictness.
     #[must_use]
     pub fn under(self, strictness: Strictness) -> ChunkedDecoder {
         ChunkedDecoder { strictness, ..self }
     }
 
-    /// The lines of the trailer section that have come, where they are kept.
+    /// The lines of the trailer section so far, if they are kept.
     #[must_use]
     pub fn trailers(&self) -> &[u8] {
         self.trailers.as_deref().unwrap_or_default()
@@ -136,7 +136,8 @@ impl ChunkedDecoder {
         self.state == State::Finished
     }
 
-    /// Reads on in `input` up to the end of the next range of data, of the body or of the input.
+    /// Reads the next bytes of `input` up to the end of the next range of data, of the body or of
+    /// the input.
     ///
     /// # Errors
     /// One [`ChunkError`] for each cause; the decoder must not be used after it.
@@ -181,7 +182,7 @@ impl ChunkedDecoder {
             State::TrailerStart | State::TrailerName | State::Trailer | State::TrailerLineFeed,
         ) = (&mut self.trailers, self.state)
         {
-            // At most TRAILER_BYTES_MAX, and two for each line's end.
+            // At most TRAILER_BYTES_MAX, and two bytes for each line's end.
             trailers.push(byte);
         }
         self.state = match (self.state, byte) {
@@ -231,7 +232,7 @@ impl ChunkedDecoder {
         Ok(())
     }
 
-    /// Takes one byte of a trailer line, but for its end.
+    /// Takes one byte of a trailer line, except for its end.
     fn trailer(&self, byte: u8) -> Result<State, ChunkError> {
         if self.strictness == Strictness::Nginx {
             return Ok(State::Trailer);
@@ -274,7 +275,7 @@ impl Grammar {
         matches!(self, Grammar::Name | Grammar::Value | Grammar::QuotedEnd)
     }
 
-    /// The state behind `byte`; `None` where it may not stand there.
+    /// The state after `byte`; `None` if the byte is not allowed there.
     fn step(self, byte: u8) -> Option<Grammar> {
         let white = is_white_space(byte);
         match self {

@@ -4,14 +4,14 @@ use crate::hex;
 
 use super::request::RequestHead;
 
-/// One variant for each cause; the client is to blame for all of them.
+/// The causes; each is the client's fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HeadError {
-    /// The method is no token; under [`Strictness::Nginx`](super::Strictness) it holds a byte other
-    /// than an upper-case letter, `-` or `_`.
+    /// The method is not a token. Under [`Strictness::Nginx`](super::Strictness): it holds a byte
+    /// other than an upper-case letter, `-` or `_`.
     InvalidMethod,
-    /// A method that nobody here knows and that is not passed on either: it holds other bytes than
-    /// upper-case letters, `-` and `_`, or is longer than any known one.
+    /// An unknown method that cannot be passed on either: it holds bytes other than upper-case
+    /// letters, `-` and `_`, or is longer than any known one.
     UnknownMethod,
     /// The request line after the method does not follow the grammar.
     InvalidRequestLine,
@@ -21,7 +21,7 @@ pub enum HeadError {
     InvalidHttp09Method,
     /// The request line is longer than `HeadRules::line_bytes_max`.
     LineTooLong,
-    /// The host in an absolute request target is not one.
+    /// The host in an absolute request target is invalid.
     InvalidTargetHost,
     /// A header line is longer than `HeadRules::line_bytes_max`.
     FieldTooLong,
@@ -29,16 +29,16 @@ pub enum HeadError {
     HeadTooLarge,
     /// More header lines than `HeadRules::fields_max`.
     TooManyFields,
-    /// A header line with a byte no header line may hold: a control byte or a space in the name,
-    /// a NUL or a lone carriage return in the value, or an empty name.
+    /// A header line with a forbidden byte: a control byte or a space in the name, a NUL or a lone
+    /// carriage return in the value, or an empty name.
     InvalidField,
-    /// More options in `Connection` than anybody needs.
+    /// More than the limit of options in `Connection`.
     TooManyOptions,
-    /// A second line of a header that may stand only once.
+    /// A second line of a header that may occur only once.
     DuplicateField,
     /// A second `Host` line.
     DuplicateHost,
-    /// A `Host` that is not a host.
+    /// The value of `Host` is invalid.
     InvalidHost,
     /// An HTTP/1.1 request without `Host`.
     MissingHost,
@@ -46,11 +46,11 @@ pub enum HeadError {
     InvalidContentLength,
     /// `Content-Length` and `Transfer-Encoding` in one head (RFC 9112 section 6.1).
     LengthAndTransferEncoding,
-    /// A `Transfer-Encoding` with a coding that is not known, whose last one is `chunked`; under
-    /// [`Strictness::Nginx`](super::Strictness) one other than exactly `chunked`.
+    /// A `Transfer-Encoding` with an unknown coding before a final `chunked`; under
+    /// [`Strictness::Nginx`](super::Strictness) any value other than `chunked`.
     UnknownTransferEncoding,
-    /// A `Transfer-Encoding` that does not end with `chunked` or is no list of codings: the end of
-    /// the body cannot be told (RFC 9112 section 6.3).
+    /// A `Transfer-Encoding` that does not end with `chunked`, or is not a list of codings: the
+    /// body has no known end (RFC 9112 section 6.3).
     InvalidTransferEncoding,
     /// `Transfer-Encoding` in an HTTP/1.0 request.
     TransferEncodingIn10,
@@ -63,7 +63,7 @@ pub enum HeadError {
 }
 
 impl HeadError {
-    /// Every cause, for tables and tests.
+    /// All causes, for tables and tests.
     pub const ALL: [HeadError; 24] = [
         HeadError::InvalidMethod,
         HeadError::UnknownMethod,
@@ -91,8 +91,8 @@ impl HeadError {
         HeadError::TraceRefused,
     ];
 
-    /// The status nginx gives; 494 is its own code for a head that is too large, which is sent to
-    /// the client as 400.
+    /// The status that nginx sends. 494 is its internal code for a head that is too large; the
+    /// client gets 400.
     #[must_use]
     pub fn status(self) -> u16 {
         match self {
@@ -105,7 +105,7 @@ impl HeadError {
         }
     }
 
-    /// The opening words nginx logs for the cause; `write_log` adds what the client sent.
+    /// The first words of nginx's log message; `write_log` adds the client's text.
     #[must_use]
     pub fn reason(self) -> &'static str {
         match self {
@@ -142,8 +142,8 @@ impl HeadError {
         }
     }
 
-    /// Appends nginx's whole log message to `out`: the reason and, where nginx shows it, the part
-    /// of `buffer` that caused it. `head` is the one the failed parse was given.
+    /// Appends nginx's complete log message to `out`: the reason and, where nginx shows it, the
+    /// part of `buffer` that caused it. `head` is the head of the failed parse.
     pub fn write_log(self, buffer: &[u8], head: &RequestHead, out: &mut Vec<u8>) {
         out.extend_from_slice(self.reason().as_bytes());
         let fault = head.fault();
@@ -177,7 +177,7 @@ impl HeadError {
     }
 }
 
-/// nginx cuts the line it shows to its 2048-byte log record less 300.
+/// nginx cuts the line to its log record of 2048 bytes, less 300.
 const SHOWN_BYTES_MAX: usize = 1748;
 
 fn write_parts(out: &mut Vec<u8>, parts: &[&[u8]]) {

@@ -1,24 +1,24 @@
-//! One header line.
+//! The parser of one header line.
 
 use crate::Span;
 use crate::message::{
     Field, Known, Strictness, holds_control, is_control, is_token_byte, is_white_space, trim,
 };
 
-/// How a line is read.
+/// The rules for a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
-    /// As nginx reads it.
+    /// nginx's rules.
     Nginx,
-    /// By RFC 9112 section 5, from a client.
+    /// RFC 9112 section 5, for a client's line.
     Request,
-    /// The same from an upstream server, for which white space before the colon is cut off
+    /// RFC 9112 section 5, for an upstream server's line: white space before the colon is removed
     /// (section 5.1).
     Response,
 }
 
 impl Manner {
-    /// How a request's lines are read.
+    /// The rules for a request's lines.
     pub(crate) fn of_request(strictness: Strictness) -> Manner {
         match strictness {
             Strictness::Rfc => Manner::Request,
@@ -26,7 +26,7 @@ impl Manner {
         }
     }
 
-    /// How a response's lines are read.
+    /// The rules for a response's lines.
     pub(crate) fn of_response(strictness: Strictness) -> Manner {
         match strictness {
             Strictness::Rfc => Manner::Response,
@@ -45,7 +45,7 @@ pub(crate) enum Stop {
 
 /// A parsed line of a header section.
 pub(crate) enum Line {
-    /// A header line; `odd` tells of bytes in the name other than letters, digits, `-` and `_`.
+    /// A header line; `odd` if the name has bytes other than letters, digits, `-` and `_`.
     Field {
         name: Span,
         value: Span,
@@ -56,7 +56,7 @@ pub(crate) enum Line {
     Empty,
 }
 
-/// The first line of a known name; `seen` holds the bits of all known names among the lines.
+/// The first line of a known name; `seen` holds the bits of all known names in the lines.
 pub(super) fn find(fields: &[Field], seen: u64, known: Known) -> Option<&Field> {
     if seen & known.bit() == 0 {
         return None;
@@ -64,7 +64,7 @@ pub(super) fn find(fields: &[Field], seen: u64, known: Known) -> Option<&Field> 
     fields.iter().find(|field| field.known == known)
 }
 
-/// The first line of that name, in any case.
+/// The first line with that name, in any case.
 pub(super) fn find_name<'a>(fields: &'a [Field], buffer: &[u8], name: &[u8]) -> Option<&'a Field> {
     fields
         .iter()
@@ -81,8 +81,8 @@ pub(super) fn is_connection_option(fields: &[Field], buffer: &[u8], name: &[u8])
         .any(|option| trim(option).eq_ignore_ascii_case(name))
 }
 
-/// Tells the names and values of a trailer section (RFC 9110 section 6.5); ends at the first line
-/// that is none.
+/// Calls `take` with the names and values of a trailer section (RFC 9110 section 6.5); ends at the
+/// first line that is malformed.
 pub fn trailer_fields(section: &[u8], mut take: impl FnMut(&[u8], &[u8])) {
     let mut start = 0;
     while let Ok((Line::Field { name, value, .. }, next)) =
@@ -96,9 +96,9 @@ pub fn trailer_fields(section: &[u8], mut take: impl FnMut(&[u8], &[u8])) {
 /// Parses the header line that begins at `start`; returns it and the offset of the next one.
 ///
 /// A lone line feed ends a line too, and a line that begins with white space (obsolete folding) is
-/// refused. As in nginx only spaces are cut from a value, several carriage returns before a line
-/// feed end a line, and a name without a colon is a header with an empty value; by the RFC names
-/// are tokens, tabs are white space, and values hold no control bytes.
+/// refused. As in nginx, only spaces are removed from a value, several carriage returns before a
+/// line feed end a line, and a name without a colon is a header with an empty value. By the RFC,
+/// names are tokens, tabs are white space, and values hold no control bytes.
 pub(crate) fn parse_line(
     bytes: &[u8],
     start: usize,
@@ -147,7 +147,8 @@ pub(crate) fn parse_line(
     ))
 }
 
-/// The first byte of a name that no token holds; `seen` are the classes of the name's bytes.
+/// The first byte of a name that a token may not hold; `seen` holds the classes of the name's
+/// bytes.
 fn foreign_byte(name: &[u8], seen: u8) -> Option<usize> {
     if seen & ODD == 0 {
         return None;
@@ -155,8 +156,8 @@ fn foreign_byte(name: &[u8], seen: u8) -> Option<usize> {
     name.iter().position(|byte| !is_token_byte(*byte))
 }
 
-/// Walks over a name to what ends it: the colon, the line's end, or in a response white space;
-/// returns its offset and the classes seen.
+/// Scans a name up to the byte that ends it: the colon, the line's end, or in a response white
+/// space. Returns its offset and the classes of the bytes.
 fn scan_name(bytes: &[u8], start: usize, manner: Manner) -> Result<(usize, u8), Stop> {
     let mut seen = 0;
     let mut index = start;

@@ -1,8 +1,8 @@
-//! HTTP/1: heads, framing and bodies (RFC 9112), both roles.
+//! HTTP/1: heads, framing and bodies (RFC 9112), for client and server.
 //!
-//! Heads are parsed into spans of the caller's buffer and written straight onto a `Vec<u8>`; there
-//! is no header map. Deciding what a request means is not done here: the parser refuses what may
-//! not be understood in two ways, and reports the rest as it was written.
+//! Heads are parsed into spans of the caller's buffer and written directly to a `Vec<u8>`; there is
+//! no header map. The parser refuses ambiguous messages and reports everything else as written; it
+//! does not interpret requests.
 
 mod body;
 mod chunked;

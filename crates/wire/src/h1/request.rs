@@ -1,9 +1,9 @@
 //! Request heads, server role (RFC 9112 sections 2 to 6).
 //!
-//! `parse_request` reads a buffer from its first byte and stops at the end of the head. Called
-//! again with more bytes it goes on at the first line it has not yet seen whole; only that line,
-//! whose length the rules limit, is looked at again. What could be understood in two ways is
-//! refused here, in the order in which nginx would notice it.
+//! `parse_request` reads a buffer from its first byte and stops at the end of the head. When it is
+//! called again with more bytes, it continues at the first incomplete line. Only that line is read
+//! again, and the rules limit its length. Ambiguous heads are refused here, in nginx's order of
+//! checks.
 
 use super::error::HeadError;
 use super::field::{self, Line, Manner};
@@ -17,20 +17,20 @@ use crate::{Span, host};
 #[cfg(test)]
 mod tests;
 
-/// How far the head is.
+/// The result of a parse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadStep {
-    /// The head is whole; it takes `RequestHead::head_len` bytes.
+    /// The head is complete; it takes `RequestHead::head_len` bytes.
     Complete,
     /// The empty line has not come yet.
     Incomplete {
-        /// To be passed to the next call, with the same head and a buffer that begins with the
-        /// same bytes.
+        /// The value for the next call, with the same head and a buffer that begins with the same
+        /// bytes.
         scanned: usize,
     },
 }
 
-/// How the end of the body is told (RFC 9112 section 6).
+/// The framing of a body (RFC 9112 section 6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Framing {
     /// No body.
@@ -43,7 +43,7 @@ pub enum Framing {
 }
 
 impl Framing {
-    /// What the framing says of the body's length.
+    /// The length of the body by this framing.
     #[must_use]
     pub fn body_length(self) -> BodyLength {
         match self {
@@ -80,10 +80,10 @@ pub struct RequestHead {
     pub origin: Span,
     /// The raw path, without query and fragment; `/` if the target has none.
     pub path: Span,
-    /// Whether the path is in normal form as it stands, so that it needs no
+    /// Whether the path is already in normal form, so that it needs no
     /// [`normalise`](crate::target::normalise).
     pub path_clean: bool,
-    /// The raw query without the question mark and the fragment; `None` without question mark.
+    /// The raw query without the question mark and the fragment; `None` without a question mark.
     pub query: Option<Span>,
     /// The version the message is handled as.
     pub version: Version,
@@ -91,24 +91,24 @@ pub struct RequestHead {
     pub protocol: Span,
     /// The header lines in order.
     pub fields: Vec<Field>,
-    /// Header lines left out because of their names, at most the first 32, for the log.
+    /// Header lines left out because of their names, for the log: at most the first 32.
     pub ignored: Vec<Span>,
     /// Bytes the head takes in the buffer, with empty lines before it and the one after it.
     pub head_len: usize,
-    /// How the end of the body is told.
+    /// The framing of the body.
     pub framing: Framing,
-    /// What `Connection` says.
+    /// The options of `Connection`.
     pub connection: Connection,
     /// Whether the client waits for `100 Continue` (RFC 9110 section 10.1.1).
     pub expect_continue: bool,
-    /// The host the request is for, from the target or else from `Host`, without port and final
-    /// dot; in the case it was written in.
+    /// The host of the request, from the target or else from `Host`, without port and final dot, in
+    /// its original case.
     pub host: Option<Span>,
     /// Port that came with the host; 0 if none.
     pub host_port: u16,
     /// Whether the host holds upper-case letters.
     pub host_upper: bool,
-    /// Whether parsing has begun since it was cleared.
+    /// Whether parsing has begun since the last `clear`.
     begun: bool,
     seen: u64,
     resume: usize,
@@ -134,7 +134,7 @@ impl RequestHead {
         };
     }
 
-    /// Makes room for the head that is read next, where `head` has some to spare.
+    /// Takes spare room from `head` for the head that is read next.
     pub fn borrow_room(&mut self, head: &mut message::RequestHead) {
         head.clear();
         head.fields.lend_room(&mut self.fields);
@@ -143,8 +143,8 @@ impl RequestHead {
         }
     }
 
-    /// Moves a whole head, which was parsed of `buffer` from `start` on, into `head`, with the
-    /// buffer where little stands behind it; returns where in the buffer the rest begins.
+    /// Moves a complete head, which was parsed from `buffer` at `start`, into `head`. The buffer
+    /// itself moves if few bytes follow the head. Returns the offset of the rest in the buffer.
     pub fn move_to(
         &mut self,
         head: &mut message::RequestHead,
@@ -160,25 +160,24 @@ impl RequestHead {
             let text = buffer.get(start..end).unwrap_or_default();
             head.fields.copy_from(&mut self.fields, self.seen, text);
         }
-        self.tell(head);
+        self.write_parts(head);
         if moves { 0 } else { end }
     }
 
-    /// Copies what was understood of a head that is not whole, or is refused, into `head`; `text`
-    /// is what was parsed.
+    /// Copies the parts of an incomplete or refused head into `head`; `text` is the parsed text.
     pub fn copy_to(&mut self, head: &mut message::RequestHead, text: &[u8]) {
         head.fields.copy_from(&mut self.fields, self.seen, text);
-        self.tell(head);
+        self.write_parts(head);
     }
 
-    /// Makes `head` what was understood of its own bytes, by other rules than before.
+    /// Makes `head` the result of this second parse of its own bytes, by other rules.
     pub fn replace(&mut self, head: &mut message::RequestHead) {
         head.fields.read_again(&mut self.fields, self.seen);
-        self.tell(head);
+        self.write_parts(head);
     }
 
-    /// Says what the head is, but for the fields and the bytes that all are spans of.
-    fn tell(&mut self, head: &mut message::RequestHead) {
+    /// Writes all parts of the head except the fields and the bytes.
+    fn write_parts(&mut self, head: &mut message::RequestHead) {
         head.method = self.method;
         head.version = self.version;
         head.form = self.form;
@@ -203,32 +202,34 @@ impl RequestHead {
         field::find(&self.fields, self.seen, known)
     }
 
-    /// The first line whose name equals `name` in any case; `buffer` is the one parsed.
+    /// The first line with the name `name`, in any case; `buffer` is the parsed one.
     #[must_use]
     pub fn find_name(&self, buffer: &[u8], name: &[u8]) -> Option<&Field> {
         field::find_name(&self.fields, buffer, name)
     }
 
-    /// Whether `Connection` names this field, which is then not passed on (RFC 9110 section 7.6.1).
+    /// Whether `Connection` names this field; such a field is not passed on (RFC 9110 section
+    /// 7.6.1).
     #[must_use]
     pub fn is_connection_option(&self, buffer: &[u8], name: &[u8]) -> bool {
         self.connection.options > 0 && field::is_connection_option(&self.fields, buffer, name)
     }
 
-    /// Whether the client lets the connection live on after the response (RFC 9112 section 9.3).
+    /// Whether the client allows the connection to stay open after the response (RFC 9112 section
+    /// 9.3).
     #[must_use]
     pub fn keep_alive(&self) -> bool {
         self.connection.is_kept(self.version)
     }
 
-    /// What a refused head was refused for: the header line up to the offending byte, or the
-    /// value. Meant for [`HeadError::write_log`].
+    /// The part of a refused head that caused the refusal: the header line up to the offending
+    /// byte, or the value. Used by [`HeadError::write_log`].
     #[must_use]
     pub fn fault(&self) -> Span {
         self.fault
     }
 
-    /// The earlier line of a refused duplicate, which is the last of `fields`.
+    /// The earlier line of a refused duplicate; the duplicate is the last of `fields`.
     #[must_use]
     pub fn fault_previous(&self) -> Option<&Field> {
         self.fields.get(self.fault_previous)
@@ -237,9 +238,9 @@ impl RequestHead {
 
 /// Parses the request head at the start of `buffer`, after any empty lines.
 ///
-/// `scanned` is 0 for a new head and otherwise what the last call returned. What is malformed is
-/// reported as soon as it is there, even if the head is not whole; `head` then keeps what was
-/// understood, for the log. An HTTP/0.9 request ends with its line.
+/// `scanned` is 0 for a new head, and otherwise the value from the last call. A malformed part is
+/// reported at once, even if the head is incomplete; `head` then keeps the parsed parts, for the
+/// log. An HTTP/0.9 request ends with its line.
 ///
 /// # Errors
 /// One [`HeadError`] for each cause.
@@ -270,7 +271,7 @@ pub fn parse_request(
     Ok(HeadStep::Complete)
 }
 
-/// Parses the request line if it is whole; `false` asks for more bytes.
+/// Parses the request line if it is complete; `false` asks for more bytes.
 fn take_request_line(
     buffer: &[u8],
     rules: &HeadRules,
@@ -321,7 +322,7 @@ fn take_request_line(
     Ok(true)
 }
 
-/// As much of an unfinished or refused request line as is there, for the log.
+/// The part of an incomplete or refused request line that has come, for the log.
 fn started_line(window: &[u8], start: usize) -> Span {
     let rest = window.get(start..).unwrap_or(&[]);
     let len = memchr::memchr2(b'\r', b'\n', rest).unwrap_or(rest.len());
@@ -389,7 +390,7 @@ fn take_fields(
     }
 }
 
-/// Most left-out lines that are kept for the log of one request.
+/// The most lines left out of a request that are kept for the log.
 const IGNORED_MAX: usize = 32;
 
 #[cold]
@@ -439,7 +440,7 @@ fn take_field(
     }
 }
 
-/// The names that are taken only once.
+/// The names that may occur only once.
 const UNIQUE: u64 = bits(&Known::ONCE) | bits(&[Known::TransferEncoding]);
 
 const ACTED_ON: u64 = UNIQUE | bits(&[Known::Connection]);
@@ -454,7 +455,7 @@ const fn bits(names: &[Known]) -> u64 {
     set
 }
 
-/// Checks a host, and notes it unless the target has already given one.
+/// Checks a host, and keeps it unless the target has one.
 fn take_host(buffer: &[u8], written: Span, head: &mut RequestHead) -> Result<(), host::HostError> {
     let host = host::validate(written.of(buffer))?;
     if head.host.is_none() {
@@ -465,31 +466,31 @@ fn take_host(buffer: &[u8], written: Span, head: &mut RequestHead) -> Result<(),
     Ok(())
 }
 
-/// Most options of `Connection` beyond those known here. Each field is compared with each option
-/// before it is passed on, so that many of both would hold the lane; nobody names more than a few.
+/// Most options of `Connection` beyond the known ones. Each field is compared with each option
+/// before it is passed on, so many of both would block the lane. Real messages have a few.
 const OPTIONS_MAX: u16 = 64;
 
-/// Takes a `Connection` line; `false` where there are too many options.
+/// Takes a `Connection` line; `false` if there are too many options.
 pub(super) fn take_connection(
     value: &[u8],
     strictness: Strictness,
     connection: &mut Connection,
 ) -> bool {
-    let mut said = Connection::default();
+    let mut line = Connection::default();
     for option in value.split(|byte| *byte == b',').map(trim) {
         match option.len() {
-            5 if option.eq_ignore_ascii_case(b"close") => said.close = true,
-            10 if option.eq_ignore_ascii_case(b"keep-alive") => said.keep_alive = true,
-            7 if option.eq_ignore_ascii_case(b"upgrade") => said.upgrade = true,
-            _ => said.options = said.options.saturating_add(1),
+            5 if option.eq_ignore_ascii_case(b"close") => line.close = true,
+            10 if option.eq_ignore_ascii_case(b"keep-alive") => line.keep_alive = true,
+            7 if option.eq_ignore_ascii_case(b"upgrade") => line.upgrade = true,
+            _ => line.options = line.options.saturating_add(1),
         }
     }
-    connection.options = connection.options.saturating_add(said.options);
+    connection.options = connection.options.saturating_add(line.options);
     let few = connection.options <= OPTIONS_MAX;
     if strictness == Strictness::Rfc {
-        connection.close |= said.close;
-        connection.keep_alive |= said.keep_alive;
-        connection.upgrade |= said.upgrade;
+        connection.close |= line.close;
+        connection.keep_alive |= line.keep_alive;
+        connection.upgrade |= line.upgrade;
         return few;
     }
     connection.upgrade |= contains(value, b"upgrade");
@@ -510,7 +511,7 @@ fn contains(value: &[u8], word: &[u8]) -> bool {
             .any(|window| window.eq_ignore_ascii_case(word))
 }
 
-/// What can only be told from the whole head.
+/// Makes the checks that need the complete head.
 fn finish(buffer: &[u8], rules: &HeadRules, head: &mut RequestHead) -> Result<(), HeadError> {
     if head.version == Version::Http11 && head.seen & Known::Host.bit() == 0 {
         return Err(HeadError::MissingHost);
@@ -565,9 +566,9 @@ fn finish_framing(
     Ok(())
 }
 
-/// Why a `Transfer-Encoding` other than `chunked` is refused: only where `chunked` stands at the
-/// end, and nowhere else, can the end of the body be told (RFC 9112 section 6.3). An empty element
-/// is refused too: others on the way may not read the list as we do.
+/// Why a `Transfer-Encoding` other than `chunked` is refused: the end of the body is known only if
+/// `chunked` is at the end of the list and nowhere else (RFC 9112 section 6.3). An empty element is
+/// refused too, since other parsers may read such a list differently.
 fn refused_coding(value: &[u8]) -> HeadError {
     let mut codings = value.split(|byte| *byte == b',').map(trim).peekable();
     while let Some(coding) = codings.next() {

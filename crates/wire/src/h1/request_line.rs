@@ -1,7 +1,7 @@
 //! The request line (RFC 9112 section 3), as nginx reads it.
 //!
-//! One pass over the line. Besides the parts it tells whether the path is already in its normal
-//! form, so that the common request needs no second walk.
+//! The parser makes one pass over the line. It also finds whether the path is already in normal
+//! form, so that the usual request needs no second pass.
 
 use super::error::HeadError;
 use crate::Span;
@@ -33,8 +33,8 @@ pub(crate) enum Stop {
 
 const INVALID: Stop = Stop::Refused(HeadError::InvalidRequestLine);
 
-/// Parses the request line that begins at `start` into `parts`, which keep what was understood
-/// when the line is refused; returns the offset after the line.
+/// Parses the request line that begins at `start` into `parts`, which keep the parsed parts of a
+/// refused line; returns the offset after the line.
 pub(crate) fn parse(
     bytes: &[u8],
     start: usize,
@@ -75,7 +75,7 @@ pub(crate) fn parse(
 struct Cursor<'b> {
     bytes: &'b [u8],
     at: usize,
-    /// Whether the line is read by the RFC.
+    /// Whether the RFC's rules hold.
     strict: bool,
 }
 
@@ -91,7 +91,7 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    /// Moves to the first byte that has one of the classes in `mask`, and returns its classes.
+    /// Moves to the first byte with one of the classes in `mask`, and returns its classes.
     fn skip_to(&mut self, mask: u8) -> Result<u8, Stop> {
         loop {
             let class = TARGET_CLASS[usize::from(self.peek()?)];
@@ -121,7 +121,7 @@ impl Cursor<'_> {
         self.skip_spaces()
     }
 
-    /// Why a method that nothing here could act on is refused (RFC 9110 section 9.1, RFC 9112
+    /// The refusal of a method that this server cannot handle (RFC 9110 section 9.1, RFC 9112
     /// section 3).
     #[cold]
     fn unknown_method(&mut self, start: usize) -> Result<Stop, Stop> {
@@ -148,7 +148,7 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    /// The path from its slash, the query and the fragment, which is no part of either.
+    /// Reads the path from its slash, the query, and the fragment, which belongs to neither.
     fn path_and_query(&mut self, parts: &mut RequestLine, start: usize) -> Result<(), Stop> {
         parts.path_clean = true;
         let mut class;
@@ -170,7 +170,7 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    /// What follows the path, which ended at a byte of `class`.
+    /// Reads the text after the path, which ended at a byte of `class`.
     fn query(&mut self, parts: &mut RequestLine, mut class: u8) -> Result<(), Stop> {
         if class == QUESTION {
             let start = self.at + 1;
@@ -206,7 +206,8 @@ impl Cursor<'_> {
         }
         let authority = Span::new(host_start, self.at);
         parts.form = TargetForm::Absolute { scheme, authority };
-        // A target without a path means "/": the one after the scheme's colon stands for it.
+        // A target without a path means "/". The scheme has slashes after its colon; one of them is
+        // used.
         let slash = scheme.end() + 1;
         match self.peek()? {
             b'/' => self.path_and_query(parts, self.at),
@@ -274,7 +275,7 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    /// Spaces, the protocol and more spaces, up to the line's end; none of it in HTTP/0.9.
+    /// Reads spaces, the protocol and more spaces up to the line's end; HTTP/0.9 has none of these.
     fn version(&mut self, parts: &mut RequestLine) -> Result<(), Stop> {
         self.skip_spaces()?;
         let rest = &self.bytes[self.at..];
@@ -302,7 +303,7 @@ impl Cursor<'_> {
         self.skip_spaces()
     }
 
-    /// A `CONNECT` has no path; the slash of its protocol stands for it.
+    /// A `CONNECT` has no path; the slash in its protocol is used as one.
     fn connect_path(&self, parts: &mut RequestLine) {
         if parts.method == Method::Connect {
             let slash = parts.protocol.start() + 4;
@@ -372,7 +373,7 @@ impl Cursor<'_> {
 /// Longest method in bytes; the longest registered one has 17.
 const METHOD_BYTES_MAX: usize = 32;
 
-/// A minor version that has reached three digits takes no more, as in nginx.
+/// A minor version with three digits takes no more digits, as in nginx.
 const VERSION_MINOR_MAX: u32 = 99;
 
 fn is_scheme_byte(byte: u8) -> bool {
@@ -390,7 +391,7 @@ const HASH: u8 = 8;
 const END: u8 = 16;
 const REFUSED: u8 = 32;
 
-/// 0 for the bytes that have no meaning of their own in a target.
+/// 0 for bytes without a special meaning in a target.
 const TARGET_CLASS: [u8; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;

@@ -1,8 +1,8 @@
-//! Response heads, client role (RFC 9112 sections 4 to 6): for the load generator and the proxy.
+//! Response heads, client role (RFC 9112 sections 4 to 6), for the load generator and the proxy.
 //!
-//! A status line may lack its reason, and a second length or transfer coding is refused rather
-//! than guessed at. By [`Strictness::Nginx`](super::Strictness) header lines are read as nginx
-//! reads them from its upstreams, which is more than it takes from clients.
+//! A status line may lack its reason. A second length or transfer coding is refused, because its
+//! meaning is ambiguous. Under [`Strictness::Nginx`](super::Strictness) header lines are read as
+//! nginx reads them from its upstreams, which accepts more than it does from clients.
 
 use super::field::{self, Line, Manner};
 use super::request::{HeadStep, take_connection};
@@ -18,20 +18,20 @@ mod tests;
 
 pub use cgi::{StatusLine, parse_cgi_response, read_cgi_response};
 
-/// Why a response head was refused; the origin is to blame for all of them.
+/// Why a response head was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ResponseError {
     /// The first line is not a status line of HTTP/1.
     InvalidStatusLine,
-    /// The `Status` of a CGI response is no final status.
+    /// The `Status` of a CGI response is not a final status.
     InvalidStatus,
-    /// A header line with a byte no header line may hold.
+    /// A header line with a forbidden byte.
     InvalidField,
     /// The head, or a line of it, is longer than the rules allow.
     TooLarge,
     /// More header lines than `HeadRules::fields_max`.
     TooManyFields,
-    /// More options in `Connection` than anybody needs.
+    /// More than the limit of options in `Connection`.
     TooManyOptions,
     /// A second `Content-Length`.
     DuplicateContentLength,
@@ -39,15 +39,15 @@ pub enum ResponseError {
     InvalidContentLength,
     /// A second `Transfer-Encoding`.
     DuplicateTransferEncoding,
-    /// A `Transfer-Encoding` with a coding that is not known, with more than one before `chunked`,
-    /// or with one behind it.
+    /// A `Transfer-Encoding` with an unknown coding, with more than one coding before `chunked`, or
+    /// with one after it.
     UnknownTransferEncoding,
     /// `Content-Length` and `Transfer-Encoding` in one head.
     LengthAndTransferEncoding,
 }
 
 impl ResponseError {
-    /// The words nginx logs for the cause.
+    /// The words that nginx logs for the cause.
     #[must_use]
     pub fn reason(self) -> &'static str {
         match self {
@@ -81,27 +81,26 @@ pub struct ResponseHead {
     pub reason: Span,
     /// The version the message is handled as.
     pub version: Version,
-    /// The header lines in order; names may hold any byte but controls, spaces and colons.
+    /// The header lines in order; names may hold any byte except controls, spaces and colons.
     pub fields: Vec<Field>,
     /// Bytes the head takes in the buffer, with the empty line.
     pub head_len: usize,
-    /// How the end of the body is told.
+    /// The framing of the body.
     pub framing: BodyEnd,
-    /// What the body is to be expanded from, once its framing is taken off. Of several codings one
-    /// upon another there is no use, and each multiplies what a few bytes can expand to: they are
-    /// refused.
+    /// The transfer coding to decode after the framing. A list of several codings is refused: it
+    /// has no practical use, and each coding multiplies the size that a few bytes can expand to.
     pub coding: Option<TransferCoding>,
     /// `Content-Length` as given, also where there is no body, as for `HEAD`.
     pub content_length: Option<u64>,
-    /// What `Connection` says.
+    /// The options of `Connection`.
     pub connection: Connection,
-    /// Whether parsing has begun since it was cleared.
+    /// Whether parsing has begun since the last `clear`.
     begun: bool,
     seen: u64,
     resume: usize,
     line_done: bool,
     chunked: bool,
-    /// Whether it is the head of a CGI response.
+    /// Whether the head belongs to a CGI response.
     cgi: bool,
 }
 
@@ -116,8 +115,8 @@ impl ResponseHead {
         };
     }
 
-    /// Moves a whole head with the buffer that it was parsed of into `head`, and leaves what stands
-    /// behind it in the buffer. Framing and length stay to be asked for.
+    /// Moves a complete head with the buffer that it was parsed from into `head`; the bytes after
+    /// the head stay in the buffer. Framing and length can still be read here.
     pub fn move_to(&mut self, head: &mut Head, buffer: &mut Vec<u8>) {
         head.clear();
         head.status = self.status;
@@ -134,26 +133,27 @@ impl ResponseHead {
         field::find(&self.fields, self.seen, known)
     }
 
-    /// The first line whose name equals `name` in any case; `buffer` is the one parsed.
+    /// The first line with the name `name`, in any case; `buffer` is the parsed one.
     #[must_use]
     pub fn find_name(&self, buffer: &[u8], name: &[u8]) -> Option<&Field> {
         field::find_name(&self.fields, buffer, name)
     }
 
     /// Whether this is an interim response, after which another head follows (RFC 9110 section
-    /// 15.2). `101` is final: what follows is another protocol.
+    /// 15.2). `101` is final: another protocol follows.
     #[must_use]
     pub fn is_interim(&self) -> bool {
         (100..200).contains(&self.status) && self.status != 101
     }
 
-    /// Whether `Connection` names this field, which is then not passed on (RFC 9110 section 7.6.1).
+    /// Whether `Connection` names this field; such a field is not passed on (RFC 9110 section
+    /// 7.6.1).
     #[must_use]
     pub fn is_connection_option(&self, buffer: &[u8], name: &[u8]) -> bool {
         self.connection.options > 0 && field::is_connection_option(&self.fields, buffer, name)
     }
 
-    /// What the head, which is whole, says of what follows it.
+    /// The delivery of the bytes after the head, which is complete.
     #[must_use]
     pub fn delivery(&self) -> Delivery {
         Delivery {
@@ -169,7 +169,7 @@ impl ResponseHead {
         if self.framing == BodyEnd::UntilClose || self.status == 101 {
             return false;
         }
-        // Who speaks HTTP/1.0 knows nothing of chunks (RFC 9112 section 6.1).
+        // An HTTP/1.0 sender does not know chunks (RFC 9112 section 6.1).
         if self.framing == BodyEnd::Marked && self.version != Version::Http11 {
             return false;
         }
@@ -179,9 +179,9 @@ impl ResponseHead {
 
 /// Parses the response head at the start of `buffer`, the answer to a request with `method`.
 ///
-/// `scanned` is 0 for a new head and otherwise what the last call returned. Of the rules only the
-/// limits and the strictness count: underscores are taken, and lines with odd names kept, with
-/// `Field::valid` unset.
+/// `scanned` is 0 for a new head, and otherwise the value from the last call. Only the limits and
+/// the strictness of the rules apply: underscores are accepted, and lines with odd names are kept,
+/// with `Field::valid` unset.
 ///
 /// # Errors
 /// One [`ResponseError`] for each cause.
@@ -210,8 +210,8 @@ pub fn parse_response(
 }
 
 /// Reads as [`parse_response`] does, and moves the head with its buffer into `head` when it is
-/// whole: what stands behind it is left in `buffer`. `parsed` keeps what is to be known of the body
-/// and the connection.
+/// complete; the bytes after it stay in `buffer`. `parsed` keeps the data about the body and the
+/// connection.
 ///
 /// # Errors
 /// Those of [`parse_response`].
@@ -228,7 +228,7 @@ pub fn read_response(
     })
 }
 
-/// Parses by `parse`, and moves what it found with its buffer into `head` when it is whole.
+/// Parses with `parse`, and moves a complete head with its buffer into `head`.
 fn move_in(
     buffer: &mut Vec<u8>,
     scanned: usize,
@@ -247,7 +247,7 @@ fn move_in(
     Ok(step)
 }
 
-/// Parses the status line if it is whole; `false` asks for more bytes.
+/// Parses the status line if it is complete; `false` asks for more bytes.
 fn take_status_line(
     buffer: &[u8],
     rules: &HeadRules,
@@ -272,7 +272,7 @@ enum Stop {
     Refused,
 }
 
-/// The version, spaces, three digits, and a reason after a space or a dot.
+/// Reads the version, spaces, three digits, and a reason after a space or a dot.
 fn status_line(bytes: &[u8], head: &mut ResponseHead) -> Result<usize, Stop> {
     let peek = |at: usize| bytes.get(at).copied().ok_or(Stop::More);
     let mut at = version(bytes, head)?;
@@ -307,7 +307,7 @@ fn status_line(bytes: &[u8], head: &mut ResponseHead) -> Result<usize, Stop> {
     }
 }
 
-/// `HTTP/`, digits, a dot, digits and a space; returns the offset after it.
+/// Reads `HTTP/`, digits, a dot, digits and a space; returns the offset after it.
 fn version(bytes: &[u8], head: &mut ResponseHead) -> Result<usize, Stop> {
     let mut numbers = [0u32; 2];
     let mut at = 0;
@@ -343,7 +343,7 @@ fn version(bytes: &[u8], head: &mut ResponseHead) -> Result<usize, Stop> {
     Ok(at)
 }
 
-/// A version number that has reached three digits takes no more, as in nginx.
+/// A version number with three digits takes no more digits, as in nginx.
 const VERSION_NUMBER_MAX: u32 = 99;
 
 /// Parses header lines up to the empty one; `false` asks for more bytes.
@@ -394,8 +394,8 @@ fn take_fields(
     }
 }
 
-/// A line of the section, or `None` for a status line said twice, which old origins do and nginx
-/// bears.
+/// A line of the section; `None` for a second status line, which old origins send and nginx
+/// accepts.
 fn parse_line(
     bytes: &[u8],
     start: usize,

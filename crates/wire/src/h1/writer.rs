@@ -1,7 +1,6 @@
-//! Heads and chunk lines onto a vector, append-only.
+//! Writers of heads and chunk lines, which append to a vector.
 //!
-//! Names and values are the caller's: nothing is checked or escaped here, so what comes from a
-//! client must have been through the parser before.
+//! They check and escape nothing: names and values from a client must have passed the parser.
 
 use crate::Span;
 use crate::hex;
@@ -13,7 +12,7 @@ mod tests;
 /// The last chunk with no trailers (RFC 9112 section 7.1).
 pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
-/// Appends the status line. A status without a reason keeps its space, as RFC 9112 wants it.
+/// Appends the status line. A status without a reason keeps its space, as RFC 9112 requires.
 pub fn status_line(out: &mut Vec<u8>, version: Version, status: u16, reason: &str) {
     if status == 200 && version == Version::Http11 && reason == "OK" {
         out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
@@ -45,8 +44,8 @@ pub fn field(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends a header line of this field of `bytes`. Where it stands there as we write lines, as it
-/// mostly does in a head that came by HTTP/1, it is copied at once.
+/// Appends a header line for this field of `bytes`. A line that already has our format is copied at
+/// once; most heads from HTTP/1 have it.
 pub fn write_field(out: &mut Vec<u8>, bytes: &[u8], field: &Field) {
     match plain_line(bytes, field) {
         Some(line) => out.extend_from_slice(line),
@@ -58,8 +57,8 @@ pub fn write_field(out: &mut Vec<u8>, bytes: &[u8], field: &Field) {
     }
 }
 
-/// The whole line as it stands in `bytes`, where it is written as we write lines: a colon and one
-/// space between name and value, and its end right behind.
+/// The complete line in `bytes`, if it has our format: a colon and one space between name and
+/// value, and the line end directly after the value.
 fn plain_line<'a>(bytes: &'a [u8], field: &Field) -> Option<&'a [u8]> {
     let between = Span::new(field.name.end(), field.value.start()).of(bytes);
     let behind = Span::new(field.value.end(), field.value.end() + 2).of(bytes);
@@ -79,7 +78,7 @@ pub fn end(out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends the line before the data of a chunk of `len` bytes; after the data comes an empty line.
+/// Appends the line before the data of a chunk of `len` bytes; an empty line follows the data.
 pub fn write_chunk_head(out: &mut Vec<u8>, len: u64) {
     hex::write_number(out, len);
     out.extend_from_slice(b"\r\n");

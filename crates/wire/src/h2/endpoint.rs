@@ -1,5 +1,5 @@
-//! What both ends of a connection have in common: header tables, windows, streams, and the frames
-//! that are answered alike.
+//! The common part of both ends of a connection: header tables, windows, streams, and frames with
+//! the same answer on both ends.
 
 use super::error::{ConnectionError, ErrorCode};
 use super::flood::{FloodGuard, Nuisance};
@@ -10,17 +10,17 @@ use super::settings::PeerSettings;
 use super::stream::{Closed, Streams};
 use super::window::{WINDOW_DEFAULT, WINDOW_MAX, Window};
 
-/// The connection's window is widened again when it has become so small.
+/// The connection's window is widened again when it has shrunk to this size.
 const RECEIVE_WINDOW_MIN: u32 = WINDOW_MAX / 4;
 
-/// What a stream's window update means.
+/// The effect of a stream's window update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Widened {
     /// More may be sent.
     Sendable,
     /// Nothing: the stream is closed.
     Nothing,
-    /// The stream is to be reset.
+    /// The stream must be reset.
     Refused(ErrorCode),
 }
 
@@ -30,9 +30,9 @@ pub(super) struct Endpoint {
     pub(super) decoder: Decoder,
     pub(super) encoder: Encoder,
     pub(super) streams: Streams,
-    /// The highest stream that the client has opened.
+    /// The highest stream number that the client has opened.
     pub(super) last_stream: StreamId,
-    /// A header block that is not whole.
+    /// An incomplete header block.
     pub(super) block: Option<HeaderBlock>,
     pub(super) send_window: Window,
     pub(super) receive_window: Window,
@@ -58,14 +58,14 @@ impl Default for Endpoint {
 }
 
 impl Endpoint {
-    /// Widens the connection's window for what the peer sends as far as it goes: the streams'
-    /// windows limit what is kept, and this one would only couple them.
+    /// Widens the connection's window for received data to its maximum. The streams' windows limit
+    /// the kept data; a limit on the connection would only make streams wait for each other.
     pub(super) fn open_window(&mut self) {
         frame::write_window_update(&mut self.output, 0, WINDOW_MAX - WINDOW_DEFAULT);
     }
 
-    /// The next frame at the start of `input`, and its bytes, if it is whole. Its header is looked
-    /// at before its payload has come.
+    /// The next frame at the start of `input`, and its bytes, if it is complete. Its header is
+    /// checked before its payload has come.
     pub(super) fn next_frame<'a>(
         &mut self,
         input: &'a [u8],
@@ -96,7 +96,7 @@ impl Endpoint {
         Ok(Some((header, parsed, whole)))
     }
 
-    /// Whether a frame may follow the one before it, by its header.
+    /// Checks whether a frame may follow the one before it, by its header.
     fn check(&self, header: FrameHeader) -> Result<(), ConnectionError> {
         let continued = self.block.as_ref().map(|block| block.stream);
         match (continued, header.kind) {
@@ -115,7 +115,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether something may still be sent on a stream.
+    /// Whether data may still be sent on a stream.
     pub(super) fn may_send(&self, stream: StreamId) -> bool {
         let stream = self.streams.get(stream);
         stream.is_some_and(|stream| !stream.is_local_closed)
@@ -130,7 +130,7 @@ impl Endpoint {
         own.min(self.send_window.available())
     }
 
-    /// Appends a header block on a stream on which something may be sent; see
+    /// Appends a header block on a stream that may be written; see
     /// [`super::Connection::send_head`].
     pub(super) fn send_head(
         &mut self,
@@ -148,8 +148,8 @@ impl Endpoint {
         self.output.len() - before
     }
 
-    /// Sends what the windows let go of `data`, as one frame of at most `frame_bytes_max`. Returns
-    /// how many bytes of `data` went, and whether they were our last.
+    /// Sends as much of `data` as the windows allow, as one frame of at most `frame_bytes_max`.
+    /// Returns the number of bytes sent, and whether they ended the stream.
     pub(super) fn send_data(
         &mut self,
         stream: StreamId,
@@ -178,7 +178,7 @@ impl Endpoint {
         (count, is_last)
     }
 
-    /// Lets the peer send so many bytes more on a stream, where it may still send any.
+    /// Allows the peer to send `bytes` more on a stream that it has not ended.
     pub(super) fn grant(&mut self, stream: StreamId, bytes: u32) {
         let Some(own) = self.streams.get_mut(stream) else {
             return;
@@ -191,7 +191,7 @@ impl Endpoint {
         }
     }
 
-    /// Ends a stream before its end, where it has not ended.
+    /// Resets a stream that has not ended.
     pub(super) fn reset(&mut self, stream: StreamId, code: ErrorCode) {
         if self.streams.get(stream).is_some() {
             self.streams.close(stream, Closed::ResetByUs);
@@ -199,7 +199,7 @@ impl Endpoint {
         }
     }
 
-    /// DATA of so many bytes with their padding has come, of whatever stream.
+    /// Counts received DATA with its padding, on any stream.
     pub(super) fn data_received(
         &mut self,
         data: &[u8],
@@ -222,7 +222,7 @@ impl Endpoint {
         }
     }
 
-    /// Adds a CONTINUATION frame to the block that is on its way; returns it once it is whole.
+    /// Adds a CONTINUATION frame to the incomplete block; returns the block once it is complete.
     pub(super) fn continuation(
         &mut self,
         fragment: &[u8],
@@ -240,7 +240,7 @@ impl Endpoint {
         Ok(None)
     }
 
-    /// Decodes a whole header block.
+    /// Decodes a complete header block.
     pub(super) fn decode(
         &mut self,
         block: &[u8],
@@ -259,7 +259,7 @@ impl Endpoint {
             })
     }
 
-    /// Takes over what the peer has set, and says so.
+    /// Applies the peer's settings, and acknowledges them.
     pub(super) fn settings(&mut self, payload: &[u8]) -> Result<(), ConnectionError> {
         self.guard.count(Nuisance::Settings)?;
         let old_window = self.peer.initial_window;
@@ -283,7 +283,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Widens a window for what we send.
+    /// Widens a window for sent data.
     pub(super) fn window_update(
         &mut self,
         stream: StreamId,
@@ -318,7 +318,7 @@ impl Endpoint {
         })
     }
 
-    /// A frame has come that nobody need know.
+    /// Ignores a frame, which counts as an empty one.
     pub(super) fn ignore(&mut self) -> Result<(), ConnectionError> {
         self.guard.count(Nuisance::Empty)
     }
@@ -329,7 +329,7 @@ impl Endpoint {
     }
 }
 
-/// Whether a frame is of a stream, or of the connection, as its kind needs it.
+/// Checks that a frame belongs to a stream or to the connection, as its kind requires.
 fn check_stream(header: FrameHeader) -> Result<(), ConnectionError> {
     let of_connection = header.stream == 0;
     let reason = match header.kind {

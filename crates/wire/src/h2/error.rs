@@ -1,4 +1,4 @@
-//! Error codes (RFC 9113 section 7), and what ends a whole connection.
+//! Error codes (RFC 9113 section 7), and errors of a whole connection.
 
 /// Why a stream or a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
-    /// Every code, at its number.
+    /// All codes, each at the index of its number.
     pub const ALL: [ErrorCode; 14] = [
         ErrorCode::NoError,
         ErrorCode::ProtocolError,
@@ -44,8 +44,7 @@ impl ErrorCode {
         self as u32
     }
 
-    /// The code of a number. One that nobody knows is as good as an internal error (RFC 9113
-    /// section 7).
+    /// The code of a number. An unknown one counts as an internal error (RFC 9113 section 7).
     #[must_use]
     pub fn of(number: u32) -> ErrorCode {
         let known = usize::try_from(number)
@@ -55,19 +54,19 @@ impl ErrorCode {
     }
 }
 
-/// A connection error (RFC 9113 section 5.4.1): the peer is told by GOAWAY, then the connection is
+/// A connection error (RFC 9113 section 5.4.1): GOAWAY sends it to the peer, then the connection is
 /// closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionError {
     pub code: ErrorCode,
-    /// What the peer has done, for the log, in nginx's words where it has some.
+    /// The peer's error, for the log, in nginx's words if it has some.
     pub reason: &'static str,
 }
 
 impl ConnectionError {
-    /// What the peer has done, said of an upstream server.
+    /// The message about an upstream server instead of a client.
     #[must_use]
-    pub fn said_of_upstream(self) -> String {
+    pub fn upstream_reason(self) -> String {
         match self.reason.strip_prefix("client ") {
             Some(deed) => format!("upstream {deed}"),
             None => self.reason.to_owned(),

@@ -1,13 +1,13 @@
-//! Limits on what a peer may do that costs more than it says.
+//! Limits on cheap frames that make the server work.
 //!
-//! Each kind of frame that serves no request by itself has a credit, which comes back by time: an
-//! honest peer never uses it up, however long it stays. Bytes are weighed too, as in nginx.
+//! Each kind of frame that serves no request has a credit, which is refilled over time. A correct
+//! peer never uses it up, even on a long connection. Bytes are limited too, as in nginx.
 
 use super::error::{ConnectionError, ErrorCode};
 
-/// Streams that end by a reset, whoever sends it: a client that leaves a page drops some hundreds
-/// of requests at most. Those that we reset count as well, since a client can make us do so
-/// (CVE-2023-44487, CVE-2025-8671).
+/// Streams that end by a reset from either side: a client that leaves a page resets some hundreds
+/// of requests at most. Our own resets count too, since a client can cause them (CVE-2023-44487,
+/// CVE-2025-8671).
 const RESETS: Allowance = Allowance::new(400, 40);
 
 /// SETTINGS frames: clients send one or two.
@@ -16,24 +16,24 @@ const SETTINGS: Allowance = Allowance::new(64, 4);
 /// PING frames: clients that measure round trips send some each second.
 const PINGS: Allowance = Allowance::new(256, 32);
 
-/// Frames that carry nothing and end nothing, and those of unknown kinds.
+/// Frames that carry no data and end no stream, and those of unknown kinds.
 const EMPTY: Allowance = Allowance::new(256, 16);
 
 /// PRIORITY and PRIORITY_UPDATE frames: browsers send one or two for each stream.
 const PRIORITIES: Allowance = Allowance::new(1024, 256);
 
-/// WINDOW_UPDATE frames beyond those that the data we sent gives reason for.
+/// WINDOW_UPDATE frames beyond those that the sent data explains.
 const WINDOW_UPDATES: Allowance = Allowance::new(2048, 512);
 
-/// Frames of header blocks beyond the first.
+/// Frames of header blocks after the first.
 const CONTINUATIONS: Allowance = Allowance::new(64, 8);
 
-/// Bytes that may come without serving a request, and how many times the useful ones more may be;
-/// both are nginx's.
+/// The bytes that may come without serving a request, and their largest ratio to the bytes that do;
+/// both values are nginx's.
 const OVERHEAD_BYTES: u64 = 1024 * 1024;
 const OVERHEAD_TIMES: u64 = 8;
 
-/// How often something may be done at once, and how many times a second that comes back.
+/// The number of uses at once, and the number of uses that each second adds.
 #[derive(Clone, Copy)]
 struct Allowance {
     most: u32,
@@ -46,7 +46,7 @@ impl Allowance {
     }
 }
 
-/// What is left of an allowance.
+/// The rest of an allowance.
 #[derive(Clone, Copy, Default)]
 struct Credit {
     used: u32,
@@ -54,7 +54,7 @@ struct Credit {
 }
 
 impl Credit {
-    /// Uses one; `false`: there was none left.
+    /// Uses one; `false` if none is left.
     fn take(&mut self, allowance: Allowance, now_ms: u64) -> bool {
         let elapsed_ms = now_ms.saturating_sub(self.since_ms);
         let back = elapsed_ms.saturating_mul(u64::from(allowance.each_second)) / 1000;
@@ -69,7 +69,7 @@ impl Credit {
     }
 }
 
-/// What was done, as far as it is limited.
+/// The limited events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Nuisance {
     Reset,
@@ -81,7 +81,7 @@ pub(super) enum Nuisance {
     Continuation,
 }
 
-/// Watches a connection.
+/// The limits of one connection.
 #[derive(Default)]
 pub(super) struct FloodGuard {
     credits: [Credit; 7],
@@ -91,12 +91,12 @@ pub(super) struct FloodGuard {
 }
 
 impl FloodGuard {
-    /// The time, in monotonic milliseconds, of what comes next.
+    /// Sets the time of the next events, in monotonic milliseconds.
     pub(super) fn set_now(&mut self, now_ms: u64) {
         self.now_ms = now_ms;
     }
 
-    /// Something was done that is limited.
+    /// Counts a limited event.
     pub(super) fn count(&mut self, nuisance: Nuisance) -> Result<(), ConnectionError> {
         let (allowance, reason) = match nuisance {
             Nuisance::Reset => (RESETS, "http2 flood detected: too many streams were reset"),
@@ -119,13 +119,13 @@ impl FloodGuard {
         }
     }
 
-    /// DATA was sent: the peer has reason to widen a window.
+    /// Notes that DATA was sent: the peer may widen a window for it.
     pub(super) fn data_sent(&mut self) {
         let credit = &mut self.credits[Nuisance::WindowUpdate as usize];
         credit.used = credit.used.saturating_sub(2);
     }
 
-    /// A frame came: all of its bytes, and those among them that serve a request.
+    /// Counts a frame: all of its bytes, and those that serve a request.
     pub(super) fn weigh(
         &mut self,
         bytes: usize,

@@ -1,5 +1,5 @@
-//! Frames: the header that all have, and what their payloads hold (RFC 9113 sections 4 and 6, RFC
-//! 9218 section 7.1). Whether a frame fits where it stands is the connection's business.
+//! Frames: the common header and the payloads (RFC 9113 sections 4 and 6, RFC 9218 section 7.1).
+//! The connection checks whether a frame is allowed in its state.
 
 use super::error::{ConnectionError, ErrorCode};
 use super::settings::Setting;
@@ -7,16 +7,16 @@ use super::settings::Setting;
 #[cfg(test)]
 mod tests;
 
-/// Number of a stream; 0 is the connection.
+/// The number of a stream; 0 is the connection.
 pub type StreamId = u32;
 
 /// Bytes of a frame header.
 pub const HEADER_BYTES: usize = 9;
 
-/// Every payload may have so many bytes, without a setting.
+/// The payload size that every peer accepts, without a setting.
 pub const PAYLOAD_BYTES_DEFAULT: u32 = 1 << 14;
 
-/// No setting allows a payload of more bytes.
+/// The largest payload size that a setting may allow.
 pub const PAYLOAD_BYTES_MAX: u32 = (1 << 24) - 1;
 
 const FLAG_ACK: u8 = 0x1;
@@ -25,10 +25,10 @@ const FLAG_END_HEADERS: u8 = 0x4;
 const FLAG_PADDED: u8 = 0x8;
 const FLAG_PRIORITY: u8 = 0x20;
 
-/// The bit of a stream number that means nothing; of a dependency, that it is exclusive.
+/// The reserved bit of a stream number; in a dependency it marks an exclusive one.
 const RESERVED_BIT: u32 = 1 << 31;
 
-/// What a frame is for.
+/// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameKind {
     Data,
@@ -42,12 +42,12 @@ pub enum FrameKind {
     WindowUpdate,
     Continuation,
     PriorityUpdate,
-    /// A kind that is not known, and ignored (RFC 9113 section 4.1).
+    /// An unknown kind, which is ignored (RFC 9113 section 4.1).
     Unknown(u8),
 }
 
 impl FrameKind {
-    /// The kind of a number.
+    /// The kind with this number.
     #[must_use]
     pub fn of(number: u8) -> FrameKind {
         match number {
@@ -97,7 +97,7 @@ pub struct FrameHeader {
 }
 
 impl FrameHeader {
-    /// The header at the start of `input`, once it is whole.
+    /// The header at the start of `input`, once it is complete.
     #[must_use]
     pub fn parse(input: &[u8]) -> Option<FrameHeader> {
         let [high, middle, low, kind, flags, stream @ ..] = input.first_chunk::<HEADER_BYTES>()?;
@@ -122,7 +122,7 @@ impl FrameHeader {
     }
 }
 
-/// A frame of a kind that is known, as parts of its payload.
+/// A frame of a known kind, with its payload parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame<'a> {
     Data {
@@ -131,12 +131,12 @@ pub enum Frame<'a> {
     },
     Headers {
         fragment: &'a [u8],
-        /// The stream that this one depends on, by the scheme of priorities of RFC 7540.
+        /// The stream that this one depends on, by the priority scheme of RFC 7540.
         dependency: Option<StreamId>,
         ends_headers: bool,
         ends_stream: bool,
     },
-    /// The scheme of priorities of RFC 7540, which nobody follows any more.
+    /// The priority scheme of RFC 7540, which is obsolete and ignored.
     Priority {
         dependency: StreamId,
     },
@@ -163,7 +163,7 @@ pub enum Frame<'a> {
         fragment: &'a [u8],
         ends_headers: bool,
     },
-    /// RFC 9218 section 7.1.
+    /// PRIORITY_UPDATE (RFC 9218 section 7.1).
     PriorityUpdate {
         prioritized: StreamId,
         value: &'a [u8],
@@ -172,10 +172,10 @@ pub enum Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// The frame of that header and payload.
+    /// Parses a frame with this header and payload.
     ///
     /// # Errors
-    /// The payload has not the size that its kind needs, or is padded with more than it has.
+    /// The payload has the wrong size for its kind, or more padding than bytes.
     pub fn parse(header: FrameHeader, payload: &'a [u8]) -> Result<Frame<'a>, ConnectionError> {
         Ok(match header.kind {
             FrameKind::Data => Frame::Data {
@@ -333,7 +333,7 @@ pub fn write_data(out: &mut Vec<u8>, stream: StreamId, data: &[u8], ends_stream:
     out.extend_from_slice(data);
 }
 
-/// Appends a header block as a HEADERS frame and as many of CONTINUATION as it needs.
+/// Appends a header block as a HEADERS frame and as many CONTINUATION frames as it needs.
 pub fn write_headers(
     out: &mut Vec<u8>,
     stream: StreamId,

@@ -3,11 +3,11 @@
 use super::error::{ConnectionError, ErrorCode};
 use super::frame::StreamId;
 
-/// Bytes of a block, as compressed, beyond which it is refused whatever it would decode to: the
-/// list of fields is limited when it is decoded, and is no smaller but for padded texts.
+/// The largest compressed block, in bytes. The decoded list of fields has its own limit and is at
+/// least as large as the block, except for padded texts.
 const BLOCK_BYTES_MAX: usize = 256 * 1024;
 
-/// A block of which not all frames have come.
+/// An incomplete block.
 pub(super) struct HeaderBlock {
     pub(super) stream: StreamId,
     pub(super) ends_stream: bool,
@@ -15,7 +15,7 @@ pub(super) struct HeaderBlock {
 }
 
 impl HeaderBlock {
-    /// Begins with the fragment of a HEADERS frame.
+    /// A block that begins with the fragment of a HEADERS frame.
     pub(super) fn new(stream: StreamId, fragment: &[u8], ends_stream: bool) -> HeaderBlock {
         HeaderBlock {
             stream,

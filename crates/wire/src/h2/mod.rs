@@ -1,8 +1,8 @@
 //! HTTP/2 (RFC 9113): bytes in, events and bytes out.
 //!
-//! [`Connection`] is the server's side of a connection, [`ClientConnection`] the client's. They
-//! know no socket and no clock, and hold no body: DATA is handed on as it comes, and taken as far
-//! as the windows let it go.
+//! [`Connection`] is the server's side of a connection, [`ClientConnection`] the client's. They use
+//! no socket and no clock, and store no body: received DATA is passed on at once, and DATA to send
+//! is taken only as far as the windows allow.
 
 mod client;
 mod connection;

@@ -6,17 +6,17 @@ mod tests;
 /// The least urgent.
 const URGENCY_MAX: u8 = 7;
 
-/// What a client says of how soon it wants a response.
+/// The urgency that a client gives a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Priority {
     /// From 0, the most urgent, to 7.
     pub urgency: u8,
-    /// Whether a part of the response is of use before the rest has come.
+    /// Whether a part of the response is useful before the rest has come.
     pub incremental: bool,
 }
 
 impl Default for Priority {
-    /// What holds where nothing is said (RFC 9218 section 4).
+    /// The default without a field (RFC 9218 section 4).
     fn default() -> Priority {
         Priority {
             urgency: 3,
@@ -27,7 +27,7 @@ impl Default for Priority {
 
 impl Priority {
     /// Reads a `priority` field or the value of a PRIORITY_UPDATE frame: a dictionary of RFC 8941,
-    /// of which `u` and `i` matter. What cannot be read says nothing.
+    /// of which `u` and `i` are used. A malformed part is ignored.
     #[must_use]
     pub fn parse(value: &[u8]) -> Priority {
         let mut priority = Priority::default();

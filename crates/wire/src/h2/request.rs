@@ -1,7 +1,7 @@
-//! The head of a request, made of the fields of a header block (RFC 9113 section 8.3, RFC 8441).
+//! The head of a request, built from the fields of a header block (RFC 9113 section 8.3, RFC 8441).
 //!
-//! What the fields say is checked as they come, in one pass; what only the whole block can say, at
-//! its end. A block that is refused is read on, for the table's sake.
+//! Fields are checked as they come, in one pass; checks that need the complete block follow at its
+//! end. A refused block is still read to its end, because the table must match the sender's.
 
 use super::hpack::FieldSink;
 use super::priority::Priority;
@@ -15,11 +15,11 @@ use crate::{Span, host};
 #[cfg(test)]
 mod tests;
 
-/// Most fields left out because of their names that are kept for the log of one request.
+/// The most fields left out because of their names that are kept for the log of one request.
 const IGNORED_MAX: usize = 32;
 
-/// Why the head of a request is refused. The stream is answered with a status; one that is
-/// malformed by the RFC is reset behind that (RFC 9113 section 8.1.1).
+/// Why the head of a request is refused. The stream gets a status; if the head is malformed by the
+/// RFC, the stream is reset after that (RFC 9113 section 8.1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HeadFault {
     UnknownPseudoHeader,
@@ -40,7 +40,7 @@ pub enum HeadFault {
     InvalidValue,
     /// A field that is for connections of HTTP/1 only (RFC 9113 section 8.2.2).
     ConnectionField,
-    /// A second field of a name that may stand only once.
+    /// A second field with a name that may occur only once.
     DuplicateField,
     InvalidContentLength,
     TooManyFields,
@@ -49,7 +49,7 @@ pub enum HeadFault {
 }
 
 impl HeadFault {
-    /// The status of the answer; 494 is nginx's own, which is sent as 400.
+    /// The status of the answer; 494 is nginx's own code, which is sent as 400.
     #[must_use]
     pub fn status(self) -> u16 {
         match self {
@@ -59,7 +59,8 @@ impl HeadFault {
         }
     }
 
-    /// Whether the request is malformed by the RFC, and not only one that is not served.
+    /// Whether the request is malformed by the RFC. Other faults are well-formed requests that are
+    /// not served.
     #[must_use]
     pub fn is_malformed(self) -> bool {
         !matches!(
@@ -71,7 +72,7 @@ impl HeadFault {
         )
     }
 
-    /// What the log says.
+    /// The log message.
     #[must_use]
     pub fn reason(self) -> &'static str {
         match self {
@@ -101,28 +102,28 @@ impl HeadFault {
     }
 }
 
-/// What a header block is for.
+/// The kind of a header block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Part {
-    /// A head, whose pseudo-header fields may still come.
+    /// A head whose pseudo-header fields may still come.
     #[default]
     Pseudo,
-    /// A head, of which only fields may come.
+    /// A head after its pseudo-header fields.
     Fields,
     /// Trailers.
     Trailers,
-    /// Nobody wants it.
+    /// A block whose fields are not used.
     Waste,
 }
 
-/// Takes the fields of header blocks and makes heads of them; to be used again.
+/// Reads the fields of header blocks into heads; it is reused.
 #[derive(Default)]
 pub struct RequestReader {
-    /// The head, once [`RequestReader::finish`] was called.
+    /// The head, after [`RequestReader::finish`].
     pub head: RequestHead,
-    /// What the `priority` field says; `None`: there is none.
+    /// The value of the `priority` field; `None` if there is none.
     pub priority: Option<Priority>,
-    /// Bytes of the header block on its way.
+    /// The bytes of the current header block.
     pub block_bytes: usize,
     rules: HeadRules,
     part: Part,
@@ -131,28 +132,28 @@ pub struct RequestReader {
     scheme: Option<Span>,
     authority: Option<Span>,
     path: Option<Span>,
-    /// The crumbs of cookies, as one value.
+    /// The parts of split cookies, as one value.
     cookie: Vec<u8>,
-    /// Bytes of names and values.
+    /// The bytes of names and values.
     list_bytes: usize,
     /// Whether the list, or a text in it, is larger than the rules allow.
     is_too_large: bool,
 }
 
 impl RequestReader {
-    /// Makes ready for the head of a request.
+    /// Prepares for the head of a request.
     pub(super) fn begin(&mut self, rules: &HeadRules) {
         self.clear(Part::Pseudo);
         self.rules = *rules;
     }
 
-    /// Makes ready for trailers.
+    /// Prepares for trailers.
     pub(super) fn begin_trailers(&mut self, rules: &HeadRules) {
         self.clear(Part::Trailers);
         self.rules = *rules;
     }
 
-    /// Makes ready for a block that nobody wants.
+    /// Prepares for a block whose fields are not used.
     pub(super) fn begin_waste(&mut self, rules: &HeadRules) {
         self.clear(Part::Waste);
         self.rules = *rules;
@@ -179,10 +180,10 @@ impl RequestReader {
         self.fault
     }
 
-    /// Makes the head whole. `ends`: no body follows.
+    /// Completes the head. `ends`: no body follows.
     ///
     /// # Errors
-    /// What is wrong with it; the head then says what was understood.
+    /// The fault; the head then holds the parsed parts.
     pub(super) fn finish(&mut self, ends: bool) -> Result<(), HeadFault> {
         let whole = self.whole(ends);
         self.head.version = Version::Http20;
@@ -219,12 +220,12 @@ impl RequestReader {
         }
     }
 
-    /// Appends the request line as HTTP/1 would have it, and reads it.
+    /// Appends the request line in HTTP/1's format, and parses it.
     fn request_line(&mut self) -> Result<(), HeadFault> {
         let method = self.method.ok_or(HeadFault::MissingMethod)?;
         let path = match self.path {
             Some(path) => path,
-            // The target is the authority (RFC 9113 section 8.5), which is refused for now.
+            // The target is the authority (RFC 9113 section 8.5); this form is not supported yet.
             None if method.of(self.head.fields.bytes()) == b"CONNECT" => {
                 return Err(HeadFault::ConnectRefused);
             }
@@ -237,7 +238,7 @@ impl RequestReader {
             bytes.push(b' ');
         }
         let protocol = bytes.len();
-        // Read by the grammar that is common to both versions.
+        // Both versions share this grammar.
         bytes.extend_from_slice(b"HTTP/1.1\r\n");
         let mut line = RequestLine::default();
         let read = request_line::parse(bytes, start, self.rules.strictness, &mut line);
@@ -264,7 +265,7 @@ impl RequestReader {
         Ok(())
     }
 
-    /// Finds the host, and lets both `:authority` and `Host` say it (RFC 9113 section 8.3.1).
+    /// Finds the host in `:authority` or `Host`, and writes it to both (RFC 9113 section 8.3.1).
     fn take_host(&mut self) -> Result<(), HeadFault> {
         let field = self
             .head
@@ -377,7 +378,8 @@ impl RequestReader {
         self.head.fields.add_as(name, value, is_valid);
     }
 
-    /// Cookies come in crumbs, and are one field for everybody else (RFC 9113 section 8.2.3).
+    /// A cookie may be split into several fields; other protocols need it as one (RFC 9113 section
+    /// 8.2.3).
     fn cookie_crumb(&mut self, value: &[u8]) {
         if !self.cookie.is_empty() {
             self.cookie.extend_from_slice(b"; ");
@@ -385,7 +387,7 @@ impl RequestReader {
         self.cookie.extend_from_slice(value);
     }
 
-    /// nginx leaves such fields out.
+    /// Leaves the field out, as nginx does.
     fn connection_field(&mut self) {
         if self.rules.strictness == Strictness::Rfc {
             self.refuse(HeadFault::ConnectionField);
@@ -442,7 +444,7 @@ pub(super) fn is_of_connection(known: Known) -> bool {
     )
 }
 
-/// What a name holds.
+/// The kind of bytes in a name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Validity {
     Plain,
@@ -451,7 +453,8 @@ pub(super) enum Validity {
 }
 
 impl Validity {
-    /// `None`: no name may hold that (RFC 9113 section 8.2.1), upper-case letters among it.
+    /// `None` for a name with a forbidden byte (RFC 9113 section 8.2.1), such as an upper-case
+    /// letter.
     pub(super) fn of(name: &[u8]) -> Option<Validity> {
         let mut validity = Validity::Plain;
         if name.is_empty() {
@@ -479,7 +482,7 @@ fn is_scheme(value: &[u8]) -> bool {
     first.is_ascii_alphabetic() && rest.iter().all(may_follow)
 }
 
-/// Whether a text may be a path: what it is made of is looked at with the request line.
+/// Whether a text may be a path. The parser of the request line checks its bytes.
 fn is_path(value: &[u8]) -> bool {
     let is_target = value.starts_with(b"/") || value == b"*";
     is_target && !value.iter().any(|byte| *byte <= b' ' || *byte == 0x7f)

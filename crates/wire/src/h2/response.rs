@@ -1,4 +1,4 @@
-//! The head of a response, and its trailers, made of the fields of a header block (RFC 9113
+//! The head of a response, and its trailers, built from the fields of a header block (RFC 9113
 //! section 8.3.2).
 
 use super::hpack::FieldSink;
@@ -19,18 +19,18 @@ pub enum ResponseFault {
     TooLarge,
     TrailersWithoutEnd,
     DataBeforeHead,
-    /// Something came behind the end.
+    /// A frame came after the end.
     BehindEnd,
-    /// The body is longer than was announced.
+    /// The body is longer than announced.
     TooLong,
-    /// The response ends before all of it has come.
+    /// The response ends before its announced length.
     EarlyEnd,
-    /// A window was widened too far, or more was sent than it let.
+    /// A window was widened too far, or more bytes were sent than it allowed.
     Window,
 }
 
 impl ResponseFault {
-    /// What the server has done, for the log.
+    /// The server's fault, for the log.
     #[must_use]
     pub fn reason(self) -> &'static str {
         match self {
@@ -56,7 +56,7 @@ impl ResponseFault {
     }
 }
 
-/// Takes the fields of header blocks and makes heads and trailers of them; to be used again.
+/// Reads the fields of header blocks into heads and trailers; it is reused.
 #[derive(Default)]
 pub struct ResponseReader {
     /// The head, or the trailers as its fields.
@@ -64,12 +64,12 @@ pub struct ResponseReader {
     rules: HeadRules,
     is_trailers: bool,
     fault: Option<ResponseFault>,
-    /// Bytes of names and values.
+    /// The bytes of names and values.
     list_bytes: usize,
 }
 
 impl ResponseReader {
-    /// Makes ready for a head, or for trailers.
+    /// Prepares for a head, or for trailers.
     pub(super) fn begin(&mut self, rules: &HeadRules, is_trailers: bool) {
         self.head.clear();
         self.head.version = Version::Http20;
@@ -82,7 +82,7 @@ impl ResponseReader {
     /// Ends the block.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The first fault of the block.
     pub(super) fn finish(&mut self) -> Result<(), ResponseFault> {
         match self.fault {
             Some(fault) => Err(fault),
@@ -123,7 +123,7 @@ impl ResponseReader {
         if may_not_hold {
             return Err(ResponseFault::InvalidValue);
         }
-        // A server that speaks of its connection is not worse for it: nobody heeds that.
+        // A connection field from a server is ignored, not refused.
         if is_of_connection(Known::of(name)) {
             return Ok(());
         }

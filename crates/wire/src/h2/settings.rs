@@ -40,16 +40,16 @@ impl Setting {
     }
 }
 
-/// What a peer has set, as far as it matters to whoever sends to it.
+/// The peer's settings that matter for sending to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerSettings {
-    /// Bytes of the dynamic table that its decoder takes.
+    /// The size of its decoder's dynamic table, in bytes.
     pub header_table_bytes: u32,
     /// Streams that may be open at once.
     pub streams_max: u32,
-    /// Bytes that each stream may send it at first.
+    /// The initial window of each stream, in bytes.
     pub initial_window: u32,
-    /// Bytes of a payload that it takes.
+    /// The largest payload that it accepts, in bytes.
     pub payload_bytes_max: u32,
 }
 
@@ -65,10 +65,10 @@ impl Default for PeerSettings {
 }
 
 impl PeerSettings {
-    /// Takes the settings of a frame's payload over, in order.
+    /// Applies the settings of a frame's payload, in order.
     ///
     /// # Errors
-    /// One has a value that it may not have.
+    /// A value is out of its range.
     pub fn apply(&mut self, payload: &[u8]) -> Result<(), ConnectionError> {
         let (settings, _) = payload.as_chunks::<{ Setting::BYTES }>();
         for [high, low, value @ ..] in settings {

@@ -1,7 +1,7 @@
 //! Streams and their states (RFC 9113 section 5.1).
 //!
-//! Idle ones are those whose numbers are still to come; closed ones are forgotten, but for the last
-//! few, of which it matters how they were closed.
+//! An idle stream has a number that was not used yet. Closed streams are forgotten, except for the
+//! last few, because the way they were closed matters.
 
 use std::collections::VecDeque;
 
@@ -9,26 +9,26 @@ use super::frame::StreamId;
 use super::priority::Priority;
 use super::window::Window;
 
-/// Closed streams that are remembered: about as many as may be open, since frames for them may
-/// have been under way.
+/// The number of closed streams that are remembered: about as many as may be open, since frames for
+/// them may still arrive.
 const REMEMBERED_MAX: usize = 128;
 
-/// A stream that is open, or half closed.
+/// An open or half-closed stream.
 pub(super) struct Stream {
     pub(super) id: StreamId,
-    /// Whether the peer has sent its last.
+    /// Whether the peer has ended the stream.
     pub(super) is_remote_closed: bool,
-    /// Whether we have sent our last.
+    /// Whether we have ended the stream.
     pub(super) is_local_closed: bool,
-    /// Whether the request is malformed: the stream is reset once it is answered.
+    /// Whether the request is malformed: the stream is reset after its answer.
     pub(super) is_malformed: bool,
     /// Whether the final head of the response has come.
     pub(super) is_answered: bool,
-    /// What we may send.
+    /// The window for sent data.
     pub(super) send_window: Window,
-    /// What the peer may send.
+    /// The window for received data.
     pub(super) receive_window: Window,
-    /// Bytes of the body that are announced and have not come.
+    /// The announced bytes of the body that have not come yet.
     pub(super) announced_bytes: Option<u64>,
     pub(super) priority: Priority,
 }
@@ -36,18 +36,18 @@ pub(super) struct Stream {
 /// How a stream was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Closed {
-    /// Both sides have sent their last.
+    /// Both sides have ended it.
     Ended,
     /// The peer has reset it.
     ResetByPeer,
-    /// We have reset it: what was under way is ignored.
+    /// We have reset it: frames that were already sent are ignored.
     ResetByUs,
 }
 
 /// The streams of a connection.
 #[derive(Default)]
 pub(super) struct Streams {
-    /// By number.
+    /// The open streams, sorted by number.
     open: Vec<Stream>,
     closed: VecDeque<(StreamId, Closed)>,
     /// Priorities that came before their streams.
@@ -84,7 +84,7 @@ impl Streams {
         self.open.push(stream);
     }
 
-    /// Forgets a stream, but for how it was closed.
+    /// Forgets a stream, but remembers how it was closed.
     pub(super) fn close(&mut self, id: StreamId, how: Closed) {
         let Ok(at) = self.open.binary_search_by_key(&id, |stream| stream.id) else {
             return;
@@ -93,7 +93,7 @@ impl Streams {
         self.remember(id, how);
     }
 
-    /// Remembers a stream that was never open here as one that is closed.
+    /// Remembers a stream that was never open as a closed one.
     pub(super) fn remember(&mut self, id: StreamId, how: Closed) {
         if self.closed.len() == REMEMBERED_MAX {
             self.closed.pop_front();
@@ -101,13 +101,13 @@ impl Streams {
         self.closed.push_back((id, how));
     }
 
-    /// How a stream was closed, where that is still known.
+    /// How a stream was closed, if that is still remembered.
     pub(super) fn closed(&self, id: StreamId) -> Option<Closed> {
         let closed = self.closed.iter().rev().find(|(closed, _)| *closed == id);
         closed.map(|(_, how)| *how)
     }
 
-    /// Keeps the priority of a stream that is still to come; of many, the last ones.
+    /// Keeps the priority of a stream that is not open yet; only the last ones are kept.
     pub(super) fn keep_priority(&mut self, id: StreamId, priority: Priority) {
         if self.early_priorities.len() == REMEMBERED_MAX {
             self.early_priorities.pop_front();

@@ -3,14 +3,15 @@
 /// The largest window.
 pub const WINDOW_MAX: u32 = (1 << 31) - 1;
 
-/// The window of a connection, and of a stream where no setting says otherwise.
+/// The window of a connection, and of a stream without a setting.
 pub const WINDOW_DEFAULT: u32 = 65_535;
 
-/// How many bytes of DATA may still go one way. A change of settings can make it negative.
+/// The bytes of DATA that may still be sent in one direction. A change of settings can make it
+/// negative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window(i64);
 
-/// The window would be larger than any may be.
+/// The window would exceed the maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowOverflow;
 
@@ -21,7 +22,7 @@ impl Window {
         Window(i64::from(bytes))
     }
 
-    /// Bytes that may go now.
+    /// The bytes that may be sent now.
     #[must_use]
     pub fn available(self) -> usize {
         usize::try_from(self.0).unwrap_or(0)
@@ -30,12 +31,12 @@ impl Window {
     /// Widens the window, by WINDOW_UPDATE.
     ///
     /// # Errors
-    /// The window would be larger than any may be (RFC 9113 section 6.9.1).
+    /// The window would exceed the maximum (RFC 9113 section 6.9.1).
     pub fn widen(&mut self, bytes: u32) -> Result<(), WindowOverflow> {
         self.shift(i64::from(bytes))
     }
 
-    /// Follows a change of the initial window's size (RFC 9113 section 6.9.2).
+    /// Applies a change of the initial window's size (RFC 9113 section 6.9.2).
     ///
     /// # Errors
     /// As [`Window::widen`].
@@ -43,7 +44,7 @@ impl Window {
         self.shift(i64::from(new) - i64::from(old))
     }
 
-    /// Bytes go. The caller has seen that they fit.
+    /// Subtracts sent bytes. The caller has checked that they fit.
     pub fn take(&mut self, bytes: usize) {
         self.0 -= i64::try_from(bytes).unwrap_or(i64::MAX / 2);
     }

@@ -1,4 +1,4 @@
-//! Digits of every byte and of some numbers.
+//! Tests with every byte and some numbers.
 
 use super::{byte, bytes, digit, pair, pair_upper, text, write_number};
 
@@ -33,7 +33,7 @@ fn texts() {
 }
 
 #[test]
-fn numbers_have_no_zeros_before_them() {
+fn numbers_have_no_leading_zeros() {
     for number in [0, 1, 15, 16, 0xabc, u64::MAX >> 4, u64::MAX] {
         let mut out = Vec::new();
         write_number(&mut out, number);

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Text, and the name and port in it; `None` where it is refused.
+/// A text, and its name and port; `None` if it is refused.
 const TABLE: &[(&str, Option<(&str, u16)>)] = &[
     ("", None),
     ("l", Some(("l", 0))),

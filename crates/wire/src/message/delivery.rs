@@ -1,6 +1,6 @@
-//! What the head of a response says of what follows it.
+//! The delivery of a response's body, as its head describes it.
 
-/// How the end of a response's body is told (RFC 9112 section 6.3, RFC 9113 section 8.1).
+/// The end of a response's body (RFC 9112 section 6.3, RFC 9113 section 8.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BodyEnd {
     /// No body: a response to `HEAD`, a success of `CONNECT`, or a status of 1xx, 204 or 304.
@@ -15,8 +15,8 @@ pub enum BodyEnd {
     UntilClose,
 }
 
-/// How a response's body was compressed for its way (RFC 9112 section 7.2). `chunked`, which tells
-/// the end only, is none of these.
+/// The compression of a response's body on its connection (RFC 9112 section 7.2). `chunked` is not
+/// included, because it only marks the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransferCoding {
     /// `gzip` or `x-gzip`
@@ -25,12 +25,12 @@ pub enum TransferCoding {
     Deflate,
 }
 
-/// How a response is delivered.
+/// The delivery of a response's body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delivery {
-    /// How the end of the body is told.
+    /// The end of the body.
     pub end: BodyEnd,
-    /// What the body is to be expanded from.
+    /// The transfer coding to decode.
     pub coding: Option<TransferCoding>,
     /// Whether the connection can carry another request after the body.
     pub keeps_connection: bool,

@@ -1,4 +1,4 @@
-//! Fields of a head or a trailer section, and the bytes that they are spans of.
+//! Fields of a head or a trailer section, and the bytes of their spans.
 
 use super::known::Known;
 use super::strictness::trim;
@@ -8,14 +8,14 @@ use crate::Span;
 #[cfg(test)]
 mod tests;
 
-/// A field as spans of the bytes that it stands in.
+/// A field as spans of the bytes that hold it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Field {
     /// The name as written.
     pub name: Span,
     /// The value without the white space around it.
     pub value: Span,
-    /// What the name means here.
+    /// The known name, or `Other`.
     pub known: Known,
     /// Whether the name holds only letters, digits and hyphens (and underscores where allowed).
     pub valid: bool,
@@ -26,25 +26,25 @@ pub struct Field {
 /// A field as texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// What the name means here.
+    /// The known name, or `Other`.
     pub known: Known,
     pub name: &'a [u8],
     pub value: &'a [u8],
 }
 
-/// Fields in order, to be used again from message to message: they keep their room.
+/// Fields in order. They are reused from message to message and keep their memory.
 ///
-/// Names are compared without regard to case (RFC 9110 section 5.1).
+/// Names are compared in any case (RFC 9110 section 5.1).
 #[derive(Clone, Debug, Default)]
 pub struct Fields {
     bytes: Vec<u8>,
     list: Vec<Field>,
-    /// Bits of the known names among them.
+    /// The bits of the known names in the list.
     seen: u64,
 }
 
 impl Fields {
-    /// Adds a field; an existing one of that name stays.
+    /// Adds a field; existing fields with that name stay.
     pub fn add(&mut self, name: &[u8], value: &[u8]) {
         let name = self.append(name);
         let value = self.append(value);
@@ -61,7 +61,7 @@ impl Fields {
         self.seen |= known.bit();
     }
 
-    /// Adds a field whose name may be one that is not `valid`.
+    /// Adds a field whose name may be not `valid`.
     pub(crate) fn add_as(&mut self, name: &[u8], value: &[u8], valid: bool) {
         self.add(name, value);
         if let Some(field) = self.list.last_mut() {
@@ -69,13 +69,13 @@ impl Fields {
         }
     }
 
-    /// Sets a field: others of that name go.
+    /// Sets a field: removes others with that name.
     pub fn set(&mut self, name: &[u8], value: &[u8]) {
         self.remove(name);
         self.add(name, value);
     }
 
-    /// Gives a field another value where it stands, and drops others of that name; adds it where
+    /// Replaces the value of a field in place, and removes others with that name; adds the field if
     /// there is none.
     pub fn replace(&mut self, name: &[u8], value: &[u8]) {
         let is_same = |bytes: &[u8], field: &Field| field.name.of(bytes).eq_ignore_ascii_case(name);
@@ -112,14 +112,14 @@ impl Fields {
         self.seen &= !known.bit();
     }
 
-    /// Removes the fields that are not to be kept.
+    /// Removes the fields for which `keep` is false.
     pub fn retain(&mut self, keep: impl Fn(Entry<'_>) -> bool) {
         let bytes = &self.bytes;
         self.list.retain(|field| keep(entry(bytes, field)));
         self.seen = bits(&self.list);
     }
 
-    /// Makes these fields those of `other`; the room is kept.
+    /// Makes these fields a copy of `other`; keeps the memory.
     pub fn copy(&mut self, other: &Fields) {
         self.clear();
         self.bytes.extend_from_slice(&other.bytes);
@@ -165,12 +165,12 @@ impl Fields {
             .any(|option| trim(option).eq_ignore_ascii_case(name))
     }
 
-    /// Names and values in order.
+    /// The names and values in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&[u8], &[u8])> {
         self.entries().map(|entry| (entry.name, entry.value))
     }
 
-    /// Names, what they mean, and values in order.
+    /// The fields in order: name, known name, and value.
     pub fn entries(&self) -> impl DoubleEndedIterator<Item = Entry<'_>> {
         let bytes = self.bytes.as_slice();
         self.list.iter().map(move |field| entry(bytes, field))
@@ -182,8 +182,7 @@ impl Fields {
         &self.list
     }
 
-    /// The bytes that the fields stand in. What stands between them is nobody's business but that
-    /// of who moved them in.
+    /// The bytes that hold the fields. The bytes between them have no meaning here.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -196,7 +195,7 @@ impl Fields {
             .any(|(name, value)| holds_control(name) || holds_control(value))
     }
 
-    /// How many there are.
+    /// The number of fields.
     #[must_use]
     pub fn len(&self) -> usize {
         self.list.len()
@@ -208,32 +207,32 @@ impl Fields {
         self.list.is_empty()
     }
 
-    /// Bytes that they take in memory, about.
+    /// The approximate memory that they take, in bytes.
     #[must_use]
     pub fn size_bytes(&self) -> u64 {
         (self.bytes.len() + self.list.len() * size_of::<Field>()) as u64
     }
 
-    /// Drops all; the room is kept.
+    /// Removes all fields; keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.list.clear();
         self.seen = 0;
     }
 
-    /// The buffer that the bytes stand in, for whoever limits what is kept of it.
+    /// The buffer of the bytes, for a caller that limits its size.
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// Appends a text that is no field; says where it stands.
+    /// Appends a text that is not a field; returns its span.
     pub(crate) fn append(&mut self, text: &[u8]) -> Span {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(text);
         Span::new(start, self.bytes.len())
     }
 
-    /// Empties the fields and lends their room to those that are read next, where these have none.
+    /// Empties the fields and lends their memory to `list` if that has none.
     pub(crate) fn lend_room(&mut self, list: &mut Vec<Field>) {
         self.clear();
         if list.capacity() == 0 {
@@ -241,8 +240,8 @@ impl Fields {
         }
     }
 
-    /// Takes fields that were read of `text`, and a copy of that, in place of what is there. The
-    /// room of the list changes hands.
+    /// Replaces the content with fields that were parsed from `text`, and a copy of `text`. The
+    /// memory of the list changes hands.
     pub(crate) fn copy_from(&mut self, list: &mut Vec<Field>, seen: u64, text: &[u8]) {
         self.clear();
         std::mem::swap(&mut self.list, list);
@@ -250,15 +249,15 @@ impl Fields {
         self.seen = seen;
     }
 
-    /// Takes fields that were read once more of the bytes that are there.
+    /// Takes fields that were parsed again from the same bytes.
     pub(crate) fn read_again(&mut self, list: &mut Vec<Field>, seen: u64) {
         std::mem::swap(&mut self.list, list);
         self.seen = seen;
     }
 
-    /// Takes fields that were read of `buffer`, and its first `len` bytes, in place of what is
-    /// there. Nothing is copied where the buffer holds no more than that; what stands behind is
-    /// left in the buffer. The rooms of both sides change hands.
+    /// Replaces the content with fields that were parsed from `buffer`, and its first `len` bytes.
+    /// Nothing is copied if the buffer holds no more than that; the rest stays in the buffer. The
+    /// memory of both sides changes hands.
     pub(crate) fn take(
         &mut self,
         list: &mut Vec<Field>,
@@ -290,7 +289,7 @@ fn bits(list: &[Field]) -> u64 {
 }
 
 impl PartialEq for Fields {
-    /// Whether names, values and their order are the same.
+    /// Whether names, values and their order are equal.
     fn eq(&self, other: &Fields) -> bool {
         self.iter().eq(other.iter())
     }

@@ -1,4 +1,4 @@
-//! A head: what the message is (RFC 9110 section 6.2 calls that control data), and its fields.
+//! A head: the control data of a message (RFC 9110 section 6.2) and its fields.
 
 use super::field::Fields;
 use super::known::Known;
@@ -22,7 +22,7 @@ pub enum TargetForm {
         /// Host and port as written.
         authority: Span,
     },
-    /// `*` of an `OPTIONS` for the server as a whole; nginx refuses it.
+    /// `*`, for an `OPTIONS` request to the whole server; nginx refuses it.
     Asterisk,
     /// `host:port` of a `CONNECT`
     Authority {
@@ -31,9 +31,9 @@ pub enum TargetForm {
     },
 }
 
-/// What `Connection` says. By the RFC, `close` in any line wins. As in nginx the words are looked
-/// for anywhere in the value, `close` wins over `keep-alive` within a line, and a later line wins
-/// over an earlier one.
+/// The options of `Connection`. By the RFC, `close` in any line wins. As in nginx, the words may be
+/// anywhere in the value, `close` wins over `keep-alive` within a line, and a later line wins over
+/// an earlier one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Connection {
     /// `close`
@@ -42,12 +42,12 @@ pub struct Connection {
     pub keep_alive: bool,
     /// `upgrade`
     pub upgrade: bool,
-    /// How many other options there are: names of fields that are for this connection only.
+    /// The number of other options: names of fields that belong to this connection only.
     pub options: u16,
 }
 
 impl Connection {
-    /// Whether the connection outlives a message of this version (RFC 9112 section 9.3).
+    /// Whether the connection stays open after a message of this version (RFC 9112 section 9.3).
     #[must_use]
     pub fn is_kept(self, version: Version) -> bool {
         match self {
@@ -60,14 +60,14 @@ impl Connection {
     }
 }
 
-/// The head of a response; to be used again from message to message.
+/// The head of a response; it is reused from message to message.
 #[derive(Clone, Debug, Default)]
 pub struct Head {
-    /// The status code, three digits; 0: it has none.
+    /// The status code, three digits; 0 if there is none.
     pub status: u16,
     /// The version the message is handled as.
     pub version: Version,
-    /// What `Connection` says (RFC 9110 section 7.6.1); protocols without it say nothing.
+    /// The options of `Connection` (RFC 9110 section 7.6.1); protocols without it leave it empty.
     pub connection: Connection,
     /// The fields in order.
     pub fields: Fields,
@@ -75,7 +75,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// The head of a response without fields. An empty reason is none.
+    /// The head of a response without fields. An empty reason is left out.
     #[must_use]
     pub fn response(status: u16, reason: &[u8]) -> Head {
         let mut head = Head::default();
@@ -94,7 +94,7 @@ impl Head {
         head
     }
 
-    /// Empties the head and keeps its room.
+    /// Empties the head and keeps its memory.
     pub fn clear(&mut self) {
         let mut fields = std::mem::take(&mut self.fields);
         fields.clear();
@@ -104,8 +104,8 @@ impl Head {
         };
     }
 
-    /// A copy of a response's head that holds nothing but what it says: a head that was moved in
-    /// may stand among other bytes.
+    /// A copy of a response's head without unused bytes: the bytes of a head that was moved in may
+    /// include others.
     #[must_use]
     pub fn compacted(&self) -> Head {
         let mut head = Head::response(self.status, self.reason());
@@ -117,7 +117,7 @@ impl Head {
         head
     }
 
-    /// The reason behind the status as written, possibly empty.
+    /// The reason after the status as written, possibly empty.
     #[must_use]
     pub fn reason(&self) -> &[u8] {
         self.reason.of(self.fields.bytes())
@@ -140,14 +140,15 @@ impl Head {
         self.fields.values(name)
     }
 
-    /// Whether `Connection` names this field, which is then not passed on (RFC 9110 section 7.6.1).
+    /// Whether `Connection` names this field; such a field is not passed on (RFC 9110 section
+    /// 7.6.1).
     #[must_use]
     pub fn is_connection_option(&self, name: &[u8]) -> bool {
         self.connection.options > 0 && self.fields.is_connection_option(name)
     }
 
     /// Whether this is an interim response, after which another head follows (RFC 9110 section
-    /// 15.2). `101` is final: what follows is another protocol.
+    /// 15.2). `101` is final: another protocol follows.
     #[must_use]
     pub fn is_interim(&self) -> bool {
         (100..200).contains(&self.status) && self.status != 101
@@ -159,7 +160,7 @@ impl Head {
         self.known(Known::ContentLength).and_then(decimal)
     }
 
-    /// Bytes that it takes in memory, about.
+    /// The approximate memory that it takes, in bytes.
     #[must_use]
     pub fn size_bytes(&self) -> u64 {
         self.fields.size_bytes()
@@ -167,7 +168,7 @@ impl Head {
 }
 
 impl PartialEq for Head {
-    /// Whether both say the same.
+    /// Whether both have the same content.
     fn eq(&self, other: &Head) -> bool {
         self.status == other.status
             && self.version == other.version

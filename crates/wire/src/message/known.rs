@@ -1,14 +1,14 @@
-//! Header names the server or the client role acts on.
+//! Header names that the server or the client acts on.
 //!
-//! A name is told by its length and first letter, which leaves one or a few candidates, and then
-//! compared once. No allocation, no hash, no walk over a list.
+//! A name is found by its length and first letter, which leave a few candidates, and then compared
+//! once. There is no allocation, no hash and no list walk.
 
 #[cfg(test)]
 mod tests;
 
 macro_rules! known_names {
     ($( $variant:ident $text:literal ),+ $(,)?) => {
-        /// A header name with a meaning of its own; everything else is `Other`.
+        /// A header name with a special meaning; all others are `Other`.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum Known {
@@ -112,7 +112,7 @@ impl Known {
         }
     }
 
-    /// Names that nginx takes only once, in every version of HTTP.
+    /// The names that nginx accepts only once, in every version of HTTP.
     pub(crate) const ONCE: [Known; 11] = [
         Known::Host,
         Known::IfModifiedSince,
@@ -256,8 +256,8 @@ fn pick2<const N: usize>(
     }
 }
 
-/// Compares without regard to case. Only letters and hyphens stand in `lower`, and no byte below
-/// space can equal them with its 0x20 bit set but a carriage return, which no name holds.
+/// Compares in any case. `lower` holds only letters and hyphens. A byte below space matches one of
+/// them with its 0x20 bit set only if it is a carriage return, which no name holds.
 fn equals<const N: usize>(name: &[u8], lower: &[u8; N]) -> bool {
     let Ok(name) = <&[u8; N]>::try_from(name) else {
         return false;

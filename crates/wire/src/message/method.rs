@@ -1,6 +1,6 @@
-//! Request methods nginx knows by name.
+//! The request methods that nginx knows by name.
 
-/// A request method; everything outside nginx's list is `Other`.
+/// A request method; a method outside of nginx's list is `Other`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Method {
@@ -42,7 +42,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// Every method with a name of its own.
+    /// All methods with a variant of their own.
     pub const ALL: [Method; 16] = [
         Method::Get,
         Method::Head,

@@ -1,8 +1,8 @@
 //! The message: one head for requests and responses of every protocol (RFC 9110 section 6).
 //!
-//! A head owns its bytes, and all that is said of it are spans into them. HTTP/1 moves the buffer
-//! in that it has received; other protocols append field by field, and so does whoever makes a
-//! message. Nothing here knows how a head is written on a connection.
+//! A head owns its bytes, and its parts are spans of them. HTTP/1 moves its receive buffer into the
+//! head; other protocols and local senders append field by field. This module does not know the
+//! wire format of a head.
 
 mod delivery;
 mod field;

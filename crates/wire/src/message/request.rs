@@ -1,4 +1,4 @@
-//! The head of a request, whatever protocol it came by.
+//! The head of a request of any protocol.
 
 use super::field::Fields;
 use super::head::{Connection, TargetForm};
@@ -10,30 +10,29 @@ use crate::Span;
 #[cfg(test)]
 mod tests;
 
-/// What a head says of the length of the body behind it (RFC 9110 section 8.6).
+/// The length of the body after a head (RFC 9110 section 8.6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BodyLength {
     /// There is no body.
     #[default]
     None,
-    /// So many bytes.
+    /// This many bytes.
     Bytes(u64),
-    /// The body tells its end itself.
+    /// The body marks its own end.
     Unknown,
 }
 
-/// The head of a request; to be used again from request to request.
+/// The head of a request; it is reused from request to request.
 ///
-/// The request line stands among its bytes as HTTP/1 has it, also where the request came by another
-/// protocol: logs and variables show it. A head of which only a part was understood, since the rest
-/// was refused, has empty texts for what is missing.
+/// Its bytes hold the request line in HTTP/1's format, for any protocol: logs and variables show
+/// it. If a head was refused, the parts that were not parsed are empty.
 #[derive(Clone, Debug, Default)]
 pub struct RequestHead {
     pub method: Method,
     /// The version the message is handled as.
     pub version: Version,
     pub form: TargetForm,
-    /// Whether the path is in normal form as it stands, so that it needs no
+    /// Whether the path is already in normal form, so that it needs no
     /// [`normalise`](crate::target::normalise).
     pub path_is_clean: bool,
     /// Port that came with the host; 0 if none.
@@ -42,11 +41,11 @@ pub struct RequestHead {
     pub body: BodyLength,
     /// Whether the client waits for `100 Continue` (RFC 9110 section 10.1.1).
     pub expects_continue: bool,
-    /// What `Connection` says (RFC 9110 section 7.6.1); protocols without it say nothing.
+    /// The options of `Connection` (RFC 9110 section 7.6.1); protocols without it leave it empty.
     pub connection: Connection,
     /// The fields in order.
     pub fields: Fields,
-    /// Fields left out because of their names, as lines; at most a few, for the log.
+    /// Fields left out because of their names, as lines, for the log; at most a few.
     pub(crate) ignored: Vec<Span>,
     pub(crate) method_text: Span,
     pub(crate) line: Span,
@@ -58,7 +57,7 @@ pub struct RequestHead {
 }
 
 impl RequestHead {
-    /// Empties the head and keeps its room.
+    /// Empties the head and keeps its memory.
     pub fn clear(&mut self) {
         let mut fields = std::mem::take(&mut self.fields);
         let mut ignored = std::mem::take(&mut self.ignored);
@@ -71,7 +70,7 @@ impl RequestHead {
         };
     }
 
-    /// The request line without its line end; empty where none was understood.
+    /// The request line without its line end; empty if it was not parsed.
     #[must_use]
     pub fn line(&self) -> &[u8] {
         self.text(self.line)
@@ -107,7 +106,7 @@ impl RequestHead {
         self.text(self.protocol)
     }
 
-    /// The scheme of the target, where it names one.
+    /// The scheme of the target, if it has one.
     #[must_use]
     pub fn scheme(&self) -> Option<&[u8]> {
         match self.form {
@@ -116,7 +115,7 @@ impl RequestHead {
         }
     }
 
-    /// Host and port of the target as written, where it names them.
+    /// Host and port of the target as written, if it has them.
     #[must_use]
     pub fn authority(&self) -> Option<&[u8]> {
         match self.form {
@@ -127,8 +126,8 @@ impl RequestHead {
         }
     }
 
-    /// The host the request is for, from the target or else from `Host`, without port and final
-    /// dot; in the case it was written in.
+    /// The host of the request, from the target or else from `Host`, without port and final dot, in
+    /// its original case.
     #[must_use]
     pub fn host(&self) -> Option<&[u8]> {
         self.host.map(|host| self.text(host))
@@ -145,13 +144,15 @@ impl RequestHead {
         self.fields.known(known)
     }
 
-    /// Whether the client lets the connection live on after the response (RFC 9112 section 9.3).
+    /// Whether the client allows the connection to stay open after the response (RFC 9112 section
+    /// 9.3).
     #[must_use]
     pub fn keep_alive(&self) -> bool {
         self.connection.is_kept(self.version)
     }
 
-    /// Whether `Connection` names this field, which is then not passed on (RFC 9110 section 7.6.1).
+    /// Whether `Connection` names this field; such a field is not passed on (RFC 9110 section
+    /// 7.6.1).
     #[must_use]
     pub fn is_connection_option(&self, name: &[u8]) -> bool {
         self.connection.options > 0 && self.fields.is_connection_option(name)

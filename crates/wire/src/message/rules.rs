@@ -1,19 +1,19 @@
-//! Limits and choices that heads are read under, whatever the protocol they come by.
+//! Limits and choices for heads of any protocol.
 
 use super::strictness::Strictness;
 
-/// What is done with header lines whose names hold other bytes than letters, digits and hyphens
+/// The treatment of header lines whose names hold bytes other than letters, digits and hyphens
 /// (`ignore_invalid_headers`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InvalidFields {
-    /// Such lines are left out, and remembered for the log.
+    /// Such lines are left out, and kept for the log.
     #[default]
     Ignore,
     /// Such lines are kept, with `Field::valid` unset.
     Keep,
 }
 
-/// Limits and choices a head is parsed under.
+/// Limits and choices for a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadRules {
     /// Longest request or header line in bytes, line end included (`large_client_header_buffers`,
@@ -25,11 +25,11 @@ pub struct HeadRules {
     pub fields_max: usize,
     /// `ignore_invalid_headers`
     pub invalid_fields: InvalidFields,
-    /// Whether an underscore is as good as a hyphen (`underscores_in_headers`).
+    /// Whether an underscore counts as a hyphen (`underscores_in_headers`).
     pub underscores: bool,
-    /// Whether `CONNECT` is taken (`allow_connect`).
+    /// Whether `CONNECT` is allowed (`allow_connect`).
     pub connect: bool,
-    /// How closely the head has to follow the RFC (`http_strictness`).
+    /// The rules of syntax (`http_strictness`).
     pub strictness: Strictness,
 }
 

@@ -1,6 +1,6 @@
-//! The reasons that are written behind status codes.
+//! The reasons of status codes.
 
-/// The reason nginx writes for a status; empty for one it has none for.
+/// The reason that nginx writes for a status; empty if it has none.
 #[must_use]
 pub fn reason_phrase(status: u16) -> &'static str {
     match status {

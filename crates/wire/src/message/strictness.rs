@@ -1,16 +1,16 @@
-//! How closely messages have to follow the RFC.
+//! The rules of syntax for messages.
 
-/// By whose book messages are read (`http_strictness`).
+/// The choice of rules (`http_strictness`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strictness {
-    /// RFC 9110 and RFC 9112: what may be understood in two ways is refused.
+    /// RFC 9110 and RFC 9112: ambiguous messages are refused.
     #[default]
     Rfc,
-    /// What nginx takes is taken, and nothing else.
+    /// nginx's rules: the same messages are accepted as by nginx.
     Nginx,
 }
 
-/// Whether a byte may stand in a token: names, methods (RFC 9110 section 5.6.2).
+/// Whether a token may hold a byte: names, methods (RFC 9110 section 5.6.2).
 pub(crate) const fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(

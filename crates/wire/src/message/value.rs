@@ -1,21 +1,21 @@
-//! Field values: what may stand in one.
+//! Field values.
 
 use super::strictness::trim;
 
 #[cfg(test)]
 mod tests;
 
-/// Whether a text holds a byte that no field value may: a control byte other than a tab (RFC 9110
-/// section 5.5). A carriage return or a line feed among them would end the field early.
+/// Whether a text holds a byte that is forbidden in a field value: a control byte other than a tab
+/// (RFC 9110 section 5.5). A carriage return or line feed would end the field early.
 #[must_use]
 pub fn holds_control(text: &[u8]) -> bool {
-    // Without an early end, so that it takes many bytes at a time.
+    // The loop has no early exit, so that the compiler can vectorise it.
     text.iter()
         .fold(false, |found, &byte| found | is_control(byte))
 }
 
-/// The text of a field value that is written over several lines, as one line: each line end and the
-/// white space around it become a space (RFC 9112 section 5.2), and none is left at the ends.
+/// A field value from several lines as one line: each line end and the white space around it become
+/// a space (RFC 9112 section 5.2), and the ends are trimmed.
 #[must_use]
 pub fn unfold(text: &[u8]) -> Vec<u8> {
     let lines = text.split(|byte| matches!(byte, b'\r' | b'\n'));
@@ -34,7 +34,7 @@ pub(crate) const fn is_control(byte: u8) -> bool {
     (byte < b' ' && byte != b'\t') || byte == 0x7f
 }
 
-/// A decimal number below 2^63; nothing but digits (RFC 9110 section 8.6).
+/// A decimal number below 2^63, of digits only (RFC 9110 section 8.6).
 #[must_use]
 pub fn decimal(text: &[u8]) -> Option<u64> {
     if text.is_empty() {

@@ -14,7 +14,7 @@ fn found(header: &Header) -> Option<(SocketAddr, SocketAddr)> {
         .map(|addresses| (addresses.source, addresses.destination))
 }
 
-/// Every beginning of a header that is taken asks for more.
+/// Checks that every proper beginning of a valid header asks for more bytes.
 fn check_beginnings(header: &[u8]) {
     for end in 0..header.len() {
         assert_eq!(parse(&header[..end]), Ok(None), "{end} of {header:?}");
@@ -222,7 +222,7 @@ fn headers_of_version_2_are_refused() {
     let mut good = Vec::new();
     let pair = Some(ends(("192.0.2.1:1", "192.0.2.2:2")));
     write_v2(&mut good, pair, Transport::Stream, &[], None).unwrap();
-    // Offset, byte and outcome.
+    // Offset, byte and result.
     let table = [
         (12, 0x11, Err(ProxyProtocolError::UnknownVersion)),
         (12, 0x31, Err(ProxyProtocolError::UnknownVersion)),
@@ -237,7 +237,7 @@ fn headers_of_version_2_are_refused() {
         bytes[at] = byte;
         assert_eq!(parse(&bytes), expected, "{at}");
     }
-    // A local connection, a family nobody knows: taken, without addresses.
+    // A local connection or an unknown family is accepted, without addresses.
     for (at, byte) in [(12, 0x20), (13, 0x31), (13, 0x01), (13, 0x12)] {
         let mut bytes = good.clone();
         bytes[at] = byte;

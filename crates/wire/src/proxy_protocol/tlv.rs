@@ -1,4 +1,4 @@
-//! The additions a header of version 2 may carry after its addresses.
+//! The additions of a header of version 2, after its addresses.
 
 /// One addition: a type and its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,16 +9,16 @@ pub struct Tlv<'b> {
     pub value: &'b [u8],
 }
 
-/// The additions end in the middle of one; nginx logs "broken PROXY protocol TLV".
+/// The additions are cut; nginx logs "broken PROXY protocol TLV".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TlvError;
 
-/// What the sender tells of the client's TLS.
+/// The sender's data about the client's TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SslSummary<'b> {
-    /// Bits: 1 for TLS at all, 2 and 4 for a certificate on this connection or in its session.
+    /// Bits: 1 for TLS, 2 and 4 for a certificate on this connection or in its session.
     pub client: u8,
-    /// 0 if the client's certificate was verified, otherwise the reason it was not.
+    /// 0 if the client's certificate was verified, otherwise the reason of the failure.
     pub verify: u32,
     /// Further additions, for [`find_tlv`].
     pub tlvs: &'b [u8],
@@ -45,10 +45,10 @@ pub fn find_tlv(tlvs: &[u8], kind: u8) -> Result<Option<&[u8]>, TlvError> {
     Ok(None)
 }
 
-/// What the sender tells of the client's TLS, if it does.
+/// The sender's data about the client's TLS, if there is any.
 ///
 /// # Errors
-/// [`TlvError`] if that or what stands before it is broken.
+/// [`TlvError`] if it or an addition before it is broken.
 pub fn find_ssl(tlvs: &[u8]) -> Result<Option<SslSummary<'_>>, TlvError> {
     let Some(value) = find_tlv(tlvs, KIND_SSL)? else {
         return Ok(None);
@@ -62,8 +62,8 @@ pub fn find_ssl(tlvs: &[u8]) -> Result<Option<SslSummary<'_>>, TlvError> {
     }))
 }
 
-/// The addition nginx's `$proxy_protocol_tlv_NAME` stands for: a name of nginx's list or a type
-/// as `0x..`, either also after `ssl_`. `ssl_verify` is a number, and in [`find_ssl`].
+/// The addition that nginx's `$proxy_protocol_tlv_NAME` means: a name of nginx's list or a type as
+/// `0x..`, either also after `ssl_`. `ssl_verify` is a number, and in [`find_ssl`].
 ///
 /// # Errors
 /// [`TlvError`] if the additions are broken.

@@ -1,4 +1,4 @@
-//! Headers as they are sent to an upstream.
+//! Writers of headers for an upstream.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -7,7 +7,7 @@ use super::{
     COMMAND_PROXY, FAMILY_INET, FAMILY_INET6, SIGNATURE, TRANSPORT_DATAGRAM, TRANSPORT_STREAM,
 };
 
-/// What carries the client's connection.
+/// The transport of the client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// TCP
@@ -16,18 +16,18 @@ pub enum Transport {
     Datagram,
 }
 
-/// The client's TLS, to be told in a header of version 2.
+/// The data about the client's TLS for a header of version 2.
 #[derive(Clone, Copy, Debug)]
 pub struct Ssl<'b> {
     /// As in [`SslSummary`](super::SslSummary).
     pub client: u8,
     /// As in [`SslSummary`](super::SslSummary).
     pub verify: u32,
-    /// Version, cipher and so on.
+    /// Version, cipher and others.
     pub tlvs: &'b [Tlv<'b>],
 }
 
-/// The additions do not fit into a header, which ends at 65535 bytes.
+/// The additions do not fit into a header of 65535 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong;
 
@@ -41,15 +41,15 @@ pub fn write_v1(out: &mut Vec<u8>, ends: Option<(SocketAddr, SocketAddr)>) {
     let family = if source.is_ipv4() { "TCP4" } else { "TCP6" };
     let (from, to) = (source.ip(), destination.ip());
     let (from_port, to_port) = (source.port(), destination.port());
-    // Writing onto a vector cannot fail.
+    // A write to a vector cannot fail.
     let _ = write!(out, "PROXY {family} {from} {to} {from_port} {to_port}\r\n");
 }
 
-/// Appends a header of version 2 with a checksum: a local one without addresses. Addresses of
-/// unlike families are both written as IPv6, IPv4 mapped into both as IPv4.
+/// Appends a header of version 2 with a checksum; without addresses it is a local one. Addresses of
+/// different families are both written as IPv6, IPv4 mapped into both as IPv4.
 ///
 /// # Errors
-/// [`TooLong`]; nothing stays appended then.
+/// [`TooLong`]; nothing is appended then.
 pub fn write_v2(
     out: &mut Vec<u8>,
     ends: Option<(SocketAddr, SocketAddr)>,
@@ -164,7 +164,7 @@ fn set_length(place: &mut [u8], length: usize) -> Result<(), TooLong> {
     Ok(())
 }
 
-/// CRC-32C (Castagnoli), bit by bit from the low end: headers are short and written once a
+/// CRC-32C (Castagnoli), bit by bit from the low end: headers are short, and one is written per
 /// connection.
 fn crc32c(bytes: &[u8]) -> u32 {
     let mut sum = u32::MAX;
@@ -181,7 +181,7 @@ fn crc32c(bytes: &[u8]) -> u32 {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn checksum_of_the_usual_digits() {
+    fn checksum_of_the_standard_check_value() {
         assert_eq!(super::crc32c(b"123456789"), 0xe306_9283);
     }
 }

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// What a template is read as, in pieces of so many bytes: commands as they are written anew, and
-/// errors in braces.
+/// The result of a template that is read in pieces of `piece_bytes`: commands are written again,
+/// and errors are in braces.
 fn read(template: &str, piece_bytes: usize) -> String {
     let (mut parser, mut text) = (Parser::new(8), Vec::new());
     for piece in template.as_bytes().chunks(piece_bytes) {
@@ -22,7 +22,7 @@ fn read(template: &str, piece_bytes: usize) -> String {
     String::from_utf8(text).unwrap()
 }
 
-/// A template, and what it is read as; empty: the same.
+/// A template and its result; empty if they are equal.
 const CASES: &[(&str, &str)] = &[
     ("text", ""),
     ("", ""),
@@ -68,7 +68,7 @@ const CASES: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn templates_are_read_whole_and_byte_by_byte() {
+fn templates_are_read_at_once_and_byte_by_byte() {
     for (template, expected) in CASES {
         let expected = match expected.is_empty() {
             true => template,

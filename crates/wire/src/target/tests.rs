@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Raw path, normal form with slashes merged, normal form with slashes kept.
+/// Raw path, normal form with merged slashes, normal form with all slashes.
 const TABLE: &[(&str, &str, &str)] = &[
     ("/", "/", "/"),
     ("/index.html", "/index.html", "/index.html"),
@@ -72,7 +72,7 @@ fn paths_are_normalised_as_in_nginx() {
 }
 
 #[test]
-fn errors_are_told_apart() {
+fn each_error_is_reported() {
     let table: &[(&str, TargetError)] = &[
         ("/%zz", TargetError::InvalidEscape),
         ("/%00", TargetError::Nul),
@@ -110,7 +110,7 @@ fn escapes_by_place() {
 }
 
 #[test]
-fn targets_that_are_escaped_already_lose_only_what_would_end_them() {
+fn escaped_targets_lose_only_bytes_that_would_end_them() {
     let text = b"/a b\t\r\n\0\x7f\xe9%20?#";
     for (place, expected) in [
         (Escape::Controls, &b"/a b%09%0D%0A%00%7F\xe9%20?#"[..]),

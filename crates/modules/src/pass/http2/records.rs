@@ -97,7 +97,7 @@ impl RecordLayer for StreamRecords {
                 Ok(step) => step,
                 Err(error) => {
                     self.http2.borrow_mut().fail(error);
-                    return Err(error.said_of_upstream());
+                    return Err(error.upstream_reason());
                 }
             };
             at += step.consumed;

@@ -1,5 +1,5 @@
-//! Questions and answers beside hickory-proto, which shares no code with us: it reads what we
-//! write, and we read what it writes, compressed names and all.
+//! A comparison with hickory-proto, which shares no code with this crate: it reads our questions,
+//! and we read its answers, with compressed names.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -24,7 +24,7 @@ fn name(text: &str) -> Name {
 }
 
 #[test]
-fn our_questions_are_read_by_others() {
+fn hickory_reads_our_questions() {
     for (question, kind) in QUESTIONS {
         for extension in [Extension::None, Extension::Edns0] {
             let mut bytes = Vec::new();
@@ -44,7 +44,7 @@ fn our_questions_are_read_by_others() {
     }
 }
 
-/// An answer with these records, as others write it: with an OPT record of their own.
+/// An answer with these records, written by hickory-proto, which adds its own OPT record.
 fn written(
     asked: &str,
     kind: RecordType,
@@ -69,11 +69,11 @@ fn four(last: u8) -> (RData, IpAddr) {
     (RData::A(A(address)), address.into())
 }
 
-/// A question, the records of its answer, and what is read of them.
+/// A question, the records of its answer, and the answer as it is read.
 type Case<'a> = (Question, &'a [(&'a str, RData)], Answer);
 
 #[test]
-fn addresses_that_others_write_are_read() {
+fn addresses_from_hickory_are_read() {
     let six = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 9);
     let text = RData::TXT(TXT::new(vec!["v=1".to_owned()]));
     let alias = |to: &str| RData::CNAME(CNAME(name(to)));
@@ -136,7 +136,7 @@ fn addresses_that_others_write_are_read() {
 }
 
 #[test]
-fn services_that_others_write_are_read() {
+fn services_from_hickory_are_read() {
     let service = |port, host: &str| RData::SRV(SRV::new(1, 5, port, name(host)));
     let asked = "_http._tcp.example.net";
     let records = [
@@ -158,9 +158,9 @@ fn services_that_others_write_are_read() {
     assert_eq!(read.services, services);
 }
 
-/// Many records, so that names lie far apart and pointers are long.
+/// The records are many, so that names are far apart and pointers are large.
 #[test]
-fn a_large_answer_is_read_whole() {
+fn a_large_answer_is_read_completely() {
     let records: Vec<(&str, RData)> = (0..=u8::MAX)
         .map(|last| ("www.example.net", four(last).0))
         .collect();

@@ -7,8 +7,8 @@ use crate::message::BodyEnd;
 const LINE: ChunkError = ChunkError::InvalidLineEnd;
 const SIZE: ChunkError = ChunkError::InvalidSize;
 
-/// Input, and the data with the count of bytes after the body, or the error. Data without a count
-/// is of a body that has not ended.
+/// Input, and the data with the number of bytes after the body, or the error. Without that number
+/// the body has not ended.
 type Case = (
     &'static [u8],
     Result<(&'static [u8], Option<usize>), ChunkError>,
@@ -61,8 +61,8 @@ const TABLE: &[Case] = &[
     (b"7ffffffffffffff6\r\nx", Ok((b"x", None))),
 ];
 
-/// What only one way of reading takes: the input, whether nginx takes it, and the RFC's error;
-/// `None` where both take it.
+/// Input that only one strictness accepts: the input, whether nginx accepts it, and the RFC's
+/// error; `None` if both accept it.
 const READ_APART: &[(&str, bool, Option<ChunkError>)] = &[
     ("5 \r\n", true, Some(EXTENSION)),
     ("5\t\r\n", true, Some(EXTENSION)),
@@ -110,7 +110,8 @@ fn chunk_lines_follow_the_grammar_unless_nginx_is_asked_for() {
     }
 }
 
-/// httparse as judge: it takes every chunk line that is taken here, and reads the same size.
+/// httparse as the reference: it accepts every chunk line that is accepted here, with the same
+/// size.
 #[test]
 fn chunk_lines_are_read_as_another_parser_reads_them() {
     let bytes = b"05aF ;=\"\\\tx\r\n";
@@ -176,7 +177,7 @@ fn bodies_decode_alike_in_pieces_of_any_size() {
 }
 
 #[test]
-fn what_is_passed_over_is_limited() {
+fn skipped_bytes_are_limited() {
     let table = [
         ("1;a", EXTENSION_BYTES_MAX, ChunkError::ExtensionTooLong),
         ("0\r\nT:", TRAILER_BYTES_MAX, ChunkError::TrailerTooLong),

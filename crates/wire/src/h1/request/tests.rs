@@ -27,7 +27,7 @@ fn parse(text: &[u8], rules: &HeadRules) -> (Result<HeadStep, HeadError>, Reques
     (result, whole)
 }
 
-/// The rules under which a head is read as nginx reads it.
+/// nginx's rules.
 fn nginx() -> HeadRules {
     HeadRules {
         strictness: Strictness::Nginx,
@@ -35,7 +35,7 @@ fn nginx() -> HeadRules {
     }
 }
 
-/// Parses a head that must be whole, as nginx does.
+/// Parses a head that must be complete, by nginx's rules.
 fn parse_whole(text: &[u8]) -> RequestHead {
     let (result, head) = parse(text, &nginx());
     assert_eq!(

@@ -1,7 +1,7 @@
-//! Heads of CGI responses (RFC 3875 section 6), as FastCGI, SCGI and uwsgi applications send them:
-//! header lines without a status line. `Status` says what that would, and is 200 where it is
-//! absent, or 302 with `Location`, as in nginx. SCGI and uwsgi applications may also begin with the
-//! status line of HTTP, which `Status` then does not change.
+//! Heads of CGI responses (RFC 3875 section 6) from FastCGI, SCGI and uwsgi applications: header
+//! lines without a status line. `Status` gives the status. If it is absent, the status is 200, or
+//! 302 with `Location`, as in nginx. SCGI and uwsgi applications may also begin with the status
+//! line of HTTP, which then overrides `Status`.
 
 use super::{
     Head, HeadRules, HeadStep, Method, ResponseError, ResponseHead, Stop, framing, move_in,
@@ -24,9 +24,9 @@ pub enum StatusLine {
 /// Parses the CGI response head at the start of `buffer`, the answer to a request with `method`;
 /// `scanned` and the rules are those of [`super::parse_response`].
 ///
-/// `Connection` and `Transfer-Encoding` mean nothing here, since no HTTP connection carries the
-/// response. A `Status` of the kind 1xx is refused: a CGI response is final. A status line may say
-/// 101, after which the connection is a tunnel.
+/// `Connection` and `Transfer-Encoding` are ignored, since no HTTP connection carries the response.
+/// A `Status` of 1xx is refused: a CGI response is final. A status line may hold 101; the
+/// connection is then a tunnel.
 ///
 /// # Errors
 /// One [`ResponseError`] for each cause.
@@ -74,8 +74,8 @@ pub fn parse_cgi_response(
     Ok(HeadStep::Complete)
 }
 
-/// Reads as [`parse_cgi_response`] does, and moves the head with its buffer into `head` when it is
-/// whole, as [`super::read_response`] does.
+/// Reads as [`parse_cgi_response`] does, and moves a complete head with its buffer into `head`, as
+/// [`super::read_response`] does.
 ///
 /// # Errors
 /// Those of [`parse_cgi_response`].
@@ -93,7 +93,7 @@ pub fn read_cgi_response(
     })
 }
 
-/// Takes the status line where there may be one and there is one; `false` asks for more bytes.
+/// Takes the status line if one is allowed and there is one; `false` asks for more bytes.
 fn take_line(
     buffer: &[u8],
     rules: &HeadRules,
@@ -106,7 +106,7 @@ fn take_line(
             Ok(next) => head.resume = next,
             Err(Stop::More) if buffer.len() >= limit => return Err(ResponseError::TooLarge),
             Err(Stop::More) => return Ok(false),
-            // What is no status line is a header line, or the refusal of one.
+            // A first line that is not a status line is read as a header line.
             Err(Stop::Refused) => head.status = 0,
         }
     }
@@ -114,10 +114,10 @@ fn take_line(
     Ok(true)
 }
 
-/// Digits of a status.
+/// The number of digits in a status.
 const STATUS_BYTES: usize = 3;
 
-/// Three digits, from 200 on; a reason may stand behind them (RFC 3875 section 6.3.3).
+/// Three digits, from 200 on; a reason may follow them (RFC 3875 section 6.3.3).
 fn status(value: &[u8]) -> Option<u16> {
     let digits = value.get(..STATUS_BYTES)?;
     if !digits.iter().all(u8::is_ascii_digit) {

@@ -83,7 +83,7 @@ fn status_lines_are_taken_apart() {
 }
 
 #[test]
-fn the_end_of_the_body_is_told_in_one_way() {
+fn the_framing_of_a_body_is_unambiguous() {
     use BodyEnd::{Length, Marked, UntilClose};
     use ResponseError::*;
     let none = BodyEnd::None;
@@ -144,7 +144,7 @@ fn the_end_of_the_body_is_told_in_one_way() {
 }
 
 #[test]
-fn connections_are_kept_where_the_body_has_an_end() {
+fn connections_are_kept_if_the_body_has_an_end() {
     let table = [
         ("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n", true),
         ("HTTP/1.0 200 OK\r\nContent-Length: 0\r\n", false),
@@ -199,7 +199,8 @@ fn fields_of_any_name_are_kept() {
     assert!(head.find_name(text.as_bytes(), b"x_a").is_some());
 }
 
-/// Header lines, and what is found of them by nginx and by the RFC; `None`: the head is refused.
+/// Header lines, and the fields found by nginx's rules and by the RFC's; `None`: the head is
+/// refused.
 type LinesCase = (&'static str, Option<&'static str>, Option<&'static str>);
 
 const LINES: &[LinesCase] = &[
@@ -274,7 +275,7 @@ fn limits() {
 }
 
 #[test]
-fn heads_both_parsers_take_are_read_alike() {
+fn heads_that_both_parsers_accept_are_read_alike() {
     let seeds = [
         "HTTP/1.1 200 OK\r\nServer: nginx\r\nContent-Length: 5\r\n\r\n",
         "HTTP/1.0 302 Moved Temporarily\r\nLocation:  /x \r\nConnection: close\r\n\r\n",

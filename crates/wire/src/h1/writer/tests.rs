@@ -35,7 +35,7 @@ fn chunk_heads_are_lower_case_hexadecimal() {
 }
 
 #[test]
-fn fields_are_written_alike_whatever_they_stand_in() {
+fn fields_are_written_alike_from_any_format() {
     let table = [
         ("a: b\r\n", "a: b\r\n", true),
         ("A-b: c d: e\r\n", "A-b: c d: e\r\n", true),

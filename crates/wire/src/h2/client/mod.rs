@@ -1,11 +1,11 @@
-//! The client's side of a connection: requests are sent, and what a server answers is told.
+//! The client's side of a connection: it sends requests and reports the server's answers as events.
 //!
 //! ```text
 //!  open, send_data ─► output ─► bytes ─► receive ─► events
 //! ```
 //!
-//! Whoever reads the connection holds a server back by not reading it, so windows for what it sends
-//! are as wide as they can be.
+//! If the reader of a connection does not read, the server is held back. So the windows for the
+//! server's data are as wide as they can be.
 
 mod receive;
 #[cfg(test)]
@@ -26,14 +26,14 @@ use crate::message::HeadRules;
 /// The highest number of a stream (RFC 9113 section 5.1.1).
 const STREAM_MAX: StreamId = (1 << 31) - 1;
 
-/// Bytes of the table that a server may use for its heads. As with nginx there is none: servers are
-/// near, and connections to them many.
+/// The size of the header table for a server's heads, in bytes. As in nginx there is no table:
+/// servers are near, and there are many connections to them.
 const TABLE_BYTES: u32 = 0;
 
-/// What a server has sent.
+/// An event from a server.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ServerEvent<'a> {
-    /// Nothing that anybody need know.
+    /// Nothing to act on.
     Nothing,
     /// More bytes are needed.
     More,
@@ -43,7 +43,7 @@ pub enum ServerEvent<'a> {
     Data {
         stream: StreamId,
         data: &'a [u8],
-        /// Whether it was the last.
+        /// Whether this is the end of the body.
         ends: bool,
     },
     /// Trailers are in the reader; nothing follows.
@@ -55,7 +55,7 @@ pub enum ServerEvent<'a> {
     },
     /// The server has reset the stream, and will send no more on it.
     Reset { stream: StreamId, code: ErrorCode },
-    /// Windows may have opened.
+    /// A window may have opened.
     Sendable,
     /// Streams above the last one are not answered; no more may be opened.
     GoingAway {
@@ -81,7 +81,7 @@ pub struct ClientConnection {
 }
 
 impl ClientConnection {
-    /// A connection on which nothing has come yet; what a client begins with stands in the output.
+    /// A connection before the first byte from the server; the output holds the client's preface.
     #[must_use]
     pub fn new(rules: HeadRules) -> ClientConnection {
         let mut endpoint = Endpoint {
@@ -103,23 +103,23 @@ impl ClientConnection {
         }
     }
 
-    /// What is to be sent; the caller takes it out as far as it has left.
+    /// The bytes to send; the caller removes those that it has sent.
     pub fn output(&mut self) -> &mut Vec<u8> {
         &mut self.endpoint.output
     }
 
-    /// Changes the limits that the next heads are read under.
+    /// Changes the limits for the next heads.
     pub fn set_rules(&mut self, rules: HeadRules) {
         self.rules = rules;
     }
 
-    /// Streams that are open.
+    /// The number of open streams.
     #[must_use]
     pub fn open_streams(&self) -> usize {
         self.endpoint.streams.len()
     }
 
-    /// Whether another stream may be opened, as far as the server and the numbers of streams allow.
+    /// Whether the server's limit and the stream numbers allow another stream.
     #[must_use]
     pub fn may_open(&self) -> bool {
         !self.is_going_away
@@ -127,7 +127,7 @@ impl ClientConnection {
             && self.endpoint.streams.len() < self.endpoint.peer.streams_max as usize
     }
 
-    /// Whether nothing is under way, and another request may follow.
+    /// Whether no request is in progress, and another one may follow.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         let endpoint = &self.endpoint;
@@ -138,8 +138,8 @@ impl ClientConnection {
     }
 
     /// Opens a stream and sends the head of a request on it; `ends`: no body follows. `write` puts
-    /// its fields into `block`, which is emptied first. `is_head`: the method is HEAD, so that no
-    /// body answers it.
+    /// its fields into `block`, which is emptied first. `is_head`: the method is HEAD, so the
+    /// response has no body.
     pub fn open(
         &mut self,
         ends: bool,
@@ -174,14 +174,14 @@ impl ClientConnection {
         self.endpoint.window(stream)
     }
 
-    /// Whether something may still be sent on a stream.
+    /// Whether data may still be sent on a stream.
     #[must_use]
     pub fn may_send(&self, stream: StreamId) -> bool {
         self.endpoint.may_send(stream)
     }
 
-    /// Sends what the windows let go of `data`, in as many frames as it needs; the last one ends
-    /// the request where it is all and `ends`. Returns how many bytes of `data` went.
+    /// Sends as much of `data` as the windows allow, in as many frames as it needs. With `ends`,
+    /// the frame with the last byte of `data` ends the request. Returns the number of bytes sent.
     pub fn send_data(&mut self, stream: StreamId, data: &[u8], ends: bool) -> usize {
         let mut sent = 0;
         loop {
@@ -197,14 +197,14 @@ impl ClientConnection {
         }
     }
 
-    /// Ends a stream before its end, where it has not ended.
+    /// Resets a stream that has not ended.
     pub fn reset(&mut self, stream: StreamId, code: ErrorCode) {
         self.endpoint.reset(stream, code);
     }
 
-    /// Tells the server why the connection is closed.
+    /// Sends the server the reason for closing the connection.
     pub fn fail(&mut self, error: ConnectionError) {
-        // Streams of the server would be pushed ones, which are refused.
+        // A stream opened by the server would be a pushed one, and those are refused.
         frame::write_go_away(&mut self.endpoint.output, 0, error.code);
     }
 

@@ -1,4 +1,4 @@
-//! What a server sends: one frame at a time, whether it fits where it stands, and what it means.
+//! The receiving side of a client: reads one frame at a time, checks it and gives its event.
 
 use super::{ClientConnection, ServerEvent, ServerStep};
 use crate::h2::endpoint::Widened;
@@ -10,15 +10,15 @@ use crate::h2::response::{ResponseFault, ResponseReader};
 use crate::h2::stream::Closed;
 use crate::h2::window::WINDOW_MAX;
 
-/// A stream's window is widened again when it has become so small.
+/// A stream's window is widened again when it has shrunk to this size.
 const STREAM_WINDOW_MIN: usize = (WINDOW_MAX / 4) as usize;
 
 impl ClientConnection {
-    /// Takes the next frame at the start of `input`, if it is whole. Heads and trailers are read by
-    /// `reader`. `now_ms` is the time by any clock that does not go back, in milliseconds.
+    /// Takes the next frame at the start of `input`, if it is complete. `reader` reads heads and
+    /// trailers. `now_ms` is a monotonic time in milliseconds.
     ///
     /// # Errors
-    /// What ends the connection: [`ClientConnection::fail`] tells the server.
+    /// An error that ends the connection: [`ClientConnection::fail`] sends it to the server.
     pub fn receive<'a>(
         &mut self,
         input: &'a [u8],
@@ -121,7 +121,7 @@ impl ClientConnection {
         let open = self.endpoint.streams.get(stream);
         let is_answered = open.is_some_and(|own| own.is_answered);
         reader.begin(&self.rules, is_answered);
-        // The table must hold what the server's holds, whoever the block is for.
+        // The table must match the server's, so every block is decoded.
         self.endpoint.decode(block, reader)?;
         let Some(own) = self.endpoint.streams.get_mut(stream) else {
             return Ok(ServerEvent::Nothing);
@@ -199,12 +199,12 @@ impl ClientConnection {
         })
     }
 
-    /// The server has sent its last on a stream.
+    /// The server's last frame of a stream has come.
     fn end<'a>(&mut self, stream: StreamId, event: ServerEvent<'a>) -> ServerEvent<'a> {
         let Some(own) = self.endpoint.streams.get_mut(stream) else {
             return event;
         };
-        // Of an answer to HEAD the length is not that of what comes.
+        // In an answer to HEAD the length is not that of a body in this response.
         if own.announced_bytes.is_some_and(|left| left > 0) {
             return self.malformed(stream, ResponseFault::EarlyEnd);
         }
@@ -235,15 +235,15 @@ impl ClientConnection {
             true => streams.close(stream, Closed::ResetByPeer),
             false => streams.remember(stream, Closed::ResetByPeer),
         }
-        // A server that has answered may do without the rest of a request (RFC 9113 section 8.1).
-        // Any other code says that its answer is not to be used.
+        // A server that has answered may refuse the rest of a request (RFC 9113 section 8.1). With
+        // any other code its answer must not be used.
         Ok(match has_ended && code == ErrorCode::NoError {
             true => ServerEvent::Nothing,
             false => ServerEvent::Reset { stream, code },
         })
     }
 
-    /// Resets a stream since the server has done wrong (RFC 9113 section 5.4.2).
+    /// Resets a stream after a stream error by the server (RFC 9113 section 5.4.2).
     fn malformed<'a>(&mut self, stream: StreamId, fault: ResponseFault) -> ServerEvent<'a> {
         self.endpoint.reset(stream, ErrorCode::ProtocolError);
         ServerEvent::Malformed { stream, fault }

@@ -4,14 +4,14 @@ use crate::h2::hpack::Indexing;
 use crate::h2::response::ResponseReader;
 use crate::h2::{write_data, write_go_away, write_headers, write_rst_stream, write_settings};
 
-/// A client whose requests are GET, and what a server says to it.
+/// A client whose requests are GET, and a test server.
 struct Talk {
     client: ClientConnection,
     reader: ResponseReader,
 }
 
 impl Talk {
-    /// A client with one request under way; `ends`: it has no body.
+    /// A client with one request in progress; `ends`: it has no body.
     fn begun(ends: bool, is_head: bool) -> Talk {
         let rules = HeadRules {
             head_bytes_max: 200,
@@ -35,47 +35,47 @@ impl Talk {
             })
     }
 
-    /// What comes of the bytes that a server sends, as words.
+    /// The events of the server's bytes, as text.
     fn hear(&mut self, bytes: &[u8]) -> String {
-        let mut told = Vec::new();
+        let mut output = Vec::new();
         let mut at = 0;
         loop {
             let step = match self.client.receive(&bytes[at..], &mut self.reader, 0) {
                 Ok(step) => step,
                 Err(error) => {
-                    told.push(error.said_of_upstream());
-                    return told.join("; ");
+                    output.push(error.upstream_reason());
+                    return output.join("; ");
                 }
             };
             at += step.consumed;
             match step.event {
-                ServerEvent::More => return told.join("; "),
+                ServerEvent::More => return output.join("; "),
                 ServerEvent::Nothing => {}
                 ServerEvent::Head { stream, ends } => {
                     let status = self.reader.head.status;
-                    told.push(format!("{stream}: head {status} {ends}"));
+                    output.push(format!("{stream}: head {status} {ends}"));
                 }
                 ServerEvent::Data { stream, data, ends } => {
                     let text = String::from_utf8_lossy(data);
-                    told.push(format!("{stream}: data {text} {ends}"));
+                    output.push(format!("{stream}: data {text} {ends}"));
                 }
                 ServerEvent::Trailers { stream } => {
-                    told.push(format!(
+                    output.push(format!(
                         "{stream}: trailers {}",
                         self.reader.head.fields.len()
                     ));
                 }
                 ServerEvent::Malformed { stream, fault } => {
-                    told.push(format!("{stream}: {}", fault.reason()));
+                    output.push(format!("{stream}: {}", fault.reason()));
                 }
-                other => told.push(format!("{other:?}")),
+                other => output.push(format!("{other:?}")),
             }
         }
     }
 }
 
-/// A part of what a server sends.
-enum Says {
+/// A frame from the server.
+enum Sent {
     Fields(&'static [(&'static str, &'static str)], bool),
     Data(&'static str, bool),
     Reset(ErrorCode),
@@ -83,9 +83,9 @@ enum Says {
     Raw(&'static [u8]),
 }
 
-use Says::{Data, Fields, GoAway, Raw, Reset};
+use Sent::{Data, Fields, GoAway, Raw, Reset};
 
-fn written(stream: StreamId, parts: &[Says]) -> Vec<u8> {
+fn written(stream: StreamId, parts: &[Sent]) -> Vec<u8> {
     let mut out = Vec::new();
     for part in parts {
         match part {
@@ -105,8 +105,8 @@ fn written(stream: StreamId, parts: &[Says]) -> Vec<u8> {
     out
 }
 
-const OK: Says = Fields(&[(":status", "200")], false);
-const FIVE: Says = Fields(&[(":status", "200"), ("content-length", "5")], false);
+const OK: Sent = Fields(&[(":status", "200")], false);
+const FIVE: Sent = Fields(&[(":status", "200"), ("content-length", "5")], false);
 const MANY: &[(&str, &str)] = &[
     (":status", "200"),
     ("a", ""),
@@ -118,8 +118,8 @@ const LARGE: &str = "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
                      xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\
                      xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
 
-/// What a server says on the stream of a request without body, and what comes of it.
-const ANSWERS: &[(&[Says], &str)] = &[
+/// The frames of a server on the stream of a request without body, and the client's events.
+const ANSWERS: &[(&[Sent], &str)] = &[
     (
         &[OK, Data("a", false), Data("b", true)],
         "1: head 200 false; 1: data a false; 1: data b true",
@@ -205,8 +205,8 @@ const ANSWERS: &[(&[Says], &str)] = &[
         &[Fields(&[(":status", "103")], true)],
         "1: upstream prematurely closed stream",
     ),
-    // An answer that is whole is not to be used if the server says so at once; if it only wants no
-    // more of the request, once is enough.
+    // A complete answer must not be used if the server resets the stream at once. With NO_ERROR the
+    // server only refuses the rest of the request, and the answer counts.
     (
         &[
             Fields(&[(":status", "200")], true),
@@ -262,10 +262,10 @@ const ANSWERS: &[(&[Says], &str)] = &[
 ];
 
 #[test]
-fn answers_are_told_or_refused() {
-    for (at, (says, expected)) in ANSWERS.iter().enumerate() {
+fn answers_are_reported_or_refused() {
+    for (at, (frames, expected)) in ANSWERS.iter().enumerate() {
         let mut talk = Talk::begun(true, false);
-        assert_eq!(talk.hear(&written(1, says)), *expected, "case {at}");
+        assert_eq!(talk.hear(&written(1, frames)), *expected, "case {at}");
     }
     let mut talk = Talk::begun(true, false);
     let unknown = talk.hear(&written(3, &[OK]));
@@ -281,7 +281,7 @@ fn an_answer_to_head_has_a_length_and_no_body() {
 }
 
 #[test]
-fn a_server_may_do_without_the_rest_of_a_request() {
+fn a_server_may_refuse_the_rest_of_a_request() {
     let no_more = [
         Fields(&[(":status", "200")], true),
         Reset(ErrorCode::NoError),
@@ -289,7 +289,7 @@ fn a_server_may_do_without_the_rest_of_a_request() {
     let mut talk = Talk::begun(false, false);
     assert_eq!(talk.hear(&written(1, &no_more)), "1: head 200 true");
     assert!(!talk.client.may_send(1));
-    // Any other code says that the answer is not to be used.
+    // With any other code the answer must not be used.
     let cancelled = [
         Fields(&[(":status", "200")], true),
         Reset(ErrorCode::Cancel),
@@ -330,7 +330,7 @@ fn a_client_begins_with_preface_and_settings() {
 }
 
 #[test]
-fn a_body_goes_as_far_as_the_windows_let_it() {
+fn a_body_is_sent_as_far_as_the_windows_allow() {
     let mut talk = Talk::begun(false, false);
     let body = vec![b'x'; 70_000];
     let sent = talk.client.send_data(1, &body, true);
@@ -384,6 +384,6 @@ fn a_flood_of_frames_ends_the_connection() {
         talk.hear(&pings),
         "http2 flood detected: too many PING frames"
     );
-    // What was answered is bounded by what is allowed.
+    // The limit on frames also bounds the output.
     assert_eq!(talk.client.output().len(), 256 * 17);
 }

@@ -1,7 +1,7 @@
-//! The server's side of a connection: what is under way on it, and what is sent.
+//! The server's side of a connection: its streams and its output.
 //!
 //! ```text
-//!  bytes ─► receive ─► events ─► whoever serves ─► send_head, send_data, reset ─► output ─► bytes
+//!  bytes ─► receive ─► events ─► request handler ─► send_head, send_data, reset ─► output ─► bytes
 //! ```
 
 mod receive;
@@ -22,31 +22,31 @@ use crate::message::HeadRules;
 /// What a client begins with (RFC 9113 section 3.4).
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Bytes of a payload that are taken: a frame is kept until it is whole, and larger ones than the
-/// usual gain nothing but for long header blocks. It is above the usual window, since there are
-/// clients that send as much in one frame.
+/// The most payload bytes of a received frame. A frame is kept until it is complete, and a larger
+/// one has no benefit except for long header blocks. It is above the usual window, since some
+/// clients send a full window in one frame.
 pub(super) const RECEIVED_PAYLOAD_BYTES_MAX: u32 = 128 * 1024;
 
-/// How a connection is served.
+/// The limits of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionRules {
-    /// Streams that may be open at once (`http2_max_concurrent_streams`).
+    /// The most streams that may be open at once (`http2_max_concurrent_streams`).
     pub streams_max: u32,
-    /// Bytes of a body that a client may send before it is asked for more
+    /// The bytes of a body that a client may send before the server asks for more
     /// (`http2_body_preread_size`).
     pub stream_window: u32,
-    /// Limits and choices that heads are read under.
+    /// The limits and choices for heads.
     pub head: HeadRules,
 }
 
-/// What has come.
+/// An event from a client.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// Nothing that anybody need know.
+    /// Nothing to act on.
     Nothing,
     /// More bytes are needed.
     More,
-    /// A request: its head is in the reader. A `fault` is answered, and nothing else is done.
+    /// A request: its head is in the reader. A request with a `fault` only gets an error response.
     Request {
         stream: StreamId,
         /// Whether no body follows.
@@ -57,14 +57,14 @@ pub enum Event<'a> {
     Data {
         stream: StreamId,
         data: &'a [u8],
-        /// Whether it was the last.
+        /// Whether this is the end of the body.
         ends: bool,
     },
-    /// The body is not as long as was announced: nothing more of it is told.
+    /// The body does not have the announced length: no more of it is reported.
     BodyFault { stream: StreamId },
-    /// The stream is reset, by the client or since it has done wrong.
+    /// The stream is reset, by the client or after a stream error.
     Reset { stream: StreamId },
-    /// Windows may have opened, or priorities changed.
+    /// A window may have opened, or priorities changed.
     Sendable,
     /// The client opens no more streams.
     GoingAway,
@@ -77,10 +77,10 @@ pub struct Step<'a> {
     pub event: Event<'a>,
 }
 
-/// How far a connection is.
+/// The phase of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// The client's preface has not come whole.
+    /// The client's preface is incomplete.
     Preface,
     /// The first frame has not come. By the RFC that is SETTINGS; nginx takes any.
     First,
@@ -92,14 +92,14 @@ pub struct Connection {
     rules: ConnectionRules,
     phase: Phase,
     endpoint: Endpoint,
-    /// Whether the header block that comes opens a stream.
+    /// Whether the incomplete header block opens a stream.
     opens_stream: bool,
     /// Whether GOAWAY was sent: no new streams are served.
     is_going_away: bool,
 }
 
 impl Connection {
-    /// A connection on which nothing has come yet; what we begin with stands in the output.
+    /// A connection before the first byte from the client; the output holds our settings.
     #[must_use]
     pub fn new(rules: ConnectionRules) -> Connection {
         let mut connection = Connection {
@@ -120,12 +120,12 @@ impl Connection {
         connection
     }
 
-    /// What is to be sent; the caller takes it out as far as it has left.
+    /// The bytes to send; the caller removes those that it has sent.
     pub fn output(&mut self) -> &mut Vec<u8> {
         &mut self.endpoint.output
     }
 
-    /// Whether streams are open, also those of which only the client's part is missing.
+    /// Whether any stream is open; a stream on which only the client must still send counts.
     #[must_use]
     pub fn open_streams(&self) -> usize {
         self.endpoint.streams.len()
@@ -150,7 +150,7 @@ impl Connection {
         stream.map(|stream| stream.priority).unwrap_or_default()
     }
 
-    /// Whether something may still be sent on a stream.
+    /// Whether data may still be sent on a stream.
     #[must_use]
     pub fn may_send(&self, stream: StreamId) -> bool {
         self.endpoint.may_send(stream)
@@ -163,8 +163,8 @@ impl Connection {
     }
 
     /// Sends a header block: a head, interim or final, or trailers. `write` puts its fields into
-    /// `block`, which is emptied first. Returns the bytes of its frames; 0 where nothing may be
-    /// sent any more.
+    /// `block`, which is emptied first. Returns the bytes of its frames; 0 if the stream may not be
+    /// written any more.
     pub fn send_head(
         &mut self,
         stream: StreamId,
@@ -182,8 +182,9 @@ impl Connection {
         written
     }
 
-    /// Sends what the windows let go of `data`, as one frame of at most `frame_bytes_max`; it ends
-    /// the stream where it is all and `ends`. Returns how many bytes of `data` went.
+    /// Sends as much of `data` as the windows allow, as one frame of at most `frame_bytes_max`.
+    /// With `ends`, the frame with the last byte of `data` ends the stream. Returns the number of
+    /// bytes sent.
     pub fn send_data(
         &mut self,
         stream: StreamId,
@@ -198,19 +199,19 @@ impl Connection {
         count
     }
 
-    /// Lets the client send so many bytes more on a stream, where it may still send any.
+    /// Allows the client to send `bytes` more on a stream that it has not ended.
     pub fn grant(&mut self, stream: StreamId, bytes: u32) {
         if self.may_send(stream) {
             self.endpoint.grant(stream, bytes);
         }
     }
 
-    /// Ends a stream before its end, where it has not ended.
+    /// Resets a stream that has not ended.
     pub fn reset(&mut self, stream: StreamId, code: ErrorCode) {
         self.endpoint.reset(stream, code);
     }
 
-    /// Tells the client that streams from now on are not served; those that are open go on.
+    /// Sends the client a GOAWAY: new streams are not served; open ones continue.
     pub fn go_away(&mut self) {
         if !self.is_going_away {
             self.is_going_away = true;
@@ -222,7 +223,7 @@ impl Connection {
         }
     }
 
-    /// Tells the client why the connection is closed.
+    /// Sends the client the reason for closing the connection.
     pub fn fail(&mut self, error: ConnectionError) {
         self.is_going_away = true;
         frame::write_go_away(
@@ -232,8 +233,7 @@ impl Connection {
         );
     }
 
-    /// Whether a head has begun to come and is not whole. `input` is what has come of the next
-    /// frame.
+    /// Whether a head is incomplete. `input` holds the received part of the next frame.
     #[must_use]
     pub fn has_partial_head(&self, input: &[u8]) -> bool {
         let header = frame::FrameHeader::parse(input);
@@ -241,8 +241,9 @@ impl Connection {
             || header.is_some_and(|header| header.kind == frame::FrameKind::Headers)
     }
 
-    /// Gives up a head that has not come whole in time: its stream is reset, and the connection
-    /// goes on. `input` is what has come of the next frame. `false`: there is no such head.
+    /// Gives up a head that was not complete in time: its stream is reset, and the connection
+    /// continues. `input` holds the received part of the next frame. `false`: there is no such
+    /// head.
     pub fn give_up_head(&mut self, input: &[u8]) -> bool {
         let stream = match (&self.endpoint.block, frame::FrameHeader::parse(input)) {
             (Some(block), _) => block.stream,
@@ -262,9 +263,9 @@ impl Connection {
         true
     }
 
-    /// Our last frame of a stream was written. What the client still sends is not wanted, and it is
-    /// told so (RFC 9113 section 8.1); of an announced body only when something comes of it, since
-    /// it may be malformed.
+    /// Our last frame of a stream was written. The client is asked to send no more (RFC 9113
+    /// section 8.1). For an announced body this happens only when the next frame of it comes, since
+    /// that may be malformed.
     fn sent_last(&mut self, stream: StreamId) {
         let Some(own) = self.endpoint.streams.get_mut(stream) else {
             return;
@@ -279,7 +280,7 @@ impl Connection {
         }
     }
 
-    /// Resets a stream since the client has done wrong (RFC 9113 section 5.4.2).
+    /// Resets a stream after a stream error by the client (RFC 9113 section 5.4.2).
     fn stream_error(
         &mut self,
         stream: StreamId,

@@ -1,4 +1,4 @@
-//! What comes: one frame at a time, whether it fits where it stands, and what it means.
+//! The receiving side of a server: reads one frame at a time, checks it and gives its event.
 
 use super::{Connection, Event, PREFACE, Phase, RECEIVED_PAYLOAD_BYTES_MAX, Step};
 use crate::h2::endpoint::Widened;
@@ -13,11 +13,11 @@ use crate::h2::window::Window;
 use crate::message::BodyLength;
 
 impl Connection {
-    /// Takes the next frame at the start of `input`, if it is whole. Heads are read by `reader`.
-    /// `now_ms` is the time by any clock that does not go back, in milliseconds.
+    /// Takes the next frame at the start of `input`, if it is complete. `reader` reads heads.
+    /// `now_ms` is a monotonic time in milliseconds.
     ///
     /// # Errors
-    /// What ends the connection: [`Connection::fail`] tells the client.
+    /// An error that ends the connection: [`Connection::fail`] sends it to the client.
     pub fn receive<'a>(
         &mut self,
         input: &'a [u8],
@@ -110,7 +110,7 @@ impl Connection {
         }
     }
 
-    /// Whether the stream may have a header block now; a new one is noted.
+    /// Checks that the stream may have a header block now; keeps the number of a new one.
     fn headers(&mut self, stream: StreamId) -> Result<(), ConnectionError> {
         if stream.is_multiple_of(2) {
             return Err(ConnectionError::protocol(
@@ -202,7 +202,7 @@ impl Connection {
         })
     }
 
-    /// Trailers: nobody here wants them, but they end the stream.
+    /// Trailers: their fields are not used, but they end the stream.
     fn trailers<'a>(
         &mut self,
         stream: StreamId,
@@ -267,13 +267,13 @@ impl Connection {
             return self.stream_error(stream, ErrorCode::FlowControlError);
         }
         own.receive_window.take(length as usize);
-        // Padding is not kept: it need not be read by anybody to be granted again.
+        // Padding is not kept, so its bytes are granted again at once.
         let padding = length - data.len() as u32;
         self.grant(stream, padding);
         self.body_part(stream, data, ends)
     }
 
-    /// A part of a body, which may be more or less than was announced.
+    /// A part of a body, whose total may not match the announced length.
     fn body_part<'a>(
         &mut self,
         stream: StreamId,
@@ -364,7 +364,7 @@ impl Connection {
     }
 }
 
-/// Bytes of the preface at the start of `input`, once it is whole.
+/// The length of the preface at the start of `input`, once it is complete.
 fn preface(input: &[u8]) -> Result<Option<usize>, ConnectionError> {
     let count = input.len().min(PREFACE.len());
     if input[..count] != PREFACE[..count] {

@@ -4,7 +4,7 @@ use crate::h2::hpack::{Decoder, FieldSink, Indexing};
 use crate::h2::request::RequestReader;
 use crate::h2::window::{WINDOW_DEFAULT, WINDOW_MAX};
 
-/// A client's side that says in words what it is sent.
+/// A test client that shows the server's frames as text.
 struct Client {
     connection: Connection,
     reader: RequestReader,
@@ -25,7 +25,7 @@ impl Client {
         let mut bytes = PREFACE.to_vec();
         frame::write_settings(&mut bytes, &[]);
         assert_eq!(client.sends(&bytes), "sendable");
-        client.is_told();
+        client.received();
         client
     }
 
@@ -37,7 +37,8 @@ impl Client {
         })
     }
 
-    /// Gives the server bytes, in pieces too; returns the events, or why the connection failed.
+    /// Passes bytes to the server, at once and in pieces; returns the events, or the connection
+    /// error.
     fn sends(&mut self, bytes: &[u8]) -> String {
         let mut events = Vec::new();
         let mut at = 0;
@@ -108,16 +109,16 @@ impl Client {
         self.sends(&bytes)
     }
 
-    /// What the server has sent.
-    fn is_told(&mut self) -> String {
+    /// The frames from the server.
+    fn received(&mut self) -> String {
         let output = std::mem::take(self.connection.output());
-        let mut said = Vec::new();
+        let mut frames = Vec::new();
         let mut rest = output.as_slice();
         while let Some(header) = FrameHeader::parse(rest) {
             let (payload, behind) = rest[HEADER_BYTES..].split_at(header.length as usize);
             rest = behind;
             let stream = header.stream;
-            said.push(match Frame::parse(header, payload).expect("a frame") {
+            frames.push(match Frame::parse(header, payload).expect("a frame") {
                 Frame::Headers { fragment, .. } => {
                     let mut fields = Fields(String::new());
                     self.decoder.decode(fragment, &mut fields).expect("a block");
@@ -133,7 +134,7 @@ impl Client {
                 other => format!("{other:?}"),
             });
         }
-        said.join(", ")
+        frames.join(", ")
     }
 
     fn answers(&mut self, stream: StreamId, ends: bool) {
@@ -182,7 +183,7 @@ fn a_request_is_answered() {
     assert_eq!(client.connection.send_data(1, b"hello", true, 3), 3);
     assert_eq!(client.connection.send_data(1, b"lo", true, 3), 2);
     assert_eq!(
-        client.is_told(),
+        client.received(),
         "1 HEADERS :status=200, 1 DATA 3, 1 DATA 2."
     );
     assert_eq!(client.connection.open_streams(), 0);
@@ -220,12 +221,12 @@ fn bodies_come_within_their_windows() {
     assert_eq!(client.requests(1, false), "1+ /");
     assert_eq!(client.sends(&data(1, &[0; 60], false)), "1+ 60 bytes");
     client.connection.grant(1, 60);
-    assert_eq!(client.is_told(), "1 WINDOW_UPDATE 60");
+    assert_eq!(client.received(), "1 WINDOW_UPDATE 60");
     assert_eq!(client.sends(&data(1, &[0; 100], false)), "1+ 100 bytes");
     assert_eq!(client.sends(&data(1, &[0], false)), "1 reset");
-    assert_eq!(client.is_told(), "1 RST_STREAM FlowControlError");
+    assert_eq!(client.received(), "1 RST_STREAM FlowControlError");
     assert_eq!(client.sends(&data(1, &[0], true)), "");
-    assert_eq!(client.is_told(), "");
+    assert_eq!(client.received(), "");
 }
 
 #[test]
@@ -242,9 +243,9 @@ fn announced_lengths_hold() {
         }
         assert_eq!(client.sends(&bytes), expected);
         client.answers(1, true);
-        let told = client.is_told();
+        let output = client.received();
         assert_eq!(
-            told.contains("RST_STREAM ProtocolError"),
+            output.contains("RST_STREAM ProtocolError"),
             expected.contains("fault")
         );
     }
@@ -279,8 +280,8 @@ fn windows_hold_back_what_is_sent() {
     );
 }
 
-/// A name; kind, flags, stream and payload of a frame behind a request on stream 1 that is answered
-/// but for its body; what the frame is taken for, and what the client is told.
+/// A name; kind, flags, stream and payload of a frame on stream 1, whose request is answered except
+/// for its body; the event, and the frames that the client receives.
 type Wrong = (
     &'static str,
     (u8, u8, StreamId, &'static [u8]),
@@ -392,14 +393,14 @@ const WRONGS: &[Wrong] = &[
 
 #[test]
 fn frames_at_wrong_times_are_refused() {
-    for (name, (kind, flags, stream, payload), events, told) in WRONGS {
+    for (name, (kind, flags, stream, payload), events, output) in WRONGS {
         let mut client = Client::new();
         client.requests(1, true);
         client.answers(1, false);
-        client.is_told();
+        client.received();
         let bytes = frame(FrameKind::of(*kind), *flags, *stream, payload);
         assert_eq!(client.sends(&bytes), *events, "{name}");
-        assert_eq!(client.is_told(), *told, "{name}");
+        assert_eq!(client.received(), *output, "{name}");
     }
 }
 
@@ -410,7 +411,7 @@ fn more_streams_than_allowed_are_refused() {
         client.requests(stream, true);
     }
     assert_eq!(client.requests(5, true), "");
-    assert_eq!(client.is_told(), "5 RST_STREAM RefusedStream");
+    assert_eq!(client.received(), "5 RST_STREAM RefusedStream");
     client.answers(1, true);
     assert_eq!(client.requests(7, true), "7 /");
     assert_eq!(client.requests(1, true), "StreamClosed");
@@ -421,26 +422,26 @@ fn after_go_away_only_open_streams_go_on() {
     let mut client = Client::new();
     client.requests(1, true);
     client.connection.go_away();
-    assert_eq!(client.is_told(), "GOAWAY 1 NoError");
+    assert_eq!(client.received(), "GOAWAY 1 NoError");
     assert_eq!(client.requests(3, true), "");
     client.answers(1, true);
-    assert_eq!(client.is_told(), "1 HEADERS :status=200");
+    assert_eq!(client.received(), "1 HEADERS :status=200");
     assert_eq!(client.connection.open_streams(), 0);
 }
 
 #[test]
-fn a_head_that_is_late_costs_its_stream() {
+fn a_late_head_resets_its_stream() {
     let mut client = Client::new();
     let bytes = client.headers(1, true, &[]);
     assert_eq!(client.sends(&bytes[..12]), "");
     assert!(client.connection.give_up_head(&bytes[..12]));
-    assert_eq!(client.is_told(), "1 RST_STREAM ProtocolError");
+    assert_eq!(client.received(), "1 RST_STREAM ProtocolError");
     assert_eq!(client.sends(&bytes), "");
     assert_eq!(client.requests(3, true), "3 /");
 }
 
 #[test]
-fn priorities_come_with_streams_before_and_behind_them() {
+fn priorities_come_before_with_and_after_their_streams() {
     let mut client = Client::new();
     let update = |stream: u32, value: &[u8]| {
         let payload = [&stream.to_be_bytes(), value].concat();
@@ -457,10 +458,10 @@ fn priorities_come_with_streams_before_and_behind_them() {
     assert_eq!(of(&client, 3), 0);
 }
 
-/// A name, the frames of each round, and how many rounds are too many.
+/// A name, the frames of each round, and the number of rounds that is too many.
 type Flood = (&'static str, fn(&mut Client, u32) -> Vec<u8>, u32);
 
-/// Frames that each cost more than they say, and how many are too many.
+/// Frames that cost more than their size, and the number that is too many.
 fn floods() -> Vec<Flood> {
     vec![
         (
@@ -537,7 +538,7 @@ fn floods_end_the_connection_and_slow_peers_do_not() {
                 client.now_ms += pause_ms;
                 let bytes = frames(&mut client, round);
                 ended |= client.sends(&bytes).contains("EnhanceYourCalm");
-                client.is_told();
+                client.received();
             }
             assert_eq!(ended, expected, "{name}, {pause_ms} ms apart");
         }
@@ -559,7 +560,7 @@ fn many_tiny_parts_of_a_body_are_a_flood() {
 }
 
 #[test]
-fn lists_of_fields_are_limited_however_small_their_blocks_are() {
+fn lists_of_fields_are_limited_even_in_small_blocks() {
     let mut client = Client::new();
     let large = "x".repeat(2000);
     let bytes = client.headers(1, true, &[("a", &large)]);
@@ -573,7 +574,7 @@ fn lists_of_fields_are_limited_however_small_their_blocks_are() {
 }
 
 #[test]
-fn long_heads_are_split_as_the_client_wants_them() {
+fn long_heads_are_split_by_the_clients_frame_size() {
     for (payload_bytes_max, expected) in [
         (
             None,
@@ -589,7 +590,7 @@ fn long_heads_are_split_as_the_client_wants_them() {
         }
         client.requests(1, true);
         client.connection.output().clear();
-        // Huffman's code makes tildes longer, so they stay as they are.
+        // The Huffman code makes tildes longer, so they are sent as they are.
         let value = [b'~'; 35_000];
         let mut block = Vec::new();
         client

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Header and payload of a frame, and what they are; `None`: refused with that code.
+/// Header and payload of a frame, and the parsed frame or the error code.
 type Case = (u8, u8, &'static [u8], Result<Frame<'static>, ErrorCode>);
 
 const CASES: &[Case] = &[
@@ -90,7 +90,7 @@ const CASES: &[Case] = &[
 ];
 
 #[test]
-fn payloads_are_what_their_kind_says() {
+fn payloads_are_parsed_by_their_kind() {
     for (kind, flags, payload, expected) in CASES {
         let header = FrameHeader {
             length: payload.len() as u32,

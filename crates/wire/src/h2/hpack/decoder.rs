@@ -1,32 +1,32 @@
-//! Header blocks read.
+//! The decoder of header blocks.
 
 use super::huffman::{self, Padding};
 use super::table::Table;
 use super::{HpackError, integer};
 
-/// Whoever takes the fields of a header block.
+/// A receiver of the fields of a header block.
 pub trait FieldSink {
-    /// Takes the next field. What it makes of it is its own business: the block is read to its end
-    /// in any case, since the table must hold what the sender's holds.
+    /// Takes the next field. The block is read to its end whatever the receiver does, since the
+    /// table must match the sender's.
     fn field(&mut self, name: &[u8], value: &[u8]);
 }
 
 /// Decodes the header blocks of one direction of a connection.
 pub struct Decoder {
     table: Table,
-    /// The size that the sender may give the table, as it was told.
+    /// The table size that the sender may use.
     table_bytes_max: usize,
     padding: Padding,
-    /// Rooms for texts that are not in the table.
+    /// Buffers for texts that are not in the table.
     name: Vec<u8>,
     value: Vec<u8>,
 }
 
-/// Bytes that a room for texts may keep between blocks.
+/// The bytes that a buffer for texts may keep between blocks.
 const KEPT_BYTES_MAX: usize = 1024;
 
 impl Decoder {
-    /// A decoder that allows a table of that size.
+    /// A decoder that allows a table of this size.
     #[must_use]
     pub fn new(table_bytes_max: u32) -> Decoder {
         let table_bytes_max = table_bytes_max as usize;
@@ -39,8 +39,8 @@ impl Decoder {
         }
     }
 
-    /// The same, which also takes texts that are padded with a whole byte. The RFC forbids them,
-    /// but there are servers that send them, and nginx takes them.
+    /// The same, but it also accepts texts padded with a whole byte. The RFC forbids them, but some
+    /// servers send them, and nginx accepts them.
     #[must_use]
     pub fn taking_long_padding(self) -> Decoder {
         Decoder {
@@ -49,10 +49,10 @@ impl Decoder {
         }
     }
 
-    /// Decodes a whole header block.
+    /// Decodes a complete header block.
     ///
     /// # Errors
-    /// Of the connection: the table is no longer what the sender's is (RFC 9113 section 4.3).
+    /// A connection error: the table no longer matches the sender's (RFC 9113 section 4.3).
     pub fn decode(&mut self, block: &[u8], sink: &mut impl FieldSink) -> Result<(), HpackError> {
         let mut input = block;
         let mut fields = 0u32;
@@ -90,7 +90,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Reads a literal field into the rooms.
+    /// Reads a literal field into the buffers.
     fn literal(&mut self, input: &mut &[u8], prefix_bits: u32) -> Result<(), HpackError> {
         self.name.clear();
         match integer::read(input, prefix_bits)? {

@@ -1,17 +1,17 @@
-//! Header blocks written.
+//! The encoder of header blocks.
 //!
-//! A field goes into the table when it is sent for the second time: most that are sent once never
-//! come again, and would push out those that do. Large ones stay out, for the same reason.
+//! A field goes into the table when it is sent for the second time: most fields that are sent once
+//! do not come again, and would evict those that do. Large fields stay out for the same reason.
 
 use super::static_table::{self, Found};
 use super::table::{self, Table};
 use super::{TABLE_BYTES_DEFAULT, huffman, integer};
 
-/// Hashes of fields that are remembered as sent once; those of some ten responses.
+/// Hashes of fields that were sent once; enough for about ten responses.
 const SEEN_MAX: usize = 64;
 
-/// The part of the table that one field may fill: a larger one pushes out most of the others, and
-/// one that is larger than the table empties it for nothing (RFC 7541 section 4.4).
+/// The part of the table that one field may fill: a larger field evicts most of the others, and a
+/// field larger than the table empties it without being stored (RFC 7541 section 4.4).
 const ENTRY_PART: usize = 2;
 
 /// Whether a field may go into the table.
@@ -19,18 +19,18 @@ const ENTRY_PART: usize = 2;
 pub enum Indexing {
     /// When it is sent again.
     WhenRepeated,
-    /// Not, since it hardly comes again: a length, a date.
+    /// Never, since it rarely repeats: a length, a date.
     No,
-    /// Nowhere on the way either: it is a secret that must not be guessed by what it is compressed
-    /// to (RFC 7541 section 7.1.3).
+    /// Never, and by no intermediary either: it is a secret that an attacker could guess from its
+    /// compressed size (RFC 7541 section 7.1.3).
     Never,
 }
 
 /// Encodes the header blocks of one direction of a connection.
 pub struct Encoder {
     table: Table,
-    /// The smallest size of the table since the last block, and the last: the receiver is to be
-    /// told both (RFC 7541 section 4.2).
+    /// The smallest size of the table since the last block, and the current one: both are sent to
+    /// the receiver (RFC 7541 section 4.2).
     resized: Option<(usize, usize)>,
     seen: [u32; SEEN_MAX],
     /// The name in lower case.
@@ -49,7 +49,7 @@ impl Default for Encoder {
 }
 
 impl Encoder {
-    /// The receiver allows a table of that size. More than the usual one is not used.
+    /// Sets the table size that the receiver allows. At most the default size is used.
     pub fn allow_table(&mut self, bytes: u32) {
         let bytes = bytes.min(TABLE_BYTES_DEFAULT) as usize;
         let smallest = match self.resized {
@@ -73,7 +73,7 @@ impl Encoder {
         }
     }
 
-    /// Appends a field; its name in lower case, however it is given (RFC 9113 section 8.2).
+    /// Appends a field; its name is written in lower case (RFC 9113 section 8.2).
     pub fn field(&mut self, name: &[u8], value: &[u8], indexing: Indexing, out: &mut Vec<u8>) {
         let mut lower = std::mem::take(&mut self.name);
         lower.clear();
@@ -133,7 +133,7 @@ impl Encoder {
     }
 }
 
-/// Appends a text, encoded where that makes it shorter.
+/// Appends a text, Huffman-encoded if that is shorter.
 fn text(text: &[u8], out: &mut Vec<u8>) {
     let encoded_bytes = huffman::encoded_bytes(text);
     if encoded_bytes < text.len() {

@@ -1,11 +1,11 @@
 //! The Huffman code (RFC 7541 section 5.2 and appendix B).
 //!
-//! The code is canonical: the lengths of its symbols say all. Codes, and the table that decodes
-//! four bits at a time, are made of them when this is compiled.
+//! The code is canonical, so the lengths of its symbols define it. The codes, and the table that
+//! decodes four bits at a time, are built from them at compile time.
 
 use super::HpackError;
 
-/// Bits of the code of each byte, and of the end of a text at the end.
+/// The bits of the code of each byte; the last entry is the end of a text.
 const LENGTHS: [u8; SYMBOLS] = [
     13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, //
     28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 28, //
@@ -28,7 +28,7 @@ const LENGTHS: [u8; SYMBOLS] = [
 
 const SYMBOLS: usize = 257;
 
-/// The symbol for the end of a text, which may not occur in one.
+/// The symbol for the end of a text, which must not occur in one.
 const END: usize = 256;
 
 const LENGTH_MAX: u8 = 30;
@@ -58,28 +58,28 @@ const fn codes() -> [u32; SYMBOLS] {
     codes
 }
 
-/// What four bits lead to from a node.
+/// The step that four bits take from a node.
 #[derive(Clone, Copy)]
 struct Step {
     node: u8,
-    /// The byte that was decoded on the way, where `has_byte`.
+    /// The byte that was decoded in this step, if `has_byte`.
     byte: u8,
     has_byte: bool,
-    /// Whether the end of a text was decoded on the way, which is an error.
+    /// Whether the step decodes the end of a text, which is an error.
     is_end: bool,
 }
 
 /// Steps from each node by the next four bits.
 static STEPS: [[Step; 16]; NODES] = steps();
 
-/// Whether a text may end at a node: what leads to it is up to seven bits of the code of its end
-/// (RFC 7541 section 5.2).
+/// Whether a text may end at a node: its padding is up to seven bits of the code for the end of a
+/// text (RFC 7541 section 5.2).
 static MAY_END: [bool; NODES] = may_end(7);
 
-/// The same where padding may be a whole byte.
+/// The same if the padding may be a whole byte.
 static MAY_END_BEHIND_BYTE: [bool; NODES] = may_end(8);
 
-/// A child of a node: below `NODES` another node, else a symbol behind them.
+/// A child of a node: another node below `NODES`, otherwise a symbol plus `NODES`.
 type Child = u16;
 
 const fn tree() -> [[Child; 2]; NODES] {
@@ -143,7 +143,7 @@ const fn steps() -> [[Step; 16]; NODES] {
     steps
 }
 
-/// The nodes at which a text may end that is padded with so many bits at most.
+/// The nodes at which a text may end with at most this much padding.
 const fn may_end(padding_bits_max: u32) -> [bool; NODES] {
     let tree = tree();
     let mut may_end = [false; NODES];
@@ -157,24 +157,24 @@ const fn may_end(padding_bits_max: u32) -> [bool; NODES] {
     may_end
 }
 
-/// How a text may be padded to whole bytes.
+/// The allowed padding of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Padding {
-    /// With fewer bits than a byte has (RFC 7541 section 5.2).
+    /// Fewer than eight bits (RFC 7541 section 5.2).
     Short,
-    /// With a whole byte too, which some servers send.
+    /// A whole byte too, which some servers send.
     WholeByte,
 }
 
 /// Appends the decoded text.
 ///
 /// # Errors
-/// The text holds the code of its end, or is padded with anything but its first bits.
+/// The text holds the code for its end, or has wrong padding.
 pub fn decode(encoded: &[u8], out: &mut Vec<u8>) -> Result<(), HpackError> {
     decode_padded(encoded, Padding::Short, out)
 }
 
-/// Appends the decoded text, which may be padded so.
+/// Appends the decoded text, with this padding allowed.
 ///
 /// # Errors
 /// As [`decode`].
@@ -206,7 +206,7 @@ pub(super) fn decode_padded(
     }
 }
 
-/// Bytes of a text once it is encoded.
+/// The encoded size of a text, in bytes.
 pub(super) fn encoded_bytes(text: &[u8]) -> usize {
     let bits = text
         .iter()

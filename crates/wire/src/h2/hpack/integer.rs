@@ -2,10 +2,10 @@
 
 use super::HpackError;
 
-/// Most bytes behind the prefix: enough for 28 bits, more than any length or index may have here.
+/// Most bytes after the prefix: enough for 28 bits, more than any length or index here may have.
 const CONTINUATION_BYTES_MAX: u32 = 4;
 
-/// Reads an integer whose prefix is the low `prefix_bits` of the first byte; moves `input` behind
+/// Reads an integer whose prefix is the low `prefix_bits` of the first byte; advances `input` past
 /// it.
 pub(super) fn read(input: &mut &[u8], prefix_bits: u32) -> Result<usize, HpackError> {
     let (first, mut rest) = input.split_first().ok_or(HpackError::Truncated)?;
@@ -28,7 +28,7 @@ pub(super) fn read(input: &mut &[u8], prefix_bits: u32) -> Result<usize, HpackEr
     Ok(value)
 }
 
-/// Appends an integer behind the bits that are set in `first`.
+/// Appends an integer after the bits that are set in `first`.
 pub(super) fn write(out: &mut Vec<u8>, first: u8, prefix_bits: u32, value: usize) {
     let prefix_max = (1usize << prefix_bits) - 1;
     if value < prefix_max {

@@ -13,25 +13,25 @@ pub use decoder::{Decoder, FieldSink};
 pub use encoder::{Encoder, Indexing};
 pub use huffman::{decode as decode_huffman, encode as encode_huffman};
 
-/// Bytes of a dynamic table where no setting says otherwise.
+/// The size of a dynamic table without a setting, in bytes.
 pub const TABLE_BYTES_DEFAULT: u32 = 4096;
 
-/// Bytes that an entry of a table counts beyond its text (RFC 7541 section 4.1).
+/// The bytes that an entry of a table counts in addition to its text (RFC 7541 section 4.1).
 pub const ENTRY_OVERHEAD_BYTES: usize = 32;
 
 /// Why a header block cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HpackError {
-    /// The block ends where a field should go on.
+    /// The block ends in the middle of a field.
     Truncated,
-    /// The block ends within an integer.
+    /// The block ends in the middle of an integer.
     TruncatedInteger,
     /// An integer is larger than any length or index may be.
     IntegerTooLarge,
     /// An index that neither table has.
     InvalidIndex,
-    /// A text is not what Huffman's code allows.
+    /// A text is not valid in the Huffman code.
     InvalidHuffman,
-    /// The size of the table is changed to more than was allowed, or behind a field.
+    /// The size of the table is changed to more than was allowed, or after a field.
     InvalidTableSize,
 }

@@ -68,10 +68,10 @@ pub(super) const ENTRIES: [(&[u8], &[u8]); 61] = [
 /// Longest name in the table, in bytes.
 const NAME_BYTES_MAX: usize = 27;
 
-/// Index of the first entry whose name has so many bytes or more, among [`BY_LENGTH`].
+/// Index of the first entry whose name has this many bytes or more, in [`BY_LENGTH`].
 static STARTS: [u8; NAME_BYTES_MAX + 2] = starts();
 
-/// Indexes of the entries, from 0, in order of their names' lengths.
+/// Indexes of the entries, from 0, sorted by the lengths of their names.
 static BY_LENGTH: [u8; ENTRIES.len()] = by_length();
 
 const fn by_length() -> [u8; ENTRIES.len()] {
@@ -108,14 +108,14 @@ const fn starts() -> [u8; NAME_BYTES_MAX + 2] {
     starts
 }
 
-/// Where a field is found.
+/// The place of a field in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Field(usize),
     Name(usize),
 }
 
-/// The first entry with that field, else with that name.
+/// The first entry with that field, or else with that name.
 pub(super) fn find(name: &[u8], value: &[u8]) -> Option<Found> {
     if name.len() > NAME_BYTES_MAX {
         return None;

@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 
 use super::{ENTRY_OVERHEAD_BYTES, HpackError, static_table};
 
-/// A field that is in the table.
+/// A field in the table.
 struct Entry {
     /// Name and value.
     text: Box<[u8]>,
     name_bytes: usize,
-    /// Of name and value, so that most comparisons end early.
+    /// The hash of name and value; it makes most comparisons short.
     hash: u32,
 }
 
@@ -19,7 +19,7 @@ impl Entry {
     }
 }
 
-/// Fields that were sent before, the last one first.
+/// The fields that were sent before, the last one first.
 pub(super) struct Table {
     entries: VecDeque<Entry>,
     size_bytes: usize,
@@ -39,7 +39,7 @@ impl Table {
         self.bytes_max
     }
 
-    /// Changes the size; what is too much then is dropped.
+    /// Changes the size; evicts entries that no longer fit.
     pub(super) fn resize(&mut self, bytes_max: usize) {
         self.bytes_max = bytes_max;
         self.make_room(0);
@@ -99,12 +99,13 @@ impl Table {
     }
 }
 
-/// The bytes of the table that a field fills.
+/// The bytes that a field takes in the table.
 pub(super) fn entry_bytes(name: &[u8], value: &[u8]) -> usize {
     name.len() + value.len() + ENTRY_OVERHEAD_BYTES
 }
 
-/// A hash of a field (FNV-1a): it chooses what is compared, and nobody gains by a collision.
+/// A hash of a field (FNV-1a). It only preselects entries, so an attacker gains nothing by a
+/// collision.
 pub(super) fn hash(name: &[u8], value: &[u8]) -> u32 {
     let bytes = name.iter().chain(b":").chain(value);
     bytes.fold(0x811c_9dc5, |hash, byte| {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::hex;
 
-/// Fields as texts.
+/// Fields as text.
 #[derive(Default)]
 struct Collected(String);
 
@@ -20,7 +20,7 @@ fn decode(decoder: &mut Decoder, block: &str) -> Result<String, HpackError> {
     Ok(fields.0)
 }
 
-/// Appendix C.3 to C.6 of RFC 7541: the size of the table, then blocks and what they say.
+/// Appendix C.3 to C.6 of RFC 7541: the size of the table, then blocks and their fields.
 type Session = (u32, &'static [(&'static str, &'static str)]);
 
 const FIRST: &str = ":method: GET\n:scheme: http\n:path: /\n:authority: www.example.com\n";
@@ -84,7 +84,7 @@ fn blocks_of_the_rfc_are_decoded() {
 }
 
 #[test]
-fn what_is_wrong_is_told() {
+fn errors_name_their_cause() {
     let table = [
         ("80", HpackError::InvalidIndex),
         ("be", HpackError::InvalidIndex),
@@ -115,7 +115,7 @@ fn a_whole_byte_of_padding_is_taken_where_it_is_allowed() {
 }
 
 #[test]
-fn a_table_that_shrinks_forgets_what_came_first() {
+fn a_shrinking_table_evicts_the_oldest_entries() {
     let mut decoder = Decoder::new(4096);
     let first = decode(&mut decoder, "40 0161 0162 40 0163 0164");
     assert_eq!(first.as_deref(), Ok("a: b\nc: d\n"));
@@ -137,7 +137,7 @@ fn every_byte_survives_the_huffman_code() {
     }
 }
 
-/// Encodes fields, and says the block's bytes and what a decoder makes of them.
+/// Encodes fields; returns the block's bytes and the decoded fields.
 fn roundtrip(
     encoder: &mut Encoder,
     decoder: &mut Decoder,
@@ -154,7 +154,7 @@ fn roundtrip(
 }
 
 #[test]
-fn what_is_sent_again_becomes_one_byte() {
+fn a_repeated_field_becomes_one_byte() {
     let fields = [
         (":status", "200", Indexing::WhenRepeated),
         ("Server", "Turnpike", Indexing::WhenRepeated),
@@ -167,8 +167,8 @@ fn what_is_sent_again_becomes_one_byte() {
     let (mut encoder, mut decoder) = (Encoder::default(), Decoder::new(4096));
     let mut lengths = Vec::new();
     for _ in 0..3 {
-        let (block, said) = roundtrip(&mut encoder, &mut decoder, &fields);
-        assert_eq!(said, expected);
+        let (block, decoded) = roundtrip(&mut encoder, &mut decoder, &fields);
+        assert_eq!(decoded, expected);
         lengths.push(block.len());
     }
     let (block, _) = roundtrip(&mut encoder, &mut decoder, &fields[..3]);
@@ -177,7 +177,7 @@ fn what_is_sent_again_becomes_one_byte() {
 }
 
 #[test]
-fn a_smaller_table_is_told_of_before_it_is_used() {
+fn a_smaller_table_is_announced_before_its_use() {
     let fields = [("x-own", "some value", Indexing::WhenRepeated)];
     let (mut encoder, mut decoder) = (Encoder::default(), Decoder::new(4096));
     for _ in 0..2 {
@@ -185,9 +185,9 @@ fn a_smaller_table_is_told_of_before_it_is_used() {
     }
     encoder.allow_table(0);
     encoder.allow_table(64);
-    let (block, said) = roundtrip(&mut encoder, &mut decoder, &fields);
+    let (block, decoded) = roundtrip(&mut encoder, &mut decoder, &fields);
     assert!(block.starts_with(&[0x20, 0x3f, 64 - 31]), "{block:x?}");
-    assert_eq!(said, "x-own: some value\n");
+    assert_eq!(decoded, "x-own: some value\n");
 }
 
 #[test]
@@ -205,8 +205,8 @@ fn a_field_of_more_than_half_the_table_stays_out_of_it() {
         let long = [("x-long", value.as_str(), Indexing::WhenRepeated)];
         let mut block = Vec::new();
         for fields in [&own, &own, &long, &long, &long] {
-            let (written, said) = roundtrip(&mut encoder, &mut decoder, fields);
-            assert_eq!(said, format!("{}: {}\n", fields[0].0, fields[0].1));
+            let (written, decoded) = roundtrip(&mut encoder, &mut decoder, fields);
+            assert_eq!(decoded, format!("{}: {}\n", fields[0].0, fields[0].1));
             block = written;
         }
         assert_eq!(block == [0x80 | 62], is_kept, "{value_bytes}");

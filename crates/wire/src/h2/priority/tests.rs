@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn fields_say_urgency_and_whether_parts_are_of_use() {
+fn fields_give_urgency_and_incremental() {
     let table: &[(&str, u8, bool)] = &[
         ("", 3, false),
         ("u=0", 0, false),

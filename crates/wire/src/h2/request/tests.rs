@@ -25,7 +25,7 @@ fn read(
 }
 
 #[test]
-fn a_head_is_what_http_1_would_have_made_of_it() {
+fn a_head_equals_that_of_the_same_http_1_request() {
     let fields = [
         START,
         &[
@@ -68,7 +68,7 @@ fn a_head_is_what_http_1_would_have_made_of_it() {
 }
 
 #[test]
-fn faults_are_told_apart() {
+fn each_fault_is_reported() {
     use HeadFault::*;
     let own: &[(Fields, Option<HeadFault>)] = &[
         (

@@ -1,11 +1,11 @@
 use super::super::error::ErrorCode;
 use super::*;
 
-/// Settings by number, and what they make.
+/// Settings by number, and the result.
 type Case = (&'static [(u16, u32)], Result<PeerSettings, ErrorCode>);
 
 #[test]
-fn settings_hold_in_order_or_are_refused() {
+fn settings_are_applied_in_order_or_refused() {
     let table: &[Case] = &[
         (&[(0x0a0a, 7), (6, 0)], Ok(PeerSettings::default())),
         (

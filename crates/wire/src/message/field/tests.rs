@@ -1,4 +1,4 @@
-//! Fields: what is added is told again, and what is removed is gone, by any way of asking.
+//! Tests of adding, replacing and removing fields, with every lookup.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn fields(all: Pairs<'_>) -> Fields {
     fields
 }
 
-fn told(fields: &Fields) -> Vec<(&str, &str)> {
+fn listed(fields: &Fields) -> Vec<(&str, &str)> {
     let text = |bytes| std::str::from_utf8(bytes).unwrap_or("?");
     let all = fields.iter();
     all.map(|(name, value)| (text(name), text(value))).collect()
@@ -36,7 +36,7 @@ fn removed_fields_are_gone() {
         let mut by_test = fields(ALL);
         by_test.retain(|entry| !entry.name.eq_ignore_ascii_case(removed.as_bytes()));
         for found in [by_name, by_test] {
-            assert_eq!(told(&found), left, "{removed}");
+            assert_eq!(listed(&found), left, "{removed}");
             assert_eq!(found.value(removed.as_bytes()), None, "{removed}");
             assert_eq!(found.len(), left.len(), "{removed}");
             let tag = left.iter().any(|(name, _)| *name == "ETag");
@@ -67,7 +67,7 @@ fn a_replaced_field_keeps_its_place() {
     for (name, expected) in cases {
         let mut found = fields(ALL);
         found.replace(name.as_bytes(), b"new");
-        assert_eq!(told(&found), expected, "{name}");
+        assert_eq!(listed(&found), expected, "{name}");
         assert_eq!(found.value(name.as_bytes()), Some(&b"new"[..]), "{name}");
     }
 }
@@ -76,11 +76,11 @@ fn a_replaced_field_keeps_its_place() {
 fn a_set_field_stands_once_and_a_copy_is_the_same() {
     let mut first = fields(&[("A", "1"), ("B", "2"), ("a", "3"), ("Vary", "x")]);
     first.set(b"A", b"4");
-    assert_eq!(told(&first), [("B", "2"), ("Vary", "x"), ("A", "4")]);
+    assert_eq!(listed(&first), [("B", "2"), ("Vary", "x"), ("A", "4")]);
     assert_eq!(first.values(b"a").collect::<Vec<_>>(), [b"4"]);
     let mut second = fields(&[("C", "5")]);
     second.copy(&first);
-    assert_eq!(told(&second), told(&first));
+    assert_eq!(listed(&second), listed(&first));
     assert_eq!(second.known(Known::Vary), Some(&b"x"[..]));
     second.clear();
     assert!(second.is_empty() && second.known(Known::Vary).is_none());

@@ -1,4 +1,4 @@
-//! A head that was moved in says what it was parsed from, and so does one that was put together.
+//! Tests of heads that were parsed and moved in, and of heads that were built field by field.
 
 use super::*;
 use crate::h1::{HeadStep, ResponseHead, parse_response};
@@ -17,7 +17,7 @@ fn moved(text: &[u8], head: &mut Head, buffer: &mut Vec<u8>) {
 }
 
 #[test]
-fn a_head_is_moved_in_and_what_is_behind_stays() {
+fn a_head_is_moved_in_and_the_bytes_after_it_stay() {
     let (mut head, mut buffer) = (Head::default(), Vec::new());
     for rest in ["", "hello", "HTTP/1.1 200 OK\r\n\r\n"] {
         let whole = [TEXT, rest.as_bytes()].concat();
@@ -43,14 +43,14 @@ fn a_head_without_a_rest_is_not_copied() {
     let room = buffer.as_ptr();
     moved(TEXT, &mut head, &mut buffer);
     assert_eq!(head.fields.bytes().as_ptr(), room);
-    // The rooms are exchanged each time: after two heads neither side grows.
+    // The buffers are exchanged each time: after two heads neither side grows.
     moved(TEXT, &mut head, &mut buffer);
     moved(TEXT, &mut head, &mut buffer);
     assert_eq!(head.fields.bytes().as_ptr(), room);
 }
 
 #[test]
-fn a_compacted_head_says_the_same_and_holds_nothing_else() {
+fn a_compacted_head_is_equal_and_has_no_other_bytes() {
     let (mut head, mut buffer) = (Head::default(), Vec::new());
     moved(TEXT, &mut head, &mut buffer);
     let compacted = head.compacted();

@@ -25,7 +25,7 @@ fn every_name_is_known_in_any_case() {
     assert_eq!(Known::Other.bit(), 0);
 }
 
-/// Names that are the beginning of others are few.
+/// A few names are the beginning of others.
 fn shorter(text: &str) -> Known {
     Known::ALL
         .iter()

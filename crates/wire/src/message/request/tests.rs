@@ -1,4 +1,4 @@
-//! Heads of requests as HTTP/1 fills them: the texts stay right wherever the bytes go.
+//! Tests of request heads from HTTP/1: their parts are right wherever the bytes are moved.
 
 #![allow(clippy::unwrap_used)]
 
@@ -9,7 +9,7 @@ use crate::message::{HeadRules, Strictness};
 const HEAD: &[u8] = b"GET http://a.example:81/x%20y?q=1#f HTTP/1.1\r\nHost: b\r\n\
     Connection: X-One, close\r\nContent-Length: 3\r\nX-One: 1\r\n\r\n";
 
-/// Parses the head that stands in `buffer` from `start` on, and moves it.
+/// Parses the head in `buffer` at `start`, and moves it.
 fn moved(buffer: &mut Vec<u8>, start: usize) -> (RequestHead, usize) {
     let rules = HeadRules::default();
     let (mut parsed, mut head) = (h1::RequestHead::default(), RequestHead::default());
@@ -41,7 +41,7 @@ fn check(head: &RequestHead) {
 }
 
 #[test]
-fn a_head_takes_the_buffer_along_where_little_stands_behind_it() {
+fn a_head_takes_the_buffer_if_few_bytes_follow() {
     for (before, behind) in [(0, 0), (0, 3), (0, 1000), (7, 0), (7, 3), (7, 1000)] {
         let rest = vec![b'b'; behind];
         let mut buffer = [&vec![b'a'; before][..], HEAD, &rest].concat();
@@ -55,7 +55,7 @@ fn a_head_takes_the_buffer_along_where_little_stands_behind_it() {
 }
 
 #[test]
-fn a_refused_head_keeps_what_was_understood() {
+fn a_refused_head_keeps_its_parsed_parts() {
     let text = b"POST /a HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n";
     let (mut parsed, mut head) = (h1::RequestHead::default(), RequestHead::default());
     parse_request(text, 0, &HeadRules::default(), &mut parsed).unwrap_err();
@@ -81,7 +81,7 @@ fn a_head_is_read_again_by_other_rules() {
 }
 
 #[test]
-fn a_cleared_head_says_nothing() {
+fn a_cleared_head_is_empty() {
     let (mut head, _) = moved(&mut HEAD.to_vec(), 0);
     head.clear();
     assert_eq!((head.line(), head.host()), (b"".as_slice(), None));

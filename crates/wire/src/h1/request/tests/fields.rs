@@ -75,7 +75,7 @@ fn left_out_lines_are_remembered_for_the_log() {
 }
 
 #[test]
-fn lines_that_no_rule_lets_through() {
+fn lines_that_every_rule_refuses() {
     let table: &[(&str, &str)] = &[
         (":a: b\r\n", r#""\x3a...""#),
         (" a: b\r\n", r#""\x20...""#),

@@ -117,7 +117,7 @@ const FRAMINGS: &[(&str, &str, Result<Framing, HeadError>)] = &[
 ];
 
 #[test]
-fn the_end_of_the_body_is_told_in_one_way() {
+fn the_framing_of_a_body_is_unambiguous() {
     for (version, fields, expected) in FRAMINGS {
         let text = format!("POST / HTTP/{version}\nHost: h\n{fields}\n");
         let (result, head) = parse(text.as_bytes(), &nginx());
@@ -218,7 +218,7 @@ fn methods_that_are_refused() {
 }
 
 #[test]
-fn causes_have_status_and_words() {
+fn each_cause_has_a_status_and_a_message() {
     for error in HeadError::ALL {
         assert!(
             [400, 405, 414, 494, 501, 505].contains(&error.status()),

@@ -1,4 +1,4 @@
-//! httparse as judge: where both parsers take a head, they must find the same in it.
+//! A comparison with httparse: if both parsers accept a head, they must find the same in it.
 
 use turnpike_testkit::random::Random;
 
@@ -15,7 +15,7 @@ const SEEDS: &[&str] = &[
 
 #[test]
 fn heads_both_take_are_read_alike() {
-    // Fixed, so that a failure shows again.
+    // The seed is fixed, so that a failure can be repeated.
     let mut random = Random::new(1);
     let mut both = 0;
     for round in 0..30_000 {
@@ -74,7 +74,7 @@ fn compare(text: &[u8], strictness: Strictness) -> bool {
         if strictness == Strictness::Rfc {
             assert_eq!(ours.value.of(text), theirs.value, "{shown:?}");
         }
-        // httparse cuts tabs from a value, nginx does not.
+        // httparse removes tabs from a value, nginx does not.
         assert_eq!(
             ours.value.of(text).trim_ascii(),
             theirs.value.trim_ascii(),

@@ -108,7 +108,7 @@ fn check(case: &Taken, before: &str, line_end: &str) {
 }
 
 #[test]
-fn methods_are_told_by_their_text() {
+fn methods_are_found_by_their_text() {
     for method in Method::ALL {
         assert_eq!(Method::of(method.name().as_bytes()), method);
         if matches!(method, Method::Connect | Method::Trace) {

@@ -1,4 +1,4 @@
-//! What the RFC refuses and nginx takes, and the other way round.
+//! Differences between the RFC's rules and nginx's.
 
 use super::*;
 use HeadError::*;
@@ -7,7 +7,7 @@ fn by_rfc(text: &str) -> (Result<HeadStep, HeadError>, RequestHead) {
     parse(text.as_bytes(), &HeadRules::default())
 }
 
-/// Header lines, and what is found of them; an error where the head is refused.
+/// Header lines, and the parsed fields or the error.
 const LINES: &[(&str, Result<&str, HeadError>)] = &[
     ("a: b\r\n", Ok("a=b")),
     ("a: b\n", Ok("a=b")),
@@ -15,7 +15,7 @@ const LINES: &[(&str, Result<&str, HeadError>)] = &[
     ("a: b\tc\r\n", Ok("a=b\tc")),
     ("a:\r\nb: \t\r\n", Ok("a= b=")),
     ("a: \u{e9}\r\n", Ok("a=\u{e9}")),
-    // Tokens that are no usual names stay what `ignore_invalid_headers` is about.
+    // Tokens with unusual bytes are still subject to `ignore_invalid_headers`.
     (
         "a.b: c\r\n_d: e\r\n!#$%&'*+-.^`|~: f\r\ng: h\r\n",
         Ok("g=h"),
@@ -114,7 +114,7 @@ fn the_last_coding_must_be_chunked() {
 }
 
 #[test]
-fn methods_are_tokens_and_known_by_their_letters() {
+fn methods_are_tokens_and_case_sensitive() {
     let (long, longer) = ("A".repeat(32), "A".repeat(33));
     let table: &[(&str, Result<(), HeadError>)] = &[
         ("GET", Ok(())),

@@ -3,7 +3,7 @@
 use super::*;
 use crate::message::BodyEnd;
 
-/// A head, and its status, reason and framing, or why it is refused.
+/// A head, and its status, reason and framing, or the error.
 type Case = (
     &'static str,
     Result<(u16, &'static str, BodyEnd), ResponseError>,
@@ -77,7 +77,7 @@ const LINES: &[Case] = &[
 ];
 
 #[test]
-fn heads_of_cgi_responses_are_read_whole_and_byte_by_byte() {
+fn heads_of_cgi_responses_are_read_at_once_and_byte_by_byte() {
     read_cases(CASES, StatusLine::Absent);
     read_cases(LINES, StatusLine::Optional);
 }
