@@ -22,6 +22,8 @@ pub struct RequestBody {
     pub file: Option<Rc<TemporaryFile>>,
     /// Bytes that were kept, in memory or in the file.
     length: u64,
+    /// See [`RequestBody::is_left_out`].
+    left_out: bool,
     /// Whether `Expect: 100-continue` was answered, or need not be.
     expect_answered: bool,
 }
@@ -52,6 +54,7 @@ impl RequestBody {
             bytes: body.bytes.clone(),
             file: body.file.clone(),
             length: body.length,
+            left_out: body.left_out,
             ..Self::default()
         }
     }
@@ -64,7 +67,18 @@ impl RequestBody {
         self.bytes.clear();
         self.file = None;
         self.length = 0;
+        self.left_out = false;
         self.expect_answered = false;
+    }
+
+    /// Whether the request has no body, whatever its head says: it is a subrequest's.
+    pub(crate) fn is_left_out(&self) -> bool {
+        self.left_out
+    }
+
+    /// There is no body, whatever the head says.
+    pub(crate) fn leave_out(&mut self) {
+        self.left_out = true;
     }
 
     /// Whether nothing of it was taken yet.

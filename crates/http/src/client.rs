@@ -97,7 +97,10 @@ impl<'a> Client<'a> {
     /// # Errors
     /// The verdict that answers a body which cannot be read.
     pub async fn read_body(self, exchange: &mut Exchange) -> Result<(), Verdict> {
-        if matches!(exchange.head.body, BodyLength::None | BodyLength::Bytes(0)) {
+        if matches!(
+            exchange.body_length(),
+            BodyLength::None | BodyLength::Bytes(0)
+        ) {
             // nginx answers this too, and clients that ask for it wait.
             self.ask_for_body(exchange)?;
         }
@@ -140,7 +143,7 @@ impl<'a> Client<'a> {
             Self::Nobody => return Err(Verdict::Close),
         };
         let timeout_ms = exchange.location().settings.client_body_timeout_ms;
-        let form = (exchange.head.body, exchange.strictness());
+        let form = (exchange.body_length(), exchange.strictness());
         let arrived = exchange.body.arrived();
         match peer.read_body(form, arrived, timeout_ms).await {
             Ok(0) => {

@@ -58,7 +58,7 @@ impl Exchange {
     /// Starts a request whose head is parsed, whose server is chosen and whose path is normal.
     pub fn run(&mut self) -> Outcome {
         self.account.set_action(Action::Processing);
-        self.location = self.server().root;
+        self.walk.set_location(self.server().root);
         self.enter(Phase::PostRead);
         match self.settle_matching() {
             Settled::Decided => self.proceed(),
@@ -69,7 +69,7 @@ impl Exchange {
 
     /// On whose behalf this runs.
     pub fn purpose(&self) -> Purpose {
-        self.walk.purpose
+        self.walk.purpose()
     }
 
     /// The request is over: nothing but the log comes.
@@ -96,7 +96,7 @@ impl Exchange {
         if self.take_match_failure() && !matches!(verdict, Verdict::Close) {
             verdict = Verdict::Status(500);
         }
-        let step = match self.walk.phase {
+        let step = match self.walk.phase() {
             Phase::Access => self.access(verdict),
             _ => self.apply(verdict),
         };
@@ -110,7 +110,7 @@ impl Exchange {
     pub fn refuse(&mut self, status: u16) -> Outcome {
         // Which server it would have been makes no difference.
         self.settle_matching();
-        self.location = self.server().root;
+        self.walk.set_location(self.server().root);
         self.sending.close_connection();
         match self.finalize(status) {
             Some(outcome) => outcome,
@@ -120,7 +120,7 @@ impl Exchange {
 
     fn proceed(&mut self) -> Outcome {
         loop {
-            let step = match self.walk.phase {
+            let step = match self.walk.phase() {
                 Phase::FindLocation => self.find_location(),
                 Phase::PostRewrite => self.after_rewrite(),
                 phase => self.handlers(phase),
@@ -132,8 +132,7 @@ impl Exchange {
     }
 
     fn enter(&mut self, phase: Phase) {
-        self.walk.phase = phase;
-        self.walk.handler = 0;
+        self.walk.enter(phase);
     }
 
     fn handlers(&mut self, phase: Phase) -> Option<Outcome> {
@@ -141,8 +140,8 @@ impl Exchange {
             return self.whole_server_options();
         }
         let plan = self.plan.clone();
-        let location = plan.location(self.location);
-        let (asked_in, asked) = (self.location, self.walk.handler);
+        let location = plan.location(self.walk.location());
+        let (asked_in, asked) = (self.walk.location(), self.walk.handler());
         if let (Phase::Content, Some(content)) = (phase, &location.content) {
             self.begin_matching();
             let verdict = content.handle(self);
@@ -153,10 +152,10 @@ impl Exchange {
                 (Settled::Decided, verdict) => self.apply(verdict),
             };
         }
-        let Some(handler) = location.handlers(phase).get(self.walk.handler) else {
+        let Some(handler) = location.handlers(phase).get(asked) else {
             return self.phase_ended(phase);
         };
-        self.walk.handler += 1;
+        self.walk.go_to_handler(asked + 1);
         self.begin_matching();
         let verdict = handler.handle(self);
         match self.settle_matching() {
@@ -179,8 +178,8 @@ impl Exchange {
         handler: usize,
         waiting: Box<dyn Waiting>,
     ) -> Option<Outcome> {
-        self.location = location;
-        self.walk.handler = handler;
+        self.walk.set_location(location);
+        self.walk.go_to_handler(handler);
         Some(Outcome::Wait(waiting))
     }
 
@@ -192,10 +191,10 @@ impl Exchange {
             Phase::Rewrite => Phase::PostRewrite,
             Phase::PostRewrite => Phase::PreAccess,
             // The request that made it was let through.
-            Phase::PreAccess if self.walk.purpose != Purpose::Request => Phase::PreContent,
+            Phase::PreAccess if self.walk.purpose() != Purpose::Request => Phase::PreContent,
             Phase::PreAccess => Phase::Access,
             Phase::Access => {
-                if self.walk.access_status != 0 {
+                if self.walk.access_status() != 0 {
                     return self.refused_by_access();
                 }
                 Phase::PreContent
@@ -208,7 +207,8 @@ impl Exchange {
     }
 
     fn refused_by_access(&mut self) -> Option<Outcome> {
-        let status = std::mem::take(&mut self.walk.access_status);
+        let status = self.walk.access_status();
+        self.walk.set_access_status(0);
         if status == 403 {
             self.log(Level::Error, format_args!("access forbidden by rule"));
         }
@@ -235,14 +235,14 @@ impl Exchange {
         let any = self.location().settings.satisfy == Satisfy::Any;
         match verdict {
             Verdict::Finished if any => {
-                self.walk.access_status = 0;
+                self.walk.set_access_status(0);
                 self.response.fields.remove(b"WWW-Authenticate");
                 self.enter(Phase::PreContent);
                 None
             }
             Verdict::Status(status @ (401 | 403 | 407)) if any => {
-                if !matches!(self.walk.access_status, 401 | 407) {
-                    self.walk.access_status = status;
+                if !matches!(self.walk.access_status(), 401 | 407) {
+                    self.walk.set_access_status(status);
                 }
                 None
             }
@@ -257,18 +257,18 @@ impl Exchange {
         match verdict {
             // Nobody gets a page.
             Verdict::Status(_) | Verdict::Redirect | Verdict::Named(_)
-                if self.walk.purpose == Purpose::Renewal =>
+                if self.walk.purpose() == Purpose::Renewal =>
             {
                 Some(Outcome::Close)
             }
             Verdict::Declined => None,
-            Verdict::Finished => self.phase_ended(self.walk.phase),
+            Verdict::Finished => self.phase_ended(self.walk.phase()),
             Verdict::Respond => self.respond(),
             Verdict::Status(status) => self.finalize(status),
             Verdict::Redirect => self.internal_redirect(),
             Verdict::Named(name) => self.go_to_named(&name),
             Verdict::Rewritten => {
-                self.walk.path_changed = true;
+                self.walk.set_path_changed(true);
                 None
             }
             Verdict::Close => Some(Outcome::Close),
@@ -279,8 +279,9 @@ impl Exchange {
 
     /// Lets the location's filters see the response. One of them may replace it by an error.
     pub(crate) fn respond(&mut self) -> Option<Outcome> {
-        if self.walk.error_status != 0 && self.walk.error_status != self.response.status {
-            self.response.status = self.walk.error_status;
+        let error_status = self.walk.error_status();
+        if error_status != 0 && error_status != self.response.status {
+            self.response.status = error_status;
             self.response.reason.clear();
         }
         // What an origin says of a 204 without a body is metadata (RFC 9110 section 15.3.5); what a
@@ -292,14 +293,14 @@ impl Exchange {
             self.leave_out_content();
         }
         self.response.head_only =
-            self.head.method == Method::Head || matches!(self.response.status, 204 | 205 | 304);
-        let is_part = match self.walk.purpose {
+            self.method() == Method::Head || matches!(self.response.status, 204 | 205 | 304);
+        let is_part = match self.walk.purpose() {
             Purpose::Request => false,
             Purpose::Part => true,
             Purpose::Subrequest | Purpose::Renewal => return Some(Outcome::Respond),
         };
         let plan = self.plan.clone();
-        for (_, filter) in plan.location(self.location).filters() {
+        for (_, filter) in plan.location(self.walk.location()).filters() {
             if is_part && !filter.filters_parts() {
                 continue;
             }
@@ -326,11 +327,11 @@ impl Exchange {
     }
 
     fn find_location(&mut self) -> Option<Outcome> {
-        self.walk.path_changed = false;
+        self.walk.set_path_changed(false);
         let plan = self.plan.clone();
-        let server = plan.server(self.server);
+        let server = plan.server(self.walk.server());
         self.begin_matching();
-        let found = plan.find_location(&server.tree, self, &self.path);
+        let found = plan.find_location(&server.tree, self, self.walk.path());
         match self.settle_matching() {
             Settled::Decided => {}
             Settled::Wait(waiting) => return Some(Outcome::Wait(waiting)),
@@ -346,8 +347,8 @@ impl Exchange {
             Found::Redirect(location) => return self.redirect_to_location(location),
             Found::Nothing => server.root,
         };
-        self.location = location;
-        if plan.location(location).settings.internal && !self.walk.internal {
+        self.walk.set_location(location);
+        if plan.location(location).settings.internal && !self.walk.is_internal() {
             return self.finalize(404);
         }
         self.location_chosen();
@@ -364,21 +365,21 @@ impl Exchange {
 
     /// The path is that of a location but for its slash.
     fn redirect_to_location(&mut self, location: LocationIndex) -> Option<Outcome> {
-        self.location = location;
+        self.walk.set_location(location);
         let plan = self.plan.clone();
         let target = &mut self.response.location;
         target.clear();
         target::escape(&plan.location(location).name, Escape::Path, target);
-        if !self.query.is_empty() {
+        if !self.walk.query().is_empty() {
             target.push(b'?');
-            target.extend_from_slice(&self.query);
+            target.extend_from_slice(self.walk.query());
         }
         self.finalize(301)
     }
 
     fn announces_too_large_body(&self) -> bool {
         let body_bytes_max = self.location().settings.client_max_body_bytes;
-        let BodyLength::Bytes(length) = self.head.body else {
+        let BodyLength::Bytes(length) = self.body_length() else {
             return false;
         };
         if body_bytes_max == 0 || length <= body_bytes_max || !self.body.is_untouched() {
@@ -393,23 +394,23 @@ impl Exchange {
 
     /// Puts another location in force without looking at its rewrite directives, as `if` does.
     pub fn switch_location(&mut self, location: LocationIndex) {
-        self.location = location;
+        self.walk.set_location(location);
         self.location_chosen();
     }
 
     /// What the location says of methods and of keeping the connection.
     fn location_chosen(&mut self) {
         let plan = self.plan.clone();
-        if let Some(limit) = &plan.location(self.location).limit_except {
+        if let Some(limit) = &plan.location(self.walk.location()).limit_except {
             let method = self.method_name();
             if !limit.methods.iter().any(|allowed| allowed == method) {
-                self.location = limit.location;
+                self.walk.set_location(limit.location);
             }
         }
         if !self.sending.keeps_connection() {
             return;
         }
-        let settings = &plan.location(self.location).settings;
+        let settings = &plan.location(self.walk.location()).settings;
         let age_ms = self
             .lane
             .clock
@@ -432,7 +433,7 @@ impl Exchange {
             return false;
         };
         let has = |text: &[u8]| memchr::memmem::find(agent, text).is_some();
-        let post = self.head.method == Method::Post;
+        let post = self.method() == Method::Post;
         (settings.keepalive_disable_msie6 && post && is_old_msie(agent))
             || (settings.keepalive_disable_safari
                 && has(b"Mac OS X")
@@ -441,36 +442,32 @@ impl Exchange {
     }
 
     fn after_rewrite(&mut self) -> Option<Outcome> {
-        if !self.walk.path_changed {
+        if !self.walk.is_path_changed() {
             self.enter(Phase::PreAccess);
             return None;
         }
-        if !self.take_redirect() {
-            let path = Quoted(&self.path).to_string();
+        if !self.walk.take_redirect() {
+            let path = Quoted(self.walk.path()).to_string();
             return self.cycle("processing", &path);
         }
         self.enter(Phase::FindLocation);
-        self.location = self.server().root;
+        self.walk.set_location(self.server().root);
         None
     }
 
     pub(crate) fn internal_redirect(&mut self) -> Option<Outcome> {
-        if !self.take_redirect() {
-            let path = Quoted(&self.path).to_string();
+        if !self.walk.take_redirect() {
+            let path = Quoted(self.walk.path()).to_string();
             return self.cycle("internally redirecting to", &path);
         }
-        self.walk.internal = true;
-        self.walk.target_holds = false;
-        self.walk.location_holds = true;
-        self.walk.path_below_alias = false;
-        self.walk.access_status = 0;
-        self.location = self.server().root;
+        self.walk.redirected();
+        self.walk.set_location(self.server().root);
         self.enter(Phase::ServerRewrite);
         None
     }
 
     pub(crate) fn go_to_named(&mut self, name: &str) -> Option<Outcome> {
-        if !self.take_redirect() {
+        if !self.walk.take_redirect() {
             let name = format!("@{}", name.trim_start_matches('@'));
             return self.cycle("redirect to named location", &name);
         }
@@ -486,18 +483,10 @@ impl Exchange {
     }
 
     fn go_to(&mut self, location: LocationIndex) {
-        self.walk.internal = true;
-        self.walk.access_status = 0;
-        self.walk.path_changed = false;
-        self.location = location;
+        self.walk.sent_to_named();
+        self.walk.set_location(location);
         self.location_chosen();
         self.enter(Phase::Rewrite);
-    }
-
-    /// Counts a redirect; `false`: that was one too many.
-    fn take_redirect(&mut self) -> bool {
-        self.walk.redirects_left = self.walk.redirects_left.saturating_sub(1);
-        self.walk.redirects_left > 0
     }
 
     /// Ends a loop of redirects. No page is taken in place of this error: it would go on there.
@@ -510,7 +499,7 @@ impl Exchange {
     }
 
     fn no_content(&mut self) -> Option<Outcome> {
-        if self.path.last() != Some(&b'/') {
+        if self.walk.path().last() != Some(&b'/') {
             return self.finalize(404);
         }
         let mut folder = Vec::new();

@@ -4,13 +4,12 @@
 //! goes back there, so that its buffers are grown once and a request that needs no more than they
 //! hold allocates nothing.
 
-use std::cell::Cell;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
 use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::log::Level;
-use turnpike_wire::message::{Known, Method, RequestHead, Strictness, holds_control};
+use turnpike_wire::message::{BodyLength, Known, Method, Strictness, holds_control};
 
 use crate::account::Account;
 pub use crate::account::Action;
@@ -20,9 +19,9 @@ use crate::engine::walk::Walk;
 use crate::evaluation::Evaluation;
 use crate::lane::{LanePlan, LaneShared};
 use crate::phase::Verdict;
-use crate::plan::index::{LocationIndex, ServerIndex};
 use crate::plan::listen::Listen;
 use crate::plan::resolved::{Location, Server};
+use crate::request::Request;
 use crate::requester::{ConnectionFacts, Requester};
 use crate::response::Response;
 use crate::rooms::Rooms;
@@ -46,28 +45,15 @@ pub struct Exchange {
     pub plan: Rc<LanePlan>,
     /// Whoever sent the request.
     pub client: Requester,
-    /// The request's head.
-    pub head: RequestHead,
-    /// The server block that the request is for.
-    pub server: ServerIndex,
-    /// The location in force.
-    pub location: LocationIndex,
-    /// The normalised path (`$uri`); redirects change it.
-    pub path: Vec<u8>,
-    /// The query without its question mark (`$args`).
-    pub query: Vec<u8>,
-    /// The validated, lower-case host of the request; empty when there is none.
-    pub host: Vec<u8>,
+    /// The request as it was read, which its subrequests share.
+    pub request: Rc<Request>,
     pub body: RequestBody,
-    /// Where in the phases the request is.
+    /// Where in the phases the request is, and what it asks for there.
     pub walk: Walk,
     /// The answer.
     pub response: Response,
     /// Servers that were asked for it.
     pub upstream: Upstream,
-    /// Room for a text that a handler makes and throws away again, such as a file's path: taken
-    /// out, cleared, used and put back.
-    pub scratch: Vec<u8>,
     /// How the answer leaves.
     pub sending: Sending,
     /// What its variables and regular expressions have found out.
@@ -76,8 +62,6 @@ pub struct Exchange {
     pub account: Account,
     /// What the families keep with it.
     pub rooms: Rooms,
-    /// Random identifier, made when first asked for (`$request_id`).
-    pub request_id: Cell<Option<u128>>,
 }
 
 impl Exchange {
@@ -87,22 +71,15 @@ impl Exchange {
             lane,
             plan,
             client: Requester::new(connection),
-            head: RequestHead::default(),
-            server: ServerIndex(0),
-            location: LocationIndex(0),
-            path: Vec::new(),
-            query: Vec::new(),
-            host: Vec::new(),
+            request: Rc::default(),
             body: RequestBody::default(),
             walk: Walk::default(),
             response: Response::default(),
             upstream: Upstream::default(),
-            scratch: Vec::new(),
             sending: Sending::default(),
             evaluation: Evaluation::default(),
             account: Account::default(),
             rooms: Rooms::default(),
-            request_id: Cell::new(None),
         }
     }
 
@@ -121,12 +98,12 @@ impl Exchange {
     }
 
     fn clear_request(&mut self) {
-        self.head.clear();
-        self.path.clear();
-        self.query.clear();
-        self.host.clear();
+        match Rc::get_mut(&mut self.request) {
+            Some(request) => request.clear(),
+            None => self.request = Rc::default(),
+        }
         self.body.clear();
-        self.walk = Walk::default();
+        self.walk.clear();
         self.response.clear();
         self.upstream.clear();
         self.sending.clear();
@@ -134,7 +111,6 @@ impl Exchange {
         self.account = Account::default();
         self.rooms.clear();
         self.client.forget_named();
-        self.request_id.set(None);
     }
 
     /// Gives buffers of more than `bytes_max` back to the allocator; says how many bytes the others
@@ -147,12 +123,11 @@ impl Exchange {
             upstream_input,
             upstream_output,
             upstream_head,
-            self.head.fields.buffer(),
+            Rc::make_mut(&mut self.request).head_mut().fields.buffer(),
             body,
             arrived_body,
             self.sending.output(),
             &mut self.response.text,
-            &mut self.scratch,
         ] {
             if buffer.capacity() > bytes_max {
                 *buffer = Vec::new();
@@ -165,26 +140,44 @@ impl Exchange {
     /// Goes back to where a connection is before its request is known: the default server of its
     /// gate. What an exchange served before may not even exist in its present plan.
     pub(crate) fn leave_location(&mut self) {
-        self.server = self.listen().default_server;
-        self.location = self.server().root;
+        self.walk.set_server(self.listen().default_server);
+        self.walk.set_location(self.server().root);
     }
 
     /// Value of the first request header field that the parser knows by this number.
     pub fn known_field(&self, known: Known) -> Option<&[u8]> {
-        self.head.known(known)
+        self.request.head().known(known)
     }
 
     /// The request's method as text.
     pub fn method_name(&self) -> &[u8] {
-        match self.head.method {
-            Method::Other => self.head.method_text(),
+        match self.method() {
+            Method::Other => self.request.head().method_text(),
             known => known.name().as_bytes(),
         }
     }
 
+    /// The method that is asked with: the client's, unless an error or a subrequest has another.
+    pub fn method(&self) -> Method {
+        self.walk.method().unwrap_or(self.request.head().method)
+    }
+
+    /// The length of the body; a subrequest may have none where its request has one.
+    pub fn body_length(&self) -> BodyLength {
+        match self.body.is_left_out() {
+            true => BodyLength::None,
+            false => self.request.head().body,
+        }
+    }
+
+    /// The request, while it is read: nobody shares it yet.
+    pub(crate) fn read_request(&mut self) -> &mut Request {
+        Rc::make_mut(&mut self.request)
+    }
+
     /// Appends the file or folder that the path stands for (`$request_filename`).
     pub fn file_path(&self, out: &mut Vec<u8>) {
-        self.file_path_of(&self.path, out);
+        self.file_path_of(self.walk.path(), out);
     }
 
     /// Appends the file or folder that another path stands for in the same location.
@@ -223,17 +216,17 @@ impl Exchange {
 
     /// Value of the first request header field of that name.
     pub fn field(&self, name: &[u8]) -> Option<&[u8]> {
-        self.head.fields.value(name)
+        self.request.head().fields.value(name)
     }
 
     /// The location in force.
     pub fn location(&self) -> &Location {
-        self.plan.location(self.location)
+        self.plan.location(self.walk.location())
     }
 
     /// The server block in force.
     pub fn server(&self) -> &Server {
-        self.plan.server(self.server)
+        self.plan.server(self.walk.server())
     }
 
     /// How closely bodies and the messages of upstream servers have to follow the RFC.
@@ -253,7 +246,7 @@ impl Exchange {
     /// The status for a method that whoever is asked cannot do: 501 where nobody here knows it
     /// (RFC 9110 section 9.1), else 405, which is also nginx's answer to unknown ones.
     pub fn method_refused(&self) -> u16 {
-        match (self.head.method, self.strictness()) {
+        match (self.method(), self.strictness()) {
             (Method::Other, Strictness::Rfc) => 501,
             _ => 405,
         }
@@ -267,10 +260,7 @@ impl Exchange {
     /// Makes the exchange go to another path, as `error_page`, `index` and `try_files` do. The
     /// caller returns [`crate::phase::Verdict::Redirect`].
     pub fn redirect_to(&mut self, path: &[u8], query: &[u8]) {
-        self.path.clear();
-        self.path.extend_from_slice(path);
-        self.query.clear();
-        self.query.extend_from_slice(query);
+        self.walk.set_target(path, query);
     }
 
     /// Sets the response's content type by the path's extension, where it has none yet: from
@@ -280,8 +270,8 @@ impl Exchange {
             return;
         }
         let plan = self.plan.clone();
-        let settings = &plan.location(self.location).settings;
-        let extension = extension(&self.path).unwrap_or_default();
+        let settings = &plan.location(self.walk.location()).settings;
+        let extension = extension(self.walk.path()).unwrap_or_default();
         let kind = match extension.iter().any(u8::is_ascii_uppercase) {
             true => settings
                 .types
@@ -315,7 +305,7 @@ impl Exchange {
     /// The status that logs and metrics have.
     pub fn logged_status(&self) -> u16 {
         match (self.walk.error_status(), self.response.status) {
-            (0, 0) if self.head.version == turnpike_wire::message::Version::Http09 => 9,
+            (0, 0) if self.request.head().version == turnpike_wire::message::Version::Http09 => 9,
             (0, status) | (status, _) => status,
         }
     }
@@ -337,7 +327,7 @@ impl Exchange {
 
     /// Whether the request's method is HEAD or GET.
     pub fn is_get_or_head(&self) -> bool {
-        matches!(self.head.method, Method::Get | Method::Head)
+        matches!(self.method(), Method::Get | Method::Head)
     }
 }
 

@@ -56,6 +56,8 @@ pub struct LaneShared {
     /// Buffers that connections read into.
     pub(crate) inputs: Rc<InputPool>,
     random: Random,
+    /// See [`LaneShared::take_scratch`].
+    scratch: Cell<Vec<u8>>,
     /// The next connection number, and the end of the block it is from.
     serials: Cell<(u64, u64)>,
 }
@@ -124,6 +126,7 @@ impl LaneShared {
             pool: RefCell::default(),
             inputs: Rc::default(),
             random: Random::new(seed),
+            scratch: Cell::default(),
             serials: Cell::new((0, 0)),
         })
     }
@@ -206,6 +209,20 @@ impl LaneShared {
         }
         self.serials.set((next + 1, end));
         next
+    }
+
+    /// Empty room for a text that is made and thrown away again, such as a file's path.
+    pub fn take_scratch(&self) -> Vec<u8> {
+        let mut scratch = self.scratch.take();
+        scratch.clear();
+        scratch
+    }
+
+    /// Gives the room back, to be used again.
+    pub fn keep_scratch(&self, scratch: Vec<u8>) {
+        if scratch.capacity() <= KEPT_BUFFER_BYTES_MAX {
+            self.scratch.set(scratch);
+        }
     }
 
     /// A random number; see [`Random`].

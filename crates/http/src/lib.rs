@@ -28,11 +28,12 @@ pub mod plan;
 #[cfg(any(test, feature = "simulation"))]
 pub mod process_rows;
 pub mod regex;
-mod request;
+pub mod request;
 pub mod requester;
 pub mod response;
 mod response_head;
 pub use turnpike_plan::rooms;
+mod routing;
 mod segments;
 pub mod sending;
 pub mod settings;

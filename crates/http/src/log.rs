@@ -32,7 +32,7 @@ impl Exchange {
         self.matching_is_late();
         self.enter_log();
         self.account.set_action(Action::Logging);
-        for logger in plan.location(self.location).loggers() {
+        for logger in plan.location(self.walk.location()).loggers() {
             logger.log(self);
         }
     }
@@ -52,14 +52,18 @@ impl fmt::Display for Context<'_> {
             PeerAddress::Inet(address) => write!(formatter, ", client: {}", address.ip())?,
             PeerAddress::Unix => formatter.write_str(", client: unix:")?,
         }
-        let line = exchange.head.line();
+        let line = exchange.request.head().line();
         if line.is_empty() {
             return write!(formatter, ", server: {}", exchange.listen().address);
         }
         write!(formatter, ", server: {}", Quoted(&exchange.server().name))?;
         write!(formatter, ", request: \"{}\"", Quoted(line))?;
         if matches!(exchange.purpose(), Purpose::Subrequest | Purpose::Part) {
-            write!(formatter, ", subrequest: \"{}\"", Quoted(&exchange.path))?;
+            write!(
+                formatter,
+                ", subrequest: \"{}\"",
+                Quoted(exchange.walk.path())
+            )?;
         }
         if !exchange.upstream.target.is_empty() {
             let target = Quoted(&exchange.upstream.target);

@@ -1,134 +1,59 @@
-//! From a head to a request that can be run: the server is chosen, the path brought into its
-//! normal form. The protocol that the head came by makes no difference.
+//! A request as it was read. Nothing changes it afterwards, so its subrequests share it.
+//!
+//! What a redirect or a subrequest asks for in its place is the walk's
+//! ([`crate::engine::Walk`]): path, query and method.
 
-use turnpike_lane::log::Level;
-use turnpike_wire::{host, target};
+use std::cell::Cell;
 
-use crate::exchange::{Action, Exchange};
-use turnpike_plan::Quoted;
+use turnpike_wire::host;
+use turnpike_wire::message::RequestHead;
 
-/// Brings what the whole head says into its normal form: path and query.
-///
-/// # Errors
-/// The status of a request that cannot be run.
-pub(crate) fn settle(exchange: &mut Exchange) -> Result<(), u16> {
-    exchange.account.set_action(Action::ReadingHeaders);
-    if exchange.client.is_plain_on_tls_port() {
-        exchange.log(
-            Level::Info,
-            format_args!("client sent plain HTTP request to HTTPS port"),
-        );
-        return Err(497);
-    }
-    if asks_for_tls(exchange) {
-        exchange.log(
-            Level::Info,
-            format_args!("client sent an https URI on a connection without TLS"),
-        );
-        return Err(421);
-    }
-    if let Some(status) = exchange.client_refusal() {
-        return Err(status);
-    }
-    log_ignored(exchange);
-    let mut query = std::mem::take(&mut exchange.query);
-    query.clear();
-    query.extend_from_slice(exchange.head.query());
-    exchange.query = query;
-    normal_path(exchange)
+/// A request, whatever protocol it came by.
+#[derive(Clone, Default)]
+pub struct Request {
+    head: RequestHead,
+    host: Vec<u8>,
+    id: Cell<Option<u128>>,
 }
 
-/// An https URI on a connection that is not secured is refused (RFC 9110 section 7.4).
-fn asks_for_tls(exchange: &Exchange) -> bool {
-    if exchange.client.tls().is_some() {
-        return false;
+impl Request {
+    /// The head as the client wrote it. Of a subrequest, method and body may be others:
+    /// [`Exchange::method`](crate::exchange::Exchange::method) and
+    /// [`Exchange::body_length`](crate::exchange::Exchange::body_length).
+    pub fn head(&self) -> &RequestHead {
+        &self.head
     }
-    let scheme = exchange.head.scheme();
-    scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"https"))
-}
 
-/// Chooses the server that the request names.
-pub(crate) fn choose_server(exchange: &mut Exchange) {
-    let mut name = std::mem::take(&mut exchange.host);
-    name.clear();
-    let head = &exchange.head;
-    if let Some(written) = head.host().or_else(|| head.authority()) {
-        host::lower_case(written, &mut name);
+    /// The validated, lower-case host; empty when there is none.
+    pub fn host(&self) -> &[u8] {
+        &self.host
     }
-    exchange.host = name;
-    let plan = exchange.plan.clone();
-    let listen = plan.listen(exchange.client.listen());
-    exchange.server = match listen.names.is_empty() {
-        true => listen.default_server,
-        false => {
-            exchange.begin_matching();
-            // Without a verdict the engine has it chosen again, or answers 500.
-            let by_tls = exchange.client.tls().map(|tls| &*tls.server_name);
-            let name = match exchange.host.as_slice() {
-                b"" => by_tls.unwrap_or_default(),
-                host => host,
-            };
-            let found = listen.names.find(name, exchange);
-            found.ok().flatten().unwrap_or(listen.default_server)
-        }
-    };
-    exchange.location = plan.server(exchange.server).root;
-}
 
-impl Exchange {
-    /// Chooses the server anew, when more is known of its regular expressions, and all that hangs
-    /// on it.
-    ///
-    /// # Errors
-    /// The status of a request that this server refuses.
-    pub(crate) fn choose_server_again(&mut self) -> Result<(), u16> {
-        choose_server(self);
-        if let Some(status) = self.client_refusal() {
-            return Err(status);
-        }
-        normal_path(self)
+    /// The random number of the request (`$request_id`), which `random` makes when it is first
+    /// asked for.
+    pub(crate) fn id(&self, random: impl FnOnce() -> u128) -> u128 {
+        let id = self.id.get().unwrap_or_else(random);
+        self.id.set(Some(id));
+        id
     }
-}
 
-fn normal_path(exchange: &mut Exchange) -> Result<(), u16> {
-    let merge_slashes = exchange.server().settings.merge_slashes;
-    let mut path = std::mem::take(&mut exchange.path);
-    path.clear();
-    let raw = exchange.head.path();
-    let normal = if raw.is_empty() {
-        path.push(b'/');
-        exchange.walk.target_changed();
-        Ok(target::Normal::Rewritten)
-    } else if exchange.head.path_is_clean {
-        path.extend_from_slice(raw);
-        Ok(target::Normal::Clean)
-    } else {
-        let normal = target::normalise(raw, merge_slashes, &mut path);
-        if normal == Ok(target::Normal::Clean) {
-            path.extend_from_slice(raw);
-        }
-        normal
-    };
-    exchange.path = path;
-    match normal {
-        Ok(_) => Ok(()),
-        Err(_) => {
-            let plan = exchange.plan.clone();
-            exchange.server = plan.listen(exchange.client.listen()).default_server;
-            exchange.location = plan.server(exchange.server).root;
-            exchange.account.set_action(Action::ReadingRequestLine);
-            exchange.log(Level::Info, format_args!("client sent invalid request"));
-            Err(400)
+    /// The head, for the protocol that reads it.
+    pub(crate) fn head_mut(&mut self) -> &mut RequestHead {
+        &mut self.head
+    }
+
+    /// Takes the host from the head.
+    pub(crate) fn read_host(&mut self) {
+        self.host.clear();
+        if let Some(written) = self.head.host().or_else(|| self.head.authority()) {
+            host::lower_case(written, &mut self.host);
         }
     }
-}
 
-fn log_ignored(exchange: &Exchange) {
-    for line in exchange.head.ignored() {
-        let line = Quoted(line);
-        exchange.log(
-            Level::Info,
-            format_args!("client sent invalid header line: \"{line}\""),
-        );
+    /// Makes ready for the next request; the room is kept.
+    pub(crate) fn clear(&mut self) {
+        self.head.clear();
+        self.host.clear();
+        self.id.set(None);
     }
 }

@@ -45,7 +45,7 @@ pub(crate) fn has_unknown_length(exchange: &Exchange) -> bool {
 
 /// Tells `writer` the head of the exchange's response.
 pub(crate) fn write(exchange: &mut Exchange, writer: &mut impl HeadWriter) {
-    let mut scratch = std::mem::take(&mut exchange.scratch);
+    let mut scratch = exchange.lane.take_scratch();
     status_and_server(exchange, writer);
     entity(exchange, writer, &mut scratch);
     writer.connection(exchange);
@@ -73,7 +73,7 @@ pub(crate) fn write(exchange: &mut Exchange, writer: &mut impl HeadWriter) {
         writer.field("Allow", b"GET, HEAD");
     }
     scratch.clear();
-    exchange.scratch = scratch;
+    exchange.lane.keep_scratch(scratch);
 }
 
 /// Takes out of the response what no field may hold. Values are made of texts that a client may
@@ -252,8 +252,8 @@ fn write_origin(exchange: &Exchange, out: &mut Vec<u8>) {
     let local = exchange.local_address();
     if settings.server_name_in_redirect {
         out.extend_from_slice(&exchange.server().name);
-    } else if !exchange.host.is_empty() {
-        out.extend_from_slice(&exchange.host);
+    } else if !exchange.request.host().is_empty() {
+        out.extend_from_slice(exchange.request.host());
     } else if let ListenAddress::Unix(path) = &exchange.listen().address {
         out.extend_from_slice(b"unix:");
         out.extend_from_slice(path);

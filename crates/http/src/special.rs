@@ -27,7 +27,7 @@ impl Exchange {
         }
         self.response.content_type.clear();
         let plan = self.plan.clone();
-        let settings = &plan.location(self.location).settings;
+        let settings = &plan.location(self.walk.location()).settings;
         if self.walk.error_pages_apply() && !settings.error_pages.is_empty() {
             self.walk
                 .look_at_error_pages(settings.recursive_error_pages);
@@ -62,8 +62,8 @@ impl Exchange {
                 .and_then(|cut| target.get(cut + 1..))
                 .unwrap_or_default();
             self.redirect_to(path, query);
-            if self.head.method != Method::Head {
-                self.head.method = Method::Get;
+            if self.method() != Method::Head {
+                self.walk.ask_with(Method::Get);
             }
             return self.internal_redirect();
         }
@@ -118,7 +118,7 @@ impl Exchange {
         out.extend_from_slice(settings.product.as_bytes());
         out.extend_from_slice(b"</center>\r\n</body>\r\n</html>\r\n");
         let padded = settings.msie_padding && status >= 400 && self.is_padded_browser();
-        if padded && self.head.version != Version::Http09 {
+        if padded && self.request.head().version != Version::Http09 {
             for _ in 0..PADDING_LINES {
                 out.extend_from_slice(PADDING.as_bytes());
             }

@@ -8,11 +8,11 @@
 use std::any::Any;
 use std::rc::Rc;
 
-use turnpike_wire::message::{BodyLength, Method};
+use turnpike_wire::message::Method;
 
 use crate::body::RequestBody;
 use crate::client::Client;
-use crate::engine::{Answer, Walk};
+use crate::engine::{Answer, Purpose};
 use crate::exchange::Exchange;
 use crate::regex::Settled;
 use crate::response::{Body, BodyStream};
@@ -38,16 +38,16 @@ impl Exchange {
     /// A subrequest of this request, at the beginning of its walk.
     pub fn subrequest(&self, path: &[u8], query: &[u8], content: Content) -> Box<Exchange> {
         let mut child = self.copy();
-        child.walk = Walk::of_subrequest();
-        child.path.extend_from_slice(path);
-        child.query.extend_from_slice(query);
-        child.location = self.server().root;
+        child
+            .walk
+            .begin_subrequest(Purpose::Subrequest, path, query);
+        child.walk.set_location(self.server().root);
         child.rooms = self.rooms.for_subrequest();
         match content {
-            Content::None => child.head.method = Method::Get,
-            Content::Method => {}
+            Content::None => child.walk.ask_with(Method::Get),
+            Content::Method => child.walk.ask_with(self.method()),
             Content::Body => {
-                child.head.body = self.head.body;
+                child.walk.ask_with(self.method());
                 child.body = RequestBody::of_subrequest(&self.body);
             }
         }
@@ -63,8 +63,8 @@ impl Exchange {
             false => Content::None,
         };
         let mut child = self.subrequest(path, query, content);
-        child.walk = Walk::of_part();
-        child.head.method = Method::Get;
+        child.walk.begin_subrequest(Purpose::Part, path, query);
+        child.walk.ask_with(Method::Get);
         child
     }
 
@@ -181,10 +181,7 @@ impl Exchange {
     /// A copy that stands where this request stands in its walk.
     fn copy_in_place(&self) -> Box<Exchange> {
         let mut copy = self.copy();
-        copy.walk = Walk::of_renewal(&self.walk);
-        copy.location = self.location;
-        copy.path.clone_from(&self.path);
-        copy.query.clone_from(&self.query);
+        copy.walk.begin_renewal(&self.walk);
         copy.evaluation
             .captures()
             .borrow_mut()
@@ -196,17 +193,15 @@ impl Exchange {
     fn copy(&self) -> Box<Exchange> {
         let mut copy = self.lane.exchange(&self.plan, self.client.connection());
         copy.begin_request();
-        copy.head.clone_from(&self.head);
-        copy.head.body = BodyLength::None;
+        copy.request = Rc::clone(&self.request);
+        copy.body.leave_out();
         copy.account = self.account.of_subrequest(self.lane.clock.now_ms());
-        copy.server = self.server;
-        copy.host.clone_from(&self.host);
+        copy.walk.set_server(self.walk.server());
         copy.evaluation
             .values()
             .borrow_mut()
             .clone_from(&self.evaluation.values().borrow());
         copy.client = self.client.of_subrequest();
-        copy.request_id.set(self.request_id.get());
         copy
     }
 }

@@ -19,7 +19,7 @@ impl<T> ByLocation<T> {
     /// What holds in the location that a request is in.
     pub(crate) fn of(&self, exchange: &Exchange) -> Option<Arc<T>> {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        all.get(&exchange.location.0).cloned()
+        all.get(&exchange.walk.location().0).cloned()
     }
 }
 

@@ -146,11 +146,10 @@ pub(crate) fn with_file_path(
     exchange: &mut Exchange,
     work: impl FnOnce(&mut Exchange, &mut Vec<u8>) -> Verdict,
 ) -> Verdict {
-    let mut path = std::mem::take(&mut exchange.scratch);
-    path.clear();
+    let mut path = exchange.lane.take_scratch();
     exchange.file_path(&mut path);
     let verdict = work(exchange, &mut path);
-    exchange.scratch = path;
+    exchange.lane.keep_scratch(path);
     verdict
 }
 

@@ -14,8 +14,8 @@ use crate::phase::Verdict;
 impl Exchange {
     /// Whether the client waits for `100 Continue` before it sends the body. Asked once.
     pub fn take_expect(&mut self) -> bool {
-        let waits = self.head.expects_continue
-            && self.head.version >= Version::Http11
+        let waits = self.request.head().expects_continue
+            && self.request.head().version >= Version::Http11
             && !self.body.expect_answered;
         self.body.expect_answered = true;
         waits
@@ -30,7 +30,7 @@ impl Exchange {
             return Ok(Progress::Complete);
         }
         self.body.touched = true;
-        if self.head.body == BodyLength::None {
+        if self.body_length() == BodyLength::None {
             self.body.finished = true;
             return Ok(Progress::Complete);
         }
@@ -67,7 +67,7 @@ impl Exchange {
     /// The verdict that answers a body which cannot be kept: 500.
     pub(crate) fn spill_body(&mut self) -> Result<(), Verdict> {
         let plan = self.plan.clone();
-        let settings = &plan.location(self.location).settings;
+        let settings = &plan.location(self.walk.location()).settings;
         if self.body.bytes.len() <= settings.client_body_buffer_bytes {
             return Ok(());
         }

@@ -200,7 +200,7 @@ async fn send_answer(
 /// Reads what is left of the body and throws it away, so that the next request can be read.
 /// `false`: that cannot be, and the connection must be closed.
 async fn discard_body(exchange: &mut Exchange, peer: &Peer) -> bool {
-    let settings = &exchange.plan.location(exchange.location).settings;
+    let settings = &exchange.plan.location(exchange.walk.location()).settings;
     let (whole_ms, pause_ms) = (settings.lingering_time_ms, settings.lingering_timeout_ms);
     let until_ms = exchange.lane.clock.now_ms() + whole_ms;
     loop {
@@ -215,7 +215,7 @@ async fn discard_body(exchange: &mut Exchange, peer: &Peer) -> bool {
         }
         // Not 0, which would wait for ever.
         let timeout_ms = pause_ms.clamp(1, until_ms - now_ms);
-        let form = (exchange.head.body, exchange.strictness());
+        let form = (exchange.body_length(), exchange.strictness());
         let arrived = exchange.body.arrived();
         match peer.read_body(form, arrived, timeout_ms).await {
             Ok(0) | Err(_) => return false,
@@ -225,7 +225,7 @@ async fn discard_body(exchange: &mut Exchange, peer: &Peer) -> bool {
 }
 
 async fn linger(exchange: &mut Exchange, peer: &Peer) {
-    let settings = &exchange.plan.location(exchange.location).settings;
+    let settings = &exchange.plan.location(exchange.walk.location()).settings;
     let wanted = match settings.lingering_close {
         LingeringClose::Off => false,
         LingeringClose::Always => true,
@@ -249,7 +249,10 @@ enum Cut {
 /// Sends the whole response, as fast as its rate limit allows.
 async fn send_all(exchange: &mut Exchange, peer: &Peer, mut transfer: Transfer) -> Result<(), Cut> {
     let plan = exchange.plan.clone();
-    let timeout_ms = plan.location(exchange.location).settings.send_timeout_ms;
+    let timeout_ms = plan
+        .location(exchange.walk.location())
+        .settings
+        .send_timeout_ms;
     let rate = exchange.rate_limit();
     let started_ms = exchange.lane.clock.now_ms();
     let mut is_first = exchange.client.requests() == 1;

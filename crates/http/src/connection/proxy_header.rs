@@ -39,7 +39,7 @@ pub(super) fn read(connection: &mut Connection, exchange: &mut Exchange) -> Prox
         }
         Err(error) => {
             let root = exchange.plan.server(exchange.listen().default_server).root;
-            exchange.location = root;
+            exchange.walk.set_location(root);
             exchange.account.set_action(Action::ReadingProxyHeader);
             let (reason, quoted) = (error.reason(), Quoted(first_line(bytes)));
             exchange.log(Level::Error, format_args!("{reason}: \"{quoted}\""));

@@ -280,9 +280,10 @@ impl Connections {
             .client
             .asks_again(connection.client.requests, is_pipelined);
         self.lane.counters.requests.add();
-        self.lane
-            .doing
-            .note(connection.client.serial, exchange.head.fields.bytes());
+        self.lane.doing.note(
+            connection.client.serial,
+            exchange.request.head().fields.bytes(),
+        );
         self.count_writing(1);
         let gate_is_gone = !Rc::ptr_eq(&connection.plan, &self.plan);
         if self.is_draining() || gate_is_gone {

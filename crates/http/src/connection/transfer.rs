@@ -255,7 +255,7 @@ fn send_file(
     offset: u64,
     count: u64,
 ) -> io::Result<u64> {
-    let settings = &exchange.plan.location(exchange.location).settings;
+    let settings = &exchange.plan.location(exchange.walk.location()).settings;
     let Body::File(body) = &exchange.response.body else {
         return Ok(0);
     };

@@ -1,8 +1,12 @@
-//! Where a request is on its way through the phases, and what has happened to it there.
+//! Where a request is on its way through the phases, what it asks for there, and what has happened
+//! to it.
 //!
 //! The engine alone moves it. Others learn from it, and say what they did to the path.
 
+use turnpike_wire::message::Method;
+
 use crate::phase::order::Phase;
+use crate::plan::index::{LocationIndex, ServerIndex};
 
 /// Internal redirects that one request may take; nginx's number. More is a loop in the
 /// configuration, answered with 500.
@@ -24,29 +28,76 @@ pub enum Purpose {
 
 /// The way of a request through the phases.
 pub struct Walk {
-    pub(super) phase: Phase,
+    phase: Phase,
     /// Next handler of the phase.
-    pub(super) handler: usize,
+    handler: usize,
     /// On whose behalf the exchange runs.
-    pub(super) purpose: Purpose,
-    /// Whether a rewrite changed the path since the location was found.
-    pub(super) path_changed: bool,
-    /// See [`Walk::is_path_below_alias`].
-    pub(super) path_below_alias: bool,
-    /// See [`Walk::target_holds`].
-    pub(super) target_holds: bool,
-    /// See [`Walk::location_holds`].
-    pub(super) location_holds: bool,
+    purpose: Purpose,
+    /// What is asked for now.
+    target: Target,
     /// Redirects that may still be taken, and one that ends in an error; at 0 that has happened.
-    pub(super) redirects_left: u8,
+    redirects_left: u8,
     /// Whether the present location was reached by an internal redirect.
-    pub(super) internal: bool,
+    internal: bool,
     /// See [`Walk::error_status`].
-    pub(super) error_status: u16,
+    error_status: u16,
     /// Whether an `error_page` was followed, so that its own errors lead to no other.
-    pub(super) error_page_taken: bool,
+    error_page_taken: bool,
     /// Status of a refusal that `satisfy any` holds back until all have been asked.
-    pub(super) access_status: u16,
+    access_status: u16,
+}
+
+/// What is asked for, and how it came to be that.
+#[derive(Clone)]
+struct Target {
+    server: ServerIndex,
+    location: LocationIndex,
+    path: Vec<u8>,
+    query: Vec<u8>,
+    /// The method in place of the client's.
+    method: Option<Method>,
+    /// Whether a rewrite changed the path since the location was found.
+    path_changed: bool,
+    /// See [`Walk::is_path_below_alias`].
+    path_below_alias: bool,
+    /// See [`Walk::target_holds`].
+    is_as_written: bool,
+    /// See [`Walk::location_holds`].
+    location_holds: bool,
+}
+
+impl Default for Target {
+    fn default() -> Self {
+        Self {
+            server: ServerIndex(0),
+            location: LocationIndex(0),
+            path: Vec::new(),
+            query: Vec::new(),
+            method: None,
+            path_changed: false,
+            path_below_alias: false,
+            is_as_written: true,
+            location_holds: true,
+        }
+    }
+}
+
+impl Target {
+    /// Forgets what was asked for; the room is kept, and so is the server's default location, which
+    /// stands until a request has named another one.
+    fn clear(&mut self) {
+        let mut path = std::mem::take(&mut self.path);
+        let mut query = std::mem::take(&mut self.query);
+        path.clear();
+        query.clear();
+        *self = Self {
+            server: self.server,
+            location: self.location,
+            path,
+            query,
+            ..Self::default()
+        };
+    }
 }
 
 impl Default for Walk {
@@ -55,10 +106,7 @@ impl Default for Walk {
             phase: Phase::PostRead,
             handler: 0,
             purpose: Purpose::Request,
-            path_changed: false,
-            path_below_alias: false,
-            target_holds: true,
-            location_holds: true,
+            target: Target::default(),
             redirects_left: INTERNAL_REDIRECTS_MAX + 1,
             internal: false,
             error_status: 0,
@@ -68,47 +116,48 @@ impl Default for Walk {
     }
 }
 
+/// What all may learn.
 impl Walk {
-    /// The walk of a subrequest, which is internal.
-    pub(crate) fn of_subrequest() -> Self {
-        Self {
-            purpose: Purpose::Subrequest,
-            internal: true,
-            target_holds: false,
-            ..Self::default()
-        }
+    /// The server block in force.
+    pub fn server(&self) -> ServerIndex {
+        self.target.server
     }
 
-    /// The walk of a subrequest whose answer is a part of a response.
-    pub(crate) fn of_part() -> Self {
-        Self {
-            purpose: Purpose::Part,
-            ..Self::of_subrequest()
-        }
+    /// The location in force.
+    pub fn location(&self) -> LocationIndex {
+        self.target.location
     }
 
-    /// The walk of a copy that renews what is stored of a request.
-    pub(crate) fn of_renewal(walk: &Walk) -> Self {
-        Self {
-            phase: Phase::Content,
-            purpose: Purpose::Renewal,
-            target_holds: walk.target_holds,
-            location_holds: walk.location_holds,
-            internal: walk.internal,
-            ..Self::default()
-        }
+    /// The normalised path (`$uri`); redirects change it.
+    pub fn path(&self) -> &[u8] {
+        &self.target.path
+    }
+
+    /// The query without its question mark (`$args`).
+    pub fn query(&self) -> &[u8] {
+        &self.target.query
+    }
+
+    /// The method that is asked with where it is another than the client's.
+    pub(crate) fn method(&self) -> Option<Method> {
+        self.target.method
+    }
+
+    /// On whose behalf the exchange runs.
+    pub(crate) fn purpose(&self) -> Purpose {
+        self.purpose
     }
 
     /// Whether the target that the client wrote still says what is asked for: a proxy may pass it
     /// on as it came. Not so after a rewrite, an internal redirect, or a change of the query.
     pub fn target_holds(&self) -> bool {
-        self.target_holds
+        self.target.is_as_written
     }
 
     /// Whether the path is the one that the location was found for: not so after a rewrite that
     /// stays in its location, when no part of the path stands for the location any more.
     pub fn location_holds(&self) -> bool {
-        self.location_holds
+        self.target.location_holds
     }
 
     /// Whether path or location are not those that the client's target led to.
@@ -119,12 +168,49 @@ impl Walk {
     /// Whether the path was made to be looked up below the folder that an alias of a regular
     /// expression names, as `try_files` does; such an alias is the whole file name otherwise.
     pub(crate) fn is_path_below_alias(&self) -> bool {
-        self.path_below_alias
+        self.target.path_below_alias
     }
 
     /// Status that the answer takes whatever its handler says: of the error that led here; or 0.
     pub(crate) fn error_status(&self) -> u16 {
         self.error_status
+    }
+}
+
+/// What others say.
+impl Walk {
+    /// Puts another location in force, and nothing else: see
+    /// [`Exchange::switch_location`](crate::exchange::Exchange::switch_location).
+    pub fn set_location(&mut self, location: LocationIndex) {
+        self.target.location = location;
+    }
+
+    /// The path, to be changed.
+    pub fn path_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.target.path
+    }
+
+    /// The query, to be changed.
+    pub fn query_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.target.query
+    }
+
+    /// What is asked for is another path and query.
+    pub(crate) fn set_target(&mut self, path: &[u8], query: &[u8]) {
+        self.target.path.clear();
+        self.target.path.extend_from_slice(path);
+        self.target.query.clear();
+        self.target.query.extend_from_slice(query);
+    }
+
+    /// From now on it is asked for with this method, whatever the client's is.
+    pub fn ask_with(&mut self, method: Method) {
+        self.target.method = Some(method);
+    }
+
+    /// The server block in force is this one.
+    pub(crate) fn set_server(&mut self, server: ServerIndex) {
+        self.target.server = server;
     }
 
     pub(crate) fn set_error_status(&mut self, status: u16) {
@@ -144,26 +230,125 @@ impl Walk {
 
     /// Path or query are no longer those that the client wrote.
     pub fn target_changed(&mut self) {
-        self.target_holds = false;
+        self.target.is_as_written = false;
     }
 
     /// The path is to be looked up below an alias's folder: see [`Walk::is_path_below_alias`].
     pub fn path_goes_below_alias(&mut self) {
-        self.path_below_alias = true;
+        self.target.path_below_alias = true;
     }
 
     /// A rewrite directive has changed the path. The location is looked for again at the end of
     /// the phase, unless [`Walk::stay_in_location`] says otherwise.
     pub fn path_rewritten(&mut self) {
         self.internal = true;
-        self.target_holds = false;
-        self.path_changed = true;
+        self.target.is_as_written = false;
+        self.target.path_changed = true;
     }
 
     /// The location stays as it is, even where the path was rewritten.
     pub fn stay_in_location(&mut self) {
-        if std::mem::take(&mut self.path_changed) {
-            self.location_holds = false;
+        if std::mem::take(&mut self.target.path_changed) {
+            self.target.location_holds = false;
         }
+    }
+}
+
+/// How it begins.
+impl Walk {
+    /// Makes ready for the next request; the room is kept.
+    pub(crate) fn clear(&mut self) {
+        let mut target = std::mem::take(&mut self.target);
+        target.clear();
+        *self = Self {
+            target,
+            ..Self::default()
+        };
+    }
+
+    /// The walk of a subrequest begins, for a path of its own; it is internal. Its answer is a part of the
+    /// response of the request that made it, or is looked at, or nobody does.
+    pub(crate) fn begin_subrequest(&mut self, purpose: Purpose, path: &[u8], query: &[u8]) {
+        self.purpose = purpose;
+        self.internal = true;
+        self.target.is_as_written = false;
+        self.set_target(path, query);
+    }
+
+    /// The walk of a copy begins that stands where this walk stands, and renews what is stored of the request.
+    pub(crate) fn begin_renewal(&mut self, walk: &Walk) {
+        self.phase = Phase::Content;
+        self.purpose = Purpose::Renewal;
+        self.internal = walk.internal;
+        self.target = Target {
+            path_changed: false,
+            path_below_alias: false,
+            ..walk.target.clone()
+        };
+    }
+}
+
+/// What the engine does.
+impl Walk {
+    pub(super) fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// The next handler of the phase.
+    pub(super) fn handler(&self) -> usize {
+        self.handler
+    }
+
+    /// Goes to the beginning of a phase.
+    pub(super) fn enter(&mut self, phase: Phase) {
+        self.phase = phase;
+        self.handler = 0;
+    }
+
+    /// The next handler of the phase is this one.
+    pub(super) fn go_to_handler(&mut self, handler: usize) {
+        self.handler = handler;
+    }
+
+    /// Whether a rewrite changed the path since the location was found.
+    pub(super) fn is_path_changed(&self) -> bool {
+        self.target.path_changed
+    }
+
+    /// The location was found for the path as it is, or the path has changed since.
+    pub(super) fn set_path_changed(&mut self, changed: bool) {
+        self.target.path_changed = changed;
+    }
+
+    /// Counts a redirect; `false`: that was one too many.
+    pub(super) fn take_redirect(&mut self) -> bool {
+        self.redirects_left = self.redirects_left.saturating_sub(1);
+        self.redirects_left > 0
+    }
+
+    /// An internal redirect has led to the present path.
+    pub(super) fn redirected(&mut self) {
+        self.internal = true;
+        self.access_status = 0;
+        self.target.is_as_written = false;
+        self.target.location_holds = true;
+        self.target.path_below_alias = false;
+    }
+
+    /// A named location is gone to, with the path as it is.
+    pub(super) fn sent_to_named(&mut self) {
+        self.internal = true;
+        self.access_status = 0;
+        self.target.path_changed = false;
+    }
+
+    /// The refusal that `satisfy any` holds back; 0 where there is none.
+    pub(super) fn access_status(&self) -> u16 {
+        self.access_status
+    }
+
+    /// Holds a refusal back; 0 forgets it.
+    pub(super) fn set_access_status(&mut self, status: u16) {
+        self.access_status = status;
     }
 }

@@ -6,7 +6,7 @@ use turnpike_wire::message::{HeadRules, Strictness, Version};
 
 use super::input::{Input, Refused};
 use crate::exchange::{Action, Exchange};
-use crate::request;
+use crate::routing;
 use turnpike_plan::Quoted;
 
 /// What became of the bytes.
@@ -24,23 +24,23 @@ pub(crate) enum Head {
 pub(crate) fn read(input: &mut Input, exchange: &mut Exchange) -> Head {
     exchange.leave_location();
     let plan = exchange.plan.clone();
-    let rules = &plan.server(exchange.server).settings.head_rules;
+    let rules = &plan.server(exchange.walk.server()).settings.head_rules;
     let before = input.bytes().len();
-    match input.read_head(rules, &mut exchange.head) {
+    match input.read_head(rules, exchange.read_request().head_mut()) {
         Ok(HeadStep::Complete) => {
             let head_bytes = before - input.bytes().len();
             exchange.account.head_received(head_bytes as u64);
-            request::choose_server(exchange);
+            routing::choose_server(exchange);
             if let Err(refused) = read_strictly(input, exchange, rules) {
                 return refuse(exchange, &refused);
             }
-            let (length, strictness) = (exchange.head.body, exchange.strictness());
+            let (length, strictness) = (exchange.body_length(), exchange.strictness());
             input.read_body(length, strictness, exchange.body.arrived());
-            let head = &exchange.head;
+            let head = exchange.request.head();
             exchange
                 .sending
                 .keep_connection(head.keep_alive() && head.version != Version::Http09);
-            match request::settle(exchange) {
+            match routing::settle(exchange) {
                 Ok(()) => Head::Complete,
                 Err(status) => Head::Refused(status),
             }
@@ -57,8 +57,8 @@ pub(crate) fn read(input: &mut Input, exchange: &mut Exchange) -> Head {
 pub(crate) fn give_up(input: &mut Input, exchange: &mut Exchange) {
     exchange.leave_location();
     let plan = exchange.plan.clone();
-    let rules = &plan.server(exchange.server).settings.head_rules;
-    input.give_up_head(rules, &mut exchange.head);
+    let rules = &plan.server(exchange.walk.server()).settings.head_rules;
+    input.give_up_head(rules, exchange.read_request().head_mut());
 }
 
 /// Reads the head once more by the RFC, where the server that it names wants that and the default
@@ -76,13 +76,13 @@ fn read_strictly(
         strictness,
         ..*read_by
     };
-    input.read_again(&rules, &mut exchange.head)
+    input.read_again(&rules, exchange.read_request().head_mut())
 }
 
 fn refuse(exchange: &mut Exchange, refused: &Refused) -> Head {
     // A request line that cannot be read names no host: the default server answers.
     let action = if refused.has_target {
-        request::choose_server(exchange);
+        routing::choose_server(exchange);
         Action::ReadingHeaders
     } else {
         Action::ReadingRequestLine

@@ -15,7 +15,7 @@ pub(crate) fn write_head(exchange: &mut Exchange) -> bool {
     response_head::prepare(exchange);
     let mut out = std::mem::take(exchange.sending.output());
     out.clear();
-    let has_body = exchange.head.body != BodyLength::None;
+    let has_body = exchange.body_length() != BodyLength::None;
     if has_body && exchange.response.status < 300 && exchange.take_expect() {
         out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
     }
@@ -24,7 +24,7 @@ pub(crate) fn write_head(exchange: &mut Exchange) -> bool {
     }
     let chunked = settle_framing(exchange);
     exchange.sending.send_chunked(chunked);
-    if exchange.head.version != Version::Http09 {
+    if exchange.request.head().version != Version::Http09 {
         let mut lines = Lines(&mut out);
         response_head::write(exchange, &mut lines);
         h1::end(&mut out);
@@ -65,7 +65,7 @@ pub(crate) fn write_last_chunk(exchange: &Exchange, out: &mut Vec<u8>) {
 
 /// A body of unknown length is chunked for HTTP/1.1, else it ends with the connection.
 fn settle_framing(exchange: &mut Exchange) -> bool {
-    if exchange.head.version == Version::Http09 {
+    if exchange.request.head().version == Version::Http09 {
         exchange.sending.close_connection();
         return false;
     }
@@ -73,7 +73,7 @@ fn settle_framing(exchange: &mut Exchange) -> bool {
         return false;
     }
     let settings = &exchange.location().settings;
-    if exchange.head.version == Version::Http11 && settings.chunked_transfer_encoding {
+    if exchange.request.head().version == Version::Http11 && settings.chunked_transfer_encoding {
         return true;
     }
     exchange.sending.close_connection();

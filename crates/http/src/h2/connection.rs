@@ -25,9 +25,9 @@ use crate::exchange::{Action, Exchange};
 use crate::h1::peer::end_of_input;
 use crate::h1::watch::Watch;
 use crate::lane::{LanePlan, LaneShared};
-use crate::request;
 use crate::requester::ConnectionFacts;
 use crate::response::Body;
+use crate::routing;
 use crate::settings::LocationSettings;
 use turnpike_plan::proxy_header::ProxyHeader;
 use turnpike_plan::tls::TlsSession;
@@ -354,8 +354,8 @@ impl Serving<'_> {
         lane.counters.requests.add();
         let mut exchange = self.opening.exchange();
         exchange.begin_request();
-        std::mem::swap(&mut exchange.head, &mut self.reader.head);
-        let head_bytes = exchange.head.fields.bytes();
+        std::mem::swap(exchange.read_request().head_mut(), &mut self.reader.head);
+        let head_bytes = exchange.request.head().fields.bytes();
         lane.doing.note(self.opening.client.serial, head_bytes);
         let block_bytes = self.reader.block_bytes as u64;
         exchange.account.head_received(block_bytes);
@@ -367,7 +367,7 @@ impl Serving<'_> {
             exchange.body.arrived().set_whole();
         }
         exchange.leave_location();
-        request::choose_server(&mut exchange);
+        routing::choose_server(&mut exchange);
         let outcome = match fault {
             Some(fault) => {
                 exchange.account.set_action(Action::ReadingHeaders);
@@ -384,7 +384,7 @@ impl Serving<'_> {
                 );
                 exchange.refuse(421)
             }
-            None => match request::settle(&mut exchange) {
+            None => match routing::settle(&mut exchange) {
                 Ok(()) => exchange.run(),
                 Err(status) => exchange.refuse(status),
             },

@@ -21,7 +21,7 @@ fn patterns_of_one_request_share_its_allowance() {
     ]
     .concat();
     let mut exchange = testing::exchange(plan, &request);
-    exchange.path = subject;
+    *exchange.walk.path_mut() = subject;
     let outcome = exchange.run();
     assert!(matches!(outcome, Outcome::Wait(_)), "the lane goes on");
     assert_eq!(exchange.evaluation.turn().borrow().allowance.steps, 0);

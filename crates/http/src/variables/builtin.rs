@@ -315,12 +315,12 @@ fn optional(out: &mut Vec<u8>, value: Option<&[u8]>) -> bool {
 }
 
 fn query(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    text(out, &exchange.query)
+    text(out, exchange.walk.query())
 }
 
 fn set_query(exchange: &mut Exchange, value: &[u8]) {
-    exchange.query.clear();
-    exchange.query.extend_from_slice(value);
+    exchange.walk.query_mut().clear();
+    exchange.walk.query_mut().extend_from_slice(value);
     exchange.walk.target_changed();
 }
 
@@ -355,7 +355,7 @@ fn connection_time(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn content_length(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    match exchange.head.body {
+    match exchange.body_length() {
         BodyLength::Bytes(length) => number(out, length),
         BodyLength::Unknown if exchange.body.is_finished() => number(out, exchange.body.length()),
         _ => optional(out, exchange.known_field(Known::ContentLength)),
@@ -382,13 +382,13 @@ fn realpath_root(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn path(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    text(out, &exchange.path)
+    text(out, exchange.walk.path())
 }
 
 fn host(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    match exchange.host.is_empty() {
+    match exchange.request.host().is_empty() {
         true => text(out, &exchange.server().name),
-        false => text(out, &exchange.host),
+        false => text(out, exchange.request.host()),
     }
 }
 
@@ -406,7 +406,14 @@ fn forwarded_for(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn is_args(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    text(out, if exchange.query.is_empty() { b"" } else { b"?" })
+    text(
+        out,
+        if exchange.walk.query().is_empty() {
+            b""
+        } else {
+            b"?"
+        },
+    )
 }
 
 fn limit_rate(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
@@ -479,7 +486,7 @@ fn remote_user(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn request(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    text(out, exchange.head.line())
+    text(out, exchange.request.head().line())
 }
 
 fn request_body(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
@@ -511,11 +518,8 @@ fn request_filename(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 
 /// A random number of the request, the same whenever it is asked for (`$request_id`).
 pub fn request_number(exchange: &Exchange) -> u128 {
-    exchange.request_id.get().unwrap_or_else(|| {
-        let id = u128::from(exchange.lane.random()) << 64 | u128::from(exchange.lane.random());
-        exchange.request_id.set(Some(id));
-        id
-    })
+    let random = || u128::from(exchange.lane.random());
+    exchange.request.id(|| random() << 64 | random())
 }
 
 fn request_id(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
@@ -530,13 +534,13 @@ fn request_method(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
     // That of the request also where a subrequest has another.
     let method = match exchange.purpose() {
         Purpose::Request => exchange.method_name(),
-        _ => exchange.head.method_text(),
+        _ => exchange.request.head().method_text(),
     };
     !method.is_empty() && text(out, method)
 }
 
 fn request_port(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    match exchange.head.host_port {
+    match exchange.request.head().host_port {
         0 => text(out, b""),
         port => number(out, u64::from(port)),
     }
@@ -545,7 +549,7 @@ fn request_port(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 fn is_request_port(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
     text(
         out,
-        if exchange.head.host_port == 0 {
+        if exchange.request.head().host_port == 0 {
             b""
         } else {
             b":"
@@ -560,7 +564,7 @@ fn request_time(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn request_uri(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    text(out, exchange.head.origin())
+    text(out, exchange.request.head().origin())
 }
 
 fn scheme(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
@@ -638,7 +642,7 @@ fn server_port(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn http2(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    let name: &[u8] = match (exchange.head.version, exchange.client.tls()) {
+    let name: &[u8] = match (exchange.request.head().version, exchange.client.tls()) {
         (Version::Http20, Some(_)) => b"h2",
         (Version::Http20, None) => b"h2c",
         _ => b"",
@@ -647,7 +651,7 @@ fn http2(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn server_protocol(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    let protocol = exchange.head.protocol();
+    let protocol = exchange.request.head().protocol();
     text(
         out,
         if protocol.is_empty() {
@@ -680,7 +684,7 @@ pub(super) fn request_field(exchange: &Exchange, name: &[u8], out: &mut Vec<u8>)
 
 fn joined(exchange: &Exchange, name: &[u8], separator: &[u8], out: &mut Vec<u8>) -> bool {
     let mut found = false;
-    for (own, value) in exchange.head.fields.iter() {
+    for (own, value) in exchange.request.head().fields.iter() {
         if !same_name(own, name) {
             continue;
         }
@@ -724,18 +728,22 @@ pub(super) fn same_name(field: &[u8], variable: &[u8]) -> bool {
 
 /// `$arg_NAME`: the first argument of that name, case aside.
 pub(super) fn argument(exchange: &Exchange, name: &[u8], out: &mut Vec<u8>) -> bool {
-    let found = exchange.query.split(|byte| *byte == b'&').find_map(|pair| {
-        let equals = memchr::memchr(b'=', pair)?;
-        pair[..equals]
-            .eq_ignore_ascii_case(name)
-            .then(|| &pair[equals + 1..])
-    });
+    let found = exchange
+        .walk
+        .query()
+        .split(|byte| *byte == b'&')
+        .find_map(|pair| {
+            let equals = memchr::memchr(b'=', pair)?;
+            pair[..equals]
+                .eq_ignore_ascii_case(name)
+                .then(|| &pair[equals + 1..])
+        });
     optional(out, found)
 }
 
 /// `$cookie_NAME`.
 pub(super) fn cookie(exchange: &Exchange, name: &[u8], out: &mut Vec<u8>) -> bool {
-    let fields = exchange.head.fields.entries();
+    let fields = exchange.request.head().fields.entries();
     let cookies = fields.filter(|field| field.known == Known::Cookie);
     let found = cookies.map(|field| field.value).find_map(|value| {
         value.split(|byte| *byte == b';').find_map(|pair| {

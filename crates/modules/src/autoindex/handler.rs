@@ -62,7 +62,7 @@ pub(super) struct Item {
 
 impl Handler for Listing {
     fn handle(&self, exchange: &mut Exchange) -> Verdict {
-        if exchange.path.last() != Some(&b'/') || !exchange.is_get_or_head() {
+        if exchange.walk.path().last() != Some(&b'/') || !exchange.is_get_or_head() {
             return Verdict::Declined;
         }
         let callback = match self.format {
@@ -87,7 +87,7 @@ impl Listing {
         text.clear();
         let kind = match self.format {
             Format::Html => {
-                page::write(self, &exchange.path, items, &mut text);
+                page::write(self, exchange.walk.path(), items, &mut text);
                 &b"text/html"[..]
             }
             Format::Jsonp if !callback.is_empty() => {
@@ -103,7 +103,7 @@ impl Listing {
                 b"text/xml; charset=utf-8"
             }
         };
-        let is_head = exchange.head.method == Method::Head;
+        let is_head = exchange.method() == Method::Head;
         // A listing that is the header of one has none, so that there is an end.
         let is_part = exchange.purpose() == Purpose::Part;
         let response = &mut exchange.response;
@@ -164,10 +164,14 @@ pub(super) fn sort(items: &mut [Item]) {
 /// The argument `callback`, empty where there is none.
 fn callback(exchange: &Exchange) -> Result<Vec<u8>, u16> {
     const NAME: &[u8] = b"callback=";
-    let value = exchange.query.split(|byte| *byte == b'&').find_map(|pair| {
-        let (name, value) = pair.split_at_checked(NAME.len())?;
-        name.eq_ignore_ascii_case(NAME).then_some(value)
-    });
+    let value = exchange
+        .walk
+        .query()
+        .split(|byte| *byte == b'&')
+        .find_map(|pair| {
+            let (name, value) = pair.split_at_checked(NAME.len())?;
+            name.eq_ignore_ascii_case(NAME).then_some(value)
+        });
     let value = value.unwrap_or_default();
     let complaint = if value.len() > CALLBACK_BYTES_MAX {
         "too long"

@@ -71,7 +71,7 @@ impl Ages {
 
     fn of(&self, exchange: &Exchange) -> Option<Arc<Browsers>> {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        all.get(&exchange.location.0).cloned()
+        all.get(&exchange.walk.location().0).cloned()
     }
 }
 

@@ -43,13 +43,17 @@ pub(super) type Refusal = (u16, String);
 
 impl Handler for Files {
     fn handle(&self, exchange: &mut Exchange) -> Verdict {
-        let method = exchange.head.method;
+        let method = exchange.method();
         if !self.0.methods.contains(&method) {
             return Verdict::Declined;
         }
         let job = match method {
             Method::Put => self.0.put(exchange),
-            _ if !matches!(exchange.head.body, BodyLength::None | BodyLength::Bytes(0)) => {
+            _ if !matches!(
+                exchange.body_length(),
+                BodyLength::None | BodyLength::Bytes(0)
+            ) =>
+            {
                 Err((415, format!("{} with body is unsupported", method.name())))
             }
             Method::Delete => self.0.delete(exchange),
@@ -71,15 +75,26 @@ impl Handler for Files {
 
 impl Settings {
     fn put(&self, exchange: &Exchange) -> Result<Job, Refusal> {
-        if exchange.path.ends_with(b"/") {
+        if exchange.walk.path().ends_with(b"/") {
             return Err((409, "cannot PUT to a collection".to_owned()));
         }
-        if exchange.head.fields.value(b"Content-Range").is_some() {
+        if exchange
+            .request
+            .head()
+            .fields
+            .value(b"Content-Range")
+            .is_some()
+        {
             return Err((501, "PUT with range is unsupported".to_owned()));
         }
-        let modified = exchange.head.fields.value(b"Date").and_then(date::parse);
+        let modified = exchange
+            .request
+            .head()
+            .fields
+            .value(b"Date")
+            .and_then(date::parse);
         Ok(Job::Put(Upload {
-            path: file(exchange, &exchange.path),
+            path: file(exchange, exchange.walk.path()),
             makes_folders: self.makes_folders,
             mode: self.mode,
             modified: modified.and_then(|seconds| u64::try_from(seconds).ok()),
@@ -89,7 +104,7 @@ impl Settings {
     }
 
     fn delete(&self, exchange: &Exchange) -> Result<Job, Refusal> {
-        let depth = elements(&exchange.path);
+        let depth = elements(exchange.walk.path());
         if depth < self.delete_depth_min {
             return Err((409, format!("insufficient URI depth:{depth} to DELETE")));
         }
@@ -100,7 +115,7 @@ impl Settings {
     }
 
     fn make_folder(&self, exchange: &Exchange) -> Result<Job, Refusal> {
-        if !exchange.path.ends_with(b"/") {
+        if !exchange.walk.path().ends_with(b"/") {
             return Err((409, "MKCOL can create a collection only".to_owned()));
         }
         Ok(Job::MakeFolder {
@@ -123,7 +138,7 @@ impl Settings {
 /// COPY or MOVE.
 fn transfer(exchange: &Exchange, is_move: bool) -> Result<Job, Refusal> {
     let destination = destination(exchange)?;
-    if destination.ends_with(b"/") != exchange.path.ends_with(b"/") {
+    if destination.ends_with(b"/") != exchange.walk.path().ends_with(b"/") {
         let message = "both URI and \"Destination\" URI should be either collections or \
                        non-collections";
         return Err((409, message.to_owned()));
@@ -136,7 +151,7 @@ fn transfer(exchange: &Exchange, is_move: bool) -> Result<Job, Refusal> {
         }
         (true, _) => return Err((400, "\"Depth\" header must be infinity".to_owned())),
     }
-    let overwrites = match exchange.head.fields.value(b"Overwrite") {
+    let overwrites = match exchange.request.head().fields.value(b"Overwrite") {
         None | Some(b"T" | b"t") => true,
         Some(b"F" | b"f") => false,
         Some(value) => {
@@ -156,7 +171,7 @@ fn transfer(exchange: &Exchange, is_move: bool) -> Result<Job, Refusal> {
 
 /// The path that `Destination` names, which is one of this location's.
 fn destination(exchange: &Exchange) -> Result<Vec<u8>, Refusal> {
-    let Some(text) = exchange.head.fields.value(b"Destination") else {
+    let Some(text) = exchange.request.head().fields.value(b"Destination") else {
         return Err((400, "client sent no \"Destination\" header".to_owned()));
     };
     let invalid = || {
@@ -180,7 +195,7 @@ fn destination(exchange: &Exchange) -> Result<Vec<u8>, Refusal> {
             let rest = text.strip_prefix(start.as_bytes()).ok_or_else(invalid)?;
             let end = memchr::memchr(b'/', rest).ok_or_else(invalid)?;
             let host = memchr::memchr(b':', &rest[..end]).map_or(end, |colon| colon);
-            if !rest[..host].eq_ignore_ascii_case(&exchange.host) {
+            if !rest[..host].eq_ignore_ascii_case(exchange.request.host()) {
                 return Err(elsewhere());
             }
             &rest[end..]
@@ -191,7 +206,7 @@ fn destination(exchange: &Exchange) -> Result<Vec<u8>, Refusal> {
     let root = &exchange.location().settings.root;
     let prefix = root.alias_bytes();
     let is_here = match root.is_alias() {
-        true => prefix > 0 && path.get(..prefix) == exchange.path.get(..prefix),
+        true => prefix > 0 && path.get(..prefix) == exchange.walk.path().get(..prefix),
         false => true,
     };
     is_here.then_some(path).ok_or_else(elsewhere)
@@ -199,7 +214,7 @@ fn destination(exchange: &Exchange) -> Result<Vec<u8>, Refusal> {
 
 /// `Depth`.
 fn depth_of(exchange: &Exchange, default: Depth) -> Result<Depth, Refusal> {
-    match exchange.head.fields.value(b"Depth") {
+    match exchange.request.head().fields.value(b"Depth") {
         None => Ok(default),
         Some(b"0") => Ok(Depth::Zero),
         Some(b"1") => Ok(Depth::One),
@@ -223,8 +238,8 @@ pub(super) fn elements(path: &[u8]) -> usize {
 
 fn source(exchange: &Exchange) -> Source {
     Source {
-        path: file(exchange, without_slash(&exchange.path)),
-        is_folder: exchange.path.ends_with(b"/"),
+        path: file(exchange, without_slash(exchange.walk.path())),
+        is_folder: exchange.walk.path().ends_with(b"/"),
     }
 }
 
@@ -292,7 +307,7 @@ fn answer(exchange: &mut Exchange, status: u16) -> Verdict {
     if status == 201 {
         response.content_length = Some(0);
         response.location.clear();
-        target::escape(&exchange.path, Escape::Path, &mut response.location);
+        target::escape(exchange.walk.path(), Escape::Path, &mut response.location);
     } else {
         response.head_only = true;
     }

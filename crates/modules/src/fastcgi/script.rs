@@ -85,7 +85,7 @@ pub(super) fn location(
 impl Scripts {
     fn of(&self, exchange: &Exchange) -> Option<Arc<Script>> {
         let scripts = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        scripts.get(&exchange.location.0).cloned()
+        scripts.get(&exchange.walk.location().0).cloned()
     }
 }
 
@@ -98,7 +98,9 @@ impl Script {
         };
         let before = exchange.evaluation.captures().borrow().clone();
         // Without a verdict the exchange is answered with 500.
-        let found = split.matches(exchange, &exchange.path).unwrap_or(false);
+        let found = split
+            .matches(exchange, exchange.walk.path())
+            .unwrap_or(false);
         if found {
             let captures = exchange.evaluation.captures().borrow();
             out.extend_from_slice(captures.group(number).unwrap_or_default());
@@ -114,7 +116,7 @@ impl Evaluate<Exchange> for Name {
         let start = out.len();
         let script = script.as_deref();
         if !script.is_some_and(|script| script.group(exchange, 1, out)) {
-            out.extend_from_slice(&exchange.path);
+            out.extend_from_slice(exchange.walk.path());
         }
         if let Some(script) = script
             && out.len() > start

@@ -61,7 +61,7 @@ impl Located for Exchange {
     }
 
     fn forwarded(&self, from: IpAddr, geo: &Geo) -> IpAddr {
-        let fields = self.head.fields.values(b"X-Forwarded-For");
+        let fields = self.request.head().fields.values(b"X-Forwarded-For");
         forwarded(from, fields, &geo.proxies, geo.proxy_recursive)
     }
 }

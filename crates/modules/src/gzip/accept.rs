@@ -38,8 +38,8 @@ impl Acceptance {
             return false;
         };
         let version = match self.http10 {
-            true => exchange.head.version != Version::Http09,
-            false => exchange.head.version >= Version::Http11,
+            true => exchange.request.head().version != Version::Http09,
+            false => exchange.request.head().version >= Version::Http11,
         };
         version
             && (codings.starts_with(b"gzip,") || accepts_gzip(codings))

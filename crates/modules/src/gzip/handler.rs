@@ -176,8 +176,8 @@ pub(super) struct GzipStatic {
 
 impl Handler for GzipStatic {
     fn handle(&self, exchange: &mut Exchange) -> Verdict {
-        let fits = matches!(exchange.head.method, Method::Get | Method::Head)
-            && exchange.path.last() != Some(&b'/');
+        let fits = matches!(exchange.method(), Method::Get | Method::Head)
+            && exchange.walk.path().last() != Some(&b'/');
         let accepts = self.always || self.acceptance.accepts(exchange);
         // Where the file is there for others, its sender has to say so.
         if !fits || (!accepts && !self.acceptance.vary) {

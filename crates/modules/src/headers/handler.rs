@@ -17,13 +17,13 @@ impl Filter for Added {
         {
             add_expires(expires, exchange);
         }
-        let mut value = std::mem::take(&mut exchange.scratch);
+        let mut value = exchange.lane.take_scratch();
         for field in self.fields.iter().filter(|field| safe || field.always) {
             value.clear();
             field.value.evaluate(exchange, &mut value);
             put(field, &value, exchange);
         }
-        exchange.scratch = value;
+        exchange.lane.keep_scratch(value);
         None
     }
 }

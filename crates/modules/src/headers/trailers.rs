@@ -18,7 +18,7 @@ impl Filter for AddTrailers {
     fn filter(&self, exchange: &mut Exchange) -> Option<u16> {
         let response = &exchange.response;
         let has_body = !response.head_only && !matches!(response.body, Body::Tunnel(_));
-        let chunks = match exchange.head.version {
+        let chunks = match exchange.request.head().version {
             Version::Http09 | Version::Http10 => false,
             Version::Http11 => exchange.location().settings.chunked_transfer_encoding,
             Version::Http20 => true,
@@ -42,7 +42,7 @@ struct Trailing(Arc<Trailers>);
 impl Trailing {
     fn add(&self, exchange: &mut Exchange) {
         let safe = is_safe(exchange.response.status);
-        let mut value = std::mem::take(&mut exchange.scratch);
+        let mut value = exchange.lane.take_scratch();
         let fields = self.0.fields.iter();
         for field in fields.filter(|field| safe || field.always) {
             value.clear();
@@ -51,7 +51,7 @@ impl Trailing {
                 exchange.response.trailers.add(&field.name, &value);
             }
         }
-        exchange.scratch = value;
+        exchange.lane.keep_scratch(value);
     }
 }
 

@@ -24,9 +24,9 @@ enum Look {
 
 impl Handler for FolderIndex {
     fn handle(&self, exchange: &mut Exchange) -> Verdict {
-        let method = exchange.head.method;
+        let method = exchange.method();
         let asked = matches!(method, Method::Get | Method::Head | Method::Post);
-        if exchange.path.last() != Some(&b'/') || !asked {
+        if exchange.walk.path().last() != Some(&b'/') || !asked {
             return Verdict::Declined;
         }
         files::with_file_path(exchange, |exchange, path| self.choose(exchange, path))
@@ -42,8 +42,8 @@ impl FolderIndex {
             name.evaluate(exchange, path);
             let name = path.get(folder_bytes..).unwrap_or_default();
             if name.first() == Some(&b'/') {
-                exchange.path.clear();
-                exchange.path.extend_from_slice(name);
+                exchange.walk.path_mut().clear();
+                exchange.walk.path_mut().extend_from_slice(name);
                 return Verdict::Redirect;
             }
             match self.look(exchange, path, folder_bytes, &mut folder_tested) {
@@ -51,7 +51,7 @@ impl FolderIndex {
                 Look::Ended(verdict) => return verdict,
                 Look::Found => {
                     let name = path.get(folder_bytes..).unwrap_or_default();
-                    exchange.path.extend_from_slice(name);
+                    exchange.walk.path_mut().extend_from_slice(name);
                     return Verdict::Redirect;
                 }
             }

@@ -87,7 +87,7 @@ impl Origin for MemcachedOrigin {
         let asked = exchange.upstream.output.strip_prefix(GET);
         let asked = asked.unwrap_or_default().trim_ascii_end();
         let line = input.get(..feed).unwrap_or_default();
-        let head_only = exchange.head.method == Method::Head;
+        let head_only = exchange.method() == Method::Head;
         head.clear();
         progress.head_bytes = feed + 1;
         match self.judge(exchange, asked, line)? {

@@ -53,7 +53,7 @@ impl Work for AfterBody {
 
 fn send(exchange: &Exchange, paths: &[Vec<u8>], content: Content) {
     for path in paths {
-        let copy = exchange.subrequest(path, &exchange.query, content);
+        let copy = exchange.subrequest(path, exchange.walk.query(), content);
         if !copy.start_in_background() {
             exchange.log(
                 Level::Error,

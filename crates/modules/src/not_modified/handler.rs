@@ -66,7 +66,7 @@ fn judge(exchange: &Exchange) -> Judgement {
     let known = |name| exchange.known_field(name);
     let response = &exchange.response;
     let modified = response.last_modified;
-    let method = exchange.head.method;
+    let method = exchange.method();
     // These select no representation that a condition could be about (section 13.2.1).
     if matches!(method, Method::Options | Method::Trace | Method::Connect) {
         return Judgement::Send;

@@ -123,7 +123,7 @@ pub(crate) fn begin(exchange: &mut Exchange, ask: Ask) -> Verdict {
         Ok(here) => !here || !fits(exchange, &attempt.passing),
         Err(verdict) => return verdict,
     };
-    if exchange.head.expects_continue || body_waits {
+    if exchange.request.head().expects_continue || body_waits {
         let step = Step::Body;
         return Verdict::Wait(Box::new(Pending { attempt, step }));
     }
@@ -151,8 +151,8 @@ fn begin_tries(exchange: &mut Exchange, passing: &Passing, route: &Route) -> Tri
 /// Whether the body is passed on as it comes.
 fn is_unbuffered(exchange: &Exchange, passing: &Passing) -> bool {
     let rules = &passing.body;
-    let chunked = exchange.head.body == BodyLength::Unknown;
-    exchange.head.body != BodyLength::None
+    let chunked = exchange.body_length() == BodyLength::Unknown;
+    exchange.body_length() != BodyLength::None
         && !rules.buffered
         && rules.instead.is_none()
         && rules.passes
@@ -162,7 +162,7 @@ fn is_unbuffered(exchange: &Exchange, passing: &Passing) -> bool {
 
 /// Whether the whole body came with the head: then it is kept, as if it had been waited for.
 fn body_is_here(exchange: &mut Exchange) -> Result<bool, Verdict> {
-    if exchange.head.body == BodyLength::None {
+    if exchange.body_length() == BodyLength::None {
         return Ok(true);
     }
     match exchange.take_buffered_body(true) {
@@ -176,7 +176,7 @@ fn fits(exchange: &Exchange, passing: &Passing) -> bool {
     let settings = &exchange.location().settings;
     let in_file = settings.client_body_in_file.is_some() || exchange.body.file.is_some();
     let small = exchange.body.bytes.len() <= settings.client_body_buffer_bytes;
-    exchange.head.body == BodyLength::None || !passing.body.buffered || (small && !in_file)
+    exchange.body_length() == BodyLength::None || !passing.body.buffered || (small && !in_file)
 }
 
 impl Attempt {
@@ -541,7 +541,7 @@ impl Attempt {
     }
 
     fn framing(&self, exchange: &Exchange, own_body: Option<&[u8]>) -> BodyFraming {
-        match (own_body, exchange.head.body) {
+        match (own_body, exchange.body_length()) {
             (Some(body), _) => BodyFraming::Length(body.len() as u64),
             (None, BodyLength::None) => BodyFraming::None,
             _ if !self.passing.body.passes => BodyFraming::None,
@@ -663,7 +663,7 @@ impl Attempt {
         self.tries.left() > 0
             && !late
             && !(self.sent && self.unbuffered)
-            && passing.next.allow(failure, exchange.head.method, self.sent)
+            && passing.next.allow(failure, exchange.method(), self.sent)
     }
 
     /// Writes down a try that failed.
@@ -784,11 +784,11 @@ enum Event {
 
 /// Whether what the client sends now is no part of this request.
 fn body_is_read(exchange: &Exchange) -> bool {
-    exchange.head.body == BodyLength::None || exchange.body.is_finished()
+    exchange.body_length() == BodyLength::None || exchange.body.is_finished()
 }
 
 /// Whether the request may be sent again when the first connection turns out to be closed.
 fn is_repeatable(exchange: &Exchange) -> bool {
     use Method::{Delete, Get, Head, Options, Put};
-    matches!(exchange.head.method, Get | Head | Options | Put | Delete)
+    matches!(exchange.method(), Get | Head | Options | Put | Delete)
 }

@@ -45,7 +45,7 @@ pub(crate) fn read_cgi_head(
     progress: &mut Progress,
 ) -> Result<ReceivedHead, Stop> {
     let rules = head_rules(passing.buffers.first_bytes, exchange.strictness());
-    let method = exchange.head.method;
+    let method = exchange.method();
     let read = progress.lines.read_cgi(input, &rules, line, method, head);
     match read.map_err(|reason| invalid(exchange, reason))? {
         false => Ok(ReceivedHead::Incomplete),
@@ -63,7 +63,7 @@ pub(crate) fn wants_upgrade(exchange: &Exchange, head: &Head) -> bool {
         return false;
     };
     let mut protocols = list(switched);
-    exchange.head.version == Version::Http11
+    exchange.request.head().version == Version::Http11
         && protocols.all(|own| list(asked).any(|asked| asked.eq_ignore_ascii_case(own)))
 }
 

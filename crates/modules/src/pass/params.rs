@@ -47,8 +47,8 @@ pub(crate) const ROW: Row = Row {
 /// Appends host and target of the request, the usual key of a cache: nothing else tells what an
 /// application's answer depends on.
 pub(crate) fn write_key(exchange: &Exchange, out: &mut Vec<u8>) {
-    out.extend_from_slice(&exchange.host);
-    out.extend_from_slice(exchange.head.origin());
+    out.extend_from_slice(exchange.request.host());
+    out.extend_from_slice(exchange.request.head().origin());
 }
 
 /// The parameters that a location sets.
@@ -94,7 +94,7 @@ impl Params {
         question: &Question<'_>,
         mut take: impl FnMut(&[u8], &[u8]),
     ) {
-        let mut value = std::mem::take(&mut exchange.scratch);
+        let mut value = exchange.lane.take_scratch();
         for param in &self.0 {
             value.clear();
             param.value.evaluate(exchange, &mut value);
@@ -116,7 +116,7 @@ impl Params {
                 }
             });
         }
-        exchange.scratch = value;
+        exchange.lane.keep_scratch(value);
     }
 
     /// The client's fields. Those of one name make one parameter.
@@ -127,8 +127,8 @@ impl Params {
         value: &mut Vec<u8>,
         take: &mut impl FnMut(&[u8], &[u8]),
     ) {
-        let bytes = exchange.head.fields.bytes();
-        let fields = exchange.head.fields.spans();
+        let bytes = exchange.request.head().fields.bytes();
+        let fields = exchange.request.head().fields.spans();
         for (at, field) in fields.iter().enumerate() {
             let name = field.name.of(bytes);
             let is_same = |other: &Field| is_same_parameter(other.name.of(bytes), name);

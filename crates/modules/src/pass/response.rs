@@ -61,11 +61,10 @@ fn put_head(exchange: &mut Exchange, passing: &Passing, head: &Head) {
     }
     charset(exchange, passing, head);
     if passing.origin.names_via() {
-        let mut value = std::mem::take(&mut exchange.scratch);
-        value.clear();
+        let mut value = exchange.lane.take_scratch();
         passing.origin.write_via(head.version, &mut value);
         exchange.response.fields.add(b"Via", &value);
-        exchange.scratch = value;
+        exchange.lane.keep_scratch(value);
     }
 }
 
@@ -129,12 +128,11 @@ fn pass_field(exchange: &mut Exchange, passing: &Passing, entry: Entry<'_>, seen
             None => response.fields.add(name, value),
         },
         Known::SetCookie => {
-            let mut cookie = std::mem::take(&mut exchange.scratch);
-            cookie.clear();
+            let mut cookie = exchange.lane.take_scratch();
             cookie.extend_from_slice(value);
             passing.origin.rewrite_cookie(exchange, &mut cookie);
             exchange.response.fields.add(name, &cookie);
-            exchange.scratch = cookie;
+            exchange.lane.keep_scratch(cookie);
         }
         _ => response.fields.add(name, value),
     }
@@ -145,7 +143,7 @@ fn pass_field(exchange: &mut Exchange, passing: &Passing, entry: Entry<'_>, seen
 /// section 15.5.22). It is named in a `Connection` of our own (section 7.8), and only HTTP/1.1 has
 /// it.
 fn offer_upgrade(exchange: &mut Exchange, protocols: &[u8]) {
-    if exchange.head.version == Version::Http11 {
+    if exchange.request.head().version == Version::Http11 {
         let fields = &mut exchange.response.fields;
         fields.add(b"Connection", b"upgrade");
         fields.add(b"Upgrade", protocols);
@@ -164,8 +162,7 @@ fn rewrite_redirect(
     value: &[u8],
     kept: usize,
 ) {
-    let mut text = std::mem::take(&mut exchange.scratch);
-    text.clear();
+    let mut text = exchange.lane.take_scratch();
     text.extend_from_slice(value);
     passing.origin.rewrite_redirect(exchange, kept, &mut text);
     if name.eq_ignore_ascii_case(b"Location") {
@@ -181,7 +178,7 @@ fn rewrite_redirect(
     } else {
         exchange.response.fields.add(name, &text);
     }
-    exchange.scratch = text;
+    exchange.lane.keep_scratch(text);
 }
 
 /// Where the URL of a `Refresh` value begins.
@@ -264,8 +261,8 @@ fn go_to(exchange: &mut Exchange, target: &[u8]) -> Verdict {
         return Verdict::Status(404);
     };
     exchange.redirect_to(&path, query);
-    if exchange.head.method != Method::Head {
-        exchange.head.method = Method::Get;
+    if exchange.method() != Method::Head {
+        exchange.walk.ask_with(Method::Get);
     }
     Verdict::Redirect
 }

@@ -106,7 +106,7 @@ impl Recorder for Storing {
     }
 
     fn head(&mut self, exchange: &mut Exchange) -> RecorderDecision {
-        let head = exchange.head.method == turnpike_wire::message::Method::Head;
+        let head = exchange.method() == turnpike_wire::message::Method::Head;
         if exchange.response.status != 200 || head {
             return RecorderDecision::Pass;
         }

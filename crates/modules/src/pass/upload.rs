@@ -226,8 +226,7 @@ impl Upload {
 /// Reads the next piece of the body's file into the output; returns its length, which is 0 at the
 /// end.
 fn read_file(exchange: &mut Exchange, at: u64, format: BodyFormat) -> io::Result<usize> {
-    let mut piece = std::mem::take(&mut exchange.scratch);
-    piece.clear();
+    let mut piece = exchange.lane.take_scratch();
     let file = exchange.body.file.as_ref();
     let read = file.map_or(Ok(0), |file| file.read(at, PIECE_BYTES, &mut piece));
     let output = &mut exchange.upstream.output;
@@ -238,7 +237,7 @@ fn read_file(exchange: &mut Exchange, at: u64, format: BodyFormat) -> io::Result
         (_, BodyFormat::Plain) => std::mem::swap(output, &mut piece),
         (_, format) => format.write_piece(&piece, output),
     }
-    exchange.scratch = piece;
+    exchange.lane.keep_scratch(piece);
     read
 }
 

@@ -50,8 +50,8 @@ pub(super) fn write_via(received: Version, name: &[u8], out: &mut Vec<u8>) {
 /// Whether the client wants its `OPTIONS` answered here: no further server is to be asked. `TRACE`,
 /// the other method with such a limit, is never passed on.
 pub(super) fn ends_here(exchange: &Exchange) -> bool {
-    let mut limits = exchange.head.fields.values(MAX_FORWARDS);
-    exchange.head.method == Method::Options && limits.any(|limit| decimal(limit) == Some(0))
+    let mut limits = exchange.request.head().fields.values(MAX_FORWARDS);
+    exchange.method() == Method::Options && limits.any(|limit| decimal(limit) == Some(0))
 }
 
 /// Appends the limit with one taken off, where the field is one and its value a number.
@@ -61,7 +61,7 @@ pub(super) fn write_lowered(
     value: &[u8],
     out: &mut Vec<u8>,
 ) -> bool {
-    if exchange.head.method != Method::Options || !name.eq_ignore_ascii_case(MAX_FORWARDS) {
+    if exchange.method() != Method::Options || !name.eq_ignore_ascii_case(MAX_FORWARDS) {
         return false;
     }
     let Some(hops) = decimal(value) else {

@@ -77,8 +77,7 @@ impl Origin for HttpOrigin {
         question: &Question<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), Unwritable> {
-        let mut target = std::mem::take(&mut exchange.scratch);
-        target.clear();
+        let mut target = exchange.lane.take_scratch();
         request::write_target(exchange, &question.path, &mut target);
         let mut text = Vec::new();
         let head = match self.is_http2() {
@@ -86,7 +85,7 @@ impl Origin for HttpOrigin {
             false => &mut *out,
         };
         let method = request::write_head(exchange, self, question, &target, head);
-        exchange.scratch = target;
+        exchange.lane.keep_scratch(target);
         request::note(exchange, &self.request, method, head);
         if self.is_http2() {
             let authority = self.request.authority();

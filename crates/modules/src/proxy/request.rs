@@ -70,27 +70,27 @@ pub(super) fn write_target(exchange: &Exchange, path: &Path<'_>, out: &mut Vec<u
         push_visible(path.written, out);
         return;
     };
-    let origin = exchange.head.origin();
+    let origin = exchange.request.head().origin();
     // An absolute form may have a query and no path, which is "/" then (RFC 9112 section 3.2.1).
     if path.written.is_empty() && exchange.walk.target_holds() && origin.starts_with(b"/") {
         push_visible(origin, out);
         return;
     }
-    let mut rest = exchange.path.as_slice();
+    let mut rest = exchange.walk.path();
     if exchange.walk.location_holds() && !path.written.is_empty() {
         push_visible(path.written, out);
         rest = rest.get(location.len()..).unwrap_or_default();
     }
-    let decoded =
-        exchange.walk.is_internal() || memchr::memchr(b'%', exchange.head.path()).is_some();
+    let decoded = exchange.walk.is_internal()
+        || memchr::memchr(b'%', exchange.request.head().path()).is_some();
     if decoded {
         target::escape(rest, Escape::Path, out);
     } else {
         push_visible(rest, out);
     }
-    if !exchange.query.is_empty() {
+    if !exchange.walk.query().is_empty() {
         out.push(b'?');
-        push_visible(&exchange.query, out);
+        push_visible(exchange.walk.query(), out);
     }
 }
 
@@ -117,7 +117,9 @@ pub(super) fn write_head(
     host(exchange, request, out);
     for (name, value) in &request.fields.set {
         // HTTP/1.0 knows no switching of protocols (RFC 9110 section 7.8).
-        if exchange.head.version != Version::Http11 && name.eq_ignore_ascii_case(b"Upgrade") {
+        if exchange.request.head().version != Version::Http11
+            && name.eq_ignore_ascii_case(b"Upgrade")
+        {
             continue;
         }
         let start = out.len();
@@ -159,7 +161,7 @@ pub(super) fn write_head(
         && !request.fields.names_via
     {
         out.extend_from_slice(b"Via: ");
-        hops::write_via(exchange.head.version, name, out);
+        hops::write_via(exchange.request.head().version, name, out);
         out.extend_from_slice(b"\r\n");
     }
     end_head(out);
@@ -267,7 +269,7 @@ fn may_send(exchange: &Exchange, name: &[u8], value: &[u8]) -> bool {
 
 /// Whether the client says that it takes trailers.
 pub(crate) fn accepts_trailers(exchange: &Exchange) -> bool {
-    let mut values = exchange.head.fields.values(b"TE");
+    let mut values = exchange.request.head().fields.values(b"TE");
     values.any(|value| {
         let mut codings = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
         codings.any(|coding| coding.eq_ignore_ascii_case(b"trailers"))
@@ -280,13 +282,13 @@ fn client_fields(
     recorder: Option<&dyn Recorder>,
     out: &mut Vec<u8>,
 ) {
-    let bytes = exchange.head.fields.bytes();
+    let bytes = exchange.request.head().fields.bytes();
     let unconditional = recorder.is_some_and(Recorder::replaces_conditions);
-    for field in exchange.head.fields.spans() {
+    for field in exchange.request.head().fields.spans() {
         let name = field.name.of(bytes);
         if request.fields.replaced.has(field.known, name)
             || (unconditional && CONDITIONS.contains(&field.known))
-            || exchange.head.is_connection_option(name)
+            || exchange.request.head().is_connection_option(name)
         {
             continue;
         }

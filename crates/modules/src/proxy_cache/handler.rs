@@ -49,10 +49,9 @@ impl ResponseStore for Cache {
     }
 
     fn look_up(&self, exchange: &mut Exchange) -> Lookup {
-        let mut key = std::mem::take(&mut exchange.scratch);
-        key.clear();
+        let mut key = exchange.lane.take_scratch();
         let lookup = self.look_up_key(exchange, &mut key);
-        exchange.scratch = key;
+        exchange.lane.keep_scratch(key);
         lookup
     }
 }
@@ -60,7 +59,7 @@ impl ResponseStore for Cache {
 impl Cache {
     fn look_up_key(&self, exchange: &mut Exchange, key: &mut Vec<u8>) -> Lookup {
         let settings = &*self.settings;
-        let method = exchange.head.method;
+        let method = exchange.method();
         let purges = !settings.purge.is_empty() && any_holds(exchange, &settings.purge);
         if !purges && !settings.caches(method) {
             return self.pass_uncached(exchange, key);
@@ -83,7 +82,7 @@ impl Cache {
 
     fn look_up_in(&self, exchange: &mut Exchange, zone: &Arc<Zone>, key: &[u8]) -> Lookup {
         let settings = &*self.settings;
-        let method = exchange.head.method;
+        let method = exchange.method();
         if !settings.bypass.is_empty() && any_holds(exchange, &settings.bypass) {
             return self.fetch(exchange, zone, key, Use::Bypass, None, None);
         }
@@ -323,7 +322,7 @@ impl Cache {
         match asked {
             Asked::Ours(turn) => {
                 let repeatable =
-                    exchange.head.method != Method::Post && exchange.purpose() != Purpose::Renewal;
+                    exchange.method() != Method::Post && exchange.purpose() != Purpose::Renewal;
                 if does_meanwhile && background && repeatable {
                     let guard = Waited {
                         turn: Some(turn),
@@ -415,7 +414,7 @@ impl Cache {
             let storing = Storing::begin(exchange, question, one, stale, turn);
             return Lookup::Record(Box::new(storing));
         }
-        if exchange.head.method == Method::Get {
+        if exchange.method() == Method::Get {
             // Nobody waits for a part: whoever had the turn lets the next one go.
             let storing = Storing::begin(exchange, question, one, None, None);
             return Lookup::Record(Box::new(storing.of_range()));
@@ -450,12 +449,12 @@ impl Cache {
 
 /// The request's field of that name, its lines joined.
 pub(super) fn request_field(exchange: &Exchange, name: &[u8], out: &mut Vec<u8>) -> bool {
-    if exchange.head.is_connection_option(name) {
+    if exchange.request.head().is_connection_option(name) {
         // The server does not see it, so that it cannot have chosen by it.
         return false;
     }
     let mut found = false;
-    for value in exchange.head.fields.values(name) {
+    for value in exchange.request.head().fields.values(name) {
         if found {
             out.extend_from_slice(b", ");
         }
@@ -481,7 +480,7 @@ fn find_part(
         Known::IfModifiedSince,
         Known::IfUnmodifiedSince,
     ];
-    if exchange.head.method != Method::Get || is_conditional.into_iter().any(has) {
+    if exchange.method() != Method::Get || is_conditional.into_iter().any(has) {
         return None;
     }
     let field = |name: &[u8], out: &mut Vec<u8>| request_field(exchange, name, out);

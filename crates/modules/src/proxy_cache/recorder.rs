@@ -104,7 +104,7 @@ impl Storing {
             let etag = stale.head.value(b"etag");
             note.etag.extend_from_slice(etag.unwrap_or_default());
         }
-        let is_head = exchange.head.method == Method::Head;
+        let is_head = exchange.method() == Method::Head;
         Self {
             began: question.zone.began(),
             sent_ms: exchange.lane.clock.unix_ms(),
@@ -153,7 +153,7 @@ impl Storing {
         if self.of_range && head.status != 206 {
             return Err(WhyNotStored::RangeOffset);
         }
-        if head.status == 206 && exchange.head.method != Method::Get {
+        if head.status == 206 && exchange.method() != Method::Get {
             return Err(WhyNotStored::Partial);
         }
         if let Some(post) = &self.post
@@ -170,7 +170,7 @@ impl Storing {
             false => Selection::of(&head, &field)?,
         };
         let zone = &self.question.zone;
-        let for_head = exchange.head.method == Method::Head && !self.converted;
+        let for_head = exchange.method() == Method::Head && !self.converted;
         if for_head {
             zone.note_head(&self.question.key, &head, &field, asked.received_ms);
         }
@@ -182,7 +182,7 @@ impl Storing {
         remove_withheld(&mut head, &settings.rules);
         let entry = NewResponse {
             key: self.question.key.clone(),
-            host: exchange.host.as_slice().into(),
+            host: exchange.request.host().into(),
             head,
             selection,
             for_head,
@@ -219,7 +219,7 @@ impl Storing {
             remove_withheld(&mut head, rules);
             let entry = NewResponse {
                 key: question.key.clone(),
-                host: exchange.host.as_slice().into(),
+                host: exchange.request.host().into(),
                 head,
                 selection: stale.selection.clone(),
                 for_head: stale.for_head,
@@ -558,7 +558,7 @@ fn is_of_target(exchange: &Exchange, head: &Head) -> bool {
     if !exchange.walk.target_holds() || head.status != 200 {
         return false;
     }
-    let target = exchange.head.origin();
+    let target = exchange.request.head().origin();
     let host = exchange.known_field(Known::Host).unwrap_or_default();
     let path = match place.strip_prefix(b"http://") {
         None => Some(place),

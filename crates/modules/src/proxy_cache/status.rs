@@ -29,12 +29,11 @@ impl Filter for StatusField {
         if exchange.upstream.cache.status.is_empty() && exchange.upstream.cache.forward.is_empty() {
             return None;
         }
-        let mut value = std::mem::take(&mut exchange.scratch);
-        value.clear();
+        let mut value = exchange.lane.take_scratch();
         value.extend_from_slice(&self.name);
         describe(exchange, &mut value);
         exchange.response.fields.add(b"Cache-Status", &value);
-        exchange.scratch = value;
+        exchange.lane.keep_scratch(value);
         None
     }
 }

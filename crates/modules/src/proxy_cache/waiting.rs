@@ -103,7 +103,7 @@ impl Waiter {
 
     fn is_stored(&self, exchange: &Exchange) -> bool {
         let now_ms = exchange.lane.clock.unix_ms();
-        let head = exchange.head.method == Method::Head;
+        let head = exchange.method() == Method::Head;
         let field = |name: &[u8], out: &mut Vec<u8>| request_field(exchange, name, out);
         let question = &self.question;
         let found = question.zone.find(&question.key, head, &field, now_ms);

@@ -14,9 +14,9 @@ pub(super) struct Draw;
 
 impl Handler for Draw {
     fn handle(&self, exchange: &mut Exchange) -> Verdict {
-        let method = exchange.head.method;
+        let method = exchange.method();
         let asked = matches!(method, Method::Get | Method::Head | Method::Post);
-        if exchange.path.last() != Some(&b'/') || !asked {
+        if exchange.walk.path().last() != Some(&b'/') || !asked {
             return Verdict::Declined;
         }
         files::with_file_path(exchange, |exchange, path| draw(exchange, path))
@@ -43,7 +43,7 @@ fn draw(exchange: &mut Exchange, path: &[u8]) -> Verdict {
     let drawn = u128::from(exchange.lane.random()) * files.len() as u128;
     let drawn = (drawn >> u64::BITS) as usize;
     if let Some(name) = files.get(drawn) {
-        exchange.path.extend_from_slice(name.as_bytes());
+        exchange.walk.path_mut().extend_from_slice(name.as_bytes());
     }
     Verdict::Redirect
 }

@@ -19,7 +19,7 @@ impl Filter for RangeFilter {
         let length = response.content_length?;
         let ranges_max = exchange.location().settings.ranges_max;
         let offered = response.status == 200 && response.ranges_allowed;
-        if !offered || ranges_max == Some(0) || exchange.head.version == Version::Http09 {
+        if !offered || ranges_max == Some(0) || exchange.request.head().version == Version::Http09 {
             return None;
         }
         let wish = match wanted(exchange) {
@@ -36,11 +36,11 @@ impl Filter for RangeFilter {
             }
             Wish::One(range) => one(exchange, range, length),
             Wish::Unsatisfiable => {
-                let value = &mut exchange.scratch;
-                value.clear();
+                let mut value = exchange.lane.take_scratch();
                 value.extend_from_slice(b"bytes */");
-                append_number(value, length);
-                exchange.response.fields.set(b"Content-Range", value);
+                append_number(&mut value, length);
+                exchange.response.fields.set(b"Content-Range", &value);
+                exchange.lane.keep_scratch(value);
                 return Some(416);
             }
         }
@@ -52,7 +52,7 @@ impl Filter for RangeFilter {
 fn wanted(exchange: &Exchange) -> Option<&[u8]> {
     const UNIT: &[u8] = b"bytes=";
     // Ranges are defined for GET alone (RFC 9110 section 14.2).
-    if exchange.head.method != Method::Get {
+    if exchange.method() != Method::Get {
         return None;
     }
     let value = exchange.known_field(Known::Range)?;
@@ -74,13 +74,14 @@ fn wanted(exchange: &Exchange) -> Option<&[u8]> {
 }
 
 fn one(exchange: &mut Exchange, range: ByteRange, length: u64) {
-    let (response, value) = (&mut exchange.response, &mut exchange.scratch);
-    value.clear();
+    let mut value = exchange.lane.take_scratch();
     value.extend_from_slice(b"bytes ");
-    append_range(value, range, length);
+    append_range(&mut value, range, length);
+    let response = &mut exchange.response;
     response.replace_status(206);
     response.content_length = Some(range.end - range.start);
-    response.fields.set(b"Content-Range", value);
+    response.fields.set(b"Content-Range", &value);
+    exchange.lane.keep_scratch(value);
     body::cut(response, range);
 }
 

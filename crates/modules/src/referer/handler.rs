@@ -11,7 +11,7 @@ use super::plan::{ByLocation, Referers};
 impl Evaluate<Exchange> for ByLocation {
     fn evaluate(&self, exchange: &Exchange, out: &mut Vec<u8>) -> bool {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let valid = match all.get(&exchange.location.0) {
+        let valid = match all.get(&exchange.walk.location().0) {
             None => Ok(true),
             Some(referers) => referers.welcome(exchange, exchange.field(b"referer")),
         };

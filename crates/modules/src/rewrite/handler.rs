@@ -44,7 +44,7 @@ impl Handler for Program {
         let position = exchange.take_position();
         let resumes = !position.steps.is_empty();
         if let (true, Some(location)) = (resumes, position.location) {
-            exchange.location = location;
+            exchange.walk.set_location(location);
         }
         let mut run = Run {
             program: self,
@@ -56,7 +56,7 @@ impl Handler for Program {
         let position = Position {
             steps: std::mem::take(&mut run.resumed),
             flag: run.escaping,
-            location: Some(run.exchange.location),
+            location: Some(run.exchange.walk.location()),
         };
         exchange.keep_position(position);
         match flow {
@@ -181,9 +181,9 @@ impl Run<'_> {
     }
 
     fn rewrite(&mut self, rule: &Rule) -> Flow {
-        let path = std::mem::take(&mut self.exchange.path);
+        let path = std::mem::take(self.exchange.walk.path_mut());
         let matched = self.matches(&rule.pattern, &rule.written, &path);
-        self.exchange.path = path;
+        *self.exchange.walk.path_mut() = path;
         match matched {
             Ok(true) => {}
             Ok(false) => return Flow::Next,
@@ -230,9 +230,9 @@ impl Run<'_> {
         self.decided()?;
         let mut location = Vec::with_capacity(text.len());
         unescape_redirect(&text, &mut location);
-        if keeps_query && !self.exchange.query.is_empty() {
+        if keeps_query && !self.exchange.walk.query().is_empty() {
             location.push(if has_query { b'&' } else { b'?' });
-            location.extend_from_slice(&self.exchange.query);
+            location.extend_from_slice(self.exchange.walk.query());
         }
         if self.program.log {
             let text = Quoted(&location);
@@ -269,29 +269,29 @@ impl Run<'_> {
             } else {
                 query.evaluate(self.exchange, &mut new_query);
             }
-            if keeps_query && !self.exchange.query.is_empty() {
+            if keeps_query && !self.exchange.walk.query().is_empty() {
                 new_query.push(b'&');
-                new_query.extend_from_slice(&self.exchange.query);
+                new_query.extend_from_slice(self.exchange.walk.query());
             }
         }
         self.decided()?;
         if query.is_some() {
-            self.exchange.query = new_query;
+            *self.exchange.walk.query_mut() = new_query;
         } else if !keeps_query {
-            self.exchange.query.clear();
+            self.exchange.walk.query_mut().clear();
         }
-        self.exchange.path = new_path;
+        *self.exchange.walk.path_mut() = new_path;
         if self.program.log {
             self.exchange.log(
                 Level::Notice,
                 format_args!(
                     "rewritten data: \"{}\", args: \"{}\"",
-                    Quoted(&self.exchange.path),
-                    Quoted(&self.exchange.query)
+                    Quoted(self.exchange.walk.path()),
+                    Quoted(self.exchange.walk.query())
                 ),
             );
         }
-        if self.exchange.path.is_empty() {
+        if self.exchange.walk.path().is_empty() {
             self.exchange.log(
                 Level::Error,
                 format_args!("the rewritten URI has a zero length"),
@@ -377,7 +377,7 @@ pub(super) fn is_true(value: &[u8]) -> bool {
 
 /// Whether the path came with escapes or plus signs, so that groups have to be escaped again.
 fn has_escapes(exchange: &Exchange) -> bool {
-    let raw = exchange.head.path();
+    let raw = exchange.request.head().path();
     raw.iter().any(|byte| matches!(byte, b'%' | b'+'))
 }
 

@@ -391,7 +391,7 @@ impl Unset {
 impl Evaluate<Exchange> for UnsetValue {
     fn evaluate(&self, exchange: &Exchange, _: &mut Vec<u8>) -> bool {
         let quiet = self.quiet.read().unwrap_or_else(PoisonError::into_inner);
-        if quiet.binary_search(&exchange.location.0).is_err() {
+        if quiet.binary_search(&exchange.walk.location().0).is_err() {
             exchange.log(
                 Level::Warn,
                 format_args!("using uninitialized \"{}\" variable", self.name),

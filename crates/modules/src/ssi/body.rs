@@ -455,8 +455,8 @@ impl TemplateBody {
         };
         let mut whole = Vec::new();
         if !path.starts_with(b"/") {
-            let folder = memchr::memrchr(b'/', &exchange.path).map_or(0, |slash| slash + 1);
-            whole.extend_from_slice(&exchange.path[..folder]);
+            let folder = memchr::memrchr(b'/', exchange.walk.path()).map_or(0, |slash| slash + 1);
+            whole.extend_from_slice(&exchange.walk.path()[..folder]);
         }
         let shown = || Quoted(&target).to_string();
         let safe = safe_path(path);

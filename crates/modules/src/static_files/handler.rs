@@ -22,11 +22,11 @@ pub(super) struct StaticFile {
 
 impl Handler for StaticFile {
     fn handle(&self, exchange: &mut Exchange) -> Verdict {
-        let method = exchange.head.method;
+        let method = exchange.method();
         if !matches!(method, Method::Get | Method::Head | Method::Post) {
             return Verdict::Status(exchange.method_refused());
         }
-        if exchange.path.last() == Some(&b'/') {
+        if exchange.walk.path().last() == Some(&b'/') {
             return Verdict::Declined;
         }
         files::with_file_path(exchange, |exchange, path| {
@@ -52,11 +52,11 @@ pub(crate) fn answer(exchange: &mut Exchange, path: &[u8], file: FileHandle) -> 
         );
         return Verdict::Status(404);
     }
-    if exchange.head.method == Method::Post {
+    if exchange.method() == Method::Post {
         return Verdict::Status(405);
     }
     let plan = exchange.plan.clone();
-    let settings = &plan.location(exchange.location).settings;
+    let settings = &plan.location(exchange.walk.location()).settings;
     let now_s = exchange.lane.clock.unix_seconds() as i64;
     let response = &mut exchange.response;
     response.status = 200;
@@ -68,7 +68,7 @@ pub(crate) fn answer(exchange: &mut Exchange, path: &[u8], file: FileHandle) -> 
         write_etag(&metadata, &mut response.etag);
     }
     if response.content_type.is_empty() {
-        let kind = extension(&exchange.path)
+        let kind = extension(exchange.walk.path())
             .and_then(|extension| settings.types.get(&*lower_case(extension)));
         response.set_content_type(kind.unwrap_or(&settings.default_type));
     }
@@ -86,11 +86,11 @@ pub(crate) fn answer(exchange: &mut Exchange, path: &[u8], file: FileHandle) -> 
 fn to_folder(exchange: &mut Exchange) -> Verdict {
     let location = &mut exchange.response.location;
     location.clear();
-    target::escape(&exchange.path, Escape::Path, location);
+    target::escape(exchange.walk.path(), Escape::Path, location);
     location.push(b'/');
-    if !exchange.query.is_empty() {
+    if !exchange.walk.query().is_empty() {
         location.push(b'?');
-        location.extend_from_slice(&exchange.query);
+        location.extend_from_slice(exchange.walk.query());
     }
     Verdict::Status(301)
 }

@@ -45,7 +45,7 @@ impl Handler for Page {
         }
         let mut out = std::mem::take(&mut exchange.response.text);
         out.clear();
-        let is_asked_for_numbers = exchange.query == PAGE_NUMBERS;
+        let is_asked_for_numbers = exchange.walk.query() == PAGE_NUMBERS;
         let (kind, written): (&[u8], _) = match self.0 {
             Form::Html if is_asked_for_numbers => {
                 (b"application/json", write_metrics(exchange, &mut out))

@@ -29,10 +29,9 @@ pub(super) enum Resort {
 
 impl Handler for Trial {
     fn handle(&self, exchange: &mut Exchange) -> Verdict {
-        let mut path = std::mem::take(&mut exchange.scratch);
-        path.clear();
+        let mut path = exchange.lane.take_scratch();
         let verdict = self.choose(exchange, &mut path);
-        exchange.scratch = path;
+        exchange.lane.keep_scratch(path);
         verdict
     }
 }
@@ -57,8 +56,8 @@ impl Trial {
                 }
                 exchange.walk.path_goes_below_alias();
             }
-            exchange.path.truncate(alias_bytes);
-            exchange.path.extend_from_slice(name);
+            exchange.walk.path_mut().truncate(alias_bytes);
+            exchange.walk.path_mut().extend_from_slice(name);
             return Verdict::Declined;
         }
         match &self.resort {
@@ -92,7 +91,7 @@ fn without_alias(exchange: &Exchange, name: &Template, path: &mut Vec<u8>, folde
     if alias_bytes == 0 || name.constant().is_some() {
         return;
     }
-    let prefix = exchange.path.get(..alias_bytes);
+    let prefix = exchange.walk.path().get(..alias_bytes);
     let written = path.get(folder_bytes..folder_bytes + alias_bytes);
     if prefix.is_some() && prefix == written {
         path.drain(folder_bytes..folder_bytes + alias_bytes);

@@ -175,8 +175,7 @@ impl StreamUpload {
         if wanted == 0 && at < length {
             return Ok(());
         }
-        let mut piece = std::mem::take(&mut exchange.scratch);
-        piece.clear();
+        let mut piece = exchange.lane.take_scratch();
         let file = exchange.body.file.as_ref();
         let read = file.map_or(Ok(0), |file| file.read(at, wanted, &mut piece));
         if let Ok(read) = read {
@@ -188,7 +187,7 @@ impl StreamUpload {
                 false => StreamBody::File { at },
             };
         }
-        exchange.scratch = piece;
+        exchange.lane.keep_scratch(piece);
         // A file that is shorter than it was is none of the server's business.
         match read {
             Ok(0) if at < length => Err(UploadError::Client(Verdict::Status(500))),

@@ -1,0 +1,138 @@
+//! From a head to a request that can be run: the server is chosen, the path brought into its
+//! normal form. The protocol that the head came by makes no difference.
+
+use turnpike_lane::log::Level;
+use turnpike_wire::target;
+
+use crate::exchange::{Action, Exchange};
+use turnpike_plan::Quoted;
+
+/// Brings what the whole head says into its normal form: path and query.
+///
+/// # Errors
+/// The status of a request that cannot be run.
+pub(crate) fn settle(exchange: &mut Exchange) -> Result<(), u16> {
+    exchange.account.set_action(Action::ReadingHeaders);
+    if exchange.client.is_plain_on_tls_port() {
+        exchange.log(
+            Level::Info,
+            format_args!("client sent plain HTTP request to HTTPS port"),
+        );
+        return Err(497);
+    }
+    if asks_for_tls(exchange) {
+        exchange.log(
+            Level::Info,
+            format_args!("client sent an https URI on a connection without TLS"),
+        );
+        return Err(421);
+    }
+    if let Some(status) = exchange.client_refusal() {
+        return Err(status);
+    }
+    log_ignored(exchange);
+    let mut query = std::mem::take(exchange.walk.query_mut());
+    query.clear();
+    query.extend_from_slice(exchange.request.head().query());
+    *exchange.walk.query_mut() = query;
+    normal_path(exchange)
+}
+
+/// An https URI on a connection that is not secured is refused (RFC 9110 section 7.4).
+fn asks_for_tls(exchange: &Exchange) -> bool {
+    if exchange.client.tls().is_some() {
+        return false;
+    }
+    let scheme = exchange.request.head().scheme();
+    scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"https"))
+}
+
+/// Chooses the server that the request names.
+pub(crate) fn choose_server(exchange: &mut Exchange) {
+    exchange.read_request().read_host();
+    choose_named_server(exchange);
+}
+
+/// Chooses it by the host that was read.
+fn choose_named_server(exchange: &mut Exchange) {
+    let plan = exchange.plan.clone();
+    let listen = plan.listen(exchange.client.listen());
+    let server = match listen.names.is_empty() {
+        true => listen.default_server,
+        false => {
+            exchange.begin_matching();
+            // Without a verdict the engine has it chosen again, or answers 500.
+            let by_tls = exchange.client.tls().map(|tls| &*tls.server_name);
+            let name = match exchange.request.host() {
+                b"" => by_tls.unwrap_or_default(),
+                host => host,
+            };
+            let found = listen.names.find(name, exchange);
+            found.ok().flatten().unwrap_or(listen.default_server)
+        }
+    };
+    exchange.walk.set_server(server);
+    exchange.walk.set_location(plan.server(server).root);
+}
+
+impl Exchange {
+    /// Chooses the server anew, when more is known of its regular expressions, and all that hangs
+    /// on it.
+    ///
+    /// # Errors
+    /// The status of a request that this server refuses.
+    pub(crate) fn choose_server_again(&mut self) -> Result<(), u16> {
+        choose_named_server(self);
+        if let Some(status) = self.client_refusal() {
+            return Err(status);
+        }
+        normal_path(self)
+    }
+}
+
+fn normal_path(exchange: &mut Exchange) -> Result<(), u16> {
+    let merge_slashes = exchange.server().settings.merge_slashes;
+    let mut path = std::mem::take(exchange.walk.path_mut());
+    path.clear();
+    let raw = exchange.request.head().path();
+    let normal = if raw.is_empty() {
+        path.push(b'/');
+        exchange.walk.target_changed();
+        Ok(target::Normal::Rewritten)
+    } else if exchange.request.head().path_is_clean {
+        path.extend_from_slice(raw);
+        Ok(target::Normal::Clean)
+    } else {
+        let normal = target::normalise(raw, merge_slashes, &mut path);
+        if normal == Ok(target::Normal::Clean) {
+            path.extend_from_slice(raw);
+        }
+        normal
+    };
+    *exchange.walk.path_mut() = path;
+    match normal {
+        Ok(_) => Ok(()),
+        Err(_) => {
+            let plan = exchange.plan.clone();
+            exchange
+                .walk
+                .set_server(plan.listen(exchange.client.listen()).default_server);
+            exchange
+                .walk
+                .set_location(plan.server(exchange.walk.server()).root);
+            exchange.account.set_action(Action::ReadingRequestLine);
+            exchange.log(Level::Info, format_args!("client sent invalid request"));
+            Err(400)
+        }
+    }
+}
+
+fn log_ignored(exchange: &Exchange) {
+    for line in exchange.request.head().ignored() {
+        let line = Quoted(line);
+        exchange.log(
+            Level::Info,
+            format_args!("client sent invalid header line: \"{line}\""),
+        );
+    }
+}
