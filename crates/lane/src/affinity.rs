@@ -1,7 +1,7 @@
-//! Which CPUs a lane may run on: nginx's `worker_cpu_affinity`, with masks of any length.
+//! The CPUs of a lane: nginx's `worker_cpu_affinity`, with masks of any length.
 //!
-//! Words in, CPU sets out; pinning itself is [`CpuSet::pin_this_thread`]. Nothing here knows how
-//! many lanes there are.
+//! The input is words and the output CPU sets; [`CpuSet::pin_this_thread`] does the pinning. This
+//! module does not know the number of lanes.
 
 use std::io;
 
@@ -13,7 +13,7 @@ mod tests;
 /// A set of CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuSet {
-    /// CPU `n` is bit `n % 64` of word `n / 64`; no empty words at the end.
+    /// CPU `n` is bit `n % 64` of word `n / 64`; there are no empty words at the end.
     words: Vec<u64>,
 }
 
@@ -40,7 +40,8 @@ impl CpuSet {
         .trimmed())
     }
 
-    /// The CPUs of the process's first thread, which is tied to none but those of the process.
+    /// The CPUs of the process's first thread, which is never pinned to fewer than the process may
+    /// use.
     pub fn of_main_thread() -> io::Result<CpuSet> {
         Ok(CpuSet {
             words: process::main_thread_affinity()?,
@@ -48,7 +49,7 @@ impl CpuSet {
         .trimmed())
     }
 
-    /// Adds a CPU; one beyond [`CPUS_MAX`] is left out, since no kernel has it.
+    /// Adds a CPU; one beyond [`CPUS_MAX`] is ignored, since no kernel has it.
     pub fn add(&mut self, cpu: usize) {
         if cpu >= CPUS_MAX {
             return;
@@ -76,7 +77,7 @@ impl CpuSet {
         (0..self.words.len() * 64).filter(|cpu| self.contains(*cpu))
     }
 
-    /// Ties the calling thread to these CPUs. `EINVAL` when none of them exists or is allowed.
+    /// Pins the calling thread to these CPUs. `EINVAL` if none of them exists or is allowed.
     pub fn pin_this_thread(&self) -> io::Result<()> {
         process::set_thread_affinity(&self.words)
     }
@@ -89,19 +90,20 @@ impl CpuSet {
     }
 }
 
-/// What `worker_cpu_affinity` says.
+/// The value of `worker_cpu_affinity`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Affinity {
-    /// Lane `n` gets the `n`th CPU of the set, round and round.
+    /// Lane `n` gets the `n`th CPU of the set, in a cycle.
     Auto(CpuSet),
-    /// Lane `n` gets the `n`th set, and those beyond the list the last one.
+    /// Lane `n` gets the `n`th set; lanes after the end of the list get the last one.
     Masks(Vec<CpuSet>),
 }
 
-/// Why arguments of `worker_cpu_affinity` are wrong; [`AffinityError::message`] is nginx's text.
+/// Why the arguments of `worker_cpu_affinity` are wrong; [`AffinityError::message`] gives nginx's
+/// text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AffinityError {
-    /// More than one mask after `auto`, or nothing at all.
+    /// More than one mask after `auto`, or no argument.
     ArgumentCount,
     /// A mask longer than [`CPUS_MAX`].
     TooManyCpus,
@@ -110,7 +112,7 @@ pub enum AffinityError {
 }
 
 impl AffinityError {
-    /// The text as nginx gives it, without file and line.
+    /// nginx's message, without file and line.
     pub fn message(self) -> String {
         match self {
             AffinityError::ArgumentCount => {
@@ -127,8 +129,8 @@ impl AffinityError {
 }
 
 impl Affinity {
-    /// Reads the directive's arguments: `auto`, `auto MASK` or masks. A mask is binary, its last
-    /// digit CPU 0. `cpu_count` is the number of CPUs that plain `auto` goes round.
+    /// Reads the directive's arguments: `auto`, `auto MASK` or masks. A mask is binary; its last
+    /// digit is CPU 0. Plain `auto` uses `cpu_count` CPUs.
     pub fn parse(arguments: &[&str], cpu_count: usize) -> Result<Affinity, AffinityError> {
         match arguments {
             [] => Err(AffinityError::ArgumentCount),
@@ -142,7 +144,7 @@ impl Affinity {
         }
     }
 
-    /// The CPUs of lane number `lane`; `None` when it is not to be pinned.
+    /// The CPUs of lane number `lane`; `None` if it is not pinned.
     pub fn lane(&self, lane: usize) -> Option<CpuSet> {
         match self {
             Affinity::Auto(set) => {

@@ -1,7 +1,7 @@
-//! A lane's clock: read once a turn, asked many times.
+//! A lane's clock: it is read once a turn and used many times.
 //!
-//! Formatting a date for every response would cost more than all else that a small answer needs,
-//! so texts are made when the second changes.
+//! The date texts are only formatted when the second changes: formatting one for each response
+//! would cost more than all other work for a small response.
 
 use std::cell::Cell;
 
@@ -18,7 +18,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that shows the present.
+    /// A clock set to the current time.
     pub fn new() -> Self {
         let clock = Self {
             monotonic_ns: Cell::new(0),
@@ -36,12 +36,12 @@ impl Clock {
         self.unix_ms.set(unix_ms());
     }
 
-    /// Milliseconds that only go forward; meaningful as differences.
+    /// Monotonic milliseconds; only differences have a meaning.
     pub fn now_ms(&self) -> u64 {
         self.monotonic_ns.get() / 1_000_000
     }
 
-    /// The same in nanoseconds.
+    /// Monotonic nanoseconds.
     pub fn now_ns(&self) -> u64 {
         self.monotonic_ns.get()
     }
@@ -56,7 +56,7 @@ impl Clock {
         self.unix_ms.get() / 1000
     }
 
-    /// The date as HTTP writes it (RFC 9110, IMF-fixdate).
+    /// The date in HTTP's format (RFC 9110, IMF-fixdate).
     pub fn http_date(&self) -> [u8; 29] {
         let second = self.unix_seconds();
         if self.http_date_second.get() != second {

@@ -1,9 +1,9 @@
-//! The runtime below HTTP: pinned lanes, their gates (listening sockets), the files they serve,
-//! their counters, and the system calls all of these stand on.
+//! The runtime below HTTP: pinned lanes, their gates (listening sockets), files and counters, and
+//! the system calls that they use.
 //!
-//! A lane is one pinned thread with everything it needs; a gate is a listening socket of a lane.
-//! This crate knows bytes, descriptors and time; it must not know requests, directives or
-//! configuration texts, and every unsafe block of the server is inside [`sys`].
+//! A lane is one pinned thread with all of its data; a gate is a listening socket of a lane. This
+//! crate knows bytes, descriptors and time. It must not know requests, directives or configuration
+//! texts. Every unsafe block of the server is inside [`sys`].
 
 #![deny(unsafe_code)]
 
@@ -26,7 +26,7 @@ pub mod transport;
 pub mod trust;
 pub mod waiting;
 
-/// Calls for memory since the process started; none where they are not counted.
+/// The number of allocations since the process started; `None` if they are not counted.
 pub fn allocations() -> Option<u64> {
     #[cfg(feature = "count-allocations")]
     return Some(sys::allocations::count());

@@ -1,9 +1,8 @@
-//! Threads for work that would hold a lane: a password that is made to be slow, a pattern that
-//! walks far.
+//! Threads for work that would block a lane: slow password hashes, expensive patterns.
 //!
-//! A pool has few threads and a short queue, both named by whoever owns it. Beyond them work is
-//! refused at once, so that whoever sends too much of it delays nobody else. The threads start
-//! with the first work. Nothing here knows what the work is.
+//! A pool has a few threads and a short queue; its owner sets both limits. Work beyond them is
+//! refused at once, so that a source of too much work delays no other. The threads start with the
+//! first work. The pool does not know the kind of work.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,30 +16,30 @@ use crate::affinity::CpuSet;
 #[cfg(test)]
 mod tests;
 
-/// A pool: `static` where it is used.
+/// A pool; its users make it `static`.
 pub struct WorkerPool {
     limits: PoolLimits,
-    /// What each thread does before its first work.
+    /// The preparation of each thread before its first work.
     prepare_thread: fn(),
     state: Mutex<State>,
     more: Condvar,
 }
 
-/// What a pool may take of the machine.
+/// The limits of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolLimits {
     /// The name of its threads, 15 bytes at most: the kernel cuts longer ones.
     pub name: &'static str,
     /// Most threads.
     pub threads_max: usize,
-    /// Most pieces of work that wait for a thread.
+    /// Most jobs that wait for a thread.
     pub queued_max: usize,
 }
 
-/// Why work was not taken.
+/// Why a job was refused.
 #[derive(Debug)]
 pub enum PoolRefusal {
-    /// As much waits as may.
+    /// The queue is full.
     Full,
     /// There is no thread, and none could be started.
     NoThread(io::Error),
@@ -66,7 +65,7 @@ struct State {
 }
 
 trait Job: Send {
-    /// Whether nobody waits for what comes of it any more.
+    /// Whether the result is no longer wanted.
     fn is_abandoned(&self) -> bool;
     fn run(self: Box<Self>);
 }
@@ -82,14 +81,14 @@ impl<T: Send, W: FnOnce() -> T + Send> Job for Work<W, T> {
     }
 
     fn run(self: Box<Self>) {
-        // A panic drops the sender, and that is how whoever waits learns of it.
+        // A panic drops the sender, and the receiver notices that.
         if let Ok(value) = catch_unwind(AssertUnwindSafe(self.work)) {
             let _ = self.result.send(value);
         }
     }
 }
 
-/// Work without a result.
+/// A job without a result.
 struct Detached<W>(W);
 
 impl<W: FnOnce() + Send> Job for Detached<W> {
@@ -98,13 +97,13 @@ impl<W: FnOnce() + Send> Job for Detached<W> {
     }
 
     fn run(self: Box<Self>) {
-        // The panic hook has told of a panic; nobody waits.
+        // The panic hook has logged a panic; no caller waits.
         let _ = catch_unwind(AssertUnwindSafe(self.0));
     }
 }
 
 impl WorkerPool {
-    /// A pool without threads and without work.
+    /// A pool without threads and jobs.
     pub const fn new(limits: PoolLimits) -> WorkerPool {
         WorkerPool {
             limits,
@@ -118,8 +117,8 @@ impl WorkerPool {
         }
     }
 
-    /// The same pool, whose threads call `prepare` before their first work: for a priority, or for
-    /// memory that the work needs.
+    /// The same pool, but its threads call `prepare` before their first job: to set a priority, or
+    /// to allocate memory that jobs need.
     pub const fn preparing_threads(mut self, prepare: fn()) -> WorkerPool {
         self.prepare_thread = prepare;
         self
@@ -130,11 +129,11 @@ impl WorkerPool {
         &self.limits
     }
 
-    /// Has a thread do `work`, and gives what comes of it: `None` when the work panicked. Work
-    /// whose future is dropped before a thread took it is not done. Never waits.
+    /// Runs `work` on a thread, and returns its result: `None` if it panicked. A job whose future
+    /// is dropped before a thread took it is not run. Never waits.
     ///
     /// # Errors
-    /// When as much waits as may, or there is no thread.
+    /// The queue is full, or there is no thread.
     pub fn submit<T, W>(
         &'static self,
         work: W,
@@ -148,15 +147,15 @@ impl WorkerPool {
         Ok(async move { receiver.await.ok() })
     }
 
-    /// Has a thread do `work`, of which nobody waits for a result. Never waits.
+    /// Runs `work` on a thread without a result. Never waits.
     ///
     /// # Errors
-    /// When as much waits as may, or there is no thread.
+    /// The queue is full, or there is no thread.
     pub fn spawn(&'static self, work: impl FnOnce() + Send + 'static) -> Result<(), PoolRefusal> {
         self.push(Box::new(Detached(work)))
     }
 
-    /// How many pieces of work wait for a thread.
+    /// The number of jobs that wait for a thread.
     pub fn waiting(&self) -> usize {
         self.lock().queue.len()
     }
@@ -165,7 +164,7 @@ impl WorkerPool {
         let mut state = self.lock();
         let capacity = self.limits.threads_max + self.limits.queued_max;
         if state.queue.len() + state.busy >= capacity {
-            // What nobody waits for any more leaves its place to others.
+            // Abandoned jobs leave their place in the queue to others.
             state.queue.retain(|job| !job.is_abandoned());
         }
         let waiting = state.queue.len() + state.busy;
@@ -193,7 +192,7 @@ impl WorkerPool {
     }
 
     fn take_jobs(&self) {
-        // A lane has started this thread, and that lane's CPU is what the work shall leave alone.
+        // A lane may have started this thread, and the job must not use that lane's CPU.
         let _ = CpuSet::of_main_thread().and_then(|cpus| cpus.pin_this_thread());
         (self.prepare_thread)();
         let mut state = self.lock();

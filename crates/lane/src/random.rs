@@ -2,8 +2,8 @@
 
 use std::cell::Cell;
 
-/// Random numbers, good enough for choices, samples and boundaries, not for secrets (xorshift64*,
-/// Vigna, arXiv:1402.6246).
+/// Random numbers for choices, samples and boundaries, not for secrets (xorshift64*, Vigna,
+/// arXiv:1402.6246).
 #[derive(Debug)]
 pub struct Random(Cell<u64>);
 

@@ -1,8 +1,8 @@
 //! The order in which the entries of a slab were last used.
 //!
-//! A list linked by indices, beside the entries rather than in them: whoever keeps entries in a
-//! slab keeps their order here under the same keys. Every operation takes constant time and, once
-//! the list has grown to the slab's size, no memory. It knows no entry and no clock.
+//! It is a list linked by indices, separate from the entries and under the same keys. Every
+//! operation takes constant time, and no memory once the list has grown to the slab's size. It
+//! knows no entry and no clock.
 
 /// No neighbour.
 const NONE: usize = usize::MAX;
@@ -33,7 +33,7 @@ impl Default for Recency {
 
 impl Recency {
     /// Adds a key that is not in the list, as the most recently used one. Keys are those of a slab:
-    /// small, and used again.
+    /// small, and reused.
     pub fn insert(&mut self, key: usize) {
         if self.links.len() <= key {
             let unlinked = Link {
@@ -53,7 +53,7 @@ impl Recency {
         }
     }
 
-    /// Takes a key of the list out.
+    /// Removes a key from the list.
     pub fn remove(&mut self, key: usize) {
         let Some(&Link { newer, older }) = self.links.get(key) else {
             return;
@@ -79,7 +79,7 @@ impl Recency {
         (self.newest != NONE).then_some(self.newest)
     }
 
-    /// The key that was not used for the longest time.
+    /// The least recently used key.
     pub fn oldest(&self) -> Option<usize> {
         (self.oldest != NONE).then_some(self.oldest)
     }
@@ -97,7 +97,7 @@ impl Recency {
 mod tests {
     use super::Recency;
 
-    /// What is done, and the keys afterwards, most recently used first.
+    /// The steps, and the keys after each, most recently used first.
     #[test]
     fn order() {
         type Change = fn(&mut Recency);

@@ -1,7 +1,7 @@
-//! Names of functions by their addresses, from the symbol table of this program's file.
+//! The names of functions by their addresses, from the symbol table of this program's file.
 //!
-//! The table is read through in pieces and nothing of it is kept: debug information would tell
-//! lines too, and cost a hundred megabytes for as long as the process lives.
+//! The table is read in pieces and not kept. Debug information would also give lines, but would
+//! cost a hundred megabytes for the life of the process.
 
 use std::fs::File;
 use std::io;
@@ -12,22 +12,22 @@ use crate::sys::stack::{self, Place};
 #[cfg(test)]
 mod tests;
 
-/// This program, also where its file has been replaced since.
+/// This program, even if its file has been replaced since.
 const PROGRAM: &str = "/proc/self/exe";
 
-/// Read at once: many symbols, and no memory to speak of.
+/// The bytes read at a time: many symbols, and little memory.
 const PIECE_BYTES: usize = 64 * 1024 / SYMBOL_BYTES * SYMBOL_BYTES;
 
-/// Largest table that is read through: ten times that of a build with every symbol.
+/// Largest table that is read: ten times that of a build with every symbol.
 const TABLE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Longest name that is read, before it is made readable.
+/// Longest name that is read, before its demangling.
 const NAME_BYTES_MAX: usize = 1024;
 
-/// Most sections that are looked at; a program has about forty.
+/// Most sections that are read; a program has about forty.
 const SECTIONS_MAX: u16 = 256;
 
-// ELF-64: sizes of its records, and the numbers that are looked for.
+// ELF-64: the sizes of records, and the numbers of the needed types.
 const HEADER_BYTES: usize = 64;
 const SECTION_BYTES: usize = 64;
 const SYMBOL_BYTES: usize = 24;
@@ -41,20 +41,20 @@ struct Symbol {
     name: u64,
 }
 
-/// The table of symbols, and where their names begin.
+/// The table of symbols, and the offset of their names.
 struct Table {
     offset: u64,
     bytes: u64,
     names: u64,
 }
 
-/// What stands at each of these return addresses: the name of its function, that of its library
-/// and the distance from the library's start, or the address itself. Reads the program's file, and
-/// may take a tenth of a second.
+/// The text for each of these return addresses: the name of its function, or of its library with
+/// the distance from the library's start, or the address itself. Reads the program's file, and may
+/// take a tenth of a second.
 pub fn describe(addresses: &[usize]) -> Vec<String> {
     let places: Vec<Place> = addresses.iter().map(|at| stack::place(*at)).collect();
     let own: Vec<u64> = places.iter().filter_map(own_offset).collect();
-    // A file that cannot be read, or has no table, leaves the numbers.
+    // If the file cannot be read or has no table, the text is the number.
     let names = File::open(PROGRAM).and_then(|file| find(&file, &own));
     let mut names = names.unwrap_or_default().into_iter();
     let mut named = |place: &Place| match place {
@@ -82,7 +82,7 @@ fn own_offset(place: &Place) -> Option<u64> {
     }
 }
 
-/// The names of the functions that hold these offsets.
+/// The names of the functions that contain these offsets.
 fn find(file: &File, offsets: &[u64]) -> io::Result<Vec<Option<String>>> {
     let Some(table) = table(file)? else {
         return Ok(Vec::new());
@@ -106,20 +106,20 @@ fn find(file: &File, offsets: &[u64]) -> io::Result<Vec<Option<String>>> {
         .collect())
 }
 
-/// Notes a function for each of the offsets that it holds.
+/// Records a function for each of the offsets that it contains.
 fn note(symbol: &[u8; SYMBOL_BYTES], offsets: &[u64], found: &mut [Option<Symbol>]) {
     if symbol[4] & 15 != FUNCTION {
         return;
     }
     let (start, size) = (number(symbol, 8, 8), number(symbol, 16, 8));
     for (offset, found) in offsets.iter().zip(found) {
-        // What is given is where a call returns to, which may be the next function already.
+        // A return address may already belong to the next function.
         let called_from = offset.saturating_sub(1);
         if (start..start.saturating_add(size)).contains(&called_from) {
             let name = number(symbol, 0, 4);
             *found = Some(Symbol { start, name })
                 .filter(|new| {
-                    // Of names of the same code, the first counts.
+                    // If several names have the same code, the first one counts.
                     found.is_none_or(|old| old.start < new.start)
                 })
                 .or(*found);
@@ -162,7 +162,7 @@ fn name_at(file: &File, offset: u64) -> Option<String> {
     Some(readable(&String::from_utf8_lossy(&bytes[..end])))
 }
 
-/// Without what the compiler adds.
+/// The name without the compiler's additions.
 fn readable(name: &str) -> String {
     format!("{:#}", rustc_demangle::demangle(name))
 }

@@ -1,11 +1,11 @@
-//! Limits of what a driven connection waits for.
+//! Time limits for driven connections.
 
 use std::future::Future;
 use std::io;
 use std::time::Duration;
 
-/// Bounds a wait by `timeout_ms`; 0 waits for ever, as nginx's time-outs do. `None`: it was given
-/// up.
+/// Limits a wait to `timeout_ms`; 0 waits without limit, as nginx's time-outs do. `None` after the
+/// time-out.
 pub async fn bounded<T>(timeout_ms: u64, wait: impl Future<Output = T>) -> Option<T> {
     match timeout_ms {
         0 => Some(wait.await),
@@ -15,10 +15,10 @@ pub async fn bounded<T>(timeout_ms: u64, wait: impl Future<Output = T>) -> Optio
     }
 }
 
-/// The same for what fails anyway.
+/// The same for a wait that can fail.
 ///
 /// # Errors
-/// What the wait says; `TimedOut` after `timeout_ms`.
+/// The error of the wait; `TimedOut` after `timeout_ms`.
 pub async fn within<T>(
     timeout_ms: u64,
     wait: impl Future<Output = io::Result<T>>,

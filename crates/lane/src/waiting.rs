@@ -1,5 +1,5 @@
-//! Waiting for a transport on the lane's runtime: what is asked for is tried first and waited for
-//! only while it would block, so that what is ready costs one system call.
+//! Waiting for a transport on the lane's runtime: an operation is tried first, and the wait begins
+//! only if it would block, so that a ready operation costs one system call.
 
 use std::cell::OnceCell;
 use std::io;
@@ -13,24 +13,24 @@ use crate::sys::readiness;
 use crate::timeout::within;
 use crate::transport::{Handshake, HandshakeError, Transport};
 
-/// What ends a wait for bytes. That nobody listens at a UDP port is an error and nothing else.
+/// The events that end a wait for input. An unreachable UDP port causes an error event only.
 const INPUT: Interest = Interest::READABLE.add(Interest::ERROR);
 
-/// A transport that may be waited for. At most one wait for reading and one for writing at a time.
+/// A transport with waits. There may be one wait for reading and one for writing at a time.
 pub struct Waited {
     transport: Rc<Transport>,
-    /// The registration with the runtime, made when something waits first.
+    /// The registration with the runtime, made at the first wait.
     registration: OnceCell<AsyncFd<Rc<Transport>>>,
     interest: Interest,
 }
 
 impl Waited {
-    /// A transport that is waited for in both directions.
+    /// A transport with waits in both directions.
     pub fn new(transport: Transport) -> Self {
         Self::with_interest(transport, INPUT.add(Interest::WRITABLE))
     }
 
-    /// A transport whose input somebody else watches: it is waited for only to be writable.
+    /// A transport whose input is watched elsewhere: it only waits for space to write.
     pub fn for_writing(transport: Transport) -> Self {
         Self::with_interest(transport, Interest::WRITABLE)
     }
@@ -48,21 +48,21 @@ impl Waited {
         &self.transport
     }
 
-    /// Gives the transport back.
+    /// Returns the transport.
     pub fn into_transport(self) -> Option<Transport> {
         drop(self.registration);
         Rc::into_inner(self.transport)
     }
 
-    /// Lets the runtime forget the transport until something waits again.
+    /// Deregisters the transport until the next wait.
     pub fn unregister(&mut self) {
         drop(self.registration.take());
     }
 
-    /// Waits until there may be something to read.
+    /// Waits until there may be input.
     ///
     /// # Errors
-    /// What the runtime says.
+    /// The runtime's error.
     pub async fn readable(&self) -> io::Result<()> {
         self.ready_to_read().await.map(|_| ())
     }
@@ -70,17 +70,17 @@ impl Waited {
     /// Waits until the socket may take bytes.
     ///
     /// # Errors
-    /// What the runtime says; `TimedOut` after `timeout_ms` (0 waits for ever).
+    /// The runtime's error; `TimedOut` after `timeout_ms` (0 waits without limit).
     pub async fn writable(&self, timeout_ms: u64) -> io::Result<()> {
         let ready = async { self.registration()?.writable().await.map(|_| ()) };
         within(timeout_ms, ready).await
     }
 
-    /// Waits for input, then tries, until `attempt` no longer blocks. Bound it by
+    /// Waits for input, then tries, until `attempt` no longer blocks. Limit it with
     /// [`crate::timeout`].
     ///
     /// # Errors
-    /// What the attempt or the runtime says.
+    /// The error of the attempt or the runtime.
     pub async fn when_readable<T>(
         &self,
         mut attempt: impl FnMut() -> io::Result<T>,
@@ -96,7 +96,7 @@ impl Waited {
     /// Tries, and waits until the socket is writable while it would block.
     ///
     /// # Errors
-    /// What the attempt says; `TimedOut` after `timeout_ms` (0 waits for ever).
+    /// The error of the attempt; `TimedOut` after `timeout_ms` (0 waits without limit).
     pub async fn when_writable<T>(
         &self,
         timeout_ms: u64,
@@ -117,7 +117,7 @@ impl Waited {
         .await
     }
 
-    /// Ends the handshake of a TLS session. Bound it by [`crate::timeout`].
+    /// Completes the handshake of a TLS session. Limit it with [`crate::timeout`].
     ///
     /// # Errors
     /// See [`HandshakeError`].
@@ -131,15 +131,15 @@ impl Waited {
                     Err(error) => Err(error),
                 },
             };
-            // The session has just found the socket to block, or finds it so in its next turn.
+            // The session has just found the socket to block, or does so in its next turn.
             ready.map_err(HandshakeError::Socket)?.clear_ready();
         }
     }
 
-    /// Sends what a TLS session keeps; nothing to do for a plain transport.
+    /// Sends the bytes that a TLS session keeps; does nothing for a plain transport.
     ///
     /// # Errors
-    /// What the socket says; `TimedOut` when it took nothing for `timeout_ms` (0 waits for ever).
+    /// The socket's error; `TimedOut` if it took nothing for `timeout_ms` (0 waits without limit).
     pub async fn flush(&self, timeout_ms: u64) -> io::Result<()> {
         match self.transport.has_unsent() {
             false => Ok(()),
@@ -150,8 +150,8 @@ impl Waited {
         }
     }
 
-    /// Notes that the socket was read empty: only a new event says that there is more. What ended
-    /// stays noted.
+    /// Records that the socket was read empty: only a new event reports more input. An end stays
+    /// recorded.
     pub fn emptied(&self) {
         let mut context = Context::from_waker(Waker::noop());
         if let Some(registration) = self.registration.get()
@@ -161,7 +161,7 @@ impl Waited {
         }
     }
 
-    /// Notes that the socket is full: it has just said so, and no event was looked at since.
+    /// Records that the socket is full, as its last result showed; no event came since.
     pub fn filled(&self) {
         let mut context = Context::from_waker(Waker::noop());
         if let Some(registration) = self.registration.get()
@@ -171,7 +171,7 @@ impl Waited {
         }
     }
 
-    /// What the runtime has seen of the input; `None`: nothing, or it does not watch.
+    /// The runtime's state of the input; `None` without a registration or an event.
     pub fn input_seen(&self) -> Option<Input> {
         let mut context = Context::from_waker(Waker::noop());
         match self.registration.get()?.poll_read_ready(&mut context) {
@@ -195,11 +195,11 @@ impl Waited {
     }
 }
 
-/// What the runtime has seen of a transport's input.
+/// The runtime's state of a transport's input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
-    /// There may be something to read, or there was before the last read emptied it.
+    /// There may be input, or the last read has taken it.
     Possible,
-    /// The peer has sent its last.
+    /// The peer has shut down its sending side.
     Ended,
 }

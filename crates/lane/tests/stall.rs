@@ -1,8 +1,8 @@
-//! A lane that hangs until it is let go: what happens to the connections that come meanwhile.
+//! A test of a hanging lane: the effect on connections that come meanwhile.
 //!
-//! Two real lanes behind one reuseport address; one of them is made to hang in the middle of a
-//! turn. Plain reuseport goes on giving it its half of the connections, which wait; steering
-//! notices that it no longer beats and gives it none.
+//! Two real lanes share one reuseport address; one of them hangs in the middle of a turn. Plain
+//! reuseport still gives it half of the connections, which wait; steering detects its missing
+//! heartbeat and gives it none.
 
 #![allow(clippy::unwrap_used)]
 
@@ -23,26 +23,26 @@ use turnpike_lane::steering::{KernelBoard, LaneBoard, Level, SteerRules, Steerin
 use turnpike_lane::sys::socket::{Kind, PeerAddress};
 
 const LANES: usize = 2;
-/// Enough that the hash gives the hanging lane none of them once in 2^200 runs.
+/// With this many, the hash gives the hanging lane none only once in 2^200 runs.
 const CONNECTIONS: usize = 200;
-/// Longer than a heartbeat may be old.
+/// Longer than the maximum age of a heartbeat.
 const UNTIL_STALE: Duration = Duration::from_millis(100);
-/// An answer that has not come after this long of silence is held up.
+/// An answer that is missing after this long of silence counts as held up.
 const SILENCE: Duration = Duration::from_millis(400);
-/// The same where every answer is to come: a busy machine may stop for seconds.
+/// The same if every answer must come: a busy machine may stall for seconds.
 const LONG_SILENCE: Duration = Duration::from_secs(30);
 
-/// What the test tells the lanes, and they the test.
+/// The signals between the test and the lanes.
 #[derive(Default)]
 struct Signals {
-    /// Lane 1 is to hang at its next connection.
+    /// Whether lane 1 must hang at its next connection.
     hang: AtomicBool,
     hangs: AtomicBool,
     ended: AtomicBool,
     served: [AtomicUsize; LANES],
 }
 
-/// Answers every connection with one byte, and hangs when told to.
+/// Answers every connection with one byte, and hangs on request.
 struct Greeter {
     lane: usize,
     signals: Arc<Signals>,
@@ -96,7 +96,7 @@ struct Running {
 }
 
 impl Running {
-    /// Two lanes, steered or by the hash. `None`: this machine does not permit steering.
+    /// Two lanes, steered or by the hash. `None` if this machine does not permit steering.
     fn start(steered: bool) -> Option<Running> {
         let options = ListenOptions {
             reuseport: Reuseport::Hash,
@@ -118,7 +118,7 @@ impl Running {
                 SteerRules::default(),
             );
             if chosen.level() != Level::Program {
-                assert!(!chosen.reasons().is_empty(), "a fallback says why");
+                assert!(!chosen.reasons().is_empty(), "a fallback has a reason");
                 return None;
             }
             board = Some(LaneBoard::map(kernel.unwrap().as_fd()).unwrap());
@@ -159,7 +159,7 @@ impl Running {
         stream
     }
 
-    /// Hangs lane 1 and waits until it is seen to.
+    /// Hangs lane 1 and waits until it hangs.
     fn hang(&self) -> Vec<TcpStream> {
         self.signals.hang.store(true, SeqCst);
         let mut opened = Vec::new();
@@ -206,7 +206,7 @@ fn serve(lane: usize, gate: Arc<OwnedFd>, board: Option<Arc<LaneBoard>>, mut gre
     event_loop::run(&mut event_loop, &mut greeter, &Rc::new(Notify::new())).unwrap();
 }
 
-/// Takes the answered ones out, until all are or none has been for a while.
+/// Removes the answered connections, until all are answered or none has been for a while.
 fn drop_answered(waiting: &mut Vec<TcpStream>, silence: Duration) {
     let mut last = Instant::now();
     while !waiting.is_empty() && last.elapsed() < silence {
@@ -219,14 +219,14 @@ fn drop_answered(waiting: &mut Vec<TcpStream>, silence: Duration) {
     }
 }
 
-/// How many of the connections made while a lane hangs have to wait for it.
+/// The number of connections that wait for a hanging lane.
 fn held_up(running: Running, silence: Duration) -> usize {
     let mut first = running.hang();
     let mut waiting: Vec<TcpStream> = (0..CONNECTIONS).map(|_| running.connect()).collect();
     drop_answered(&mut waiting, silence);
     let held_up = waiting.len();
     running.signals.hang.store(false, SeqCst);
-    // Held up is not lost: once the lane is back, everybody is answered.
+    // They are delayed but not lost: once the lane continues, all get an answer.
     waiting.append(&mut first);
     drop_answered(&mut waiting, LONG_SILENCE);
     assert_eq!(waiting.len(), 0, "connections were never answered");
@@ -235,13 +235,13 @@ fn held_up(running: Running, silence: Duration) -> usize {
 }
 
 #[test]
-fn plain_reuseport_lets_connections_wait_for_a_lane_that_hangs() {
+fn plain_reuseport_gives_connections_to_a_hanging_lane() {
     let running = Running::start(false).unwrap();
     assert_ne!(held_up(running, SILENCE), 0);
 }
 
 #[test]
-fn steering_gives_a_lane_that_hangs_nothing() {
+fn steering_gives_no_connection_to_a_hanging_lane() {
     if let Some(running) = Running::start(true) {
         assert_eq!(held_up(running, LONG_SILENCE), 0);
     }

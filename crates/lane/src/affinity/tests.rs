@@ -1,4 +1,4 @@
-//! Masks as users write them, and what lanes get from them.
+//! Tests of masks as in configurations, and of the lanes' CPUs.
 
 #![allow(clippy::unwrap_used)]
 
@@ -39,7 +39,7 @@ fn lanes_get_their_cpus() {
 }
 
 #[test]
-fn wrong_arguments_are_told_in_nginx_words() {
+fn wrong_arguments_give_nginx_messages() {
     let too_long = "0".repeat(CPUS_MAX + 1);
     let cases: [(&[&str], &str); 5] = [
         (

@@ -1,5 +1,5 @@
-//! What was answered by somebody who is no lane, such as an upstream server: how often by class of
-//! status, how many bytes, how long it took. All lanes add to the same counts.
+//! Counts of responses that other servers gave, such as upstream servers: by class of status, with
+//! bytes and times. All lanes add to the same counts.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -12,11 +12,11 @@ pub struct Answer {
     /// Bytes of the request.
     pub request_bytes: u64,
     pub response_bytes: u64,
-    /// From the beginning of the request to the end of the answer.
+    /// The time from the start of the request to the end of the answer.
     pub took_ms: u64,
 }
 
-/// What was answered so far.
+/// Counts of answers.
 #[derive(Default)]
 pub struct AnswerCounts {
     classes: [AtomicU64; AnswerCounts::CLASSES.len()],
@@ -30,7 +30,7 @@ impl AnswerCounts {
     /// The classes of statuses, by their first digit.
     pub const CLASSES: [&'static str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 
-    /// Counts an answer. A status that is in no class counts in none.
+    /// Counts an answer. A status outside of all classes is not counted by class.
     pub fn add(&self, answer: Answer) {
         let class = usize::from(answer.status / 100).checked_sub(1);
         if let Some(count) = class.and_then(|class| self.classes.get(class)) {
@@ -39,29 +39,29 @@ impl AnswerCounts {
         self.request_bytes.fetch_add(answer.request_bytes, Relaxed);
         self.response_bytes
             .fetch_add(answer.response_bytes, Relaxed);
-        // What is told in whole milliseconds may have taken nearly one more.
+        // A time in whole milliseconds may be up to one longer.
         let took_ns = answer.took_ms.max(1).saturating_mul(1_000_000);
         let bucket = BOUNDS_NS.iter().position(|bound| took_ns <= *bound);
         self.buckets[bucket.unwrap_or(BOUNDS_NS.len())].fetch_add(1, Relaxed);
         self.sum_ms.fetch_add(answer.took_ms, Relaxed);
     }
 
-    /// How many of each class, in the order of [`AnswerCounts::CLASSES`].
+    /// The number of answers in each class, in the order of [`AnswerCounts::CLASSES`].
     pub fn by_class(&self) -> [u64; AnswerCounts::CLASSES.len()] {
         self.classes.each_ref().map(|count| count.load(Relaxed))
     }
 
-    /// Bytes of all requests.
+    /// The bytes of all requests.
     pub fn request_bytes(&self) -> u64 {
         self.request_bytes.load(Relaxed)
     }
 
-    /// Bytes of all answers.
+    /// The bytes of all answers.
     pub fn response_bytes(&self) -> u64 {
         self.response_bytes.load(Relaxed)
     }
 
-    /// The times that answers took, in whole milliseconds: less than one is up to one.
+    /// The times of the answers, in whole milliseconds rounded up.
     pub fn times(&self) -> Distribution {
         let buckets = self.buckets.iter().map(|count| count.load(Relaxed));
         Distribution {

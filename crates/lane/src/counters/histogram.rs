@@ -1,9 +1,9 @@
-//! How times are spread: counts of times between fixed bounds.
+//! Histograms: counts of times between fixed bounds.
 
 use super::Counter;
 
-/// Upper bounds of the buckets in nanoseconds, from what a transaction costs to what nobody waits
-/// for: 1, 2.5 and 5 of every power of ten. One more bucket holds what is longer.
+/// Upper bounds of the buckets in nanoseconds, from a short transaction to a very slow one: 1, 2.5
+/// and 5 of every power of ten. One more bucket counts longer times.
 pub const BOUNDS_NS: [u64; 19] = [
     10_000,
     25_000,
@@ -26,36 +26,36 @@ pub const BOUNDS_NS: [u64; 19] = [
     10_000_000_000,
 ];
 
-/// Times that one thread has seen.
+/// Counts of times, written by one thread.
 #[derive(Debug, Default)]
 pub struct Histogram {
     buckets: [Counter; BOUNDS_NS.len() + 1],
     sum_ns: Counter,
 }
 
-/// A histogram as it was read.
+/// The values of a histogram.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Distribution {
-    /// Times up to each bound and beyond the one before it; those beyond the last at the end.
+    /// The number of times in each bucket; the last one counts times above all bounds.
     pub buckets: Vec<u64>,
     /// Their sum in nanoseconds.
     pub sum_ns: u64,
 }
 
 impl Histogram {
-    /// Counts one time. Short ones, which are nearly all, are found after a few comparisons.
+    /// Counts one time. Short times are most frequent, and need only a few comparisons.
     pub fn record(&self, time_ns: u64) {
         self.record_many(time_ns, 1);
     }
 
-    /// Counts the same time so often.
+    /// Counts the same time several times.
     pub fn record_many(&self, time_ns: u64, times: u64) {
         let index = BOUNDS_NS.iter().position(|bound| time_ns <= *bound);
         self.buckets[index.unwrap_or(BOUNDS_NS.len())].add_many(times);
         self.sum_ns.add_many(time_ns.saturating_mul(times));
     }
 
-    /// Reads it.
+    /// Reads the counts.
     pub fn read(&self) -> Distribution {
         Distribution {
             buckets: self.buckets.iter().map(Counter::value).collect(),

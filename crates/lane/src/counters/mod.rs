@@ -1,9 +1,8 @@
-//! What is counted and how it is told: rows of the table of metrics, and cells that one thread
-//! writes and any thread reads.
+//! Metrics: the rows of their table, and cells that one thread writes and any thread reads.
 //!
-//! A lane adds with a load and a store, without any locked instruction; whoever wants totals reads
-//! the cells of all lanes and sums. Reading stops nobody, so that sums over several cells are only
-//! about right while lanes run.
+//! A lane adds with a load and a store, without a locked instruction; a reader sums the cells of
+//! all lanes. Reading stops no lane, so sums over several cells are only approximate while lanes
+//! run.
 
 mod answers;
 mod histogram;
@@ -15,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub use answers::{Answer, AnswerCounts};
 pub use histogram::{BOUNDS_NS, Distribution, Histogram};
 
-/// What a metric's value is.
+/// The kind of a metric's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The value only grows while the process lives.
@@ -31,17 +30,18 @@ pub enum Kind {
 pub struct Row {
     /// The name: lower case words and underscores, the same everywhere it is shown.
     pub name: &'static str,
-    /// Whether it only grows.
+    /// The kind of its value.
     pub kind: Kind,
-    /// What is counted: `connections`, `bytes`, ...
+    /// The unit: `connections`, `bytes`, ...
     pub unit: &'static str,
-    /// Names of what tells several values of it apart, beside the lane: `upstream`, `zone`, ...
+    /// The names of the labels that distinguish its values, besides the lane: `upstream`, `zone`,
+    /// ...
     pub labels: &'static [&'static str],
-    /// What it means, in a sentence.
+    /// The meaning, in a sentence.
     pub help: &'static str,
 }
 
-/// A number that one thread writes and many read.
+/// A number that one thread writes and many threads read.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
@@ -51,24 +51,24 @@ impl Counter {
         self.add_many(1);
     }
 
-    /// Adds so many.
+    /// Adds `amount`.
     pub fn add_many(&self, amount: u64) {
         self.0
             .store(self.0.load(Relaxed).wrapping_add(amount), Relaxed);
     }
 
-    /// Takes one off.
+    /// Subtracts one.
     pub fn sub(&self) {
         self.0
             .store(self.0.load(Relaxed).saturating_sub(1), Relaxed);
     }
 
-    /// Sets it.
+    /// Sets the value.
     pub fn set(&self, value: u64) {
         self.0.store(value, Relaxed);
     }
 
-    /// Reads it.
+    /// The value.
     pub fn value(&self) -> u64 {
         self.0.load(Relaxed)
     }

@@ -1,9 +1,9 @@
-//! Cells and buckets hold what was put into them.
+//! Tests of counters and histograms.
 
 use super::*;
 
 #[test]
-fn a_counter_rises_falls_and_stops_at_nothing() {
+fn a_counter_rises_falls_and_stops_at_zero() {
     let counter = Counter::default();
     counter.add();
     counter.add_many(4);
@@ -15,7 +15,7 @@ fn a_counter_rises_falls_and_stops_at_nothing() {
 }
 
 #[test]
-fn times_fall_into_the_bucket_of_their_bound() {
+fn times_are_counted_in_the_bucket_of_their_bound() {
     let cases = [
         (0, 0),
         (10_000, 0),

@@ -1,4 +1,4 @@
-//! The accept path: which gates a lane watches, when, and how many connections it takes at a time.
+//! The accept path: the gates that a lane watches, and the number of connections that it accepts.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -9,22 +9,22 @@ use crate::gate::{AcceptMode, AcceptMutex, AcceptTurn, Turn};
 use crate::steering::LanePulse;
 use crate::sys::socket::{self, Kind};
 
-/// Connections that one gate may hand over in a turn with `multi_accept`: enough to empty an
-/// ordinary burst, few enough that parked connections are not kept waiting by a flood.
+/// The most connections that one gate gives in a turn with `multi_accept`: enough to empty a usual
+/// burst, and few enough that a flood does not delay parked connections.
 const ACCEPTS_PER_TURN_MAX: usize = 256;
 
-/// Connections taken from a gate that goes: more than any backlog holds.
+/// The most connections taken from a gate that is being closed: more than any backlog holds.
 const QUEUED_ACCEPTS_MAX: usize = 1 << 20;
 
-/// How long a full lane leaves its gates alone, in milliseconds: until some connection has ended.
+/// The time for which a full lane does not accept, in milliseconds: some connections end meanwhile.
 const FULL_PAUSE_MS: u64 = 20;
 
-/// Tells whoever steers connections how the lane is. Called in every turn: must not enter the
-/// kernel.
+/// A receiver of a lane's state for the steering of connections. It is called in every turn, so it
+/// must not enter the kernel.
 pub trait Pulse: Send {
-    /// The lane works, and has so many connections.
+    /// The lane is working, and has this many connections.
     fn awake(&self, now_ns: u64, connections: u64);
-    /// The lane waits for events: it is well, however long that takes.
+    /// The lane waits for events: it is healthy, however long the wait is.
     fn asleep(&self, connections: u64);
 }
 
@@ -38,31 +38,31 @@ impl Pulse for LanePulse {
     }
 }
 
-/// A gate as a lane has it.
+/// A gate of a lane.
 #[derive(Clone)]
 pub struct LaneGate {
-    /// The number that [`EventHandler::accepted`] is called with.
+    /// The number for [`EventHandler::accepted`].
     pub number: u32,
     /// The listening socket; other lanes may share it.
     pub socket: Arc<OwnedFd>,
-    /// How lanes share it.
+    /// The way in which lanes share it.
     pub mode: AcceptMode,
     /// Whether connections are accepted from it, or datagrams read.
     pub kind: Kind,
 }
 
-/// How a lane accepts.
+/// The accept settings of a lane.
 #[derive(Clone)]
 pub struct AcceptSettings {
-    /// Connections that the lane may hold.
+    /// The most connections that the lane may hold.
     pub connections_max: usize,
-    /// Accept all that wait, not one at a time.
+    /// Whether to accept all waiting connections, not one at a time.
     pub multi_accept: bool,
-    /// How long to wait for the mutex when another lane has it, in milliseconds. So long the gates
-    /// are left alone too after accept(2) ran out of descriptors or memory: trying at once would
-    /// spin, since the connection stays in the queue.
+    /// The time to wait for the mutex when another lane has it, in milliseconds. The lane also
+    /// waits this long after accept(2) ran out of descriptors or memory: the connection stays in
+    /// the queue, so trying at once would spin.
     pub mutex_delay_ms: u64,
-    /// Shared by the lanes; `None` where no gate is in mutex mode.
+    /// The mutex that lanes share; `None` if no gate is in mutex mode.
     pub mutex: Option<Arc<AcceptMutex>>,
     /// Number of the lane.
     pub lane: usize,
@@ -85,7 +85,7 @@ pub(super) struct Gates {
     entries: Vec<WatchedGate>,
     settings: AcceptSettings,
     heartbeat: Option<Box<dyn Pulse>>,
-    /// Gates are left alone until then.
+    /// The end of a pause in accepting.
     paused_until_ms: u64,
     paused: bool,
     turn: Option<AcceptTurn>,
@@ -94,19 +94,19 @@ pub(super) struct Gates {
 struct WatchedGate {
     gate: LaneGate,
     watched: bool,
-    /// The gate is another lane's, and is watched until that lane works again.
+    /// The gate belongs to another lane, and is watched until that lane works again.
     adopted: bool,
 }
 
 impl Gates {
-    /// The lane works.
+    /// Reports that the lane is working.
     pub(super) fn awake(&self, now_ns: u64, connections: usize) {
         if let Some(heartbeat) = &self.heartbeat {
             heartbeat.awake(now_ns, connections as u64);
         }
     }
 
-    /// The lane is about to wait.
+    /// Reports that the lane is about to wait.
     pub(super) fn asleep(&self, connections: usize) {
         if let Some(heartbeat) = &self.heartbeat {
             heartbeat.asleep(connections as u64);
@@ -115,11 +115,11 @@ impl Gates {
 }
 
 impl EventLoop {
-    /// Replaces the lane's gates. Those that stay (the same socket) are not touched; those that go
-    /// are watched no more.
+    /// Replaces the lane's gates. Gates with the same socket are not touched; gates that are not in
+    /// the list are no longer watched.
     ///
     /// # Errors
-    /// When a new gate cannot be watched; the others are.
+    /// A new gate cannot be watched; the others are watched.
     pub fn set_gates(&mut self, gates: Vec<LaneGate>, settings: AcceptSettings) -> io::Result<()> {
         self.unwatch_gates(|_| true);
         self.disarm();
@@ -139,16 +139,16 @@ impl EventLoop {
         self.watch_gates(|mode| mode != AcceptMode::Mutex)
     }
 
-    /// The lane's pulse, for gates that are steered.
+    /// Sets the lane's pulse, for gates that are steered.
     pub fn set_heartbeat(&mut self, heartbeat: Option<Box<dyn Pulse>>) {
         self.gates.heartbeat = heartbeat;
     }
 
-    /// Watches gates of lanes that have stopped working beside the lane's own, in place of those it
-    /// was told to watch so before. Both may watch them at once.
+    /// Watches the gates of lanes that have stopped working, in addition to the lane's own. They
+    /// replace the gates of the last call. Both lanes may watch them at once.
     ///
     /// # Errors
-    /// When a gate cannot be watched; the others are.
+    /// A gate cannot be watched; the others are watched.
     pub fn adopt_gates(&mut self, gates: Vec<LaneGate>) -> io::Result<()> {
         self.release_adopted();
         self.gates
@@ -167,19 +167,19 @@ impl EventLoop {
                 let _ = self.epoll.delete(entry.gate.socket.as_fd());
             }
         }
-        // They stand behind the lane's own, whose places are their tokens.
+        // They follow the lane's own gates, whose indexes are their tokens.
         self.gates.entries.retain(|entry| !entry.adopted);
     }
 
-    /// Accepts what waits at all gates, though nothing has told of it: the lane that was told may
-    /// not come to it.
+    /// Accepts the waiting connections of all gates without an event: the lane that got the event
+    /// may be unable to accept.
     pub fn look<R: EventHandler>(&mut self, handler: &mut R) {
         for index in 0..self.gates.entries.len() {
             self.accept(handler, index);
         }
     }
 
-    /// How many connections a lane that holds so many may hold beside them.
+    /// The number of connections that a lane with `connections` may add.
     pub fn room(&self, connections: usize) -> usize {
         self.gates
             .settings
@@ -187,7 +187,7 @@ impl EventLoop {
             .saturating_sub(connections)
     }
 
-    /// Accepts no more. Returns the gates, for what is still in their queues.
+    /// Stops accepting. Returns the gates, whose queues may hold connections.
     pub fn close_gates(&mut self) -> Vec<LaneGate> {
         self.unwatch_gates(|_| true);
         self.disarm();
@@ -198,9 +198,9 @@ impl EventLoop {
             .collect()
     }
 
-    /// Accepts what waits in the queue of a gate that is about to go.
+    /// Accepts the connections in the queue of a gate that is about to be closed.
     ///
-    /// What waits of datagrams is left: who has the socket next reads it, and where nobody has, the
+    /// Waiting datagrams are left: the next holder of the socket reads them, and without one the
     /// address is gone.
     pub fn accept_queued<R: EventHandler>(&mut self, handler: &mut R, gate: &LaneGate) {
         if gate.kind == Kind::Datagram {
@@ -217,7 +217,7 @@ impl EventLoop {
         }
     }
 
-    /// Takes the mutex or resumes after a pause, and says how long the wait may be.
+    /// Takes the mutex or ends a pause, and returns the longest wait.
     pub(super) fn before_wait(&mut self, timeout_ms: i32) -> i32 {
         if self.gates.paused {
             let now_ms = self.clock.now_ms();
@@ -252,7 +252,7 @@ impl EventLoop {
         }
     }
 
-    /// Lets other lanes accept.
+    /// Allows other lanes to accept.
     pub(super) fn end_accept_turn<R: EventHandler>(&mut self, handler: &R) {
         let settings = &self.gates.settings;
         if let (Some(turn), Some(mutex)) = (&mut self.gates.turn, &settings.mutex) {
@@ -269,7 +269,7 @@ impl EventLoop {
         if entry.gate.kind == Kind::Datagram {
             let gate = entry.gate.clone();
             if self.room(handler.connections()) == 0 {
-                // Datagrams of those that are there are read in any case.
+                // Datagrams of existing sessions are read in any case.
                 handler.make_room(self);
             }
             handler.datagrams(self, &gate);
@@ -346,7 +346,7 @@ impl EventLoop {
 enum AcceptFailure {
     /// The queue is empty.
     Nothing,
-    /// The client went away while it waited.
+    /// The client closed the connection while it waited.
     ThisConnection,
     /// Out of descriptors or memory.
     Exhausted,
@@ -358,7 +358,7 @@ fn accept_failure(error: &io::Error) -> AcceptFailure {
         Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => {
             AcceptFailure::Exhausted
         }
-        // Errors of the network that accept(2) passes on belong to the one connection.
+        // A network error from accept(2) belongs to the one connection.
         _ => AcceptFailure::ThisConnection,
     }
 }

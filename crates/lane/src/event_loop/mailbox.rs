@@ -1,4 +1,4 @@
-//! Commands from other threads to a lane: a short queue and an eventfd that wakes the lane.
+//! Commands from other threads to a lane: a queue and an eventfd that wakes the lane.
 
 use std::collections::VecDeque;
 use std::io;
@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::sys::descriptor::Waker;
 
-/// A lane's letter box. Commands are rare (reload, quit, reopen), so a lock is no cost.
+/// A lane's mailbox. Commands are rare (reload, quit, reopen), so a lock costs nothing.
 pub struct Mailbox<C> {
     letters: Mutex<Letters<C>>,
     waker: Waker,
@@ -15,15 +15,15 @@ pub struct Mailbox<C> {
 
 struct Letters<C> {
     queue: VecDeque<C>,
-    /// Nobody will read what comes now.
+    /// Whether the lane reads no more commands.
     closed: bool,
 }
 
 impl<C> Mailbox<C> {
-    /// An empty box.
+    /// An empty mailbox.
     ///
     /// # Errors
-    /// When the kernel gives no eventfd.
+    /// The error of eventfd(2).
     pub fn new() -> io::Result<Self> {
         Ok(Self {
             letters: Mutex::new(Letters {
@@ -34,12 +34,12 @@ impl<C> Mailbox<C> {
         })
     }
 
-    /// Puts a command in and wakes the lane. `false`: the lane has ended, and the command is gone.
+    /// Adds a command and wakes the lane. `false`: the lane has ended, and the command is dropped.
     pub fn send(&self, command: C) -> bool {
         self.try_send(command).is_ok()
     }
 
-    /// Puts a command in and wakes the lane; gives it back when the lane has ended.
+    /// Adds a command and wakes the lane; returns the command if the lane has ended.
     ///
     /// # Errors
     /// The command itself.
@@ -50,12 +50,12 @@ impl<C> Mailbox<C> {
         }
         letters.queue.push_back(command);
         drop(letters);
-        // It fails only when the counter is full, and then the lane is being woken.
+        // It fails only if the counter is full, and then the lane is being woken already.
         let _ = self.waker.wake();
         Ok(())
     }
 
-    /// Wakes the lane without a command: it is to look elsewhere.
+    /// Wakes the lane without a command.
     pub fn wake(&self) {
         // As in `try_send`.
         let _ = self.waker.wake();
@@ -66,25 +66,25 @@ impl<C> Mailbox<C> {
         self.letters().queue.pop_front()
     }
 
-    /// Takes nothing any more, unless something is still unread. Returns whether it is closed: what
-    /// was sent before will have been read, and what is sent later goes back to its sender.
+    /// Closes the mailbox unless it holds unread commands. Returns whether it is closed: all
+    /// earlier commands have been read then, and later ones are returned to their senders.
     pub fn close_if_empty(&self) -> bool {
         let mut letters = self.letters();
         letters.closed |= letters.queue.is_empty();
         letters.closed
     }
 
-    /// Takes nothing any more, and forgets what is unread.
+    /// Closes the mailbox and drops its unread commands.
     pub fn close(&self) {
         let mut letters = self.letters();
         letters.closed = true;
         letters.queue.clear();
     }
 
-    /// Forgets that the lane was woken; called before the box is emptied.
+    /// Resets the wake-up; called before the mailbox is emptied.
     ///
     /// # Errors
-    /// What read(2) says.
+    /// The error of read(2).
     pub fn acknowledge(&self) -> io::Result<()> {
         self.waker.drain().map(|_| ())
     }

@@ -8,15 +8,14 @@
 //!            └──────────── nested: a tokio runtime drives futures; the  ◄───────────┘
 //!                          epoll instance is one of its descriptors
 //! ```
+//! A connection is **parked** while it waits for a request head. A request that can be answered at
+//! once is answered in the turn, without a task: this is the whole path of a short connection. A
+//! request that must wait is **driven**: it becomes a future on the lane's tokio runtime, which is
+//! built for the first one and entered only while there are any. So the hot path costs as much as
+//! a bare epoll loop, EPOLLEXCLUSIVE works (it does not through a nested instance), and slow work
+//! is still written as plain async code.
 //!
-//! A connection is **parked** while it waits for a request head, and everything that can be
-//! answered at once is answered in the turn, without a task: this is the whole path of a short
-//! connection. Only what has to wait is **driven**: a future on the lane's tokio runtime, which is
-//! built when the first one appears and entered only while there are any. So the hot path costs
-//! what a bare epoll loop costs, EPOLLEXCLUSIVE works (it does not through a nested instance), and
-//! everything slow is still written as plain async code.
-//!
-//! This module knows sockets and deadlines; what happens on them is decided by the
+//! This module knows sockets and deadlines; the [`EventHandler`] reacts to their events.
 //! [`EventHandler`].
 
 mod gates;
@@ -44,13 +43,13 @@ use crate::sys::simulation::{self, Fault};
 use crate::sys::socket::PeerAddress;
 use gates::Gates;
 
-/// Events taken from the kernel at a time. More would make the last of them wait for all others.
+/// The most events from the kernel at a time. With more, the last would wait for all others.
 const EVENTS_PER_TURN_MAX: usize = 512;
 
-/// Between two looks at the wheel, in milliseconds.
+/// The time between two checks of the wheel, in milliseconds.
 const TICK_MS: u64 = 100;
 
-/// How long a lane with nothing parked may sleep, in milliseconds.
+/// The longest wait of a lane with nothing parked, in milliseconds.
 const IDLE_TICK_MS: u64 = 1_000;
 
 const TOKEN_MAILBOX: u64 = u64::MAX;
@@ -60,9 +59,9 @@ const TOKEN_WATCHED_SOCKET: u64 = 1 << 33;
 /// A future on the lane's own runtime.
 pub type Driven = Pin<Box<dyn Future<Output = ()>>>;
 
-/// What lives on a lane: its connections.
+/// The connections of a lane, and their reactions to events.
 pub trait EventHandler {
-    /// A connection was accepted on the gate of that number.
+    /// A connection was accepted on the gate with this number.
     fn accepted(
         &mut self,
         event_loop: &mut EventLoop,
@@ -70,32 +69,31 @@ pub trait EventHandler {
         socket: OwnedFd,
         peer: PeerAddress,
     );
-    /// Datagrams wait at that gate; said until they are read. A lane without such gates is never
-    /// told.
+    /// Datagrams wait at a gate; called until they are read. Lanes without such gates are never
+    /// called.
     fn datagrams(&mut self, _event_loop: &mut EventLoop, _gate: &LaneGate) {}
-    /// The parked connection of that token has something to read. Said once for what has come:
-    /// the handler reads until the socket holds no more. `closed`: the peer has sent its last.
+    /// The parked connection with this token has input. The event comes once: the handler reads
+    /// until the socket is empty. `closed`: the peer has shut down its sending side.
     fn ready(&mut self, event_loop: &mut EventLoop, token: u32, closed: bool);
-    /// A watched socket that the parked connection of that token waits for has something to read.
+    /// A watched socket has input for the parked connection with this token.
     fn watched_socket_ready(&mut self, event_loop: &mut EventLoop, token: u32);
-    /// The deadline of that token may have come.
+    /// The deadline of this token may have passed.
     fn due(&mut self, event_loop: &mut EventLoop, token: u32);
-    /// All events of a turn were handed out.
+    /// All events of a turn were handled.
     fn turn_ended(&mut self, event_loop: &mut EventLoop);
-    /// Called about every 100 ms while connections exist, else every second.
+    /// Called about every 100 ms while there are connections, otherwise every second.
     fn tick(&mut self, event_loop: &mut EventLoop);
     /// The mailbox holds commands.
     fn commands(&mut self, event_loop: &mut EventLoop);
-    /// Connections held, parked and driven.
+    /// The number of connections, parked and driven.
     fn connections(&self) -> usize;
-    /// Of these, driven ones.
+    /// The number of driven connections.
     fn driven(&self) -> usize;
-    /// Closes connections that wait for nothing but a request. `false`: there is none that may be
-    /// closed.
+    /// Closes connections that are idle between requests. `false` if no connection may be closed.
     fn make_room(&mut self, event_loop: &mut EventLoop) -> bool;
-    /// Accepting failed and is tried again later; said once per failure.
+    /// Accepting failed and is tried again later; called once per failure.
     fn accept_failed(&mut self, event_loop: &mut EventLoop, gate: u32, error: &io::Error);
-    /// Whether the lane has nothing left to do and ends.
+    /// Whether the lane has finished its work and ends.
     fn finished(&self) -> bool;
 }
 
@@ -112,17 +110,17 @@ pub struct EventLoop {
     events: EventBuffer,
     due: Vec<u32>,
     next_tick_ms: u64,
-    /// Turns so far; the watched sockets know it too.
+    /// The number of turns so far, shared with the watched sockets.
     turns: Rc<Cell<u64>>,
-    /// By token: the turn in which it was given to a socket.
+    /// By token: the turn in which a socket got it.
     watched_in: Vec<u64>,
 }
 
 impl EventLoop {
-    /// A loop without gates that is woken by `mailbox`.
+    /// A loop without gates that `mailbox` wakes.
     ///
     /// # Errors
-    /// When the kernel gives no epoll instance.
+    /// The error of epoll_create1(2).
     pub fn new(clock: Rc<Clock>, mailbox: BorrowedFd<'_>) -> io::Result<Self> {
         let epoll = Rc::new(Epoll::new()?);
         epoll.add(mailbox, Interest::READ, TOKEN_MAILBOX)?;
@@ -142,16 +140,16 @@ impl EventLoop {
         })
     }
 
-    /// Where sockets of others are watched.
+    /// The registry of watched sockets.
     pub fn watched_sockets(&self) -> WatchedSockets {
         self.watched_sockets.clone()
     }
 
-    /// Watches a parked connection for something to read. Edge-triggered: a level-triggered one
-    /// is asked by the kernel again in every wait after the one that named it.
+    /// Watches a parked connection for input. The watch is edge-triggered: the kernel polls a
+    /// level-triggered socket again in the wait after each of its events.
     ///
     /// # Errors
-    /// What epoll_ctl(2) says.
+    /// The error of epoll_ctl(2).
     pub fn watch(&mut self, socket: BorrowedFd<'_>, token: u32) -> io::Result<()> {
         let index = token as usize;
         if self.watched_in.len() <= index {
@@ -162,7 +160,7 @@ impl EventLoop {
         self.epoll.add(socket, interest, u64::from(token))
     }
 
-    /// Watches it no more. Closing the socket does the same.
+    /// Ends the watch. Closing the socket does the same.
     pub fn unwatch(&mut self, socket: BorrowedFd<'_>) {
         let _ = self.epoll.delete(socket);
     }
@@ -173,11 +171,11 @@ impl EventLoop {
         self.drives.push(future);
     }
 
-    /// Hands out the events that are there, waiting `timeout_ms` for the first; returns how many
-    /// there were.
+    /// Handles the available events, after a wait of up to `timeout_ms` for the first; returns
+    /// their number.
     ///
     /// # Errors
-    /// What epoll_wait(2) says.
+    /// The error of epoll_wait(2).
     pub fn turn<R: EventHandler>(&mut self, handler: &mut R, timeout_ms: i32) -> io::Result<usize> {
         let timeout_ms = self.before_wait(timeout_ms);
         let mut events = std::mem::replace(&mut self.events, EventBuffer::with_capacity(0));
@@ -221,9 +219,9 @@ impl EventLoop {
         waited
     }
 
-    /// Whether an event of this turn is of the socket that had the token before: what is watched
-    /// since the wait has had no event yet. A closing taken for that of another connection would
-    /// end that one.
+    /// Whether an event of this turn belongs to the former socket of its token: a socket that was
+    /// watched after the wait has had no event yet. Without this check a close event could end
+    /// another connection.
     fn is_stale(&self, index: usize) -> bool {
         self.watched_in.get(index) == Some(&self.turns.get())
     }
@@ -244,15 +242,15 @@ impl EventLoop {
         handler.turn_ended(self);
     }
 
-    /// What is left of connections that are gone: tokens with a deadline, watched sockets, futures
-    /// that were not begun.
+    /// The leftovers of closed connections: tokens with a deadline, watched sockets, and futures
+    /// that were not started.
     #[cfg(feature = "simulation")]
     pub fn left(&self) -> [usize; 3] {
         let watched_sockets = self.watched_sockets.len();
         [self.wheel.len(), watched_sockets, self.drives.len()]
     }
 
-    /// How long the bare loop may sleep, in milliseconds.
+    /// The longest wait of the bare loop, in milliseconds.
     fn sleep_ms<R: EventHandler>(&self, handler: &R) -> i32 {
         let tick_ms = if handler.connections() == 0 {
             IDLE_TICK_MS

@@ -1,5 +1,5 @@
-//! Runs an event loop to its end: bare while nothing is driven, nested in a tokio runtime while
-//! something is.
+//! Runs an event loop to its end: bare while nothing is driven, and nested in a tokio runtime
+//! otherwise.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -16,11 +16,11 @@ use super::{Driven, EventHandler, EventLoop, TICK_MS};
 use crate::clock::Clock;
 use crate::sys::{readiness, simulation};
 
-/// Runs the lane until its handler have finished. `returned` is notified by driven futures that
-/// end, so that what they hand back is parked at once.
+/// Runs the lane until its handler has finished. Driven futures notify `returned` when they end, so
+/// that the connections they return are parked at once.
 ///
 /// # Errors
-/// When epoll or the runtime fails, which nothing on this lane survives.
+/// An error of epoll or the runtime, which ends the lane.
 pub fn run<R: EventHandler>(
     event_loop: &mut EventLoop,
     handler: &mut R,
@@ -42,7 +42,7 @@ pub fn run<R: EventHandler>(
     Ok(())
 }
 
-/// A future that finds the lane's clock right whenever it goes on, however long it has waited.
+/// A future that updates the lane's clock whenever it is polled, however long it has waited.
 pub(super) struct OnTime {
     pub(super) clock: Rc<Clock>,
     pub(super) future: Driven,
@@ -65,7 +65,7 @@ fn new_runtime() -> io::Result<LocalRuntime> {
     builder.build_local(LocalOptions::default())
 }
 
-/// Turns while anything is driven; the runtime's other tasks run in between.
+/// Takes turns while futures are driven; the runtime's other tasks run in between.
 async fn nested<R: EventHandler>(
     event_loop: &mut EventLoop,
     handler: &mut R,

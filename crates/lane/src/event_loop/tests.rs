@@ -1,4 +1,4 @@
-//! Turns with sockets that change hands in the middle of one.
+//! Tests of tokens that change their socket in the middle of a turn.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 use super::*;
 use crate::sys::process::monotonic_ns;
 
-/// Gives up the other socket of the first that is ready, and its token to a third one.
+/// Closes the other socket of the first ready one, and gives its token to a third.
 struct Heirloom {
     sockets: Vec<Option<UnixStream>>,
     fresh: Option<UnixStream>,
@@ -59,7 +59,7 @@ fn event_loop() -> (EventLoop, Mailbox<()>) {
 }
 
 #[test]
-fn what_was_told_of_one_socket_is_not_taken_for_another() {
+fn an_event_of_a_former_socket_is_dropped() {
     let (mut event_loop, _mailbox) = event_loop();
     let pairs: Vec<_> = (0..3).map(|_| UnixStream::pair().unwrap()).collect();
     let (ours, mut theirs): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
@@ -81,14 +81,14 @@ fn what_was_told_of_one_socket_is_not_taken_for_another() {
     let [(first, true)] = handler.seen[..] else {
         panic!("{:?}", handler.seen);
     };
-    // What comes for the new one is told.
+    // An event of the new socket is delivered.
     theirs[2].write_all(b"x").unwrap();
     assert_eq!(event_loop.turn(&mut handler, 0).unwrap(), 1);
     assert_eq!(handler.seen, [(first, true), (1 - first, false)]);
 }
 
 #[test]
-fn a_guest_hears_nothing_of_the_one_before_it() {
+fn a_watched_socket_gets_no_event_of_its_predecessor() {
     let (event_loop, _mailbox) = event_loop();
     let watched_sockets = event_loop.watched_sockets();
     let (before, after) = (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
@@ -103,7 +103,7 @@ fn a_guest_hears_nothing_of_the_one_before_it() {
 }
 
 #[test]
-fn what_a_guest_says_to_nobody_is_remembered_once() {
+fn input_without_a_waiter_is_remembered_once() {
     let (event_loop, _mailbox) = event_loop();
     let watched_sockets = event_loop.watched_sockets();
     let pair = UnixStream::pair().unwrap();
@@ -119,7 +119,7 @@ fn what_a_guest_says_to_nobody_is_remembered_once() {
 }
 
 #[test]
-fn a_driven_future_finds_the_clock_right_whenever_it_goes_on() {
+fn a_driven_future_sees_the_current_time_when_it_resumes() {
     let clock = Rc::new(Clock::new());
     let seen = Rc::new(RefCell::new(Vec::new()));
     let (sees, sees_in) = (Rc::clone(&clock), Rc::clone(&seen));

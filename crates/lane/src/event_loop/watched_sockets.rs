@@ -1,10 +1,10 @@
-//! Sockets that a lane's epoll instance watches for somebody else than the parked
-//! connections, such as the servers that answer for them.
+//! Sockets that a lane's epoll instance watches in addition to the parked connections, such as
+//! those to upstream servers.
 //!
-//! A watched socket is registered once and stays until its socket is closed, however many requests
-//! it carries. While a parked connection waits for it, that one's token is noted with it, and what
-//! comes is told to the handler of that token. Nothing is lost where nobody waits: who uses a
-//! watched socket reads first and waits only when nothing is there.
+//! A watched socket is registered once and stays until it is closed, for any number of requests.
+//! While a parked connection waits for it, its entry holds that connection's token, and its events
+//! go to the handler of that token. Without a waiter no event is lost: the user of a watched socket
+//! reads first, and waits only if there is no input.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -25,24 +25,24 @@ pub struct WatchedSockets {
 struct Shared {
     epoll: Rc<Epoll>,
     registrations: RefCell<Slab<Registration>>,
-    /// Turns of the event loop so far.
+    /// The number of turns of the event loop so far.
     turns: Rc<Cell<u64>>,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Registration {
-    /// Token of the parked connection that waits.
+    /// The token of the parked connection that waits.
     waiter: Option<u32>,
-    /// Whether the other end has sent its last.
+    /// Whether the peer has shut down its sending side.
     closed: bool,
-    /// Whether something came while nobody waited.
+    /// Whether input came without a waiter.
     spoken: bool,
-    /// The turn in which the place was taken.
+    /// The turn in which the entry was taken.
     since: u64,
 }
 
-/// A socket's place among the watched sockets; given up when dropped. The socket must be closed
-/// with it.
+/// A socket's entry in the registry; dropping it frees the entry. The socket must be closed with
+/// it.
 pub struct WatchedSocket {
     shared: Rc<Shared>,
     registration: usize,
@@ -59,10 +59,10 @@ impl WatchedSockets {
         }
     }
 
-    /// Watches a socket from now on, for what can be read of it.
+    /// Watches a socket for input.
     ///
     /// # Errors
-    /// What epoll_ctl(2) says.
+    /// The error of epoll_ctl(2).
     pub fn admit(&self, socket: BorrowedFd<'_>) -> io::Result<WatchedSocket> {
         let since = self.shared.turns.get();
         let registration = self.shared.registrations.borrow_mut().insert(Registration {
@@ -80,14 +80,14 @@ impl WatchedSockets {
         Ok(watched_socket)
     }
 
-    /// How many there are.
+    /// The number of watched sockets.
     #[cfg(feature = "simulation")]
     pub(super) fn len(&self) -> usize {
         self.shared.registrations.borrow().len()
     }
 
-    /// Takes down an event; says who waited for it. Nobody did where it is of the socket that had
-    /// the place until this turn.
+    /// Records an event; returns its waiter. `None` if the event belongs to the socket that had the
+    /// entry before this turn.
     pub(super) fn event(&self, registration: usize, closed: bool) -> Option<u32> {
         let mut registrations = self.shared.registrations.borrow_mut();
         let registration = registrations.get_mut(registration)?;
@@ -101,17 +101,17 @@ impl WatchedSockets {
 }
 
 impl WatchedSocket {
-    /// From now on, what comes is told to the handler of that token.
+    /// Sends later events to the handler of this token.
     pub fn awaited_by(&self, token: u32) {
         self.change(|registration| registration.waiter = Some(token));
     }
 
-    /// Nobody waits any more.
+    /// Ends the wait.
     pub fn leave(&self) {
         self.change(|registration| registration.waiter = None);
     }
 
-    /// Whether the other end was seen to send its last.
+    /// Whether the peer was seen to shut down its sending side.
     pub fn is_closed(&self) -> bool {
         let registrations = self.shared.registrations.borrow();
         registrations
@@ -119,8 +119,8 @@ impl WatchedSocket {
             .is_none_or(|registration| registration.closed)
     }
 
-    /// Whether something came while nobody waited, since this was asked last. It may have been
-    /// read already: only the socket knows.
+    /// Whether input came without a waiter since the last call. It may have been read already: only
+    /// the socket knows.
     pub fn take_spoken(&self) -> bool {
         let mut spoken = true;
         self.change(|registration| spoken = std::mem::take(&mut registration.spoken));

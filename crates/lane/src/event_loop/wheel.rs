@@ -1,24 +1,24 @@
-//! Deadlines of parked connections: a hashed wheel with links in a table, so that putting one in
-//! and taking it out are a few stores and no allocation.
+//! Deadlines of parked connections: a hashed timing wheel with links in a table, so that insertion
+//! and removal are a few stores without an allocation.
 //!
-//! A deadline that moves (every request moves the keep-alive deadline) is not moved in the wheel:
-//! its owner keeps the true one, and when the wheel names the token before its time the owner puts
-//! it in again. So the hot path never touches the wheel.
+//! A deadline that changes (every request changes the keep-alive deadline) is not moved in the
+//! wheel. The owner keeps the real one; if the wheel expires the token too early, the owner inserts
+//! it again. So the hot path never touches the wheel.
 
-/// Width of a slot in milliseconds: time-outs are in seconds, and may come this much late.
+/// Width of a slot in milliseconds: time-outs are in seconds, and may be late by this much.
 const SLOT_MS: u64 = 128;
 
-/// Slots of the wheel; with [`SLOT_MS`] it goes round in 65 seconds. Later deadlines are looked at
-/// once a round.
+/// The number of slots; with [`SLOT_MS`] a round takes 65 seconds. Later deadlines are checked once
+/// a round.
 const SLOTS: usize = 512;
 
 const NONE: u32 = u32::MAX;
 
-/// The wheel. Tokens are small numbers, as a slab gives them out.
+/// The wheel. Tokens are small numbers, such as the keys of a slab.
 pub struct Wheel {
     heads: Vec<u32>,
     links: Vec<Link>,
-    /// The slot that is due next, counted from the start of the clock.
+    /// The next slot to expire, counted from the start of the clock.
     next_slot: u64,
 }
 
@@ -26,7 +26,7 @@ pub struct Wheel {
 struct Link {
     previous: u32,
     next: u32,
-    /// Slot index, or `NONE` when the token is not in the wheel.
+    /// The index of the slot; `NONE` if the token is not in the wheel.
     slot: u32,
 }
 
@@ -46,8 +46,8 @@ impl Wheel {
         }
     }
 
-    /// Puts a token in, to be named at `deadline_ms` or up to a slot later. A token that is in is
-    /// moved.
+    /// Inserts a token, which expires at `deadline_ms` or up to a slot later. A token that is
+    /// already in the wheel is moved.
     pub fn insert(&mut self, token: u32, deadline_ms: u64) {
         self.remove(token);
         let index = token as usize;
@@ -68,7 +68,7 @@ impl Wheel {
         self.heads[slot as usize] = token;
     }
 
-    /// As [`Wheel::insert`], but leaves a token where it is when it will be named early enough.
+    /// As [`Wheel::insert`], but does not move a token that expires early enough.
     pub fn insert_if_earlier(&mut self, token: u32, deadline_ms: u64) {
         let slots = SLOTS as u64;
         let wanted = (deadline_ms / SLOT_MS + 1).saturating_sub(self.next_slot);
@@ -81,7 +81,7 @@ impl Wheel {
         }
     }
 
-    /// Takes a token out; no harm when it is not in.
+    /// Removes a token, if it is in the wheel.
     pub fn remove(&mut self, token: u32) {
         let Some(link) = self.links.get_mut(token as usize) else {
             return;
@@ -103,14 +103,14 @@ impl Wheel {
         }
     }
 
-    /// How many tokens are in.
+    /// The number of tokens.
     #[cfg(feature = "simulation")]
     pub(super) fn len(&self) -> usize {
         let is_in = |link: &&Link| link.slot != NONE;
         self.links.iter().filter(is_in).count()
     }
 
-    /// Takes out every token that is due at `now_ms` and puts it into `due`.
+    /// Moves every token that is due at `now_ms` to `due`.
     pub fn expire(&mut self, now_ms: u64, due: &mut Vec<u32>) {
         let last = now_ms / SLOT_MS;
         let rounds_end = self.next_slot + SLOTS as u64;
@@ -150,13 +150,13 @@ mod tests {
         assert_eq!(expired(&mut wheel, 100 + SLOT_MS), [0]);
         assert_eq!(expired(&mut wheel, 1_000 + SLOT_MS), [1]);
         assert_eq!(expired(&mut wheel, 60_000 + SLOT_MS), [2]);
-        // Beyond one round the token is named early, for its owner to put it in again.
+        // A deadline after more than one round expires early; its owner inserts it again.
         assert_eq!(expired(&mut wheel, 70_000), [3]);
         assert_eq!(expired(&mut wheel, 900_000), []);
     }
 
     #[test]
-    fn takes_tokens_out_wherever_they_stand_in_a_slot() {
+    fn removes_tokens_from_any_place_in_a_slot() {
         for gone in 0..3 {
             let mut wheel = Wheel::new(0);
             (0..3).for_each(|token| wheel.insert(token, 500));

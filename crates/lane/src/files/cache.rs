@@ -1,8 +1,8 @@
 //! The open-file cache of one lane: nginx's `open_file_cache`, and the content of small files.
 //!
-//! A hot file costs one hash: no system call, no allocation. What is trusted for how long is the
-//! location's choice and comes with every call; the cache itself only bounds how much it holds.
-//! Changes on disk are seen when an entry's time is over, by its inode, size and times.
+//! A hot file costs one hash, no system call and no allocation. Each call passes its location's
+//! rules of validity; the cache itself only limits its size. A change on disk is found when an
+//! entry's time has passed, by inode, size and times.
 
 use std::{
     collections::HashMap,
@@ -16,27 +16,27 @@ use super::{FileError, FileHandle, OpenFile, Operation, Symlinks, inspect, open}
 use crate::recency::Recency;
 use crate::sys::file::{self, Metadata};
 
-/// Largest file whose content is kept in memory: one send buffer's worth. For larger ones sendfile
-/// costs less than the copy.
+/// Largest file whose content is kept in memory: the size of one send buffer. For larger ones
+/// sendfile is cheaper than the copy.
 pub const CONTENT_BYTES_MAX: u64 = 32 * 1024;
 
-/// Most content one cache keeps, so that `max=` in entries cannot turn into gigabytes a lane. A
-/// file beyond it is served from its descriptor.
+/// The most content in one cache, since `max=` counts entries and could allow gigabytes per lane.
+/// Other files are served from their descriptors.
 pub const CONTENT_TOTAL_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Inactive entries dropped by one call, so that a request pays for two at most. nginx does so.
+/// The most inactive entries that one call drops, as in nginx: it limits the cost of a request.
 const EXPIRED_PER_CALL_MAX: usize = 2;
 
-/// How a location uses the cache.
+/// The cache rules of a location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheRules {
-    /// Time for which an entry is trusted, in milliseconds (`open_file_cache_valid`).
+    /// The time for which an entry is valid, in milliseconds (`open_file_cache_valid`).
     pub valid_ms: u64,
-    /// Uses from which on a file is kept open (`open_file_cache_min_uses`).
+    /// The number of uses after which a file is kept open (`open_file_cache_min_uses`).
     pub uses_min: u32,
     /// Whether failures are remembered (`open_file_cache_errors`).
     pub keep_errors: bool,
-    /// Which symbolic links the path may go through (`disable_symlinks`).
+    /// The symbolic links that the path may contain (`disable_symlinks`).
     pub symlinks: Symlinks,
 }
 
@@ -73,20 +73,20 @@ struct CachedFile {
     used_ms: u64,
 }
 
-/// What an entry has. In the order in which a file that is asked for again goes through them.
+/// The state of an entry; a file that is used often passes through them in this order.
 #[derive(Debug)]
 enum Held {
-    /// In use by somebody, not yet used often enough to be kept open after that.
+    /// In use, but not used often enough to stay open after that.
     Lent(Weak<OpenFile>),
-    /// Kept open; or a directory, which costs no descriptor.
+    /// Kept open, or a directory, which costs no descriptor.
     Kept(Rc<OpenFile>),
     /// The file could not be opened.
     Failed(FileError),
 }
 
 impl OpenFileCache {
-    /// Makes a cache for at most `entries_max` paths (at least 1), which forgets those that nobody
-    /// has asked for during `inactive_ms`.
+    /// A cache for at most `entries_max` paths (at least 1). A path that is not used for
+    /// `inactive_ms` is dropped.
     pub fn new(entries_max: usize, inactive_ms: u64) -> OpenFileCache {
         OpenFileCache {
             index: HashMap::new(),
@@ -98,7 +98,8 @@ impl OpenFileCache {
         }
     }
 
-    /// Opens `path`, or lends it. `now_ms` is the lane's monotonic time in milliseconds.
+    /// Opens `path`, or shares it from the cache. `now_ms` is the lane's monotonic time in
+    /// milliseconds.
     pub fn open(
         &mut self,
         path: &[u8],
@@ -114,8 +115,8 @@ impl OpenFileCache {
         result.map(FileHandle::Shared)
     }
 
-    /// Asks about `path` without opening it: from an entry that is still trusted, else from the
-    /// file system. Directories and (where the rules say so) failures are remembered.
+    /// The metadata of `path` without opening it: from a valid entry, or from the file system.
+    /// Directories and (if the rules allow it) failures are cached.
     pub fn inspect(
         &mut self,
         path: &[u8],
@@ -151,7 +152,7 @@ impl OpenFileCache {
         result
     }
 
-    /// What an entry says, if it can still be trusted.
+    /// The content of an entry, if it is still valid.
     fn recall(
         &mut self,
         key: usize,
@@ -173,22 +174,22 @@ impl OpenFileCache {
         }
     }
 
-    /// Whether `path` is known; asking does not count as a use.
+    /// Whether `path` is cached; this does not count as a use.
     pub fn contains(&self, path: &[u8]) -> bool {
         self.index.contains_key(path)
     }
 
-    /// Paths known, open or not.
+    /// The number of cached paths, open or not.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether no path is known.
+    /// Whether the cache is empty.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Bytes of content in memory.
+    /// The bytes of content in memory.
     pub fn content_bytes(&self) -> usize {
         self.content_bytes
     }
@@ -269,7 +270,7 @@ impl OpenFileCache {
         key
     }
 
-    /// Keeps or lends `file`, by how often its entry has been used.
+    /// Keeps or shares `file`, by the number of uses of its entry.
     fn hold(&mut self, key: usize, file: &Rc<OpenFile>, rules: &CacheRules) {
         let is_same = matches!(&self.entries[key].held, Held::Kept(kept) if Rc::ptr_eq(kept, file));
         if is_same {
@@ -312,7 +313,8 @@ impl OpenFileCache {
     #[cfg(not(test))]
     fn check_invariants(&self) {}
 
-    /// The index, the slab and the list hold the same entries, and the sum of content is right.
+    /// Checks that the index, the slab and the list hold the same entries, and that the sum of
+    /// content is right.
     #[cfg(test)]
     fn check_invariants(&self) {
         let (mut count, mut bytes) = (0, 0);
@@ -328,10 +330,10 @@ impl OpenFileCache {
     }
 }
 
-/// Looks whether `path` still leads to `file`, and opens it anew when it does not.
+/// Checks whether `path` still leads to `file`, and opens it again if not.
 ///
-/// nginx asks for the inode only; we hold content and an entity tag's parts beside the descriptor,
-/// so size and times count as well.
+/// nginx compares only the inode. We keep content and the parts of an entity tag too, so size and
+/// times are also compared.
 fn open_again(
     path: &[u8],
     file: Rc<OpenFile>,
@@ -347,7 +349,7 @@ fn open_again(
     open(path, symlinks).map(Rc::new)
 }
 
-/// A remembered failure is reported as one of opening, whatever call found it.
+/// A cached failure is reported as one of opening, whatever call found it.
 fn recalled(error: &FileError) -> FileError {
     let operation = match error.operation {
         Operation::OpenAt => Operation::OpenAt,
@@ -359,8 +361,7 @@ fn recalled(error: &FileError) -> FileError {
     }
 }
 
-/// Reads a regular file of at most `bytes_max` into memory; leaves it out when it changes while it
-/// is read.
+/// Reads a regular file of at most `bytes_max` into memory, unless it changes during the read.
 pub(super) fn load_content(file: &OpenFile, bytes_max: u64) {
     let size = file.metadata.size_bytes;
     let Some(descriptor) = &file.descriptor else {
@@ -372,7 +373,7 @@ pub(super) fn load_content(file: &OpenFile, bytes_max: u64) {
     if file.content.get().is_some() {
         return;
     }
-    // One byte more, to see a file that has grown.
+    // The buffer has one more byte, to detect a file that has grown.
     let mut content = vec![0; size as usize + 1];
     let filled = file::fill_at(descriptor.as_fd(), &mut content, 0);
     if !filled.is_ok_and(|filled| filled as u64 == size) {

@@ -1,11 +1,10 @@
-//! The content of small files that are asked for again and again, where no cache of open files is
-//! configured.
+//! The content of frequently used small files, for locations without a cache of open files.
 //!
-//! Such a location promises that a changed file is seen at the next request. So every use asks the
-//! file system about the path, and the content counts only while the answer is the one that it was
-//! read under: device, inode, mode, owner, size, blocks, and the times of the last change of
-//! content and inode, in nanoseconds. One system call takes the place of four, and no descriptor
-//! stays open. What times cannot tell is never kept, see [`SETTLED_MS`] and [`TRUSTED_MS`].
+//! Such a location must show a changed file at the next request. So each use reads the metadata of
+//! the path, and the content is used only if it equals the metadata at the time of the read:
+//! device, inode, mode, owner, size, blocks, and the times of the last change of content and inode,
+//! in nanoseconds. One system call replaces four, and no descriptor stays open. Files with changes
+//! that the times might not show are not kept, see [`SETTLED_MS`] and [`TRUSTED_MS`].
 
 use std::os::fd::AsFd as _;
 use std::rc::Rc;
@@ -17,32 +16,32 @@ use super::cache::load_content;
 use super::{FileError, FileHandle, OpenFile, Symlinks, inspect, open};
 use crate::sys::file::{self, Metadata};
 
-/// Most bytes that one cache holds, so that each lane has room for some thousand small files.
+/// The most bytes in one cache: enough for some thousand small files per lane.
 pub(super) const TOTAL_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// A file that was changed less than so many milliseconds ago is not kept: a second change within
-/// one tick of the file system's clock (at most a second on those we trust) would leave its times
-/// as they are.
+/// A file that was changed less than this many milliseconds ago is not kept: a second change within
+/// one tick of the file system's clock (at most a second on the supported ones) would not change
+/// its times.
 pub(super) const SETTLED_MS: u64 = 2_000;
 
-/// Content is read anew after so many milliseconds, whatever the file system says: who writes
-/// through a mapping (mmap) moves the times only with the first store to each page.
+/// Content is read again after this many milliseconds, whatever the metadata: a write through a
+/// mapping (mmap) changes the times only with the first store to each page.
 pub(super) const TRUSTED_MS: u64 = 1_000;
 
-/// What an entry costs beside its path and its content, in bytes.
+/// The size of an entry without its path and content, in bytes.
 const ENTRY_BYTES: u64 = 256;
 
-/// Entries that room is made for at first.
+/// The initial capacity, in entries.
 const ENTRIES_EXPECTED: usize = 256;
 
-/// Paths that are remembered as asked for once: content is only kept from the second time on, so
-/// that reading a large tree through once costs nothing. A power of two.
+/// The number of remembered paths that were used once. Content is kept only from the second use on,
+/// so that one pass over a large tree does not fill the cache. A power of two.
 const SEEN_MAX: usize = 1024;
 
-/// The content of hot small files by path.
+/// The content of frequently used small files by path.
 pub struct ContentCache {
     entries: Cache<Box<[u8]>, Entry, Weigh, foldhash::fast::RandomState>,
-    /// Hashes of paths that were asked for, each at its place.
+    /// The hashes of used paths, each at its index.
     seen: Box<[u64]>,
     hasher: foldhash::fast::RandomState,
 }
@@ -63,17 +62,17 @@ impl Weighter<Box<[u8]>, Entry> for Weigh {
     }
 }
 
-/// The time at which something is asked for, in milliseconds.
+/// The time of a use, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Now {
-    /// Of a clock that only goes forward.
+    /// By a monotonic clock.
     pub monotonic_ms: u64,
     /// Since 1970.
     pub unix_ms: u64,
 }
 
 impl ContentCache {
-    /// Makes a cache that holds nothing.
+    /// An empty cache.
     pub fn new() -> Self {
         let hasher = foldhash::fast::RandomState::default();
         Self {
@@ -89,8 +88,8 @@ impl ContentCache {
         }
     }
 
-    /// Opens `path`, following symbolic links, or lends its content, which is kept up to
-    /// `bytes_max`.
+    /// Opens `path`, following symbolic links, or shares its cached content. Content of up to
+    /// `bytes_max` is kept.
     ///
     /// # Errors
     /// Those of [`open`].
@@ -109,13 +108,13 @@ impl ContentCache {
         open(path, Symlinks::FOLLOWED).map(FileHandle::Owned)
     }
 
-    /// Bytes that are held.
+    /// The cached bytes.
     #[cfg(test)]
     pub(super) fn total_bytes(&self) -> u64 {
         self.entries.weight()
     }
 
-    /// Whether `path` was asked for before; it was from now on.
+    /// Whether `path` was used before; it counts as used from now on.
     fn has_seen(&mut self, path: &[u8]) -> bool {
         use std::hash::BuildHasher as _;
         let hash = self.hasher.hash_one(path);
@@ -123,8 +122,8 @@ impl ContentCache {
         std::mem::replace(place, hash) == hash
     }
 
-    /// Opens a file and keeps what may be kept. If all is as it was known, it stays the same open
-    /// file: others may know it by that.
+    /// Opens a file and keeps its content if allowed. If its metadata are unchanged, the same open
+    /// file is kept, since others may compare it by identity.
     fn open_to_keep(
         &mut self,
         path: &[u8],
@@ -172,7 +171,7 @@ fn may_be_kept(file: &OpenFile, now: Now) -> bool {
         && file::is_on_local_disk(descriptor.as_fd()).unwrap_or(false)
 }
 
-/// Whether every later change of a file shows in its times.
+/// Whether every later change of a file must change its times.
 fn is_settled(metadata: &Metadata, unix_ms: u64) -> bool {
     let changed_s = metadata.changed_s.max(metadata.modified_s);
     let changed_ms = u64::try_from(changed_s).map_or(0, |seconds| seconds.saturating_mul(1000));

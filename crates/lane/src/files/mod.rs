@@ -1,8 +1,8 @@
-//! The files a lane serves: opened under a rule for symbolic links, and kept open in a cache, or
-//! kept in memory for as long as the file system says that they are the same.
+//! The files that a lane serves: opened under a rule for symbolic links, and kept open in a cache,
+//! or kept in memory while their metadata are unchanged.
 //!
-//! Everything here belongs to one lane and is neither `Send` nor aware of any other lane. It knows
-//! paths as bytes and time as a parameter; it must not know requests, and must not read a clock.
+//! All types belong to one lane and are not `Send`. Paths are bytes, and the time is a parameter:
+//! this module must not know requests, and must not read a clock.
 
 use std::{
     cell::OnceCell,
@@ -26,21 +26,21 @@ pub use content::{ContentCache, Now};
 pub use regular::{open_own, open_regular};
 pub use symlinks::{SymlinkRule, Symlinks};
 
-/// The system call that failed, for the log line: nginx prints its name and its error.
+/// The system call that failed; nginx's log messages contain its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Opening by the whole path.
     Open,
     /// Opening component by component, when symbolic links are watched.
     OpenAt,
-    /// Asking about a path.
+    /// Reading the metadata of a path.
     Stat,
-    /// Asking about an open file.
+    /// Reading the metadata of an open file.
     StatOpen,
 }
 
 impl Operation {
-    /// The name as nginx prints it.
+    /// The name in nginx's messages.
     pub fn name(self) -> &'static str {
         match self {
             Operation::Open => "open()",
@@ -51,10 +51,10 @@ impl Operation {
     }
 }
 
-/// Why a file could not be had.
+/// Why a file could not be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileError {
-    /// What was tried.
+    /// The failed operation.
     pub operation: Operation,
     /// The kernel's error number (`ENOENT`, `EACCES`, ...).
     pub errno: i32,
@@ -84,8 +84,8 @@ impl From<FileError> for io::Error {
     }
 }
 
-/// A file as it was when it was opened. A directory is only described, and holds no descriptor. A
-/// file whose content is in memory may have none either.
+/// A file in its state at opening. A directory has only metadata, and no descriptor. A file with
+/// its content in memory may have none either.
 #[derive(Debug)]
 pub struct OpenFile {
     descriptor: Option<OwnedFd>,
@@ -94,19 +94,19 @@ pub struct OpenFile {
 }
 
 impl OpenFile {
-    /// The descriptor; a directory has none, and a file may have none whose content is in memory.
+    /// The descriptor; `None` for a directory, and for some files with their content in memory.
     pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.descriptor
             .as_ref()
             .map(|descriptor| descriptor.as_fd())
     }
 
-    /// What the file system said when the file was opened or last found unchanged.
+    /// The metadata of the file when it was opened or last found unchanged.
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
     }
 
-    /// The whole content, when it is in memory: then it is exactly `metadata().size_bytes` long.
+    /// The complete content, if it is in memory: it has exactly `metadata().size_bytes` bytes.
     pub fn content(&self) -> Option<&[u8]> {
         self.content.get().map(|content| &**content)
     }
@@ -136,12 +136,12 @@ impl OpenFile {
     }
 }
 
-/// A file somebody works with: their own, or one that the cache lends.
+/// A file in use: owned, or shared with the cache.
 #[derive(Debug)]
 pub enum FileHandle {
-    /// Opened for this use; closed when it is dropped.
+    /// Opened for this use; closed when dropped.
     Owned(OpenFile),
-    /// Shared with the cache and with whoever else serves it now.
+    /// Shared with the cache and with other users.
     Shared(Rc<OpenFile>),
 }
 
@@ -156,7 +156,7 @@ impl Deref for FileHandle {
     }
 }
 
-/// Opens `path` without a cache: open and fstat, and close if it is a directory. Allocates nothing.
+/// Opens `path` without a cache: open and fstat, and close if it is a directory. Does not allocate.
 pub fn open(path: &[u8], symlinks: Symlinks) -> Result<OpenFile, FileError> {
     let descriptor = symlinks::open_under(path, symlinks)?;
     let metadata = file::metadata(descriptor.as_fd())
@@ -171,7 +171,7 @@ pub fn open(path: &[u8], symlinks: Symlinks) -> Result<OpenFile, FileError> {
     })
 }
 
-/// Asks about `path` without a cache; one system call while symbolic links are not watched.
+/// The metadata of `path` without a cache; one system call if symbolic links are not restricted.
 pub fn inspect(path: &[u8], symlinks: Symlinks) -> Result<Metadata, FileError> {
     if symlinks.rule == SymlinkRule::Off {
         return file::metadata_of(path, file::Links::Follow)

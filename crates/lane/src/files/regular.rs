@@ -1,5 +1,5 @@
-//! Regular files and nothing else, for what is read whole and for files of our own: a FIFO without
-//! a writer would hold whoever opens it, and a device may do anything.
+//! Opening of regular files only, for files that are read completely and for files of our own:
+//! opening a FIFO without a writer would block, and a device may have any behaviour.
 
 use std::fs::File;
 use std::io;
@@ -10,11 +10,11 @@ use std::path::Path;
 use super::{FileError, OpenFile, Operation};
 use crate::sys::file::{self, Links, Purpose};
 
-/// Opens a regular file to read.
+/// Opens a regular file for reading.
 ///
 /// # Errors
-/// Those of open(2); `EISDIR` for a directory, and `InvalidInput` for all else that is no regular
-/// file.
+/// Those of open(2); `EISDIR` for a directory, and `InvalidInput` for any other file that is not
+/// regular.
 pub fn open_regular(path: &Path, links: Links) -> io::Result<File> {
     let file: File = file::open(path.as_os_str().as_bytes(), Purpose::Read, links)?.into();
     let metadata = file.metadata()?;
@@ -30,11 +30,11 @@ pub fn open_regular(path: &Path, links: Links) -> io::Result<File> {
     }
 }
 
-/// Opens a file of ours to serve: a regular one, and no link to one. As many system calls as
-/// [`super::open`] makes; allocates nothing.
+/// Opens a file of our own to serve: a regular file, and no link to one. It makes as many system
+/// calls as [`super::open`] and does not allocate.
 ///
 /// # Errors
-/// The call that failed, and why; `EINVAL` where it is no regular file.
+/// The failed call and its error; `EINVAL` if it is not a regular file.
 pub fn open_own(path: &[u8]) -> Result<OpenFile, FileError> {
     let descriptor = file::open(path, Purpose::Read, Links::Refuse)
         .map_err(|error| FileError::new(Operation::Open, &error))?;

@@ -1,7 +1,7 @@
 //! Opening under a rule for symbolic links: nginx's `disable_symlinks`.
 //!
-//! A path is walked component by component from a directory that is trusted, each opened below the
-//! one before, so that a link put in place during the walk cannot lead out of it.
+//! The walk begins at a trusted directory and opens each component below the one before, so that a
+//! link that is created during the walk cannot lead out of it.
 
 use std::{
     io,
@@ -11,7 +11,7 @@ use std::{
 use super::{FileError, Operation};
 use crate::sys::file::{self, Links, Purpose};
 
-/// Which symbolic links a path may go through.
+/// The symbolic links that a path may contain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SymlinkRule {
     /// All (`disable_symlinks off`).
@@ -19,16 +19,17 @@ pub enum SymlinkRule {
     Off,
     /// None (`on`).
     On,
-    /// Links that belong to the owner of what they lead to (`if_not_owner`).
+    /// Links whose owner also owns their target (`if_not_owner`).
     IfNotOwner,
 }
 
-/// The rule for one path, with the part of it that is trusted.
+/// The rule for one path, and its trusted part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Symlinks {
-    /// The rule beyond the trusted part.
+    /// The rule after the trusted part.
     pub rule: SymlinkRule,
-    /// Length in bytes of the trusted part; the byte after it is a slash. 0: nothing is trusted.
+    /// The length of the trusted part in bytes; the byte after it is a slash. 0: no part is
+    /// trusted.
     pub trusted_bytes: usize,
 }
 
@@ -39,8 +40,8 @@ impl Symlinks {
         trusted_bytes: 0,
     };
 
-    /// The rule for `path`, whose components in `from` (`from=`) are trusted. A `from` that is not
-    /// the start of `path`, or ends inside a component, counts as none.
+    /// The rule for `path`, whose components in `from` (`from=`) are trusted. `from` is ignored if
+    /// it is not the start of `path`, or ends inside a component.
     pub fn for_path(rule: SymlinkRule, from: &[u8], path: &[u8]) -> Symlinks {
         let whole = Symlinks {
             rule,
@@ -64,7 +65,7 @@ impl Symlinks {
     }
 }
 
-/// Opens `path` to read, under the rule.
+/// Opens `path` for reading, under the rule.
 pub(super) fn open_under(path: &[u8], symlinks: Symlinks) -> Result<OwnedFd, FileError> {
     if symlinks.rule == SymlinkRule::Off {
         return file::open(path, Purpose::Read, Links::Follow)
@@ -87,10 +88,10 @@ pub(super) fn open_under(path: &[u8], symlinks: Symlinks) -> Result<OwnedFd, Fil
         .map_err(|error| FileError::new(Operation::OpenAt, &error))
 }
 
-/// Opens the last component of `rest`, each one before it below its predecessor. A refused link is
-/// `ELOOP` as the last component and `ENOTDIR` before it, as with nginx.
+/// Opens the last component of `rest`, each component below the one before. A refused link is
+/// `ELOOP` as the last component and `ENOTDIR` before it, as in nginx.
 ///
-/// The loop is bounded by the length of a path, which the kernel bounds.
+/// The kernel limits the length of a path, which limits the loop.
 fn walk(start: Option<OwnedFd>, rest: &[u8], rule: SymlinkRule) -> io::Result<OwnedFd> {
     let mut directory = start;
     let mut components = rest
@@ -130,7 +131,7 @@ fn open_component(
         Some(directory) => file::metadata_at(directory, name, Links::Refuse)?,
         None => file::metadata_of(name, Links::Refuse)?,
     };
-    // Compared even when the name is no link now: it may have been one when it was opened.
+    // The owners are compared even if the name is not a link now: it may have been one at opening.
     if file::metadata(target.as_fd())?.user_id != name_itself.user_id {
         return Err(io::Error::from_raw_os_error(libc::ELOOP));
     }

@@ -1,4 +1,4 @@
-//! Files that change, vanish and hide behind links, against the cache's promises.
+//! Tests of the caches with files that change, disappear and are links.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,7 +11,7 @@ use std::{
 
 use super::*;
 
-/// A folder of its own for each test, taken away at the end.
+/// A temporary folder for each test, removed at its end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -29,7 +29,7 @@ impl Folder {
     }
 
     fn write(&self, name: &str, content: &[u8]) -> Vec<u8> {
-        // By renaming, so that the inode changes as it does with editors and deployments.
+        // The file is renamed, so that the inode changes, as it does with editors and deployments.
         let draft = self.0.join("draft");
         fs::write(&draft, content).unwrap();
         fs::rename(draft, self.0.join(name)).unwrap();
@@ -229,11 +229,7 @@ fn an_entry_is_trusted_until_its_time_is_over() {
             "{now_ms}"
         );
     }
-    assert_eq!(
-        read(&first),
-        b"old",
-        "whoever holds a file keeps it as it was"
-    );
+    assert_eq!(read(&first), b"old", "a file in use stays as it was");
     assert_eq!((cache.len(), cache.content_bytes()), (1, 5));
 
     fs::remove_file(folder.0.join("a")).unwrap();
@@ -254,7 +250,7 @@ fn an_unchanged_file_stays_the_same_open_file() {
     let first = cache.open(&path, &rules, 0).unwrap();
     let second = cache.open(&path, &rules, 50).unwrap();
     assert!(std::ptr::eq(&*first, &*second));
-    // Rewritten in place: the inode is the same, size and times are not.
+    // The file is rewritten in place: the inode is the same, size and times are not.
     fs::write(folder.0.join("a"), b"changed").unwrap();
     let third = cache.open(&path, &rules, 100).unwrap();
     assert_eq!(
@@ -281,7 +277,7 @@ fn a_file_is_kept_open_from_its_nth_use_on() {
             "{now_ms}"
         );
     }
-    // Lent to one, it is shared with the next even before it is kept.
+    // While the file is in use, the next user shares it even before it is kept.
     let mut cache = OpenFileCache::new(8, 100_000);
     let (first, second) = (cache.open(&path, &rules, 0), cache.open(&path, &rules, 0));
     assert!(std::ptr::eq(&*first.unwrap(), &*second.unwrap()));
@@ -303,7 +299,7 @@ fn failures_are_remembered_when_asked() {
         folder.write("late", b"x");
         assert_eq!(cache.open(&path, &rules, 999).is_ok(), found_within_time);
         assert!(cache.open(&path, &rules, 1000).is_ok());
-        // And a file that goes becomes a failure, once.
+        // A removed file becomes a failure, once.
         fs::remove_file(folder.0.join("late")).unwrap();
         assert!(cache.open(&path, &rules, 3000).is_err());
         assert_eq!(cache.len(), usize::from(keep_errors));
@@ -311,7 +307,7 @@ fn failures_are_remembered_when_asked() {
 }
 
 #[test]
-fn another_rule_for_links_asks_again() {
+fn another_rule_for_links_checks_again() {
     let folder = Folder::new();
     folder.write("a", b"x");
     symlink("a", folder.0.join("link")).unwrap();
@@ -384,7 +380,7 @@ fn the_least_recently_used_goes_first() {
         [true, false, true, true],
         "1 was the least recently used"
     );
-    // Inactive from 102 on: number 2; one use drops two of them at most.
+    // Path number 2 is inactive from 102 on; one use drops two entries at most.
     cache.open(&paths[3], &rules, 103).unwrap();
     let found: Vec<_> = paths.iter().map(|path| cache.contains(path)).collect();
     assert_eq!(found, [true, false, false, true]);
@@ -408,7 +404,7 @@ fn only_small_regular_files_are_held_in_memory() {
 }
 
 #[test]
-fn questions_are_answered_from_what_is_known() {
+fn metadata_come_from_the_cache() {
     let folder = Folder::new();
     let mut cache = OpenFileCache::new(8, 60_000);
     let rules = rules(1_000, 1, true);
@@ -434,7 +430,7 @@ fn questions_are_answered_from_what_is_known() {
     assert_eq!(sizes(&mut cache, 1_000), (Some(14), Some(4)));
 }
 
-/// Now, or so long after it that every file has settled.
+/// The current time plus `later_ms`; after `SETTLED` every file has settled.
 fn now(monotonic_ms: u64, later_ms: u64) -> Now {
     Now {
         monotonic_ms,
@@ -445,13 +441,13 @@ fn now(monotonic_ms: u64, later_ms: u64) -> Now {
 /// Long enough for every file of a test to have settled.
 const SETTLED: u64 = 60_000;
 
-/// Longer than a tick of the clock that files get their times by.
+/// Waits longer than a tick of the clock of file times.
 fn wait_for_a_tick() {
     std::thread::sleep(std::time::Duration::from_millis(20));
 }
 
 #[test]
-fn content_is_kept_from_the_second_use_on_and_read_anew_each_second() {
+fn content_is_kept_from_the_second_use_on_and_read_again_each_second() {
     let folder = Folder::new();
     let path = folder.write("a", b"content");
     let mut cache = ContentCache::new();
@@ -474,7 +470,7 @@ fn content_is_kept_from_the_second_use_on_and_read_anew_each_second() {
         assert_eq!(file.descriptor().is_none(), is_kept, "{now_ms}");
         files.push(file);
     }
-    // Read anew and found to be the same, it stays the same open file.
+    // The file is read again and unchanged, so it stays the same open file.
     assert!(std::ptr::eq(&*files[1], &*files[4]));
     assert!((7..1000).contains(&cache.total_bytes()));
 }
@@ -507,10 +503,10 @@ fn content_that_could_change_unseen_is_not_kept() {
     }
 }
 
-/// What is done to a file that is held.
+/// A change of a cached file.
 type Change = fn(&Folder);
 
-/// What the next use says then.
+/// The result of the next use.
 type Found = Result<&'static [u8], i32>;
 
 const CHANGES: &[(&str, Change, Found)] = &[

@@ -1,22 +1,22 @@
-//! Which lane accepts: the modes, and the accept mutex of nginx.
+//! The accept modes, and nginx's accept mutex.
 //!
-//! The mutex guards nothing but fairness: two lanes that listened at once would both be right, and
-//! one of them would find the queue empty.
+//! The mutex only serves fairness: two lanes may safely accept at once, and one of them would find
+//! the queue empty.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::sys::epoll::Interest;
 
-/// How lanes share the connections of an address.
+/// The way in which lanes share the connections of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AcceptMode {
-    /// One socket, and one lane at a time waits on it (`accept_mutex on`).
+    /// One socket; one lane at a time waits on it (`accept_mutex on`).
     Mutex,
-    /// One socket on which all lanes wait, the kernel waking one (`accept_mutex off`).
+    /// One socket; all lanes wait on it, and the kernel wakes one (`accept_mutex off`).
     Shared,
-    /// A socket a lane, the kernel choosing by hash (`reuseport`).
+    /// One socket per lane; the kernel chooses by hash (`reuseport`).
     Reuseport,
-    /// A socket a lane, our program choosing (`reuseport=steer`).
+    /// One socket per lane; our program chooses (`reuseport=steer`).
     Steered,
 }
 
@@ -26,7 +26,7 @@ impl AcceptMode {
         matches!(self, AcceptMode::Reuseport | AcceptMode::Steered)
     }
 
-    /// The name, as it is told to people.
+    /// The name for logs and metrics.
     pub fn name(self) -> &'static str {
         match self {
             AcceptMode::Mutex => "accept_mutex",
@@ -36,7 +36,7 @@ impl AcceptMode {
         }
     }
 
-    /// What a lane's epoll asks about its gates. A shared gate wakes one lane only (Linux 4.5).
+    /// The events that a lane waits for. A shared gate wakes one lane only (Linux 4.5).
     pub fn interest(self) -> Interest {
         match self {
             AcceptMode::Shared => Interest::READ | Interest::EXCLUSIVE,
@@ -45,7 +45,7 @@ impl AcceptMode {
     }
 }
 
-/// Nobody holds the mutex.
+/// The mutex is free.
 const FREE: usize = 0;
 
 /// The lock that all lanes of a process share.
@@ -56,35 +56,36 @@ pub struct AcceptMutex {
 }
 
 impl AcceptMutex {
-    /// A mutex that nobody holds.
+    /// A free mutex.
     pub const fn new() -> AcceptMutex {
         AcceptMutex {
             holder: AtomicUsize::new(FREE),
         }
     }
 
-    /// Takes it for `lane` if nobody holds it; never waits. `false` also when `lane` holds it.
+    /// Takes the mutex for `lane` if it is free; never waits. `false` also if `lane` already holds
+    /// it.
     pub fn try_acquire(&self, lane: usize) -> bool {
         self.holder
             .compare_exchange(FREE, lane + 1, Ordering::Acquire, Ordering::Relaxed)
             .is_ok()
     }
 
-    /// Gives it back if `lane` holds it, and says whether it did. Also what the process does for a
-    /// lane that has ended unexpectedly.
+    /// Releases the mutex if `lane` holds it, and returns whether it did. The process calls it too,
+    /// for a lane that has ended unexpectedly.
     pub fn release(&self, lane: usize) -> bool {
         self.holder
             .compare_exchange(lane + 1, FREE, Ordering::Release, Ordering::Relaxed)
             .is_ok()
     }
 
-    /// The lane that holds the mutex at this moment.
+    /// The lane that holds the mutex now.
     pub fn holder(&self) -> Option<usize> {
         self.holder.load(Ordering::Relaxed).checked_sub(1)
     }
 }
 
-/// What a lane does with its gates in this round of its loop.
+/// The treatment of a lane's gates in this turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
     /// Wait on them. `arm`: they are not registered yet.
@@ -92,8 +93,8 @@ pub enum Turn {
         /// Register them first.
         arm: bool,
     },
-    /// Leave them to the others, and try again after `accept_mutex_delay` at the latest.
-    /// `disarm`: they are still registered.
+    /// Do not accept, and try again after `accept_mutex_delay` at the latest. `disarm`: the gates
+    /// are still registered.
     Rest {
         /// Unregister them first.
         disarm: bool,
@@ -123,10 +124,10 @@ impl AcceptTurn {
         }
     }
 
-    /// Begins a round. A lane that keeps winning leaves its gates registered throughout.
+    /// Begins a turn. A lane that keeps the mutex leaves its gates registered.
     ///
-    /// A lane that rests because it is full unregisters its gates; nginx leaves them until the next
-    /// lost attempt, and so accepts what it wanted to leave to others.
+    /// A full lane that pauses unregisters its gates. nginx leaves them registered until the next
+    /// failed attempt, and so accepts connections that it wanted to leave to others.
     pub fn begin(&mut self, mutex: &AcceptMutex) -> Turn {
         let is_full = self.rounds_to_rest > 0;
         self.rounds_to_rest = self.rounds_to_rest.saturating_sub(1);
@@ -139,19 +140,19 @@ impl AcceptTurn {
         }
     }
 
-    /// Counts how many rounds a lane shall rest, after it has accepted: as soon as fewer than an
-    /// eighth of its connections are free, as many as are missing.
+    /// Counts the turns that a lane must pause, after it has accepted: if fewer than an eighth of
+    /// its connections are free, it pauses for as many turns as are missing.
     pub fn balance(&mut self, connections_max: usize, connections_free: usize) {
         self.rounds_to_rest = (connections_max / 8).saturating_sub(connections_free);
     }
 
-    /// Gives the mutex back, once the queue is emptied and before anything else is done.
+    /// Releases the mutex, after accepting and before all other work.
     pub fn end(&mut self, mutex: &AcceptMutex) {
         mutex.release(self.lane);
     }
 
-    /// Says that the gates are not registered any more: after running out of descriptors, say.
-    /// The lane rests for one round.
+    /// Records that the gates are not registered any more, for example after running out of
+    /// descriptors. The lane pauses for one turn.
     pub fn disarmed(&mut self, mutex: &AcceptMutex) {
         mutex.release(self.lane);
         self.is_armed = false;

@@ -1,8 +1,8 @@
-//! Gates: listening sockets, opened by the master and accepted from by lanes.
+//! Gates: listening sockets, which the master opens and lanes accept from.
 //!
-//! A gate knows its address and nothing of what is served there. It prints nothing: what fails is
-//! returned as a [`GateError`] with nginx's text, and the caller decides what is fatal, retries a
-//! busy address, and removes the file of a unix socket at the end.
+//! A gate knows its address, and not the service behind it. It logs nothing: it returns a
+//! [`GateError`] with nginx's text. The caller decides whether that is fatal, retries a busy
+//! address, and removes the file of a unix socket at the end.
 
 use std::{
     io,
@@ -23,54 +23,54 @@ mod tests;
 pub use accept::{AcceptMode, AcceptMutex, AcceptTurn, Turn};
 pub use options::{BACKLOG_DEFAULT, Keepalive, ListenAddress, ListenOptions, Reuseport};
 
-/// Attempts at an address that is in use, and the pause between them, before giving up: nginx's.
+/// The attempts at an address in use before giving up; nginx's number.
 pub const BIND_ATTEMPTS_MAX: u32 = 5;
-/// See [`BIND_ATTEMPTS_MAX`].
+/// The pause between two attempts; see [`BIND_ATTEMPTS_MAX`].
 pub const BIND_PAUSE_MS: u64 = 500;
 
-/// Most gates of one address: far more lanes than any machine has, against a wrong argument.
+/// Most gates of one address: far more than the lanes of any machine; it catches wrong arguments.
 pub const GATES_PER_ADDRESS_MAX: usize = 4096;
 
-/// Mode of a unix socket's file: everybody may connect. nginx's.
+/// The mode of a unix socket's file: everyone may connect. It is nginx's mode.
 const UNIX_MODE: u32 = 0o666;
 
-/// Seconds of `TCP_DEFER_ACCEPT`. The kernel does not tell how long a connection has waited, so
-/// the shortest time is asked for, as nginx does.
+/// Seconds of `TCP_DEFER_ACCEPT`. The kernel does not report how long a connection has waited, so
+/// the shortest time is used, as in nginx.
 const DEFERRED_S: u32 = 1;
 
-/// What was tried when a gate failed.
+/// The step that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GateStep {
-    /// Making the socket.
+    /// Creating the socket.
     Socket,
-    /// Setting the option of this name to this value.
+    /// Setting the option with this name to this value.
     Option(&'static str, Option<u32>),
-    /// Taking the address.
+    /// Binding to the address.
     Bind,
-    /// Opening a unix socket's file to everybody.
+    /// Setting the mode of a unix socket's file.
     Mode,
     /// Listening with this backlog.
     Listen(i32),
-    /// Asking an inherited socket who it is.
+    /// Reading the address of an inherited socket.
     Adopt,
 }
 
 /// A step that failed.
 #[derive(Debug)]
 pub struct GateError {
-    /// What was tried.
+    /// The step that failed.
     pub step: GateStep,
-    /// The kernel's answer.
+    /// The kernel's error.
     pub error: io::Error,
 }
 
 impl GateError {
-    /// Whether another socket has the address: worth a few more attempts.
+    /// Whether another socket has the address: another attempt may succeed.
     pub fn is_address_in_use(&self) -> bool {
         self.error.raw_os_error() == Some(libc::EADDRINUSE)
     }
 
-    /// nginx's sentence for it, without the error's own text and without `, ignored`.
+    /// nginx's message, without the error's own text and without `, ignored`.
     pub fn sentence(&self, address: &ListenAddress) -> String {
         match self.step {
             GateStep::Socket => format!("socket() {address} failed"),
@@ -100,10 +100,10 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Opens a gate. What failed without making it useless is added to `ignored`.
+    /// Opens a gate. Non-fatal failures are added to `ignored`.
     ///
-    /// `SO_REUSEADDR` is always set. A unix socket's file that is already there is an address in
-    /// use, whether somebody listens or not: it is not taken away, as nginx does not.
+    /// `SO_REUSEADDR` is always set. An existing file of a unix socket means that the address is in
+    /// use, even if no process listens: it is not removed, as in nginx.
     pub fn open(
         address: &ListenAddress,
         options: &ListenOptions,
@@ -113,7 +113,7 @@ impl Gate {
         let descriptor = socket::open(address.family(), kind).at(GateStep::Socket)?;
         let fd = descriptor.as_fd();
         if kind == Kind::Stream {
-            // For UDP it would let another program take the datagrams.
+            // With UDP it would let another program take the datagrams.
             option::set_reuse_address(fd, true).at(GateStep::Option("SO_REUSEADDR", None))?;
         }
         if options.reuseport != Reuseport::None {
@@ -153,8 +153,8 @@ impl Gate {
         gate.with_own_address()
     }
 
-    /// Opens `count` gates of one address (at least 1, at most [`GATES_PER_ADDRESS_MAX`]), which
-    /// more than one needs [`Reuseport`] for. With port 0, all get the port of the first.
+    /// Opens `count` gates of one address (at least 1, at most [`GATES_PER_ADDRESS_MAX`]); more
+    /// than one needs [`Reuseport`]. With port 0, all get the port of the first.
     pub fn open_group(
         address: &ListenAddress,
         options: &ListenOptions,
@@ -170,8 +170,8 @@ impl Gate {
         Ok(gates)
     }
 
-    /// Takes a listening socket that another process has opened; its address is asked for.
-    /// `InvalidInput` when it does not listen; one of datagrams needs not.
+    /// Adopts a listening socket that another process has opened, and reads its address.
+    /// `InvalidInput` if it does not listen; a UDP socket need not.
     pub fn adopt(descriptor: OwnedFd) -> io::Result<Gate> {
         let fd = descriptor.as_fd();
         let is_datagram = option::is_datagram(fd)?;
@@ -196,8 +196,8 @@ impl Gate {
         })
     }
 
-    /// Sets what a reload may have changed at an open gate: buffers, probes, Fast Open, backlog
-    /// and `deferred`. Nothing queued is lost, and nothing of it is fatal.
+    /// Sets the options of an open gate that a reload may change: buffers, probes, Fast Open,
+    /// backlog and `deferred`. No queued connection is lost, and no failure is fatal.
     pub fn configure(&self, options: &ListenOptions, ignored: &mut Vec<GateError>) {
         self.set_options(options, ignored);
         if self.address.kind() == Kind::Datagram {
@@ -210,18 +210,18 @@ impl Gate {
         self.set_deferred(options, ignored);
     }
 
-    /// Where it listens, with the port that the kernel has chosen.
+    /// The address, with the port that the kernel chose.
     pub fn address(&self) -> &ListenAddress {
         &self.address
     }
 
-    /// Takes one connection, non-blocking. `WouldBlock` when none is queued. No heap allocation.
+    /// Accepts one connection, non-blocking. `WouldBlock` if none waits. Does not allocate.
     pub fn accept(&self) -> io::Result<(OwnedFd, PeerAddress)> {
         socket::accept(self.as_fd())
     }
 
-    /// Connections that wait to be accepted, and their limit. `None` for a unix socket, of which
-    /// the kernel does not tell, and for UDP, which has none.
+    /// The connections that wait to be accepted, and their limit. `None` for a unix socket, because
+    /// the kernel does not report it, and for UDP, which has no queue.
     pub fn queue(&self) -> io::Result<Option<(u32, u32)>> {
         if !matches!(self.address, ListenAddress::Tcp(_)) {
             return Ok(None);
@@ -230,10 +230,10 @@ impl Gate {
         Ok(Some((info.accept_queue, info.accept_queue_max)))
     }
 
-    /// Takes the file of a unix socket away; nothing to do for the others.
+    /// Removes the file of a unix socket; does nothing for other sockets.
     ///
-    /// For whoever opened it, when the server ends: not when a copy in another process is closed,
-    /// nor when another master has taken the gate over.
+    /// Only the process that opened the gate calls it, when the server ends: not when another
+    /// process closes its copy, and not when another master has taken over the gate.
     pub fn remove_file(&self) -> io::Result<()> {
         match &self.address {
             ListenAddress::Unix(path) => file::unlink(path),
@@ -241,7 +241,7 @@ impl Gate {
         }
     }
 
-    /// The descriptor, to be passed on.
+    /// The descriptor, to pass it on.
     pub fn into_descriptor(self) -> OwnedFd {
         self.descriptor
     }
@@ -324,7 +324,7 @@ impl AsFd for Gate {
     }
 }
 
-/// Says of a kernel's error which step it belongs to.
+/// Adds the failed step to a kernel error.
 trait At<T> {
     fn at(self, step: GateStep) -> Result<T, GateError>;
 }
@@ -335,7 +335,7 @@ impl<T> At<T> for io::Result<T> {
     }
 }
 
-/// Puts a failure that is not fatal on the list.
+/// Adds a non-fatal failure to the list.
 trait OrAdd {
     fn or_add(self, ignored: &mut Vec<GateError>);
 }

@@ -1,4 +1,4 @@
-//! What the `listen` directive says of a socket, as values.
+//! The socket parameters of the `listen` directive, as values.
 
 use std::{fmt, net::SocketAddr};
 
@@ -7,7 +7,7 @@ use crate::sys::socket::{Family, Kind};
 /// nginx's default backlog on Linux.
 pub const BACKLOG_DEFAULT: i32 = 511;
 
-/// Where a gate listens.
+/// The address of a gate.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ListenAddress {
     /// TCP over IPv4 or IPv6; port 0 lets the kernel choose.
@@ -19,7 +19,7 @@ pub enum ListenAddress {
 }
 
 impl ListenAddress {
-    /// The socket family it takes.
+    /// The socket family.
     pub fn family(&self) -> Family {
         match self {
             ListenAddress::Tcp(address) | ListenAddress::Udp(address) => match address {
@@ -30,7 +30,7 @@ impl ListenAddress {
         }
     }
 
-    /// The kind of socket it takes.
+    /// The socket kind.
     pub fn kind(&self) -> Kind {
         match self {
             ListenAddress::Tcp(_) | ListenAddress::Unix(_) => Kind::Stream,
@@ -38,7 +38,7 @@ impl ListenAddress {
         }
     }
 
-    /// The port, of TCP and UDP.
+    /// The port, for TCP and UDP.
     pub fn port(&self) -> Option<u16> {
         match self {
             ListenAddress::Tcp(address) | ListenAddress::Udp(address) => Some(address.port()),
@@ -48,7 +48,7 @@ impl ListenAddress {
 }
 
 impl fmt::Display for ListenAddress {
-    /// As nginx prints it: `0.0.0.0:80`, `[::1]:80`, `unix:/path`.
+    /// nginx's format: `0.0.0.0:80`, `[::1]:80`, `unix:/path`.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ListenAddress::Tcp(address) | ListenAddress::Udp(address) => address.fmt(formatter),
@@ -59,49 +59,49 @@ impl fmt::Display for ListenAddress {
     }
 }
 
-/// Whether an address has one socket or one a lane.
+/// Whether an address has one socket, or one per lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Reuseport {
     /// One socket for all lanes.
     #[default]
     None,
-    /// One a lane; the kernel chooses by a hash of the connection's addresses.
+    /// One per lane; the kernel chooses by a hash of the connection's addresses.
     Hash,
-    /// One a lane; our program chooses (see [`crate::steering`]).
+    /// One per lane; our program chooses (see [`crate::steering`]).
     Steer,
 }
 
-/// Keep-alive probes (`so_keepalive=`). What is `None` is left at the system's setting.
+/// Keep-alive probes (`so_keepalive=`). `None` means the system's setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Keepalive {
-    /// Whether probes are sent at all.
+    /// Whether probes are sent.
     pub on: bool,
-    /// Idle time before the first one, in seconds.
+    /// The idle time before the first probe, in seconds.
     pub idle_s: Option<u32>,
-    /// Time between them, in seconds.
+    /// The time between probes, in seconds.
     pub interval_s: Option<u32>,
-    /// Unanswered ones that end the connection.
+    /// The number of unanswered probes that end the connection.
     pub count: Option<u32>,
 }
 
-/// The socket's parameters of a `listen` directive.
+/// The socket parameters of a `listen` directive.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ListenOptions {
-    /// Most connections that wait to be accepted; -1 for the system's limit.
+    /// The most connections that wait to be accepted; -1 for the system's limit.
     pub backlog: i32,
-    /// Accept only connections that have sent something.
+    /// Whether to accept only connections with input.
     pub deferred: bool,
-    /// One socket or one a lane.
+    /// One socket, or one per lane.
     pub reuseport: Reuseport,
-    /// Most TCP Fast Open requests pending, when it is on (RFC 7413).
+    /// The most pending TCP Fast Open requests, if it is on (RFC 7413).
     pub fast_open_queue: Option<u32>,
-    /// Wished receive buffer, in bytes.
+    /// The requested size of the receive buffer, in bytes.
     pub receive_buffer_bytes: Option<u32>,
-    /// Wished send buffer, in bytes.
+    /// The requested size of the send buffer, in bytes.
     pub send_buffer_bytes: Option<u32>,
-    /// Whether an IPv6 socket leaves IPv4 alone.
+    /// Whether an IPv6 socket refuses IPv4.
     pub ipv6_only: bool,
-    /// Keep-alive probes, when the directive says something about them.
+    /// Keep-alive probes, if the directive sets them.
     pub keepalive: Option<Keepalive>,
 }
 

@@ -1,4 +1,4 @@
-//! Gates on the loopback, and the accept mutex in every order of its steps.
+//! Tests of gates on the loopback, and of the accept mutex in every order of its steps.
 
 #![allow(clippy::unwrap_used)]
 
@@ -43,7 +43,7 @@ fn everything() -> ListenOptions {
 }
 
 #[test]
-fn a_gate_opens_with_every_option_and_tells_its_queue() {
+fn a_gate_opens_with_every_option_and_reports_its_queue() {
     let cases = [
         ("127.0.0.1:0", ListenOptions::default()),
         ("[::1]:0", ListenOptions::default()),
@@ -74,7 +74,7 @@ fn a_gate_opens_with_every_option_and_tells_its_queue() {
 }
 
 #[test]
-fn a_taken_address_is_said_to_be_in_use() {
+fn a_taken_address_is_reported_as_in_use() {
     let mut ignored = Vec::new();
     let options = ListenOptions::default();
     let gate = Gate::open(&any_port("127.0.0.1:0"), &options, &mut ignored).unwrap();
@@ -88,7 +88,7 @@ fn a_taken_address_is_said_to_be_in_use() {
 }
 
 #[test]
-fn failures_are_told_in_nginx_words() {
+fn failures_give_nginx_messages() {
     let unix = ListenAddress::Unix(b"/run/x.sock"[..].into());
     let inet = any_port("0.0.0.0:80");
     let cases = [
@@ -126,7 +126,7 @@ fn failures_are_told_in_nginx_words() {
 }
 
 #[test]
-fn a_unix_gate_is_open_to_all_and_leaves_its_file_until_told() {
+fn a_unix_gate_is_open_to_all_and_keeps_its_file_until_removal() {
     let name = format!("lane-gate-{}.sock", std::process::id());
     let path: PathBuf = std::env::temp_dir().join(name);
     let _ = std::fs::remove_file(&path);
@@ -150,7 +150,7 @@ fn a_unix_gate_is_open_to_all_and_leaves_its_file_until_told() {
     assert_eq!(gate.address(), &address);
     drop(gate);
     let stale = Gate::open(&address, &options, &mut ignored).unwrap_err();
-    assert!(stale.is_address_in_use(), "a stale file is not taken away");
+    assert!(stale.is_address_in_use(), "a stale file is not removed");
     let gate = Gate {
         descriptor: socket::open(address.family(), Kind::Stream).unwrap(),
         address,
@@ -204,7 +204,8 @@ fn a_turn_goes_from_lane_to_lane() {
     assert_eq!(two.begin(&mutex), Listen { arm: true });
     assert_eq!(one.begin(&mutex), Rest { disarm: true });
     two.end(&mutex);
-    // Fewer than 100/8 free: rests as many rounds as are missing, then tries again.
+    // If fewer than 100/8 are free, the lane pauses for the missing number of turns and then tries
+    // again.
     for (free, rounds) in [(50, 0), (12, 0), (10, 2), (0, 12)] {
         two.balance(100, free);
         for round in 0..rounds {
@@ -225,7 +226,7 @@ fn a_turn_goes_from_lane_to_lane() {
     assert_eq!(two.begin(&mutex), Listen { arm: true });
 }
 
-/// Every order in which three lanes can take four steps each: begin, end, begin, end.
+/// Tests every order in which three lanes can take four steps each: begin, end, begin, end.
 #[test]
 fn in_every_interleaving_one_lane_at_most_holds_the_mutex() {
     const LANES: usize = 3;
@@ -359,7 +360,7 @@ fn datagrams_come_in_batches_with_both_addresses_and_go_back_from_the_same() {
 }
 
 #[test]
-fn a_flow_reaches_one_gate_of_a_group_however_many_are_spare() {
+fn a_flow_reaches_one_gate_of_a_group_with_any_number_of_spares() {
     for local in ["127.0.0.1:0", "[::1]:0"] {
         let options = ListenOptions {
             reuseport: Reuseport::Hash,

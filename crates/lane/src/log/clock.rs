@@ -38,7 +38,7 @@ pub fn local_stamp() -> [u8; LOCAL_BYTES] {
     })
 }
 
-/// The local time as syslog wants it, `Mon dd hh:mm:ss` (RFC 3164, 4.1.2).
+/// The local time in syslog's format, `Mon dd hh:mm:ss` (RFC 3164, 4.1.2).
 pub fn syslog_stamp() -> [u8; SYSLOG_BYTES] {
     STAMPS.with_borrow_mut(|stamps| {
         stamps.refresh(second_now());
@@ -64,7 +64,7 @@ impl Stamps {
         let now = instant.to_zoned(TimeZone::system());
         let (year, month, day) = (now.year(), now.month(), now.day());
         let (hour, minute, second) = (now.hour(), now.minute(), now.second());
-        // The buffers are exactly as long as the formats: years have four digits until 9999.
+        // The buffers have exactly the length of the formats: years have four digits until 9999.
         let _ = write!(
             &mut self.local[..],
             "{year:04}/{month:02}/{day:02} {hour:02}:{minute:02}:{second:02}"

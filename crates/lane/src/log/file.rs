@@ -12,10 +12,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 use super::clock;
 use crate::sys::{descriptor, file};
 
-/// Mode of a log file that is made anew, as nginx's.
+/// The mode of a new log file; nginx's.
 const FILE_MODE: u32 = 0o644;
 
-/// Where a process finds what it was started with.
+/// The paths of the standard streams of a process.
 const OWN_STREAMS: [&str; 4] = ["/dev/stdout", "/dev/stderr", "/dev/fd", "/proc/self/fd"];
 
 /// An open log file. Its descriptor can be replaced (reopen) under running writers.
@@ -23,8 +23,8 @@ const OWN_STREAMS: [&str; 4] = ["/dev/stdout", "/dev/stderr", "/dev/fd", "/proc/
 pub struct LogFile {
     path: PathBuf,
     file: RwLock<Arc<File>>,
-    /// The second in which the disk was last found full: writing pauses until it is over, so
-    /// that a full disk does not slow every request.
+    /// The second in which the disk was last full: writing pauses for that second, so that a full
+    /// disk does not slow every request.
     full_second: AtomicI64,
 }
 
@@ -51,22 +51,22 @@ impl LogFile {
         }
     }
 
-    /// The file's path.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The descriptor in use now.
+    /// The current descriptor.
     pub fn file(&self) -> Arc<File> {
         Arc::clone(&self.file.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Writes from now on to another descriptor.
+    /// Makes another descriptor the current one.
     pub fn replace(&self, file: File) {
         *self.file.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(file);
     }
 
-    /// Opens the path anew.
+    /// Opens the path again.
     ///
     /// # Errors
     /// Those of `open(2)`; the old descriptor stays in use.
@@ -77,7 +77,7 @@ impl LogFile {
 
     /// Writes whole lines with one `write(2)`. Errors are dropped.
     pub fn write_line(&self, bytes: &[u8]) {
-        // Its error has been dealt with, and a log has nowhere else to report it.
+        // `try_write` has handled the error, and a log has no other place to report it.
         let _ = self.try_write(bytes);
     }
 
@@ -104,8 +104,9 @@ impl LogFile {
     }
 }
 
-/// Never waits for the reader of a FIFO, and lets no write wait for it, but for our own standard
-/// streams: a container's log is a pipe that is read in bursts, and its lines must not be lost.
+/// The reader of a FIFO is never waited for, neither in opening nor in writing, except for our own
+/// standard streams: a container's log is a pipe that is read in bursts, and its lines must not be
+/// lost.
 fn open_append(path: &Path) -> io::Result<File> {
     let file = file::open_append(path.as_os_str().as_bytes(), FILE_MODE)?;
     if OWN_STREAMS.iter().any(|own| path.starts_with(own)) {
@@ -119,22 +120,22 @@ fn open_append(path: &Path) -> io::Result<File> {
 pub struct LogSet(BTreeMap<PathBuf, Arc<LogFile>>);
 
 impl LogSet {
-    /// A set without files.
+    /// An empty set.
     pub fn new() -> LogSet {
         LogSet::default()
     }
 
-    /// The open file of this path.
+    /// The open file with this path.
     pub fn file(&self, path: &Path) -> Option<Arc<LogFile>> {
         self.0.get(path).cloned()
     }
 
-    /// All files, by path.
+    /// All files, sorted by path.
     pub fn files(&self) -> impl Iterator<Item = &Arc<LogFile>> {
         self.0.values()
     }
 
-    /// Takes in an open file; one that is there under this path stays.
+    /// Adds an open file; a file that already has this path stays.
     pub fn insert(&mut self, file: Arc<LogFile>) {
         self.0.entry(file.path().to_path_buf()).or_insert(file);
     }
@@ -152,8 +153,8 @@ impl LogSet {
         Ok(file)
     }
 
-    /// Uses a descriptor that was sent by the master: a new path is added, and the descriptor
-    /// of a known one is replaced under its writers.
+    /// Adopts a descriptor from the master: a new path is added, and the descriptor of a known one
+    /// is replaced while it is in use.
     pub fn adopt(&mut self, path: &Path, descriptor: OwnedFd) {
         match self.0.get(path) {
             Some(file) => file.replace(File::from(descriptor)),

@@ -4,7 +4,7 @@ use std::fmt::{self, Write as _};
 
 use super::{Level, clock};
 
-/// A line's greatest length with its line feed; nginx cuts at the same length.
+/// The greatest length of a line with its line feed; nginx cuts at the same length.
 pub const LINE_BYTES_MAX: usize = 2048;
 
 /// A line under construction.
@@ -15,7 +15,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// Time, level, process and thread, connection.
+    /// Starts a line with time, level, process and thread, and connection.
     pub(super) fn start(level: Level, connection: Option<u64>) -> Line {
         let mut line = Line {
             bytes: [0; LINE_BYTES_MAX],
@@ -25,7 +25,7 @@ impl Line {
         line.push(&clock::local_stamp());
         let process = std::process::id();
         let thread = nix::unistd::gettid();
-        // Writing to a Line cannot fail.
+        // A write to a Line cannot fail.
         let _ = write!(line, " [{}] {process}#{thread}: ", level.name());
         line.message_start = line.length;
         if let Some(number) = connection {
@@ -34,7 +34,7 @@ impl Line {
         line
     }
 
-    /// Adds bytes as far as there is room.
+    /// Adds as many bytes as fit.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         let room = LINE_BYTES_MAX - 1 - self.length;
         let count = bytes.len().min(room);
@@ -42,18 +42,18 @@ impl Line {
         self.length += count;
     }
 
-    /// Adds formatted text as far as there is room.
+    /// Adds as much of the formatted text as fits.
     pub(super) fn push_arguments(&mut self, message: fmt::Arguments<'_>) {
-        // Writing to a Line cannot fail; a failing Display leaves what it wrote.
+        // A write to a Line cannot fail; a failing Display leaves its part of the text.
         let _ = self.write_fmt(message);
     }
 
-    /// Ends the line; nothing can be added afterwards.
+    /// Ends the line; nothing may be added afterwards.
     pub(super) fn finish(&mut self) {
         self.bytes[self.length] = b'\n';
     }
 
-    /// A finished line with its line feed.
+    /// The complete line with its line feed.
     pub(super) fn whole(&self) -> &[u8] {
         &self.bytes[..self.length + 1]
     }
@@ -63,7 +63,7 @@ impl Line {
         &self.bytes[..self.length]
     }
 
-    /// What follows the head of a finished line, with the line feed.
+    /// The text after the head of a complete line, with the line feed.
     pub(super) fn message(&self) -> &[u8] {
         &self.bytes[self.message_start..self.length + 1]
     }

@@ -1,9 +1,9 @@
 //! The error log: nginx's line format, several targets, one level filter per target.
 //!
-//! It stands in `lane` because both the request code and the process code write to it. It must
-//! not know directives, requests or processes: callers hand it text, and the descriptors that
-//! the master passes. A line is formatted once on the stack and given to each target with one
-//! `write(2)` or `send(2)`, so that lines of several threads and processes never mix.
+//! It is in `lane` because both the request code and the process code write to it. It must not know
+//! directives, requests or processes: callers pass it text, and the descriptors from the master. A
+//! line is formatted once on the stack and written to each target with one `write(2)` or `send(2)`,
+//! so that lines of several threads and processes never mix.
 
 mod clock;
 mod file;
@@ -25,19 +25,19 @@ pub use syslog::{Syslog, SyslogAddress, SyslogSpec};
 
 use line::Line;
 
-/// How severe a line is; a target takes its own level and everything more severe.
+/// The severity of a line; a target takes its own level and all more severe ones.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum Level {
-    /// The server cannot start or go on.
+    /// The server cannot start or continue.
     Emerg = 1,
-    /// Something that must never happen: a bug, a lost child process.
+    /// An event that must never happen: a bug, a lost child process.
     Alert,
     /// A critical condition of the machine or a peer.
     Crit,
     /// A request failed.
     Error,
-    /// Something to look at.
+    /// A warning.
     Warn,
     /// Start, stop, reload.
     Notice,
@@ -74,36 +74,36 @@ impl Level {
         }
     }
 
-    /// The level that has this name.
+    /// The level with this name.
     pub fn from_name(name: &str) -> Option<Level> {
         Level::ALL.into_iter().find(|level| level.name() == name)
     }
 }
 
-/// Where the lines of a target go.
+/// The sink of a target.
 #[derive(Clone, Debug)]
 pub enum Sink {
     /// A file, opened with O_APPEND.
     File(Arc<LogFile>),
     /// The process's standard error.
     Stderr,
-    /// Standard error in the short form `nginx: [level] message`: for a person who is looking.
+    /// Standard error in the short form `nginx: [level] message`, for a user at a terminal.
     Console,
     /// A syslog server, by RFC 3164.
     Syslog(Arc<Syslog>),
-    /// Memory: for whoever asked for something and wants to be told what was wrong.
+    /// Memory, for a caller that reports the messages itself.
     Kept(Arc<Kept>),
 }
 
-/// Lines that are kept, without what stands before the message.
+/// Lines in memory, without the text before the message.
 #[derive(Debug, Default)]
 pub struct Kept(Mutex<Vec<String>>);
 
-/// Lines kept at most: a person reads the first few.
+/// The most lines that are kept: a user reads the first few.
 const KEPT_LINES_MAX: usize = 100;
 
 impl Kept {
-    /// What was written so far.
+    /// The lines so far.
     pub fn lines(&self) -> Vec<String> {
         self.0
             .lock()
@@ -125,7 +125,7 @@ impl Kept {
 pub struct Target {
     /// The least severe level that is written.
     pub level: Level,
-    /// Where lines go.
+    /// The sink of the lines.
     pub sink: Sink,
 }
 
@@ -135,7 +135,7 @@ struct Inner {
     least_severe: Option<Level>,
 }
 
-/// A set of targets that share each line. Cheap to clone; safe to use from every thread.
+/// A set of targets that share each line. It is cheap to clone, and safe to use from every thread.
 #[derive(Clone, Debug)]
 pub struct ErrorLog(Arc<Inner>);
 
@@ -149,18 +149,18 @@ impl ErrorLog {
         }))
     }
 
-    /// A log that takes nothing.
+    /// A log without targets.
     pub fn none() -> ErrorLog {
         ErrorLog::new(Vec::new())
     }
 
-    /// A log that shows lines of `warn` and above to the person who started the program.
+    /// A log that shows lines of `warn` and above at the terminal.
     pub fn console() -> ErrorLog {
         ErrorLog::none().with_console()
     }
 
-    /// The same targets and the console, unless a target is standard error already: for the time
-    /// before the server is up.
+    /// The same targets and the console, unless a target is standard error already: used until the
+    /// server has started.
     pub fn with_console(&self) -> ErrorLog {
         let mut targets = self.0.targets.clone();
         let is_shown = |target: &Target| matches!(target.sink, Sink::Stderr | Sink::Console);
@@ -180,8 +180,8 @@ impl ErrorLog {
         ErrorLog::new(targets)
     }
 
-    /// Builds the log of `specs`; `files` gives the open file of each path.
-    /// A file that is not in `files` is left out: the caller opened or was sent all of them.
+    /// Builds the log of `specs`; `files` holds the open file of each path. A file that is missing
+    /// in `files` is left out: the caller has opened or received all of them.
     pub fn from_specs(specs: &[Spec], files: &LogSet) -> ErrorLog {
         let target = |spec: &Spec| {
             let sink = match &spec.destination {
@@ -197,7 +197,7 @@ impl ErrorLog {
         ErrorLog::new(specs.iter().filter_map(target).collect())
     }
 
-    /// Whether any target takes lines of this level: ask before costly formatting.
+    /// Whether any target takes lines of this level; used before costly formatting.
     pub fn enabled(&self, level: Level) -> bool {
         self.0.least_severe.is_some_and(|least| level <= least)
     }
@@ -208,7 +208,8 @@ impl ErrorLog {
     }
 
     /// Writes one line; `connection` is the connection's number. A message longer than
-    /// [`LINE_BYTES_MAX`] is cut. Failures to write are dropped: a log has nowhere to complain.
+    /// [`LINE_BYTES_MAX`] is cut. Write errors are dropped, because a log has no place to report
+    /// them.
     pub fn write(&self, level: Level, connection: Option<u64>, message: fmt::Arguments<'_>) {
         if !self.enabled(level) {
             return;
@@ -241,11 +242,11 @@ impl ErrorLog {
 
 /// Writes the parts with one `write(2)`.
 fn to_stderr(parts: &[&[u8]]) {
-    // Nothing can be done about a closed standard error.
+    // There is no remedy for a closed standard error.
     let _ = io::stderr().write_all(&parts.concat());
 }
 
-/// A system error as nginx ends its messages: `(13: Permission denied)`.
+/// A system error in nginx's format: `(13: Permission denied)`.
 pub struct Errno<'a>(pub &'a io::Error);
 
 impl fmt::Display for Errno<'_> {

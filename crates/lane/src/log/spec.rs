@@ -1,10 +1,10 @@
-//! What an `error_log` directive says, before anything is opened.
+//! The arguments of an `error_log` directive.
 
 use std::path::{Path, PathBuf};
 
 use super::{Level, SyslogSpec};
 
-/// nginx's switches for parts of its debug log: accepted, and read as `debug`.
+/// nginx's switches for parts of its debug log: they are accepted, and read as `debug`.
 const DEBUG_PARTS: [&str; 7] = [
     "debug_core",
     "debug_alloc",
@@ -15,7 +15,7 @@ const DEBUG_PARTS: [&str; 7] = [
     "debug_stream",
 ];
 
-/// Where an `error_log` goes.
+/// The destination of an `error_log`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Destination {
     /// A file, with its full path.
@@ -29,22 +29,22 @@ pub enum Destination {
 /// One `error_log` directive.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Spec {
-    /// Where lines go.
+    /// The destination of the lines.
     pub destination: Destination,
     /// The least severe level that is written.
     pub level: Level,
 }
 
 impl Spec {
-    /// Reads a directive's arguments; relative paths are taken under `prefix`.
+    /// Reads a directive's arguments; relative paths are under `prefix`.
     ///
     /// # Errors
-    /// nginx's message, without its place.
+    /// nginx's message, without file and line.
     pub fn parse(arguments: &[&str], prefix: &Path) -> Result<Spec, String> {
         let Some((target, levels)) = arguments.split_first() else {
             return Err("invalid number of arguments in \"error_log\" directive".to_owned());
         };
-        // A file without a name is standard error, as for nginx.
+        // A file without a name is standard error, as in nginx.
         let destination = if matches!(*target, "stderr" | "") {
             Destination::Stderr
         } else if target.starts_with("memory:") {
@@ -60,7 +60,7 @@ impl Spec {
         })
     }
 
-    /// The file that must be open, if it is one.
+    /// The file that must be open, if the destination is a file.
     pub fn file(&self) -> Option<&Path> {
         match &self.destination {
             Destination::File(path) => Some(path),

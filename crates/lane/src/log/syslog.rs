@@ -1,6 +1,7 @@
 //! Syslog over UDP or a unix datagram socket (RFC 3164), with nginx's parameters.
 //!
-//! Sending never waits: a datagram that does not fit the socket buffer is lost, as syslog allows.
+//! Sending never waits: a datagram that does not fit into the socket buffer is lost, as syslog
+//! allows.
 
 use std::io::{self, Write as _};
 use std::net::{SocketAddr, ToSocketAddrs as _, UdpSocket};
@@ -13,7 +14,7 @@ use crate::sys::process;
 
 /// Longest TAG (RFC 3164, 4.1.3).
 const TAG_BYTES_MAX: usize = 32;
-/// Room for priority, time, host name and tag before the text.
+/// The space for priority, time, host name and tag before the text.
 const HEAD_BYTES_MAX: usize = 128;
 const PORT_DEFAULT: u16 = 514;
 
@@ -24,7 +25,7 @@ const FACILITIES: [&str; 24] = [
 ];
 const FACILITY_DEFAULT: u8 = 23;
 
-/// Where the syslog server listens.
+/// The address of the syslog server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SyslogAddress {
     Udp(SocketAddr),
@@ -32,10 +33,10 @@ pub enum SyslogAddress {
     Unix(PathBuf),
 }
 
-/// What `syslog:server=...,...` says.
+/// The parameters of `syslog:server=...,...`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SyslogSpec {
-    /// Where to send.
+    /// The server's address.
     pub address: SyslogAddress,
     /// The facility's number (RFC 3164, 4.1.1).
     pub facility: u8,
@@ -43,7 +44,7 @@ pub struct SyslogSpec {
     pub severity: Level,
     /// The name before the text.
     pub tag: String,
-    /// Leaves the host name out of the head.
+    /// Whether to leave the host name out of the head.
     pub nohostname: bool,
 }
 
@@ -57,10 +58,10 @@ struct Draft {
 }
 
 impl SyslogSpec {
-    /// Reads what follows `syslog:`.
+    /// Reads the text after `syslog:`.
     ///
     /// # Errors
-    /// nginx's message, without its place.
+    /// nginx's message, without file and line.
     pub fn parse(text: &str) -> Result<SyslogSpec, String> {
         let mut draft = Draft::default();
         for parameter in text.split(',') {
@@ -177,7 +178,7 @@ pub struct Syslog {
 }
 
 impl Syslog {
-    /// A sender for this server; nothing is opened yet.
+    /// A sender for this server; it opens no socket yet.
     pub fn new(spec: SyslogSpec) -> Syslog {
         Syslog {
             spec,
@@ -186,7 +187,7 @@ impl Syslog {
         }
     }
 
-    /// What it was made from.
+    /// The parameters.
     pub fn spec(&self) -> &SyslogSpec {
         &self.spec
     }
@@ -201,7 +202,7 @@ impl Syslog {
         let mut message = [0u8; HEAD_BYTES_MAX + 256 + LINE_BYTES_MAX];
         let mut rest = &mut message[..];
         let size = rest.len();
-        // A line that is too long is cut by the slice.
+        // The slice cuts a line that is too long.
         let _ = self.write_head(&mut rest, severity);
         let _ = rest.write(text);
         let length = size - rest.len();

@@ -41,7 +41,7 @@ fn specs_are_read_as_nginx_reads_them() {
 }
 
 #[test]
-fn wrong_specs_are_named_in_nginx_words() {
+fn wrong_specs_give_nginx_messages() {
     let bad: &[(&[&str], &str)] = &[
         (&["e", "loud"], "invalid log level \"loud\""),
         (&["e", "warn", "info"], "duplicate log level \"info\""),

@@ -1,4 +1,4 @@
-//! Work, more work than there may be, and work that nobody wants any more.
+//! Tests of jobs, of more jobs than the limits allow, and of abandoned jobs.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,7 +14,7 @@ fn pool(threads_max: usize, queued_max: usize) -> &'static WorkerPool {
     })))
 }
 
-/// Work that says that it has begun, and ends when it is told to.
+/// A job that reports its start, and ends on a signal.
 fn held(begun: &Sender<usize>, number: usize) -> (Sender<()>, impl FnOnce() -> usize + use<>) {
     let (release, held) = channel::<()>();
     let begun = begun.clone();
@@ -38,7 +38,7 @@ fn two(begun: &Receiver<usize>) -> [usize; 2] {
 }
 
 #[test]
-fn as_much_is_taken_as_the_limits_say() {
+fn jobs_are_accepted_up_to_the_limits() {
     let pool = pool(2, 1);
     let (begins, begun) = channel();
     let (first_release, first) = held(&begins, 1);
@@ -59,7 +59,7 @@ fn as_much_is_taken_as_the_limits_say() {
 }
 
 #[test]
-fn what_nobody_waits_for_leaves_its_place_and_is_not_done() {
+fn an_abandoned_job_leaves_its_place_and_is_not_run() {
     let pool = pool(1, 1);
     let (begins, begun) = channel();
     let (release, first) = held(&begins, 1);
@@ -72,11 +72,11 @@ fn what_nobody_waits_for_leaves_its_place_and_is_not_done() {
     let third = pool.submit(|| 3).unwrap();
     drop(release);
     assert_eq!((wait_for(first), wait_for(third)), (Some(1), Some(3)));
-    assert!(begun.try_recv().is_err(), "the second was not done");
+    assert!(begun.try_recv().is_err(), "the second job was not run");
 }
 
 #[test]
-fn a_panic_costs_its_own_work_only() {
+fn a_panic_affects_its_own_job_only() {
     let pool = pool(1, 1);
     let lost = pool.submit(|| -> usize { panic!("on purpose") }).unwrap();
     assert_eq!(wait_for(lost), None);
@@ -84,7 +84,7 @@ fn a_panic_costs_its_own_work_only() {
 }
 
 #[test]
-fn its_threads_are_not_tied_to_the_cpu_of_who_asks() {
+fn its_threads_are_not_pinned_to_the_callers_cpu() {
     let everywhere = CpuSet::of_main_thread().unwrap();
     let pool = pool(1, 1);
     let own = everywhere.clone();
@@ -112,7 +112,7 @@ fn threads_are_prepared_before_their_first_work() {
 }
 
 #[test]
-fn work_without_a_result_is_done_and_counted() {
+fn a_job_without_a_result_is_run_and_counted() {
     let pool = pool(1, 1);
     let (begins, begun) = channel();
     let (release, first) = held(&begins, 1);

@@ -1,8 +1,8 @@
-//! The board on which lanes tell how they are, and which the steering program reads.
+//! The board: shared memory in which lanes publish their state for the steering program.
 //!
-//! It is memory: a mapped BPF array where the kernel permits one, private memory where it does not,
-//! so that a lane does the same in both cases. Telling costs four stores and no system call. The
-//! layout is that of `struct lane` in steer.bpf.c.
+//! It is a mapped BPF array where the kernel permits one, and private memory otherwise, so that a
+//! lane does the same in both cases. Publishing costs four stores and no system call. The layout is
+//! that of `struct lane` in steer.bpf.c.
 
 use std::{
     cell::Cell,
@@ -17,51 +17,51 @@ use std::{
 
 use crate::sys::mapping::SharedWords;
 
-/// Most lanes the program looks at for each connection; more cannot be steered.
+/// The most lanes that the program checks for each connection; more cannot be steered.
 pub const STEERED_LANES_MAX: usize = 256;
 
-/// Bytes of one lane's part: what it writes and what the kernel writes, on lines of their own.
+/// The size of one lane's entry in bytes: the lane and the kernel write to separate cache lines.
 pub(super) const LANE_BYTES: usize = 128;
 
 const LANE_WORDS: usize = LANE_BYTES / 8;
 const HEARTBEAT: usize = 0;
 const LOAD: usize = 1;
 const SEEN: usize = 2;
-/// Of no concern to the program.
+/// A field that the program does not read.
 const ROUND: usize = 3;
 const STEERED: usize = 8;
 
-/// Added to times, so that memory nobody has written says that the lane is not there.
+/// Added to times, so that zeroed memory means that the lane does not exist.
 const EPOCH: u64 = 1 << 62;
 
-/// Instead of a time, and later than any: the lane waits for events, and will come when woken.
+/// The value instead of a time, and larger than any: the lane waits for events, and can be woken.
 const ASLEEP: u64 = 2 * EPOCH;
 
-/// Loads are compared by the sign of their difference.
+/// The largest load. Loads are compared by the sign of their difference.
 const LOAD_MAX: u64 = 1 << 48;
 
-/// What a lane has said last.
+/// The last published state of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beat {
     /// The lane does not exist.
     Gone,
     /// The lane waits for events.
     Asleep,
-    /// The lane began a round at that time, in nanoseconds of CLOCK_MONOTONIC.
+    /// The lane began a turn at that time, in nanoseconds of CLOCK_MONOTONIC.
     Awake {
-        /// When.
+        /// The time.
         since_ns: u64,
     },
 }
 
-/// The parts of all lanes.
+/// The entries of all lanes.
 #[derive(Debug)]
 pub struct LaneBoard {
     shared: SharedWords,
 }
 
 impl LaneBoard {
-    /// Maps the board that the master has made; needs no privilege.
+    /// Maps the master's board; needs no privilege.
     pub fn map(board: BorrowedFd<'_>) -> io::Result<Arc<LaneBoard>> {
         let shared = SharedWords::map(board, STEERED_LANES_MAX * LANE_WORDS)?;
         Ok(Arc::new(LaneBoard { shared }))
@@ -73,7 +73,7 @@ impl LaneBoard {
         Ok(Arc::new(LaneBoard { shared }))
     }
 
-    /// The part of lane number `lane`, to write: for that lane alone. `None` beyond
+    /// The entry of lane number `lane`; only that lane writes it. `None` beyond
     /// [`STEERED_LANES_MAX`].
     pub fn pulse(self: &Arc<LaneBoard>, lane: usize) -> Option<LanePulse> {
         if lane >= STEERED_LANES_MAX {
@@ -86,13 +86,13 @@ impl LaneBoard {
         })
     }
 
-    /// Connections that the program has given to a lane since the board was made.
+    /// The connections that the program has given to a lane since the board was made.
     pub fn steered(&self, lane: usize) -> u64 {
         self.cell(lane, STEERED)
             .map_or(0, |cell| cell.load(Ordering::Relaxed))
     }
 
-    /// What a lane has said last.
+    /// The last published state of a lane.
     pub fn beat(&self, lane: usize) -> Beat {
         let heartbeat = self.cell(lane, HEARTBEAT);
         match heartbeat.map_or(0, |cell| cell.load(Ordering::Acquire)) {
@@ -104,21 +104,20 @@ impl LaneBoard {
         }
     }
 
-    /// When a lane has begun a round last, in nanoseconds of CLOCK_MONOTONIC; 0 before the first.
+    /// The time of a lane's last turn, in nanoseconds of CLOCK_MONOTONIC; 0 before the first.
     pub fn last_round_ns(&self, lane: usize) -> u64 {
         self.cell(lane, ROUND)
             .map_or(0, |cell| cell.load(Ordering::Acquire))
     }
 
-    /// Says of a lane that it is not there, until it says otherwise itself: for whoever finds that
-    /// it does not wake up.
+    /// Marks a lane as gone until it publishes again: for a lane that does not wake up.
     pub fn mark_gone(&self, lane: usize) {
         if let Some(cell) = self.cell(lane, HEARTBEAT) {
             cell.store(0, Ordering::Release);
         }
     }
 
-    /// What a lane works on, as it said, and what it was given since.
+    /// A lane's published load, plus the connections it was given since.
     pub fn load(&self, lane: usize) -> u64 {
         let value = |word| {
             self.cell(lane, word)
@@ -127,8 +126,8 @@ impl LaneBoard {
         value(LOAD).wrapping_add(value(STEERED).wrapping_sub(value(SEEN)))
     }
 
-    /// Says of all lanes that they are not there: what the master does when the serving process
-    /// has ended without a word. Until they tell otherwise, the kernel chooses by hash.
+    /// Marks all lanes as gone: the master does this when the serving process has ended
+    /// unexpectedly. Until they publish again, the kernel chooses by hash.
     pub fn clear(&self) {
         for lane in 0..STEERED_LANES_MAX {
             if let Some(cell) = self.cell(lane, HEARTBEAT) {
@@ -144,8 +143,8 @@ impl LaneBoard {
     }
 }
 
-/// One lane's own part. May be sent to the lane's thread, but not shared between threads; when it
-/// is dropped, the lane is not there any more.
+/// One lane's own entry. It may be sent to the lane's thread, but not shared between threads;
+/// dropping it marks the lane as gone.
 #[derive(Debug)]
 pub struct LanePulse {
     board: Arc<LaneBoard>,
@@ -154,24 +153,25 @@ pub struct LanePulse {
 }
 
 impl LanePulse {
-    /// A round begins: at the latest every [`super::STALE_NS`] while the lane is awake. `now_ns` is
-    /// CLOCK_MONOTONIC in nanoseconds, `load` the connections the lane works on.
+    /// Publishes the start of a turn: at the latest every [`super::STALE_NS`] while the lane is
+    /// awake. `now_ns` is CLOCK_MONOTONIC in nanoseconds, `load` the number of the lane's
+    /// connections.
     pub fn awake(&self, now_ns: u64, load: u64) {
         self.store(ROUND, now_ns);
-        self.tell(EPOCH + now_ns.min(EPOCH - 1), load.min(LOAD_MAX));
+        self.publish(EPOCH + now_ns.min(EPOCH - 1), load.min(LOAD_MAX));
     }
 
-    /// The lane is about to wait for events.
+    /// Publishes that the lane is about to wait for events.
     pub fn asleep(&self, load: u64) {
-        self.tell(ASLEEP, load.min(LOAD_MAX));
+        self.publish(ASLEEP, load.min(LOAD_MAX));
     }
 
-    /// The lane takes no more connections.
+    /// Publishes that the lane takes no more connections.
     pub fn gone(&self) {
         self.store(HEARTBEAT, 0);
     }
 
-    fn tell(&self, heartbeat: u64, load: u64) {
+    fn publish(&self, heartbeat: u64, load: u64) {
         self.store(SEEN, self.board.steered(self.lane));
         self.store(LOAD, load);
         self.store(HEARTBEAT, heartbeat);

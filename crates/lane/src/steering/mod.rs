@@ -1,9 +1,9 @@
-//! Steering: which lane's gate gets a new connection, when every lane has one.
+//! Steering: the choice of the lane for a new connection, if every lane has a gate.
 //!
-//! By hash alone (`reuseport`), a lane that the scheduler has taken off its CPU, or that is busy,
-//! gets its share all the same, and its queue waits. So a small program in the kernel chooses,
-//! by what lanes tell on a board. Where that cannot be, there is a ladder downwards, and each step
-//! down has a [`Reason`] which the caller logs once.
+//! With the hash alone (`reuseport`), a lane that is busy or that the scheduler has taken off its
+//! CPU gets its full share, and its queue waits. So a small program in the kernel chooses, by the
+//! states that lanes publish on a board. If that is not possible, the next simpler level is used;
+//! each missing level has a [`Reason`], which the caller logs once.
 //!
 //! ```text
 //! program (the freest lane, the packet's CPU first) ─► SO_INCOMING_CPU ─► CPU filter ─► hash
@@ -31,19 +31,19 @@ use program::Program;
 pub use board::{Beat, LaneBoard, LanePulse, STEERED_LANES_MAX};
 pub use program::KernelBoard;
 
-/// Age from which a lane that is awake counts as stuck, in nanoseconds. A full round of events
-/// takes a few milliseconds, a time slice of another task some more; a client that waits longer is
-/// better served elsewhere.
+/// The age from which a lane that is awake counts as stuck, in nanoseconds. A full turn takes a few
+/// milliseconds, and a time slice of another task some more; after a longer wait another lane
+/// serves the client sooner.
 pub const STALE_NS: u64 = 20_000_000;
 
-/// Connections that the lane on the packet's CPU may have more than the freest one (which itself
-/// counts for an eighth more): warm caches are worth a few connections' wait, not a queue.
+/// The number of connections by which the lane of the packet's CPU may exceed the freest one (which
+/// itself counts for an eighth more): warm caches are worth a short wait, not a queue.
 pub const LOAD_SLACK: u64 = 8;
 
-/// First kernel that looks at `SO_INCOMING_CPU` among the sockets of a reuseport address.
+/// The first kernel that uses `SO_INCOMING_CPU` among the sockets of a reuseport address.
 const INCOMING_CPU_KERNEL: (u32, u32) = (6, 2);
 
-/// What the program goes by.
+/// The parameters of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SteerRules {
     /// See [`STALE_NS`].
@@ -61,44 +61,44 @@ impl Default for SteerRules {
     }
 }
 
-/// How connections find their lane, from the best to the simplest.
+/// The levels of steering, from the best to the simplest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// By our program.
     Program,
     /// To the gate of the packet's CPU (`SO_INCOMING_CPU`).
     IncomingCpu,
-    /// To the gate numbered like the packet's CPU (classic BPF).
+    /// To the gate with the number of the packet's CPU (classic BPF).
     CpuFilter,
     /// By the kernel's hash: plain `reuseport`.
     Hash,
 }
 
-/// Why something better could not be had.
+/// Why a better level is not available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// This program was built without the feature `ebpf`.
     NotBuilt,
     /// The kernel does not permit BPF to this process.
     NotPermitted,
-    /// The kernel has no such program or map type, or refuses ours.
+    /// The kernel lacks the program or map type, or refuses our program.
     NotSupported,
     /// The kernel has no memory for it.
     NoMemory,
-    /// The gates are still known to a program of another process, that of a binary that is being
-    /// replaced: to be tried again when it is gone.
+    /// A program of another process still holds the gates, such as that of a binary that is being
+    /// replaced; a later attempt may succeed.
     OtherProgram,
     /// More lanes than [`STEERED_LANES_MAX`].
     TooManyLanes,
-    /// There is nothing to steer.
+    /// There are no gates to steer.
     NoGates,
-    /// Connections that wait at a gate are lost when it is closed (before Linux 5.14).
+    /// Waiting connections are lost when their gate is closed (before Linux 5.14).
     NoMigration,
     /// `SO_INCOMING_CPU` does not choose among gates (before Linux 6.2).
     OldKernel,
-    /// Lanes are not pinned to one CPU each, so that a CPU does not say which lane.
+    /// Lanes are not pinned to one CPU each, so a CPU does not identify a lane.
     NotPinned,
-    /// Lanes and CPUs do not have the same numbers, which the filter needs.
+    /// Lanes and CPUs have different numbers, but the filter needs equal ones.
     OtherNumbers,
     /// The kernel refuses the option or the filter.
     OptionRefused,
@@ -132,8 +132,8 @@ impl fmt::Display for Reason {
 
 impl std::error::Error for Reason {}
 
-/// How the gates of one address are steered. The kernel keeps to it while they are open, whether
-/// this is kept or not.
+/// The steering of the gates of one address. The kernel keeps it while they are open, even if this
+/// value is dropped.
 #[derive(Debug)]
 pub struct Steering {
     level: Level,
@@ -142,10 +142,11 @@ pub struct Steering {
 }
 
 impl Steering {
-    /// Steers `gates` of one address, one a lane in the order of lanes, as well as it can be had.
+    /// Steers `gates` of one address, one per lane in the order of lanes, at the best available
+    /// level.
     ///
-    /// `homes` are the CPUs of each lane; empty when lanes are not pinned. `board` is what
-    /// [`KernelBoard::create`] said. Never fails: at the worst the kernel's hash remains.
+    /// `homes` are the CPUs of each lane; empty if lanes are not pinned. `board` is the result of
+    /// [`KernelBoard::create`]. It never fails: the kernel's hash is always available.
     pub fn begin(
         gates: &[Gate],
         homes: &[CpuSet],
@@ -155,7 +156,7 @@ impl Steering {
         Steering::begin_first(gates, gates.len(), homes, board, rules)
     }
 
-    /// As [`Steering::begin`], for `lanes` lanes: gates beyond the first so many get nothing.
+    /// As [`Steering::begin`], for `lanes` lanes: gates after these get no connection.
     pub fn begin_first(
         gates: &[Gate],
         lanes: usize,
@@ -200,19 +201,19 @@ impl Steering {
         }
     }
 
-    /// How it came out.
+    /// The level that was reached.
     pub fn level(&self) -> Level {
         self.level
     }
 
-    /// What stood in the way of something better; to be logged once.
+    /// Why better levels are not available; to be logged once.
     pub fn reasons(&self) -> &[Reason] {
         &self.reasons
     }
 
-    /// Takes another number of gates, of lanes and other CPUs up, for gates that were opened after
-    /// those it knows. Only the program can be told; at other levels this is an error, and the
-    /// caller begins anew, which does no harm there.
+    /// Applies a new number of gates and lanes and new CPUs, for gates that were opened later. Only
+    /// the program can change; at other levels this is an error, and the caller calls `begin`
+    /// again, which does no harm there.
     pub fn adjust(
         &self,
         gates: &[Gate],
@@ -226,8 +227,8 @@ impl Steering {
         }
     }
 
-    /// Puts the program in charge once more, after another process had the kernel choose among
-    /// these gates in its own way. Only the program can be: see [`Steering::adjust`].
+    /// Attaches the program again, after another process has changed the kernel's choice for these
+    /// gates. Only the program can do this: see [`Steering::adjust`].
     pub fn renew(
         &self,
         gates: &[Gate],
@@ -242,7 +243,7 @@ impl Steering {
         }
     }
 
-    /// Gives lane number `lane` another gate of the same address. Nothing to do below
+    /// Gives lane number `lane` another gate of the same address. It does nothing below
     /// [`Level::Program`].
     pub fn set_gate(&self, lane: usize, gate: &Gate) -> Result<(), Reason> {
         self.program
@@ -251,8 +252,8 @@ impl Steering {
     }
 }
 
-/// Gives the connections of an address to the first `lanes` of its gates; to all of them, by the
-/// kernel's hash, when there are no more. It fails only where there is one gate, and no choice.
+/// Gives the connections of an address to the first `lanes` of its gates, by the kernel's hash; to
+/// all of them if there are no more. It fails only if there is a single gate.
 pub fn prefer_first(gates: &[Gate], lanes: usize) {
     let Some(first) = gates.first() else {
         return;
@@ -275,7 +276,7 @@ fn set_incoming_cpus(
         return Err(Reason::OldKernel);
     }
     if gates.len() > lanes {
-        // A gate that nobody shall choose cannot be told so.
+        // The kernel cannot exclude a gate here.
         return Err(Reason::OptionRefused);
     }
     for (gate, cpu) in gates.iter().zip(cpus) {
@@ -297,7 +298,7 @@ fn attach_filter(gates: &[Gate], lanes: usize, homes: &[CpuSet]) -> Result<(), R
     reuseport::attach_cpu_filter(first.as_fd(), lanes as u32).map_err(|_| Reason::OptionRefused)
 }
 
-/// The one CPU of each lane.
+/// The single CPU of each lane.
 fn single_cpus(lanes: usize, homes: &[CpuSet]) -> Result<Vec<usize>, Reason> {
     let single = |set: &CpuSet| {
         let mut cpus = set.iter();
@@ -308,7 +309,7 @@ fn single_cpus(lanes: usize, homes: &[CpuSet]) -> Result<Vec<usize>, Reason> {
         .ok_or(Reason::NotPinned)
 }
 
-/// Major and minor number of the running kernel.
+/// The major and minor number of the running kernel.
 fn kernel_version() -> Option<(u32, u32)> {
     parse_version(&std::fs::read_to_string("/proc/sys/kernel/osrelease").ok()?)
 }

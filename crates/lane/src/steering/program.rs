@@ -1,7 +1,7 @@
-//! The steering program in the kernel: loading it, and telling it gates and CPUs.
+//! The steering program in the kernel: loading it, and setting its gates and CPUs.
 //!
-//! For the master, which has the privilege; a serving process only writes to the board. The object
-//! is compiled beforehand and committed, so that building needs no clang.
+//! It runs in the master, which has the privilege; a serving process only writes to the board. The
+//! compiled object is committed, so that a build needs no clang.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -21,24 +21,24 @@ use crate::{
     sys::{process, reuseport},
 };
 
-/// The program, compiled from steer.bpf.c beside it.
+/// The program, compiled from steer.bpf.c in this folder.
 const OBJECT: &[u8] = include_bytes!("steer.bpf.o");
 
-/// Most lanes of one CPU that the program knows of; with more, the others get their connections as
-/// one of two picked at random.
+/// The most lanes per CPU that the program prefers; further lanes get their connections as one of
+/// two that are chosen at random.
 const HOME_LANES_MAX: usize = 4;
 
-/// The board as a BPF array, to be mapped by [`super::LaneBoard::map`].
+/// The board as a BPF array; [`super::LaneBoard::map`] maps it.
 #[derive(Debug)]
 pub struct KernelBoard {
     map: OwnedFd,
 }
 
 impl KernelBoard {
-    /// Makes one; needs CAP_BPF and CAP_PERFMON (or CAP_SYS_ADMIN, as before Linux 5.8).
+    /// Creates a board; needs CAP_BPF and CAP_PERFMON (or CAP_SYS_ADMIN, as before Linux 5.8).
     ///
-    /// Without CAP_PERFMON the kernel would look at every way a CPU may take by mistake, find them
-    /// too many after a second, and refuse the program only then.
+    /// Without CAP_PERFMON the kernel would check every speculative path, find too many after a
+    /// second, and only then refuse the program.
     pub fn create() -> Result<KernelBoard, Reason> {
         if !process::capabilities().is_none_or(may_load) {
             return Err(Reason::NotPermitted);
@@ -59,7 +59,7 @@ impl KernelBoard {
             .and_then(KernelBoard::adopt)
     }
 
-    /// The board that another master has made, and that lanes have mapped.
+    /// Adopts the board of another master, which lanes have mapped.
     pub fn adopt(map: OwnedFd) -> Result<KernelBoard, Reason> {
         Ok(KernelBoard { map })
     }
@@ -71,21 +71,21 @@ impl AsFd for KernelBoard {
     }
 }
 
-/// The program of one address. The kernel keeps it while a gate of that address is open; this is
-/// for changing it.
+/// The program of one address. The kernel keeps it while a gate of that address is open; this value
+/// is used to change it.
 #[derive(Debug)]
 pub(super) struct Program {
     maps: Maps,
-    /// The program itself, for putting it in charge again.
+    /// The program itself, to attach it again.
     code: OwnedFd,
-    /// How many gates it knows. The kernel takes a socket into one such array once.
+    /// The number of gates in its array. The kernel accepts a socket in one such array only.
     gate_count: AtomicUsize,
-    /// Whether connections that wait at a gate move to another one when it is closed.
+    /// Whether the waiting connections of a closed gate move to another one.
     pub(super) migrates: bool,
 }
 
 impl Program {
-    /// Loads the program for `gates`, one a lane in the order of lanes, and puts it in charge.
+    /// Loads and attaches the program for `gates`, one per lane in the order of lanes.
     pub(super) fn attach(
         board: &KernelBoard,
         gates: &[Gate],
@@ -123,15 +123,15 @@ impl Program {
         Ok(program)
     }
 
-    /// Has the kernel ask it for the gates of which `gate` is one: somebody else may have had it
-    /// choose in another way meanwhile.
+    /// Attaches the program to the group of `gate`: another process may have changed the kernel's
+    /// choice meanwhile.
     pub(super) fn take_charge(&self, gate: &Gate) -> Result<(), Reason> {
         reuseport::attach_program(gate.as_fd(), self.code.as_fd())
             .map_err(|error| errno_reason(error.raw_os_error()))
     }
 
-    /// Tells it the gates there are now, of which the first `lanes` get connections, and the CPUs
-    /// of those lanes. Gates that it knows keep their places.
+    /// Sets the current gates, of which the first `lanes` get connections, and the CPUs of those
+    /// lanes. Known gates keep their indexes.
     pub(super) fn adjust(
         &self,
         gates: &[Gate],
@@ -149,20 +149,19 @@ impl Program {
         self.maps.set_up(&home_table(homes, lanes), lanes, rules)
     }
 
-    /// Says that `gate` belongs to lane number `lane`. A gate that is closed is forgotten by the
-    /// kernel itself.
+    /// Assigns `gate` to lane number `lane`. The kernel itself removes a closed gate.
     pub(super) fn set_gate(&self, lane: usize, gate: &Gate) -> Result<(), Reason> {
         use std::os::fd::AsRawFd;
         let descriptor = gate.as_fd().as_raw_fd() as u64;
         match update(&self.maps.gates, lane, &descriptor.to_ne_bytes()) {
-            // The kernel's EBUSY has no kind of its own.
+            // The kernel's EBUSY has no variant of its own.
             Err(Reason::NotSupported) => Err(Reason::OtherProgram),
             other => other,
         }
     }
 }
 
-/// What the program is told by.
+/// The maps of the program.
 #[derive(Debug)]
 struct Maps {
     gates: MapHandle,
@@ -189,9 +188,13 @@ impl Maps {
         for word in [rules.stale_ns, rules.load_slack, lanes as u64] {
             bytes.extend_from_slice(&word.to_ne_bytes());
         }
-        let nobody = Home::default();
+        let no_lanes = Home::default();
         for cpu in 0..self.home_count {
-            update(&self.homes, cpu, &homes.get(cpu).unwrap_or(&nobody).bytes())?;
+            update(
+                &self.homes,
+                cpu,
+                &homes.get(cpu).unwrap_or(&no_lanes).bytes(),
+            )?;
         }
         update(&self.rules, 0, &bytes)
     }
@@ -232,7 +235,7 @@ fn prepare(
     Ok(())
 }
 
-/// Whether these capabilities do for the program.
+/// Whether these capabilities suffice for the program.
 fn may_load(capabilities: u64) -> bool {
     let has = |number: u32| capabilities & (1 << number) != 0;
     has(process::CAPABILITY_SYS_ADMIN)
@@ -257,7 +260,7 @@ impl Home {
     }
 }
 
-/// For each CPU the lanes that are pinned to it. A lane that may run on several is at home on all.
+/// The lanes that are pinned to each CPU. A lane with several CPUs is listed at all of them.
 fn home_table(homes: &[CpuSet], lanes: usize) -> Vec<Home> {
     let mut table: Vec<Home> = Vec::new();
     for (lane, set) in homes.iter().take(lanes).enumerate() {
@@ -282,7 +285,7 @@ fn map<'object>(object: &'object Object, name: &str) -> Result<libbpf_rs::Map<'o
         .ok_or(Reason::NotSupported)
 }
 
-/// The library prints to standard error otherwise; what went wrong is told by [`Reason`].
+/// Stops the library from printing to standard error; [`Reason`] reports the errors.
 fn quiet() {
     libbpf_rs::set_print(None);
 }
@@ -308,7 +311,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_program_needs_is_known_before_the_kernel_is_asked() {
+    fn missing_capabilities_are_found_without_the_kernel() {
         let cases = [
             (u64::MAX, true),
             (1 << 21, true),

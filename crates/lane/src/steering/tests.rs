@@ -1,4 +1,4 @@
-//! The program for real where the kernel permits it, and the ladder below it everywhere.
+//! Tests of the real program where the kernel permits it, and of the other levels everywhere.
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,7 +15,7 @@ use crate::{
     sys::process::monotonic_ns,
 };
 
-/// Gates of one address with the program in charge.
+/// Gates of one address with the program attached.
 struct Stage {
     board: Arc<LaneBoard>,
     pulses: Vec<LanePulse>,
@@ -34,7 +34,7 @@ fn open_gates(count: usize) -> Vec<Gate> {
 }
 
 impl Stage {
-    /// `None` where BPF is not permitted; then the reason must be that.
+    /// `None` if BPF is not permitted; the reason must then be that.
     fn new(lanes: usize, homes: &[CpuSet], rules: SteerRules) -> Option<Stage> {
         let kernel = match KernelBoard::create() {
             Ok(kernel) => kernel,
@@ -72,7 +72,7 @@ impl Stage {
             .collect()
     }
 
-    /// Accepts until there have been `total`, and says how many came to which gate.
+    /// Accepts `total` connections, and returns the number at each gate.
     fn accept(&self, total: usize) -> Vec<usize> {
         let mut counts = vec![0; self.gates.len()];
         while counts.iter().sum::<usize>() < total {
@@ -92,7 +92,7 @@ impl Stage {
     }
 }
 
-/// Does `action` on one CPU: what it sends over the loopback is received there.
+/// Runs `action` on one CPU: packets that it sends over the loopback are received there.
 fn on_cpu(cpu: usize, action: impl FnOnce()) {
     let before = CpuSet::of_this_thread().unwrap();
     CpuSet::of(cpu).pin_this_thread().unwrap();
@@ -100,7 +100,7 @@ fn on_cpu(cpu: usize, action: impl FnOnce()) {
     before.pin_this_thread().unwrap();
 }
 
-/// Rules under which a lane that has beaten just now stays fresh for the whole test.
+/// Rules under which a lane that has just published stays fresh for the whole test.
 const PATIENT: SteerRules = SteerRules {
     stale_ns: 1_000_000_000_000,
     load_slack: LOAD_SLACK,
@@ -160,7 +160,8 @@ fn fresh_lanes_share_and_none_is_forgotten() {
             .iter()
             .for_each(|pulse| pulse.awake(monotonic_ns(), 0));
         let counts = stage.round(100 * lanes);
-        // What is steered counts as load until the lane looks, so that the shares stay close.
+        // Steered connections count as load until the lane publishes again, so the shares stay
+        // close.
         assert!(
             counts.iter().all(|count| (60..=140).contains(count)),
             "{counts:?}"
@@ -174,7 +175,7 @@ fn fresh_lanes_share_and_none_is_forgotten() {
 
 #[test]
 fn among_stale_lanes_the_one_seen_last_gets_everything() {
-    // Whatever the time, every heartbeat of these lanes is too old.
+    // All heartbeats of these lanes are too old, at any time.
     let rules = SteerRules {
         stale_ns: 1,
         ..PATIENT
@@ -228,7 +229,7 @@ fn the_freer_lane_gets_more() {
 fn the_lane_of_the_packets_cpu_is_preferred_while_it_is_free() {
     let allowed: Vec<_> = CpuSet::of_this_thread().unwrap().iter().take(2).collect();
     let [one, two] = allowed[..] else { return };
-    // Lanes the other way round than CPUs, so that their numbers cannot pass for each other.
+    // Lanes and CPUs are in opposite order, so that their numbers cannot be mixed up unnoticed.
     let homes = [CpuSet::of(two), CpuSet::of(one)];
     let rules = SteerRules {
         load_slack: 100,
@@ -246,7 +247,7 @@ fn the_lane_of_the_packets_cpu_is_preferred_while_it_is_free() {
             let mut expected = vec![0, 0];
             expected[lane] = 80;
             assert_eq!(stage.round(80), expected, "from CPU {cpu}");
-            // As soon as the other lane is freer by more than the slack, it gets them.
+            // When the other lane is freer by more than the slack, it gets the connections.
             stage.pulses[lane].awake(monotonic_ns(), 500);
             stage.pulses[1 - lane].awake(monotonic_ns(), 0);
             expected.reverse();
@@ -283,7 +284,7 @@ fn more_lanes_than_cpus_share_the_packets_cpu() {
 }
 
 #[test]
-fn what_waits_at_a_gate_moves_when_it_is_closed() {
+fn connections_waiting_at_a_closed_gate_move() {
     let Some(mut stage) = Stage::new(2, &[], PATIENT) else {
         return;
     };
@@ -300,10 +301,10 @@ fn what_waits_at_a_gate_moves_when_it_is_closed() {
     stage.gates[0] = None;
     assert_eq!(stage.accept(30), [0, 30]);
     drop(clients);
-    // A lane that lives but has no gate is passed over.
+    // A live lane without a gate is skipped.
     stage.pulses[0].awake(monotonic_ns(), 0);
     assert_eq!(stage.round(40), [0, 40]);
-    // And a new gate of the address takes its place.
+    // A new gate of the address takes its place.
     let options = ListenOptions {
         reuseport: Reuseport::Steer,
         ..ListenOptions::default()
@@ -322,7 +323,7 @@ fn the_program_takes_charge_again() {
         return;
     };
     stage.pulses[1].awake(monotonic_ns(), 0);
-    // As another process that does not know it leaves things.
+    // A process that does not know the program leaves this state.
     let gates: Vec<Gate> = stage.gates.iter_mut().filter_map(Option::take).collect();
     prefer_first(&gates, 1);
     stage.steering.renew(&gates, 2, &[], PATIENT).unwrap();
@@ -331,7 +332,7 @@ fn the_program_takes_charge_again() {
 }
 
 #[test]
-fn a_lane_that_ends_says_so() {
+fn a_lane_that_ends_is_marked_as_gone() {
     let board = LaneBoard::private().unwrap();
     let pulse = board.pulse(3).unwrap();
     pulse.asleep(0);

@@ -1,4 +1,4 @@
-//! Stands in for the steering program where it is not built: the same names, and one answer.
+//! The replacement for the steering program in builds without it: the same names, and one error.
 
 use std::{
     convert::Infallible,
@@ -8,17 +8,17 @@ use std::{
 use super::{Reason, SteerRules};
 use crate::{affinity::CpuSet, gate::Gate};
 
-/// The board as a BPF array; cannot be had in this build.
+/// The board as a BPF array; not available in this build.
 #[derive(Debug)]
 pub struct KernelBoard(Infallible);
 
 impl KernelBoard {
-    /// [`Reason::NotBuilt`].
+    /// Always [`Reason::NotBuilt`].
     pub fn create() -> Result<KernelBoard, Reason> {
         Err(Reason::NotBuilt)
     }
 
-    /// [`Reason::NotBuilt`].
+    /// Always [`Reason::NotBuilt`].
     pub fn adopt(_map: OwnedFd) -> Result<KernelBoard, Reason> {
         Err(Reason::NotBuilt)
     }

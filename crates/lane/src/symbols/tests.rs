@@ -1,8 +1,8 @@
-//! Names of the test program's own functions, and of what is none.
+//! Tests with functions of the test program, and with other addresses.
 
 use super::*;
 
-/// Somewhere to look for.
+/// A function to look for.
 #[inline(never)]
 fn landmark() -> usize {
     std::hint::black_box(landmark as *const () as usize)
@@ -18,7 +18,7 @@ fn functions_are_named() {
 }
 
 #[test]
-fn what_is_no_program_has_no_names() {
+fn a_file_that_is_no_program_has_no_names() {
     for path in ["/proc/self/status", "/dev/null", "/etc/hosts"] {
         let file = File::open(path);
         let found = file.and_then(|file| find(&file, &[1]));

@@ -1,24 +1,24 @@
-//! A counting allocator, for the benchmark's claim that the fast path allocates nothing.
+//! A counting allocator, for the benchmark's check that the fast path does not allocate.
 //!
-//! It is built with the feature `count-allocations` only and must never be in a release: one
-//! counter is shared by all lanes.
+//! It is built with the feature `count-allocations` only, and must never be in a release: all lanes
+//! share one counter.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
-/// The system's allocator, each call for memory counted. To be the binary's `global_allocator`.
+/// The system's allocator with a count of the calls; for the binary's `global_allocator`.
 #[derive(Debug)]
 pub struct Counting;
 
-/// Calls for memory since the process started: new blocks and blocks made larger or smaller.
+/// The allocations since the process started: new blocks, and blocks made larger or smaller.
 pub fn count() -> u64 {
     COUNT.load(Ordering::Relaxed)
 }
 
-// SAFETY: every call goes to the system's allocator with the arguments as they came, so its
-// contract is kept as the caller keeps it; counting neither allocates nor unwinds.
+// SAFETY: every call goes to the system's allocator with the same arguments, so the caller's
+// contract holds there too; counting neither allocates nor unwinds.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.fetch_add(1, Ordering::Relaxed);

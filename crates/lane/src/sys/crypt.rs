@@ -1,14 +1,14 @@
-//! Hashes of passwords (crypt(3)): the C library's own, so that whatever the system writes into its
-//! files of users is understood.
+//! Password hashes by the C library's crypt(3), so that every scheme in the system's user files is
+//! supported.
 
 use std::ffi::{CStr, CString, c_char};
 
-/// Room for `struct crypt_data`: libxcrypt takes 32 KB, glibc before 2.28 took 131,232 bytes, and
-/// which of them is there shows only when the server is linked.
+/// The size of `struct crypt_data`: libxcrypt needs 32 KB, glibc before 2.28 131,232 bytes, and the
+/// library is only known at link time.
 const STATE_BYTES: usize = 131_232;
 
-/// Longest password that is hashed, with its closing NUL (libxcrypt's
-/// `CRYPT_MAX_PASSPHRASE_SIZE`): some schemes would silently leave out the rest of a longer one.
+/// Longest password, with its closing NUL (libxcrypt's `CRYPT_MAX_PASSPHRASE_SIZE`): some schemes
+/// would silently ignore the rest of a longer one.
 const PASSWORD_BYTES_MAX: usize = 512;
 
 #[repr(C, align(16))]
@@ -26,17 +26,17 @@ unsafe extern "C" {
 /// Why there is no hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CryptError {
-    /// The password is too long, or holds a NUL, behind which crypt(3) would not look.
+    /// The password is too long, or holds a NUL, after which crypt(3) would stop.
     Password,
-    /// The scheme is not known, or what is stored is broken.
+    /// The scheme is unknown, or the stored hash is malformed.
     Stored,
 }
 
-/// Hashes `password` as `stored` says, which is a whole hash or what it begins with. Takes as long
-/// as the scheme wants it to, which may be seconds. Allocates.
+/// Hashes `password` with the scheme of `stored`, which is a complete hash or its beginning. The
+/// scheme determines the time, which may be seconds. Allocates.
 ///
 /// # Errors
-/// As [`CryptError`] says. What crypt(3) gives for a failure never gets out of here.
+/// A [`CryptError`]. The failure values of crypt(3) are never returned as a hash.
 pub fn crypt(password: &[u8], stored: &[u8]) -> Result<Vec<u8>, CryptError> {
     if password.len() >= PASSWORD_BYTES_MAX || password.contains(&0) {
         return Err(CryptError::Password);
@@ -52,12 +52,12 @@ pub fn crypt(password: &[u8], stored: &[u8]) -> Result<Vec<u8>, CryptError> {
     let hash = (!hash.is_null()).then(|| unsafe { CStr::from_ptr(hash) }.to_bytes().to_vec());
     wipe(&mut state.0);
     wipe(&mut key);
-    // "*0" and "*1" say that it failed.
+    // "*0" and "*1" mean failure.
     hash.filter(|hash| hash.first().is_some_and(|byte| *byte != b'*'))
         .ok_or(CryptError::Stored)
 }
 
-/// Overwrites what a password stood in.
+/// Overwrites memory that held a password.
 fn wipe(bytes: &mut [u8]) {
     // SAFETY: pointer and length are those of one slice.
     unsafe { libc::explicit_bzero(bytes.as_mut_ptr().cast(), bytes.len()) };

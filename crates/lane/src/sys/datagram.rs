@@ -1,4 +1,4 @@
-//! Datagrams: several in one call, each with the address that it came to (udp(7), ip(7), ipv6(7)).
+//! Datagrams: several per call, each with its local address (udp(7), ip(7), ipv6(7)).
 
 use std::{
     io,
@@ -10,24 +10,24 @@ use std::{
 use super::socket::{PeerAddress, plain_address, raw_address};
 use super::{check_size, retry};
 
-/// Most datagrams of one call: enough that the call costs little beside them, few enough that
-/// whatever else the lane has to do need not wait.
+/// Most datagrams per call: enough to make the cost of the call small, and few enough that the
+/// lane's other work does not wait long.
 pub const DATAGRAMS_MAX: usize = 32;
 
-/// Room for one datagram: UDP's length has 16 bits.
+/// The size of the largest datagram: UDP's length has 16 bits.
 const DATAGRAM_BYTES: usize = 65_536;
 
-/// Room for what the kernel says beside a datagram: one `in6_pktinfo` with its header is 36 bytes.
+/// The size of the control data of a datagram: one `in6_pktinfo` with its header is 36 bytes.
 const CONTROL_BYTES: usize = 64;
 
-/// Memory for received datagrams, used again for each call.
+/// Memory for received datagrams, reused for each call.
 pub struct Batch {
     bytes: Box<[u8]>,
     received: [Envelope; DATAGRAMS_MAX],
     count: usize,
 }
 
-/// What is known of a datagram beside its bytes.
+/// The metadata of a datagram.
 #[derive(Clone, Copy)]
 struct Envelope {
     length: usize,
@@ -41,7 +41,7 @@ pub struct Datagram<'a> {
     pub bytes: &'a [u8],
     /// The sender.
     pub peer: PeerAddress,
-    /// Which of our addresses it was sent to; known where the socket was told to tell
+    /// The local address that it was sent to; known if the socket reports it
     /// ([`super::socket_option::set_packet_information`]).
     pub local: Option<IpAddr>,
 }
@@ -69,10 +69,10 @@ impl Default for Batch {
 }
 
 impl Batch {
-    /// Receives up to `datagrams_max` datagrams in place of those before; returns how many.
+    /// Receives up to `datagrams_max` datagrams, which replace those before; returns their number.
     ///
     /// # Errors
-    /// What recvmmsg(2) says; `WouldBlock` when there is none.
+    /// The error of recvmmsg(2); `WouldBlock` if none waits.
     pub fn receive(&mut self, socket: BorrowedFd<'_>, datagrams_max: usize) -> io::Result<usize> {
         self.count = 0;
         let wanted = datagrams_max.clamp(1, DATAGRAMS_MAX);
@@ -121,7 +121,7 @@ impl Batch {
         Ok(count)
     }
 
-    /// What the last call has received.
+    /// The datagrams of the last call.
     pub fn datagrams(&self) -> impl ExactSizeIterator<Item = Datagram<'_>> {
         let rooms = self.bytes.chunks_exact(DATAGRAM_BYTES);
         let all = rooms.zip(&self.received[..self.count]);
@@ -133,20 +133,20 @@ impl Batch {
     }
 }
 
-/// Where a datagram goes, and as whom it is sent.
+/// The addresses of a datagram to send.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Route {
-    /// To whom; `None`: the socket is connected.
+    /// The receiver; `None` if the socket is connected.
     pub peer: Option<SocketAddr>,
-    /// From which of our addresses, where the socket is bound to all of them.
+    /// The local address, if the socket is bound to all of them.
     pub source: Option<IpAddr>,
 }
 
-/// Sends each of these (at most [`DATAGRAMS_MAX`] go) as a datagram, as many as the socket takes;
-/// returns how many.
+/// Sends each slice (at most [`DATAGRAMS_MAX`]) as a datagram, as many as the socket takes; returns
+/// their number.
 ///
 /// # Errors
-/// What sendmmsg(2) says of the first; `WouldBlock` when the socket is full.
+/// The error of sendmmsg(2) for the first; `WouldBlock` if the socket is full.
 pub fn send<'a>(
     socket: BorrowedFd<'_>,
     datagrams: impl Iterator<Item = &'a [u8]>,
@@ -194,7 +194,7 @@ pub fn send<'a>(
     })
 }
 
-/// The address of ours that a datagram came to.
+/// The local address that a datagram was sent to.
 fn local_address(message: &libc::msghdr) -> Option<IpAddr> {
     // SAFETY: recvmmsg has filled the control buffer up to msg_controllen, so the headers that the
     // macros walk and the data behind them lie inside it; the data is read unaligned.
@@ -204,12 +204,12 @@ fn local_address(message: &libc::msghdr) -> Option<IpAddr> {
             let data = libc::CMSG_DATA(header);
             match ((*header).cmsg_level, (*header).cmsg_type) {
                 (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
-                    let told = data.cast::<libc::in_pktinfo>().read_unaligned();
-                    return Some(Ipv4Addr::from(told.ipi_addr.s_addr.to_ne_bytes()).into());
+                    let info = data.cast::<libc::in_pktinfo>().read_unaligned();
+                    return Some(Ipv4Addr::from(info.ipi_addr.s_addr.to_ne_bytes()).into());
                 }
                 (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
-                    let told = data.cast::<libc::in6_pktinfo>().read_unaligned();
-                    return Some(Ipv6Addr::from(told.ipi6_addr.s6_addr).into());
+                    let info = data.cast::<libc::in6_pktinfo>().read_unaligned();
+                    return Some(Ipv6Addr::from(info.ipi6_addr.s6_addr).into());
                 }
                 _ => header = libc::CMSG_NXTHDR(message, header),
             }
@@ -218,27 +218,27 @@ fn local_address(message: &libc::msghdr) -> Option<IpAddr> {
     None
 }
 
-/// Writes from which address a datagram is sent; returns how long that is.
+/// Writes the source address of a datagram; returns the length of the control data.
 fn write_source(control: &mut Control, source: IpAddr) -> usize {
     match source {
         IpAddr::V4(source) => {
-            let told = libc::in_pktinfo {
+            let info = libc::in_pktinfo {
                 ipi_ifindex: 0,
                 ipi_spec_dst: libc::in_addr {
                     s_addr: u32::from_ne_bytes(source.octets()),
                 },
                 ipi_addr: libc::in_addr { s_addr: 0 },
             };
-            write_control(control, libc::IPPROTO_IP, libc::IP_PKTINFO, told)
+            write_control(control, libc::IPPROTO_IP, libc::IP_PKTINFO, info)
         }
         IpAddr::V6(source) => {
-            let told = libc::in6_pktinfo {
+            let info = libc::in6_pktinfo {
                 ipi6_addr: libc::in6_addr {
                     s6_addr: source.octets(),
                 },
                 ipi6_ifindex: 0,
             };
-            write_control(control, libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, told)
+            write_control(control, libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, info)
         }
     }
 }

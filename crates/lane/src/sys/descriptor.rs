@@ -1,8 +1,8 @@
-//! Descriptors themselves: passing them between processes, inheriting them, waking by them
-//! (unix(7), eventfd(2)).
+//! Descriptors: passing them between processes, inheriting them, and waking by them (unix(7),
+//! eventfd(2)).
 //!
-//! A *parcel* is a byte message with descriptors, sent over a stream socket by one process and
-//! received whole by the other: how the master hands a bundle to the serving process.
+//! A *parcel* is a byte message with descriptors. One process sends it over a stream socket, and
+//! the other receives it completely: the master passes its data to the serving process in this way.
 
 use std::{
     io,
@@ -16,14 +16,14 @@ use super::{check, check_size, file, process, retry, socket};
 /// Most descriptors one kernel message carries (`SCM_MAX_FD`).
 pub const DESCRIPTORS_PER_MESSAGE_MAX: usize = 253;
 
-/// Most descriptors of a parcel: more than any server listens on, and a bound for what a broken
-/// peer can make us open.
+/// Most descriptors of a parcel: more than any server listens on; it limits what a faulty peer can
+/// make us open.
 pub const PARCEL_DESCRIPTORS_MAX: usize = 64 * 1024;
 
 /// Bytes of control buffer for a full message: 253 descriptors and a header of 16 bytes.
 const CONTROL_BYTES: usize = 1032;
 
-/// A control buffer, aligned as the kernel's header wants it.
+/// A control buffer with the alignment of the kernel's header.
 #[repr(C, align(8))]
 struct Control([MaybeUninit<u8>; CONTROL_BYTES]);
 
@@ -31,14 +31,14 @@ struct Control([MaybeUninit<u8>; CONTROL_BYTES]);
 pub fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut pair = [0; 2];
     let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
-    // SAFETY: the pointer leads to two ints.
+    // SAFETY: the pointer points to two ints.
     check(unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, pair.as_mut_ptr()) })?;
-    // SAFETY: the kernel has just handed us both descriptors, and nobody else has them.
+    // SAFETY: the kernel has just returned both descriptors, and nothing else owns them.
     Ok(unsafe { (OwnedFd::from_raw_fd(pair[0]), OwnedFd::from_raw_fd(pair[1])) })
 }
 
-/// Sends `bytes` and `descriptors` as one parcel, waiting as long as the peer takes. The peer gets
-/// copies; ours stay open. `InvalidInput` beyond [`PARCEL_DESCRIPTORS_MAX`].
+/// Sends `bytes` and `descriptors` as one parcel, and waits for the peer. The peer gets copies;
+/// ours stay open. `InvalidInput` beyond [`PARCEL_DESCRIPTORS_MAX`].
 ///
 /// After an error the stream is out of step, and the socket must be closed.
 pub fn send_parcel(
@@ -59,11 +59,11 @@ pub fn send_parcel(
     send_all(peer, bytes)
 }
 
-/// Receives one parcel, waiting for it; its descriptors are close-on-exec, in the sender's order.
+/// Receives one parcel, and waits for it; its descriptors are close-on-exec, in the sender's order.
 ///
-/// `UnexpectedEof` when the peer has closed; `InvalidData` when the parcel says that it is longer
-/// than `bytes_max` or has more than [`PARCEL_DESCRIPTORS_MAX`] descriptors, or when fewer arrive
-/// than it says (the receiver's descriptor limit). Allocates.
+/// `UnexpectedEof` if the peer has closed; `InvalidData` if the parcel announces more than
+/// `bytes_max` bytes or [`PARCEL_DESCRIPTORS_MAX`] descriptors, or if fewer descriptors arrive than
+/// announced (the receiver's limit). Allocates.
 pub fn receive_parcel(
     peer: BorrowedFd<'_>,
     bytes_max: usize,
@@ -173,7 +173,7 @@ pub fn receive_message(
     Ok(count)
 }
 
-/// Whether a descriptor is closed when another program is started.
+/// Sets whether a descriptor is closed when another program is executed.
 pub fn set_close_on_exec(descriptor: BorrowedFd<'_>, on: bool) -> io::Result<()> {
     let flags = if on { libc::FD_CLOEXEC } else { 0 };
     // SAFETY: F_SETFD takes an int.
@@ -181,7 +181,7 @@ pub fn set_close_on_exec(descriptor: BorrowedFd<'_>, on: bool) -> io::Result<()>
     Ok(())
 }
 
-/// Whether reads and writes return `WouldBlock` instead of waiting. Two system calls.
+/// Sets whether reads and writes return `WouldBlock` instead of waiting. Two system calls.
 pub fn set_non_blocking(descriptor: BorrowedFd<'_>, on: bool) -> io::Result<()> {
     // SAFETY: F_GETFL takes no argument.
     let old = check(unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_GETFL) })?;
@@ -195,11 +195,11 @@ pub fn set_non_blocking(descriptor: BorrowedFd<'_>, on: bool) -> io::Result<()> 
     Ok(())
 }
 
-/// Takes over a descriptor that this process has inherited, and makes it close-on-exec.
+/// Takes ownership of a descriptor that this process has inherited, and makes it close-on-exec.
 ///
-/// For the start of a process only, before it has opened anything itself: the number is trusted
-/// to be an inherited one. `EBADF` when nothing is open under it; `InvalidInput` for the standard
-/// streams and for a number already adopted, so that no descriptor gets two owners.
+/// Only for the start of a process, before it has opened anything itself: the number is trusted to
+/// be an inherited one. `EBADF` if nothing is open under it; `InvalidInput` for the standard
+/// streams and for a number that was already adopted, so that no descriptor gets two owners.
 pub fn adopt_inherited(number: RawFd) -> io::Result<OwnedFd> {
     static ADOPTED: Mutex<Vec<RawFd>> = Mutex::new(Vec::new());
     let mut adopted = ADOPTED
@@ -215,7 +215,7 @@ pub fn adopt_inherited(number: RawFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// A counter that wakes whoever polls it (eventfd(2)): how a thread calls a lane.
+/// A counter that wakes its poller (eventfd(2)): a thread calls a lane with it.
 #[derive(Debug)]
 pub struct Waker {
     descriptor: OwnedFd,
@@ -227,12 +227,12 @@ impl Waker {
         let flags = libc::EFD_CLOEXEC | libc::EFD_NONBLOCK;
         // SAFETY: eventfd takes no pointers.
         let descriptor = check(unsafe { libc::eventfd(0, flags) })?;
-        // SAFETY: the kernel has just handed us this descriptor, and nobody else has it.
+        // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
         let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor) };
         Ok(Waker { descriptor })
     }
 
-    /// Makes the descriptor readable. A full counter is as good as a new call.
+    /// Makes the descriptor readable. If the counter is full, it is readable already.
     pub fn wake(&self) -> io::Result<()> {
         match file::write(self.as_fd(), &1_u64.to_ne_bytes()) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
@@ -240,7 +240,7 @@ impl Waker {
         }
     }
 
-    /// Makes it unreadable again; whether there was a call.
+    /// Makes it unreadable again; returns whether there was a call.
     pub fn drain(&self) -> io::Result<bool> {
         match file::read(self.as_fd(), &mut [0; 8]) {
             Ok(_) => Ok(true),
@@ -276,7 +276,7 @@ fn receive_all(peer: BorrowedFd<'_>, mut buffer: &mut [u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Repeats `call` until it does not answer `WouldBlock`, waiting for `events` between.
+/// Repeats `call` while its result is `WouldBlock`, and waits for `events` in between.
 fn waiting<T>(
     peer: BorrowedFd<'_>,
     events: libc::c_short,

@@ -1,7 +1,7 @@
-//! The readiness queue a lane waits on (epoll(7)).
+//! The readiness queue of a lane (epoll(7)).
 //!
-//! Level- and edge-triggered use are both open to the caller; this file keeps no list of what is
-//! registered, since the kernel forgets a descriptor when its last copy is closed.
+//! The caller may use it level- or edge-triggered. This file keeps no list of registrations, since
+//! the kernel removes a descriptor when its last copy is closed.
 
 use std::{
     io,
@@ -13,20 +13,21 @@ use super::check;
 #[cfg(feature = "simulation")]
 use super::simulation;
 
-/// Most events one [`Epoll::wait`] may return: a lane that took more at once would keep its timers
-/// waiting behind them. nginx's `epoll_events` default is 512.
+/// Most events that one [`Epoll::wait`] may return: with more, the lane's timers would wait for too
+/// long. nginx's `epoll_events` default is 512.
 pub const EVENTS_MAX: usize = 4096;
 
-/// What a registration wants to hear of; combined with `|`.
+/// The events of a registration; combined with `
+/// `.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interest(u32);
 
 impl Interest {
-    /// Nothing but errors and hang-ups, which epoll always reports.
+    /// Only errors and hang-ups, which epoll always reports.
     pub const NONE: Interest = Interest(0);
-    /// Bytes or a connection to take, or the end of the stream.
+    /// Bytes or a connection to read, or the end of the stream.
     pub const READ: Interest = Interest(libc::EPOLLIN as u32);
-    /// Room in the send buffer, or a connect that has finished.
+    /// Space in the send buffer, or a connect that has finished.
     pub const WRITE: Interest = Interest(libc::EPOLLOUT as u32);
     /// The peer has shut down its sending side.
     pub const PEER_CLOSED: Interest = Interest(libc::EPOLLRDHUP as u32);
@@ -45,7 +46,7 @@ impl BitOr for Interest {
     }
 }
 
-/// What has happened at a registered descriptor.
+/// An event of a registered descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// The token given at registration.
@@ -79,15 +80,16 @@ impl Event {
     }
 }
 
-/// Room for the events of one wait; made once a lane, so that waiting allocates nothing.
+/// The memory for the events of one wait; it is made once per lane, so that waiting does not
+/// allocate.
 pub struct EventBuffer {
     events: Vec<libc::epoll_event>,
     filled: usize,
 }
 
 impl EventBuffer {
-    /// Allocates room for `capacity` events, at most [`EVENTS_MAX`]. With none nothing is
-    /// allocated: a placeholder, with which a wait is `EINVAL`.
+    /// Allocates memory for `capacity` events, at most [`EVENTS_MAX`]. With 0 it allocates nothing:
+    /// a wait on such a placeholder is `EINVAL`.
     pub fn with_capacity(capacity: usize) -> EventBuffer {
         let empty = libc::epoll_event { events: 0, u64: 0 };
         EventBuffer {
@@ -96,18 +98,18 @@ impl EventBuffer {
         }
     }
 
-    /// How many events the last wait brought.
+    /// The number of events of the last wait.
     pub fn len(&self) -> usize {
         self.filled
     }
 
-    /// Whether the last wait brought none.
+    /// Whether the last wait gave no event.
     pub fn is_empty(&self) -> bool {
         self.filled == 0
     }
 
-    /// The event at `index` of the last wait. By index as well as by [`EventBuffer::iter`], so that
-    /// a loop may change its lane while it walks.
+    /// The event at `index` of the last wait. Unlike [`EventBuffer::iter`], it allows a loop to
+    /// change its lane.
     pub fn at(&self, index: usize) -> Option<Event> {
         let event = self.events[..self.filled].get(index)?;
         Some(Event {
@@ -136,7 +138,7 @@ impl Epoll {
     pub fn new() -> io::Result<Epoll> {
         // SAFETY: epoll_create1 takes no pointers.
         let descriptor = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-        // SAFETY: the kernel has just handed us this descriptor, and nobody else has it.
+        // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
         let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor) };
         Ok(Epoll { descriptor })
     }
@@ -161,14 +163,14 @@ impl Epoll {
         self.control(libc::EPOLL_CTL_MOD, descriptor, interest, token)
     }
 
-    /// Forgets `descriptor`. Needless before closing its only copy.
+    /// Removes `descriptor`. Not needed before closing its only copy.
     pub fn delete(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_DEL, descriptor, Interest::NONE, 0)
     }
 
-    /// Waits until something happens or `timeout_ms` has passed (0: do not wait, -1: no limit).
+    /// Waits for an event or until `timeout_ms` has passed (0: do not wait, -1: no limit).
     ///
-    /// A signal ends the wait as a timeout does: `Ok(0)`, and the caller looks at its clock again.
+    /// A signal ends the wait like a timeout, with `Ok(0)`, and the caller checks its clock again.
     pub fn wait(&self, buffer: &mut EventBuffer, timeout_ms: i32) -> io::Result<usize> {
         #[cfg(feature = "simulation")]
         if simulation::is_on() {
@@ -177,7 +179,7 @@ impl Epoll {
         self.kernel_wait(buffer, timeout_ms)
     }
 
-    /// The simulated peers act until there is an event or the time is over.
+    /// Lets the simulated peers act until there is an event or the time is over.
     #[cfg(feature = "simulation")]
     fn simulated_wait(&self, buffer: &mut EventBuffer, timeout_ms: i32) -> io::Result<usize> {
         use simulation::with_world;

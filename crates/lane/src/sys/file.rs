@@ -1,7 +1,7 @@
-//! Files: opening, asking, reading, sending, appending (open(2), stat(2), sendfile(2)).
+//! Files: opening, metadata, reading, sending, appending (open(2), stat(2), sendfile(2)).
 //!
-//! Paths are bytes, as requests and configuration give them, and are copied to the stack to get
-//! their closing NUL. Opening never waits for a fifo's writer (`O_NONBLOCK`).
+//! Paths are bytes, as in requests and configurations, and are copied to the stack with a closing
+//! NUL. Opening never waits for the writer of a FIFO (`O_NONBLOCK`).
 
 use std::{
     io,
@@ -16,7 +16,7 @@ use super::{check, check_size, retry, with_c_path};
 /// Most bytes one [`send_file`] asks for: the kernel's own limit for one call, page-aligned.
 pub const SEND_FILE_BYTES_MAX: usize = 0x7fff_f000;
 
-/// What the file system says about a file, in plain numbers.
+/// The metadata of a file, in plain numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metadata {
     /// Device that holds the file.
@@ -28,7 +28,7 @@ pub struct Metadata {
     /// Owner.
     pub user_id: u32,
     pub size_bytes: u64,
-    /// Blocks on disk, in bytes.
+    /// The space on disk, in bytes.
     pub disk_bytes: u64,
     /// Last change of the content, in seconds since 1970.
     pub modified_s: i64,
@@ -51,7 +51,7 @@ impl Metadata {
         self.mode & libc::S_IFMT == libc::S_IFDIR
     }
 
-    /// A symbolic link; only after asking without following it.
+    /// A symbolic link; only if the metadata were read without following it.
     pub fn is_symlink(&self) -> bool {
         self.mode & libc::S_IFMT == libc::S_IFLNK
     }
@@ -62,12 +62,12 @@ impl Metadata {
     }
 }
 
-/// What an opened descriptor is for.
+/// The use of an opened descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// To read its bytes.
     Read,
-    /// To look names up below it, or to ask for its metadata, and no more (`O_PATH`).
+    /// Only to look up names below it, or to read its metadata (`O_PATH`).
     Locate,
     /// As [`Purpose::Locate`], and it must be a directory.
     LocateDirectory,
@@ -77,7 +77,7 @@ pub enum Purpose {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
     Follow,
-    /// Do not: opening to read fails with `ELOOP`, opening to locate takes the link itself.
+    /// No: opening to read fails with `ELOOP`, opening to locate takes the link itself.
     Refuse,
 }
 
@@ -96,9 +96,9 @@ pub fn open_at(
     open_from(directory.as_raw_fd(), name, open_flags(purpose, links), 0)
 }
 
-/// Opens `path` so that every write goes to its end, making it with `mode` (less the umask) when
-/// it does not exist: a log. Neither opening nor writing waits for whoever reads a FIFO: `ENXIO`
-/// when nobody does, `EAGAIN` while it is full.
+/// Opens `path` for appending, and creates it with `mode` (less the umask) if it does not exist: a
+/// log. Neither opening nor writing waits for the reader of a FIFO: `ENXIO` without a reader,
+/// `EAGAIN` while it is full.
 pub fn open_append(path: &[u8], mode: u32) -> io::Result<OwnedFd> {
     let flags = libc::O_WRONLY
         | libc::O_APPEND
@@ -109,38 +109,38 @@ pub fn open_append(path: &[u8], mode: u32) -> io::Result<OwnedFd> {
     open_from(libc::AT_FDCWD, path, flags, mode)
 }
 
-/// Asks about an open file.
+/// The metadata of an open file.
 pub fn metadata(file: BorrowedFd<'_>) -> io::Result<Metadata> {
     let mut raw = MaybeUninit::<libc::stat64>::zeroed();
-    // SAFETY: the pointer leads to a whole stat64.
+    // SAFETY: the pointer points to a whole stat64.
     check(unsafe { libc::fstat64(file.as_raw_fd(), raw.as_mut_ptr()) })?;
     // SAFETY: fstat64 has succeeded, so it has filled the struct.
     Ok(plain_metadata(&unsafe { raw.assume_init() }))
 }
 
-/// Asks about `path`, without opening it.
+/// The metadata of `path`, without opening it.
 pub fn metadata_of(path: &[u8], links: Links) -> io::Result<Metadata> {
     metadata_from(libc::AT_FDCWD, path, links)
 }
 
-/// Asks about `name` below `directory`, without opening it.
+/// The metadata of `name` below `directory`, without opening it.
 pub fn metadata_at(directory: BorrowedFd<'_>, name: &[u8], links: Links) -> io::Result<Metadata> {
     metadata_from(directory.as_raw_fd(), name, links)
 }
 
-/// Whether a file lies on a file system of this machine, where a stat(2) of the path tells of every
-/// change at once. Over a network (NFS, SMB, 9P) and in a process (FUSE), only opening asks whether
-/// what is known is still true; what is not known counts as such.
+/// Whether a file is on a local file system, where stat(2) of the path shows every change at once.
+/// With network file systems (NFS, SMB, 9P) and FUSE, only opening checks cached metadata. Unknown
+/// file systems count as not local.
 pub fn is_on_local_disk(file: BorrowedFd<'_>) -> io::Result<bool> {
     let mut raw = MaybeUninit::<libc::statfs64>::zeroed();
-    // SAFETY: the pointer leads to a whole statfs64.
+    // SAFETY: the pointer points to a whole statfs64.
     check(unsafe { libc::fstatfs64(file.as_raw_fd(), raw.as_mut_ptr()) })?;
     // SAFETY: fstatfs64 has succeeded, so it has filled the struct.
     let kind = unsafe { raw.assume_init() }.f_type;
     Ok(LOCAL_FILE_SYSTEMS.contains(&(kind as u32)))
 }
 
-/// Kinds of file systems as statfs(2) numbers them.
+/// The magic numbers of file systems in statfs(2).
 const LOCAL_FILE_SYSTEMS: &[u32] = &[
     0xef53,      // ext2, ext3, ext4
     0x5846_5342, // XFS
@@ -155,7 +155,7 @@ const LOCAL_FILE_SYSTEMS: &[u32] = &[
     0xe0f5_e1e2, // EROFS
 ];
 
-/// Reads at `offset` until `buffer` is full or the file ends. Returns how many bytes were read.
+/// Reads at `offset` until `buffer` is full or the file ends. Returns the number of bytes.
 pub fn fill_at(file: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -183,8 +183,8 @@ pub fn read_at(file: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> io::Resu
     })
 }
 
-/// Sends at most `bytes_max` bytes of `file`, from `offset` on, to `socket`, and returns how many
-/// it took. `Ok(0)` means that the file has become shorter. Linux 2.6.33 for any target.
+/// Sends at most `bytes_max` bytes of `file`, from `offset` on, to `socket`, and returns the number
+/// of bytes sent. `Ok(0)` means that the file has become shorter. Linux 2.6.33 for any target.
 pub fn send_file(
     socket: BorrowedFd<'_>,
     file: BorrowedFd<'_>,
@@ -225,7 +225,7 @@ pub fn write(file: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
     })
 }
 
-/// Writes all of `bytes`, in as many system calls as it takes. `WriteZero` when the kernel takes
+/// Writes all of `bytes`, in as many system calls as needed. `WriteZero` if the kernel takes
 /// nothing.
 pub fn write_all(file: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
@@ -246,7 +246,7 @@ pub fn set_mode(path: &[u8], mode: u32) -> io::Result<()> {
     })
 }
 
-/// Takes the name `path` away.
+/// Removes the name `path`.
 pub fn unlink(path: &[u8]) -> io::Result<()> {
     with_c_path(path, |path| {
         // SAFETY: the path is a C string that outlives the call.
@@ -278,7 +278,7 @@ fn open_from(
         retry(|| {
             // SAFETY: the path is a C string that outlives the call.
             let file = check(unsafe { libc::openat64(directory, path.as_ptr(), flags, mode) })?;
-            // SAFETY: the kernel has just handed us this descriptor, and nobody else has it.
+            // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
             Ok(unsafe { OwnedFd::from_raw_fd(file) })
         })
     })
@@ -291,7 +291,7 @@ fn metadata_from(directory: libc::c_int, path: &[u8], links: Links) -> io::Resul
     };
     with_c_path(path, |path| {
         let mut raw = MaybeUninit::<libc::stat64>::zeroed();
-        // SAFETY: the path is a C string and the pointer leads to a whole stat64.
+        // SAFETY: the path is a C string and the pointer points to a whole stat64.
         check(unsafe { libc::fstatat64(directory, path.as_ptr(), raw.as_mut_ptr(), flags) })?;
         // SAFETY: fstatat64 has succeeded, so it has filled the struct.
         Ok(plain_metadata(&unsafe { raw.assume_init() }))

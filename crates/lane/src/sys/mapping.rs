@@ -1,4 +1,4 @@
-//! Memory shared with the kernel or another process (mmap(2)), as words that several may write.
+//! Memory shared with the kernel or another process (mmap(2)), as words with several writers.
 
 use std::{
     io,
@@ -7,7 +7,7 @@ use std::{
     sync::atomic::AtomicU64,
 };
 
-/// Most words of one mapping: 8 MiB, far above what lanes need, against a wrong argument.
+/// Most words of one mapping: 8 MiB, far more than lanes need; it catches wrong arguments.
 pub const WORDS_MAX: usize = 1 << 20;
 
 /// A shared mapping of 64-bit words: a BPF array, a memfd. Unmapped when dropped.
@@ -39,7 +39,7 @@ impl SharedWords {
     /// The words.
     pub fn words(&self) -> &[AtomicU64] {
         // SAFETY: the mapping holds `count` words, is page-aligned, and lives as long as `self`;
-        // everybody who shares it writes whole words.
+        // all writers write whole words.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.count) }
     }
 

@@ -1,19 +1,18 @@
-//! The operating system's edge: the only unsafe code of the server, one file a concern.
+//! The system calls: the only unsafe code of the server, one file per subject.
 //!
-//! The contract every function here keeps, so that no caller has to think about it:
+//! Every function here keeps this contract:
 //!
 //! * **Safe to call.** A function takes borrowed descriptors and Rust buffers and returns owned
-//!   descriptors and plain values. Nothing a caller passes can make it read or write outside
-//!   the memory it was given; lengths are taken from slices, never from arguments beside them.
+//!   descriptors and plain values. No argument can make it read or write outside of the memory it
+//!   was given; lengths come from slices, never from separate arguments.
 //! * **One call, one system call**, unless its doc says otherwise. None of them allocates, except
 //!   those whose doc says so, so that a lane can count its system calls and allocations.
-//! * **Every descriptor is made close-on-exec** and, where it can wait, non-blocking. The few that
-//!   a child shall inherit are marked by [`descriptor::set_close_on_exec`], explicitly.
+//! * **Every descriptor is close-on-exec** and, if it can wait, non-blocking. The few that a child
+//!   must inherit are marked explicitly by [`descriptor::set_close_on_exec`].
 //! * **Errors are the kernel's**: `io::Error` with the errno, never wrapped, so that the caller
-//!   can print nginx's text for it. `EINTR` is retried here wherever retrying is right, and where
-//!   it is not (a wait with a timeout) it is reported as nothing having happened.
-//! * **No policy.** Which options a socket gets, what is logged, what is fatal: all of that is
-//!   decided above.
+//!   can print nginx's text for it. `EINTR` is retried if that is correct; otherwise (a wait with
+//!   a timeout) it is reported as no event.
+//! * **No policy.** The callers decide on socket options, logging and fatal errors.
 
 use std::{ffi::CStr, io, mem::MaybeUninit};
 
@@ -39,11 +38,11 @@ pub mod stack;
 #[cfg(test)]
 mod tests;
 
-/// Longest path handed to the kernel, with its closing NUL (`PATH_MAX`): the kernel refuses longer
-/// ones, so a stack buffer of this size suffices for every path.
+/// Longest path for the kernel, with its closing NUL (`PATH_MAX`): the kernel refuses longer ones,
+/// so a stack buffer of this size is enough for every path.
 pub const PATH_BYTES_MAX: usize = libc::PATH_MAX as usize;
 
-/// Turns the `-1` convention into a result.
+/// The result of a call that returns `-1` for an error.
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 {
         Err(io::Error::last_os_error())
@@ -52,13 +51,13 @@ fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     }
 }
 
-/// Turns the `-1` convention of calls that count bytes into a result.
+/// The result of a call that returns a size, or `-1` for an error.
 fn check_size(result: isize) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }
 
-/// Repeats `call` while a signal interrupts it. A call that keeps being interrupted is a signal
-/// storm, which no limit here would make better.
+/// Repeats `call` while a signal interrupts it. No limit would help: a call that is interrupted
+/// again and again means a signal storm.
 fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match call() {

@@ -1,15 +1,13 @@
-//! PCRE2: regular expressions in Perl's syntax, with a bound on what a match may cost.
+//! PCRE2: regular expressions in Perl's syntax, with a limit on the cost of a match.
 //!
-//! The usual binding has neither limits nor callouts, and makes room for every match anew. A lane
-//! needs all three: a match ends after a number of steps that is told beforehand, it can go on
-//! in the interpreter when the compiled code's stack is used up, and what it needs belongs to the
-//! thread.
+//! The usual binding has no limits and no callouts, and allocates memory for every match. A lane
+//! needs more: a match ends after a known number of steps, it can continue in the interpreter when
+//! the stack of compiled code is used up, and its memory belongs to the thread.
 //!
-//! PCRE2's own limit counts backtracking from one starting position, and begins again with the
-//! next; between two counts, it may walk through the whole subject. So it bounds nothing that
-//! could be told in time. Code that is compiled as [`Counting::Steps`] has a callout before each
-//! item of the pattern, and the callout counts: one for the item, and more for long ways through
-//! the subject.
+//! PCRE2's own limit counts backtracking from one starting position, and starts again at the next;
+//! between two counts it may scan the whole subject. So it does not bound the time of a match. Code
+//! compiled with [`Counting::Steps`] has a callout before each item of the pattern, and the callout
+//! counts: one step for the item, and more for a long scan of the subject.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_int, c_void};
@@ -17,26 +15,26 @@ use std::ptr::{self, NonNull};
 
 use pcre2_sys as ffi;
 
-/// Bytes of the subject that a match may walk through at the price of one step. A step without a
-/// walk takes 10 to 20 ns, and compiled code walks through this many bytes meanwhile.
+/// The bytes of the subject that a match may scan for one step. A step without a scan takes 10 to
+/// 20 ns, and compiled code scans this many bytes in that time.
 const BYTES_PER_STEP: usize = 16;
 
-/// First size of the stack of compiled code; it grows as it is needed.
+/// The initial stack of compiled code; it grows if needed.
 const STACK_BYTES_FIRST: usize = 32 * 1024;
 
-/// Largest stack of compiled code, where [`use_stack`] was not called: enough for 40,000
-/// repetitions of a group, more than a request head has bytes by default.
+/// The largest stack of compiled code, unless [`use_stack`] was called: enough for 40,000
+/// repetitions of a group, more than the default size of a request head in bytes.
 const STACK_BYTES_MAX: usize = 1024 * 1024;
 
-/// Groups that a thread's match data has room for from the beginning: nginx's patterns have ten.
+/// The initial number of groups in a thread's match data: nginx's patterns have ten.
 const PAIRS_FIRST: u32 = 16;
 
-/// What a compiled pattern counts while it matches.
+/// The unit that a compiled pattern counts in a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counting {
-    /// Backtracking, from each starting position anew, as PCRE2 does.
+    /// Backtracking, from each starting position separately, as in PCRE2.
     Backtracks,
-    /// All it does: slower by a factor of 2 to 10.
+    /// All steps: slower by a factor of 2 to 10.
     Steps,
 }
 
@@ -48,7 +46,7 @@ pub struct Code {
     counting: Counting,
 }
 
-// SAFETY: PCRE2 only reads a compiled pattern, and says that threads may share it.
+// SAFETY: PCRE2 only reads a compiled pattern, and its documentation allows threads to share it.
 unsafe impl Send for Code {}
 // SAFETY: as above.
 unsafe impl Sync for Code {}
@@ -58,26 +56,26 @@ unsafe impl Sync for Code {}
 pub struct CompileError {
     /// PCRE2's text.
     pub message: String,
-    /// Where in the pattern it was noticed, in bytes.
+    /// The offset of the error in the pattern, in bytes.
     pub offset: usize,
 }
 
-/// What a match may cost.
+/// The limits of a match.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Backtracking from one starting position.
+    /// Backtracks from one starting position.
     pub backtracks: u32,
-    /// Steps that are left: [`Counting::Steps`] takes them away.
+    /// The remaining steps: [`Counting::Steps`] subtracts from them.
     pub steps: u64,
-    /// Steps that one item of the pattern takes, where it may do more than one thing.
+    /// The steps of one item of the pattern, if it may do more than one thing.
     pub steps_per_item: u64,
     /// Memory of the interpreter, in KiB.
     pub heap_kib: u32,
-    /// Whether the interpreter does it, which needs no stack.
+    /// Whether to use the interpreter, which needs no stack.
     pub interpreted: bool,
 }
 
-/// Why a match ended without a verdict: PCRE2's number.
+/// Why a match ended without a result: PCRE2's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MatchFailure(pub i32);
 
@@ -85,7 +83,7 @@ impl MatchFailure {
     /// The limit of steps or backtracking.
     pub const LIMIT: MatchFailure = MatchFailure(ffi::PCRE2_ERROR_MATCHLIMIT);
 
-    /// Whether more steps or more memory might bring a verdict.
+    /// Whether more steps or more memory could give a result.
     pub fn is_limit(self) -> bool {
         matches!(
             self.0,
@@ -111,10 +109,10 @@ impl MatchFailure {
 }
 
 impl Code {
-    /// Compiles a pattern, to machine code where the system has it. Allocates.
+    /// Compiles a pattern, to machine code where the system supports it. Allocates.
     ///
     /// # Errors
-    /// PCRE2's.
+    /// PCRE2's error.
     pub fn compile(
         pattern: &[u8],
         caseless: bool,
@@ -150,40 +148,40 @@ impl Code {
             counting,
         };
         compiled.groups = compiled.number(ffi::PCRE2_INFO_CAPTURECOUNT);
-        // Where it cannot be compiled to machine code, the interpreter does its work.
-        // SAFETY: the pattern is compiled, and no other thread has it yet.
+        // Without machine code the interpreter runs the pattern. SAFETY: the pattern is compiled,
+        // and no other thread has it yet.
         unsafe { ffi::pcre2_jit_compile_8(raw.as_ptr(), ffi::PCRE2_JIT_COMPLETE) };
         Ok(compiled)
     }
 
-    /// How many groups it has, the whole match not counted.
+    /// The number of groups, without the whole match.
     pub fn group_count(&self) -> usize {
         self.groups as usize
     }
 
-    /// Bytes of the compiled pattern, machine code not counted.
+    /// The size of the compiled pattern in bytes, without machine code.
     pub fn size_bytes(&self) -> usize {
         let mut bytes = 0_usize;
         self.info(ffi::PCRE2_INFO_SIZE, &mut bytes);
         bytes
     }
 
-    /// Whether it can match at the start of a subject only.
+    /// Whether it can match only at the start of a subject.
     pub fn is_anchored(&self) -> bool {
         self.number(ffi::PCRE2_INFO_ALLOPTIONS) & ffi::PCRE2_ANCHORED != 0
     }
 
-    /// Whether it takes the subject for UTF-8.
+    /// Whether it reads the subject as UTF-8.
     pub fn is_utf(&self) -> bool {
         self.number(ffi::PCRE2_INFO_ALLOPTIONS) & ffi::PCRE2_UTF != 0
     }
 
-    /// Whether it compares with what a group matched.
+    /// Whether it has back references.
     pub fn has_back_references(&self) -> bool {
         self.number(ffi::PCRE2_INFO_BACKREFMAX) > 0
     }
 
-    /// Named groups: number and name. Allocates.
+    /// The named groups: number and name. Allocates.
     pub fn names(&self) -> Vec<(usize, String)> {
         let count = self.number(ffi::PCRE2_INFO_NAMECOUNT) as usize;
         let entry_bytes = self.number(ffi::PCRE2_INFO_NAMEENTRYSIZE) as usize;
@@ -204,11 +202,11 @@ impl Code {
         entries.collect()
     }
 
-    /// Looks for the first match. `groups` gets where the groups stand, the whole match first, and
-    /// is left alone where there is none. Takes what it does away from `limits.steps`.
+    /// Finds the first match. `groups` gets the ranges of the groups, the whole match first; it is
+    /// unchanged without a match. The steps are subtracted from `limits.steps`.
     ///
     /// # Errors
-    /// When there is no verdict: neither "match" nor "no match" may be taken for it.
+    /// There is no result: the caller must treat it neither as a match nor as no match.
     pub fn search(
         &self,
         subject: &[u8],
@@ -234,7 +232,7 @@ impl Code {
         number
     }
 
-    /// Asks for a fact whose type, in PCRE2's documentation, is `T`.
+    /// Reads a fact whose type, in PCRE2's documentation, is `T`.
     fn info<T>(&self, what: u32, answer: &mut T) {
         // SAFETY: the pattern is compiled; callers have a variable of the type that is written.
         unsafe { ffi::pcre2_pattern_info_8(self.raw.as_ptr(), what, ptr::from_mut(answer).cast()) };
@@ -254,12 +252,12 @@ pub fn use_stack(bytes: usize) {
     forget_room();
 }
 
-/// Gives back what this thread has kept for its next match: a large match needed much.
+/// Frees the memory that this thread keeps for its next match: a large match needs much.
 pub fn forget_room() {
     ROOM.set(None);
 }
 
-/// Stands for an empty subject.
+/// A non-null pointer for an empty subject.
 static EMPTY: [u8; 1] = [0];
 
 const NO_MEMORY: MatchFailure = MatchFailure(ffi::PCRE2_ERROR_NOMEMORY);
@@ -269,7 +267,7 @@ thread_local! {
     static STACK_BYTES: Cell<usize> = const { Cell::new(STACK_BYTES_MAX) };
 }
 
-/// What a thread needs to match; any pattern can use it that has no more groups.
+/// The memory of a thread for matches, for any pattern without more groups.
 struct Room {
     context: NonNull<ffi::pcre2_match_context_8>,
     data: NonNull<ffi::pcre2_match_data_8>,
@@ -278,7 +276,7 @@ struct Room {
 }
 
 impl Room {
-    /// `None` without memory.
+    /// `None` if there is no memory.
     fn new(pairs: u32) -> Option<Room> {
         let pairs = pairs.max(PAIRS_FIRST);
         // SAFETY: no general context is the default one; a null result is looked at.
@@ -292,8 +290,8 @@ impl Room {
             return None;
         };
         let bytes = STACK_BYTES.get();
-        // Without a stack of its own, compiled code has 32 KB of the thread's.
-        // SAFETY: the sizes are in order; a null result is a stack that is not there.
+        // Without a stack of its own, compiled code uses 32 KB of the thread's. SAFETY: the sizes
+        // are in order; a null result means that there is no stack.
         let stack = unsafe {
             ffi::pcre2_jit_stack_create_8(STACK_BYTES_FIRST.min(bytes), bytes, ptr::null_mut())
         };
@@ -332,7 +330,7 @@ impl Room {
         } else {
             0
         };
-        // An empty slice points nowhere, and some versions look there all the same.
+        // An empty slice has no valid address, and some versions read there nevertheless.
         let start = match subject {
             [] => EMPTY.as_ptr(),
             subject => subject.as_ptr(),
@@ -367,7 +365,7 @@ impl Room {
                 self.groups(code, groups);
                 Ok(true)
             }
-            // Zero is match data that is too small, which it is not.
+            // Zero would mean that the match data are too small, which cannot happen.
             result => Err(MatchFailure(result)),
         }
     }
@@ -402,11 +400,11 @@ impl Drop for Room {
     }
 }
 
-/// What the callout counts.
+/// The state of the callout.
 struct Count {
     left: u64,
     per_item: u64,
-    /// Where in the subject the last item stood.
+    /// The position of the last item in the subject.
     position: usize,
 }
 
@@ -428,7 +426,7 @@ struct CalloutBlock {
 type Callout = Option<unsafe extern "C" fn(*mut CalloutBlock, *mut c_void) -> c_int>;
 
 unsafe extern "C" {
-    /// The binding leaves it out. The library is linked by it all the same.
+    /// The binding omits this function, but links the library that has it.
     fn pcre2_set_callout_8(
         context: *mut ffi::pcre2_match_context_8,
         callout: Callout,
@@ -439,7 +437,7 @@ unsafe extern "C" {
 /// Called before each item of the pattern.
 unsafe extern "C" fn count_step(block: *mut CalloutBlock, data: *mut c_void) -> c_int {
     // SAFETY: PCRE2 hands over its block and what was set together with this function: a `Count`
-    // that lives during the match and that nobody else has meanwhile.
+    // that lives during the match and that no other code uses meanwhile.
     let (position, count) = unsafe { ((*block).position, &mut *data.cast::<Count>()) };
     let walked = position.abs_diff(count.position) / BYTES_PER_STEP;
     count.position = position;
@@ -458,7 +456,7 @@ unsafe extern "C" fn count_step(block: *mut CalloutBlock, data: *mut c_void) -> 
 
 /// PCRE2's text for one of its numbers.
 fn message(code: c_int) -> String {
-    // Its documentation calls 120 bytes enough for every message.
+    // By its documentation 120 bytes are enough for every message.
     let mut buffer = [0_u8; 256];
     // SAFETY: pointer and length are of one buffer.
     let length = unsafe { ffi::pcre2_get_error_message_8(code, buffer.as_mut_ptr(), buffer.len()) };

@@ -1,8 +1,8 @@
 //! The process and its threads: affinity, priority, limits, names, forking (sched_setaffinity(2),
 //! getrlimit(2), prctl(2), fork(2)).
 //!
-//! Users and groups are not here: changing them has safe functions elsewhere, and must be done for
-//! all threads at once.
+//! Users and groups are not here: other code has safe functions for them, and the change must
+//! affect all threads at once.
 
 use std::{
     ffi::CStr,
@@ -16,11 +16,11 @@ use std::{
 use super::simulation;
 use super::{check, file, retry};
 
-/// Most CPUs asked about: the kernel's own `NR_CPUS` ceiling on 64-bit machines is 8192.
+/// Most CPUs: the kernel's own `NR_CPUS` limit on 64-bit machines is 8192.
 pub const CPUS_MAX: usize = 8192;
 
-/// Ties the calling thread to the CPUs whose bits are set: CPU `n` is bit `n % 64` of word
-/// `n / 64`. `EINVAL` when none of them exists or is allowed.
+/// Pins the calling thread to the CPUs whose bits are set: CPU `n` is bit `n % 64` of word `n /
+/// 64`. `EINVAL` if none of them exists or is allowed.
 pub fn set_thread_affinity(mask: &[u64]) -> io::Result<()> {
     let length = size_of_val(mask);
     // SAFETY: pointer and length are those of one slice; the kernel takes masks of any length.
@@ -28,13 +28,12 @@ pub fn set_thread_affinity(mask: &[u64]) -> io::Result<()> {
     Ok(())
 }
 
-/// The CPUs that the calling thread may run on, in the words of [`set_thread_affinity`].
-/// Allocates.
+/// The CPUs of the calling thread, in the format of [`set_thread_affinity`]. Allocates.
 pub fn thread_affinity() -> io::Result<Vec<u64>> {
     affinity_of(0)
 }
 
-/// The CPUs that the process's first thread may run on, as [`thread_affinity`] gives them.
+/// The CPUs of the process's first thread, in the format of [`thread_affinity`].
 pub fn main_thread_affinity() -> io::Result<Vec<u64>> {
     // SAFETY: getpid takes no arguments and cannot fail.
     affinity_of(unsafe { libc::getpid() })
@@ -50,13 +49,13 @@ fn affinity_of(thread: libc::pid_t) -> io::Result<Vec<u64>> {
     Ok(mask)
 }
 
-/// Whether this process has the superuser's rights.
+/// Whether this process runs as root.
 pub fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
 
-/// The machine's name in lower case, as nginx writes it. It may change: whoever needs it to stay
-/// the same keeps what was read.
+/// The machine's name in lower case, as in nginx. It may change, so a caller that needs a constant
+/// name must keep it.
 pub fn host_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     match name.trim() {
@@ -93,9 +92,9 @@ pub enum Resource {
 /// A limit: the one in force and the one up to which it may be raised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// In force.
+    /// The limit in force.
     pub soft: u64,
-    /// Ceiling for `soft` without privilege.
+    /// The maximum of `soft` without privilege.
     pub hard: u64,
 }
 
@@ -105,7 +104,7 @@ pub fn limit(resource: Resource) -> io::Result<Limit> {
         rlim_cur: 0,
         rlim_max: 0,
     };
-    // SAFETY: the pointer leads to a whole rlimit64.
+    // SAFETY: the pointer points to a whole rlimit64.
     check(unsafe { libc::getrlimit64(resource_number(resource), &mut raw) })?;
     Ok(Limit {
         soft: raw.rlim_cur,
@@ -119,7 +118,7 @@ pub fn set_limit(resource: Resource, limit: Limit) -> io::Result<()> {
         rlim_cur: limit.soft,
         rlim_max: limit.hard,
     };
-    // SAFETY: the pointer leads to a whole rlimit64, which is only read.
+    // SAFETY: the pointer points to a whole rlimit64, which is only read.
     check(unsafe { libc::setrlimit64(resource_number(resource), &raw) })?;
     Ok(())
 }
@@ -131,16 +130,16 @@ pub fn set_thread_name(name: &CStr) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the process may be dumped and traced; changing users clears it.
+/// Sets whether the process may be dumped and traced; a change of user clears it.
 pub fn set_dumpable(on: bool) -> io::Result<()> {
     // SAFETY: PR_SET_DUMPABLE takes an integer.
     check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, libc::c_ulong::from(on)) })?;
     Ok(())
 }
 
-/// Nearly everything (capabilities(7)).
+/// Nearly all privileges (capabilities(7)).
 pub const CAPABILITY_SYS_ADMIN: u32 = 21;
-/// BPF programs that may do arithmetic on pointers, among other things (Linux 5.8).
+/// BPF programs with pointer arithmetic, among other things (Linux 5.8).
 pub const CAPABILITY_PERFMON: u32 = 38;
 /// BPF programs and maps (Linux 5.8).
 pub const CAPABILITY_BPF: u32 = 39;
@@ -148,14 +147,14 @@ pub const CAPABILITY_BPF: u32 = 39;
 pub const CAPABILITY_NET_RAW: u32 = 13;
 
 /// Gives the calling thread this capability, permitted and effective, and no other: capset(2).
-/// `EPERM` when it is not among those permitted now.
+/// `EPERM` if it is not permitted now.
 pub fn set_thread_capability(number: u32) -> io::Result<()> {
     /// `_LINUX_CAPABILITY_VERSION_3`: two words for each set.
     const VERSION: u32 = 0x2008_0522;
     let header = [VERSION, 0];
     let bit = 1_u64.checked_shl(number).unwrap_or(0);
     let (low, high) = (bit as u32, (bit >> 32) as u32);
-    // Effective, permitted, inheritable; first of the lower half, then of the higher.
+    // Effective, permitted, inheritable: first their lower halves, then the higher ones.
     let data = [low, low, 0, high, high, 0];
     // SAFETY: version 3 reads two words of the header and six of the data, which is what there is.
     let result = unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), data.as_ptr()) };
@@ -163,7 +162,7 @@ pub fn set_thread_capability(number: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// The capabilities that this process may use, a bit each; `None` where `/proc` does not tell.
+/// The capabilities of this process, one bit each; `None` if `/proc` does not show them.
 pub fn capabilities() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let mut lines = status.lines();
@@ -171,20 +170,20 @@ pub fn capabilities() -> Option<u64> {
     u64::from_str_radix(text.trim(), 16).ok()
 }
 
-/// Whether permitted capabilities survive the change from root to another user.
+/// Sets whether permitted capabilities survive the change from root to another user.
 pub fn set_keep_capabilities(on: bool) -> io::Result<()> {
     // SAFETY: PR_SET_KEEPCAPS takes an integer.
     check(unsafe { libc::prctl(libc::PR_SET_KEEPCAPS, libc::c_ulong::from(on)) })?;
     Ok(())
 }
 
-/// The parent of this process.
+/// The parent process's number.
 pub fn parent_process() -> i32 {
     // SAFETY: getppid takes no arguments and cannot fail.
     unsafe { libc::getppid() }
 }
 
-/// Which side of a [`fork`] this is.
+/// The side of a [`fork`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The old process.
@@ -196,8 +195,8 @@ pub enum Side {
     Child,
 }
 
-/// Doubles the process. `Unsupported` when it has more than one thread: the child of such a fork
-/// may hold another thread's lock for ever, so that hardly anything could be done safely there.
+/// Forks the process. `Unsupported` if it has more than one thread: another thread's lock could
+/// stay locked in the child, where hardly any call would be safe then.
 pub fn fork() -> io::Result<Side> {
     if thread_count()? != 1 {
         return Err(io::ErrorKind::Unsupported.into());
@@ -209,7 +208,7 @@ pub fn fork() -> io::Result<Side> {
     }
 }
 
-/// Leaves the terminal: the process becomes the leader of a session of its own.
+/// Detaches from the terminal: the process becomes the leader of a new session.
 pub fn new_session() -> io::Result<()> {
     // SAFETY: setsid takes no arguments.
     check(unsafe { libc::setsid() })?;
@@ -227,7 +226,7 @@ pub enum Stream {
     Error,
 }
 
-/// Leads a standard stream to `target` (`/dev/null` of a daemon, the error log).
+/// Redirects a standard stream to `target` (`/dev/null` of a daemon, the error log).
 pub fn redirect(stream: Stream, target: BorrowedFd<'_>) -> io::Result<()> {
     let number = match stream {
         Stream::Input => libc::STDIN_FILENO,
@@ -239,7 +238,7 @@ pub fn redirect(stream: Stream, target: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// How a child has ended.
+/// The end of a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// The process returned this status.
@@ -252,10 +251,10 @@ pub enum Ending {
     },
 }
 
-/// Collects one child that has ended, without waiting; `None` when none has, or there are none.
+/// Reaps one child that has ended, without waiting; `None` if there is none.
 pub fn reap_child() -> io::Result<Option<(i32, Ending)>> {
     let mut status = 0;
-    // SAFETY: the pointer leads to an int.
+    // SAFETY: the pointer points to an int.
     let result = retry(|| check(unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) }));
     match result {
         Ok(0) => Ok(None),
@@ -272,22 +271,22 @@ pub fn reap_child() -> io::Result<Option<(i32, Ending)>> {
     }
 }
 
-/// A process that need not be a child of ours (pidfd_open(2), Linux 5.3). Its number may be given
-/// to another process when it is gone; this means the one that it was opened for.
+/// A process, which need not be our child (pidfd_open(2), Linux 5.3). Unlike a number, it can never
+/// mean another process.
 #[derive(Debug)]
 pub struct ProcessHandle(OwnedFd);
 
 impl ProcessHandle {
-    /// Opens the process that has this number now; close-on-exec. `ESRCH` when there is none.
+    /// Opens the process with this number; close-on-exec. `ESRCH` if there is none.
     pub fn open(process: i32) -> io::Result<ProcessHandle> {
         // SAFETY: pidfd_open takes no pointers.
         let result = unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) };
         let descriptor = check(result as libc::c_int)?;
-        // SAFETY: the kernel has just handed us this descriptor, and nobody else has it.
+        // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
         Ok(ProcessHandle(unsafe { OwnedFd::from_raw_fd(descriptor) }))
     }
 
-    /// Sends a signal. `ESRCH` when it is gone.
+    /// Sends a signal. `ESRCH` if the process has ended.
     pub fn send(&self, number: i32) -> io::Result<()> {
         let none = std::ptr::null::<libc::siginfo_t>();
         // SAFETY: without information about the signal, pidfd_send_signal reads no memory.
@@ -306,24 +305,24 @@ impl ProcessHandle {
 }
 
 impl AsFd for ProcessHandle {
-    /// Readable when the process has ended.
+    /// The descriptor, which is readable when the process has ended.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 }
 
-/// What this process uses.
+/// The resource usage of this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessUsage {
-    /// CPU time, in the program and in the kernel.
+    /// CPU time, in user and kernel mode.
     pub cpu_ns: u64,
-    /// Memory that it has in RAM; `None` where the kernel does not tell.
+    /// Resident memory; `None` if the kernel does not report it.
     pub resident_bytes: Option<u64>,
     /// The limit of open descriptors.
     pub files_max: u64,
 }
 
-/// What this process uses now (getrusage(2), getrlimit(2), proc_pid_statm(5)).
+/// The current usage (getrusage(2), getrlimit(2), proc_pid_statm(5)).
 pub fn usage() -> ProcessUsage {
     // SAFETY: both are plain numbers, for which zeros are valid.
     let (mut times, mut files): (libc::rusage, libc::rlimit) = unsafe { std::mem::zeroed() };
@@ -346,14 +345,14 @@ pub fn usage() -> ProcessUsage {
     }
 }
 
-/// Waits without limit until one of poll(2)'s `events` is there.
+/// Waits without limit for one of poll(2)'s `events`.
 pub(super) fn poll_one(descriptor: BorrowedFd<'_>, events: libc::c_short) -> io::Result<()> {
     let mut entry = libc::pollfd {
         fd: descriptor.as_raw_fd(),
         events,
         revents: 0,
     };
-    // SAFETY: the pointer leads to the one entry that is announced.
+    // SAFETY: the pointer points to the one entry that is announced.
     retry(|| check(unsafe { libc::poll(&mut entry, 1, -1) }))?;
     Ok(())
 }
@@ -365,7 +364,7 @@ pub fn monotonic_ns() -> u64 {
         return simulation::with_world(0, |world| world.now_ns());
     }
     let mut time = MaybeUninit::<libc::timespec>::zeroed();
-    // SAFETY: the pointer leads to a whole timespec; this clock always exists, so it gets filled,
+    // SAFETY: the pointer points to a whole timespec; this clock always exists, so it gets filled,
     // and all zero bytes are a valid one if it were not.
     let time = unsafe {
         libc::clock_gettime(libc::CLOCK_MONOTONIC, time.as_mut_ptr());
@@ -394,11 +393,11 @@ fn resource_number(resource: Resource) -> libc::__rlimit_resource_t {
     }
 }
 
-/// Threads of this process: the links of its task folder, less the two every folder has.
+/// The number of threads: the links of the process's task folder, less the two of every folder.
 fn thread_count() -> io::Result<usize> {
     let task = file::open(b"/proc/self/task", file::Purpose::Read, file::Links::Follow)?;
     let mut raw = MaybeUninit::<libc::stat64>::zeroed();
-    // SAFETY: the pointer leads to a whole stat64.
+    // SAFETY: the pointer points to a whole stat64.
     check(unsafe { libc::fstat64(task.as_raw_fd(), raw.as_mut_ptr()) })?;
     // SAFETY: fstat64 has succeeded, so it has filled the struct.
     let links = unsafe { raw.assume_init() }.st_nlink;

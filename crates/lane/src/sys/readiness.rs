@@ -1,4 +1,4 @@
-//! Descriptors whose readiness tokio watches.
+//! Descriptors that tokio watches.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -9,25 +9,25 @@ use tokio::io::unix::AsyncFd;
 
 use crate::transport::Transport;
 
-/// Registers a descriptor with the runtime that the caller is on.
+/// Registers a descriptor with the caller's runtime.
 ///
 /// # Errors
-/// What epoll_ctl(2) says.
+/// The error of epoll_ctl(2).
 pub fn register(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an OwnedFd keeps its descriptor open, and the same, for as long as it lives, which
     // is as long as the registration: AsyncFd gives it back only when it deregisters.
     unsafe { AsyncFd::register_with_interest(descriptor, interest) }.map_err(io::Error::from)
 }
 
-/// As [`register`], for a transport that its owner goes on using.
+/// As [`register`], for a transport that its owner continues to use.
 ///
 /// # Errors
-/// What epoll_ctl(2) says.
+/// The error of epoll_ctl(2).
 pub fn register_transport(
     transport: Rc<Transport>,
     interest: Interest,
 ) -> io::Result<AsyncFd<Rc<Transport>>> {
-    // SAFETY: a transport keeps its socket open, and the same, for as long as it lives; it lives
-    // as long as one of its holders does, and the registration is one of them.
+    // SAFETY: a transport keeps its socket open and unchanged as long as it lives; it lives as long
+    // as one of its holders, and the registration is one of them.
     unsafe { AsyncFd::register_with_interest(transport, interest) }.map_err(io::Error::from)
 }

@@ -1,7 +1,7 @@
-//! System calls that a seccomp(2) filter refuses by `SIGSYS`: they fail with `EPERM`, as if the
+//! System calls that a seccomp(2) filter refuses with `SIGSYS`: they fail with `EPERM`, as if the
 //! kernel had refused them, and their numbers can be read here.
 //!
-//! The handler allocates nothing and takes no lock; what it notes and nobody reads in time is lost.
+//! The handler allocates nothing and takes no lock; numbers that are not read in time are lost.
 
 use std::{
     io,
@@ -15,22 +15,22 @@ use std::{
 
 use super::{check, descriptor, file};
 
-/// Whether refused calls are answered on this processor. Where not, the filter has to.
+/// Whether refused calls are handled on this processor. If not, the filter must return the error.
 pub const IS_ANSWERED: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
 
-/// Where the handler writes numbers, and where they are read.
+/// The pipe for the numbers: the handler writes to it.
 static PIPE: OnceLock<(OwnedFd, OwnedFd)> = OnceLock::new();
-/// The first of these, as the handler needs it.
+/// The write end of the pipe, as the handler needs it.
 static WRITER: AtomicI32 = AtomicI32::new(-1);
 
-/// Answers refused calls from now on.
+/// Installs the handler.
 pub fn answer() -> io::Result<()> {
     if PIPE.get().is_none() {
         let (writer, reader) = descriptor::socket_pair()?;
         descriptor::set_non_blocking(writer.as_fd(), true)?;
         descriptor::set_non_blocking(reader.as_fd(), false)?;
         WRITER.store(writer.as_raw_fd(), Relaxed);
-        // Nobody else has set it since: this runs before there are other threads.
+        // It cannot be set already: this runs before there are other threads.
         let _ = PIPE.set((writer, reader));
     }
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
@@ -58,8 +58,8 @@ pub fn next() -> io::Result<u64> {
     }
 }
 
-/// Asks for this process's number by the x32 kind of call (x86-64 with 32-bit pointers), for those
-/// who want to know whether a filter lets that kind pass.
+/// Calls getpid by the x32 kind of call (x86-64 with 32-bit pointers), to check whether a filter
+/// allows that kind.
 #[cfg(target_arch = "x86_64")]
 pub fn process_number_by_x32() -> io::Result<i32> {
     const X32: libc::c_long = 0x4000_0000;

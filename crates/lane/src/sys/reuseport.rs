@@ -1,4 +1,4 @@
-//! Choosing among the sockets of one reuseport address (socket(7), bpf(2)).
+//! The choice among the sockets of one reuseport address (socket(7), bpf(2)).
 
 use std::{
     io,
@@ -57,7 +57,7 @@ pub fn attach_flow_filter(socket: BorrowedFd<'_>, sockets: u32) -> io::Result<()
         load(libc::BPF_B, 0),
         instruction(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, 0xf0),
         jump_v6,
-        // Version 4: the sender, then both ports behind a header without options.
+        // Version 4: the sender, then both ports after a header without options.
         load(libc::BPF_W, 12),
         instruction(libc::BPF_MISC | libc::BPF_TAX, 0),
         load(libc::BPF_W, 20),
@@ -75,7 +75,7 @@ pub fn attach_flow_filter(socket: BorrowedFd<'_>, sockets: u32) -> io::Result<()
     attach(socket, &mut filter)
 }
 
-/// Takes the program off the group: plain hashing again (`SO_DETACH_REUSEPORT_BPF`, Linux 5.3).
+/// Detaches the program: the kernel uses its hash again (`SO_DETACH_REUSEPORT_BPF`, Linux 5.3).
 pub fn detach(socket: BorrowedFd<'_>) -> io::Result<()> {
     set(
         socket,
@@ -85,7 +85,7 @@ pub fn detach(socket: BorrowedFd<'_>) -> io::Result<()> {
     )
 }
 
-/// Attaches "what the kernel has at that ancillary offset, modulo `sockets`".
+/// Attaches "the kernel's value at that ancillary offset, modulo `sockets`".
 fn attach_modulo(socket: BorrowedFd<'_>, ancillary: i32, sockets: u32) -> io::Result<()> {
     if sockets == 0 {
         return Err(io::ErrorKind::InvalidInput.into());

@@ -1,4 +1,4 @@
-//! Signals as things to read, not as interruptions (signalfd(2)): no handler runs in our process.
+//! Signals as input, not as interruptions (signalfd(2)): no handler runs in our process.
 
 use std::{
     io,
@@ -8,7 +8,7 @@ use std::{
 
 use super::{check, check_size, retry};
 
-/// One signal that has come.
+/// A received signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signal {
     /// The number (`libc::SIGHUP`, ...).
@@ -17,8 +17,8 @@ pub struct Signal {
     pub sender_process: i32,
 }
 
-/// Blocks signals in the calling thread (and in threads it makes afterwards) and queues them to be
-/// read. Make it before any other thread exists; a child started later must unblock them.
+/// A queue of signals, which are blocked in the calling thread (and in threads that it starts). It
+/// must be made before any other thread exists; a child that is started later must unblock them.
 #[derive(Debug)]
 pub struct SignalQueue {
     descriptor: OwnedFd,
@@ -31,12 +31,12 @@ impl SignalQueue {
         let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
         // SAFETY: the set is initialised and outlives the call.
         let descriptor = check(unsafe { libc::signalfd(-1, &set, flags) })?;
-        // SAFETY: the kernel has just handed us this descriptor, and nobody else has it.
+        // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
         let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor) };
         Ok(SignalQueue { descriptor })
     }
 
-    /// The next signal, or `None` when none waits.
+    /// The next signal; `None` if none waits.
     pub fn next(&self) -> io::Result<Option<Signal>> {
         let mut raw = MaybeUninit::<libc::signalfd_siginfo>::zeroed();
         let size = mem::size_of::<libc::signalfd_siginfo>();
@@ -67,7 +67,7 @@ impl AsFd for SignalQueue {
     }
 }
 
-/// Makes the process deaf to a signal.
+/// Makes the process ignore a signal.
 pub fn ignore(number: i32) -> io::Result<()> {
     // SAFETY: SIG_IGN is not a function that could run.
     let old = unsafe { libc::signal(number, libc::SIG_IGN) };
@@ -78,15 +78,15 @@ pub fn ignore(number: i32) -> io::Result<()> {
     }
 }
 
-/// Sends a signal to a process; number 0 only asks whether it exists.
+/// Sends a signal to a process; number 0 only checks whether the process exists.
 pub fn send(process: i32, number: i32) -> io::Result<()> {
     // SAFETY: kill takes no pointers.
     check(unsafe { libc::kill(process, number) })?;
     Ok(())
 }
 
-/// Lets signals come as usual that whoever has started this process had blocked, in the calling
-/// thread and in threads it makes afterwards.
+/// Unblocks signals that the process's parent had blocked, in the calling thread and in threads
+/// that it starts.
 pub fn unblock(numbers: &[i32]) -> io::Result<()> {
     let mut set = empty_set();
     for number in numbers {

@@ -1,25 +1,25 @@
-//! Where a simulator of a lane takes part in its system calls.
+//! The hooks of a simulator in a lane's system calls.
 //!
-//! The simulator's peers live on the lane's own thread. They act while the lane waits for events,
-//! their time is the lane's time, and they may shorten or refuse what the lane sends and receives,
-//! as a kernel may. Sockets, epoll instances and files stay the kernel's own, so that nothing about
-//! edges and buffers is a guess. Without the feature `simulation` every function here is empty.
+//! The simulator's peers run on the lane's own thread. They act while the lane waits for events,
+//! their time is the lane's time, and they may shorten or refuse the lane's sends and receives, as
+//! a kernel may. Sockets, epoll instances and files are real, so that the behaviour of edges and
+//! buffers is exact. Without the feature `simulation` every function here is empty.
 
 #[cfg(feature = "simulation")]
 pub use hooks::*;
 
-/// Faults that a simulator can put into the lane, to prove that it would find them.
+/// Faults that a simulator can inject into the lane, to prove that it would detect them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// An event of a socket does not reach the connection that waits for it.
     LostWakeUp,
-    /// A response that was sent whole is sent once more.
+    /// A complete response is sent once more.
     AnswerTwice,
-    /// A buffer is not given back at the end of its request.
+    /// A buffer is not returned at the end of its request.
     BufferKept,
 }
 
-/// Whether the lane is to do wrong here. Never, outside a simulator.
+/// Whether to inject the fault here. Always false outside of a simulator.
 #[inline]
 pub fn is_faulty(fault: Fault) -> bool {
     #[cfg(feature = "simulation")]
@@ -31,7 +31,7 @@ pub fn is_faulty(fault: Fault) -> bool {
     }
 }
 
-/// How long the lane may wait in its runtime, in milliseconds: not past a peer's next act.
+/// The longest wait of the lane in its runtime, in milliseconds: not after a peer's next action.
 #[inline]
 pub fn pause_ms(most_ms: u64) -> u64 {
     #[cfg(feature = "simulation")]
@@ -49,39 +49,39 @@ mod hooks {
     use super::Fault;
     use crate::sys::epoll::{Epoll, EventBuffer, Interest};
 
-    /// The world around a simulated lane: its peers and its time.
+    /// The environment of a simulated lane: its peers and its time.
     pub trait World {
         /// Monotonic time in nanoseconds.
         fn now_ns(&mut self) -> u64;
         /// Milliseconds since 1970.
         fn unix_ms(&mut self) -> u64;
-        /// Lets the peers do what they want to do by now; says whether any did, or the lane has
-        /// entered the kernel since this was asked last.
+        /// Lets the peers act up to the current time; returns whether any did, or whether the lane
+        /// has entered the kernel since the last call.
         ///
         /// # Errors
-        /// The simulation has gone on for too long; the lane ends.
+        /// The simulation has taken too long; the lane ends.
         fn act(&mut self) -> io::Result<bool>;
-        /// The lane sleeps: time goes on to a peer's next act, at most by `most_ms`. Returns by
-        /// how much.
+        /// The lane sleeps: the time advances to a peer's next action, at most by `most_ms`.
+        /// Returns the time that has passed.
         fn pass_ms(&mut self, most_ms: u64) -> u64;
-        /// How long the lane may wait in its runtime.
+        /// The longest wait of the lane in its runtime.
         fn pause_ms(&mut self, most_ms: u64) -> u64;
-        /// Events are handed to the lane; the token of one to add that has no reason.
+        /// Events are passed to the lane; returns the token of a spurious one to add.
         fn spurious(&mut self) -> Option<u64>;
-        /// A descriptor is registered under this token with the lane's epoll instance; `None`: no
-        /// more.
+        /// A descriptor is registered under this token with the lane's epoll instance; `None`: it
+        /// is no longer registered.
         fn registered(&mut self, descriptor: RawFd, token: Option<u64>);
-        /// How many of so many bytes the lane may send.
+        /// The number of bytes, of `bytes`, that the lane may send.
         ///
         /// # Errors
-        /// What the kernel would say.
+        /// A simulated error of the kernel.
         fn may_send(&mut self, socket: RawFd, bytes: usize) -> io::Result<usize>;
-        /// So many were taken.
+        /// The result of a send.
         fn sent(&mut self, socket: RawFd, result: &io::Result<usize>);
-        /// So many were received; what the lane is told of it.
+        /// The result of a receive; returns the result for the lane.
         ///
         /// # Errors
-        /// What the kernel has said, or would say.
+        /// The kernel's error, or a simulated one.
         fn received(
             &mut self,
             socket: RawFd,
@@ -90,14 +90,14 @@ mod hooks {
         ) -> io::Result<usize>;
         /// A client's connection was accepted.
         fn accepted(&mut self, socket: RawFd);
-        /// The lane connects to the unix socket of that path.
+        /// The lane connects to the unix socket with this path.
         ///
         /// # Errors
-        /// What the kernel would say.
+        /// A simulated error of the kernel.
         fn may_connect(&mut self, path: &[u8]) -> io::Result<()>;
-        /// The lane has connected there.
+        /// The lane has connected to the path.
         fn connected(&mut self, socket: RawFd, path: &[u8]);
-        /// Whether the lane is to do wrong here.
+        /// Whether to inject the fault here.
         fn is_faulty(&mut self, fault: Fault) -> bool;
     }
 
@@ -105,57 +105,56 @@ mod hooks {
         static WORLD: RefCell<Option<Box<dyn World>>> = const { RefCell::new(None) };
     }
 
-    /// Puts this thread's lane into a world, or takes it out.
+    /// Puts this thread's lane into a world, or removes it.
     pub fn enter(world: Option<Box<dyn World>>) {
         WORLD.with(|cell| *cell.borrow_mut() = world);
     }
 
-    /// Events that a [`Lookout`] takes at a time; the others wait for its next look.
+    /// The most events that a [`Lookout`] takes at a time; the others wait for the next call.
     const LOOK_EVENTS_MAX: usize = 64;
 
-    /// Says which of the peers' own sockets have something to read, so that they need not try.
+    /// A poller of the peers' own sockets, so that they need not try to read.
     pub struct Lookout {
         epoll: Epoll,
         events: EventBuffer,
     }
 
     impl Lookout {
-        /// One that watches nothing yet.
+        /// A poller without sockets.
         ///
         /// # Errors
-        /// When the kernel gives no epoll instance.
+        /// The error of epoll_create1(2).
         pub fn new() -> io::Result<Lookout> {
             let events = EventBuffer::with_capacity(LOOK_EVENTS_MAX);
             Epoll::new().map(|epoll| Lookout { epoll, events })
         }
 
-        /// Watches a socket until it is closed. Tells of changes: its owner reads until nothing is
-        /// left.
+        /// Watches a socket until it is closed. It reports changes: the owner must read until the
+        /// socket is empty.
         ///
         /// # Errors
-        /// What epoll_ctl(2) says.
+        /// The error of epoll_ctl(2).
         pub fn watch(&self, socket: BorrowedFd<'_>, token: u64) -> io::Result<()> {
             let interest = Interest::READ | Interest::PEER_CLOSED | Interest::EDGE;
             self.epoll
                 .kernel_control(libc::EPOLL_CTL_ADD, socket, interest, token)
         }
 
-        /// The tokens of the sockets that have something now.
+        /// The tokens of the sockets with input.
         ///
         /// # Errors
-        /// What epoll_wait(2) says.
+        /// The error of epoll_wait(2).
         pub fn look(&mut self) -> io::Result<impl Iterator<Item = u64> + '_> {
             self.epoll.kernel_wait(&mut self.events, 0)?;
             Ok(self.events.iter().map(|event| event.token))
         }
     }
 
-    /// The number by which the kernel tells the file of a descriptor from all others; `None`: it
-    /// is not open.
+    /// The inode number, which identifies the file of a descriptor; `None` if it is not open.
     pub fn inode(descriptor: RawFd) -> Option<u64> {
         // SAFETY: all zero bytes are a valid stat.
         let mut metadata: libc::stat = unsafe { std::mem::zeroed() };
-        // SAFETY: the pointer leads to a whole stat; a number that is not open is an error.
+        // SAFETY: the pointer points to a whole stat; a number that is not open is an error.
         (unsafe { libc::fstat(descriptor, &mut metadata) } == 0).then_some(metadata.st_ino)
     }
 
@@ -171,8 +170,8 @@ mod hooks {
         })
     }
 
-    /// Lets the futures and the peers go on until none has anything left to do at this time. Says
-    /// whether the lane should look for events before it waits.
+    /// Runs the futures and the peers until none has anything left to do at this time. Returns
+    /// whether the lane should check for events before it waits.
     ///
     /// # Errors
     /// As [`World::act`].

@@ -1,4 +1,4 @@
-//! Sockets: making, accepting, receiving, sending (socket(7), tcp(7), unix(7)).
+//! Sockets: creating, accepting, receiving, sending (socket(7), tcp(7), unix(7)).
 //!
 //! Options are in [`super::socket_option`]. Sends never raise `SIGPIPE`: the error is `EPIPE`.
 
@@ -13,16 +13,16 @@ use std::{
 use super::simulation;
 use super::{check, check_size, retry};
 
-/// Most pieces one [`send_vectored`] takes; the kernel refuses more (`IOV_MAX`).
+/// Most slices of one [`send_vectored`]; the kernel refuses more (`IOV_MAX`).
 pub const IO_SLICES_MAX: usize = 1024;
 
-/// The other (or our own) end of a socket, without any heap allocation.
+/// The address of the other (or our own) end of a socket, without heap allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerAddress {
     /// TCP or UDP over IPv4 or IPv6.
     Inet(SocketAddr),
-    /// A unix socket. Clients hardly ever bind theirs to a path, so the path is not kept; nginx
-    /// prints `unix:` for all of them.
+    /// A unix socket. Clients rarely bind theirs to a path, so the path is not kept; nginx prints
+    /// `unix:` for all of them.
     Unix,
 }
 
@@ -36,7 +36,7 @@ impl PeerAddress {
     }
 }
 
-/// Family of a socket to make.
+/// The family of a new socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     /// IPv4.
@@ -47,7 +47,7 @@ pub enum Family {
     Unix,
 }
 
-/// Kind of a socket to make.
+/// The kind of a new socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A byte stream.
@@ -56,7 +56,7 @@ pub enum Kind {
     Datagram,
 }
 
-/// Whether the kernel shall hold a last, short segment because more bytes follow at once
+/// Whether the kernel must hold a last, short segment because more bytes follow at once
 /// (`MSG_MORE`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum More {
@@ -66,7 +66,7 @@ pub enum More {
     Yes,
 }
 
-/// Makes a non-blocking, close-on-exec socket.
+/// Creates a non-blocking, close-on-exec socket.
 pub fn open(family: Family, kind: Kind) -> io::Result<OwnedFd> {
     let family = match family {
         Family::V4 => libc::AF_INET,
@@ -80,7 +80,7 @@ pub fn open(family: Family, kind: Kind) -> io::Result<OwnedFd> {
     let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: socket takes no pointers.
     let descriptor = check(unsafe { libc::socket(family, kind | flags, 0) })?;
-    // SAFETY: the kernel has just handed us this descriptor, and nobody else has it.
+    // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
@@ -92,8 +92,8 @@ pub fn bind(socket: BorrowedFd<'_>, address: SocketAddr) -> io::Result<()> {
     Ok(())
 }
 
-/// Binds `socket` to a unix path (`ENAMETOOLONG` from 108 bytes on). The file gets the mode that
-/// the umask leaves of 0777.
+/// Binds `socket` to a unix path (`ENAMETOOLONG` from 108 bytes on). The file gets the mode 0777
+/// less the umask.
 pub fn bind_unix(socket: BorrowedFd<'_>, path: &[u8]) -> io::Result<()> {
     let (address, length) = raw_unix_address(path)?;
     // SAFETY: `length` is at most the size of `address`, which outlives the call.
@@ -101,7 +101,7 @@ pub fn bind_unix(socket: BorrowedFd<'_>, path: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Starts connecting; a non-blocking socket answers `EINPROGRESS` and becomes writable when done.
+/// Starts connecting; a non-blocking socket returns `EINPROGRESS` and becomes writable when done.
 pub fn connect(socket: BorrowedFd<'_>, address: SocketAddr) -> io::Result<()> {
     let (storage, length) = raw_address(address);
     // SAFETY: `length` is at most the size of `storage`, which outlives the call.
@@ -109,7 +109,7 @@ pub fn connect(socket: BorrowedFd<'_>, address: SocketAddr) -> io::Result<()> {
     Ok(())
 }
 
-/// Connects to a unix path; `EAGAIN` when the listener's queue is full.
+/// Connects to a unix path; `EAGAIN` if the listener's queue is full.
 pub fn connect_unix(socket: BorrowedFd<'_>, path: &[u8]) -> io::Result<()> {
     #[cfg(feature = "simulation")]
     simulation::with_world(Ok(()), |world| world.may_connect(path))?;
@@ -129,7 +129,7 @@ pub fn listen(socket: BorrowedFd<'_>, backlog: i32) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes one connection, non-blocking and close-on-exec. `WouldBlock` when none is queued.
+/// Accepts one connection, non-blocking and close-on-exec. `WouldBlock` if none waits.
 pub fn accept(gate: BorrowedFd<'_>) -> io::Result<(OwnedFd, PeerAddress)> {
     let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     retry(|| {
@@ -144,7 +144,7 @@ pub fn accept(gate: BorrowedFd<'_>) -> io::Result<(OwnedFd, PeerAddress)> {
                 flags,
             )
         })?;
-        // SAFETY: the kernel has just handed us this descriptor, and nobody else has it.
+        // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
         let connection = unsafe { OwnedFd::from_raw_fd(descriptor) };
         #[cfg(feature = "simulation")]
         simulation::with_world((), |world| world.accepted(descriptor));
@@ -159,8 +159,8 @@ pub fn local_address(socket: BorrowedFd<'_>) -> io::Result<PeerAddress> {
     local_address_of(socket.as_raw_fd())
 }
 
-/// The own address of the socket of that number, for callers that know a connection by its number
-/// alone. A number that is no socket's any more is an error or another socket's address, no worse.
+/// The own address of the socket with this number, for callers that only have the number. After the
+/// socket is closed, the result is an error or another socket's address.
 pub(crate) fn local_address_of(number: RawFd) -> io::Result<PeerAddress> {
     let mut storage = MaybeUninit::<libc::sockaddr_storage>::zeroed();
     let mut length = mem::size_of::<libc::sockaddr_storage>() as libc::socklen_t;
@@ -170,7 +170,7 @@ pub(crate) fn local_address_of(number: RawFd) -> io::Result<PeerAddress> {
     Ok(plain_address(&unsafe { storage.assume_init() }))
 }
 
-/// The unix path a socket is bound to, into `buffer`; its length, 0 when it has none or is no
+/// Copies the path of a unix socket into `buffer`; returns its length, 0 if it has none or is not a
 /// unix socket.
 pub fn local_unix_path(socket: BorrowedFd<'_>, buffer: &mut [u8; 108]) -> io::Result<usize> {
     // SAFETY: all zero bytes are a valid sockaddr_un.
@@ -195,7 +195,7 @@ pub fn local_unix_path(socket: BorrowedFd<'_>, buffer: &mut [u8; 108]) -> io::Re
     Ok(count)
 }
 
-/// Receives into `buffer`. `Ok(0)` is the end of the stream; `WouldBlock` when nothing is there.
+/// Receives into `buffer`. `Ok(0)` is the end of the stream; `WouldBlock` if there is no input.
 pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
     // SAFETY: initialised bytes are also possibly-initialised bytes, and `receive_with` only
     // writes bytes it got from the kernel.
@@ -203,8 +203,8 @@ pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
     receive_with(socket, buffer, 0)
 }
 
-/// Receives up to `bytes_max` behind what `buffer` holds, into room that is not zeroed first.
-/// Allocates only where the buffer has less room than that.
+/// Receives up to `bytes_max` after the content of `buffer`, into memory that is not zeroed first.
+/// Allocates only if the buffer has less space than that.
 pub fn receive_append(
     socket: BorrowedFd<'_>,
     buffer: &mut Vec<u8>,
@@ -226,7 +226,7 @@ pub fn peek(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
     receive_with(socket, buffer, libc::MSG_PEEK)
 }
 
-/// Sends from `bytes`; may take fewer than all. `WouldBlock` when the send buffer is full.
+/// Sends from `bytes`; may take fewer than all. `WouldBlock` if the send buffer is full.
 pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], more: More) -> io::Result<usize> {
     let flags = send_flags(more);
     #[cfg(feature = "simulation")]
@@ -250,8 +250,8 @@ pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], more: More) -> io::Result<usiz
     result
 }
 
-/// Sends from several pieces in one call; may take fewer than all. At most [`IO_SLICES_MAX`] of
-/// them go: the rest counts as not taken.
+/// Sends from several slices in one call; may take fewer than all. At most [`IO_SLICES_MAX`] are
+/// sent: the rest counts as not taken.
 pub fn send_vectored(
     socket: BorrowedFd<'_>,
     slices: &[IoSlice<'_>],
@@ -262,7 +262,7 @@ pub fn send_vectored(
     {
         let bytes = slices.iter().map(|slice| slice.len()).sum();
         if simulation::may_send(socket, bytes)? < bytes {
-            // A kernel that takes a part takes the beginning.
+            // The kernel sends a part from the beginning.
             let first = slices.iter().find(|slice| !slice.is_empty());
             return send(socket, first.map_or(&[], |slice| slice), more);
         }
@@ -293,12 +293,12 @@ pub fn shutdown(socket: BorrowedFd<'_>, direction: Shutdown) -> io::Result<()> {
     Ok(())
 }
 
-/// What sendto(2) and recvfrom(2) are given in place of an address. They are called by number: the
-/// C library's own functions are points of cancellation, and announce each call with two locked
-/// instructions where the process has several threads.
+/// The address argument of sendto(2) and recvfrom(2) without an address. They are called by number:
+/// the C library's own functions are cancellation points, and execute two locked instructions per
+/// call if the process has several threads.
 const NO_ADDRESS: *const libc::sockaddr = std::ptr::null();
 
-/// As long as no address is.
+/// The length of no address.
 const NO_LENGTH: *const libc::socklen_t = std::ptr::null();
 
 fn receive_with(

@@ -8,12 +8,12 @@ use std::{
 
 use super::{check, retry};
 
-/// Switches Nagle's algorithm off (`TCP_NODELAY`).
+/// Disables Nagle's algorithm (`TCP_NODELAY`).
 pub fn set_no_delay(socket: BorrowedFd<'_>, on: bool) -> io::Result<()> {
     set(socket, libc::IPPROTO_TCP, libc::TCP_NODELAY, i32::from(on))
 }
 
-/// Makes the next close send a reset and forget unsent bytes (`SO_LINGER` with 0 seconds).
+/// Makes the next close send a reset and drop unsent bytes (`SO_LINGER` with 0 seconds).
 pub fn set_reset_on_close(socket: BorrowedFd<'_>) -> io::Result<()> {
     set(
         socket,
@@ -26,9 +26,9 @@ pub fn set_reset_on_close(socket: BorrowedFd<'_>) -> io::Result<()> {
     )
 }
 
-/// Lets a listening socket overlook every packet that comes from now on (`SO_ATTACH_FILTER`): what
-/// is queued stays, nothing joins it, and nobody is told anything. Connections already accepted
-/// are sockets of their own and not concerned.
+/// Makes a listening socket drop every later packet (`SO_ATTACH_FILTER`): queued connections stay,
+/// none is added, and no peer is notified. Accepted connections have sockets of their own and are
+/// not affected.
 pub fn stop_listening(socket: BorrowedFd<'_>) -> io::Result<()> {
     let mut filter = [libc::sock_filter {
         code: (libc::BPF_RET | libc::BPF_K) as u16,
@@ -43,7 +43,7 @@ pub fn stop_listening(socket: BorrowedFd<'_>) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, program)
 }
 
-/// Undoes [`stop_listening`] (`SO_DETACH_FILTER`); `ENOENT` when there is nothing to undo.
+/// Undoes [`stop_listening`] (`SO_DETACH_FILTER`); `ENOENT` if there is nothing to undo.
 pub fn set_hearing(socket: BorrowedFd<'_>) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, libc::SO_DETACH_FILTER, 0_i32)
 }
@@ -63,59 +63,60 @@ pub fn set_keepalive_interval_s(socket: BorrowedFd<'_>, seconds: u32) -> io::Res
     set(socket, libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, seconds)
 }
 
-/// Unanswered keep-alive probes that end a connection (`TCP_KEEPCNT`), 1 to 127.
+/// The number of unanswered keep-alive probes that end a connection (`TCP_KEEPCNT`), 1 to 127.
 pub fn set_keepalive_count(socket: BorrowedFd<'_>, count: u32) -> io::Result<()> {
     set(socket, libc::IPPROTO_TCP, libc::TCP_KEEPCNT, count)
 }
 
-/// Wished size of the receive buffer (`SO_RCVBUF`); the kernel doubles and caps it.
+/// Requests a size of the receive buffer (`SO_RCVBUF`); the kernel doubles and caps it.
 pub fn set_receive_buffer_bytes(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, bytes)
 }
 
-/// Wished size of the send buffer (`SO_SNDBUF`); the kernel doubles and caps it.
+/// Requests a size of the send buffer (`SO_SNDBUF`); the kernel doubles and caps it.
 pub fn set_send_buffer_bytes(socket: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, libc::SO_SNDBUF, bytes)
 }
 
-/// Size of the receive buffer as the kernel has it: the doubled value.
+/// The kernel's size of the receive buffer: the doubled value.
 pub fn receive_buffer_bytes(socket: BorrowedFd<'_>) -> io::Result<u32> {
     option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF)
 }
 
-/// Size of the send buffer as the kernel has it: the doubled value.
+/// The kernel's size of the send buffer: the doubled value.
 pub fn send_buffer_bytes(socket: BorrowedFd<'_>) -> io::Result<u32> {
     option(socket, libc::SOL_SOCKET, libc::SO_SNDBUF)
 }
 
-/// Lets accept see a connection only when it has bytes (`TCP_DEFER_ACCEPT`): for so many seconds
-/// (rounded up to retransmissions of the SYN-ACK); 0 switches it off.
+/// Makes accept return a connection only when it has input (`TCP_DEFER_ACCEPT`), for up to this
+/// many seconds (rounded up to retransmissions of the SYN-ACK); 0 disables it.
 pub fn set_deferred_accept_s(socket: BorrowedFd<'_>, seconds: u32) -> io::Result<()> {
     set(socket, libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT, seconds)
 }
 
-/// Takes bytes in the SYN (`TCP_FASTOPEN`, RFC 7413), with at most so many requests pending.
+/// Accepts bytes in the SYN (`TCP_FASTOPEN`, RFC 7413), with at most `pending_max` pending
+/// requests.
 pub fn set_fast_open_queue(socket: BorrowedFd<'_>, pending_max: u32) -> io::Result<()> {
     set(socket, libc::IPPROTO_TCP, libc::TCP_FASTOPEN, pending_max)
 }
 
-/// Whether an IPv6 socket leaves IPv4 to others (`IPV6_V6ONLY`); only before bind.
+/// Sets whether an IPv6 socket refuses IPv4 (`IPV6_V6ONLY`); only before bind.
 pub fn set_ipv6_only(socket: BorrowedFd<'_>, on: bool) -> io::Result<()> {
     set(socket, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, i32::from(on))
 }
 
-/// Lets a listening socket take an address with old connections in `TIME_WAIT` (`SO_REUSEADDR`).
+/// Allows binding to an address with old connections in `TIME_WAIT` (`SO_REUSEADDR`).
 pub fn set_reuse_address(socket: BorrowedFd<'_>, on: bool) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, libc::SO_REUSEADDR, i32::from(on))
 }
 
-/// Lets several sockets of one user listen on one address (`SO_REUSEPORT`, Linux 3.9).
+/// Allows several sockets of one user to listen on one address (`SO_REUSEPORT`, Linux 3.9).
 pub fn set_reuse_port(socket: BorrowedFd<'_>, on: bool) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, libc::SO_REUSEPORT, i32::from(on))
 }
 
-/// Has the kernel tell with each datagram which of our addresses it was sent to (`IP_PKTINFO`,
-/// `IPV6_RECVPKTINFO`): for sockets that are bound to all of them.
+/// Makes the kernel report the local address of each datagram (`IP_PKTINFO`, `IPV6_RECVPKTINFO`):
+/// for sockets that are bound to all addresses.
 pub fn set_packet_information(socket: BorrowedFd<'_>, is_ipv6: bool) -> io::Result<()> {
     let (level, name) = match is_ipv6 {
         true => (libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO),
@@ -124,19 +125,19 @@ pub fn set_packet_information(socket: BorrowedFd<'_>, is_ipv6: bool) -> io::Resu
     set(socket, level, name, 1_i32)
 }
 
-/// Whether it is a socket of datagrams (`SO_TYPE`).
+/// Whether it is a datagram socket (`SO_TYPE`).
 pub fn is_datagram(socket: BorrowedFd<'_>) -> io::Result<bool> {
     let kind: i32 = option(socket, libc::SOL_SOCKET, libc::SO_TYPE)?;
     Ok(kind == libc::SOCK_DGRAM)
 }
 
-/// Ties a listening socket to a CPU: among the sockets of one reuseport address, the kernel gives
-/// it the connections whose packets that CPU handles (`SO_INCOMING_CPU`; set: Linux 6.2).
+/// Assigns a listening socket to a CPU: among the sockets of one reuseport address, it gets the
+/// connections whose packets that CPU handles (`SO_INCOMING_CPU`; settable since Linux 6.2).
 pub fn set_incoming_cpu(socket: BorrowedFd<'_>, cpu: u32) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, libc::SO_INCOMING_CPU, cpu)
 }
 
-/// Lets a socket be bound to an address that is not the machine's (`IP_TRANSPARENT`, or
+/// Allows binding to an address that is not the machine's (`IP_TRANSPARENT`, or
 /// `IPV6_TRANSPARENT`); needs CAP_NET_ADMIN or CAP_NET_RAW.
 pub fn set_transparent(socket: BorrowedFd<'_>, is_ipv6: bool) -> io::Result<()> {
     match is_ipv6 {
@@ -145,8 +146,8 @@ pub fn set_transparent(socket: BorrowedFd<'_>, is_ipv6: bool) -> io::Result<()> 
     }
 }
 
-/// Leaves the choice of a port to connect(2) where bind is given port 0: one port may then serve
-/// connections to several peers (`IP_BIND_ADDRESS_NO_PORT`, Linux 4.2; also of IPv6 sockets).
+/// Defers the choice of the port from bind to connect(2) if the port is 0: one port may then serve
+/// connections to several peers (`IP_BIND_ADDRESS_NO_PORT`, Linux 4.2; also for IPv6 sockets).
 pub fn set_bind_without_port(socket: BorrowedFd<'_>) -> io::Result<()> {
     set(socket, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)
 }
@@ -156,31 +157,31 @@ pub fn is_listening(socket: BorrowedFd<'_>) -> io::Result<bool> {
     Ok(option::<i32>(socket, libc::SOL_SOCKET, libc::SO_ACCEPTCONN)? != 0)
 }
 
-/// What the kernel knows of a TCP socket (`TCP_INFO`).
+/// The kernel's state of a TCP socket (`TCP_INFO`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {
-    /// State number; 1 is established, 10 is listening.
+    /// The state number; 1 is established, 10 is listening.
     pub state: u8,
     /// Smoothed round trip time in microseconds.
     pub rtt_us: u32,
     /// The mean deviation in microseconds.
     pub rtt_variance_us: u32,
     pub congestion_window_segments: u32,
-    /// Room advertised for receiving, in bytes.
+    /// The advertised receive window, in bytes.
     pub receive_space_bytes: u32,
-    /// Segments retransmitted since the connection began.
+    /// The segments retransmitted since the connection began.
     pub retransmits_total: u32,
-    /// Connections that wait to be accepted; only of a listening socket.
+    /// The connections that wait to be accepted; only for a listening socket.
     pub accept_queue: u32,
-    /// The limit; only of a listening socket.
+    /// The limit of waiting connections; only for a listening socket.
     pub accept_queue_max: u32,
 }
 
-/// TCP state number of a listening socket.
+/// The state number of a listening socket.
 pub const TCP_STATE_LISTEN: u8 = 10;
 
-/// Reads `TCP_INFO`. For a listening socket the kernel reports its queue in the fields that count
-/// segments otherwise, which this function sorts out.
+/// Reads `TCP_INFO`. For a listening socket the kernel reports its queue in fields that otherwise
+/// count segments; this function separates them.
 pub fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
     let raw: libc::tcp_info = option(socket, libc::IPPROTO_TCP, libc::TCP_INFO)?;
     let mut info = TcpInfo {
@@ -203,13 +204,13 @@ pub fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
 /// The process at the other end of a unix socket (`SO_PEERCRED`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerCredentials {
-    /// The process that connected, or that listened last; of a pair, the one that made it.
+    /// The process that connected, or that listened last; for a pair, its creator.
     pub process: i32,
-    /// The effective user then.
+    /// Its effective user at that time.
     pub user: u32,
 }
 
-/// Asks the kernel who is at the other end of a unix socket.
+/// The credentials of the peer of a unix socket.
 pub fn peer_credentials(socket: BorrowedFd<'_>) -> io::Result<PeerCredentials> {
     let raw: libc::ucred = option(socket, libc::SOL_SOCKET, libc::SO_PEERCRED)?;
     Ok(PeerCredentials {
@@ -218,8 +219,8 @@ pub fn peer_credentials(socket: BorrowedFd<'_>) -> io::Result<PeerCredentials> {
     })
 }
 
-/// As [`tcp_info`], of the socket of that number, for callers that know a connection by its number
-/// alone. A number that is no socket's any more is an error or another socket's state, no worse.
+/// As [`tcp_info`], for the socket with this number, for callers that only have the number. After
+/// the socket is closed, the result is an error or another socket's state.
 pub(crate) fn tcp_info_of(number: RawFd) -> io::Result<TcpInfo> {
     if number < 0 {
         return Err(io::Error::from_raw_os_error(libc::EBADF));
@@ -244,7 +245,7 @@ unsafe impl OptionValue for libc::linger {}
 unsafe impl OptionValue for libc::ucred {}
 // SAFETY: integers only; it is only read from the kernel, and zeroed before.
 unsafe impl OptionValue for libc::tcp_info {}
-// SAFETY: a length and a pointer; it is only handed to the kernel, which checks both.
+// SAFETY: a length and a pointer; it is only passed to the kernel, which checks both.
 unsafe impl OptionValue for libc::sock_fprog {}
 
 pub(super) fn set<T: OptionValue>(
@@ -286,6 +287,6 @@ fn option<T: OptionValue>(
             )
         })
     })?;
-    // SAFETY: zeroed at first, and `OptionValue` says that whatever the kernel wrote is valid.
+    // SAFETY: zeroed at first, and by `OptionValue` every value from the kernel is valid.
     Ok(unsafe { value.assume_init() })
 }

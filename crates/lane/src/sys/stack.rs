@@ -1,9 +1,9 @@
-//! What another thread is doing: it is asked by a signal, and writes its own return addresses down.
+//! The stack of another thread: a signal makes the thread write down its own return addresses.
 //!
-//! The handler allocates nothing and takes no lock: it walks the stack by the tables that the
-//! loader has found already (`_dl_find_object`, glibc 2.35), into room that is there. Names are
-//! looked up afterwards by whoever asked. A thread that sleeps in the kernel without letting
-//! signals in does not answer; then there is nothing to be had from here.
+//! The handler allocates nothing and takes no lock: it walks the stack with tables that the loader
+//! has already found (`_dl_find_object`, glibc 2.35), into preallocated memory. The caller looks up
+//! the names afterwards. A thread that sleeps uninterruptibly in the kernel does not answer, and
+//! there is no stack then.
 
 use std::{
     ffi::{CStr, c_void},
@@ -18,36 +18,36 @@ use std::{
 
 use super::check;
 
-/// Return addresses written down at most: deeper ones are of the loop around, which is known.
+/// The most return addresses: deeper ones belong to the surrounding loop, which is known.
 pub const FRAMES_MAX: usize = 48;
 
-/// Between two looks whether the thread has answered.
+/// The pause between two checks for the thread's answer.
 const LOOK_PAUSE: Duration = Duration::from_millis(1);
 
-/// One at a time is asked.
+/// One caller at a time.
 static ASKING: Mutex<()> = Mutex::new(());
-/// The thread whose answer is awaited, or 0: an answer that comes too late is not written.
+/// The thread whose answer is awaited, or 0: a late answer is not written.
 static WANTED: AtomicI32 = AtomicI32::new(0);
 static ANSWERED: AtomicI32 = AtomicI32::new(0);
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 static FRAMES: [AtomicUsize; FRAMES_MAX] = [const { AtomicUsize::new(0) }; FRAMES_MAX];
 
 fn number() -> i32 {
-    // Behind those that C libraries keep for themselves.
+    // After those that C libraries reserve for themselves.
     libc::SIGRTMIN() + 3
 }
 
-/// The calling thread's number, by which others may ask it.
+/// The calling thread's number, for [`of_thread`].
 pub fn thread_number() -> i32 {
     // SAFETY: gettid takes no arguments and cannot fail.
     unsafe { libc::gettid() }
 }
 
-/// Makes this process's threads answer. System calls that are interrupted go on by themselves, but
-/// for waits with a time-out.
+/// Makes this process's threads answer. Interrupted system calls restart by themselves, except for
+/// waits with a time-out.
 pub fn prepare() -> io::Result<()> {
-    // The first walk loads what walking needs; it must not be in the handler.
-    // SAFETY: nothing else walks in this thread; the closure only counts.
+    // The first walk loads its tables; that must not happen in the handler. SAFETY: nothing else
+    // walks in this thread; the closure only counts.
     unsafe { backtrace::trace_unsynchronized(|_| false) };
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: all zero bytes are a valid sigaction.
@@ -60,8 +60,8 @@ pub fn prepare() -> io::Result<()> {
     Ok(())
 }
 
-/// The return addresses of a thread of this process, its innermost function first. `None` when it
-/// has not answered within `patience`, or does not exist. [`prepare`] must have been called.
+/// The return addresses of a thread of this process, its innermost function first. `None` if it has
+/// not answered within `patience`, or does not exist. [`prepare`] must have been called.
 pub fn of_thread(thread: i32, patience: Duration) -> Option<Vec<usize>> {
     let _one = ASKING.lock().unwrap_or_else(PoisonError::into_inner);
     ANSWERED.store(0, SeqCst);
@@ -83,28 +83,29 @@ pub fn of_thread(thread: i32, patience: Duration) -> Option<Vec<usize>> {
     })
 }
 
-/// What an address belongs to.
+/// The object that contains an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// This program, so many bytes behind its start.
+    /// This program.
     Program {
-        /// Bytes.
+        /// The distance from its start, in bytes.
         offset: usize,
     },
     /// A library.
     Library {
         /// The path.
         file: String,
-        /// Bytes from its start.
+        /// The distance from its start, in bytes.
         offset: usize,
-        /// The function, where the library tells.
+        /// The function, if the library names it.
         function: Option<String>,
     },
-    /// Nothing that is loaded.
+    /// No loaded object.
     Unknown { address: usize },
 }
 
-/// Finds what an address belongs to (dladdr(3)). Allocates, and may take the loader's lock.
+/// Finds the object that contains an address (dladdr(3)). Allocates, and may take the loader's
+/// lock.
 pub fn place(address: usize) -> Place {
     let Some(found) = object(address) else {
         return Place::Unknown { address };
@@ -131,7 +132,7 @@ pub fn place(address: usize) -> Place {
 
 fn object(address: usize) -> Option<libc::Dl_info> {
     let mut found = MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: the pointer leads to a whole Dl_info; the address is only looked up.
+    // SAFETY: the pointer points to a whole Dl_info; the address is only looked up.
     let is_found = unsafe { libc::dladdr(address as *const c_void, found.as_mut_ptr()) } != 0;
     // SAFETY: all zero bytes are a valid Dl_info, and dladdr fills it.
     is_found.then(|| unsafe { found.assume_init() })

@@ -1,4 +1,4 @@
-//! Each call once for real, on the loopback and in the temporary folder.
+//! Tests of each call, on the loopback and in the temporary folder.
 
 #![allow(clippy::unwrap_used)]
 
@@ -164,7 +164,7 @@ fn unix_sockets_bind_by_path_and_hide_their_peers() {
 }
 
 #[test]
-fn paths_end_where_the_kernel_wants_them_to() {
+fn paths_are_limited_as_in_the_kernel() {
     let fits = vec![b'a'; super::PATH_BYTES_MAX - 1];
     let cases: [(&[u8], Option<i32>); 4] = [
         (b"/etc", None),
@@ -182,7 +182,7 @@ fn paths_end_where_the_kernel_wants_them_to() {
 }
 
 #[test]
-fn files_open_answer_and_read() {
+fn files_open_and_read_with_metadata() {
     let folder = scratch("file");
     let (plain, link) = (folder.join("plain"), folder.join("link"));
     std::fs::write(&plain, b"0123456789").unwrap();

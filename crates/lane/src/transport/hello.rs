@@ -1,5 +1,4 @@
-//! The beginning of a TLS session that a client asks for: its hello says which server it means,
-//! and so with which certificate the session goes on.
+//! The start of a TLS session: the ClientHello names the server, which determines the certificate.
 
 use std::io::{self, Write as _};
 use std::os::fd::AsFd;
@@ -11,36 +10,36 @@ use rustls::server::{Accepted, AcceptedAlert, Acceptor, ClientHello};
 use super::Transport;
 use super::session::{Session, Sink};
 
-/// A TLS record that refuses the name a client asks for: a fatal alert, unrecognized_name (RFC
-/// 6066 section 3).
+/// A TLS record that refuses the server name: a fatal alert, unrecognized_name (RFC 6066 section
+/// 3).
 const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
 
-/// A client's hello as far as it has come.
+/// A ClientHello, possibly incomplete.
 #[derive(Default)]
 pub struct Hello {
     acceptor: Acceptor,
 }
 
-/// A whole hello.
+/// A complete ClientHello.
 pub struct Greeting {
     accepted: Accepted,
-    /// What came behind it.
+    /// The bytes after it.
     rest: Vec<u8>,
 }
 
-/// Why a hello is none.
+/// Why the bytes are not a ClientHello.
 pub struct HelloError {
     pub error: rustls::Error,
     alert: Option<AcceptedAlert>,
 }
 
 impl Hello {
-    /// Takes what has come. `Ok(None)`: more is needed.
+    /// Takes received bytes. `Ok(None)`: more are needed.
     ///
     /// # Errors
-    /// The bytes are no hello. [`Transport::refuse`] tells the client.
+    /// The bytes are not a ClientHello. [`Transport::refuse`] sends the alert.
     pub fn feed(&mut self, mut bytes: &[u8]) -> Result<Option<Greeting>, HelloError> {
-        // The library takes a read of nothing for the client's end.
+        // The library takes a read of no bytes for the client's end.
         while !bytes.is_empty() {
             let read = self.acceptor.read_tls(&mut bytes);
             if let Err(error) = read {
@@ -76,17 +75,17 @@ impl From<(rustls::Error, AcceptedAlert)> for HelloError {
 }
 
 impl Greeting {
-    /// What the client says.
+    /// The content of the ClientHello.
     pub fn hello(&self) -> ClientHello<'_> {
         self.accepted.client_hello()
     }
 }
 
 impl Transport {
-    /// Begins the session that a client has asked for: the handshake comes next.
+    /// Begins the session that the client requested: the handshake comes next.
     ///
     /// # Errors
-    /// Client and server have nothing in common; the client was told.
+    /// Client and server have nothing in common; the alert was sent.
     pub fn accept(
         &self,
         greeting: Greeting,
@@ -107,15 +106,15 @@ impl Transport {
         fed.map_err(|error| rustls::Error::General(error.to_string()))
     }
 
-    /// Tells a client why its hello is refused, as far as the socket takes it: the connection is
-    /// closed next.
+    /// Sends a client the alert for a refused ClientHello, as far as the socket takes it: the
+    /// connection is closed next.
     pub fn refuse(&self, why: HelloError) {
         if let Some(mut alert) = why.alert {
             let _ = alert.write_all(&mut Sink(self.as_fd()));
         }
     }
 
-    /// Tells a client that there is no server of the name it asks for.
+    /// Sends a client the alert for an unknown server name.
     pub fn refuse_name(&self) {
         let _ = Sink(self.as_fd()).write(&UNRECOGNIZED_NAME);
     }

@@ -1,8 +1,7 @@
-//! One type over a plain socket and a TLS session, so that whoever moves bytes need not know
-//! which of them there is.
+//! One type for a plain socket and a TLS session, so that its users need not distinguish them.
 //!
-//! Nothing here waits: a call does what the socket lets it do at once and says `WouldBlock`
-//! otherwise. Waiting is the business of [`crate::waiting`] and of the event loop.
+//! No call waits: it does as much as the socket allows at once, and otherwise returns `WouldBlock`.
+//! [`crate::waiting`] and the event loop do the waiting.
 
 mod facts;
 mod hello;
@@ -24,20 +23,21 @@ pub use hello::{Greeting, Hello, HelloError};
 use session::Session;
 pub use session::{Handshake, HandshakeError};
 
-/// Bytes of a file that are read and encrypted at a time: four full records, which is what a
-/// session takes before some of it has to leave.
+/// The bytes of a file that are read and encrypted at a time: four full records, which is the most
+/// that a session takes before it must send.
 const SEALED_FILE_BYTES_MAX: usize = 64 * 1024;
 
-/// A connection's socket, with its TLS session where it has one. Its socket stays the same for as
-/// long as it lives. Not for two threads at once.
+/// A connection's socket, with its TLS session if it has one. The socket stays the same for its
+/// whole life. It must not be used by two threads at once.
 pub struct Transport {
     socket: OwnedFd,
-    /// Boxed, so that a plain connection does not pay for it; never borrowed across a call.
+    /// The session is boxed, so that a plain connection stays small; it is never borrowed across a
+    /// call.
     session: OnceCell<Box<RefCell<Session>>>,
 }
 
 impl Transport {
-    /// A transport whose bytes go as they are.
+    /// A transport without encryption.
     pub fn plain(socket: OwnedFd) -> Self {
         Self {
             socket,
@@ -45,8 +45,8 @@ impl Transport {
         }
     }
 
-    /// Begins a TLS session on the socket: the handshake comes next. A transport has one session;
-    /// another one is not taken.
+    /// Begins a TLS session on the socket: the handshake comes next. A transport has at most one
+    /// session; a second one is ignored.
     pub fn secure(&self, session: TlsConnection) {
         self.begin(Session::new(session));
     }
@@ -55,15 +55,15 @@ impl Transport {
         self.session.get_or_init(|| Box::new(RefCell::new(session)));
     }
 
-    /// Whether bytes go as they are: nothing has to be sent to read.
+    /// Whether there is no TLS session: reading never needs sending.
     pub fn is_plain(&self) -> bool {
         self.session.get().is_none()
     }
 
-    /// Continues the handshake as far as the socket lets it. A plain transport needs none.
+    /// Continues the handshake as far as the socket allows. A plain transport needs none.
     ///
     /// # Errors
-    /// See [`HandshakeError`]. The alert that tells the peer has been sent where it could be.
+    /// See [`HandshakeError`]. The alert for the peer has been sent if possible.
     pub fn handshake(&self) -> Result<Handshake, HandshakeError> {
         match self.session.get() {
             None => Ok(Handshake::Done),
@@ -71,17 +71,17 @@ impl Transport {
         }
     }
 
-    /// Looks at the TLS session; `None`: the transport is plain.
+    /// Passes the TLS session to `look`; `None` if the transport is plain.
     pub fn with_session<T>(&self, look: impl FnOnce(&TlsConnection) -> T) -> Option<T> {
         let session = self.session.get()?;
         Some(look(session.borrow().connection()))
     }
 
-    /// Reads behind what `buffer` holds, up to `bytes_max`. 0 is the end.
+    /// Reads up to `bytes_max` after the content of `buffer`. 0 is the end.
     ///
     /// # Errors
-    /// What the socket says; `WouldBlock` when there is nothing to read; of TLS `InvalidData`, and
-    /// `UnexpectedEof` where the connection ended but the session did not.
+    /// The socket's error; `WouldBlock` if there is no input. For TLS: `InvalidData`, and
+    /// `UnexpectedEof` if the connection ended before the session.
     #[inline]
     pub fn try_read(&self, buffer: &mut Vec<u8>, bytes_max: usize) -> io::Result<usize> {
         match self.session.get() {
@@ -90,8 +90,8 @@ impl Transport {
         }
     }
 
-    /// Whether a read of that many bytes, of at most `bytes_max`, has emptied the socket, so that
-    /// only a new event tells of more. Never after the end.
+    /// Whether a read of `received` bytes, with the limit `bytes_max`, has emptied the socket, so
+    /// that only a new event reports more input. Never after the end.
     pub fn was_emptied(&self, received: usize, bytes_max: usize) -> bool {
         match self.session.get() {
             None => received > 0 && received < bytes_max,
@@ -99,13 +99,13 @@ impl Transport {
         }
     }
 
-    /// Whether a TLS session holds bytes to be read that have left the socket already.
+    /// Whether a TLS session holds input that has left the socket already.
     pub fn holds_input(&self) -> bool {
         let session = self.session.get();
         session.is_some_and(|session| session.borrow_mut().holds_input())
     }
 
-    /// Whether something can be read, which is left where it is: 0 is the end, as for a read.
+    /// Whether there is input, without taking it: 0 is the end, as for a read.
     ///
     /// # Errors
     /// As for [`Transport::try_read`].
@@ -116,11 +116,11 @@ impl Transport {
         }
     }
 
-    /// Sends what the socket takes of the slices. A TLS session may keep some of what it took:
+    /// Sends as much of the slices as the socket takes. A TLS session may keep a part of it:
     /// [`Transport::flush`].
     ///
     /// # Errors
-    /// What the socket says; `WouldBlock` when it takes nothing.
+    /// The socket's error; `WouldBlock` if it takes nothing.
     #[inline]
     pub fn try_write(&self, slices: &[IoSlice<'_>], more: More) -> io::Result<usize> {
         match (self.session.get(), slices) {
@@ -130,11 +130,11 @@ impl Transport {
         }
     }
 
-    /// Sends from a file, at most `count` bytes from `offset` on: by sendfile(2), or read into
-    /// `buffer` and encrypted. 0: the file ends before.
+    /// Sends at most `count` bytes of a file from `offset` on: by sendfile(2), or read into
+    /// `buffer` and encrypted. 0: the file ends before `offset`.
     ///
     /// # Errors
-    /// What the socket or the file says; `WouldBlock` when the socket takes nothing.
+    /// The error of the socket or the file; `WouldBlock` if the socket takes nothing.
     pub fn try_send_file(
         &self,
         file: BorrowedFd<'_>,
@@ -154,10 +154,10 @@ impl Transport {
         }
     }
 
-    /// Sends what a TLS session keeps; nothing to do for a plain transport.
+    /// Sends the bytes that a TLS session keeps; does nothing for a plain transport.
     ///
     /// # Errors
-    /// What the socket says; `WouldBlock` when some of it is left.
+    /// The socket's error; `WouldBlock` if some bytes are left.
     #[inline]
     pub fn flush(&self) -> io::Result<()> {
         match self.session.get() {
@@ -172,19 +172,19 @@ impl Transport {
         session.is_some_and(|session| session.borrow().has_unsent())
     }
 
-    /// Tells the peer of a TLS session that nothing more comes. What the socket does not take now
-    /// is kept: [`Transport::flush`].
+    /// Sends the peer the end of a TLS session. The part that the socket does not take now is kept:
+    /// [`Transport::flush`].
     pub fn end_session(&self) {
         if let Some(session) = self.session.get() {
             session.borrow_mut().close(self.as_fd());
         }
     }
 
-    /// Ends our side; the peer may still send. The end of a TLS session that the socket does not
-    /// take is lost: send it before by [`Transport::end_session`].
+    /// Ends our side; the peer may still send. The end of a TLS session is lost if the socket does
+    /// not take it: send it before with [`Transport::end_session`].
     ///
     /// # Errors
-    /// What the socket says.
+    /// The socket's error.
     pub fn shutdown_write(&self) -> io::Result<()> {
         self.end_session();
         socket::shutdown(self.as_fd(), Shutdown::Write)

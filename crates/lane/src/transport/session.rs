@@ -1,5 +1,5 @@
-//! One TLS session over a connection's socket. It moves bytes between the two when asked, and
-//! waits for nothing.
+//! One TLS session over a connection's socket. It moves bytes between the two on request, and never
+//! waits.
 
 use std::fmt;
 use std::io::{self, BufRead as _, IoSlice, Read, Write};
@@ -13,18 +13,18 @@ use crate::sys::socket::{self, More};
 /// A session.
 pub(super) struct Session {
     connection: Connection,
-    /// Whether the last read had to ask the socket, and found less than there was room for.
+    /// Whether the last read used the socket, and got less than it asked for.
     was_short: bool,
-    /// Whether the peer has been told that nothing more comes.
+    /// Whether the end of the session has been sent.
     is_closed: bool,
 }
 
-/// What a handshake waits for.
+/// The state of a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handshake {
-    /// The session stands.
+    /// The handshake is complete.
     Done,
-    /// The peer has to send.
+    /// The peer must send.
     WantsRead,
     /// The socket is full.
     WantsWrite,
@@ -33,13 +33,13 @@ pub enum Handshake {
 /// Why a handshake failed.
 #[derive(Debug)]
 pub enum HandshakeError {
-    /// The connection broke; `UnexpectedEof`: the peer closed it.
+    /// The connection failed; `UnexpectedEof`: the peer closed it.
     Socket(io::Error),
-    /// Peers do not agree, or one of them is not who it has to be.
+    /// The peers do not agree, or one of them was not authenticated.
     Tls(rustls::Error),
 }
 
-/// In nginx's words.
+/// nginx's messages.
 impl fmt::Display for HandshakeError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -66,11 +66,11 @@ impl Session {
         }
     }
 
-    /// Takes what was received before the session was made.
+    /// Takes bytes that were received before the session was made.
     pub(super) fn feed(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             self.connection.read_tls(&mut bytes)?;
-            // What is wrong with it is found again by the handshake.
+            // The handshake finds the error again.
             if self.connection.process_new_packets().is_err() {
                 break;
             }
@@ -82,15 +82,15 @@ impl Session {
         &self.connection
     }
 
-    /// Continues the handshake as far as the socket lets it.
+    /// Continues the handshake as far as the socket allows.
     pub(super) fn handshake(
         &mut self,
         socket: BorrowedFd<'_>,
     ) -> Result<Handshake, HandshakeError> {
         loop {
-            // What came before the session was made may have been read already.
+            // The input from before the session was made may have been read already.
             if let Err(error) = self.connection.process_new_packets() {
-                // The alert, where it can still be told.
+                // Sends the alert, if possible.
                 let _ = self.flush(socket);
                 return Err(HandshakeError::Tls(error));
             }
@@ -118,14 +118,15 @@ impl Session {
         }
     }
 
-    /// Reads decrypted bytes behind what `buffer` holds. 0 is the end.
+    /// Reads decrypted bytes after the content of `buffer`. 0 is the end.
     pub(super) fn read(
         &mut self,
         socket: BorrowedFd<'_>,
         buffer: &mut Vec<u8>,
         bytes_max: usize,
     ) -> io::Result<usize> {
-        // What is read without the socket says nothing of it: more may have come, and been told of.
+        // A read without the socket shows nothing about it: more input may have come, with its
+        // event.
         self.was_short = false;
         self.fill(socket)?;
         let mut reader = self.connection.reader();
@@ -136,7 +137,7 @@ impl Session {
         Ok(count)
     }
 
-    /// Decrypts until there is something to read; returns how much, 0 at the end.
+    /// Decrypts until there is input; returns its size, 0 at the end.
     pub(super) fn fill(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
         loop {
             match self.connection.reader().fill_buf() {
@@ -149,18 +150,18 @@ impl Session {
                 let _ = self.flush(socket);
                 return Err(io::Error::new(io::ErrorKind::InvalidData, error));
             }
-            // Answers to the peer's key updates; what does not leave now leaves later.
+            // Sends answers to the peer's key updates; the rest is sent later.
             let _ = self.flush(socket);
         }
     }
 
-    /// Whether decrypted bytes wait to be read.
+    /// Whether decrypted input is available.
     pub(super) fn holds_input(&mut self) -> bool {
         let mut reader = self.connection.reader();
         reader.fill_buf().is_ok_and(|bytes| !bytes.is_empty())
     }
 
-    /// Whether the last read has left nothing to read, neither here nor in the socket.
+    /// Whether the last read has left no input, neither here nor in the socket.
     pub(super) fn was_emptied(&mut self) -> bool {
         let mut reader = self.connection.reader();
         let is_empty = reader
@@ -179,7 +180,7 @@ impl Session {
         received
     }
 
-    /// Takes bytes to be encrypted, and sends what the socket takes.
+    /// Encrypts bytes, and sends as much as the socket takes.
     pub(super) fn write(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -193,7 +194,7 @@ impl Session {
         }
     }
 
-    /// Sends what is encrypted; `WouldBlock` when some of it is left.
+    /// Sends encrypted bytes; `WouldBlock` if some are left.
     pub(super) fn flush(&mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
         while self.connection.wants_write() {
             self.connection.write_tls(&mut Sink(socket))?;
@@ -201,18 +202,18 @@ impl Session {
         Ok(())
     }
 
-    /// Whether encrypted bytes wait to be sent.
+    /// Whether there are encrypted bytes to send.
     pub(super) fn has_unsent(&self) -> bool {
         self.connection.wants_write()
     }
 
-    /// Tells the peer that nothing more comes.
+    /// Sends the peer the end of the session.
     pub(super) fn close(&mut self, socket: BorrowedFd<'_>) {
         if !self.is_closed {
             self.is_closed = true;
             self.connection.send_close_notify();
         }
-        // The connection is being closed: what the socket does not take now is not waited for.
+        // The connection is being closed, so the rest is not waited for.
         let _ = self.flush(socket);
     }
 }

@@ -1,4 +1,4 @@
-//! A transport over each kind of connection, against the library's own blocking session.
+//! Tests of both kinds of transport, with the library's own blocking session as the peer.
 
 #![allow(clippy::unwrap_used)]
 
@@ -18,7 +18,7 @@ use crate::sys::socket::More;
 const CERTIFICATE: &[u8] = include_bytes!("../../../upstream/src/tls/tests/own.pem");
 const KEY: &[u8] = include_bytes!("../../../upstream/src/tls/tests/own.key");
 
-/// Bytes asked for at a time.
+/// The bytes per read.
 const PIECE: usize = 4096;
 
 fn server() -> rustls::Connection {
@@ -54,7 +54,7 @@ fn pair() -> (Transport, UnixStream) {
     (Transport::plain(OwnedFd::from(ours)), theirs)
 }
 
-/// Repeats what blocks until it does not: the peer is a thread.
+/// Repeats an attempt while it would block: the peer is a thread.
 fn insist<T>(mut attempt: impl FnMut() -> std::io::Result<T>) -> std::io::Result<T> {
     loop {
         match attempt() {
@@ -70,7 +70,7 @@ fn shake(transport: &Transport) {
     }
 }
 
-/// A transport with a session, whose peer runs `peer` over it.
+/// A transport with a session; `peer` runs on the other side.
 fn secured(peer: impl FnOnce(&mut dyn ReadWrite) + Send + 'static) -> Transport {
     let (transport, mut socket) = pair();
     transport.secure(server());
@@ -86,7 +86,7 @@ trait ReadWrite: Read + Write {}
 impl<T: Read + Write> ReadWrite for T {}
 
 #[test]
-fn plain_bytes_go_as_they_are() {
+fn plain_bytes_are_sent_unchanged() {
     let (transport, mut peer) = pair();
     assert!(transport.is_plain());
     assert_eq!(transport.handshake().unwrap(), Handshake::Done);
@@ -118,26 +118,26 @@ fn facts_are_those_of_the_socket() {
     );
     assert!(facts.tcp_info().is_ok());
     let kind = |error: std::io::Error| error.kind();
-    let nobody = SocketFacts::NONE;
+    let no_socket = SocketFacts::NONE;
     assert_eq!(
-        nobody.tcp_info().err().map(kind),
+        no_socket.tcp_info().err().map(kind),
         Some(ErrorKind::NotConnected)
     );
     assert_eq!(
-        nobody.local_address().err().map(kind),
+        no_socket.local_address().err().map(kind),
         Some(ErrorKind::NotConnected)
     );
 }
 
 #[test]
 fn a_session_carries_both_ways_and_is_ended_when_dropped() {
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     let transport = secured(move |stream| {
         stream.write_all(b"question").unwrap();
         let mut all = Vec::new();
-        // An end without the peer's word would be an error here.
+        // Without the peer's end of session this would be an error.
         stream.read_to_end(&mut all).unwrap();
-        tell.send(all).unwrap();
+        sender.send(all).unwrap();
     });
     shake(&transport);
     assert_eq!(insist(|| transport.peek()).unwrap(), 8);
@@ -149,26 +149,26 @@ fn a_session_carries_both_ways_and_is_ended_when_dropped() {
     let slices = [IoSlice::new(b"ans"), IoSlice::new(b"wer")];
     assert_eq!(transport.try_write(&slices, More::No).unwrap(), 6);
     drop(transport);
-    assert_eq!(told.recv().unwrap(), b"answer");
+    assert_eq!(receiver.recv().unwrap(), b"answer");
 }
 
 #[test]
-fn a_read_of_what_the_session_holds_says_nothing_of_the_socket() {
-    let (tell, told) = std::sync::mpsc::channel();
+fn a_read_from_the_session_does_not_mark_the_socket_as_empty() {
+    let (sender, receiver) = std::sync::mpsc::channel();
     let transport = secured(move |stream| {
         stream.write_all(b"question").unwrap();
-        told.recv().unwrap();
+        receiver.recv().unwrap();
         stream.write_all(b" again").unwrap();
         stream.read_to_end(&mut Vec::new()).unwrap();
     });
     shake(&transport);
     let mut buffer = Vec::new();
     assert_eq!(insist(|| transport.try_read(&mut buffer, 5)).unwrap(), 5);
-    tell.send(()).unwrap();
+    sender.send(()).unwrap();
     while crate::sys::socket::peek(transport.as_fd(), &mut [0]).is_err() {
         std::thread::yield_now();
     }
-    // The event that told of the second record has been before this read, and comes once.
+    // The event of the second record came before this read, and comes only once.
     assert_eq!(transport.try_read(&mut buffer, PIECE).unwrap(), 3);
     assert!(!transport.was_emptied(3, PIECE));
     assert_eq!(transport.try_read(&mut buffer, PIECE).unwrap(), 6);
@@ -183,18 +183,18 @@ fn a_file_is_sent_over_both() {
     std::fs::write(&path, &content).unwrap();
     let file = std::fs::File::open(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
-    let (tell, told) = std::sync::mpsc::channel();
-    let tell_plain = tell.clone();
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let plain_sender = sender.clone();
     let (plain, mut socket) = pair();
     std::thread::spawn(move || {
         let mut all = Vec::new();
         socket.read_to_end(&mut all).unwrap();
-        tell_plain.send(all).unwrap();
+        plain_sender.send(all).unwrap();
     });
     let secure = secured(move |stream| {
         let mut all = Vec::new();
         stream.read_to_end(&mut all).unwrap();
-        tell.send(all).unwrap();
+        sender.send(all).unwrap();
     });
     shake(&secure);
     for transport in [plain, secure] {
@@ -212,20 +212,20 @@ fn a_file_is_sent_over_both() {
         insist(|| transport.flush()).unwrap();
         assert!(!transport.has_unsent());
         drop(transport);
-        assert!(told.recv().unwrap() == content, "the file is whole");
+        assert!(receiver.recv().unwrap() == content, "the file is whole");
     }
 }
 
 #[test]
-fn what_the_socket_does_not_take_is_kept_until_it_does() {
-    let (tell, wait) = std::sync::mpsc::channel::<()>();
-    let (told, all) = std::sync::mpsc::channel();
+fn bytes_that_the_socket_refuses_are_kept() {
+    let (sender, wait) = std::sync::mpsc::channel::<()>();
+    let (receiver, all) = std::sync::mpsc::channel();
     let transport = secured(move |stream| {
         stream.flush().unwrap();
         wait.recv().unwrap();
         let mut all = Vec::new();
         stream.read_to_end(&mut all).unwrap();
-        told.send(all.len()).unwrap();
+        receiver.send(all.len()).unwrap();
     });
     shake(&transport);
     let piece = vec![7; 64 * 1024];
@@ -239,7 +239,7 @@ fn what_the_socket_does_not_take_is_kept_until_it_does() {
     assert_eq!(blocked.kind(), ErrorKind::WouldBlock);
     assert!(transport.has_unsent());
     assert_eq!(transport.flush().unwrap_err().kind(), ErrorKind::WouldBlock);
-    tell.send(()).unwrap();
+    sender.send(()).unwrap();
     transport.end_session();
     insist(|| transport.flush()).unwrap();
     drop(transport);
@@ -247,7 +247,7 @@ fn what_the_socket_does_not_take_is_kept_until_it_does() {
 }
 
 #[test]
-fn an_end_without_the_sessions_end_is_told() {
+fn an_end_without_the_sessions_end_is_an_error() {
     let (shaken, wait) = std::sync::mpsc::channel::<()>();
     let (transport, mut socket) = pair();
     transport.secure(server());
@@ -256,7 +256,7 @@ fn an_end_without_the_sessions_end_is_told() {
         let mut stream = rustls::Stream::new(&mut session, &mut socket);
         stream.write_all(b"cut").unwrap();
         wait.recv().unwrap();
-        // A unix socket that is closed with something unread resets its peer.
+        // Closing a unix socket with unread input resets its peer.
         let _tickets = socket.read(&mut [0; 16 * 1024]).unwrap();
     });
     shake(&transport);
@@ -268,7 +268,7 @@ fn an_end_without_the_sessions_end_is_told() {
 }
 
 #[test]
-fn a_handshake_fails_for_what_is_none() {
+fn a_handshake_fails_for_other_bytes() {
     type Cases<'a> = [(&'a [u8], fn(&HandshakeError) -> bool); 3];
     let cases: Cases<'_> = [
         (b"GET / HTTP/1.0\r\n\r\n", |error| {

@@ -1,4 +1,4 @@
-//! The chain from a peer's certificate to a trusted one, and what is checked of its members.
+//! The chain from a peer's certificate to a trusted one, and the checks of its members.
 
 use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::{CertificateDer, SignatureVerificationAlgorithm};
@@ -6,18 +6,18 @@ use turnpike_wire::certificate::{Certificate, PublicKey, Purpose, RevocationList
 
 use super::{Failure, Failures, Trust};
 
-/// Signatures that are checked for a peer at most: enough for ten certificates with their lists,
-/// and for as many CAs that bear the same name.
+/// The most signatures that are verified for a peer: enough for ten certificates with their lists,
+/// and for as many CAs with the same name.
 const SIGNATURES_MAX: usize = 40;
 
 /// A walk up a chain.
 struct Walk<'a> {
     trust: &'a Trust,
     anchors: Vec<Member<'a>>,
-    /// What the peer has sent behind its own certificate.
+    /// The certificates that the peer has sent after its own.
     others: Vec<Member<'a>>,
     algorithms: &'static [&'static dyn SignatureVerificationAlgorithm],
-    /// Signatures that may still be checked.
+    /// The number of signatures that may still be verified.
     signatures: usize,
     failures: Option<Failures>,
 }
@@ -29,7 +29,7 @@ struct Member<'a> {
     certificate: Certificate<'a>,
 }
 
-/// Checks what a peer has shown.
+/// Verifies the certificates of a peer.
 pub(super) fn verify<'a>(
     trust: &'a Trust,
     shown: &'a [CertificateDer<'a>],
@@ -90,7 +90,7 @@ impl<'a> Walk<'a> {
                 return chain;
             }
             let is_known = |issuer: &Member<'_>| chain.iter().any(|one| one.der == issuer.der);
-            // The peer's own certificate and a trusted one do not count.
+            // The peer's own certificate and the trusted one do not count.
             if chain.len() > self.trust.depth + 1 {
                 self.fail(Failure::TooLong);
                 return chain;
@@ -122,7 +122,7 @@ impl<'a> Walk<'a> {
         self.anchors.iter().any(|anchor| anchor.der == member.der)
     }
 
-    /// The certificate whose key has signed that of `member`: a trusted one where there is one.
+    /// The certificate whose key has signed that of `member`; a trusted one is preferred.
     fn issuer(
         &mut self,
         member: &Member<'a>,
@@ -144,7 +144,7 @@ impl<'a> Walk<'a> {
             }
             found = Failure::Signature;
         }
-        // A name alone says nothing of who vouches for itself.
+        // Equal names do not prove who signed a self-issued certificate.
         match member.certificate.is_self_issued() {
             true => Err(Failure::NoIssuer),
             false => Err(found),
@@ -164,7 +164,7 @@ impl<'a> Walk<'a> {
         algorithm.is_some_and(|it| it.verify_signature(key.bits, message, by.bits).is_ok())
     }
 
-    /// Whether each may be used as it is.
+    /// Checks the purpose of each certificate.
     fn check_uses(&mut self, chain: &[Member<'_>], purpose: Purpose) {
         let mut below = 0;
         for (at, member) in chain.iter().enumerate() {
@@ -178,7 +178,7 @@ impl<'a> Walk<'a> {
                 }
                 continue;
             }
-            // An old root says nothing of itself; that it is trusted has to do.
+            // A root of version 1 has no extensions; its trust must suffice.
             let is_old_root = member.certificate.version == 1
                 && member.certificate.is_self_issued()
                 && self.is_anchor(member);
@@ -203,7 +203,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Whether none is revoked, where there are lists.
+    /// Checks that none is revoked, if there are lists.
     fn check_revocation(&mut self, chain: &[Member<'_>], now_s: u64) {
         if self.trust.revoked.is_empty() {
             return;
@@ -232,7 +232,7 @@ impl<'a> Walk<'a> {
         let lists = self.trust.revoked.iter();
         let lists = lists.filter_map(|der| RevocationList::read(der));
         let own = lists.filter(|list| list.issuer == member.certificate.issuer.as_bytes());
-        // The newest one that is in force.
+        // The newest list that is in force.
         let newest = own.max_by_key(|list| (list.this_update_s <= now_s, list.this_update_s));
         let list = newest.ok_or(Failure::NoList)?;
         if list.has_unknown_critical || !issuer.certificate.extensions.may_sign_lists() {
@@ -254,7 +254,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Whether each is in force.
+    /// Checks the validity period of each certificate.
     fn check_times(&mut self, chain: &[Member<'_>], now_s: u64) {
         for member in chain.iter().rev() {
             if now_s < member.certificate.not_before_s {

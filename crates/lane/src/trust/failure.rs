@@ -1,13 +1,13 @@
-//! What is wrong with a peer's certificate, by OpenSSL's numbers and words.
+//! The faults of a peer's certificate, with OpenSSL's numbers and messages.
 
 use std::fmt;
 
-/// One thing that is wrong.
+/// One fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// No trusted certificate is known of the CA that has issued one of the chain.
+    /// The issuer of a certificate of the chain is unknown.
     NoIssuer,
-    /// The CA has no list of revoked certificates, or one that cannot be used.
+    /// The CA has no usable revocation list.
     NoList,
     /// The signature of a certificate is not its issuer's.
     Signature,
@@ -17,26 +17,26 @@ pub enum Failure {
     Expired,
     ListNotYetValid,
     ListExpired,
-    /// The peer's certificate vouches for itself, and is not trusted.
+    /// The peer's certificate is self-signed, and is not trusted.
     SelfSigned,
-    /// The chain ends in such a one.
+    /// The chain ends in a self-signed certificate that is not trusted.
     SelfSignedInChain,
-    /// The CA of the peer's certificate is not known.
+    /// The issuer of the peer's certificate is unknown.
     NoIssuerOfFirst,
-    /// As [`Failure::NoIssuerOfFirst`], where the peer has sent nothing else.
+    /// As [`Failure::NoIssuerOfFirst`], if the peer has sent no other certificate.
     FirstNotVerified,
     TooLong,
     Revoked,
-    /// What has issued a certificate is no CA's.
+    /// The issuer of a certificate is not a CA.
     NotCa,
-    /// More CAs stand below one than it allows.
+    /// There are more CAs below a CA than it allows.
     PathLength,
     Purpose,
-    /// An extension that must be understood is not.
+    /// A critical extension is unknown.
     UnknownExtension,
-    /// A CA is limited to names in a way that is not understood.
+    /// A CA has name constraints, which are not supported.
     NameConstraints,
-    /// The peer's certificate cannot be read.
+    /// The peer's certificate is malformed.
     Malformed,
 }
 
@@ -67,7 +67,7 @@ impl Failure {
         }
     }
 
-    /// Whether `ssl_verify_client optional_no_ca` passes it over.
+    /// Whether `ssl_verify_client optional_no_ca` ignores it.
     pub fn is_of_trust(self) -> bool {
         matches!(self.number(), 2 | 18..=21)
     }
@@ -100,11 +100,11 @@ impl fmt::Display for Failure {
     }
 }
 
-/// All that is wrong, in the order in which OpenSSL finds it.
+/// The faults, in OpenSSL's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failures {
-    /// What ends a handshake that does not go on in spite of it.
+    /// The fault that ends a handshake unless faults are ignored.
     pub first: Failure,
-    /// What is known in the end where it does.
+    /// The fault that is reported if the handshake continues.
     pub last: Failure,
 }

@@ -1,7 +1,7 @@
-//! The signature by which a peer proves in its handshake that it has the key of its certificate.
+//! The signature in a handshake that proves that the peer has its certificate's key.
 //!
-//! The key is taken from the certificate by our own reader: the library's does not read those of
-//! version 1, which OpenSSL makes where it is told no extensions.
+//! Our own reader takes the key from the certificate: the library's reader refuses version 1, which
+//! OpenSSL writes if no extensions are requested.
 
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls13_signature_with_raw_key};
@@ -9,11 +9,11 @@ use rustls::pki_types::{CertificateDer, SubjectPublicKeyInfoDer};
 use rustls::{CertificateError, DigitallySignedStruct, Error};
 use turnpike_wire::certificate::{Certificate, PublicKey};
 
-/// The signature of a handshake of TLS 1.2 (RFC 5246 section 7.4.8): the curve is not a part of its
-/// scheme.
+/// Verifies the signature of a TLS 1.2 handshake (RFC 5246 section 7.4.8): its scheme does not
+/// include the curve.
 ///
 /// # Errors
-/// It is not that of the certificate's key.
+/// The signature is not that of the certificate's key.
 pub fn verify_tls12(
     message: &[u8],
     certificate: &CertificateDer<'_>,
@@ -34,10 +34,10 @@ pub fn verify_tls12(
     Ok(HandshakeSignatureValid::assertion())
 }
 
-/// The signature of a handshake of TLS 1.3 (RFC 8446 section 4.4.3).
+/// Verifies the signature of a TLS 1.3 handshake (RFC 8446 section 4.4.3).
 ///
 /// # Errors
-/// It is not that of the certificate's key.
+/// The signature is not that of the certificate's key.
 pub fn verify_tls13(
     message: &[u8],
     certificate: &CertificateDer<'_>,

@@ -1,11 +1,9 @@
-//! Which certificates of peers are good: chains of certificates up to one that is trusted, and
-//! lists of revoked ones (RFC 5280 section 6), and the signatures that prove that a peer has its
-//! key.
+//! The verification of peers' certificates: chains up to a trusted certificate, revocation lists
+//! (RFC 5280 section 6), and the signatures that prove that a peer has its key.
 //!
-//! The rules and the numbers of what is wrong are OpenSSL's, since configurations, logs and
-//! programs behind us rely on them. So certificates of version 1 are taken, and a certificate that
-//! is trusted by itself. What is not understood is refused: names that a CA is limited to, and
-//! critical extensions.
+//! The rules and the error numbers are OpenSSL's, since configurations, logs and upstream programs
+//! rely on them. So certificates of version 1 are accepted, and so is a trusted certificate that is
+//! not a CA's. Unsupported content is refused: name constraints of a CA, and critical extensions.
 
 mod chain;
 mod failure;
@@ -22,7 +20,7 @@ use turnpike_wire::certificate::{self, Certificate, Purpose, RevocationList};
 pub use failure::{Failure, Failures};
 pub use handshake::{verify_tls12, verify_tls13};
 
-/// Certificates that are trusted, and those that are revoked.
+/// The trusted certificates, and the revocation lists.
 #[derive(Clone, Default)]
 pub struct Trust {
     anchors: Vec<CertificateDer<'static>>,
@@ -31,11 +29,11 @@ pub struct Trust {
 }
 
 impl Trust {
-    /// Trust in the certificates of a PEM text, where at most `depth` certificates of CAs may stand
-    /// between a peer's and a trusted one that has signed itself.
+    /// Trusts the certificates of a PEM text. At most `depth` CA certificates may be between a
+    /// peer's certificate and a trusted self-signed one.
     ///
     /// # Errors
-    /// The text has no certificate, or one that cannot be read.
+    /// The text has no certificate, or a malformed one.
     pub fn new(pem: &[u8], depth: usize) -> Result<Trust, String> {
         let mut trust = Trust {
             depth,
@@ -45,7 +43,7 @@ impl Trust {
         Ok(trust)
     }
 
-    /// Trust in nobody.
+    /// Trusts no certificate.
     pub fn none(depth: usize) -> Trust {
         Trust {
             depth,
@@ -74,10 +72,10 @@ impl Trust {
         Ok(())
     }
 
-    /// Refuses the certificates that the lists of a PEM text name, and those of CAs without a list.
+    /// Refuses the certificates in the lists of a PEM text, and those of CAs without a list.
     ///
     /// # Errors
-    /// The text has no list, or one that cannot be read.
+    /// The text has no list, or a malformed one.
     pub fn revoke(&mut self, pem: &[u8]) -> Result<(), String> {
         let known = self.revoked.len();
         for list in CertificateRevocationListDer::pem_slice_iter(pem) {
@@ -93,16 +91,16 @@ impl Trust {
         }
     }
 
-    /// What is trusted.
+    /// The trusted certificates.
     pub fn anchors(&self) -> &[CertificateDer<'static>] {
         &self.anchors
     }
 
-    /// Whether a peer's certificate, followed by those that it has sent too, is good for that
-    /// purpose at that time (unix seconds).
+    /// Verifies a peer's certificate, followed by its other certificates, for this purpose at this
+    /// time (Unix seconds).
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The faults.
     pub fn verify(
         &self,
         shown: &[CertificateDer<'_>],
@@ -113,8 +111,8 @@ impl Trust {
     }
 }
 
-/// The certificates of a PEM text. Of those to which OpenSSL has added trust settings, the
-/// certificate alone is taken.
+/// The certificates of a PEM text. If OpenSSL has added trust settings to one, only the certificate
+/// is used.
 pub fn certificates(pem: &[u8]) -> impl Iterator<Item = Result<CertificateDer<'static>, String>> {
     let text = String::from_utf8_lossy(pem);
     let text = text.replace(

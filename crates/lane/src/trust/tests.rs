@@ -1,4 +1,4 @@
-//! Chains of certificates that OpenSSL has made.
+//! Tests of chains of certificates from OpenSSL.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,9 +14,9 @@ use super::{Failure, Failures, Trust, certificates};
 
 const DAY_S: u64 = 24 * 3600;
 
-/// Makes certificates: `root`, which has signed `inner`, `old` (version 1), `server`, `limited`
-/// (a CA of certain names only) and `odd` (with an extension that is not known); `inner` has signed
-/// `end`, which has signed `below`; `old` has signed `wrong`; `alone` has signed itself, version 1.
+/// Makes certificates: `root`, which has signed `inner`, `old` (version 1), `server`, `limited` (a
+/// CA with name constraints) and `odd` (with an unknown extension); `inner` has signed `end`, which
+/// has signed `below`; `old` has signed `wrong`; `alone` is self-signed, version 1.
 const MAKE: &str = r#"
 set -e
 printf '[ req ]\ndistinguished_name = n\n[ n ]\n' > req.conf
@@ -58,8 +58,8 @@ fn made() -> Folder {
     let mut shell = Command::new("bash");
     let shell = shell.args(["-c", MAKE]).current_dir(folder.path());
     let output = shell.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
     folder
 }
 
@@ -81,7 +81,7 @@ fn now_s() -> u64 {
         .as_secs()
 }
 
-/// What is trusted, the depth, what is shown, and the first and last that is wrong.
+/// The trusted certificates, the depth, the peer's certificates, and the first and last fault.
 type Case = (
     &'static [&'static str],
     usize,
@@ -162,7 +162,7 @@ const CASES: &[Case] = &[
 ];
 
 #[test]
-fn a_chain_is_good_or_fails_as_openssl_says() {
+fn a_chain_is_valid_or_fails_as_in_openssl() {
     let folder = made();
     for (trusted, depth, names, expected) in CASES {
         let mut trust = Trust::none(*depth);
@@ -185,7 +185,7 @@ fn a_chain_is_good_or_fails_as_openssl_says() {
         let failed = trust.verify(&old, Purpose::Client, now_s);
         assert_eq!(failed.map_err(|it| it.last), Err(failure));
     }
-    // One bit of what is signed is another.
+    // One bit of the signed part is changed.
     let mut forged = old[0].to_vec();
     let subject = forged
         .windows(3)
@@ -202,7 +202,7 @@ fn a_chain_is_good_or_fails_as_openssl_says() {
     revoked_certificates_are_refused(folder.path());
 }
 
-/// Lists, what is shown, and the last that is wrong.
+/// Lists, the peer's certificates, and the last fault.
 const REVOKED: &[(&[&str], &[&str], Option<Failure>)] = &[
     (&["root.none"], &["inner.pem"], None),
     (&["root.crl"], &["inner.pem"], Some(Failure::Revoked)),
