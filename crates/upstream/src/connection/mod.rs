@@ -75,7 +75,7 @@ impl Connection {
     /// runtime forgets it meanwhile.
     ///
     /// # Errors
-    /// What epoll_ctl(2) says when it is watched there for the first time.
+    /// The error of epoll_ctl(2) when it is watched there for the first time.
     pub fn watch(&mut self, watched_sockets: &WatchedSockets) -> io::Result<()> {
         if self.watched_socket.get().is_none() {
             let watched_socket = watched_sockets.admit(self.as_fd())?;
