@@ -1,13 +1,13 @@
 //! Cache-Control (RFC 9111 section 5.2, RFC 5861) and its targeted form, CDN-Cache-Control (RFC
-//! 9213): what a field says, nothing about what follows from it.
+//! 9213): the parser of the fields. It does not decide anything.
 
 use crate::structured::{self, Value};
 
-/// What stands for infinitely long: a delta-seconds that does not fit means "a long time" (RFC
-/// 9111 section 1.2.2).
+/// The value for "infinite": a delta-seconds that does not fit means "a long time" (RFC 9111
+/// section 1.2.2).
 pub const SECONDS_MAX: u64 = 1 << 31;
 
-/// Directives with an argument that limits them to some fields.
+/// A directive that may be limited to some fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Scope {
     /// The directive is not there.
@@ -15,15 +15,15 @@ pub enum Scope {
     None,
     /// The directive names these fields, lower-case (`no-cache="set-cookie"`).
     Fields(Vec<Vec<u8>>),
-    /// The directive concerns the whole response.
+    /// The directive applies to the whole response.
     Whole,
 }
 
-/// The directives of all Cache-Control fields of a message. Of a directive that stands twice the
-/// first holds (RFC 9111 section 4.2.1); unknown ones are ignored (section 5.2.3).
+/// The directives of all Cache-Control fields of a message. The first of two equal directives
+/// counts (RFC 9111 section 4.2.1); unknown ones are ignored (section 5.2.3).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CacheControl {
-    /// `max-age` in seconds; an unreadable one is 0, which is stale.
+    /// `max-age` in seconds; a malformed one is 0, which means stale.
     pub max_age: Option<u64>,
     /// `s-maxage` in seconds, for shared caches.
     pub s_maxage: Option<u64>,
@@ -47,18 +47,18 @@ pub struct CacheControl {
     pub stale_while_revalidate: Option<u64>,
     /// `stale-if-error` in seconds (RFC 5861 section 4).
     pub stale_if_error: Option<u64>,
-    /// `only-if-cached`, of requests.
+    /// `only-if-cached`, in requests.
     pub only_if_cached: bool,
-    /// `max-stale`, of requests; `SECONDS_MAX` without an argument.
+    /// `max-stale`, in requests; `SECONDS_MAX` without an argument.
     pub max_stale: Option<u64>,
-    /// `min-fresh`, of requests.
+    /// `min-fresh`, in requests.
     pub min_fresh: Option<u64>,
-    /// A time among the directives could not be read: nginx then stores nothing.
+    /// Whether a time is malformed: nginx then stores nothing.
     pub malformed: bool,
 }
 
 impl CacheControl {
-    /// Reads all fields of that name in a message.
+    /// Reads all Cache-Control fields of a message.
     pub fn parse<'a>(values: impl Iterator<Item = &'a [u8]>) -> Self {
         let mut control = Self::default();
         for value in values {
@@ -70,8 +70,8 @@ impl CacheControl {
         control
     }
 
-    /// Reads all targeted fields of one name in a message (RFC 9213 section 2.1). `None`: there is
-    /// none that holds, being empty, no dictionary, or with a time that is no integer.
+    /// Reads all targeted fields with one name (RFC 9213 section 2.1). `None` if they are empty,
+    /// are not a dictionary, or hold a time that is not an integer.
     pub fn parse_targeted<'a>(mut values: impl Iterator<Item = &'a [u8]>) -> Option<Self> {
         let mut text = values.next()?.to_vec();
         for value in values {
@@ -201,7 +201,7 @@ fn seconds(slot: &mut Option<u64>, argument: Option<&[u8]>, malformed: &mut bool
     *slot = Some(read.unwrap_or(0));
 }
 
-/// Reads a count of seconds (RFC 9111 section 1.2.2). `None`: it is none.
+/// Reads a count of seconds (RFC 9111 section 1.2.2); `None` if it is malformed.
 pub fn delta_seconds(text: &[u8]) -> Option<u64> {
     if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
         return None;

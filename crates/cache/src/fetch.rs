@@ -1,7 +1,7 @@
-//! One fetch per key, however many lanes and clients wait for it (`proxy_cache_lock`).
+//! One fetch per key for all lanes and clients (`proxy_cache_lock`).
 //!
-//! It knows keys and who is on the way to fetch them, and nothing of what is fetched. Whoever has a
-//! [`Turn`] fetches; the others wait until it is dropped.
+//! It knows the keys that are being fetched, and not the responses. The holder of a [`Turn`]
+//! fetches; the others wait until it is dropped.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Notify;
 
-/// Tables of fetches under way, each with a lock of its own, so that lanes seldom meet.
+/// The number of tables, each with its own lock, so that lanes rarely contend.
 const TABLES: usize = 16;
 
-/// Fetches under way.
+/// The fetches in progress.
 #[derive(Default)]
 pub struct Fetches {
     tables: [Mutex<Table>; TABLES],
@@ -30,18 +30,18 @@ pub struct Fetch {
     outcome_known: Notify,
 }
 
-/// How a fetch ended.
+/// The outcome of a fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FetchOutcome {
-    /// The response was stored: look again.
+    /// The response was stored: look it up again.
     Stored,
-    /// The response may not be stored: everybody asks for themselves.
+    /// The response may not be stored: each request fetches for itself.
     NotStored,
-    /// The fetch failed or was given up: somebody else tries.
+    /// The fetch failed or was given up: another request tries.
     Failed,
 }
 
-/// The right to fetch a key. The others are told when it is dropped.
+/// The right to fetch a key. Dropping it wakes the waiting requests.
 pub struct Turn {
     fetches: Arc<Fetches>,
     key: Arc<[u8]>,
@@ -49,17 +49,17 @@ pub struct Turn {
     outcome: FetchOutcome,
 }
 
-/// What asking for a turn gives.
+/// The answer to a request for a turn.
 pub enum Asked {
-    /// The turn is the caller's.
+    /// The caller has the turn.
     Ours(Turn),
-    /// Somebody else has it.
+    /// Another request has the turn.
     Theirs(Arc<Fetch>),
 }
 
 impl Fetches {
-    /// Asks for the right to fetch `key`. One who has had it for `age_ms` is no longer waited for.
-    /// `now_ms` is any clock that all lanes share.
+    /// Requests the right to fetch `key`. A holder older than `age_ms` is no longer waited for.
+    /// `now_ms` is a clock that all lanes share.
     pub fn ask(self: &Arc<Self>, key: &[u8], now_ms: u64, age_ms: u64) -> Asked {
         let mut table = self
             .table(key)
@@ -82,7 +82,7 @@ impl Fetches {
         })
     }
 
-    /// Whether somebody is on the way to fetch `key`.
+    /// Whether `key` is being fetched.
     pub fn is_under_way(&self, key: &[u8]) -> bool {
         let table = self
             .table(key)
@@ -97,11 +97,11 @@ impl Fetches {
 }
 
 impl Fetch {
-    /// Waits until the fetch has ended.
+    /// Waits for the end of the fetch.
     pub async fn ended(&self) -> FetchOutcome {
         loop {
             let mut notified = std::pin::pin!(self.outcome_known.notified());
-            // Registered before looking, so that no end falls in between.
+            // It registers before it checks, so that no end is missed in between.
             notified.as_mut().enable();
             if let Some(outcome) = FetchOutcome::from(self.ended.load(Ordering::Acquire)) {
                 return outcome;
@@ -131,7 +131,7 @@ impl FetchOutcome {
 }
 
 impl Turn {
-    /// Says how it ended, and lets the others go on.
+    /// Ends the fetch with this outcome, and wakes the waiting requests.
     pub fn end_fetch(mut self, outcome: FetchOutcome) {
         self.outcome = outcome;
     }
@@ -141,7 +141,7 @@ impl Drop for Turn {
     fn drop(&mut self) {
         let table = self.fetches.table(&self.key);
         let mut table = table.lock().unwrap_or_else(PoisonError::into_inner);
-        // It may have been overtaken (its age), and the table be another one's.
+        // Another turn may have overtaken this one by age and own the entry.
         if table
             .get(&self.key)
             .is_some_and(|fetch| Arc::ptr_eq(fetch, &self.fetch))

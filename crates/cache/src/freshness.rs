@@ -1,8 +1,8 @@
-//! May a response be stored, and how long is it fresh (RFC 9111 sections 3 and 4.2)? Pure
-//! functions over heads and times; no clock is read here.
+//! Whether a response may be stored, and how long it is fresh (RFC 9111 sections 3 and 4.2), as
+//! pure functions of heads and times; they read no clock.
 //!
-//! Where nginx's directives give their own rules (`X-Accel-Expires`, `proxy_cache_valid`,
-//! `proxy_ignore_headers`), these come in as [`Rules`].
+//! [`Rules`] holds the effects of nginx's directives (`X-Accel-Expires`, `proxy_cache_valid`,
+//! `proxy_ignore_headers`).
 
 use turnpike_wire::date;
 use turnpike_wire::message::Head;
@@ -11,100 +11,101 @@ use crate::control::{CacheControl, Scope, delta_seconds};
 use crate::partial::Part;
 use crate::why::WhyNotStored;
 
-/// Statuses whose caching is understood (RFC 9110 section 15.1 and those with an explicit time).
+/// Statuses whose caching rules are known (RFC 9110 section 15.1, and others with an explicit
+/// time).
 const UNDERSTOOD: &[u16] = &[
     200, 203, 204, 300, 301, 302, 303, 307, 308, 400, 401, 403, 404, 405, 406, 408, 409, 410, 411,
     412, 413, 414, 415, 417, 421, 429, 451, 500, 501, 502, 503, 504, 505,
 ];
 
-/// Statuses whose responses may be taken to be fresh for a while without saying so (RFC 9110
-/// section 15.1).
+/// Statuses whose responses may be considered fresh without an explicit time (RFC 9110 section
+/// 15.1).
 const HEURISTICALLY_CACHEABLE: &[u16] =
     &[200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501];
 
-/// How long a response is taken to be fresh that does not say so, but says when it last changed
-/// (RFC 9111 section 4.2.2).
+/// The lifetime of a response without an explicit one that has a Last-Modified date (RFC 9111
+/// section 4.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heuristic {
-    /// The share of the time since its last change, in millionths.
+    /// The share of the time since its last change, in parts per million.
     pub fraction_ppm: u32,
-    /// No longer than this, in seconds.
+    /// The maximum, in seconds.
     pub seconds_max: u64,
 }
 
-/// What the configuration says about storing.
+/// The configuration's rules for storing.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
-    /// `X-Accel-Expires` is not looked at.
+    /// Whether to ignore `X-Accel-Expires`.
     pub ignore_accel_expires: bool,
-    /// `Expires` is not looked at.
+    /// Whether to ignore `Expires`.
     pub ignore_expires: bool,
-    /// `Cache-Control` is not looked at, and `CDN-Cache-Control`, which stands for it, is not.
+    /// Whether to ignore `Cache-Control` and its targeted form, `CDN-Cache-Control`.
     pub ignore_cache_control: bool,
-    /// `CDN-Cache-Control` is not looked at.
+    /// Whether to ignore `CDN-Cache-Control`.
     pub ignore_cdn_cache_control: bool,
-    /// `Set-Cookie` does not keep a response from being stored.
+    /// Whether to store a response despite `Set-Cookie`.
     pub ignore_set_cookie: bool,
-    /// `Vary` is not looked at.
+    /// Whether to ignore `Vary`.
     pub ignore_vary: bool,
-    /// Status (0: any) and seconds, in order: how long what does not say so itself is fresh.
+    /// Lifetimes of responses without an explicit one, in order: status (0: any) and seconds.
     pub valid: Vec<(u16, u64)>,
-    /// The heuristic that goes before that where a response says when it last changed.
+    /// The heuristic, which precedes `valid` for a response with a Last-Modified date.
     pub heuristic: Option<Heuristic>,
 }
 
-/// What of the request bears on storing.
+/// The properties of the request that affect storing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Asked {
     /// The request had an Authorization field.
     pub authorized: bool,
-    /// The request said `no-store`, and the configuration honours that.
+    /// The request has `no-store`, and the configuration obeys it.
     pub no_store: bool,
-    /// The method is one whose responses are stored only where they say themselves how long they
-    /// are fresh (RFC 9110 section 9.3.3).
+    /// Whether the method's responses need an explicit lifetime to be stored (RFC 9110 section
+    /// 9.3.3).
     pub explicit_only: bool,
-    /// When it was sent, in unix milliseconds.
+    /// The time of sending, in Unix milliseconds.
     pub sent_ms: u64,
-    /// When the response's head came, in unix milliseconds.
+    /// The arrival of the response's head, in Unix milliseconds.
     pub received_ms: u64,
 }
 
 /// Whether a response may be used when it is stale (RFC 9111 section 4.2.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Staleness {
-    /// As the configuration allows.
+    /// If the configuration allows it.
     Allowed,
-    /// Only as the response itself says (RFC 5861): `s-maxage` counts as `proxy-revalidate`.
+    /// Only if the response itself allows it (RFC 5861): `s-maxage` counts as `proxy-revalidate`.
     OnlyByOrigin,
-    /// Never without asking: `must-revalidate`, `proxy-revalidate`, `no-cache`.
+    /// Never without validation: `must-revalidate`, `proxy-revalidate`, `no-cache`.
     Never,
 }
 
-/// How old a response is, and until when it may be used.
+/// The age of a response, and the times of its use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// When it came, in unix milliseconds.
+    /// Its arrival, in Unix milliseconds.
     pub received_ms: u64,
-    /// How old it was then, in milliseconds (section 4.2.3).
+    /// Its age at arrival, in milliseconds (section 4.2.3).
     pub initial_age_ms: u64,
-    /// Until when it is fresh, in unix milliseconds.
+    /// The end of its freshness, in Unix milliseconds.
     pub fresh_until_ms: u64,
-    /// How long after that it may be used while it is asked for anew, in milliseconds.
+    /// The time after that in which it may be used while it is revalidated, in milliseconds.
     pub while_revalidating_ms: u64,
-    /// How long after that it may be used where asking fails, in milliseconds.
+    /// The time after that in which it may be used if revalidation fails, in milliseconds.
     pub if_error_ms: u64,
-    /// Whether it may be used at all then.
+    /// Whether it may be used when it is stale.
     pub staleness: Staleness,
 }
 
-/// Where a lifetime comes from.
+/// The source of a lifetime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lifetime {
-    /// Fresh until this time, whatever its age: nginx's own field, or the configuration.
+    /// Fresh until this time, whatever its age: from nginx's own field, or the configuration.
     Until(u64),
-    /// So many seconds, less its age (section 4.2.1).
+    /// This many seconds, less its age (section 4.2.1).
     Seconds(u64),
-    /// Stale when it came.
+    /// Stale on arrival.
     None,
 }
 
@@ -114,7 +115,7 @@ impl Timing {
         now_ms < self.fresh_until_ms
     }
 
-    /// When it was made, in unix milliseconds, as far as can be told.
+    /// The time of its creation, in Unix milliseconds, as far as known.
     pub fn made_ms(&self) -> u64 {
         self.received_ms.saturating_sub(self.initial_age_ms)
     }
@@ -125,13 +126,13 @@ impl Timing {
         self.initial_age_ms.saturating_add(resident_ms) / 1000
     }
 
-    /// How long it is fresh yet, in seconds; less than 0 where it is stale.
+    /// The remaining freshness in seconds; negative if it is stale.
     pub fn fresh_for_s(&self, now_ms: u64) -> i64 {
         let (until, now) = (i128::from(self.fresh_until_ms), i128::from(now_ms));
         (until - now).div_euclid(1000) as i64
     }
 
-    /// Whether the response allows to be used while it is asked for anew (RFC 5861 section 3).
+    /// Whether the response may be used while it is revalidated (RFC 5861 section 3).
     pub fn may_serve_while_revalidating(&self, now_ms: u64) -> bool {
         self.staleness != Staleness::Never
             && self.while_revalidating_ms > 0
@@ -141,23 +142,23 @@ impl Timing {
                     .saturating_add(self.while_revalidating_ms)
     }
 
-    /// Whether the response allows to be used where asking fails (RFC 5861 section 4).
+    /// Whether the response may be used if revalidation fails (RFC 5861 section 4).
     pub fn may_serve_if_error(&self, now_ms: u64) -> bool {
         self.staleness != Staleness::Never
             && self.if_error_ms > 0
             && now_ms < self.fresh_until_ms.saturating_add(self.if_error_ms)
     }
 
-    /// Whether the configuration may have it used stale (section 4.2.4).
+    /// Whether the configuration may allow stale use (section 4.2.4).
     pub fn configuration_may_serve_stale(&self) -> bool {
         self.staleness == Staleness::Allowed
     }
 }
 
-/// Whether a response may be stored by a shared cache, and how long it is fresh.
+/// Whether a shared cache may store a response, and how long it is fresh.
 ///
 /// # Errors
-/// Why it may not.
+/// The reason why not.
 pub fn judge(asked: &Asked, head: &Head, rules: &Rules) -> Result<Timing, WhyNotStored> {
     match head.status {
         206 if Part::of(head).is_none() => return Err(WhyNotStored::Partial),
@@ -189,8 +190,8 @@ pub fn judge(asked: &Asked, head: &Head, rules: &Rules) -> Result<Timing, WhyNot
     timing(&control, accel.is_some(), lifetime, head, asked)
 }
 
-/// What the response says to this cache, and whether it says so in CDN-Cache-Control, which takes
-/// the place of Cache-Control and Expires (RFC 9213 section 2.2).
+/// The response's directives for this cache, and whether they come from CDN-Cache-Control, which
+/// overrides Cache-Control and Expires (RFC 9213 section 2.2).
 fn control_of(head: &Head, rules: &Rules) -> (CacheControl, bool) {
     if rules.ignore_cache_control {
         return (CacheControl::default(), false);
@@ -203,17 +204,16 @@ fn control_of(head: &Head, rules: &Rules) -> (CacheControl, bool) {
     (CacheControl::parse(head.values(b"cache-control")), false)
 }
 
-/// Whether a response allows to be used in place of one with a status that says of the server that
-/// it cannot do its work now (RFC 5861 section 4). nginx passes a 500 on, and so is it here: what
-/// is wrong there is often wrong with the request.
+/// Whether a response may replace an error status of the server (RFC 5861 section 4). As in nginx,
+/// a 500 is passed on: its cause is often in the request.
 pub fn may_replace_status(head: &Head, timing: &Timing, rules: &Rules, status: u16) -> bool {
     matches!(status, 502..=504)
         && control_of(head, rules).0.stale_if_error.is_some()
         && timing.staleness != Staleness::Never
 }
 
-/// Fields that must not be used again without asking, or not by others: they are not stored, the
-/// rest is (`no-cache="..."`, section 5.2.2.4; `private="..."`, section 5.2.2.7).
+/// Removes fields that must not be reused without validation, or by other clients; the rest is
+/// stored (`no-cache="..."`, section 5.2.2.4; `private="..."`, section 5.2.2.7).
 pub fn remove_withheld(head: &mut Head, rules: &Rules) {
     let (control, _) = control_of(head, rules);
     for scope in [control.no_cache, control.private] {
@@ -224,7 +224,7 @@ pub fn remove_withheld(head: &mut Head, rules: &Rules) {
     }
 }
 
-/// nginx's field: seconds, or `@` and unix seconds; 0 forbids. Unreadable ones are ignored.
+/// nginx's field: seconds, or `@` and Unix seconds; 0 forbids storing. Malformed ones are ignored.
 fn accel_expires(head: &Head, received_ms: u64) -> Result<Option<u64>, WhyNotStored> {
     let Some(value) = head.value(b"x-accel-expires") else {
         return Ok(None);
@@ -239,7 +239,7 @@ fn accel_expires(head: &Head, received_ms: u64) -> Result<Option<u64>, WhyNotSto
     }
 }
 
-/// A point in time does not end at 2^31.
+/// A point in time may exceed 2^31.
 fn delta_seconds_long(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
@@ -256,14 +256,14 @@ fn forbidden(control: &CacheControl, status: u16) -> Result<(), WhyNotStored> {
     if control.private == Scope::Whole {
         return Err(WhyNotStored::Private);
     }
-    // It might be stored and asked for every time; nginx does not, and it is seldom worth it.
+    // It could be stored and always validated; nginx does not, and it rarely helps.
     if control.no_cache == Scope::Whole {
         return Err(WhyNotStored::NoCache);
     }
     Ok(())
 }
 
-/// A response to an authorized request is for all only if it says so (section 3.5).
+/// The response to an authorized request may be shared only if it allows that (section 3.5).
 fn may_be_shared(control: &CacheControl, asked: &Asked) -> Result<(), WhyNotStored> {
     let says_so = control.public || control.must_revalidate || control.s_maxage.is_some();
     match asked.authorized && !says_so {
@@ -272,7 +272,7 @@ fn may_be_shared(control: &CacheControl, asked: &Asked) -> Result<(), WhyNotStor
     }
 }
 
-/// A cookie is one client's, unless the response withholds it from storing.
+/// A cookie belongs to one client, unless the response excludes it from storing.
 fn sets_cookie(head: &Head, control: &CacheControl) -> bool {
     let withheld = |scope: &Scope| match scope {
         Scope::Fields(names) => names.iter().any(|name| name == b"set-cookie"),
@@ -283,7 +283,7 @@ fn sets_cookie(head: &Head, control: &CacheControl) -> bool {
         && !withheld(&control.private)
 }
 
-/// Section 4.2.1, then the configuration.
+/// The lifetime by section 4.2.1, then by the configuration.
 fn lifetime(
     control: &CacheControl,
     is_targeted: bool,
@@ -301,7 +301,7 @@ fn lifetime(
         && !is_targeted
         && let Some(expires) = head.value(b"expires")
     {
-        // An unreadable date, "0" above all, lies in the past (section 5.3).
+        // A malformed date, usually "0", is in the past (section 5.3).
         let Some(expires) = date::parse(expires).filter(|_| is_in_gmt(expires)) else {
             return Ok(Lifetime::None);
         };
@@ -327,7 +327,7 @@ fn lifetime(
     }
 }
 
-/// Section 4.2.2: a share of the time since the last change. `None`: it is not for this response.
+/// The share of the time since the last change, by section 4.2.2; `None` if it does not apply.
 fn heuristic_s(control: &CacheControl, head: &Head, rules: &Rules, date: i64) -> Option<u64> {
     let heuristic = rules.heuristic?;
     if !HEURISTICALLY_CACHEABLE.contains(&head.status) && !control.public {
@@ -340,7 +340,7 @@ fn heuristic_s(control: &CacheControl, head: &Head, rules: &Rules, date: i64) ->
     (seconds > 0).then_some(seconds)
 }
 
-/// Whether a date is in the zone of HTTP's dates (section 4.2); asctime's form names none.
+/// Whether a date is in GMT, the zone of HTTP's dates (section 4.2); asctime's form has no zone.
 fn is_in_gmt(date: &[u8]) -> bool {
     let zone = date.len().checked_sub(4).and_then(|at| date.get(at..));
     !date.contains(&b',') || zone.is_some_and(|zone| zone.eq_ignore_ascii_case(b" GMT"))
@@ -363,7 +363,7 @@ fn timing(
         Lifetime::None => 0,
     };
     let revalidating_s = control.stale_while_revalidate.unwrap_or(0);
-    // nginx's rule: who may be used while it is asked for may be used when that fails, too.
+    // nginx's rule: a response that may be used during revalidation may also be used if that fails.
     let error_s = control.stale_if_error.unwrap_or(revalidating_s);
     let staleness = if by_accel {
         Staleness::Allowed
@@ -388,7 +388,8 @@ fn timing(
     })
 }
 
-/// Section 4.2.3. A date says its second only: the response may have been made at the second's end.
+/// The age by section 4.2.3. A date only has whole seconds: the response may have been created at
+/// the end of its second.
 fn initial_age_ms(head: &Head, asked: &Asked) -> u64 {
     const SECOND_MS: u64 = 1000;
     let date = head.value(b"date").and_then(date::parse);
@@ -398,7 +399,7 @@ fn initial_age_ms(head: &Head, asked: &Asked) -> u64 {
             let latest_ms = seconds.saturating_mul(SECOND_MS) + (SECOND_MS - 1);
             asked.received_ms.saturating_sub(latest_ms)
         });
-    // An unreadable Age is ignored, and of several the first holds (section 5.1).
+    // A malformed Age is ignored, and the first of several counts (section 5.1).
     let age_s = head.value(b"age").and_then(first_of_list).unwrap_or(0);
     let delay_ms = asked.received_ms.saturating_sub(asked.sent_ms);
     apparent_ms.max(age_s * SECOND_MS + delay_ms)

@@ -1,4 +1,4 @@
-//! The bodies of the fuzz targets: the shims only pass bytes on.
+//! The bodies of the fuzz targets; the targets themselves only pass bytes in.
 
 use turnpike_wire::message::Head;
 
@@ -7,10 +7,12 @@ use crate::freshness::{Asked, Rules, judge, remove_withheld};
 use crate::head::{decode, encode, remove_unstorable};
 use crate::vary::Selection;
 
-/// When the response came, in unix milliseconds: in between the dates that a fuzzer can write.
+/// The arrival of the response, in Unix milliseconds: in the middle of the dates that a fuzzer can
+/// write.
 const RECEIVED_MS: u64 = 1_795_000_000_000;
 
-/// Judges any head: no field may break the arithmetic, and what is stored comes back as it was.
+/// Judges any head: no field may overflow the arithmetic, and a stored head must survive the round
+/// trip.
 pub fn freshness(bytes: &[u8]) {
     let mut head = head_of(bytes);
     let asked = Asked {
@@ -38,7 +40,7 @@ pub fn freshness(bytes: &[u8]) {
     assert_eq!(decode(&mut encoded.as_slice()), Some(head));
 }
 
-/// Reads any bytes as the two parts of a file that say what is in it.
+/// Reads any bytes as the header and the description of a file.
 pub fn stored_file(bytes: &[u8]) {
     file::header(bytes);
     file::description(bytes);

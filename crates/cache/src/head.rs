@@ -1,9 +1,9 @@
-//! Stored heads: what of a response's head may be stored, and how it lies in a file.
+//! Stored heads: the parts of a response's head that may be stored, and their file format.
 
 use turnpike_wire::message::{Head, Version};
 
-/// Fields that concern one connection or one client's authentication with a proxy, and are never
-/// stored (RFC 9111 section 3.1; RFC 9110 section 7.6.1).
+/// Fields of one connection, or of a client's authentication with a proxy, which are never stored
+/// (RFC 9111 section 3.1; RFC 9110 section 7.6.1).
 const CONNECTION_FIELDS: &[&[u8]] = &[
     b"connection",
     b"keep-alive",
@@ -16,10 +16,10 @@ const CONNECTION_FIELDS: &[&[u8]] = &[
     b"proxy-authorization",
 ];
 
-/// Most fields of a head that is read from a file; a parser of heads allows fewer.
+/// Most fields of a head in a file; the parsers of heads allow fewer.
 const FIELDS_MAX: u32 = 4096;
 
-/// Removes what concerns one connection only: the fields of old, and those that `Connection` names
+/// Removes the fields of one connection: the well-known ones, and those that `Connection` names
 /// (RFC 9111 section 3.1).
 pub fn remove_unstorable(head: &mut Head) {
     let named: Vec<Vec<u8>> = head
@@ -33,8 +33,8 @@ pub fn remove_unstorable(head: &mut Head) {
     });
 }
 
-/// Appends a head as files have it: status, version, reason, count of fields, and each with its
-/// lengths. Numbers are little-endian.
+/// Appends a head in the file format: status, version, reason, number of fields, and each field
+/// with its lengths. Numbers are little-endian.
 pub(crate) fn encode(head: &Head, out: &mut Vec<u8>) {
     out.extend_from_slice(&head.status.to_le_bytes());
     out.push(match head.version {
@@ -51,7 +51,7 @@ pub(crate) fn encode(head: &Head, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads what [`encode`] wrote. `None`: it is not that.
+/// Reads the output of [`encode`]; `None` if it is malformed.
 pub(crate) fn decode(input: &mut &[u8]) -> Option<Head> {
     let status = u16::from_le_bytes(take(input)?);
     let [version] = take(input)?;
@@ -89,7 +89,7 @@ pub(crate) fn take_text<'a>(input: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(text)
 }
 
-/// Takes so many bytes.
+/// Takes `N` bytes.
 pub(crate) fn take<const N: usize>(input: &mut &[u8]) -> Option<[u8; N]> {
     let (bytes, rest) = input.split_first_chunk::<N>()?;
     *input = rest;

@@ -1,5 +1,4 @@
-//! The cache: what may be stored and for how long (RFC 9111), where it is kept, who fetches it, and
-//! how it is taken away again.
+//! The cache: the rules of storing and freshness (RFC 9111), the zones, the fetches and the purges.
 //!
 //! ```text
 //!  head ─► freshness::judge ─► Entry ─► Zone (index, memory or files) ─► find ─► Variant
@@ -7,7 +6,7 @@
 //!                            fetch (one per key)          purge by key, prefix, host, tag
 //! ```
 //!
-//! It knows neither requests nor directives: heads, keys and times come in as plain values.
+//! It knows neither requests nor directives: its input is heads, keys and times as plain values.
 
 pub mod control;
 pub mod disk;

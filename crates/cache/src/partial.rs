@@ -1,29 +1,29 @@
-//! Parts of responses (RFC 9110 section 15.3.7, RFC 9111 sections 3.3 and 3.4): which bytes a 206
-//! holds, what a request asks for, and when two parts are of the same bytes.
+//! Parts of responses (RFC 9110 section 15.3.7, RFC 9111 sections 3.3 and 3.4): the bytes of a 206,
+//! the bytes that a request asks for, and whether two parts belong to the same bytes.
 
 use std::ops::Range;
 
 use turnpike_wire::message::Head;
 
-/// Which bytes of a representation a stored response holds.
+/// The bytes of a representation that a stored response holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// The bytes, of at least one.
+    /// The range of bytes, not empty.
     pub bytes: Range<u64>,
-    /// Bytes of the whole.
+    /// The size of the whole representation.
     pub total: u64,
 }
 
-/// Most bytes of what is put together: it is copied for each part that comes, on a lane. Larger
-/// parts are kept side by side.
+/// The largest joined part: it is copied on a lane for each part that comes. Larger parts are kept
+/// separately.
 const JOINED_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// Offsets beyond are not understood: they would not fit a file.
+/// The largest accepted offset: larger ones would not fit a file.
 const OFFSET_MAX: u64 = i64::MAX as u64;
 
 impl Part {
-    /// The part that a 206 with a single range holds. `None`: it is no such response, or does not
-    /// say how long the whole is.
+    /// The part in a 206 with a single range; `None` if it is another response, or the size of the
+    /// whole is unknown.
     pub fn of(head: &Head) -> Option<Self> {
         if head.status != 206 {
             return None;
@@ -54,13 +54,13 @@ impl Part {
         format!("bytes {first}-{last}/{}", self.total)
     }
 
-    /// Whether it is everything.
+    /// Whether it is the whole representation.
     pub fn is_whole(&self) -> bool {
         self.bytes == (0..self.total)
     }
 
-    /// The bytes that a Range field asks for, where it asks for one range and this part holds all
-    /// of it (RFC 9111 section 3.3).
+    /// The bytes that a Range field asks for, if it has one range and this part holds all of it
+    /// (RFC 9111 section 3.3).
     pub fn wanted(&self, range: &[u8]) -> Option<Range<u64>> {
         let (unit, range) = range.split_at_checked(6)?;
         if !unit.eq_ignore_ascii_case(b"bytes=") {
@@ -84,7 +84,7 @@ impl Part {
         (wanted.start < wanted.end && holds).then_some(wanted)
     }
 
-    /// What both together hold, where nothing is missing between them.
+    /// The union of both, if there is no gap between them.
     pub fn joined(&self, other: &Self) -> Option<Self> {
         let touches = self.bytes.start <= other.bytes.end && other.bytes.start <= self.bytes.end;
         (touches && self.total == other.total).then(|| Self {
@@ -94,7 +94,8 @@ impl Part {
     }
 }
 
-/// The bytes of two parts that touch, put together; where both have some, the first one's.
+/// Joins the bytes of two adjacent or overlapping parts; the first one's bytes count in the
+/// overlap.
 pub(crate) fn join(first: (&Part, &[u8]), second: (&Part, &[u8])) -> Option<(Part, Vec<u8>)> {
     let whole = first.0.joined(second.0)?;
     let length = usize::try_from(whole.bytes.end - whole.bytes.start).ok()?;
@@ -111,8 +112,8 @@ pub(crate) fn join(first: (&Part, &[u8]), second: (&Part, &[u8])) -> Option<(Par
     Some((whole, bytes))
 }
 
-/// The head of what a joined part has become: the newer head, which says what is there now (RFC
-/// 9110 section 15.3.7.3). All of it is a 200.
+/// The head of a joined part: the newer head with the new range (RFC 9110 section 15.3.7.3). If the
+/// part is complete, its status is 200.
 pub(crate) fn joined_head(newer: &Head, part: &Part) -> Head {
     let mut head = newer.compacted();
     let is_of_part = |name: &[u8]| {
@@ -131,8 +132,8 @@ pub(crate) fn joined_head(newer: &Head, part: &Part) -> Head {
     head
 }
 
-/// Whether two parts are of the same bytes: both have the same strong validator (RFC 9111 section
-/// 3.4). A date is none, since its strength cannot be told here.
+/// Whether two parts belong to the same bytes: both have the same strong validator (RFC 9111
+/// section 3.4). A date does not count, since its strength is unknown here.
 pub fn share_strong_validator(one: &Head, other: &Head) -> bool {
     match (strong_tag(one), strong_tag(other)) {
         (Some(own), Some(theirs)) => own == theirs,
@@ -140,7 +141,7 @@ pub fn share_strong_validator(one: &Head, other: &Head) -> bool {
     }
 }
 
-/// The entity tag, where it is a strong one.
+/// The entity tag, if it is strong.
 pub fn strong_tag(head: &Head) -> Option<&[u8]> {
     head.value(b"etag").filter(|tag| tag.starts_with(b"\""))
 }

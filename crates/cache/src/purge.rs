@@ -1,49 +1,49 @@
-//! What a purge takes away, and the memory of purges that keeps answers asked for before one from
-//! being stored after it.
+//! Purges: their targets, and the list of recent purges, which prevents storing a response that was
+//! requested before a purge.
 
 use std::collections::VecDeque;
 
-/// Purges remembered. A fetch that began before the oldest of them is not stored: at a thousand
-/// purges in the time of one fetch that is the safe side.
+/// The number of remembered purges. A fetch that began before the oldest of them is not stored:
+/// with a thousand purges during one fetch that is the safe choice.
 const REMEMBERED_MAX: usize = 1024;
 
-/// What is taken away.
+/// The target of a purge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// All variants of this key.
     Key(Vec<u8>),
-    /// All keys that begin so.
+    /// All keys with this prefix.
     Prefix(Vec<u8>),
-    /// All that was fetched for this host, lower-case.
+    /// All responses for this host, in lower case.
     Host(Vec<u8>),
-    /// All that carries this tag (`Surrogate-Key`, `Cache-Tag`).
+    /// All responses with this tag (`Surrogate-Key`, `Cache-Tag`).
     Tag(Vec<u8>),
     /// Everything.
     All,
 }
 
-/// How it is taken away.
+/// The effect of a purge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manner {
     /// The response is removed.
     Hard,
-    /// The response becomes stale: it is asked for anew, and used where that fails and staleness is
+    /// The response becomes stale: it is revalidated, and used if that fails and stale use is
     /// allowed.
     Soft,
 }
 
-/// What a purge looks at in a stored resource.
+/// The properties of a stored resource that purges check.
 pub trait Labels {
     /// The key.
     fn key(&self) -> &[u8];
     /// The host that it was fetched for.
     fn host(&self) -> &[u8];
-    /// Whether it carries a tag.
+    /// Whether it has a tag.
     fn has_tag(&self, tag: &[u8]) -> bool;
 }
 
 impl Target {
-    /// Whether it concerns a resource.
+    /// Whether the target includes a resource.
     pub fn concerns(&self, labels: &impl Labels) -> bool {
         match self {
             Self::Key(key) => labels.key() == key,
@@ -55,7 +55,7 @@ impl Target {
     }
 }
 
-/// The last purges, each with its number.
+/// The recent purges, each with its number.
 #[derive(Debug, Default)]
 pub(crate) struct Purges {
     next: u64,
@@ -63,12 +63,12 @@ pub(crate) struct Purges {
 }
 
 impl Purges {
-    /// The number of the next purge: fetches note it when they begin.
+    /// The number of the next purge: a fetch records it when it begins.
     pub(crate) fn next(&self) -> u64 {
         self.next
     }
 
-    /// Notes a purge.
+    /// Records a purge.
     pub(crate) fn push(&mut self, target: Target) {
         if self.recent.len() == REMEMBERED_MAX {
             self.recent.pop_front();
@@ -77,7 +77,7 @@ impl Purges {
         self.next += 1;
     }
 
-    /// Whether a purge since `from` concerns a resource, or may have.
+    /// Whether a purge since `from` includes a resource, or may have.
     pub(crate) fn concern(&self, from: u64, labels: &impl Labels) -> bool {
         let oldest = self.next - self.recent.len() as u64;
         if from < oldest {
@@ -91,7 +91,8 @@ impl Purges {
     }
 }
 
-/// Tags of a response: words of `Surrogate-Key` (between spaces) and `Cache-Tag` (between commas).
+/// The tags of a response: words of `Surrogate-Key` (separated by spaces) and `Cache-Tag` (by
+/// commas).
 pub fn tags(head: &turnpike_wire::message::Head) -> Vec<Box<[u8]>> {
     let mut tags: Vec<Box<[u8]>> = Vec::new();
     let mut push = |tag: &[u8]| {

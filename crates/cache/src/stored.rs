@@ -1,5 +1,5 @@
-//! What is stored: a resource is a key with all its variants, so that they live and go together; a
-//! variant is one response. Both are never changed, but replaced.
+//! Stored resources and variants: a resource is a key with all its variants, which are evicted
+//! together; a variant is one response. Both are replaced and never changed.
 
 use std::any::Any;
 use std::fs::File;
@@ -18,10 +18,10 @@ use crate::partial::{Part, share_strong_validator};
 use crate::purge::Labels;
 use crate::vary::{RequestField, Selection};
 
-/// Variants of one key. More than this many are seldom asked for again: the oldest goes.
+/// Most variants of one key. More are rarely used: the oldest is removed.
 pub const VARIANTS_MAX: usize = 64;
 
-/// What a stored response costs in memory beside its texts: the structures around it.
+/// The memory of a stored response without its texts: the structures around it.
 const VARIANT_BYTES: u64 = 512;
 
 /// A key with its variants, the newest first.
@@ -29,20 +29,20 @@ pub struct Resource {
     pub(crate) key: Arc<[u8]>,
     pub(crate) host: Box<[u8]>,
     pub(crate) variants: Vec<Arc<Variant>>,
-    /// In the units of the zone that holds it.
+    /// The weight, in the units of its zone.
     pub(crate) weight: u64,
-    /// What the resource counts for among the bytes of the zone.
+    /// The bytes that the resource counts in the zone.
     pub(crate) held: HeldBytes,
-    /// The number of the next purge when it was made: later ones may concern it.
+    /// The number of the next purge at its creation: later ones may include it.
     pub(crate) began: u64,
-    /// Whether a newer one takes its place in the index.
+    /// Whether a newer one replaces it in the index.
     pub(crate) is_replaced: AtomicBool,
-    /// When it was last asked for, in unix seconds.
+    /// The time of its last use, in Unix seconds.
     pub(crate) used_s: AtomicU64,
 }
 
-/// Bytes that count as held until this is dropped: a resource that the index has let go still takes
-/// them while somebody reads it.
+/// Bytes that count as held until this is dropped: a resource that was evicted still takes memory
+/// while a request reads it.
 pub(crate) struct HeldBytes {
     sum: Arc<AtomicU64>,
     count: u64,
@@ -70,34 +70,35 @@ impl Drop for HeldBytes {
 
 /// A stored response.
 pub struct Variant {
-    /// The head, without what must not be stored.
+    /// The head, without the fields that must not be stored.
     pub head: Arc<Head>,
-    /// What of a request selects it.
+    /// The selecting fields of the request.
     pub selection: Selection,
     pub tags: Vec<Box<[u8]>>,
-    /// Whether it answered HEAD, and can answer nothing else.
+    /// Whether it answered HEAD, and can answer only HEAD.
     pub for_head: bool,
-    /// Whether only its status is used, and what is sent of it is made elsewhere.
+    /// Whether only its status is used, and another response is sent.
     pub status_only: bool,
-    /// Which bytes it holds, where these are not all.
+    /// The bytes that it holds, if it is a part.
     pub part: Option<Part>,
     /// The content.
     pub body: StoredBody,
-    /// What users of the cache made of its head, to be used again: see [`Variant::prepared`].
+    /// Data that users of the cache derived from its head, for reuse: see [`Variant::prepared`].
     prepared: ArcSwapOption<Prepared>,
     timing: Timing,
-    /// Since when it is stale whatever its time, in unix milliseconds; `u64::MAX`: it is not.
+    /// The time since which it is stale whatever its lifetime, in Unix milliseconds; `u64::MAX` if
+    /// it is not.
     stale_since_ms: AtomicU64,
 }
 
-/// Something made of a stored head once, such as the fields that are sent.
+/// Data derived from a stored head once, such as the fields that are sent.
 pub struct Prepared {
-    /// The zone that made the entry: no other zone can use it.
+    /// The zone that made the entry: only that zone can use it.
     pub owner: u64,
     pub value: Arc<dyn Any + Send + Sync>,
 }
 
-/// A stored response's content.
+/// The content of a stored response.
 #[derive(Clone)]
 pub enum StoredBody {
     Memory(Arc<[u8]>),
@@ -111,13 +112,13 @@ pub struct StoredFile {
     pub(crate) length: u64,
     /// The checksum.
     pub(crate) crc: u32,
-    /// The file as it was when its checksum was last found right; none: not looked at yet.
+    /// The file's identity when its checksum was last found right; `None` before the first check.
     pub(crate) sound: Mutex<Option<Identity>>,
 }
 
 impl Resource {
-    /// The variant that a request selects; of several the most recent one (RFC 9111 section 4). A
-    /// response to HEAD serves HEAD only, and a part is none.
+    /// The variant that a request selects; the most recent one of several (RFC 9111 section 4). A
+    /// response to HEAD serves only HEAD, and a part is never selected.
     pub fn select(&self, head_request: bool, field: RequestField<'_>) -> Option<&Arc<Variant>> {
         let fits = |variant: &&Arc<Variant>| {
             (!variant.for_head || head_request)
@@ -133,8 +134,8 @@ impl Resource {
         }))
     }
 
-    /// The newest part that a request selects, and the bytes of the whole that it asks of it (RFC
-    /// 9111 section 3.3).
+    /// The newest part that a request selects, and the requested bytes of the whole (RFC 9111
+    /// section 3.3).
     pub(crate) fn select_part(
         &self,
         range: &[u8],
@@ -148,15 +149,15 @@ impl Resource {
         parts.max_by_key(|(variant, _)| variant.timing().made_ms())
     }
 
-    /// Notes that it was asked for.
+    /// Records a use.
     pub(crate) fn touch(&self, now_s: u64) {
-        // Written once a second at most, so that lanes do not pull the line to and fro.
+        // It is written once a second at most, so that lanes do not contend for the cache line.
         if self.used_s.load(Ordering::Relaxed) != now_s {
             self.used_s.store(now_s, Ordering::Relaxed);
         }
     }
 
-    /// Bytes on disk, in whole blocks.
+    /// The bytes on disk, in whole blocks.
     pub(crate) fn disk_bytes(&self) -> u64 {
         self.variants
             .iter()
@@ -170,9 +171,8 @@ impl Resource {
         self.key.len() as u64 + variants.sum::<u64>()
     }
 
-    /// The resource with a variant in the place of those that a request for it would select. A part
-    /// takes the place of parts only: of those of other bytes, which are of another time, and of
-    /// those that it holds itself.
+    /// The variants with this one in place of those that its request would select. A part replaces
+    /// only parts: those of other bytes, which are outdated, and those that it contains.
     pub(crate) fn with(&self, variant: Arc<Variant>) -> Vec<Arc<Variant>> {
         let same = |own: &Arc<Variant>| {
             let selected = own.selection == variant.selection && own.for_head == variant.for_head;
@@ -212,7 +212,7 @@ impl Labels for Resource {
 }
 
 impl Variant {
-    /// A response with its time.
+    /// A response with its timing.
     pub fn new(
         head: Head,
         selection: Selection,
@@ -234,7 +234,7 @@ impl Variant {
         }
     }
 
-    /// The same, of which only the status is used.
+    /// The same, if only its status is used.
     #[must_use]
     pub(crate) fn status_only(self, status_only: bool) -> Self {
         Self {
@@ -243,7 +243,7 @@ impl Variant {
         }
     }
 
-    /// How old it is and how long of use. A soft purge ends its freshness.
+    /// Its age and lifetime. A soft purge ends its freshness.
     pub fn timing(&self) -> Timing {
         let since_ms = self.stale_since_ms.load(Ordering::Acquire);
         Timing {
@@ -257,7 +257,7 @@ impl Variant {
         self.stale_since_ms.fetch_min(now_ms, Ordering::AcqRel);
     }
 
-    /// Bytes of its content.
+    /// The bytes of its content.
     pub fn length(&self) -> u64 {
         match &self.body {
             StoredBody::Memory(bytes) => bytes.len() as u64,
@@ -265,14 +265,14 @@ impl Variant {
         }
     }
 
-    /// What `owner` made of the head before.
+    /// The data that `owner` derived from the head, if any.
     pub fn prepared(&self, owner: u64) -> Option<Arc<dyn Any + Send + Sync>> {
         let prepared = self.prepared.load();
         let prepared = prepared.as_ref().filter(|one| one.owner == owner)?;
         Some(prepared.value.clone())
     }
 
-    /// Keeps what `owner` made of the head, in place of anything kept before.
+    /// Keeps the data that `owner` derived from the head, in place of any earlier data.
     pub fn prepare(&self, owner: u64, value: Arc<dyn Any + Send + Sync>) {
         self.prepared
             .store(Some(Arc::new(Prepared { owner, value })));
@@ -283,7 +283,7 @@ impl Variant {
             StoredBody::Memory(bytes) => bytes.len() as u64,
             StoredBody::File(_) => 0,
         };
-        // The head stands there twice: as it was stored, and for users as it is sent.
+        // The head counts twice: as it was stored, and as it is sent.
         VARIANT_BYTES + 2 * self.head.size_bytes() + body
     }
 
@@ -296,7 +296,7 @@ impl Variant {
 }
 
 impl StoredFile {
-    /// Where it is.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -306,18 +306,18 @@ impl StoredFile {
         self.length
     }
 
-    /// Where the content begins in it, in bytes.
+    /// The offset of the content in the file, in bytes.
     pub fn body_offset(&self) -> u64 {
         crate::disk::HEADER_BYTES
     }
 
-    /// Whether the open file is the one whose checksum was found right, unchanged since.
+    /// Whether the open file is the one whose checksum was found right, and is unchanged since.
     pub fn is_sound(&self, identity: Identity) -> bool {
         *self.sound.lock().unwrap_or_else(PoisonError::into_inner) == Some(identity)
     }
 
-    /// Computes the checksum of a file that was opened at the path, and remembers when it is right.
-    /// Reads all of it. `false`: it was cut short or altered, or is another response's.
+    /// Verifies the checksum of a file that was opened at the path, and remembers a good result.
+    /// Reads the whole file. `false`: it was cut or altered, or belongs to another response.
     pub fn check(&self, file: &File) -> bool {
         let identity = crate::disk::verify(file, self.length, self.crc);
         self.set_sound(identity);

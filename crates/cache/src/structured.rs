@@ -1,5 +1,5 @@
-//! Structured fields (RFC 9651), as far as a cache has to read them: dictionaries, whose values
-//! are told apart by what a directive can make of them.
+//! Structured fields (RFC 9651), as far as a cache must read them: dictionaries, whose values are
+//! distinguished only by their use in directives.
 
 /// The value of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,8 +16,8 @@ pub enum Value {
 /// Most digits of an integer (RFC 9651 section 3.3.1).
 const DIGITS_MAX: usize = 15;
 
-/// Reads a dictionary (RFC 9651 section 4.2.2). Of a key that stands twice the last value holds.
-/// `None`: it is none, and the whole field is to be ignored.
+/// Reads a dictionary (RFC 9651 section 4.2.2). The last value of a repeated key counts. `None`: it
+/// is malformed, and the whole field must be ignored.
 pub fn dictionary(text: &[u8]) -> Option<Vec<(Vec<u8>, Value)>> {
     let mut members: Vec<(Vec<u8>, Value)> = Vec::new();
     let mut rest = Reader(trim(text, b" "));
@@ -71,7 +71,7 @@ impl<'a> Reader<'a> {
         self.run(|byte| bytes.contains(&byte));
     }
 
-    /// Takes the bytes at the start that are so.
+    /// Takes the leading bytes for which `is_so` holds.
     fn run(&mut self, is_so: impl Fn(u8) -> bool) -> &'a [u8] {
         let end = self.0.iter().position(|byte| !is_so(*byte));
         let (run, rest) = self.0.split_at(end.unwrap_or(self.0.len()));

@@ -1,34 +1,33 @@
-//! What a zone is used for, counted: each lane in a slot of its own, so that none waits for
-//! another.
+//! Counts of a zone's use. Each lane has its own slot, so that lanes do not contend.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::why::WhyNotStored;
 
-/// Slots. Lanes beyond share them, which costs time and no count.
+/// The number of slots. Further lanes share them, which costs time but loses no count.
 const SLOTS: usize = 64;
 
-/// How a request was answered: nginx's `$upstream_cache_status`.
+/// The source of an answer: nginx's `$upstream_cache_status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
-    /// By what is stored.
+    /// A stored response.
     Hit,
-    /// By a server: nothing was stored.
+    /// A server: no response was stored.
     Miss,
-    /// By a server: what is stored was not looked at.
+    /// A server: the cache was bypassed.
     Bypass,
-    /// By a server: what was stored is stale.
+    /// A server: the stored response is stale.
     Expired,
-    /// By what is stored, stale as it is.
+    /// A stored response, although it is stale.
     Stale,
-    /// The same, while another request asks for a new one.
+    /// The same, while another request fetches a new one.
     Updating,
-    /// By what is stored, once a server had said that it holds.
+    /// A stored response, which a server has confirmed.
     Revalidated,
 }
 
 impl Use {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Use; 7] = [
         Use::Hit,
         Use::Miss,
@@ -39,8 +38,7 @@ impl Use {
         Use::Revalidated,
     ];
 
-    /// Whether the answer came from the zone, with or without a server being asked whether it
-    /// still holds.
+    /// Whether the answer came from the zone, with or without validation by a server.
     pub const fn is_from_the_cache(self) -> bool {
         match self {
             Use::Hit | Use::Stale | Use::Updating | Use::Revalidated => true,
@@ -48,7 +46,7 @@ impl Use {
         }
     }
 
-    /// The word that logs and metrics have.
+    /// The word in logs and metrics.
     pub const fn text(self) -> &'static str {
         match self {
             Use::Hit => "HIT",

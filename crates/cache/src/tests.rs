@@ -1,4 +1,4 @@
-//! Tests of the whole crate, by what they judge.
+//! Tests of the whole crate, by subject.
 
 #![allow(clippy::unwrap_used)]
 

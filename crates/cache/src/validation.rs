@@ -1,5 +1,5 @@
-//! Validation (RFC 9111 section 4.3): what is asked with, what a 304 changes, which requests make
-//! stored responses invalid.
+//! Validation (RFC 9111 section 4.3): the conditional request, the effect of a 304, and requests
+//! that invalidate stored responses.
 
 use turnpike_wire::date;
 use turnpike_wire::message::Head;
@@ -8,8 +8,7 @@ use crate::control::CacheControl;
 use crate::freshness::Timing;
 use crate::head::remove_unstorable;
 
-/// Fields of a 304 that do not replace stored ones: they say how the stored bytes are to be read
-/// (section 3.2).
+/// Fields of a 304 that do not replace stored ones: they describe the stored bytes (section 3.2).
 const KEPT_FIELDS: &[&[u8]] = &[b"content-length", b"content-encoding", b"content-range"];
 
 /// A stored head after a 304: its fields replaced by those of the same name (section 3.2).
@@ -36,9 +35,8 @@ pub fn freshened(stored: &Head, update: &Head) -> Head {
     head
 }
 
-/// Whether a 304 (or the response to HEAD) is about a stored response (section 4.3.4): a strong
-/// validator in it must be the stored one's; a weak one likewise; without any it is about the one
-/// that was asked with.
+/// Whether a 304 (or the response to HEAD) is about a stored response (section 4.3.4): a validator
+/// in it must be the stored one's. Without a validator it is about the response of the request.
 pub fn is_about(stored: &Head, update: &Head) -> bool {
     if let Some(tag) = update.value(b"etag") {
         return stored
@@ -59,12 +57,12 @@ fn weak(tag: &[u8]) -> &[u8] {
     tag.strip_prefix(b"W/").unwrap_or(tag)
 }
 
-/// What the response to a HEAD request makes of a stored response to GET (section 4.3.5).
+/// The effect of the response to a HEAD request on a stored response to GET (section 4.3.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadVerdict {
-    /// The stored response still holds: its fields are brought up to date.
+    /// The stored response is valid: its fields are updated.
     Update,
-    /// Another response is meant: the stored one is no longer used without asking.
+    /// The stored response is outdated: it is no longer used without validation.
     Invalidate,
 }
 
@@ -83,7 +81,8 @@ pub fn judge_head(stored: &Head, head: &Head) -> HeadVerdict {
     }
 }
 
-/// Whether a method may change what is stored (RFC 9110 section 9.2.1: all that is not safe).
+/// Whether a method may change the resource (RFC 9110 section 9.2.1: every method that is not
+/// safe).
 pub fn is_unsafe(method: &[u8]) -> bool {
     !matches!(
         method,
@@ -91,13 +90,13 @@ pub fn is_unsafe(method: &[u8]) -> bool {
     )
 }
 
-/// Whether the response to an unsafe request makes what is stored invalid (section 4.4): it is no
-/// error.
+/// Whether the response to an unsafe request invalidates the stored one (section 4.4): it must not
+/// be an error.
 pub fn invalidates(method: &[u8], status: u16) -> bool {
     is_unsafe(method) && matches!(status, 200..400)
 }
 
-/// Whether a request that listens to its own Cache-Control may be answered with a stored response
+/// Whether a request whose own Cache-Control is obeyed may be answered with a stored response
 /// (section 5.2.1).
 pub fn request_allows(control: &CacheControl, timing: &Timing, now_ms: u64) -> bool {
     if control.no_cache != crate::control::Scope::None || control.no_store {

@@ -1,4 +1,4 @@
-//! Vary (RFC 9111 section 4.1): which stored response fits a request.
+//! Vary (RFC 9111 section 4.1): the match of a request and a stored response.
 
 use std::cell::Cell;
 
@@ -6,26 +6,26 @@ use turnpike_wire::message::Head;
 
 use crate::why::WhyNotStored;
 
-/// Longest list of names; nginx's. What varies by more is as good as uncacheable.
+/// Longest list of names; nginx's limit. A response that varies by more is practically uncacheable.
 const VARY_BYTES_MAX: usize = 128;
 
-/// Gives a request's field of that name, its lines joined by commas; `false` where it has none.
+/// Appends a request's field with that name, its lines joined by commas; `false` if there is none.
 pub type RequestField<'a> = &'a dyn Fn(&[u8], &mut Vec<u8>) -> bool;
 
-/// The fields that selected a response, and what the request had there.
+/// The fields that selected a response, and their values in the request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     fields: Vec<Selecting>,
 }
 
-/// A field's name in lower case, and its value where the request had it.
+/// A field's name in lower case, and its value if the request had it.
 type Selecting = (Box<[u8]>, Option<Box<[u8]>>);
 
 impl Selection {
-    /// What of a request selected this response.
+    /// The selecting fields of a request.
     ///
     /// # Errors
-    /// Where no request could be known to select it: `*`, or too much.
+    /// No request could be known to select the response: `*`, or too many names.
     pub fn of(head: &Head, field: RequestField<'_>) -> Result<Self, WhyNotStored> {
         let mut names: Vec<Vec<u8>> = Vec::new();
         let mut bytes = 0;
@@ -68,25 +68,25 @@ impl Selection {
         self.fields.is_empty()
     }
 
-    /// Names and values that were there, for the name of a file.
+    /// The names and values, for the name of a file.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
         let fields = self.fields.iter();
         fields.map(|(name, value)| (&**name, value.as_deref()))
     }
 
-    /// Adds a field that was read from a file.
+    /// Adds a field from a file.
     pub(crate) fn push(&mut self, name: &[u8], value: Option<&[u8]>) {
         self.fields.push((name.into(), value.map(Into::into)));
     }
 }
 
 thread_local! {
-    /// Room for a request's value and its comparable form: a hit allocates nothing.
+    /// Buffers for a request's value and its comparable form, so that a hit does not allocate.
     static ROOM: Cell<(Vec<u8>, Vec<u8>)> = const { Cell::new((Vec::new(), Vec::new())) };
 }
 
-/// What `use_value` makes of a field's value in its comparable form; `None` where the request has
-/// no such field.
+/// Calls `use_value` with the comparable form of a field's value; `None` if the request has no such
+/// field.
 fn with_value<T>(
     name: &[u8],
     field: RequestField<'_>,
@@ -105,9 +105,9 @@ fn with_value<T>(
     used
 }
 
-/// Makes a field's value comparable as far as the field's definition says that two mean the same
-/// (RFC 9111 section 4.1): lists lose spaces around commas; of codings neither order nor case
-/// counts, and of languages no case, and an order only between equal weights.
+/// Makes a field's value comparable as far as its definition makes different texts equivalent (RFC
+/// 9111 section 4.1). Lists lose the spaces around commas. The order and case of codings do not
+/// count, nor does the case of languages; the order of languages counts only between equal weights.
 fn write_comparable(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     let preferences = match name {
         b"accept-encoding" => Some(Preferences::Codings),
@@ -118,7 +118,7 @@ fn write_comparable(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     if is_written {
         return;
     }
-    // What cannot be read is compared as it is.
+    // A malformed value is compared unchanged.
     for (index, part) in parts(value).enumerate() {
         if index > 0 {
             out.push(b',');
@@ -143,25 +143,25 @@ enum Preferences {
     Languages,
 }
 
-/// One of them: what, its weight in thousandths, and where it stands.
+/// A preference: its name, its weight in thousandths, and its position.
 type Preferred<'a> = (&'a [u8], u16, usize);
 
-/// Most that are put in order; clients have about five.
+/// Most preferences that are sorted; clients send about five.
 const PREFERENCES_MAX: usize = 16;
 
-/// Weight of what has none, in thousandths.
+/// The default weight, in thousandths.
 const WEIGHT_FULL: u16 = 1000;
 
 impl Preferences {
-    /// Writes the heaviest first, in lower case, with weights in their shortest form. `None`: it
-    /// cannot be read, and nothing is written.
+    /// Writes the preferences, the heaviest first, in lower case and with weights in their shortest
+    /// form. `None`: it is malformed, and nothing is written.
     fn write(self, value: &[u8], out: &mut Vec<u8>) -> Option<()> {
         let mut room: [Preferred<'_>; PREFERENCES_MAX] = [(&[], 0, 0); PREFERENCES_MAX];
         let mut count = 0;
         for part in parts(value) {
             let (name, weight) = weighted(part)?;
             let name = self.usual_name(name);
-            // Of what stands twice it is not said which holds: the same text only is the same.
+            // For a repeated name the field's meaning is undefined, so only the same text is equal.
             let is_known = |(own, _, _): &Preferred<'_>| own.eq_ignore_ascii_case(name);
             if room.get(..count)?.iter().any(is_known) {
                 return None;
@@ -174,13 +174,14 @@ impl Preferences {
             let by_weight = other.1.cmp(&one.1);
             by_weight.then_with(|| match self {
                 Self::Codings => lower(one.0).cmp(lower(other.0)),
-                // Some servers take the first of equal ones: the order stays.
+                // Some servers take the first of equal ones, so their order is kept.
                 Self::Languages => one.2.cmp(&other.2),
             })
         });
         let has_any = list.iter().any(|(name, _, _)| *name == b"*");
         for (name, weight, _) in list {
-            // A coding that is not named is not taken, unless any is, or it is none.
+            // A coding that is not named is refused anyway, unless any coding is accepted, or this
+            // is "identity".
             let says_nothing = self == Self::Codings
                 && *weight == 0
                 && !has_any
@@ -229,7 +230,7 @@ fn write_weight(weight: u16, out: &mut Vec<u8>) {
     }
 }
 
-/// A name and its weight in thousandths. `None`: it has other parameters, or none that can be read.
+/// A name and its weight in thousandths. `None`: it has other parameters, or is malformed.
 fn weighted(part: &[u8]) -> Option<(&[u8], u16)> {
     let Some(at) = part.iter().position(|byte| *byte == b';') else {
         return Some((part, WEIGHT_FULL));

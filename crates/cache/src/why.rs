@@ -1,4 +1,4 @@
-//! Why a response was not stored: one closed list, from which the log field derives.
+//! The reasons why a response was not stored: one closed list, which the log field uses.
 
 macro_rules! reasons {
     ($($(#[doc = $doc:literal])* $name:ident => $text:literal,)*) => {
@@ -9,10 +9,10 @@ macro_rules! reasons {
         }
 
         impl WhyNotStored {
-            /// Every reason, for references and metrics.
+            /// All reasons, for references and metrics.
             pub const ALL: &'static [WhyNotStored] = &[$(WhyNotStored::$name,)*];
 
-            /// The word that logs and metrics have.
+            /// The word in logs and metrics.
             pub const fn text(self) -> &'static str {
                 match self {
                     $(WhyNotStored::$name => $text,)*
@@ -25,50 +25,50 @@ macro_rules! reasons {
 reasons! {
     /// The request's method is not among those that are cached.
     Method => "method",
-    /// The request says `no-store` and the configuration listens to it.
+    /// The request has `no-store`, and the configuration obeys it.
     RequestNoStore => "request-no-store",
-    /// The request was authorized and the response does not say that it is for all (section 3.5).
+    /// The request was authorized, and the response does not allow sharing (section 3.5).
     Authorization => "authorization",
-    /// The response says `no-store`.
+    /// The response has `no-store`.
     NoStore => "no-store",
-    /// The response says `private`.
+    /// The response has `private`.
     Private => "private",
-    /// The response says `no-cache`.
+    /// The response has `no-cache`.
     NoCache => "no-cache",
-    /// Neither the response nor the configuration says how long it is fresh.
+    /// Neither the response nor the configuration gives a lifetime.
     NoFreshness => "no-freshness",
-    /// The response was stale when it came.
+    /// The response was stale on arrival.
     Expired => "expired",
     /// `X-Accel-Expires: 0`.
     AccelExpires => "x-accel-expires",
-    /// A time in Cache-Control is none.
+    /// A time in Cache-Control is malformed.
     Malformed => "malformed",
     /// The response sets a cookie.
     SetCookie => "set-cookie",
     /// `Vary: *`.
     VaryAny => "vary-any",
-    /// A Vary that names too much.
+    /// The `Vary` list is too long.
     VaryTooLong => "vary-too-long",
-    /// A part of a response, which is not put together with others here.
+    /// A part of a response that cannot be joined with others.
     Partial => "partial",
-    /// `must-understand`, and the status is not one whose caching is understood.
+    /// `must-understand`, with a status whose caching rules are unknown.
     NotUnderstood => "not-understood",
-    /// The status is not a final one, or a 304 that nobody here asked for.
+    /// The status is not final, or is a 304 to a request that was not conditional here.
     Status => "status",
     /// `proxy_no_cache`.
     Configured => "configured",
-    /// Not asked for often enough yet.
+    /// It has not been requested often enough yet.
     MinUses => "min-uses",
-    /// The request waited too long for another request's answer, which is the one that is stored.
+    /// The request waited too long for another request's response, which will be stored.
     LockTimeout => "lock-timeout",
-    /// The range asked for begins too far behind the start.
+    /// The requested range begins too far after the start.
     RangeOffset => "range-offset",
-    /// The response is larger than the zone holds.
+    /// The response is larger than the zone.
     TooLarge => "too-large",
-    /// The upstream server broke off.
+    /// The upstream server closed the connection early.
     Truncated => "truncated",
-    /// The file could not be written: no room, no permission.
+    /// The file could not be written: no space, no permission.
     WriteFailed => "write-failed",
-    /// A purge came between the question and the answer.
+    /// A purge came between the request and the response.
     Purged => "purged",
 }

@@ -1,10 +1,10 @@
-//! A zone: what is stored, in memory or in files, under one index that all lanes share.
+//! A zone: stored responses, in memory or in files, under one index that all lanes share.
 //!
-//! Which resources stay is decided by quick_cache (S3-FIFO with a clock): what was asked for once
-//! only, as by a crawler, does not push out what is asked for again and again.
+//! quick_cache (S3-FIFO with a clock) decides which resources stay: resources that are used only
+//! once, as by a crawler, do not evict frequently used ones.
 //!
 //! Locks: `commits` is taken first, then `purges`, then the index's own. No lock is held while a
-//! file is written; files are removed after the index has let go of them.
+//! file is written; files are removed after the index has dropped them.
 
 mod contents;
 
@@ -33,39 +33,39 @@ use crate::validation::{self, HeadVerdict};
 use crate::vary::{RequestField, Selection};
 use crate::why::WhyNotStored;
 
-/// A full zone weighs so much, whatever it is full of: bytes or keys.
+/// The total weight of a full zone, in any unit: bytes or keys.
 const FULL: u64 = 1 << 40;
 
-/// Keys that a megabyte of `keys_zone` stands for; nginx's number.
+/// The bytes of `keys_zone` for one key; nginx's number.
 const KEY_BYTES: u64 = 128;
 
 pub use contents::Contents;
 
-/// Bytes of a memory zone from which on it is worth another part with a lock of its own.
+/// The bytes of a memory zone that justify another part with its own lock.
 const PART_BYTES: u64 = 32 * 1024 * 1024;
 
-/// Bytes of a disk zone for that, and keys.
+/// The same for a disk zone: bytes, and keys.
 const DISK_PART_BYTES: u64 = 1024 * 1024 * 1024;
 const DISK_PART_KEYS: u64 = 16 * 1024;
 
-/// Parts at most.
+/// Most parts.
 const PARTS_MAX: u64 = 64;
 
-/// What the index first makes room for; it grows.
+/// The initial capacity of the index; it grows.
 const EXPECTED_MAX: u64 = 64 * 1024;
 
-/// Locks of commits: two keys that share one wait for each other, no more.
+/// The number of commit locks: two keys that share one only wait for each other.
 const COMMIT_LOCKS: usize = 64;
 
-/// What a stored response is first taken to need, to make room in the index.
+/// The expected size of a stored response, for the capacity of the index.
 const EXPECTED_BYTES: u64 = 4096;
 
-/// Keys whose uses are counted before they are stored (`proxy_cache_min_uses`).
+/// The number of keys whose uses are counted before they are stored (`proxy_cache_min_uses`).
 const COUNTED_MAX: usize = 64 * 1024;
 
-/// Where the content of a zone is.
+/// The storage of a zone's content.
 pub enum Storage {
-    /// In memory, this many bytes with all that belongs to it.
+    /// In memory, with this limit in bytes for everything.
     Memory(u64),
     /// In files.
     Disk(Disk),
@@ -89,18 +89,18 @@ pub struct Zone {
 
 type Index = Cache<Arc<[u8]>, Arc<Resource>, Weigh, quick_cache::DefaultHashBuilder, Evict>;
 
-/// A response to be stored.
+/// A response to store.
 pub struct NewResponse {
     pub key: Arc<[u8]>,
     pub host: Box<[u8]>,
     pub head: Head,
-    /// What selects it.
+    /// The selecting fields.
     pub selection: Selection,
     /// Whether it answers HEAD only.
     pub for_head: bool,
     pub status_only: bool,
     pub timing: Timing,
-    /// What [`Zone::began`] gave before it was asked for.
+    /// The result of [`Zone::began`] before the request.
     pub began: u64,
 }
 
@@ -110,30 +110,30 @@ impl NewResponse {
         disk.path(&self.key, &self.selection, self.for_head, part.as_ref())
     }
 
-    /// Whether content of this length is what the head says: a part that holds other bytes than
-    /// those must not be taken for it.
+    /// Whether content of this length matches the head: a part with other bytes must not be stored
+    /// as these.
     fn fits(&self, length: u64) -> bool {
         Part::of(&self.head).is_none_or(|part| part.bytes.end - part.bytes.start == length)
     }
 }
 
-/// What a purge found.
+/// The result of a purge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Purged {
     pub keys: u64,
-    /// Responses, all variants counted.
+    /// The number of responses, including all variants.
     pub responses: u64,
 }
 
 impl Zone {
-    /// A zone in memory: `bytes_max` for all that is stored.
+    /// A zone in memory, with a limit of `bytes_max`.
     pub fn memory(name: &str, bytes_max: u64) -> Self {
         let parts = bytes_max / PART_BYTES;
         let expected = bytes_max / EXPECTED_BYTES;
         Self::new(name, Storage::Memory(bytes_max), u64::MAX, parts, expected)
     }
 
-    /// A zone in files, with `keys_bytes` of `keys_zone`. Nothing is read or written before
+    /// A zone in files, with `keys_bytes` of `keys_zone`. It reads and writes nothing before
     /// [`crate::manager::Manager::step`].
     pub fn disk(name: &str, keys_bytes: u64, settings: DiskSettings) -> Self {
         let keys_max = (keys_bytes / KEY_BYTES).max(1);
@@ -178,7 +178,7 @@ impl Zone {
         &self.name
     }
 
-    /// Where its content is.
+    /// The storage of its content.
     pub fn place(&self) -> &Storage {
         &self.place
     }
@@ -191,7 +191,7 @@ impl Zone {
         }
     }
 
-    /// Fetches under way.
+    /// The fetches in progress.
     pub fn fetches(&self) -> &Arc<Fetches> {
         &self.fetches
     }
@@ -212,7 +212,7 @@ impl Zone {
         resource.select(head_request, field).cloned()
     }
 
-    /// The stored part with which a request for a range can be answered, and the bytes it asks for.
+    /// The stored part that can answer a request for a range, and the requested bytes.
     pub fn find_part(
         &self,
         key: &[u8],
@@ -226,12 +226,12 @@ impl Zone {
         Some((variant.clone(), bytes))
     }
 
-    /// Whether anything is stored under the key, whichever requests it is for.
+    /// Whether any response is stored under the key.
     pub fn has_key(&self, key: &[u8]) -> bool {
         self.index.contains_key(key)
     }
 
-    /// While the folder is not yet known whole, a file may be there that the index does not have.
+    /// Until the folder is fully loaded, a file may exist that is not in the index.
     fn find_unloaded(&self, key: &[u8]) -> Option<Arc<Resource>> {
         let disk = self.folder()?;
         if disk.loaded.load(Ordering::Acquire) || !disk.managed.load(Ordering::Acquire) {
@@ -241,7 +241,7 @@ impl Zone {
         self.index.get(key)
     }
 
-    /// Counts a use of a key that is not stored, and says how many there were.
+    /// Counts a use of a key that is not stored, and returns the number of uses.
     pub fn count_use(&self, key: &[u8]) -> u32 {
         let hash = self.hasher.hash_one(key);
         let count = self
@@ -253,8 +253,7 @@ impl Zone {
         }
     }
 
-    /// To be called before a response is asked for, and given with it: a purge in between keeps it
-    /// from being stored.
+    /// The number to record before a response is requested: a purge after that prevents storing.
     pub fn began(&self) -> u64 {
         self.purges
             .read()
@@ -262,7 +261,7 @@ impl Zone {
             .next()
     }
 
-    /// Whether content of this length can be stored at all.
+    /// Whether content of this length can be stored.
     pub fn holds(&self, bytes: u64) -> bool {
         let most = match &self.place {
             Storage::Memory(most) => *most,
@@ -274,7 +273,7 @@ impl Zone {
     /// Begins the file of a response.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's error.
     pub fn writer(&self, entry: &NewResponse) -> std::io::Result<Writer> {
         let disk = self.folder().ok_or(std::io::ErrorKind::Unsupported)?;
         let path = entry.path(disk);
@@ -284,7 +283,7 @@ impl Zone {
     /// Stores a response with its content in memory.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason why not.
     pub fn store_memory(
         &self,
         entry: NewResponse,
@@ -298,7 +297,7 @@ impl Zone {
         self.put(entry, StoredBody::Memory(body))
     }
 
-    /// A part, with all stored parts of the same bytes that it touches (RFC 9111 section 3.4).
+    /// Joins a part with all adjacent stored parts of the same bytes (RFC 9111 section 3.4).
     fn put_together(
         &self,
         mut entry: NewResponse,
@@ -311,7 +310,7 @@ impl Zone {
             return (entry, body);
         };
         let mut others: Vec<_> = resource.variants.iter().collect();
-        // Each joint may bring the next within reach.
+        // Each join may make another part adjacent.
         while let Some(at) = others.iter().position(|other| {
             let touches = other
                 .part
@@ -337,7 +336,7 @@ impl Zone {
     /// Stores a response whose content was written to a file. Waits for the disk.
     ///
     /// # Errors
-    /// Why not; the file is gone then.
+    /// The reason why not; the file is removed then.
     pub fn store_file(
         &self,
         entry: NewResponse,
@@ -371,11 +370,11 @@ impl Zone {
         stored
     }
 
-    /// Brings a stored response up to date (after a 304): other head, other times, same content.
-    /// Waits for the disk where it is in a file.
+    /// Updates a stored response after a 304: new head and times, same content. Waits for the disk
+    /// if it is in a file.
     ///
     /// # Errors
-    /// Why not; the old one stays as it was.
+    /// The reason why not; the old one is unchanged.
     pub fn freshen(&self, old: &Variant, entry: NewResponse) -> Result<Arc<Variant>, WhyNotStored> {
         let _commit = self.commit(&entry.key);
         let StoredBody::File(file) = &old.body else {
@@ -400,8 +399,8 @@ impl Zone {
         self.put(entry, StoredBody::File(file))
     }
 
-    /// What the response to a HEAD request says of a stored response to GET (RFC 9111 section
-    /// 4.3.5): where it is another one by now, that one is stale.
+    /// Applies the response to a HEAD request to a stored response to GET (RFC 9111 section 4.3.5):
+    /// if that is outdated, it becomes stale.
     pub fn note_head(&self, key: &[u8], head: &Head, field: RequestField<'_>, now_ms: u64) {
         let Some(resource) = self.index.peek(key) else {
             return;
@@ -414,7 +413,7 @@ impl Zone {
         }
     }
 
-    /// Takes a stored response away whose file turned out to be missing or broken.
+    /// Removes a stored response whose file is missing or broken.
     pub fn discard(&self, key: &[u8], broken: &Arc<Variant>) {
         let _commit = self.commit(key);
         let Some(resource) = self.index.peek(key) else {
@@ -434,8 +433,8 @@ impl Zone {
         remove_file(broken);
     }
 
-    /// Takes away what is meant, or makes it stale. When this returns, nothing that was asked for
-    /// before it was called will be answered as fresh. Waits for the disk.
+    /// Removes the target, or makes it stale. After this returns, no response requested before the
+    /// call is used as fresh. Waits for the disk.
     pub fn purge(&self, target: &Target, manner: Manner, now_ms: u64) -> Purged {
         self.purges
             .write()
@@ -495,7 +494,7 @@ impl Zone {
         }
     }
 
-    /// Takes up a file that was found in the folder. A broken one of ours is removed.
+    /// Adopts a file in the folder. A broken file of ours is removed.
     pub(crate) fn adopt(&self, path: &std::path::Path) {
         let Some(disk) = self.folder() else {
             return;
@@ -540,12 +539,12 @@ impl Zone {
             None => Vec::new(),
         };
         variants.push(Arc::new(variant));
-        // Purges since the start were not told of it yet.
+        // Earlier purges did not include it yet.
         let began = resource.map_or(0, |resource| resource.began);
         self.insert(key, found.host.into(), variants, began);
     }
 
-    /// Keys with when each was last asked for, in unix seconds, and its bytes on disk.
+    /// The keys, each with the time of its last use in Unix seconds and its bytes on disk.
     pub(crate) fn ages(&self) -> Vec<(Arc<[u8]>, u64, u64)> {
         let age = |(key, resource): (Arc<[u8]>, Arc<Resource>)| {
             let used_s = resource.used_s.load(Ordering::Relaxed);
@@ -554,7 +553,7 @@ impl Zone {
         self.index.iter().map(age).collect()
     }
 
-    /// Takes a key away that has not been asked for since `used_s`. Says whether it did.
+    /// Removes a key that was not used since `used_s`. Returns whether it did.
     pub(crate) fn forget(&self, key: &[u8], used_s: u64) -> bool {
         let _commit = self.commit(key);
         let is_unused =
@@ -576,7 +575,7 @@ impl Zone {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a response into the index; the caller holds the key's commit lock.
+    /// Adds a response to the index; the caller holds the key's commit lock.
     fn put(&self, entry: NewResponse, body: StoredBody) -> Result<Arc<Variant>, WhyNotStored> {
         let began = entry.began;
         let variant = Variant::new(
@@ -588,7 +587,7 @@ impl Zone {
         );
         let variant = Arc::new(variant.status_only(entry.status_only));
         let before = self.index.peek(&*entry.key);
-        // Held until the index has it: a purge comes wholly before or wholly after.
+        // It is held until the index has the response: a purge comes either before or after.
         let purges = self.purges.read().unwrap_or_else(PoisonError::into_inner);
         let variants = match &before {
             Some(resource) if !purges.concern(resource.began, &**resource) => {
@@ -614,7 +613,7 @@ impl Zone {
         Ok(variant)
     }
 
-    /// Replaces what is known of a key by these variants of it; the caller holds its commit lock.
+    /// Replaces the variants of a key; the caller holds its commit lock.
     fn insert(&self, key: Arc<[u8]>, host: Box<[u8]>, variants: Vec<Arc<Variant>>, began: u64) {
         let purges = self.purges.read().unwrap_or_else(PoisonError::into_inner);
         let resource = self.resource(key.clone(), host, variants, purges.next());
@@ -654,7 +653,7 @@ impl Zone {
         Arc::new(resource)
     }
 
-    /// What a resource takes of the zone's bytes.
+    /// The bytes that a resource takes in the zone.
     fn bytes_of(&self, resource: &Resource) -> u64 {
         match &self.place {
             Storage::Memory(_) => resource.memory_bytes(),
@@ -674,7 +673,7 @@ impl Zone {
     }
 }
 
-/// What a resource weighs was computed when it was made, since it must not change while it lies in
+/// The weight of a resource is computed at its creation, since it must not change while it is in
 /// the index.
 #[derive(Clone)]
 struct Weigh;
@@ -685,13 +684,13 @@ impl Weighter<Arc<[u8]>, Arc<Resource>> for Weigh {
     }
 }
 
-/// Counts what is evicted and removes its files, once the index is unlocked again.
+/// Counts evicted resources, and removes their files after the index is unlocked.
 #[derive(Clone)]
 struct Evict {
     evicted: Arc<AtomicU64>,
 }
 
-/// What one change of the index has evicted.
+/// The resources that one change of the index has evicted.
 #[derive(Default)]
 struct Evicted(Vec<Arc<Resource>>);
 
@@ -699,7 +698,7 @@ impl Lifecycle<Arc<[u8]>, Arc<Resource>> for Evict {
     type RequestState = Evicted;
 
     fn on_evict(&self, state: &mut Evicted, _: Arc<[u8]>, resource: Arc<Resource>) {
-        // A newer one takes its place: its files are looked after there.
+        // A newer one replaces it, and handles its files.
         if resource.is_replaced.load(Ordering::Acquire) {
             return;
         }
@@ -734,12 +733,12 @@ fn remove_files_left(before: &Resource, after: &Resource) {
 
 fn remove_file(variant: &Variant) {
     if let StoredBody::File(file) = &variant.body {
-        // It may be gone: then all is as it should be.
+        // The file may be gone already, which is fine.
         let _ = fs::remove_file(&file.path);
     }
 }
 
-/// Ends a response's freshness, in its file too, so that a restart does not bring it back.
+/// Ends a response's freshness, also in its file, so that it stays stale after a restart.
 fn make_stale(variant: &Variant, now_ms: u64) {
     variant.make_stale(now_ms);
     let StoredBody::File(file) = &variant.body else {
@@ -754,7 +753,7 @@ fn make_stale(variant: &Variant, now_ms: u64) {
         Ok(())
     });
     if written.is_err() {
-        // What cannot be marked must not come back as fresh.
+        // A file that cannot be marked must not count as fresh later.
         let _ = fs::remove_file(&file.path);
     }
 }

@@ -1,8 +1,8 @@
-//! A tree against the rows: names, contexts, blocks, counts, repetition and values.
+//! The check of a tree against the rows: names, contexts, blocks, counts, repetition and values.
 //!
-//! Checks are made in nginx's order, so that the first thing wrong with a directive is the thing
-//! nginx would say; all directives are checked, so that one run shows them all. What a value
-//! means beyond its type is not judged here.
+//! The checks are in nginx's order, so that the first error of a directive is the one that nginx
+//! reports. All directives are checked, so that one run shows all errors. A value is checked only
+//! by its type.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::source::Loader;
 use crate::suggest;
 use crate::tree::{Directive, FileId, Span, Tree, Word};
 
-/// A checked configuration; look at it through [`crate::View`].
+/// A checked configuration; [`crate::View`] reads it.
 #[derive(Clone, Debug)]
 pub struct Scope {
     pub(crate) blocks: Vec<Block>,
@@ -33,7 +33,7 @@ pub(crate) struct Block {
     pub(crate) end: Span,
     pub(crate) arguments: Vec<Word>,
     pub(crate) entries: Vec<Entry>,
-    /// The entries of each name: a block may have thousands, and is asked from every inner one.
+    /// The entries of each name: a block may have thousands, and every inner block searches them.
     pub(crate) by_name: HashMap<&'static str, Vec<usize>>,
     pub(crate) data: Vec<Directive>,
 }
@@ -41,22 +41,22 @@ pub(crate) struct Block {
 /// One checked directive.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// The row it was checked against.
+    /// Its row.
     pub row: &'static Row,
     /// The name as written.
     pub name: Word,
     pub arguments: Vec<Word>,
-    /// The line nginx reports for it: that of its `;` or `{`.
+    /// The line that nginx reports for it: that of its `;` or `{`.
     pub span: Span,
-    /// Where its block ends; equal to `span` without a block.
+    /// The end of its block; equal to `span` without a block.
     pub end: Span,
-    /// Where it stands in reading order over all files.
+    /// Its position in reading order over all files.
     pub sequence: u32,
     pub(crate) block: Option<usize>,
 }
 
 impl Entry {
-    /// The text of an argument, "" when there are fewer.
+    /// The text of an argument; "" if there are fewer.
     pub fn argument(&self, index: usize) -> &str {
         self.arguments
             .get(index)
@@ -68,16 +68,16 @@ impl Registry {
     /// Checks a tree against the rows.
     ///
     /// # Errors
-    /// Everything that is wrong with it, in reading order.
+    /// All errors, in reading order.
     pub fn check(&self, tree: &Tree) -> Result<Scope, Errors> {
         let (scope, errors) = self.check_all(tree);
         errors.finish().map(|()| scope)
     }
 
-    /// Parses and checks in one go, so that mistakes of both kinds are shown together.
+    /// Parses and checks at once, so that errors of both kinds are shown together.
     ///
     /// # Errors
-    /// Everything that is wrong, in reading order; the first is the one nginx would report.
+    /// All errors, in reading order; the first is the one that nginx would report.
     pub fn load(
         &self,
         loader: &dyn Loader,
@@ -88,8 +88,8 @@ impl Registry {
         mistakes.finish().map(|()| (tree, scope))
     }
 
-    /// As [`Registry::load`], for a caller that goes on after mistakes to find more of them: what
-    /// is wrong is not in the scope.
+    /// As [`Registry::load`], for a caller that continues after errors to find more of them: wrong
+    /// directives are not in the scope.
     pub fn examine(
         &self,
         loader: &dyn Loader,
@@ -214,14 +214,14 @@ impl Checker<'_> {
         None
     }
 
-    /// Looks into a block at the wrong place too, when it is clear what it would be.
+    /// Checks the inside of a block in a wrong context too, if its kind is clear.
     fn misplaced(&mut self, rows: &[&'static Row], directive: &Directive) {
         if let [row] = rows {
             self.inner(row.value, 0, directive);
         }
     }
 
-    /// Checks what is inside a directive's block and adds that to the scope.
+    /// Checks the inside of a directive's block and adds it to the scope.
     fn inner(&mut self, value: Value, parent: usize, directive: &Directive) -> Option<usize> {
         let directives = directive.block.as_ref()?;
         let context = match value {
@@ -251,8 +251,8 @@ impl Checker<'_> {
     }
 }
 
-/// What is wrong with a directive on its own, `first` telling whether it is the first of its name
-/// in its block.
+/// The error of a directive on its own; `first` shows whether it is the first of its name in its
+/// block.
 fn complaint(row: &Row, directive: &Directive, first: bool) -> Option<String> {
     let name = row.name;
     if !row.value.is_block() && directive.block.is_some() {
@@ -274,7 +274,7 @@ fn complaint(row: &Row, directive: &Directive, first: bool) -> Option<String> {
     row.value.complaint(name, &texts)
 }
 
-/// The name that was meant: one that is allowed in this context, else any.
+/// The most similar name: one that is allowed in this context is preferred.
 fn suggestion<'a>(index: &'a Index, name: &str, context: Context) -> Option<&'a str> {
     let rows = || index.families.iter().flat_map(|(_, rows)| rows.iter());
     let here = rows()

@@ -1,4 +1,4 @@
-//! Configuration errors: nginx's words, then ` in FILE:LINE`. Every one is fatal to a start.
+//! Configuration errors: nginx's message, then ` in FILE:LINE`. Each one prevents a start.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -6,28 +6,28 @@ use std::fmt;
 use crate::source::Sources;
 use crate::tree::{FileId, Span};
 
-/// How many errors are kept: beyond that they are echoes of one mistake, not help.
+/// The most errors that are kept: further ones are usually consequences of earlier ones.
 pub(crate) const ERRORS_MAX: usize = 100;
 
-/// The longest message, without its place: nginx cuts its own there.
+/// The longest message, without its place: nginx cuts its messages there.
 const MESSAGE_BYTES_MAX: usize = 1024;
 
-/// One mistake in the configuration.
+/// One error in the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ConfError {
-    /// What is wrong, in nginx's words where nginx has some.
+    /// The message, in nginx's words if it has some.
     pub message: String,
     /// The file and the line; `None` for the main file itself and for the command line.
     pub place: Option<(String, u32)>,
 }
 
 impl ConfError {
-    /// An error at a place, whose file is named by `sources`.
+    /// An error at a place; `sources` gives the file's name.
     pub(crate) fn at(sources: &Sources, span: Span, message: String) -> ConfError {
         ConfError::named(sources.name(span.file), span, message)
     }
 
-    /// An error in a file of this name; a `-g` text has no name but says so.
+    /// An error in a file with this name; a `-g` text has no name, and its message shows that.
     pub(crate) fn named(file: Option<&str>, span: Span, mut message: String) -> ConfError {
         message.truncate(message.floor_char_boundary(MESSAGE_BYTES_MAX));
         if span.file == FileId::COMMAND_LINE {
@@ -55,7 +55,7 @@ impl fmt::Display for ConfError {
 
 impl std::error::Error for ConfError {}
 
-/// All the mistakes that were found, in reading order; never empty when returned as an error.
+/// All errors, in reading order; never empty when returned as an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Errors(pub Vec<ConfError>);
 
@@ -77,7 +77,7 @@ impl From<ConfError> for Errors {
     }
 }
 
-/// Errors on their way, each with its place in reading order; limited to [`ERRORS_MAX`].
+/// The errors so far, each with its position in reading order; limited to [`ERRORS_MAX`].
 #[derive(Debug, Default)]
 pub(crate) struct Collector {
     errors: Vec<(u32, ConfError)>,
@@ -90,7 +90,7 @@ impl Collector {
         }
     }
 
-    /// Takes an error however many there are: for those that are not echoes of one mistake.
+    /// Adds an error even beyond the limit: for errors that are not consequences of others.
     pub(crate) fn add(&mut self, sequence: u32, error: ConfError) {
         self.errors.push((sequence, error));
     }
@@ -103,12 +103,12 @@ impl Collector {
         self.errors.len() >= ERRORS_MAX
     }
 
-    /// The places in reading order of what is wrong so far.
+    /// The positions of the errors so far.
     pub(crate) fn sequences(&self) -> HashSet<u32> {
         self.errors.iter().map(|(sequence, _)| *sequence).collect()
     }
 
-    /// Adds what to look for to errors that have a hint.
+    /// Adds the hints to their errors.
     pub(crate) fn append_hints(&mut self, hints: &HashMap<u32, String>) {
         for (sequence, error) in &mut self.errors {
             if let Some(hint) = hints.get(sequence) {
@@ -117,24 +117,24 @@ impl Collector {
         }
     }
 
-    /// Drops errors that do not pass.
+    /// Keeps only the errors for which `passes` holds.
     pub(crate) fn retain(&mut self, passes: impl Fn(u32, &ConfError) -> bool) {
         self.errors
             .retain(|(sequence, error)| passes(*sequence, error));
     }
 
-    /// Takes in another stage's errors.
+    /// Adds the errors of another stage.
     pub(crate) fn append(&mut self, other: Collector) {
         self.errors.extend(other.errors);
     }
 
-    /// `Ok` when nothing was collected, else the errors in reading order.
+    /// `Ok` if there is no error, otherwise the errors in reading order.
     pub(crate) fn finish(mut self) -> Result<(), Errors> {
         if self.errors.is_empty() {
             return Ok(());
         }
         self.errors.sort_by_key(|(sequence, _)| *sequence);
-        // A file that is included twice has each of its mistakes once, as has a directive that
+        // A file that is included twice shows each of its errors once, and so does a directive that
         // several blocks inherit.
         let mut seen = HashSet::new();
         self.errors.retain(|(_, error)| seen.insert(error.clone()));

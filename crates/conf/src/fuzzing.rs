@@ -1,4 +1,4 @@
-//! The bodies of the fuzz targets: the shims only pass bytes on.
+//! The bodies of the fuzz targets; the targets themselves only pass bytes in.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::tree::{Directive, Tree, Word};
 #[cfg(test)]
 mod tests;
 
-/// Parses any bytes as a main file that may include itself, and checks what must always hold.
+/// Parses any bytes as a main file that may include itself, and checks the invariants.
 pub fn parse(bytes: &[u8]) {
     let main = Path::new("/conf/main");
     let loader: MemoryLoader = [(main, bytes)].into_iter().collect();

@@ -1,14 +1,14 @@
-//! Shell patterns of `include`, with the meaning of glob(3) without flags.
+//! Shell patterns of `include`, as in glob(3) without flags.
 //!
-//! `*`, `?` and `[...]` match inside one part of a path; a leading dot must be written; results
-//! are sorted by bytes. It must not touch the disk other than by listing folders.
+//! `*`, `?` and `[...]` match inside one part of a path; a leading dot must be written; results are
+//! sorted by bytes. The module only lists folders, and reads no file.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Whether `include` takes this path as a pattern.
+/// Whether `include` treats this path as a pattern.
 pub(crate) fn is_pattern(path: &[u8]) -> bool {
     path.iter().any(|byte| matches!(byte, b'*' | b'?' | b'['))
 }
@@ -62,7 +62,7 @@ pub(crate) fn matches(pattern: &[u8], name: &[u8]) -> bool {
         return false;
     }
     let (mut at, mut position) = (0, 0);
-    // Where to go on when a match fails: the last `*`, taking one byte more.
+    // The place to continue after a mismatch: the last `*`, with one byte more.
     let mut retry: Option<(usize, usize)> = None;
     while position < name.len() {
         if pattern.get(at) == Some(&b'*') {
@@ -102,7 +102,7 @@ fn list(base: &[u8], part: &[u8], found: &mut Vec<Vec<u8>>) {
     }
 }
 
-/// The pattern's position after matching one byte, or `None` when it does not match.
+/// The pattern's position after matching one byte; `None` if it does not match.
 fn matches_one(pattern: &[u8], at: usize, byte: u8) -> Option<usize> {
     match *pattern.get(at)? {
         b'?' => Some(at + 1),
@@ -115,7 +115,7 @@ fn matches_one(pattern: &[u8], at: usize, byte: u8) -> Option<usize> {
     }
 }
 
-/// Reads `[...]` at `at`: whether it holds the byte, and where it ends; `None` when it has no end.
+/// Reads `[...]` at `at`: whether it contains the byte, and its end; `None` if it has no end.
 fn class(pattern: &[u8], at: usize, byte: u8) -> Option<(bool, usize)> {
     let mut index = at + 1;
     let negated = matches!(pattern.get(index), Some(b'!' | b'^'));

@@ -1,8 +1,8 @@
-//! Bytes to words, one byte at a time, by the rules of nginx's reader.
+//! The lexer: bytes to words, one byte at a time, by the rules of nginx's reader.
 //!
-//! The same states, the same limit and the same line numbers, so that a text which nginx refuses
-//! is refused here with the same words. Unlike nginx it goes on after a mistake: what was wrong
-//! is noted in [`Lexer::problems`] and the directive is marked broken. It must not look at names.
+//! States, limits and line numbers are nginx's, so that a text that nginx refuses is refused here
+//! with the same message. Unlike nginx, it continues after an error: it adds the error to
+//! [`Lexer::problems`] and marks the directive as broken. It does not interpret names.
 //!
 //! ```text
 //!          '#' ┌─────────┐ LF
@@ -19,29 +19,29 @@
 use crate::text::text_of;
 use crate::tree::{FileId, Span, Word};
 
-/// The longest run of bytes nginx holds for one word, its terminator included.
+/// The longest word in bytes, its terminator included; nginx's limit.
 pub const TOKEN_BYTES_MAX: usize = 4096;
 
-/// How much of a word that is too long is shown, as in nginx.
+/// The bytes of a too long word that are shown, as in nginx.
 const SHOWN_BYTES: usize = 10;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// What the lexer found next.
+/// The next token.
 pub(crate) enum Token {
     /// Words up to `;` or `{`.
     Directive(Draft),
-    /// A `}`; `clean` unless it cut a directive short and that was noted.
+    /// A `}`; `clean` unless it ends an incomplete directive, which was reported.
     BlockEnd { clean: bool },
-    /// The end of the text; `clean` unless something was wrong with it and was noted.
+    /// The end of the text; `clean` unless it has an error, which was reported.
     End { clean: bool },
 }
 
 /// The words of one directive.
 pub(crate) struct Draft {
-    /// The words; empty only when `broken`.
+    /// The words; empty only if `broken`.
     pub(crate) words: Vec<Word>,
-    /// A mistake in it was noted: it is to be read over.
+    /// Whether it has a reported error, and must be skipped.
     pub(crate) broken: bool,
     /// Whether `{` ended it, not `;`.
     pub(crate) opens_block: bool,
@@ -54,7 +54,7 @@ pub(crate) struct Lexer<'a> {
     position: usize,
     line: u32,
     given_up: bool,
-    /// The mistakes noted since they were last taken: line and message.
+    /// The errors since they were last taken: line and message.
     pub(crate) problems: Vec<(u32, String)>,
 }
 
@@ -67,7 +67,7 @@ enum State {
     AfterQuote,
 }
 
-/// What is known of the directive being read.
+/// The state of the directive that is being read.
 struct Run {
     state: State,
     /// The byte before was a backslash.
@@ -81,7 +81,7 @@ struct Run {
 }
 
 impl<'a> Lexer<'a> {
-    /// A reader over a file's bytes; a byte order mark in front is passed over.
+    /// A lexer for a file's bytes; a byte order mark at the start is skipped.
     pub(crate) fn of_file(bytes: &'a [u8], file: FileId) -> Lexer<'a> {
         let position = if bytes.starts_with(BYTE_ORDER_MARK) {
             BYTE_ORDER_MARK.len()
@@ -98,7 +98,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// A reader over the text of `-g`, where words may have any length.
+    /// A lexer for the text of `-g`, where words may have any length.
     pub(crate) fn of_command_line(text: &'a str) -> Lexer<'a> {
         let file = FileId::COMMAND_LINE;
         let bytes = text.as_bytes();
@@ -117,7 +117,7 @@ impl<'a> Lexer<'a> {
         self.bytes
     }
 
-    /// The place where the lexer stands.
+    /// The current place.
     pub(crate) fn span(&self) -> Span {
         Span {
             file: self.file,
@@ -125,7 +125,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Leaves the rest of the text unread; from now on there is only an unclean end.
+    /// Skips the rest of the text; after this there is only an unclean end.
     pub(crate) fn give_up(&mut self) {
         self.given_up = true;
     }
@@ -295,7 +295,7 @@ impl<'a> Lexer<'a> {
     fn too_long(&mut self, run: &mut Run) {
         let message = match run.state {
             State::Quote(quote) => {
-                // Quotes are inside out from here on: whatever follows would mislead.
+                // From here on, quoted and unquoted text are swapped: further errors would mislead.
                 self.give_up();
                 format!(
                     "too long parameter, probably missing terminating \"{}\" character",
@@ -309,11 +309,11 @@ impl<'a> Lexer<'a> {
         };
         self.problems.push((run.start_line, message));
         run.broken = true;
-        // The rest of the word is read over; it is noted again if it is as long once more.
+        // The rest of the word is skipped; it is reported again if that is too long too.
         run.start = self.position;
     }
 
-    /// Notes the character just read as out of place, whole when it is UTF-8.
+    /// Reports the last character as unexpected; it is shown completely if it is UTF-8.
     fn unexpected(&mut self) {
         let start = self.position - 1;
         let rest = &self.bytes[start..self.bytes.len().min(start + 4)];

@@ -1,9 +1,9 @@
 //! The configuration language: nginx's syntax, read by nginx's rules, with nginx's messages.
 //!
-//! This crate turns text into a [`Tree`] (what was written, with its places), and a tree into a
-//! [`Scope`] (what was written and is allowed, with its inheritance), by the directive rows that
-//! a [`Registry`] is given. It knows no directive but `include`, opens no socket, and must not
-//! learn what any directive means: that is said by the rows' owners.
+//! This crate parses text into a [`Tree`] (words with their places), and checks a tree into a
+//! [`Scope`] (allowed directives with their inheritance), by the directive rows of a [`Registry`].
+//! It knows no directive except `include`, opens no socket, and must not know the meaning of a
+//! directive: that belongs to the rows' owners.
 //!
 //! ```text
 //!  files ─► Loader ─► lexer ─► parse: Tree ─► Registry::check: Scope ─► View: typed look-ups

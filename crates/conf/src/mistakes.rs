@@ -1,8 +1,8 @@
-//! What is wrong with a configuration, collected over several readings of it: the language, the
-//! rows, and what the directives mean together.
+//! The errors of a configuration, collected over several passes: syntax, rows, and the meaning of
+//! directives.
 //!
-//! A later reading does not see what an earlier one refused, so it may miss what that would have
-//! defined. Such an echo is left out: it would send the reader to a line that is right.
+//! A later pass does not see directives that an earlier one refused, so it may miss their
+//! definitions. Such consequential errors are left out: they would lead the user to a correct line.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,15 +10,15 @@ use crate::error::{Collector, ConfError, Errors};
 use crate::registry::Index;
 use crate::tree::{Directive, Span, Tree};
 
-/// Mistakes in reading order.
+/// Errors in reading order.
 #[derive(Debug)]
 pub struct Mistakes {
     errors: Collector,
-    /// Words of refused directives: what they would have defined.
+    /// The words of refused directives, which may be names that they would have defined.
     refused_words: HashSet<String>,
-    /// What to look for, by the place in reading order of a directive that runs into the next line.
+    /// Hints, by the position of a directive that continues in the next line.
     hints: HashMap<u32, String>,
-    /// Text could not be read, so that anything may have been defined in it.
+    /// Whether some text could not be read, which may have defined any name.
     is_partial: bool,
 }
 
@@ -40,12 +40,12 @@ impl Mistakes {
         mistakes
     }
 
-    /// Whether nothing is wrong so far.
+    /// Whether there is no error so far.
     pub fn is_empty(&self) -> bool {
         self.errors.is_empty()
     }
 
-    /// Adds what another reading of the same tree has found, but for echoes.
+    /// Adds the errors of another pass over the same tree, without consequential ones.
     pub fn add(&mut self, tree: &Tree, errors: Vec<ConfError>) {
         if errors.is_empty() {
             return;
@@ -55,7 +55,7 @@ impl Mistakes {
             let place = error.place.as_ref().and_then(|place| places.get(place));
             place.copied().unwrap_or(u32::MAX)
         };
-        // What was refused for a reason of its own defines nothing either.
+        // A directive that was refused for its own reason defines no names either.
         let reasons = errors.iter().filter(|error| !misses_a_name(error));
         let refused: HashSet<u32> = reasons.map(sequence).collect();
         self.remember(&tree.directives, &refused);
@@ -71,16 +71,15 @@ impl Mistakes {
         }
     }
 
-    /// `Ok` when nothing is wrong.
+    /// `Ok` if there is no error.
     ///
     /// # Errors
-    /// Everything that is wrong, in reading order.
+    /// All errors, in reading order.
     pub fn finish(self) -> Result<(), Errors> {
         self.errors.finish()
     }
 
-    /// Forgets mistakes inside blocks that no row describes: what is in there may be another
-    /// language.
+    /// Drops errors inside of blocks without a row: their content may be another language.
     fn forget_inside_unknown(&mut self, tree: &Tree, directives: &[Directive], index: &Index) {
         for directive in directives {
             let Some(inside) = &directive.block else {
@@ -115,8 +114,8 @@ impl Mistakes {
         }
     }
 
-    /// Whether an error only says that a name is unknown which a refused directive has, or might
-    /// have.
+    /// Whether an error only reports an unknown name that a refused directive has, or may have,
+    /// defined.
     fn is_echo(&self, error: &ConfError) -> bool {
         let mut quoted = error.message.split('"').skip(1).step_by(2);
         misses_a_name(error)
@@ -124,14 +123,14 @@ impl Mistakes {
     }
 }
 
-/// Whether an error is about a name that nothing defines.
+/// Whether an error is about an undefined name.
 fn misses_a_name(error: &ConfError) -> bool {
     ["unknown", "zero size", "not found"]
         .iter()
         .any(|words| error.message.contains(words))
 }
 
-/// The names that a word may stand for: itself, a variable, a zone in `zone=name:size`.
+/// The names that a word may define: itself, a variable, a zone in `zone=name:size`.
 fn names_in(text: &str) -> [String; 3] {
     let variable = text.strip_prefix('$').unwrap_or(text);
     let parameter = text.split_once('=').map_or(text, |(_, value)| value);
@@ -139,8 +138,8 @@ fn names_in(text: &str) -> [String; 3] {
     [text, variable, zone].map(str::to_owned)
 }
 
-/// Finds directives whose words go on in the next line with the name of another directive: a
-/// semicolon was forgotten, unless all is right with them.
+/// Finds directives whose words continue in the next line with the name of another directive: a
+/// semicolon is probably missing. The hint is used only if there is an error.
 fn look_for_lost_ends(directives: &[Directive], index: &Index, hints: &mut HashMap<u32, String>) {
     for directive in directives {
         let mut line = directive.name.span.line;
@@ -161,7 +160,7 @@ fn look_for_lost_ends(directives: &[Directive], index: &Index, hints: &mut HashM
 
 type Place = (String, u32);
 
-/// Where each place comes in reading order.
+/// The position of each place in reading order.
 fn places(tree: &Tree) -> HashMap<Place, u32> {
     let mut places = HashMap::new();
     collect(tree, &tree.directives, &mut places);
@@ -190,7 +189,7 @@ fn collect(tree: &Tree, directives: &[Directive], places: &mut HashMap<Place, u3
     }
 }
 
-/// The place in reading order of the last directive inside a block, however deep.
+/// The position of the last directive inside a block, at any depth.
 fn last_sequence(directive: &Directive) -> u32 {
     let inside = directive.block.as_ref().and_then(|inside| inside.last());
     inside.map_or(directive.sequence, last_sequence)

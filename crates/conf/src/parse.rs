@@ -1,7 +1,7 @@
-//! Words to a tree, `include` resolved. Names other than `include` mean nothing here.
+//! The parser: words to a tree, with `include` resolved. It knows no other name.
 //!
-//! Reading goes on after a mistake, at the next `;` or `}`, so that one run shows what one run
-//! can show. Depth and number of files are limited: a tree must fit the stack that drops it.
+//! It continues after an error, at the next `;` or `}`, so that one run shows as many errors as
+//! possible. Depth and number of files are limited: dropping a tree must not overflow the stack.
 
 use std::ffi::OsString;
 use std::io;
@@ -17,14 +17,14 @@ use crate::text::text_of;
 use crate::tree::{Directive, FileId, Span, Tree, Word};
 use crate::unclosed;
 
-/// How deep files may include each other; real ones do so 4 or 5 deep.
+/// The deepest inclusion of files; real ones have 4 or 5 levels.
 pub const INCLUDE_DEPTH_MAX: usize = 32;
 
-/// How many times a file may be included in all: room for every site of a large host, and an end
-/// for files that include each other under ever new names.
+/// The most inclusions in all: enough for every site of a large host, and a limit for files that
+/// include each other under new names.
 pub const INCLUDES_MAX: usize = 100_000;
 
-/// How deep blocks may be nested, over all files: what recursion over the tree must bear.
+/// The deepest nesting of blocks, over all files: the recursion over the tree must be limited.
 pub const BLOCK_DEPTH_MAX: usize = 100;
 
 const IS_A_DIRECTORY: i32 = 21;
@@ -34,13 +34,13 @@ const IS_A_DIRECTORY: i32 = 21;
 /// Paths of `include` are relative to the main file's folder.
 ///
 /// # Errors
-/// All the mistakes that can be found in one reading.
+/// All errors that one pass can find.
 pub fn parse(loader: &dyn Loader, main: &Path, globals: Option<&str>) -> Result<Tree, Errors> {
     let (tree, errors) = parse_all(loader, main, globals);
     errors.finish().map(|()| tree)
 }
 
-/// As [`parse`], but hands out what could be read even when there were mistakes.
+/// As [`parse`], but also returns the readable part if there are errors.
 pub(crate) fn parse_all(
     loader: &dyn Loader,
     main: &Path,
@@ -71,7 +71,7 @@ pub(crate) fn parse_all(
     )
 }
 
-/// What the directives being read are directly inside of.
+/// The direct surroundings of the directives that are being read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Inside {
     File,
@@ -85,14 +85,14 @@ struct Parser<'a> {
     sources: Sources,
     errors: Collector,
     sequence: u32,
-    /// The blocks being read, over all files, outermost first.
+    /// The open blocks, over all files, outermost first.
     open_blocks: Vec<unclosed::Opening>,
     including: Vec<PathBuf>,
     includes: usize,
 }
 
 impl Parser<'_> {
-    /// Reads directives up to the end of the block or text; returns where that is.
+    /// Reads directives up to the end of the block or text; returns the place of the end.
     fn items(&mut self, lexer: &mut Lexer<'_>, inside: Inside, out: &mut Vec<Directive>) -> Span {
         loop {
             let token = lexer.next();
@@ -213,7 +213,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads one file's directives into `out`; `from` is the `include` that asked for it.
+    /// Reads one file's directives into `out`; `from` is its `include`.
     fn file(&mut self, path: &Path, from: Option<Span>, out: &mut Vec<Directive>) {
         if self.errors.is_full() {
             return;
@@ -243,7 +243,7 @@ impl Parser<'_> {
         self.including.pop();
     }
 
-    /// Why a file may not be included now, if so.
+    /// The reason why a file may not be included here, if any.
     fn refusal(&self, path: &Path) -> Option<String> {
         let name = || text_of(path.as_os_str().as_bytes());
         if self.including.iter().any(|open| open == path) {
@@ -287,7 +287,7 @@ impl Parser<'_> {
     }
 }
 
-/// nginx's form for a failed system call: `open() "PATH" failed (2: No such file or directory)`.
+/// nginx's format of a failed system call: `open() "PATH" failed (2: No such file or directory)`.
 fn system_message(call: &str, path: &Path, error: &io::Error) -> String {
     let name = text_of(path.as_os_str().as_bytes());
     let Some(number) = error.raw_os_error() else {

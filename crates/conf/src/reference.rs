@@ -1,4 +1,4 @@
-//! The directive reference, written from the rows.
+//! The directive reference, generated from the rows.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ pub fn reference(registry: &Registry) -> String {
     let mut out =
         String::from("# Directives\n\nWritten from the directive rows; not to be edited.\n");
     for (family, rows) in &registry.index.families {
-        // Writing to a string cannot fail.
+        // A write to a string cannot fail.
         let _ = write!(out, "\n## {family}\n");
         for row in *rows {
             let _ = write_row(&mut out, registry, row);
@@ -18,12 +18,12 @@ pub fn reference(registry: &Registry) -> String {
     out
 }
 
-/// The part of the reference about one directive; `None` where there is none of that name.
+/// The part of the reference about one directive; `None` if there is no such directive.
 pub fn reference_of(registry: &Registry, name: &str) -> Option<String> {
     let rows = registry.index.rows(name);
     let mut out = String::new();
     for row in rows {
-        // Writing to a string cannot fail.
+        // A write to a string cannot fail.
         let _ = write_row(&mut out, registry, row);
     }
     (!out.is_empty()).then_some(out)

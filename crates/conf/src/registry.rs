@@ -1,7 +1,7 @@
-//! Directive rows and the table of them all: what may be written where.
+//! Directive rows and their table.
 //!
-//! A row is the only place where a directive's name, contexts, arguments, type, default and
-//! documentation are said; the checker, the views and the reference all derive from it.
+//! A row is the only definition of a directive's name, contexts, arguments, type, default and
+//! documentation; the checker, the views and the reference use it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub enum Context {
 }
 
 impl Context {
-    /// The context as the reference names it.
+    /// The context's name in the reference.
     pub const fn text(self) -> &'static str {
         match self {
             Context::Main => "main",
@@ -66,7 +66,7 @@ impl Context {
     }
 }
 
-/// How many arguments a directive takes.
+/// The number of arguments of a directive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arguments {
     count_min: u16,
@@ -74,12 +74,12 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// None at all.
+    /// No arguments.
     pub const fn none() -> Arguments {
         Arguments::exactly(0)
     }
 
-    /// Just so many.
+    /// Exactly `count`.
     pub const fn exactly(count: u16) -> Arguments {
         Arguments {
             count_min: count,
@@ -87,7 +87,7 @@ impl Arguments {
         }
     }
 
-    /// From so many to so many, both included.
+    /// From `count_min` to `count_max`, both included.
     pub const fn between(count_min: u16, count_max: u16) -> Arguments {
         Arguments {
             count_min,
@@ -95,7 +95,7 @@ impl Arguments {
         }
     }
 
-    /// So many or more.
+    /// `count` or more.
     pub const fn at_least(count: u16) -> Arguments {
         Arguments {
             count_min: count,
@@ -109,12 +109,12 @@ impl Arguments {
         count >= self.count_min as usize && (open || count <= self.count_max as usize)
     }
 
-    /// The least count.
+    /// The minimum.
     pub const fn min(self) -> usize {
         self.count_min as usize
     }
 
-    /// The greatest count, `None` without a limit.
+    /// The maximum; `None` without a limit.
     pub const fn max(self) -> Option<usize> {
         match self.count_max {
             u16::MAX => None,
@@ -123,11 +123,10 @@ impl Arguments {
     }
 }
 
-/// What a row's owner says of the arguments of a directive of this name: nothing, or what is wrong
-/// with them.
+/// A check of a directive's arguments by the row's owner; the error is the message.
 pub type Check = fn(&str, &[&str]) -> Result<(), String>;
 
-/// What the arguments are. Typed ones look at the first argument, but for `OneOf` and `Buffers`.
+/// The type of the arguments. Typed values check the first argument, except `OneOf` and `Buffers`.
 #[derive(Clone, Copy, Debug)]
 pub enum Value {
     /// `on` or `off`.
@@ -142,9 +141,9 @@ pub enum Value {
     Seconds,
     /// A number from 0.
     Number,
-    /// A number between these two, both included.
+    /// A number in this range, both ends included.
     Between(i64, i64),
-    /// A number of at least so much.
+    /// A number with this minimum.
     AtLeast(i64),
     /// Each argument is one of these words, in any case.
     OneOf(&'static [&'static str]),
@@ -152,9 +151,9 @@ pub enum Value {
     Buffers,
     /// Any text.
     Text,
-    /// Whatever this function of the owner's lets pass.
+    /// Text that this function of the owner accepts.
     Checked(Check),
-    /// Whatever the owner checks when it is in effect.
+    /// A value that the owner checks when it applies the directive.
     Custom,
     /// A block, in which the rows of this context are allowed.
     Block(Context),
@@ -168,8 +167,8 @@ impl Value {
         matches!(self, Value::Block(_) | Value::Entries)
     }
 
-    /// What nginx says of arguments of this type, `None` when they are right. For a directive
-    /// `name`; the count of arguments was checked before.
+    /// nginx's message about arguments of this type; `None` if they are valid. `name` is the
+    /// directive's; the count was checked before.
     pub(crate) fn complaint(self, name: &str, arguments: &[&str]) -> Option<String> {
         let first = arguments.first().copied().unwrap_or("");
         let invalid = || format!("\"{name}\" directive invalid value");
@@ -207,7 +206,7 @@ impl Value {
     }
 }
 
-/// What is wrong with a number, `complaint` being for one that could be read.
+/// The error of a number; `complaint` checks one that could be parsed.
 fn bounded(name: &str, text: &str, complaint: impl Fn(i64) -> Option<String>) -> Option<String> {
     match value::number(text) {
         None => Some(format!("\"{name}\" directive invalid number")),
@@ -224,43 +223,44 @@ pub enum Repeat {
     Many,
 }
 
-/// What a block that does not have the directive takes instead.
+/// The value in a block without the directive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Merge {
-    /// What the nearest enclosing block has that has any.
+    /// That of the nearest enclosing block with the directive.
     Nearest,
-    /// Nothing: it holds only for the block it is written in.
+    /// None: a directive applies only to its own block.
     Own,
 }
 
-/// One directive in the contexts where it has one meaning.
+/// One directive, in the contexts in which it has one meaning.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     /// The name; rows are found by name and context.
     pub name: &'static str,
-    /// Where it may be written.
+    /// The contexts in which it is allowed.
     pub contexts: &'static [Context],
-    /// How many arguments it takes.
+    /// The number of arguments.
     pub arguments: Arguments,
-    /// What they are.
+    /// The type of the arguments.
     pub value: Value,
-    /// How often it may be written in one block.
+    /// Whether it may be repeated in one block.
     pub repeat: Repeat,
-    /// How it is inherited.
+    /// The inheritance.
     pub merge: Merge,
-    /// The first argument in which a dollar sign begins a variable's name, `None` where none does.
+    /// The first argument in which a dollar sign begins a variable's name; `None` if there is none.
     pub variables: Option<usize>,
-    /// The arguments as the reference shows them: `on | off`; without a block's braces.
+    /// The arguments in the reference: `on
+    ///  off`; without a block's braces.
     pub syntax: &'static str,
-    /// The arguments that hold when it is not written, "" for none.
+    /// The default arguments; "" for none.
     pub default: &'static str,
-    /// What it does, in one or two sentences.
+    /// Its effect, in one or two sentences.
     pub summary: &'static str,
 }
 
 impl Row {
-    /// What a row is unless it says otherwise: one argument, given once at any level of http, and
-    /// inherited from the nearest.
+    /// The defaults of a row: one argument, allowed once at any level of http, and inherited from
+    /// the nearest block.
     pub const PLAIN: Row = Row {
         name: "",
         contexts: &[Context::Http, Context::Server, Context::Location],
@@ -275,7 +275,7 @@ impl Row {
     };
 }
 
-/// Every row there is, by family, and the names that are known but not supported yet.
+/// All rows, by family, and the known names that are not supported yet.
 #[derive(Clone, Debug)]
 pub struct Registry {
     pub(crate) index: Arc<Index>,
@@ -295,7 +295,7 @@ impl Index {
         self.names.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether a name is one of nginx's or ours, in whatever context.
+    /// Whether a name is one of nginx's or ours, in any context.
     pub(crate) fn is_known(&self, name: &str) -> bool {
         name == "include" || !self.rows(name).is_empty() || self.not_yet.contains(&name)
     }
@@ -339,7 +339,7 @@ impl Registry {
         self.index.row(name, context)
     }
 
-    /// What is wrong with the table itself, for a test to show; empty when nothing is.
+    /// The errors in the table itself, for a test; empty if there are none.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         let mut places = HashSet::new();
@@ -359,7 +359,7 @@ impl Registry {
     }
 }
 
-/// What is wrong with a row on its own.
+/// The errors of a row on its own.
 fn row_problems(row: &Row, note: &mut dyn FnMut(String)) {
     if row.contexts.is_empty() || row.contexts.contains(&Context::Entries) {
         note("has no context in which it could be written".to_owned());

@@ -1,7 +1,7 @@
-//! Where texts come from: the disk, or memory; and the table of those that were read.
+//! The sources of texts, disk or memory, and the table of those that were read.
 //!
-//! The master reads the disk and hands its texts on; whoever gets them parses the same texts
-//! again from memory. A loader must not interpret what it reads.
+//! The master reads the disk and passes its texts on; the serving process parses the same texts
+//! again from memory. A loader must not interpret the texts.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{File, OpenOptions};
@@ -17,19 +17,19 @@ use crate::glob;
 use crate::text::text_of;
 use crate::tree::FileId;
 
-/// The largest file that is read: far above any real configuration, below what hurts.
+/// The largest file that is read: far larger than any real configuration, and still harmless.
 pub const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 const NO_SUCH_FILE: i32 = 2;
 const FILE_TOO_LARGE: i32 = 27;
 
-/// `O_NONBLOCK`: opening a FIFO would wait for its writer, for ever perhaps.
+/// `O_NONBLOCK`: opening a FIFO would wait for its writer, possibly without end.
 const NON_BLOCKING: i32 = 0o4000;
 
-/// How long the writer of a FIFO is waited for: whoever loads a configuration writes it then.
+/// The wait for the writer of a FIFO: the user who loads a configuration writes it then.
 const WRITER_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Between two looks at a FIFO.
+/// The pause between two checks of a FIFO.
 const WRITER_PAUSE: Duration = Duration::from_millis(5);
 
 /// The number of `/dev/null`: major 1, minor 3.
@@ -37,22 +37,22 @@ const NULL_DEVICE: u64 = 0x103;
 
 /// Reads files for the parser.
 pub trait Loader {
-    /// The bytes of a file. An error should carry its errno, which the message shows.
+    /// The bytes of a file. An error should have its errno, which the message shows.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
 
-    /// As [`Loader::read`], also from a FIFO: what somebody writes into it, whom it waits for.
+    /// As [`Loader::read`], but also reads a FIFO, and waits for its writer.
     ///
     /// # Errors
-    /// As for [`Loader::read`]; `TimedOut`: nobody has written in time.
+    /// As for [`Loader::read`]; `TimedOut` if nothing was written in time.
     fn read_fifo(&self, path: &Path) -> io::Result<Vec<u8>> {
         self.read(path)
     }
 
-    /// The existing paths that match a shell pattern, sorted by bytes; none is no error.
+    /// The existing paths that match a shell pattern, sorted by bytes; no match is no error.
     fn glob(&self, pattern: &Path) -> io::Result<Vec<PathBuf>>;
 }
 
-/// Reads the disk.
+/// The loader from disk.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DiskLoader;
 
@@ -82,14 +82,14 @@ impl Loader for DiskLoader {
     }
 }
 
-/// What is written into a FIFO, until its writer has closed it.
+/// Reads a FIFO until its writer has closed it.
 fn wait_for_writer(fifo: &mut File) -> io::Result<Vec<u8>> {
     let given_up = Instant::now() + WRITER_PATIENCE;
     let mut bytes = Vec::new();
     let mut buffer = [0; 4096];
     while Instant::now() < given_up {
         match fifo.read(&mut buffer) {
-            // Before somebody has written it reads as empty, too.
+            // It also reads as empty before its writer has opened it.
             Ok(0) if !bytes.is_empty() => return Ok(bytes),
             Ok(0) => thread::sleep(WRITER_PAUSE),
             Ok(count) => bytes.extend_from_slice(&buffer[..count]),
@@ -103,13 +103,13 @@ fn wait_for_writer(fifo: &mut File) -> io::Result<Vec<u8>> {
     Err(io::ErrorKind::TimedOut.into())
 }
 
-/// Opens what holds nobody up: a regular file, or the null device, which stands for an empty one.
+/// Opens a file that cannot block: a regular file, or the null device, which counts as empty.
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     let file = options.read(true).custom_flags(NON_BLOCKING).open(path)?;
     let metadata = file.metadata()?;
     let kind = metadata.file_type();
-    // A directory says so itself when it is read.
+    // Reading a directory gives its own error.
     let is_null = kind.is_char_device() && metadata.rdev() == NULL_DEVICE;
     match kind.is_file() || kind.is_dir() || is_null {
         true => Ok(file),
@@ -120,7 +120,7 @@ fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Reads texts that are already here, by the exact paths they were stored under.
+/// The loader from memory, by the exact paths under which texts were stored.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryLoader(pub BTreeMap<PathBuf, Vec<u8>>);
 
@@ -161,7 +161,8 @@ pub struct Source {
     name: String,
 }
 
-/// Every file that was read, each once, in the order of first reading; a [`FileId`] is an index.
+/// The files that were read, each once, in the order of their first reading; a [`FileId`] is an
+/// index.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     files: Vec<Source>,
@@ -169,17 +170,17 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// The files in the order of first reading.
+    /// The files in the order of their first reading.
     pub fn iter(&self) -> impl Iterator<Item = &Source> {
         self.files.iter()
     }
 
-    /// How many files there are.
+    /// The number of files.
     pub fn len(&self) -> usize {
         self.files.len()
     }
 
-    /// Whether not even the main file could be read.
+    /// Whether even the main file could not be read.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
@@ -189,12 +190,12 @@ impl Sources {
         self.files.get(id.0 as usize)
     }
 
-    /// A file's path as messages show it; `None` for the command line.
+    /// A file's path in messages; `None` for the command line.
     pub fn name(&self, id: FileId) -> Option<&str> {
         self.file(id).map(|source| source.name.as_str())
     }
 
-    /// All files in the form of `nginx -T`.
+    /// All files in the format of `nginx -T`.
     pub fn dump(&self) -> Vec<u8> {
         let mut out = Vec::new();
         for source in &self.files {
@@ -207,7 +208,7 @@ impl Sources {
         out
     }
 
-    /// A loader that gives these very files, for parsing the same configuration elsewhere.
+    /// A loader with these files, to parse the same configuration in another process.
     pub fn to_memory(&self) -> MemoryLoader {
         self.files
             .iter()

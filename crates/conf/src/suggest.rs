@@ -3,8 +3,8 @@
 /// Longer words are not compared: no directive is that long, and the work is quadratic.
 const NAME_BYTES_MAX: usize = 64;
 
-/// The candidate nearest to `name`, when it is near enough to be meant: one change for every
-/// three bytes, at most 3. Of equally near ones the first is taken.
+/// The candidate nearest to `name`, if it is near enough: one change for every three bytes, at most
+/// 3. The first of equally near ones is taken.
 pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     if name.len() > NAME_BYTES_MAX {
         return None;
@@ -23,7 +23,7 @@ pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Opt
     best.map(|(_, candidate)| candidate)
 }
 
-/// How many bytes must be put in, taken out, changed or swapped with their neighbour.
+/// The edit distance: insertions, deletions, changes, and swaps of neighbouring bytes.
 fn distance(a: &[u8], b: &[u8]) -> usize {
     let mut before_last: Vec<usize> = vec![0; b.len() + 1];
     let mut last: Vec<usize> = (0..=b.len()).collect();

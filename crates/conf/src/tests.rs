@@ -15,10 +15,10 @@ use crate::registry::{Arguments, Context, Merge, Registry, Repeat, Row, Value};
 use crate::source::MemoryLoader;
 use crate::tree::{Directive, Word};
 
-/// The path under which tests keep their main file.
+/// The path of the tests' main file.
 const MAIN: &str = "/etc/main.conf";
 
-/// A loader with a main file and others beside it.
+/// A loader with a main file and others.
 fn files(main: &[u8], others: &[(&str, &str)]) -> MemoryLoader {
     let mut loader: MemoryLoader = others
         .iter()
@@ -214,7 +214,7 @@ const VALUES: &[Row] = &[
     )),
 ];
 
-/// A small registry in nginx's likeness.
+/// A small registry in nginx's style.
 fn registry() -> Registry {
     Registry::new(
         &[("core", CORE), ("blocks", BLOCKS), ("values", VALUES)],

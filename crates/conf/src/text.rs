@@ -1,14 +1,14 @@
-//! Words are `String`s, files are bytes: the mapping between both, without loss.
+//! The mapping between words (`String`s) and the bytes of files, without loss.
 //!
-//! A byte that is not part of valid UTF-8 becomes the private-use character U+F700 plus the byte.
-//! The characters of that range themselves are read as three such bytes, so that every text maps
-//! back to exactly the bytes it came from. This module must not judge what the bytes mean.
+//! A byte that is not part of valid UTF-8 becomes the private-use character U+F700 plus the byte. A
+//! character of that range in a file is mapped as three such bytes, so that every text maps back to
+//! exactly its original bytes. This module does not interpret the bytes.
 
 const PRIVATE_BASE: u32 = 0xF700;
 const PRIVATE_FIRST: char = '\u{F780}';
 const PRIVATE_LAST: char = '\u{F7FF}';
 
-/// The text of bytes from a file; see [`bytes_of`] for the way back.
+/// The text of bytes from a file; [`bytes_of`] is the inverse.
 pub fn text_of(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -26,7 +26,7 @@ pub fn text_of(bytes: &[u8]) -> String {
     text
 }
 
-/// The bytes that a text of [`text_of`] came from.
+/// The original bytes of a text from [`text_of`].
 pub fn bytes_of(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     for character in text.chars() {

@@ -1,4 +1,4 @@
-//! What was written: directives with their words and places. Nothing here is judged yet.
+//! The syntax tree: directives with their words and places, before any check.
 
 use crate::error::ConfError;
 use crate::source::Sources;
@@ -9,7 +9,7 @@ use crate::text::bytes_of;
 pub struct FileId(pub u32);
 
 impl FileId {
-    /// The text of the `-g` option, which is no file.
+    /// The text of the `-g` option.
     pub const COMMAND_LINE: FileId = FileId(u32::MAX);
 }
 
@@ -23,22 +23,22 @@ pub struct Span {
 /// One word of a directive, without its quotes and escapes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Word {
-    /// The text; bytes that are not UTF-8 are mapped as [`crate::text_of`] says.
+    /// The text; bytes that are not UTF-8 are mapped by [`crate::text_of`].
     pub text: String,
     /// Whether it was written in quotes.
     pub quoted: bool,
-    /// Where it starts.
+    /// The start of the word.
     pub span: Span,
 }
 
 impl Word {
-    /// The word's bytes as they were in the file, escapes resolved.
+    /// The word's bytes in the file, with escapes resolved.
     pub fn bytes(&self) -> Vec<u8> {
         bytes_of(&self.text)
     }
 }
 
-/// One directive, with everything inside its block when it has one.
+/// One directive, with the content of its block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directive {
     /// The first word.
@@ -47,21 +47,21 @@ pub struct Directive {
     pub arguments: Vec<Word>,
     /// The directives between `{` and `}`, includes resolved.
     pub block: Option<Vec<Directive>>,
-    /// Where its `;` or `{` stands: the line that nginx reports for it.
+    /// The place of its `;` or `{`: the line that nginx reports for it.
     pub span: Span,
-    /// Where its `}` stands; equal to `span` without a block. nginx reports this line for what
-    /// is wrong with a whole block.
+    /// The place of its `}`; equal to `span` without a block. nginx reports this line for an error
+    /// of a whole block.
     pub end: Span,
-    /// The place in reading order over all files, by which errors are sorted.
+    /// Its position in reading order over all files; errors are sorted by it.
     pub(crate) sequence: u32,
 }
 
-/// Everything that was read: the directives of `-g` first, then those of the main file.
+/// The parsed configuration: the directives of `-g` first, then those of the main file.
 #[derive(Clone, Debug)]
 pub struct Tree {
     /// The directives of the main context.
     pub directives: Vec<Directive>,
-    /// Every file, each once, in the order of first reading.
+    /// The files, each once, in the order of their first reading.
     pub sources: Sources,
 }
 

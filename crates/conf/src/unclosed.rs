@@ -1,12 +1,11 @@
-//! Which block lacks its closing brace.
+//! The search for a block without its closing brace.
 //!
-//! A block without one takes the brace of the block around it, so that the text ends in a block
-//! that is right. The indentation tells which one is meant: its line and the line of the brace
-//! that it took begin at different columns.
+//! Such a block takes the brace of the block around it, so the text ends inside another block. The
+//! indentation shows the wrong one: its line and the line of its brace begin at different columns.
 
 use crate::tree::{Directive, FileId, Word};
 
-/// Where a block begins.
+/// The start of a block.
 #[derive(Debug)]
 pub(crate) struct Opening {
     name: String,
@@ -39,8 +38,8 @@ impl Opening {
     }
 }
 
-/// What to look for when the text of a file ends inside a block, `inside` being what that block
-/// holds. Empty where nothing is known.
+/// The hint for a text that ends inside a block; `inside` is the content of that block. Empty if
+/// there is no candidate.
 pub(crate) fn hint(
     bytes: &[u8],
     file: FileId,
@@ -54,7 +53,7 @@ pub(crate) fn hint(
     }
 }
 
-/// How a line begins.
+/// The indentation of a line.
 struct Indent {
     columns: usize,
     is_brace: bool,
@@ -71,7 +70,7 @@ impl Indent {
     }
 }
 
-/// The first block, innermost first, that a brace closes which stands further left.
+/// The innermost block that is closed by a brace with a smaller indentation.
 fn first_shifted<'a>(
     indents: &[Indent],
     file: FileId,

@@ -1,7 +1,7 @@
 //! The grammar of values: sizes, offsets, times, numbers and flags, with nginx's exact limits.
 //!
-//! Every function takes a whole word and returns `None` for what nginx calls an invalid value.
-//! Ranges that a single directive sets are its owner's business.
+//! Every function takes a whole word and returns `None` for a value that nginx calls invalid. The
+//! owner of a directive checks its own range.
 
 const KILOBYTE: i64 = 1024;
 const MEGABYTE: i64 = 1024 * KILOBYTE;
@@ -23,12 +23,12 @@ pub fn number(text: &str) -> Option<i64> {
     text.bytes().try_fold(0, push_digit)
 }
 
-/// Bytes, with `k` or `m` behind the digits, in any case. There is no `g` here, as in nginx.
+/// Bytes, with `k` or `m` after the digits, in any case. There is no `g` here, as in nginx.
 pub fn size(text: &str) -> Option<u64> {
     scaled(text, &[(b'k', KILOBYTE), (b'm', MEGABYTE)])
 }
 
-/// Bytes of a file, with `k`, `m` or `g` behind the digits, in any case.
+/// Bytes of a file, with `k`, `m` or `g` after the digits, in any case.
 pub fn offset(text: &str) -> Option<u64> {
     scaled(
         text,
@@ -36,18 +36,18 @@ pub fn offset(text: &str) -> Option<u64> {
     )
 }
 
-/// A time in milliseconds: `w d h m s ms`, a bare number being seconds; several may follow
+/// A time in milliseconds: `w d h m s ms`, or a bare number of seconds; several parts may follow
 /// each other from the largest to the smallest, with spaces between them.
 pub fn milliseconds(text: &str) -> Option<u64> {
     time(text, Resolution::Milliseconds)
 }
 
-/// A time in seconds: `y M w d h m s`, a bare number being seconds; see [`milliseconds`].
+/// A time in seconds: `y M w d h m s`, or a bare number of seconds; see [`milliseconds`].
 pub fn seconds(text: &str) -> Option<u64> {
     time(text, Resolution::Seconds)
 }
 
-/// How many buffers and how large each is, neither being 0.
+/// The number and the size of buffers, neither of which may be 0.
 pub fn buffers(count: &str, size_text: &str) -> Option<(u64, u64)> {
     let count = number(count)? as u64;
     let size_bytes = size(size_text)?;
@@ -75,7 +75,7 @@ enum Resolution {
     Milliseconds,
 }
 
-/// The units from the largest to the smallest; a time may only go downwards through them.
+/// The units from the largest to the smallest, which is their order in a time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Unit {
     None,
@@ -87,7 +87,7 @@ enum Unit {
     Minute,
     Second,
     Millisecond,
-    /// A bare number with something behind it: nothing with a unit may follow.
+    /// A bare number with text after it: no part with a unit may follow.
     Bare,
 }
 
@@ -95,7 +95,7 @@ fn time(text: &str, resolution: Resolution) -> Option<u64> {
     let bytes = text.as_bytes();
     let mut last = match resolution {
         Resolution::Seconds => Unit::None,
-        // Years and months do not exist in milliseconds.
+        // A time in milliseconds has no years and months.
         Resolution::Milliseconds => Unit::Month,
     };
     let (mut total, mut value) = (0_i64, 0_i64);

@@ -1,8 +1,8 @@
 //! Look-ups in a checked configuration, by nginx's inheritance.
 //!
-//! A view is a block with its ancestors. Typed look-ups cannot fail on what a user wrote, since
-//! the checker has been there; asking for a name that no row has is a mistake of the caller's,
-//! which debug builds assert.
+//! A view is a block with its ancestors. Typed look-ups cannot fail on user input, since the
+//! checker has accepted it; a name without a row is an error of the caller, which debug builds
+//! assert.
 
 use crate::check::{Block, Entry, Scope};
 use crate::error::ConfError;
@@ -33,19 +33,19 @@ impl<'a> View<'a> {
         &self.block().arguments
     }
 
-    /// The text of one of these arguments, "" when there are fewer.
+    /// The text of one of these arguments; "" if there are fewer.
     pub fn argument(&self, index: usize) -> &'a str {
         self.arguments()
             .get(index)
             .map_or("", |word| word.text.as_str())
     }
 
-    /// Where its `{` stands.
+    /// The place of its `{`.
     pub fn span(&self) -> Span {
         self.block().span
     }
 
-    /// Where its `}` stands: the line nginx reports for what is wrong with a block as a whole.
+    /// The place of its `}`: nginx reports this line for an error of a whole block.
     pub fn end(&self) -> Span {
         self.block().end
     }
@@ -63,37 +63,37 @@ impl<'a> View<'a> {
         self.levels().find(|view| view.context() == context)
     }
 
-    /// The directives of this block in the order they were written.
+    /// The directives of this block in their order.
     pub fn entries(&self) -> &'a [Entry] {
         &self.block().entries
     }
 
-    /// What a free-form block holds (`types`, `map` ...): one directive for each line, its name
-    /// being the first word. Empty for other blocks.
+    /// The content of a free-form block (`types`, `map` ...): one directive per line, whose name is
+    /// the first word. Empty for other blocks.
     pub fn data(&self) -> &'a [Directive] {
         &self.block().data
     }
 
-    /// The first directive of this name in this very block.
+    /// The first directive with this name in this block itself.
     pub fn own(&self, name: &str) -> Option<&'a Entry> {
         self.own_all(name).next()
     }
 
-    /// The directives of this name in this very block.
+    /// The directives with this name in this block itself.
     pub fn own_all(&self, name: &str) -> impl Iterator<Item = &'a Entry> + use<'a> {
         let block = self.block();
         let indexes = block.by_name.get(name).map_or(&[][..], Vec::as_slice);
         indexes.iter().map(|index| &block.entries[*index])
     }
 
-    /// The first directive of this name that holds here: of this block or of the nearest
-    /// ancestor that has it. Rows that are not inherited end the search in every block in which
-    /// they could have been written.
+    /// The first directive with this name that applies here: from this block or the nearest
+    /// ancestor that has it. For a row that is not inherited, the search ends in every block in
+    /// which it could have been written.
     pub fn nearest(&self, name: &str) -> Option<&'a Entry> {
         self.nearest_level(name)?.own(name)
     }
 
-    /// All directives of this name at the nearest level that has any, as with [`View::nearest`].
+    /// All directives with this name at the nearest level that has any, as with [`View::nearest`].
     pub fn nearest_all(&self, name: &str) -> Vec<&'a Entry> {
         self.nearest_level(name)
             .map_or(Vec::new(), |view| view.own_all(name).collect())
@@ -120,7 +120,7 @@ impl<'a> View<'a> {
         ConfError::named(file.map(String::as_str), span, message.into())
     }
 
-    /// Where something stands, as messages have it at their end: ` in FILE:LINE`.
+    /// The place in the format of messages: ` in FILE:LINE`.
     pub fn place(&self, span: Span) -> String {
         self.error(span, "").to_string()
     }
@@ -147,13 +147,13 @@ impl<'a> View<'a> {
         None
     }
 
-    /// Whether there is a directive of this name at all.
+    /// Whether any directive has this name.
     pub fn has_row(&self, name: &str) -> bool {
         self.row(name).is_some()
     }
 
-    /// The row that speaks for a name here: of this context, else of the nearest ancestor's,
-    /// else the first there is.
+    /// The row for a name here: of this context, or of the nearest ancestor's, or else the first
+    /// one.
     fn row(&self, name: &str) -> Option<&'static Row> {
         let index = &self.scope.index;
         let near = self
@@ -163,8 +163,8 @@ impl<'a> View<'a> {
     }
 }
 
-/// Typed look-ups: what holds here, else the row's default. Those named `try_` tell a missing
-/// default from a value; the others give 0, `false` or "" then.
+/// Typed look-ups: the value that applies here, or the row's default. Those named `try_` return
+/// `None` for a missing default; the others return 0, `false` or "".
 impl<'a> View<'a> {
     /// A flag.
     pub fn flag(&self, name: &str) -> bool {

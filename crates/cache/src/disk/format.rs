@@ -1,4 +1,4 @@
-//! The format of a file: what is written where, and how it is judged when it is read.
+//! The file format: its layout, and the checks of a file that is read.
 
 use std::fs::File;
 use std::io;
@@ -14,21 +14,21 @@ use crate::vary::Selection;
 /// Bytes before the content.
 pub const HEADER_BYTES: u64 = 128;
 
-/// Begins every file; the digit is the format's version. Files of another version are removed and
+/// The start of every file; the digit is the version. Files of another version are removed and
 /// fetched again. Version 1 selected variants by fields that were not normalised, which no request
-/// matches; version 2 had the reason behind a status among the fields.
+/// matches; version 2 kept the reason of the status among the fields.
 const MAGIC: &[u8; 8] = b"TPCACHE3";
 
-/// Longest description that is read; heads are far smaller.
+/// Longest description that is accepted; real heads are far smaller.
 const DESCRIPTION_BYTES_MAX: u32 = 4 * 1024 * 1024;
 
-/// Most fields that select a variant, in a file that is read.
+/// Most fields that select a variant, in a file.
 const SELECTING_MAX: u32 = 64;
 
-/// Bytes read at a time while a checksum is computed.
+/// The bytes read at a time for a checksum.
 const PIECE_BYTES: usize = 128 * 1024;
 
-/// What stands behind the content: everything about it.
+/// The metadata after the content.
 pub(crate) struct Description {
     pub(crate) key: Vec<u8>,
     pub(crate) host: Vec<u8>,
@@ -49,13 +49,13 @@ pub(crate) struct Sums {
 }
 
 impl Description {
-    /// Where it belongs.
+    /// The path of the file.
     pub(crate) fn path(&self, disk: &Disk) -> PathBuf {
         let part = Part::of(&self.head);
         disk.path(&self.key, &self.selection, self.for_head, part.as_ref())
     }
 
-    /// The bytes behind the content.
+    /// The bytes after the content.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         put_text(&mut out, &self.key);
@@ -171,8 +171,8 @@ fn parse_header(bytes: &[u8; HEADER_BYTES as usize]) -> Option<(Sums, Timing, bo
     ))
 }
 
-/// Whether a file was written by us, whole or not: one of another program's is none of our
-/// business. An empty one is nobody's.
+/// Whether this program wrote a file, complete or not. Files of other programs are left alone. An
+/// empty file belongs to no program.
 pub(crate) fn is_ours(file: &File) -> bool {
     let mut start = [0; MAGIC.len() - 1];
     match file.read_at(&mut start, 0) {
@@ -182,8 +182,8 @@ pub(crate) fn is_ours(file: &File) -> bool {
     }
 }
 
-/// Reads everything but the content, which is only measured. `None`: it is no file of ours, or not
-/// whole.
+/// Reads everything except the content, whose length is only checked. `None`: the file is not ours,
+/// or is incomplete.
 pub(crate) fn read(file: &File) -> Option<(Description, Sums)> {
     let mut bytes = [0; HEADER_BYTES as usize];
     file.read_exact_at(&mut bytes, 0).ok()?;
@@ -201,8 +201,8 @@ pub(crate) fn read(file: &File) -> Option<(Description, Sums)> {
     Some((Description::decode(&description, timing, for_head)?, sums))
 }
 
-/// Computes the checksum of content that should have this length and checksum. Gives the file as it
-/// was when that was right.
+/// Verifies the length and the checksum of the content. Returns the identity of the file if they
+/// are right.
 pub(crate) fn verify(file: &File, length: u64, crc: u32) -> Option<Identity> {
     let before = Identity::of_file(file).ok()?;
     let (_, sums) = read(file)?;
@@ -229,7 +229,7 @@ pub(crate) fn rewrite_timing(file: &File, timing: &Timing) -> io::Result<()> {
     file.write_all_at(&header(&sums, timing, description.for_head), 0)
 }
 
-/// Replaces what is said of the content, behind it.
+/// Replaces the description after the content.
 pub(crate) fn rewrite_description(file: &File, new: &Description) -> io::Result<()> {
     let (_, sums) = read(file).ok_or(io::ErrorKind::InvalidData)?;
     let description = new.encode();
@@ -244,13 +244,13 @@ pub(crate) fn rewrite_description(file: &File, new: &Description) -> io::Result<
     file.write_all_at(&header(&sums, &new.timing, new.for_head), 0)
 }
 
-/// What the fuzz targets ask of this file, whose parts are nobody else's business.
+/// The entry points of the fuzz targets into this module.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing {
     use super::{Description, HEADER_BYTES, MAGIC, header as write_header, parse_header};
     use crate::freshness::{Staleness, Timing};
 
-    /// Reads bytes as a header whose checksum is right, and writes what was read.
+    /// Reads bytes as a header with a correct checksum, and writes the result again.
     pub(crate) fn header(bytes: &[u8]) {
         let mut whole = [0; HEADER_BYTES as usize];
         let count = bytes.len().min(whole.len() - 12);
@@ -265,7 +265,7 @@ pub(crate) mod fuzzing {
         }
     }
 
-    /// Reads bytes as a description, and writes what was read.
+    /// Reads bytes as a description, and writes the result again.
     pub(crate) fn description(bytes: &[u8]) {
         let timing = Timing {
             received_ms: 0,

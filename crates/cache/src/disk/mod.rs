@@ -4,10 +4,10 @@
 //!  header (128 bytes: lengths, times, checksums) │ content │ key, host, selection, head
 //! ```
 //!
-//! The content stands before what describes it, so that a 304 can replace the description without
-//! the content being copied. A file is written under another name and then renamed, so that no
-//! half of one is ever found; one that was cut short or altered afterwards shows in its checksums
-//! and is never served.
+//! The content comes before its description, so that a 304 can replace the description without
+//! copying the content. A file is written under a temporary name and then renamed, so that it is
+//! never found half written. The checksums reveal a file that was cut or altered later; it is never
+//! served.
 
 mod format;
 mod opening;
@@ -35,33 +35,33 @@ use crate::partial::Part;
 use crate::vary::Selection;
 use turnpike_wire::hex;
 
-/// Folder levels at most; nginx's.
+/// Most folder levels; nginx's limit.
 pub(crate) const LEVELS_MAX: usize = 3;
 
-/// What a file occupies is counted in blocks of this size.
+/// The block size for the space of a file.
 const BLOCK_BYTES: u64 = 4096;
 
-/// What a disk zone is told.
+/// The settings of a disk zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskSettings {
     pub folder: PathBuf,
-    /// Lengths of the names of folders below it, 1 or 2 each (`levels`).
+    /// The lengths of the names of its folder levels, 1 or 2 each (`levels`).
     pub levels: Vec<usize>,
-    /// Where files are written first; none: beside where they will be (`use_temp_path=off`).
+    /// The folder for unfinished files; `None`: the final folder (`use_temp_path=off`).
     pub temporary_folder: Option<PathBuf>,
-    /// Most bytes of all files; `u64::MAX` without a limit (`max_size`).
+    /// The limit of all files in bytes; `u64::MAX` without one (`max_size`).
     pub bytes_max: u64,
-    /// Bytes that the file system keeps free (`min_free`).
+    /// The space that must stay free on the file system, in bytes (`min_free`).
     pub free_bytes_min: u64,
-    /// What nobody has asked for during so many seconds goes (`inactive`).
+    /// The time after which an unused response is removed, in seconds (`inactive`).
     pub inactive_s: u64,
-    /// How the manager works.
+    /// The pace of the manager.
     pub manager: Pace,
-    /// How the loader works.
+    /// The pace of the loader.
     pub loader: Pace,
 }
 
-/// How much is done in a row before a pause, so that disks are not held up.
+/// The work between two pauses, so that the disk is not overloaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     /// Files in a row.
@@ -74,15 +74,15 @@ pub struct Pace {
 
 /// A zone's folder.
 pub struct Disk {
-    /// What it was told.
+    /// The settings.
     pub settings: DiskSettings,
-    /// Whether everything in the folder is known.
+    /// Whether every file in the folder is known.
     pub(crate) loaded: AtomicBool,
-    /// Whether somebody takes care of the folder, who will load it.
+    /// Whether a manager exists, which will load the folder.
     pub(crate) managed: AtomicBool,
 }
 
-/// What tells a file from one that was changed or put in its place.
+/// The identity of a file, which shows whether it was changed or replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// Inode number.
@@ -90,15 +90,15 @@ pub struct Identity {
     pub size_bytes: u64,
     /// Last change of the content: seconds and nanoseconds.
     pub modified: (i64, i64),
-    /// Last change of the inode, which no program can set: seconds and nanoseconds.
+    /// Last change of the inode, which programs cannot set: seconds and nanoseconds.
     pub changed: (i64, i64),
 }
 
 impl Identity {
-    /// Of what stands at a path.
+    /// The identity of the file at a path.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's error.
     pub fn of_path(path: &Path) -> io::Result<Self> {
         std::fs::metadata(path).map(|metadata| Self::of(&metadata))
     }
@@ -118,7 +118,7 @@ impl Identity {
 }
 
 impl Disk {
-    /// A folder, not looked at yet.
+    /// A folder that has not been loaded yet.
     pub fn new(settings: DiskSettings) -> Self {
         Self {
             settings,
@@ -127,7 +127,7 @@ impl Disk {
         }
     }
 
-    /// Where a response is kept: nginx's name for the key, if no variant is told apart.
+    /// The path of a response: nginx's name for the key, unless there are variants.
     pub fn path(
         &self,
         key: &[u8],
@@ -148,7 +148,7 @@ impl Disk {
     }
 }
 
-/// MD5 of the key in hexadecimal, as nginx names its files.
+/// The MD5 of the key in hexadecimal, which is nginx's file name.
 fn file_name(key: &[u8], selection: &Selection, for_head: bool, part: Option<&Part>) -> String {
     let mut digest = Md5::new();
     digest.update(key);
@@ -168,12 +168,12 @@ fn file_name(key: &[u8], selection: &Selection, for_head: bool, part: Option<&Pa
     hex::text(&digest.finalize())
 }
 
-/// Bytes in whole blocks.
+/// The size in whole blocks.
 pub(crate) fn blocks(bytes: u64) -> u64 {
     bytes.div_ceil(BLOCK_BYTES) * BLOCK_BYTES
 }
 
-/// Whether a file's name is one of ours.
+/// Whether a file's name has our format.
 pub(crate) fn is_stored_name(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
     name.is_some_and(|name| name.len() == 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit()))

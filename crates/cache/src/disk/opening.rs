@@ -1,5 +1,5 @@
-//! Opening files of the zone's folder: regular ones only, no links, and without waiting. What else
-//! stands there under a name of ours, a FIFO or a link to a device, is nobody's file.
+//! Opening of files in the zone's folder: regular files only, no links, and without waiting. Any
+//! other file under such a name, a FIFO or a link to a device, is ignored.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -13,12 +13,12 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     regular(OpenOptions::new().read(true), path)
 }
 
-/// Opens a stored response to change what is said of it.
+/// Opens a stored response to change its metadata.
 pub(crate) fn open_to_change(path: &Path) -> io::Result<File> {
     regular(OpenOptions::new().read(true).write(true), path)
 }
 
-/// Makes a file that nobody else has.
+/// Creates a new file.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true).mode(0o600);

@@ -1,4 +1,4 @@
-//! Writing a file while its content comes.
+//! The writer of a file whose content comes in pieces.
 
 use std::collections::hash_map::RandomState;
 use std::fs::{self, File};
@@ -14,24 +14,23 @@ use super::format::{self, Sums};
 use super::opening;
 use super::{Description, Disk, HEADER_BYTES, Identity};
 
-/// What the ends of names of unfinished files are.
+/// The suffix of unfinished files.
 const UNFINISHED: &str = ".part";
 
-/// A file in the making that cannot be said to be nobody's, and is older than this, is one that a
-/// process which is no more has left behind.
+/// The age at which an unfinished file counts as abandoned if its owner cannot be determined.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
-/// How names of this process's files in the making begin: its number, and what tells it from an
-/// earlier process of that number, as containers have them.
+/// The prefix of this process's unfinished files: its number, and a part that differs from an
+/// earlier process with that number, as happens in containers.
 static PROCESS: LazyLock<String> = LazyLock::new(|| {
     let random = RandomState::new().hash_one(0) as u32;
     format!("{}.{random:08x}.", std::process::id())
 });
 
-/// Numbers of files in the making, so that two never have the same name.
+/// The counter of unfinished files, so that each has its own name.
 static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
-/// A file in the making; it vanishes with the writer unless it is finished.
+/// An unfinished file; it is removed with the writer unless it is finished.
 pub struct Writer {
     file: File,
     temporary: PathBuf,
@@ -41,10 +40,10 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Begins a file that will stand at `path`.
+    /// Begins a file whose final path is `path`.
     ///
     /// # Errors
-    /// The system's: no room, no permission, no folder.
+    /// The system's error: no space, no permission, no folder.
     pub fn begin(disk: &Disk, path: &Path) -> io::Result<Self> {
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}{number}{UNFINISHED}", *PROCESS);
@@ -71,7 +70,7 @@ impl Writer {
     /// Appends content.
     ///
     /// # Errors
-    /// The system's, no room above all. The writer is of no use then.
+    /// The system's error, usually no space. The writer is unusable then.
     pub fn write(&mut self, piece: &[u8]) -> io::Result<()> {
         self.file.write_all(piece)?;
         self.hasher.update(piece);
@@ -79,17 +78,17 @@ impl Writer {
         Ok(())
     }
 
-    /// Bytes of content so far.
+    /// The bytes of content so far.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Checksum of the content so far.
+    /// The checksum of the content so far.
     pub(crate) fn crc(&self) -> u32 {
         self.hasher.clone().finalize()
     }
 
-    /// Writes what describes the content. Nothing is at its place yet.
+    /// Writes the description of the content. The file is still under its temporary name.
     pub(crate) fn describe(&mut self, description: &Description) -> io::Result<()> {
         let bytes = description.encode();
         self.file.write_all(&bytes)?;
@@ -103,7 +102,7 @@ impl Writer {
         self.file.write_all_at(&header, 0)
     }
 
-    /// Puts the file at its place, where it takes that of an older one.
+    /// Moves the file to its final path, where it replaces an older one.
     pub(crate) fn place(&mut self, path: &Path) -> io::Result<Identity> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
@@ -116,8 +115,8 @@ impl Writer {
         Identity::of_file(&self.file)
     }
 
-    /// The temporary folder is on another file system: the file is copied beside its place first,
-    /// so that it still appears there whole.
+    /// The temporary folder is on another file system: the file is first copied to the final
+    /// folder, so that it still appears complete.
     fn copy(&mut self, path: &Path) -> io::Result<()> {
         let mut beside = path.as_os_str().to_owned();
         beside.push(format!(
@@ -144,7 +143,7 @@ impl Writer {
     }
 }
 
-/// Whether a file is one in the making that nobody will finish.
+/// Whether a file is unfinished and abandoned.
 pub(crate) fn is_abandoned(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
     let Some(name) = name.filter(|name| name.ends_with(UNFINISHED)) else {
@@ -164,7 +163,7 @@ pub(crate) fn is_abandoned(path: &Path) -> bool {
     age.is_some_and(|age| age > ABANDONED)
 }
 
-/// Whether there is such a process beside this one, as far as can be seen.
+/// Whether another process with this number exists, as far as can be seen.
 fn is_another_alive(process: u32) -> bool {
     let processes = Path::new("/proc");
     process != std::process::id()

@@ -1,4 +1,4 @@
-//! Finding out what is in the folder, once, after the start.
+//! The loader: it finds the files in the folder, once, after the start.
 
 use std::fs::{self, ReadDir};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ pub(super) struct Loader {
     folder: PathBuf,
     temporary_folder: Option<PathBuf>,
     levels: usize,
-    /// The folders that the walk is in, the outermost first; `None` before it begins.
+    /// The folders of the walk, the outermost first; `None` before it begins.
     open: Option<Vec<ReadDir>>,
 }
 
@@ -26,13 +26,13 @@ impl Loader {
         }
     }
 
-    /// Takes up every file of the folder, until a pause is due.
+    /// Adopts files of the folder, until a pause is due.
     pub(super) fn load(&mut self, zone: &Zone, pacer: &mut Pacer) -> Progress {
         let open = self.open.get_or_insert_with(|| {
             if let Some(folder) = &self.temporary_folder {
                 remove_abandoned(folder);
             }
-            // A folder that cannot be read holds nothing for us.
+            // A folder that cannot be read counts as empty.
             fs::read_dir(&self.folder).into_iter().collect()
         });
         while let Some(folder) = open.last_mut() {
@@ -63,9 +63,9 @@ impl Loader {
     }
 }
 
-/// Removes what processes that are no more have left in the folder of files in the making.
+/// Removes files of ended processes from the folder of unfinished files.
 fn remove_abandoned(folder: &Path) {
-    // One that cannot be read holds nothing for us.
+    // A folder that cannot be read counts as empty.
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         if is_abandoned(&path) {

@@ -1,8 +1,8 @@
-//! The care of a zone's folder: it is loaded once, then what nobody has asked for is taken away,
-//! and where the file system runs short, what was not asked for the longest.
+//! The manager of a zone's folder: it loads the folder once, then removes unused responses, and the
+//! least recently used ones if the file system runs out of space.
 //!
-//! The manager blocks, but never sleeps: it does a piece of work and says how long to pause then.
-//! Whoever drives it waits, so that no thread is held for a zone that rests.
+//! The manager blocks on the disk, but never sleeps: it does a part of the work and returns the
+//! length of the next pause. Its caller waits, so that an idle zone holds no thread.
 
 mod loader;
 mod pacer;
@@ -19,32 +19,32 @@ use crate::zone::Zone;
 use loader::Loader;
 use pacer::{Pacer, Progress};
 
-/// How often the file system's room is looked at.
+/// The interval between checks of the file system's free space.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// How often, in seconds, it is looked for what nobody has asked for: four times in the time after
-/// which it goes, but neither always nor never.
+/// The bounds, in seconds, of the interval between searches for unused responses; it is a quarter
+/// of the time after which they are removed.
 const SWEEP_S_MIN: u64 = 1;
 const SWEEP_S_MAX: u64 = 60;
 
-/// What takes care of one zone's folder.
+/// The manager of one zone's folder.
 pub struct Manager {
     state: State,
-    /// When it was last looked for what nobody has asked for.
+    /// The time of the last search for unused responses.
     swept_s: u64,
 }
 
 enum State {
     Loading(Box<Loader>),
     Resting,
-    /// What was not asked for goes.
+    /// Unused responses are being removed.
     Sweeping(Removal),
-    /// What was not asked for the longest goes.
+    /// The least recently used responses are being removed.
     MakingRoom(Removal),
 }
 
 impl Manager {
-    /// The manager of a zone; `None` for one in memory.
+    /// The manager of a zone; `None` if the zone is in memory.
     pub fn of(zone: &Zone) -> Option<Self> {
         let settings = &zone.folder()?.settings;
         Some(Self {
@@ -53,15 +53,15 @@ impl Manager {
         })
     }
 
-    /// Says that the zone's folder is about to be loaded. From now on requests look for files that
-    /// the zone does not know of yet.
+    /// Announces that the zone's folder will be loaded. From now on requests also look for files
+    /// that the zone does not know yet.
     pub fn announce(zone: &Zone) {
         if let Some(disk) = zone.folder() {
             disk.managed.store(true, Ordering::Release);
         }
     }
 
-    /// Does some work, and returns how long to pause before the next step. Blocks on the disk.
+    /// Does a part of the work, and returns the pause before the next step. Blocks on the disk.
     pub fn step(&mut self, zone: &Arc<Zone>) -> Duration {
         let Some(disk) = zone.folder() else {
             return LOOK;
@@ -99,7 +99,7 @@ impl Manager {
         }
     }
 
-    /// What was last asked for too long ago, when it is time to look for that.
+    /// The unused responses, if it is time to search for them.
     fn sweep(&mut self, zone: &Zone, settings: &DiskSettings) -> State {
         let inactive_s = settings.inactive_s;
         let sweep_s = (inactive_s / 4).clamp(SWEEP_S_MIN, SWEEP_S_MAX);
@@ -116,11 +116,11 @@ impl Manager {
     }
 }
 
-/// Keys to be taken away, with the time of their last use and their bytes.
+/// Keys to remove, with the time of their last use and their bytes.
 #[derive(Default)]
 struct Removal {
     candidates: vec::IntoIter<(Arc<[u8]>, u64, u64)>,
-    /// Bytes that are to be freed; `None`: all candidates go.
+    /// The bytes to free; `None`: all candidates are removed.
     wanted_bytes: Option<u64>,
 }
 
@@ -141,7 +141,7 @@ impl Removal {
     }
 }
 
-/// What goes where the file system has too few bytes.
+/// The removal that frees the missing space of the file system.
 fn room(zone: &Zone, disk: &Disk) -> State {
     let lacking_bytes = lacking_bytes(&disk.settings);
     if lacking_bytes == 0 {
@@ -155,7 +155,7 @@ fn room(zone: &Zone, disk: &Disk) -> State {
     })
 }
 
-/// Bytes that the file system has too few of.
+/// The bytes that are missing on the file system.
 fn lacking_bytes(settings: &DiskSettings) -> u64 {
     let wanted = settings.free_bytes_min;
     if wanted == 0 {

@@ -1,10 +1,10 @@
-//! Pauses in long work on a folder, so that the disk is not held up.
+//! Pauses in long work on a folder, so that the disk is not overloaded.
 
 use std::time::{Duration, Instant};
 
 use crate::disk::Pace;
 
-/// Says when it is time for a pause.
+/// Decides when a pause is due.
 pub(super) struct Pacer {
     pace: Pace,
     files: u64,
@@ -12,7 +12,7 @@ pub(super) struct Pacer {
 }
 
 impl Pacer {
-    /// Begins a stretch of work.
+    /// Begins work after a pause.
     pub(super) fn new(pace: Pace) -> Self {
         Self {
             pace,
@@ -21,7 +21,7 @@ impl Pacer {
         }
     }
 
-    /// Counts a file; whether a pause is due.
+    /// Counts a file; returns whether a pause is due.
     pub(super) fn count_file(&mut self) -> bool {
         self.files += 1;
         let long = self.since.elapsed() >= Duration::from_millis(self.pace.threshold_ms);
@@ -29,11 +29,11 @@ impl Pacer {
     }
 }
 
-/// How far a piece of work has come.
+/// The progress of a part of the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
     /// A pause is due.
     Paused,
-    /// All is done.
+    /// The work is complete.
     Done,
 }

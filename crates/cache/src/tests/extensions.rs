@@ -1,5 +1,5 @@
-//! What stands beside RFC 9111: targeted fields (RFC 9213), heuristics, normalised selection, and
-//! stale responses for failures of servers (RFC 5861). Each test bears the section's number.
+//! Tests of extensions of RFC 9111: targeted fields (RFC 9213), heuristics, normalised selection,
+//! and stale responses for failures of servers (RFC 5861). Each test names its section.
 
 use turnpike_wire::message::Head;
 
@@ -11,7 +11,7 @@ use crate::structured::{Value, dictionary};
 use crate::vary::Selection;
 use crate::why::WhyNotStored;
 
-/// Sun, 06 Nov 1994 08:49:37 GMT, at the beginning of that second.
+/// Sun, 06 Nov 1994 08:49:37 GMT, at the start of that second.
 const NOW_MS: u64 = 784_111_777_000;
 const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 const A_DAY_AGO: &str = "Sat, 05 Nov 1994 08:49:37 GMT";
@@ -28,7 +28,7 @@ fn judged(status: u16, fields: Fields, rules: &Rules) -> Result<Timing, WhyNotSt
     judge(&asked, &Head::of(status, fields), rules)
 }
 
-/// Seconds of freshness, or why not.
+/// The seconds of freshness, or why not.
 fn fresh_s(fields: Fields, rules: &Rules) -> Result<u64, WhyNotStored> {
     judged(200, fields, rules).map(|timing| (timing.fresh_until_ms - NOW_MS) / 1000)
 }
@@ -176,7 +176,7 @@ fn rfc9213_s2_1_fields_are_withheld_by_the_targeted_field() {
 }
 
 #[test]
-fn s4_2_2_a_heuristic_holds_only_where_nothing_else_is_said() {
+fn s4_2_2_a_heuristic_applies_only_without_an_explicit_time() {
     let rules = Rules {
         heuristic: Some(Heuristic {
             fraction_ppm: 100_000,
@@ -229,7 +229,7 @@ fn s4_2_2_a_heuristic_holds_only_where_nothing_else_is_said() {
 }
 
 #[test]
-fn s4_1_fields_that_mean_the_same_select_the_same() {
+fn s4_1_equivalent_fields_select_the_same_response() {
     let cases = [
         ("Accept-Encoding", "gzip, br", "br,gzip", true),
         ("Accept-Encoding", "GZIP;q=1.0, br", "br;q=1, x-gzip", true),
@@ -266,7 +266,7 @@ fn s4_1_fields_that_mean_the_same_select_the_same() {
 }
 
 #[test]
-fn rfc5861_s4_a_response_may_stand_for_a_status_where_it_says_so() {
+fn rfc5861_s4_a_response_may_replace_a_status_if_it_allows_that() {
     let rules = Rules::default();
     let cases = [
         ("max-age=1, stale-if-error=9", 503, true),

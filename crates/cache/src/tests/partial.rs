@@ -1,5 +1,5 @@
-//! Parts of responses: which requests they answer, and what is put together of them. Each test
-//! bears the section's number.
+//! Tests of parts of responses: the requests that they answer, and the joining of parts. Each test
+//! names its section.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ fn head(range: &str, etag: &str) -> Head {
 }
 
 #[test]
-fn rfc9110_s14_4_a_part_says_which_bytes_it_has() {
+fn rfc9110_s14_4_a_part_names_its_bytes() {
     let cases = [
         ("bytes 0-4/10", Some((0, 5, 10))),
         ("bytes 9-9/10", Some((9, 10, 10))),
@@ -52,7 +52,7 @@ fn rfc9110_s14_4_a_part_says_which_bytes_it_has() {
 }
 
 #[test]
-fn s3_3_a_part_answers_what_it_holds_whole() {
+fn s3_3_a_part_answers_ranges_that_it_contains() {
     let part = Part::of(&head("bytes 10-19/30", "\"a\"")).unwrap();
     let last = Part::of(&head("bytes 20-29/30", "\"a\"")).unwrap();
     for (range, expected) in [
@@ -83,7 +83,7 @@ fn s3_3_a_part_answers_what_it_holds_whole() {
 }
 
 #[test]
-fn s3_3_a_part_is_stored_where_it_says_of_what() {
+fn s3_3_a_part_is_stored_if_its_range_is_known() {
     let asked = Asked {
         sent_ms: NOW_MS,
         received_ms: NOW_MS,
@@ -98,7 +98,7 @@ fn s3_3_a_part_is_stored_where_it_says_of_what() {
 }
 
 #[test]
-fn s3_4_parts_are_of_the_same_bytes_by_a_strong_validator_only() {
+fn s3_4_only_a_strong_validator_shows_that_parts_match() {
     let modified = Head::of(206, &[("Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT")]);
     let tagged = |tag| Head::of(206, &[("ETag", tag)]);
     assert!(share_strong_validator(&tagged("\"a\""), &tagged("\"a\"")));
@@ -134,7 +134,7 @@ fn nothing(_: &[u8], _: &mut Vec<u8>) -> bool {
     false
 }
 
-/// The stored bytes with which a range is answered.
+/// The stored bytes that answer a range.
 fn found(zone: &Zone, range: &str) -> Option<String> {
     let (variant, bytes) = zone.find_part(b"k", range.as_bytes(), &nothing, NOW_MS)?;
     let start = variant.part.as_ref()?.bytes.start;
@@ -146,7 +146,7 @@ fn found(zone: &Zone, range: &str) -> Option<String> {
 }
 
 #[test]
-fn s3_4_and_rfc9110_s15_3_7_3_parts_of_the_same_bytes_are_put_together() {
+fn s3_4_and_rfc9110_s15_3_7_3_matching_parts_are_joined() {
     let zone = Zone::memory("z", 1 << 20);
     store(&zone, "bytes 0-2/10", "\"a\"", "012").unwrap();
     store(&zone, "bytes 6-9/10", "\"a\"", "6789").unwrap();
@@ -170,7 +170,7 @@ fn s3_4_and_rfc9110_s15_3_7_3_parts_of_the_same_bytes_are_put_together() {
 }
 
 #[test]
-fn s3_4_parts_of_other_bytes_are_never_put_together() {
+fn s3_4_parts_that_do_not_match_are_never_joined() {
     for (tag, total) in [("\"b\"", 10), ("W/\"a\"", 10), ("\"a\"", 11)] {
         let zone = Zone::memory("z", 1 << 20);
         store(&zone, "bytes 0-4/10", "\"a\"", "01234").unwrap();

@@ -1,4 +1,4 @@
-//! RFC 9111 for a shared cache, section by section: each test bears the section's number.
+//! Tests of RFC 9111 for a shared cache: each test names its section.
 
 use turnpike_wire::message::Head;
 
@@ -9,7 +9,7 @@ use crate::validation::{self, HeadVerdict};
 use crate::vary::Selection;
 use crate::why::WhyNotStored;
 
-/// Sun, 06 Nov 1994 08:49:37 GMT, at the beginning of that second.
+/// Sun, 06 Nov 1994 08:49:37 GMT, at the start of that second.
 const NOW_MS: u64 = 784_111_777_000;
 const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 const TEN_SECONDS_AGO: &str = "Sun, 06 Nov 1994 08:49:27 GMT";
@@ -33,7 +33,7 @@ fn control(value: &str) -> CacheControl {
     CacheControl::parse(std::iter::once(value.as_bytes()))
 }
 
-/// Seconds of freshness left when the response came.
+/// The seconds of freshness on arrival.
 fn fresh_s(fields: &[(&str, &str)]) -> u64 {
     (judged(200, fields).unwrap().fresh_until_ms - NOW_MS) / 1000
 }
@@ -78,7 +78,7 @@ fn s3_no_store_and_private_are_not_stored() {
 }
 
 #[test]
-fn s3_the_response_or_the_configuration_says_how_long() {
+fn s3_the_response_or_the_configuration_gives_the_lifetime() {
     assert_eq!(why(200, &[]), WhyNotStored::NoFreshness);
     assert_eq!(
         why(200, &[("Cache-Control", "public")]),
@@ -124,7 +124,7 @@ fn s3_1_fields_of_one_connection_are_not_stored_and_all_others_are() {
 }
 
 #[test]
-fn s3_2_a_304_replaces_fields_but_those_that_describe_the_stored_bytes() {
+fn s3_2_a_304_replaces_fields_except_those_of_the_stored_bytes() {
     let stored = Head::of(
         200,
         &[
@@ -163,7 +163,7 @@ fn s3_2_a_304_replaces_fields_but_those_that_describe_the_stored_bytes() {
 }
 
 #[test]
-fn s3_5_responses_to_authorized_requests_need_to_be_for_all() {
+fn s3_5_responses_to_authorized_requests_must_be_shareable() {
     let authorized = Asked {
         authorized: true,
         ..asked()
@@ -194,7 +194,7 @@ fn s3_5_responses_to_authorized_requests_need_to_be_for_all() {
     assert_eq!(refused, Err(WhyNotStored::Authorization));
 }
 
-/// A request with these fields, as the cache asks it.
+/// A request with these fields, in the cache's format.
 fn request<'a>(fields: &'a [(&'a str, &'a str)]) -> impl Fn(&[u8], &mut Vec<u8>) -> bool + 'a {
     move |name, out| {
         let mut found = false;
@@ -309,7 +309,7 @@ fn s4_2_1_the_first_of_s_maxage_max_age_and_expires_holds() {
 }
 
 #[test]
-fn s4_2_1_what_cannot_be_read_is_stale() {
+fn s4_2_1_a_malformed_lifetime_is_stale() {
     for value in [
         "max-age=x",
         "max-age=-1",
@@ -326,7 +326,7 @@ fn s4_2_1_what_cannot_be_read_is_stale() {
 }
 
 #[test]
-fn s4_2_1_where_directives_conflict_the_strictest_holds() {
+fn s4_2_1_the_strictest_of_conflicting_directives_counts() {
     for (value, expected) in [
         ("max-age=60, no-cache", WhyNotStored::NoCache),
         ("public, no-store, max-age=60", WhyNotStored::NoStore),
@@ -337,7 +337,7 @@ fn s4_2_1_where_directives_conflict_the_strictest_holds() {
 }
 
 #[test]
-fn s4_2_2_the_configuration_does_not_stand_over_an_explicit_time() {
+fn s4_2_2_the_configuration_does_not_override_an_explicit_time() {
     let rules = Rules {
         valid: vec![(0, 1000)],
         ..Rules::default()
@@ -404,7 +404,7 @@ fn s4_2_3_the_age_is_the_larger_of_apparent_and_announced() {
 }
 
 #[test]
-fn s4_2_4_stale_responses_are_not_used_where_that_is_prohibited() {
+fn s4_2_4_stale_responses_are_not_used_if_that_is_prohibited() {
     let cases = [
         ("max-age=1", true),
         ("max-age=1, must-revalidate", false),
@@ -519,7 +519,7 @@ fn s5_2_directives_are_read_in_any_case_and_either_form() {
 }
 
 #[test]
-fn s5_2_1_request_directives_are_followed_where_they_are_listened_to() {
+fn s5_2_1_request_directives_are_obeyed_if_configured() {
     let timing = judged(200, &[("Cache-Control", "max-age=60"), ("Age", "20")]).unwrap();
     let stale = judged(200, &[("Cache-Control", "max-age=1, must-revalidate")]).unwrap();
     let cases = [
@@ -544,7 +544,7 @@ fn s5_2_1_request_directives_are_followed_where_they_are_listened_to() {
 }
 
 #[test]
-fn s5_2_1_5_no_store_of_a_request_is_followed() {
+fn s5_2_1_5_no_store_of_a_request_is_obeyed() {
     let asked = Asked {
         no_store: true,
         ..asked()
@@ -568,7 +568,7 @@ fn s5_2_2_1_a_response_is_fresh_for_its_max_age() {
 }
 
 #[test]
-fn s5_2_2_2_must_revalidate_is_followed() {
+fn s5_2_2_2_must_revalidate_is_obeyed() {
     let timing = judged(200, &[("Cache-Control", "max-age=1, must-revalidate")]).unwrap();
     assert!(timing.is_fresh(NOW_MS));
     assert!(!timing.configuration_may_serve_stale());
@@ -576,7 +576,7 @@ fn s5_2_2_2_must_revalidate_is_followed() {
 }
 
 #[test]
-fn s5_2_2_3_must_understand_stands_over_no_store() {
+fn s5_2_2_3_must_understand_overrides_no_store() {
     let value = "must-understand, no-store, max-age=60";
     assert!(judged(200, &[("Cache-Control", value)]).is_ok());
     let refused = why(299, &[("Cache-Control", value)]);
@@ -584,7 +584,7 @@ fn s5_2_2_3_must_understand_stands_over_no_store() {
 }
 
 #[test]
-fn s5_2_2_4_no_cache_is_not_stored_and_with_fields_they_are_not() {
+fn s5_2_2_4_no_cache_prevents_storing_the_response_or_its_fields() {
     assert_eq!(
         why(200, &[("Cache-Control", "no-cache, max-age=9")]),
         WhyNotStored::NoCache
@@ -609,7 +609,7 @@ fn s5_2_2_4_no_cache_is_not_stored_and_with_fields_they_are_not() {
 }
 
 #[test]
-fn s5_2_2_5_no_store_stands_over_times_and_configuration() {
+fn s5_2_2_5_no_store_overrides_times_and_configuration() {
     let rules = Rules {
         valid: vec![(0, 1000)],
         ..Rules::default()
@@ -642,13 +642,13 @@ fn s5_2_2_7_private_with_fields_keeps_the_rest() {
 }
 
 #[test]
-fn s5_2_2_8_proxy_revalidate_is_followed() {
+fn s5_2_2_8_proxy_revalidate_is_obeyed() {
     let timing = judged(200, &[("Cache-Control", "max-age=1, proxy-revalidate")]).unwrap();
     assert!(!timing.configuration_may_serve_stale());
 }
 
 #[test]
-fn s5_2_2_9_public_is_for_all_but_says_not_how_long() {
+fn s5_2_2_9_public_allows_sharing_but_gives_no_lifetime() {
     let authorized = Asked {
         authorized: true,
         ..asked()
@@ -660,7 +660,7 @@ fn s5_2_2_9_public_is_for_all_but_says_not_how_long() {
 }
 
 #[test]
-fn s5_2_2_10_s_maxage_is_for_us_and_implies_proxy_revalidate() {
+fn s5_2_2_10_s_maxage_applies_and_implies_proxy_revalidate() {
     let fields = [
         ("Cache-Control", "s-maxage=10, max-age=0"),
         ("Expires", "0"),
@@ -671,7 +671,7 @@ fn s5_2_2_10_s_maxage_is_for_us_and_implies_proxy_revalidate() {
     let by_origin = judged(200, &[("Cache-Control", "s-maxage=1, stale-if-error=9")]).unwrap();
     assert!(
         by_origin.may_serve_if_error(NOW_MS + 2000),
-        "the origin says so itself"
+        "the origin allows it itself"
     );
 }
 
@@ -684,7 +684,7 @@ fn s5_2_3_unknown_directives_are_ignored() {
 }
 
 #[test]
-fn s5_3_an_expires_that_is_no_date_lies_in_the_past() {
+fn s5_3_a_malformed_expires_is_in_the_past() {
     for value in ["0", "never", "Sun, 06 Nov 1994", TEN_SECONDS_AGO] {
         let fields = [("Expires", value), ("Date", DATE)];
         assert_eq!(why(200, &fields), WhyNotStored::Expired, "{value}");
@@ -692,7 +692,7 @@ fn s5_3_an_expires_that_is_no_date_lies_in_the_past() {
 }
 
 #[test]
-fn s5_4_pragma_of_a_response_means_nothing() {
+fn s5_4_pragma_of_a_response_is_ignored() {
     assert_eq!(
         fresh_s(&[("Pragma", "no-cache"), ("Cache-Control", "max-age=5")]),
         5
@@ -716,7 +716,7 @@ fn rfc5861_stale_responses_are_used_as_long_as_they_allow() {
 }
 
 #[test]
-fn nginx_x_accel_expires_stands_over_all_but_cookies() {
+fn nginx_x_accel_expires_overrides_all_fields_except_cookies() {
     let cases: &[(Fields, Result<u64, WhyNotStored>)] = &[
         (
             &[("X-Accel-Expires", "5"), ("Cache-Control", "no-cache")],

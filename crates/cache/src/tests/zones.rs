@@ -1,4 +1,4 @@
-//! Zones: what is found again, what is evicted, purged, loaded, and what of a broken file.
+//! Tests of zones: lookup, eviction, purges, loading, and broken files.
 
 use std::fs;
 use std::path::PathBuf;
@@ -65,7 +65,7 @@ fn store(zone: &Zone, key: &str, fields: &[(&str, &str)], body: &[u8]) {
     }
 }
 
-/// A folder that vanishes with the test.
+/// A folder that is removed with the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -112,7 +112,7 @@ fn disk_settings(folder: &Folder, temporary: Option<&Folder>) -> DiskSettings {
     }
 }
 
-/// Has a thread take care of the zone's folder while the zone is there.
+/// Starts a thread that manages the zone's folder while the zone exists.
 fn manage(zone: &Arc<Zone>) {
     let mut manager = Manager::of(zone).unwrap();
     Manager::announce(zone);
@@ -131,11 +131,11 @@ fn wait_for(what: &str, condition: impl Fn() -> bool) {
         }
         thread::sleep(Duration::from_millis(10));
     }
-    panic!("waited in vain for {what}");
+    panic!("timed out waiting for {what}");
 }
 
 #[test]
-fn variants_of_a_key_are_told_apart_and_purged_together() {
+fn variants_of_a_key_are_separate_and_purged_together() {
     let zone = Zone::memory("z", MEGABYTE);
     for language in ["de", "en"] {
         let field = |_: &[u8], out: &mut Vec<u8>| {
@@ -157,7 +157,7 @@ fn variants_of_a_key_are_told_apart_and_purged_together() {
 
 /// RFC 9111 section 4.
 #[test]
-fn s4_of_several_that_fit_the_most_recent_is_used() {
+fn s4_the_most_recent_matching_response_is_used() {
     let zone = Zone::memory("z", MEGABYTE);
     let named = |value: &'static str| {
         move |name: &[u8], out: &mut Vec<u8>| {
@@ -184,7 +184,7 @@ fn s4_of_several_that_fit_the_most_recent_is_used() {
 }
 
 #[test]
-fn purges_reach_what_they_mean_and_no_more() {
+fn purges_remove_exactly_their_targets() {
     let cases: &[(Target, &[&str])] = &[
         (Target::Key(b"/a/1".to_vec()), &["/a/1"]),
         (Target::Prefix(b"/a/".to_vec()), &["/a/1", "/a/2"]),
@@ -219,7 +219,7 @@ fn purges_reach_what_they_mean_and_no_more() {
 }
 
 #[test]
-fn what_was_asked_for_before_a_purge_is_not_stored_after_it() {
+fn a_response_requested_before_a_purge_is_not_stored_after_it() {
     let zone = Zone::memory("z", MEGABYTE);
     let before = entry(&zone, "/a", &[]);
     let other = entry(&zone, "/b", &[]);
@@ -232,7 +232,7 @@ fn what_was_asked_for_before_a_purge_is_not_stored_after_it() {
 }
 
 #[test]
-fn ten_thousand_keys_go_by_one_tag_while_they_are_stored_anew() {
+fn ten_thousand_keys_are_purged_by_one_tag_while_they_are_stored_again() {
     const KEYS: u32 = 10_000;
     let zone = Arc::new(Zone::memory("z", 256 * MEGABYTE));
     for number in 0..KEYS {
@@ -280,7 +280,7 @@ fn ten_thousand_keys_go_by_one_tag_while_they_are_stored_anew() {
 }
 
 #[test]
-fn a_full_zone_evicts_and_a_scan_does_not_push_out_what_is_asked_for() {
+fn a_full_zone_evicts_and_a_scan_does_not_evict_used_keys() {
     let zone = Zone::memory("z", MEGABYTE);
     let body = [b'x'; 1000];
     for number in 0..100 {
@@ -295,7 +295,7 @@ fn a_full_zone_evicts_and_a_scan_does_not_push_out_what_is_asked_for() {
         }
     }
     let kept = (0..100).filter(|number| find(&zone, &format!("/hot/{number}")).is_some());
-    assert!(kept.count() >= 95, "a scan has pushed hot keys out");
+    assert!(kept.count() >= 95, "a scan has evicted hot keys");
     let contents = zone.contents();
     assert!(contents.evicted > 0 && contents.filled_ppm <= 1_000_000);
     assert!(contents.bytes >= body.len() as u64 && contents.bytes <= zone.bytes_max());
@@ -312,10 +312,10 @@ fn a_key_is_fetched_once_at_a_time() {
     let zone = Zone::memory("z", MEGABYTE);
     let fetches = zone.fetches();
     let Asked::Ours(turn) = fetches.ask(b"/a", 0, 5000) else {
-        panic!("nobody else has asked");
+        panic!("no other request has the turn");
     };
     let Asked::Theirs(fetch) = fetches.ask(b"/a", 4999, 5000) else {
-        panic!("somebody has asked");
+        panic!("another request has the turn");
     };
     assert!(matches!(fetches.ask(b"/b", 0, 5000), Asked::Ours(_)));
     turn.end_fetch(FetchOutcome::Stored);
@@ -330,12 +330,15 @@ fn a_key_is_fetched_once_at_a_time() {
         panic!("it is too old");
     };
     drop(first);
-    assert!(fetches.is_under_way(b"/a"), "the second is still under way");
+    assert!(
+        fetches.is_under_way(b"/a"),
+        "the second is still in progress"
+    );
     drop(second);
     assert!(!fetches.is_under_way(b"/a"));
 }
 
-/// Opens a stored file and checks it, as one who serves it does.
+/// Opens a stored file and checks it, as for serving it.
 fn is_sound(variant: &Variant) -> bool {
     let StoredBody::File(file) = &variant.body else {
         panic!("it is in memory");
@@ -380,7 +383,7 @@ fn files_are_found_again_after_a_restart_with_their_times() {
 }
 
 #[test]
-fn the_manager_pauses_as_it_is_told() {
+fn the_manager_pauses_as_configured() {
     let folder = Folder::new();
     let mut settings = disk_settings(&folder, None);
     settings.loader.files = 1;
@@ -467,7 +470,7 @@ fn the_loader_leaves_files_of_other_programs_alone() {
 }
 
 #[test]
-fn the_loader_removes_whole_files_of_another_version() {
+fn the_loader_removes_complete_files_of_another_version() {
     for (version, stays) in [(b'1', false), (b'2', false), (b'3', true)] {
         let folder = Folder::new();
         let zone = disk_zone(&folder);
@@ -477,7 +480,7 @@ fn the_loader_removes_whole_files_of_another_version() {
         };
         let path = file.path().to_path_buf();
         let opened = fs::OpenOptions::new().write(true).open(&path).unwrap();
-        // Everything else, the checksum too, is as it was.
+        // Everything else, including the checksum, is unchanged.
         std::os::unix::fs::FileExt::write_all_at(&opened, &[version], 7).unwrap();
         drop(zone);
         let zone = disk_zone(&folder);
@@ -512,13 +515,13 @@ fn a_head_comes_back_from_a_file_as_it_was_stored() {
 }
 
 #[test]
-fn the_loader_removes_what_a_process_that_is_no_more_was_writing() {
+fn the_loader_removes_unfinished_files_of_ended_processes() {
     // Above any number that Linux gives (PID_MAX_LIMIT).
     let gone = 1 << 23;
     let own = std::process::id();
     let files = [
         (format!("{gone}.0000abcd.1.part"), false),
-        // A container's process has the number of the one before.
+        // In a container a process may have the number of an earlier one.
         (format!("{own}.not this one.1.part"), false),
         ("1.0000abcd.1.part".to_owned(), true),
         (format!("{}.1.part", "a".repeat(32)), true),

@@ -1,4 +1,4 @@
-//! What is in a zone, and what requests made of it: for lists and metrics.
+//! The content of a zone and its use by requests, for lists and metrics.
 
 use std::sync::atomic::Ordering;
 
@@ -6,20 +6,20 @@ use super::{FULL, Storage, Zone};
 use crate::tally::{Tally, Use};
 use crate::why::WhyNotStored;
 
-/// What is in a zone.
+/// The content of a zone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Contents {
     pub keys: u64,
-    /// Share of the zone that is taken, in millionths.
+    /// The used share of the zone, in parts per million.
     pub filled_ppm: u64,
-    /// Bytes of its memory, or of its files in whole blocks.
+    /// The bytes of its memory, or of its files in whole blocks.
     pub bytes: u64,
-    /// Keys that were evicted for others.
+    /// The number of keys that were evicted.
     pub evicted: u64,
 }
 
 impl Zone {
-    /// What is in it.
+    /// The current content.
     pub fn contents(&self) -> Contents {
         Contents {
             keys: self.index.len() as u64,
@@ -29,7 +29,7 @@ impl Zone {
         }
     }
 
-    /// The bytes that it may hold at most.
+    /// The limit of its bytes.
     pub fn bytes_max(&self) -> u64 {
         match &self.place {
             Storage::Memory(most) => *most,
@@ -37,24 +37,24 @@ impl Zone {
         }
     }
 
-    /// Where a lane counts what it does with the zone.
+    /// The counts of one lane.
     pub fn tally(&self, lane: usize) -> &Tally {
         self.tallies.of(lane)
     }
 
-    /// Requests answered so, by all lanes.
+    /// The requests with this source, in all lanes.
     pub fn uses(&self, one: Use) -> u64 {
         self.tallies.uses(one)
     }
 
-    /// Requests answered, and those of them that were answered from the zone.
+    /// The number of requests, and of those answered from the zone.
     pub fn requests_and_hits(&self) -> (u64, u64) {
         let hits = Use::ALL.iter().filter(|one| one.is_from_the_cache());
         let sum = |uses: u64, one: &Use| uses + self.uses(*one);
         (Use::ALL.iter().fold(0, sum), hits.fold(0, sum))
     }
 
-    /// Responses not stored for this reason, by all lanes.
+    /// The responses not stored for this reason, in all lanes.
     pub fn not_stored(&self, why: WhyNotStored) -> u64 {
         self.tallies.not_stored(why)
     }

@@ -1,4 +1,4 @@
-//! Configurations in, errors out, by the rows of the tests' registry.
+//! Tests of configurations and their errors, with the tests' registry.
 
 use super::{MAIN, files, main_path, registry};
 use crate::parse::parse;
@@ -14,7 +14,7 @@ fn errors(text: &str, globals: Option<&str>) -> Vec<String> {
     }
 }
 
-/// Text and what is said of it, `F` being the main file.
+/// Text and its errors; `F` is the main file.
 const DIRECTIVES: &[(&str, &[&str])] = &[
     ("", &[]),
     (
@@ -105,14 +105,14 @@ const DIRECTIVES: &[(&str, &[&str])] = &[
 ];
 
 #[test]
-fn directives_are_held_to_their_rows() {
+fn directives_are_checked_by_their_rows() {
     for (text, expected) in DIRECTIVES {
         assert_eq!(errors(text, None), *expected, "{text}");
     }
 }
 
 #[test]
-fn values_are_held_to_their_types() {
+fn values_are_checked_by_their_types() {
     let table: &[(&str, &[&str])] = &[
         ("sendfile ON;", &[]),
         (
@@ -165,7 +165,7 @@ fn values_are_held_to_their_types() {
 }
 
 #[test]
-fn mistakes_of_all_kinds_come_in_reading_order() {
+fn errors_of_all_kinds_are_in_reading_order() {
     let text =
         "worker_processes 1;\nfrobnicate;\n;\nhttp {\n bogus\n 1;\n x \"y\"z;\n root a\n}\nweird";
     let expected = [

@@ -1,5 +1,5 @@
-//! Texts in, trees or errors out. The messages and lines are those of nginx 1.22 for each text,
-//! as far as nginx goes: it stops at its first error.
+//! Tests of texts with their trees or errors. Messages and lines are those of nginx 1.22 for each
+//! text, up to nginx's first error, where it stops.
 
 use super::{MAIN, files, main_path, show};
 use crate::error::ERRORS_MAX;
@@ -50,7 +50,7 @@ fn words_are_read_as_nginx_reads_them() {
     }
 }
 
-/// Text and what is said of it, `F` being the main file.
+/// Text and its errors; `F` is the main file.
 const MISTAKES: &[(&str, &[&str])] = &[
     (";", &["unexpected \";\" in F:1"]),
     ("\n\n{}", &["unexpected \"{\" in F:3"]),
@@ -150,7 +150,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
 ];
 
 #[test]
-fn every_mistake_is_reported_with_its_line() {
+fn every_error_is_reported_with_its_line() {
     let others = [("bad", "a;\n}\nb;"), ("open", "x {\n y;")];
     for (text, expected) in MISTAKES {
         let errors = parse(&files(text.as_bytes(), &others), main_path(), None).unwrap_err();
@@ -164,7 +164,7 @@ fn every_mistake_is_reported_with_its_line() {
 }
 
 #[test]
-fn words_have_nginx_limit() {
+fn words_have_nginxs_limit() {
     let x = |count: usize| "x".repeat(count);
     let started =
         |start: &str, line| format!("too long parameter \"{start}...\" started in F:{line}");
@@ -342,7 +342,7 @@ fn places_are_the_lines_nginx_reports() {
 }
 
 #[test]
-fn bytes_survive() {
+fn bytes_are_kept() {
     let table: &[(&[u8], &str)] = &[
         (b"abc", "abc"),
         ("ü".as_bytes(), "ü"),

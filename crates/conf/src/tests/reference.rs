@@ -1,4 +1,4 @@
-//! The reference's form, and what a bad table is told.
+//! Tests of the reference's format, and of errors in a table.
 
 use super::{NONE, ONE, own, registry, row};
 use crate::reference::reference;
@@ -26,7 +26,7 @@ fn the_reference_shows_every_row() {
 }
 
 #[test]
-fn a_bad_table_is_told_so() {
+fn errors_in_a_table_are_reported() {
     const BAD: &[Row] = &[
         row(
             "twice",

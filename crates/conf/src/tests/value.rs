@@ -1,4 +1,4 @@
-//! Words in, values out. Every line was tried against nginx's own readers' rules.
+//! Tests of values; every line follows nginx's own parsers.
 
 use crate::value::{buffers, flag, milliseconds, number, offset, seconds, size};
 

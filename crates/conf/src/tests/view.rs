@@ -1,4 +1,4 @@
-//! Look-ups by nginx's inheritance.
+//! Tests of look-ups by nginx's inheritance.
 
 use super::{files, main_path, registry};
 use crate::check::{Entry, Scope};
@@ -41,7 +41,7 @@ fn texts<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Vec<&'a str> {
 }
 
 #[test]
-fn what_is_not_written_is_inherited() {
+fn missing_directives_are_inherited() {
     let scope = scope();
     let [http, server, a, b, c] = views(&scope);
     let roots = [http, server, a, b, c].map(|view| view.text("root"));
@@ -56,19 +56,19 @@ fn what_is_not_written_is_inherited() {
 }
 
 #[test]
-fn what_is_a_blocks_own_is_not_inherited() {
+fn directives_of_their_own_block_are_not_inherited() {
     let scope = scope();
     let [_, server, a, b, _] = views(&scope);
     assert!(a.nearest("internal").is_some());
     assert!(b.nearest("internal").is_none());
     assert!(server.nearest("return").is_some());
     assert!(a.nearest("return").is_none());
-    // A location cannot have server_name: it speaks of its server's.
+    // A location cannot have server_name, so the look-up gives the server's.
     assert_eq!(b.text("server_name"), "one");
 }
 
 #[test]
-fn typed_look_ups_know_values_and_defaults() {
+fn typed_look_ups_give_values_and_defaults() {
     let scope = scope();
     let [http, _, a, b, _] = views(&scope);
     let root = View::root(&scope);
