@@ -9,6 +9,7 @@ use tokio::sync::Notify;
 
 use turnpike_lane::clock::Clock;
 use turnpike_lane::event_loop::WatchedSockets;
+use turnpike_lane::handshakes::Handshakes;
 use turnpike_lane::random::Random;
 use turnpike_lane::sys::simulation::{self, Fault};
 
@@ -40,6 +41,8 @@ pub struct LaneShared {
     pub all_counters: Arc<AllCounters>,
     /// Work that no client waits for.
     pub(crate) background: Background,
+    /// TLS handshakes of this turn.
+    pub handshakes: Rc<Handshakes>,
     /// Where sockets of upstream servers are watched; not there before the first plan.
     pub watched_sockets: OnceCell<WatchedSockets>,
     /// What the lane has begun last; readable from everywhere.
@@ -110,6 +113,7 @@ impl LaneShared {
     /// A lane's own things.
     pub fn new(index: usize, all_counters: Arc<AllCounters>) -> Rc<Self> {
         let clock = Rc::new(Clock::new());
+        let background = Background::default();
         let seed = clock.now_ms() ^ ((index as u64 + 1) << 32) ^ u64::from(std::process::id());
         Rc::new(Self {
             index,
@@ -117,7 +121,8 @@ impl LaneShared {
             doing: Arc::default(),
             all_counters,
             clock,
-            background: Background::default(),
+            handshakes: Rc::new(Handshakes::new(background.notify.clone())),
+            background,
             watched_sockets: OnceCell::new(),
             round_answers: Cell::new(0),
             ending: Cell::new(false),

@@ -13,6 +13,7 @@ pub mod counters;
 pub mod event_loop;
 pub mod files;
 pub mod gate;
+pub mod handshakes;
 pub mod log;
 pub mod pool;
 pub mod random;

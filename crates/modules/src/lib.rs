@@ -61,6 +61,7 @@ mod ssl;
 mod ssl_preread;
 mod static_files;
 mod status;
+mod stream_pass;
 mod stream_proxy;
 mod stream_return;
 mod stream_set;
@@ -145,6 +146,7 @@ pub const STREAM_FAMILIES: &[&dyn turnpike_stream::plan::Family] = &[
     &ssl::Ssl,
     &ssl_preread::SslPreread,
     &stream_set::StreamSet,
+    &stream_pass::StreamPass,
     &stream_proxy::StreamProxy,
     &stream_return::StreamReturn,
 ];

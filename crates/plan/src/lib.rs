@@ -1,6 +1,7 @@
 //! What a plan needs whatever protocol it is for: what it takes from the process, the builder that
-//! families fill, variables, templates and patterns, listens, names of servers, commands, metrics, temporary files,
-//! what each lane keeps for it, and the work that goes on in the background while it is in force.
+//! families fill, variables, templates and patterns, listens, names of servers, commands, metrics,
+//! temporary files, what each lane keeps for it, and the work that goes on in the background while
+//! it is in force.
 //!
 //! Nothing here knows a request.
 

@@ -83,7 +83,7 @@ pub const MODULES: &[Module] = &[
     without("stream_map_module", true),
     without("stream_split_clients_module", true),
     without("stream_return_module", true),
-    without("stream_pass_module", false),
+    without("stream_pass_module", true),
     without("stream_set_module", true),
     without("stream_upstream_hash_module", true),
     without("stream_upstream_least_conn_module", true),

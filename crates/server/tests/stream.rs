@@ -326,12 +326,13 @@ const REFUSED: &[(&str, &str)] = &[
         "\"proxy_protocol\" parameter is incompatible with \"udp\"",
     ),
     (
-        "server { listen 1 udp; return a; } server { listen 1 udp; return b; }",
-        "duplicate \"0.0.0.0:1\" address and port pair",
+        "server { listen 1 udp; listen 1 udp; return a; }",
+        "a duplicate listen 0.0.0.0:1",
     ),
     (
-        "server { listen 1; return a; } server { listen 1; return b; }",
-        "duplicate \"0.0.0.0:1\" address and port pair",
+        "server { listen 1 default_server; return a; }
+         server { listen 1 default_server; return b; }",
+        "a duplicate default server for 0.0.0.0:1",
     ),
     (
         "server { listen 1; return a; proxy_pass 127.0.0.1:1; }",

@@ -47,6 +47,16 @@ impl Client {
 }
 
 impl Connected {
+    /// Gives the transport back; `None`: something still waits for it.
+    pub(crate) fn into_transport(self) -> Option<Transport> {
+        self.waited.into_transport()
+    }
+
+    /// Whether bytes go as they are, without TLS.
+    pub fn is_plain(&self) -> bool {
+        self.waited.transport().is_plain()
+    }
+
     /// The transport itself.
     pub(crate) fn transport(&self) -> &Transport {
         self.waited.transport()

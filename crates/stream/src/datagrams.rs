@@ -103,7 +103,7 @@ impl Sessions {
         if self.flows.give(key, bytes) {
             return;
         }
-        let server = &plan.servers[plan.listens[listen].server];
+        let server = &plan.servers[plan.listens[listen].default_server];
         let address = plan.listens[listen].address.clone();
         let datagrams_max = server
             .content

@@ -37,16 +37,21 @@ pub(crate) async fn shake_hands(session: &mut Session, client: &Connected) -> Re
 async fn secure(session: &mut Session, client: &Connected) -> Result<(), String> {
     let greeting = greeting(session, client).await?;
     let offer = Offer::of(&greeting);
-    let plan = session.plan.clone();
-    let server = &plan.servers[session.listen().server];
-    let (identity, verify_client) = match &server.tls {
-        Some(tls) if let ServerTls::Serve(identity) = &tls.tls => (identity, tls.verify_client),
+    session.choose_server(&offer.server_name);
+    // One without a certificate shows that of the default server.
+    let default = &session.plan.servers[session.listen().default_server];
+    let tls = session.server().tls.as_ref().or(default.tls.as_ref());
+    let (identity, verify_client) = match tls {
+        Some(tls) if let ServerTls::Serve(identity) = &tls.tls => {
+            (Arc::clone(identity), tls.verify_client)
+        }
         _ => {
             client.transport().refuse_name();
             return Err("SSL_do_handshake() failed (SSL: handshake rejected)".to_owned());
         }
     };
     let config = Arc::clone(&identity.config);
+    session.lane.handshakes.admitted().await;
     let accepted = client.transport().accept(greeting, config);
     accepted.map_err(|error| HandshakeError::Tls(error).to_string())?;
     let done = client.handshake().await;

@@ -4,6 +4,7 @@ use std::cell::{OnceCell, RefCell, RefMut};
 use std::rc::Rc;
 
 use turnpike_lane::clock::Clock;
+use turnpike_lane::handshakes::Handshakes;
 use turnpike_lane::random::Random;
 use turnpike_lane::sys::datagram::Batch;
 
@@ -18,6 +19,8 @@ pub struct LaneShared {
     pub clock: Rc<Clock>,
     /// Gives the number of a new connection, unique in the process.
     next_serial: Box<dyn Fn() -> u64>,
+    /// TLS handshakes of this turn, those of other protocols included.
+    pub(crate) handshakes: Rc<Handshakes>,
     random: Random,
     /// For all datagrams of the lane; made with the first.
     batch: OnceCell<RefCell<Batch>>,
@@ -25,10 +28,16 @@ pub struct LaneShared {
 
 impl LaneShared {
     /// A lane's own things.
-    pub fn new(clock: Rc<Clock>, seed: u64, next_serial: impl Fn() -> u64 + 'static) -> Rc<Self> {
+    pub fn new(
+        clock: Rc<Clock>,
+        handshakes: Rc<Handshakes>,
+        seed: u64,
+        next_serial: impl Fn() -> u64 + 'static,
+    ) -> Rc<Self> {
         Rc::new(Self {
             clock,
             next_serial: Box::new(next_serial),
+            handshakes,
             random: Random::new(seed),
             batch: OnceCell::new(),
         })

@@ -20,7 +20,7 @@ mod log;
 pub mod phase;
 pub mod plan;
 pub mod rows;
-mod serve;
+pub mod serve;
 pub mod session;
 pub mod sessions;
 pub mod upstream;

@@ -69,6 +69,11 @@ impl Status {
 
 /// Looks at a session before its content.
 pub trait Handler: Send + Sync {
+    /// Whether it may choose another server for the session. It is asked before all others of its
+    /// phase, and those of the server that it chooses follow.
+    fn chooses_server(&self) -> bool {
+        false
+    }
     /// Looks at it. Must not block.
     fn handle(&self, session: &mut Session) -> Verdict;
 }

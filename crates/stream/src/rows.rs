@@ -42,13 +42,42 @@ pub const ROWS: &[Row] = &[
         arguments: Arguments::at_least(1),
         repeat: Repeat::Many,
         merge: Merge::Own,
-        syntax: "address:port [ssl] [udp] [proxy_protocol] [fastopen=number] [backlog=number] \
-            [rcvbuf=size] [sndbuf=size] [reuseport[=hash|steer]] [ipv6only=on|off] \
+        syntax: "address:port [default_server] [ssl] [udp] [proxy_protocol] \
+            [fastopen=number] [backlog=number] [rcvbuf=size] [sndbuf=size] \
+            [reuseport[=hash|steer]] [ipv6only=on|off] \
             [so_keepalive=on|off|[idle]:[interval]:[count]] [bind] [deferred]",
         summary: "The address and port, or the unix socket, that the server takes connections \
-            from. With `udp` it takes datagrams, and those of one client are one session. Each \
-            address belongs to one server.",
+            from. With `udp` it takes datagrams, and those of one client are one session. \
+            Where several servers have one address, the name that a TLS client asks for chooses; \
+            `default_server` serves those that ask for none.",
         ..PLAIN
+    },
+    Row {
+        name: "server_name",
+        contexts: &[Context::StreamServer],
+        arguments: Arguments::at_least(1),
+        value: Value::Custom,
+        repeat: Repeat::Many,
+        merge: Merge::Own,
+        syntax: "name ...",
+        summary: "Names of a virtual server: an exact name, a name with a wildcard at the start or \
+            the end, or a regular expression after a tilde. TLS clients ask for one of them, of \
+            `listen ... ssl` or read by `ssl_preread`.",
+        ..PLAIN
+    },
+    Row {
+        name: "server_names_hash_max_size",
+        default: "512",
+        summary: "Accepted, without effect: the size limit of nginx's table of names. Turnpike's \
+            table needs no limit.",
+        ..TABLE
+    },
+    Row {
+        name: "server_names_hash_bucket_size",
+        default: "64",
+        summary: "Accepted, without effect: the bucket size of nginx's table of names. Turnpike's \
+            table has no buckets to set.",
+        ..TABLE
     },
     Row {
         name: "preread_buffer_size",

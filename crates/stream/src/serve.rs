@@ -2,11 +2,14 @@
 
 use std::io;
 
+use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::log::{Errno, Level};
 use turnpike_lane::sys::socket::PeerAddress;
 use turnpike_lane::timeout::{bounded, within};
+use turnpike_lane::transport::Transport;
 use turnpike_plan::Quoted;
 use turnpike_plan::proxy_header::ProxyHeader;
+use turnpike_plan::tls::TlsSession;
 use turnpike_plan::variables::Subject;
 use turnpike_wire::proxy_protocol;
 
@@ -15,8 +18,25 @@ use crate::handshake::shake_hands;
 use crate::phase::{Phase, Status, Verdict};
 use crate::session::Session;
 
-/// Serves a session to its end.
-pub(crate) async fn serve(mut session: Session, client: Client) {
+/// A connection on its way to the server of another address.
+pub struct Passed {
+    /// The address.
+    pub address: ListenAddress,
+    pub transport: Transport,
+    /// What was read of it, and nobody has looked at.
+    pub bytes: Vec<u8>,
+    /// The client, as far as it is known.
+    pub peer: PeerAddress,
+    /// What its TLS session has agreed on.
+    pub tls: Option<Box<TlsSession>>,
+    /// What its PROXY protocol header said.
+    pub proxy_header: Option<ProxyHeader>,
+    /// How often it was passed on.
+    pub passes: u8,
+}
+
+/// Serves a session to its end, or until its connection is passed to another server's address.
+pub(crate) async fn serve(mut session: Session, client: Client) -> Option<Passed> {
     match (session.peer, session.local) {
         (PeerAddress::Inet(peer), PeerAddress::Inet(local)) => {
             let kind = match client {
@@ -29,21 +49,35 @@ pub(crate) async fn serve(mut session: Session, client: Client) {
         _ => session.log(Level::Info, format_args!("client unix: connected")),
     }
     let status = run(&mut session, &client).await;
+    if let Some(address) = session.pass_to.take()
+        && let Client::Connected(connected) = client
+    {
+        session.rooms.release();
+        return connected.into_transport().map(|transport| Passed {
+            address,
+            transport,
+            bytes: session.preread,
+            peer: session.peer,
+            tls: session.tls,
+            proxy_header: session.proxy_header,
+            passes: session.passes + 1,
+        });
+    }
     session.status = Some(status);
     session.action.set("logging");
-    let plan = session.plan.clone();
-    for logger in &plan.servers[session.listen().server].loggers {
+    for logger in &session.server().loggers {
         logger.log(&session);
     }
     // The line is written, and limits count the session no more, before the client sees its
     // connection closed.
     session.rooms.release();
     drop(client);
+    None
 }
 
 async fn run(session: &mut Session, client: &Client) -> Status {
     let plan = session.plan.clone();
-    let server = &plan.servers[session.listen().server];
+    let server = &plan.servers[session.listen().default_server];
     if let Client::Connected(connected) = client {
         if server.settings.no_delay {
             connected.set_no_delay();
@@ -71,7 +105,30 @@ async fn run(session: &mut Session, client: &Client) -> Status {
     {
         return status;
     }
-    for handler in server.handlers(Phase::Preread) {
+    if session.is_undecided() {
+        return Status::InternalServerError;
+    }
+    if let Err(status) = preread(session, client, true).await {
+        return status;
+    }
+    if let Err(status) = preread(session, client, false).await {
+        return status;
+    }
+    session.action.set("");
+    let Some(content) = session.server().content.clone() else {
+        return Status::InternalServerError;
+    };
+    content.serve(session, client).await
+}
+
+/// Asks the handlers of the preread phase that may choose another server, or the others. The
+/// error is how the session ends.
+async fn preread(session: &mut Session, client: &Client, choosing: bool) -> Result<(), Status> {
+    let handlers = session.server().handlers(Phase::Preread).to_vec();
+    for handler in handlers {
+        if handler.chooses_server() != choosing {
+            continue;
+        }
         let verdict = loop {
             let connected = match (handler.handle(session), client) {
                 (Verdict::Again, Client::Connected(connected)) => connected,
@@ -79,22 +136,16 @@ async fn run(session: &mut Session, client: &Client) -> Status {
                 (Verdict::Again, Client::Flow(_)) => break Verdict::Declined,
                 (other, _) => break other,
             };
-            if let Err(status) = read_more(session, connected).await {
-                return status;
-            }
+            read_more(session, connected).await?;
         };
         if session.is_undecided() {
-            return Status::InternalServerError;
+            return Err(Status::InternalServerError);
         }
         if let Verdict::Status(status) = verdict {
-            return status;
+            return Err(status);
         }
     }
-    session.action.set("");
-    let Some(content) = &server.content else {
-        return Status::InternalServerError;
-    };
-    content.serve(session, client).await
+    Ok(())
 }
 
 /// Reads the PROXY protocol header; what stands behind it is kept.

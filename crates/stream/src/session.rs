@@ -5,6 +5,7 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::log::Level;
 use turnpike_lane::sys::socket::PeerAddress;
 use turnpike_plan::proxy_header::ProxyHeader;
@@ -25,6 +26,8 @@ pub struct Session {
     pub plan: Rc<LanePlan>,
     /// The place of its listen in the plan.
     pub listen: usize,
+    /// The place of its server in the plan.
+    server: usize,
     /// The connection's number.
     pub serial: u64,
     /// The client, as far as it is known: a trusted proxy may say that it is another.
@@ -41,6 +44,10 @@ pub struct Session {
     pub preread: Vec<u8>,
     /// When the connection was accepted, in the lane's monotonic milliseconds.
     pub started_ms: u64,
+    /// The address whose server serves the connection from now on; `None`: this session does.
+    pub pass_to: Option<ListenAddress>,
+    /// How often the connection was passed on before.
+    pub passes: u8,
     /// How it ended.
     pub status: Option<Status>,
     pub bytes_received: Cell<u64>,
@@ -75,6 +82,7 @@ impl Session {
             serial: lane.next_serial(),
             started_ms: lane.clock.now_ms(),
             lane,
+            server: plan.listens[listen].default_server,
             plan,
             listen,
             peer,
@@ -83,6 +91,8 @@ impl Session {
             proxy_header: None,
             tls: None,
             preread: Vec::new(),
+            pass_to: None,
+            passes: 0,
             status: None,
             bytes_received: Cell::new(0),
             bytes_sent: Cell::new(0),
@@ -100,7 +110,22 @@ impl Session {
 
     /// The server that it belongs to.
     pub fn server(&self) -> &Server {
-        &self.plan.servers[self.listen().server]
+        &self.plan.servers[self.server]
+    }
+
+    /// Chooses the server that has this name, which the client asks for, among those of the
+    /// address. Where none has it, the session stays with the server that it has.
+    pub fn choose_server(&mut self, name: &[u8]) {
+        let plan = self.plan.clone();
+        let names = &plan.listens[self.listen].names;
+        if name.is_empty() || names.is_empty() {
+            return;
+        }
+        let name = name.to_ascii_lowercase();
+        // Without a verdict the session ends.
+        if let Ok(Some(server)) = names.find(&name, self) {
+            self.server = server;
+        }
     }
 
     /// The address that it came by.

@@ -1,12 +1,13 @@
 //! The sessions of a lane.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use tokio::sync::Notify;
 use turnpike_lane::event_loop::EventLoop;
+use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::sys::socket::{self, PeerAddress};
 use turnpike_lane::transport::Transport;
 
@@ -15,7 +16,7 @@ use crate::directory::FlowDirectory;
 use crate::flow_table::{FlowTable, Registered};
 use crate::lane::{LanePlan, LaneShared};
 use crate::plan::Plan;
-use crate::serve::serve;
+use crate::serve::{Passed, serve};
 use crate::session::Session;
 
 /// The sessions of one lane. Each is a future on the lane's runtime, and goes on under the plan it
@@ -32,6 +33,8 @@ pub struct Sessions {
     under_way: Rc<Cell<usize>>,
     /// Told when a session ends.
     ended: Rc<Notify>,
+    /// Connections that sessions pass to other addresses, until they are taken.
+    passed: Rc<RefCell<Vec<Passed>>>,
 }
 
 /// Counts a session for as long as it lives, however it ends.
@@ -64,6 +67,7 @@ impl Sessions {
             old_plans: Vec::new(),
             under_way: Rc::default(),
             ended,
+            passed: Rc::default(),
         }
     }
 
@@ -103,12 +107,45 @@ impl Sessions {
             under_way: self.under_way.clone(),
             ended: self.ended.clone(),
         };
+        let passed = Rc::clone(&self.passed);
         event_loop.drive(Box::pin(async move {
             // Dropped from the last on.
             let _counted = counted;
             let _registered = registered;
-            serve(session, client).await;
+            let passes = serve(session, client).await;
+            passed.borrow_mut().extend(passes);
         }));
+    }
+
+    /// Takes the connections that sessions pass to other addresses.
+    pub fn take_passed(&mut self) -> Vec<Passed> {
+        self.passed.take()
+    }
+
+    /// Serves a connection that was passed to one of these addresses; gives it back where it is
+    /// not of the plan in force.
+    pub fn serve_passed(&mut self, event_loop: &mut EventLoop, passed: Passed) -> Option<Passed> {
+        let plan = self.plan_in_force();
+        let place = plan.as_ref().and_then(|plan| {
+            let mut listens = plan.listens.iter();
+            listens.position(|listen| listen.address == passed.address)
+        });
+        let (Some(plan), Some(listen)) = (plan, place) else {
+            return Some(passed);
+        };
+        let local = match &passed.address {
+            ListenAddress::Tcp(address) => PeerAddress::Inet(*address),
+            _ => PeerAddress::Unix,
+        };
+        let ends = [passed.peer, local];
+        let mut session = Session::new(self.lane.clone(), plan, listen, ends);
+        session.bytes_received.set(passed.bytes.len() as u64);
+        session.preread = passed.bytes;
+        session.tls = passed.tls;
+        session.proxy_header = passed.proxy_header;
+        session.passes = passed.passes;
+        self.begin(event_loop, session, Client::new(passed.transport), None);
+        None
     }
 
     /// The plan of that generation, if it is held and has that listen.

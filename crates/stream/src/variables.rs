@@ -140,6 +140,14 @@ pub const BUILTIN: &[VariableRow] = &[
         "The port that the client connected to.",
     ),
     row(
+        "server_name",
+        |session, out| {
+            out.extend_from_slice(&session.server().name);
+            true
+        },
+        "The name of the server that the session belongs to.",
+    ),
+    row(
         "session_time",
         |session, out| {
             let now_ms = session.lane.clock.now_ms();

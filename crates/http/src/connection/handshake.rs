@@ -27,11 +27,6 @@ use crate::h1::peer::Peer;
 use crate::plan::ServerIndex;
 use turnpike_plan::tls::{Offer, ServerIdentity, ServerTls, TlsSession};
 
-/// Handshakes that a lane goes on with in one turn: with RSA keys of 2048 bits they take some 5 ms
-/// together. The others wait for the next turn, so that a storm of new connections does not starve
-/// open ones.
-const HANDSHAKES_PER_TURN_MAX: usize = 8;
-
 /// First byte of a TLS record that holds a handshake message (RFC 8446 section 5.1).
 const HANDSHAKE_RECORD: u8 = 0x16;
 
@@ -54,6 +49,8 @@ pub(super) enum Security {
 pub(super) enum Handshaking {
     /// Nothing has come of it; these bytes, if any, are a part of a PROXY protocol header.
     Beginning(Vec<u8>),
+    /// First bytes that whoever passed the connection on has read; not empty.
+    Given(Vec<u8>),
     /// A part of the client's hello.
     Hello(Box<Hello>),
     /// The session is agreed on.
@@ -124,7 +121,7 @@ impl Connections {
         token: Option<u32>,
         mut connection: Connection,
     ) -> More {
-        if self.handshakes >= HANDSHAKES_PER_TURN_MAX {
+        if self.lane.handshakes.are_spent() {
             let token = self.park_handshake(event_loop, token, connection);
             if let Some(token) = token {
                 self.read_later(event_loop, token);
@@ -217,7 +214,7 @@ impl Connections {
             };
             let state = std::mem::replace(&mut **handshaking, Handshaking::Beginning(Vec::new()));
             if let Handshaking::Session(agreed) = state {
-                self.handshakes += 1;
+                self.lane.handshakes.count();
                 return self.session_step(connection, agreed);
             }
             match self.hello_step(connection, state) {
@@ -249,10 +246,15 @@ impl Connections {
         state: Handshaking,
     ) -> Result<Handshaking, Step> {
         connection.input.release();
-        if let Handshaking::Beginning(bytes) = &state {
+        let was_given = matches!(state, Handshaking::Given(_));
+        if let Handshaking::Beginning(bytes) | Handshaking::Given(bytes) = &state {
             connection.input.put(bytes);
         }
-        let went = match receive(connection) {
+        let received = match was_given {
+            true => Ok(connection.input.bytes().len()),
+            false => receive(connection),
+        };
+        let went = match received {
             Ok(0) => Some(io::Error::from(io::ErrorKind::UnexpectedEof)),
             Ok(_) => None,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {

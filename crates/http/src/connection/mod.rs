@@ -38,6 +38,7 @@ use std::sync::Arc;
 use slab::Slab;
 use tokio::sync::Notify;
 use turnpike_lane::event_loop::{EventHandler, EventLoop, Mailbox};
+use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::log::{Errno, Level};
 use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_lane::sys::socket::PeerAddress;
@@ -53,10 +54,11 @@ use crate::h1::watch::Watch;
 use crate::lane::{LanePlan, LaneShared};
 use crate::plan::ListenIndex;
 use crate::requester::ConnectionFacts;
-use handshake::Security;
+use handshake::{Handshaking, Security};
 use moving::Successors;
 use parked::Slot;
 use turnpike_plan::proxy_header::ProxyHeader;
+use turnpike_plan::tls::TlsSession;
 
 /// Idle connections closed at a time to make room; nginx's number. One at a time would repeat the
 /// search for every new connection of a burst.
@@ -162,6 +164,21 @@ pub struct OtherConnection {
     pub peer: PeerAddress,
 }
 
+/// A connection that a session of `stream` passes to an address of HTTP (`pass`).
+pub struct PassedConnection {
+    /// The address whose servers serve it from now on.
+    pub address: ListenAddress,
+    pub transport: Transport,
+    /// What was read of it, and nobody has looked at.
+    pub bytes: Vec<u8>,
+    /// The client, as far as it is known.
+    pub peer: PeerAddress,
+    /// What its TLS session has agreed on, where it has one.
+    pub tls: Option<Box<TlsSession>>,
+    /// What its PROXY protocol header said, where it began with one.
+    pub proxy_header: Option<ProxyHeader>,
+}
+
 /// The connections of one lane.
 pub struct Connections {
     lane: Rc<LaneShared>,
@@ -186,8 +203,6 @@ pub struct Connections {
     /// When the lane's time was last looked at, in its monotonic milliseconds.
     ticked_ms: u64,
     round: Round,
-    /// TLS handshakes that this turn went on with.
-    handshakes: usize,
     /// Accepted for others, until they take them.
     others: Vec<OtherConnection>,
 }
@@ -240,7 +255,6 @@ impl Connections {
             ending: Ending::No,
             ticked_ms: 0,
             round: Round::default(),
-            handshakes: 0,
             others: Vec::new(),
         }
     }
@@ -258,6 +272,112 @@ impl Connections {
     /// Takes the connections that came by gates of others.
     pub fn take_others(&mut self) -> Vec<OtherConnection> {
         std::mem::take(&mut self.others)
+    }
+
+    /// Serves a connection that was passed on; gives it back where its address is not of the plan
+    /// in force.
+    pub fn passed(
+        &mut self,
+        event_loop: &mut EventLoop,
+        passed: PassedConnection,
+    ) -> Option<PassedConnection> {
+        let mut listens = self.plan.listens.iter();
+        let place = listens.position(|listen| listen.address == passed.address);
+        let Some(place) = place else {
+            return Some(passed);
+        };
+        self.round.has_worked = true;
+        let counters = &self.lane.counters;
+        counters.accepted.add();
+        counters.handled.add();
+        counters.active.add();
+        let client = ConnectionFacts {
+            serial: self.lane.next_serial(),
+            peer: passed.peer,
+            listen: ListenIndex(place as u32),
+            socket: passed.transport.facts(),
+            requests: 0,
+            is_pipelined: false,
+            accepted_ms: event_loop.clock.now_ms(),
+            accepted_ns: event_loop.clock.now_ns(),
+        };
+        let listen = self.plan.listen(client.listen);
+        let is_plain = passed.transport.is_plain();
+        let (listens_by_tls, expects_header) = (listen.tls, listen.proxy_protocol);
+        let mut connection = Connection {
+            transport: passed.transport,
+            input: Input::new(&self.lane.inputs),
+            client,
+            no_delay: false,
+            security: match passed.tls {
+                Some(session) => Security::Secure(Arc::from(session)),
+                None => Security::of_new(listens_by_tls),
+            },
+            plan: self.plan.clone(),
+            proxy_header: passed.proxy_header.filter(|_| !expects_header).map(Rc::new),
+        };
+        if listens_by_tls && !is_plain {
+            // One session within another has no place here.
+            self.report(format_args!(
+                "a connection with TLS was passed to {}, which expects TLS of its own: closed",
+                passed.address
+            ));
+            self.close(connection, CloseReason::Refused);
+            return None;
+        }
+        let has_bytes = !passed.bytes.is_empty();
+        if listens_by_tls && has_bytes {
+            let given = Handshaking::Given(passed.bytes);
+            connection.security = Security::Handshaking(Box::new(given));
+        } else {
+            connection.input.put(&passed.bytes);
+        }
+        let served = AssertUnwindSafe(|| {
+            if has_bytes && !listens_by_tls {
+                let exchange = self.exchange(&connection);
+                self.serve(event_loop, None, connection, exchange, None);
+            } else {
+                self.first_transaction(event_loop, connection);
+            }
+        });
+        if catch_unwind(served).is_err() {
+            self.panicked();
+        }
+        None
+    }
+
+    /// A connection whose client has just come to an address.
+    fn begun(
+        &mut self,
+        event_loop: &EventLoop,
+        listen: ListenIndex,
+        transport: Transport,
+        peer: PeerAddress,
+    ) -> Connection {
+        let counters = &self.lane.counters;
+        counters.accepted.add();
+        counters.handled.add();
+        counters.active.add();
+        let client = ConnectionFacts {
+            serial: self.lane.next_serial(),
+            peer,
+            listen,
+            socket: transport.facts(),
+            requests: 0,
+            is_pipelined: false,
+            accepted_ms: event_loop.clock.now_ms(),
+            accepted_ns: event_loop.clock.now_ns(),
+        };
+        self.round.has_worked = true;
+        Connection {
+            transport,
+            input: Input::new(&self.lane.inputs),
+            client,
+            no_delay: false,
+            security: Security::of_new(self.plan.listen(listen).tls),
+            plan: self.plan.clone(),
+            proxy_header: None,
+        }
     }
 
     /// Whether the lane was told to end at once.
@@ -404,30 +524,8 @@ impl EventHandler for Connections {
             });
             return;
         }
-        let counters = &self.lane.counters;
-        counters.accepted.add();
-        counters.handled.add();
-        counters.active.add();
         let transport = Transport::plain(socket);
-        let client = ConnectionFacts {
-            serial: self.lane.next_serial(),
-            peer,
-            listen: ListenIndex(gate),
-            socket: transport.facts(),
-            requests: 0,
-            is_pipelined: false,
-            accepted_ms: event_loop.clock.now_ms(),
-            accepted_ns: event_loop.clock.now_ns(),
-        };
-        let connection = Connection {
-            transport,
-            input: Input::new(&self.lane.inputs),
-            client,
-            no_delay: false,
-            security: Security::of_new(self.plan.listen(client.listen).tls),
-            plan: self.plan.clone(),
-            proxy_header: None,
-        };
+        let connection = self.begun(event_loop, ListenIndex(gate), transport, peer);
         let served = AssertUnwindSafe(|| self.first_transaction(event_loop, connection));
         if catch_unwind(served).is_err() {
             self.panicked();
@@ -460,7 +558,7 @@ impl EventHandler for Connections {
     }
 
     fn turn_ended(&mut self, event_loop: &mut EventLoop) {
-        self.handshakes = 0;
+        self.lane.handshakes.turn_ended();
         if std::mem::take(&mut self.round.has_worked) {
             self.measure_round(event_loop);
         }

@@ -98,14 +98,19 @@ impl Family for SslPreread {
 }
 
 impl Handler for Reader {
+    fn chooses_server(&self) -> bool {
+        true
+    }
+
     fn handle(&self, session: &mut Session) -> Verdict {
         let Ok(hello) = client_hello::read(&session.preread) else {
             return Verdict::Declined;
         };
-        if hello.is_none() {
+        let Some(hello) = hello else {
             return Verdict::Again;
-        }
-        session.rooms.get_mut::<Read>().0 = hello;
+        };
+        session.choose_server(&hello.server_name);
+        session.rooms.get_mut::<Read>().0 = Some(hello);
         Verdict::Declined
     }
 }

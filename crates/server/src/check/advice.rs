@@ -68,11 +68,6 @@ pub(crate) static NGINX: &[Advice] = &[
         "Use a forward proxy such as Squid for CONNECT.",
     ),
     advice(
-        "passing within stream",
-        &["pass"],
-        "Leave these servers to nginx or HAProxy in a process of its own.",
-    ),
-    advice(
         "mail proxying",
         &[
             "mail",

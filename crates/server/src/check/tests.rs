@@ -9,7 +9,6 @@ fn advice_is_found_by_name() {
     let cases: &[(&str, Option<&str>)] = &[
         ("ssl_protocols", Some("TLS to clients")),
         ("listen ssl", None),
-        ("pass", Some("passing within stream")),
         ("fastcgi_cache_purge", Some("cache purge")),
         ("more_set_headers", Some("headers-more")),
         ("content_by_lua_block", Some("OpenResty (Lua)")),

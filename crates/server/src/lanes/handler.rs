@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use turnpike_http::connection::{Command, Connections, OtherConnection};
+use turnpike_http::connection::{Command, Connections, OtherConnection, PassedConnection};
 use turnpike_http::lane::LaneShared;
 use turnpike_lane::event_loop::{EventHandler, EventLoop, LaneGate, Mailbox};
 use turnpike_lane::sys::socket::PeerAddress;
@@ -61,10 +61,12 @@ impl LaneHandler {
         sources: StreamSources,
     ) -> Self {
         let serials = lane.clone();
-        let shared =
-            turnpike_stream::lane::LaneShared::new(lane.clock.clone(), lane.random(), move || {
-                serials.next_serial()
-            });
+        let shared = turnpike_stream::lane::LaneShared::new(
+            lane.clock.clone(),
+            lane.handshakes.clone(),
+            lane.random(),
+            move || serials.next_serial(),
+        );
         let StreamSources {
             plans,
             flows,
@@ -105,6 +107,26 @@ impl LaneHandler {
         }
         let room = event_loop.room(self.connections());
         self.stream.take_strays(event_loop, room);
+        self.serve_passed(event_loop);
+    }
+
+    /// Gives connections that sessions of stream have passed on to those whose address it is. One
+    /// whose address a reload has taken away in between is closed.
+    fn serve_passed(&mut self, event_loop: &mut EventLoop) {
+        for passed in self.stream.take_passed() {
+            let Some(passed) = self.stream.serve_passed(event_loop, passed) else {
+                continue;
+            };
+            let passed = PassedConnection {
+                address: passed.address,
+                transport: passed.transport,
+                bytes: passed.bytes,
+                peer: passed.peer,
+                tls: passed.tls,
+                proxy_header: passed.proxy_header,
+            };
+            drop(self.http.passed(event_loop, passed));
+        }
     }
 }
 

@@ -90,7 +90,7 @@ pub(super) fn build(
     };
     let families = turnpike_modules::STREAM_FAMILIES;
     let stream = turnpike_stream::plan::Plan::build(root, generation, families, site, accept);
-    let stream = stream.map_err(|errors| Errors(errors.0))?;
+    let mut stream = stream.map_err(|errors| Errors(errors.0))?;
     let twice = stream.listens.iter().find(|listen| {
         let mut http = http.listens.iter();
         http.any(|other| other.address == listen.address)
@@ -102,6 +102,9 @@ pub(super) fn build(
             place: None,
         }]));
     }
+    let http_addresses = http.listens.iter().map(|listen| &listen.address);
+    let stream_addresses = stream.listens.iter().map(|listen| &listen.address);
+    stream.destinations = http_addresses.chain(stream_addresses).cloned().collect();
     Ok(Plans {
         http: Arc::new(http),
         stream: Arc::new(stream),

@@ -6,6 +6,8 @@ use turnpike_lane::sys::socket::Kind;
 use turnpike_plan::builder::PlanError;
 use turnpike_plan::environment::Environment;
 use turnpike_plan::listen::{self, ListenRequest};
+use turnpike_plan::ports::{Port, Ports};
+use turnpike_plan::server_names::{NameMatch, primary_name, server_names};
 
 use super::{Accept, Builder, Family, Listen, Plan, Server, ServerDraft, ServerSettings};
 use crate::variables::table;
@@ -16,7 +18,7 @@ struct Draft<'e> {
     families: &'e [&'static dyn Family],
     accept: Accept,
     servers: Vec<Server>,
-    listens: Vec<Listen>,
+    ports: Ports<usize>,
 }
 
 impl Plan {
@@ -38,17 +40,19 @@ impl Plan {
             families,
             accept,
             servers: Vec::new(),
-            listens: Vec::new(),
+            ports: Ports::default(),
         };
         if let Some(stream) = main.children("stream").next() {
             draft.stream(stream);
             draft.builder.check_templates(stream);
             draft.builder.check_variables(stream);
         }
+        let listens = draft.listens();
         let shared = draft.builder.finish().map_err(PlanError)?;
         Ok(Self {
             generation,
-            listens: draft.listens,
+            listens,
+            destinations: Vec::new(),
             servers: draft.servers,
             shared,
             kept: None,
@@ -63,8 +67,35 @@ impl Draft<'_> {
                 self.builder.report(error);
             }
         }
+        let mut all_read = true;
         for server in view.children("server") {
             if let Err(error) = self.server(server) {
+                self.builder.report(error);
+                all_read = false;
+            }
+        }
+        if all_read {
+            let servers: Vec<View<'_>> = view.children("server").collect();
+            self.check_certificates(&servers);
+        }
+    }
+
+    /// Whoever connects to a TLS listener needs a certificate to be shown, or to be refused.
+    fn check_certificates(&mut self, views: &[View<'_>]) {
+        for port in self.ports.iter() {
+            let tls = |server: usize| {
+                let server = self.servers.get(server)?;
+                server.tls.as_ref().map(|tls| tls.tls.clone())
+            };
+            let without = port.without_certificate(tls);
+            let Some(view) = without.and_then(|server| views.get(server)) else {
+                continue;
+            };
+            // One that cannot be used is reported already.
+            if view.nearest("ssl_certificate").is_none() {
+                let message = "no \"ssl_certificate\" is defined for the \"listen ... ssl\" \
+                               directive";
+                let error = view.error(view.span(), message);
                 self.builder.report(error);
             }
         }
@@ -89,8 +120,9 @@ impl Draft<'_> {
         if draft.content.is_none() {
             return Err(view.error(view.span(), "no handler for server"));
         }
-        let has_tls = draft.tls.is_some();
+        let names = server_names(view, &mut self.builder)?;
         self.servers.push(Server {
+            name: primary_name(view, &self.builder.host_name),
             settings: settings(view),
             error_log,
             tls: draft.tls,
@@ -99,26 +131,17 @@ impl Draft<'_> {
             handlers: draft.handlers,
         });
         for entry in view.own_all("listen") {
-            if let Err(message) = self.listen(entry, index) {
+            if let Err(message) = self.listen(entry, index, &names) {
                 self.builder.report(view.error(entry.span, message));
             }
-        }
-        let uses_tls = self
-            .listens
-            .iter()
-            .any(|listen| listen.server == index && listen.ssl);
-        // One that cannot be used is reported already.
-        if uses_tls && !has_tls && view.nearest("ssl_certificate").is_none() {
-            let message = "no \"ssl_certificate\" is defined for the \"listen ... ssl\" directive";
-            return Err(view.error(view.span(), message));
         }
         Ok(())
     }
 
-    fn listen(&mut self, entry: &Entry, server: usize) -> Result<(), String> {
+    fn listen(&mut self, entry: &Entry, server: usize, names: &[NameMatch]) -> Result<(), String> {
         for word in &entry.arguments[1..] {
             let text = word.text.as_str();
-            if matches!(text, "default" | "default_server" | "http2" | "quic") {
+            if matches!(text, "default" | "http2" | "quic") {
                 return Err(format!("invalid parameter \"{text}\""));
             }
         }
@@ -135,20 +158,20 @@ impl Draft<'_> {
                 true => datagrams(request, &words[1..])?,
                 false => request,
             };
-            if self
-                .listens
-                .iter()
-                .any(|known| known.address == request.address)
-            {
-                let address = request.address;
-                return Err(format!("duplicate \"{address}\" address and port pair"));
-            }
-            self.listens.push(self.placed(request, server));
+            self.ports.add(request, server, names)?;
         }
         Ok(())
     }
 
-    fn placed(&self, request: ListenRequest, server: usize) -> Listen {
+    fn listens(&mut self) -> Vec<Listen> {
+        let ports = std::mem::take(&mut self.ports).into_ports();
+        let ports = ports.into_iter();
+        ports.map(|port| self.placed(port)).collect()
+    }
+
+    fn placed(&mut self, port: Port<usize>) -> Listen {
+        let names = port.names(self.builder.environment);
+        let request = port.request;
         let mode = request.mode(self.accept.mutex, self.accept.reuse_port);
         Listen {
             mode: match (request.address.kind(), mode.has_gate_per_lane()) {
@@ -159,7 +182,8 @@ impl Draft<'_> {
             },
             address: request.address,
             options: request.options,
-            server,
+            default_server: port.default_server,
+            names,
             proxy_protocol: request.proxy_protocol,
             ssl: request.tls,
         }

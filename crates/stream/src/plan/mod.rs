@@ -11,6 +11,7 @@ use turnpike_lane::log::ErrorLog;
 use turnpike_plan::background::Service;
 use turnpike_plan::builder::Shared;
 use turnpike_plan::lane::{HasLaneStates, LaneStateMaker};
+use turnpike_plan::server_names::NameTable;
 use turnpike_plan::tls::{ServerTls, VerifyClient};
 
 use crate::phase::{Content, Handler, Logger, PHASE_COUNT, Phase};
@@ -70,20 +71,25 @@ pub struct Plan {
     /// Listening addresses.
     pub listens: Vec<Listen>,
     pub servers: Vec<Server>,
+    /// Every address that connections are accepted at, whatever its protocol, in the order of their
+    /// gates: where `pass` may pass them.
+    pub destinations: Vec<ListenAddress>,
     shared: Shared<Session>,
     /// Kept until the last session has let go of the plan.
     pub kept: Option<Arc<dyn Any + Send + Sync>>,
 }
 
-/// A listening address. It belongs to one server.
+/// A listening address with the servers behind it.
 pub struct Listen {
     pub address: ListenAddress,
     /// Socket options.
     pub options: ListenOptions,
     /// How lanes share it.
     pub mode: AcceptMode,
-    /// The place of its server in the plan.
-    pub server: usize,
+    /// The place in the plan of the server that serves what no name claims.
+    pub default_server: usize,
+    /// Names of the servers on this address, which TLS clients ask for.
+    pub names: NameTable<usize>,
     /// Connections begin with a PROXY protocol header.
     pub proxy_protocol: bool,
     /// Connections use TLS (`ssl`).
@@ -109,6 +115,8 @@ pub struct Accept {
 
 /// A server block.
 pub struct Server {
+    /// The first name; empty: it has none.
+    pub name: Vec<u8>,
     pub settings: ServerSettings,
     /// Where its errors are written.
     pub error_log: ErrorLog,
