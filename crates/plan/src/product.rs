@@ -45,7 +45,15 @@ impl Product {
         }
     }
 
-    /// Name, version and build: under nginx's name, what it really is.
+    /// What `server_tokens build` and `-V` name as the build: under nginx's name, what it really is.
+    pub const fn build(self) -> &'static str {
+        match self {
+            Self::Turnpike => "nginx/1.31.4",
+            Self::Nginx => concat!("turnpike/", env!("CARGO_PKG_VERSION")),
+        }
+    }
+
+    /// Name, version and build.
     pub const fn name_and_build(self) -> &'static str {
         match self {
             Self::Turnpike => concat!("turnpike/", env!("CARGO_PKG_VERSION"), " (nginx/1.31.4)"),

@@ -113,12 +113,14 @@ fn version_text(options: &Options) -> String {
     if options.configure {
         text.push_str(&other);
         text.push_str("built with AWS-LC (rustls)");
-        if Product::of_program(&title::program()) == Product::Nginx {
+        let product = Product::of_program(&title::program());
+        if product == Product::Nginx {
             text.push_str(OPENSSL_INTERFACE);
         }
         text.push_str("\nTLS SNI support enabled\n");
         text.push_str(&format!(
-            "configure arguments:{}\n",
+            "configure arguments: --build={}{}\n",
+            product.build(),
             modules::configure_arguments()
         ));
     }

@@ -30,7 +30,7 @@ fn version_texts_are_what_tools_read() {
         );
         let last = text.lines().last().unwrap();
         assert!(
-            last.starts_with("configure arguments: --without-"),
+            last.starts_with("configure arguments: --build="),
             "{text}"
         );
     }

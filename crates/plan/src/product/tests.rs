@@ -30,6 +30,10 @@ fn both_names_carry_the_same_versions() {
                 .name_and_build()
                 .starts_with(product.name_and_version())
         );
+        assert_eq!(
+            product.name_and_build(),
+            format!("{} ({})", product.name_and_version(), product.build())
+        );
         assert!(product.name_and_build().contains(NGINX_VERSION));
         assert!(product.name_and_build().contains(TURNPIKE_VERSION));
     }
