@@ -17,9 +17,9 @@ pub struct RequestBody {
     touched: bool,
     finished: bool,
     /// The body's bytes, when a handler asked for them and they are not in the file.
-    pub bytes: Vec<u8>,
+    bytes: Vec<u8>,
     /// The file that the bytes were moved to, being too many.
-    pub file: Option<Rc<TemporaryFile>>,
+    file: Option<Rc<TemporaryFile>>,
     /// Bytes that were kept, in memory or in the file.
     length: u64,
     /// See [`RequestBody::is_left_out`].
@@ -79,6 +79,26 @@ impl RequestBody {
     /// There is no body, whatever the head says.
     pub(crate) fn leave_out(&mut self) {
         self.left_out = true;
+    }
+
+    /// The body's bytes, when a handler asked for them and they are not in the file.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The body's bytes, to be changed.
+    pub fn bytes_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// The file that the bytes were moved to, being too many.
+    pub fn file(&self) -> Option<&TemporaryFile> {
+        self.file.as_deref()
+    }
+
+    /// Takes the file out, to be kept under a name.
+    pub fn take_file(&mut self) -> Option<Rc<TemporaryFile>> {
+        self.file.take()
     }
 
     /// Whether nothing of it was taken yet.

@@ -236,7 +236,7 @@ impl Exchange {
         match verdict {
             Verdict::Finished if any => {
                 self.walk.set_access_status(0);
-                self.response.fields.remove(b"WWW-Authenticate");
+                self.response.fields_mut().remove(b"WWW-Authenticate");
                 self.enter(Phase::PreContent);
                 None
             }
@@ -280,20 +280,21 @@ impl Exchange {
     /// Lets the location's filters see the response. One of them may replace it by an error.
     pub(crate) fn respond(&mut self) -> Option<Outcome> {
         let error_status = self.walk.error_status();
-        if error_status != 0 && error_status != self.response.status {
-            self.response.status = error_status;
-            self.response.reason.clear();
+        if error_status != 0 && error_status != self.response.status() {
+            self.response.set_status(error_status);
+            self.response.reason_mut().clear();
         }
         // What an origin says of a 204 without a body is metadata (RFC 9110 section 15.3.5); what a
         // handler made for a body that is not sent means nothing.
-        if self.response.status == 204 && !matches!(self.response.body, Body::Empty) {
+        if self.response.status() == 204 && !matches!(self.response.body(), Body::Empty) {
             self.response.clear_body();
         }
-        if self.response.status == 205 {
+        if self.response.status() == 205 {
             self.leave_out_content();
         }
-        self.response.head_only =
-            self.method() == Method::Head || matches!(self.response.status, 204 | 205 | 304);
+        self.response.set_head_only(
+            self.method() == Method::Head || matches!(self.response.status(), 204 | 205 | 304),
+        );
         let is_part = match self.walk.purpose() {
             Purpose::Request => false,
             Purpose::Part => true,
@@ -306,7 +307,7 @@ impl Exchange {
             }
             if let Some(status) = filter.filter(self) {
                 self.response.clear_body();
-                self.response.location.clear();
+                self.response.location_mut().clear();
                 return self.finalize(status);
             }
         }
@@ -320,9 +321,9 @@ impl Exchange {
     /// For 205, which has no content (RFC 9110 section 15.3.6) and says so by its length. A stream
     /// is told when the head is sent.
     fn leave_out_content(&mut self) {
-        self.response.content_length = Some(0);
-        if !matches!(self.response.body, Body::Stream(_)) {
-            self.response.body = Body::Empty;
+        self.response.set_content_length(Some(0));
+        if !matches!(self.response.body(), Body::Stream(_)) {
+            self.response.set_body(Body::Empty);
         }
     }
 
@@ -367,7 +368,7 @@ impl Exchange {
     fn redirect_to_location(&mut self, location: LocationIndex) -> Option<Outcome> {
         self.walk.set_location(location);
         let plan = self.plan.clone();
-        let target = &mut self.response.location;
+        let target = self.response.location_mut();
         target.clear();
         target::escape(&plan.location(location).name, Escape::Path, target);
         if !self.walk.query().is_empty() {

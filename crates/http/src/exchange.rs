@@ -127,7 +127,7 @@ impl Exchange {
             body,
             arrived_body,
             self.sending.output(),
-            &mut self.response.text,
+            self.response.text_mut(),
         ] {
             if buffer.capacity() > bytes_max {
                 *buffer = Vec::new();
@@ -266,7 +266,7 @@ impl Exchange {
     /// Sets the response's content type by the path's extension, where it has none yet: from
     /// `types`, else `default_type`.
     pub fn choose_content_type(&mut self) {
-        if !self.response.content_type.is_empty() {
+        if !self.response.content_type().is_empty() {
             return;
         }
         let plan = self.plan.clone();
@@ -304,7 +304,7 @@ impl Exchange {
 
     /// The status that logs and metrics have.
     pub fn logged_status(&self) -> u16 {
-        match (self.walk.error_status(), self.response.status) {
+        match (self.walk.error_status(), self.response.status()) {
             (0, 0) if self.request.head().version == turnpike_wire::message::Version::Http09 => 9,
             (0, status) | (status, _) => status,
         }

@@ -65,8 +65,8 @@ impl fmt::Display for Context<'_> {
                 Quoted(exchange.walk.path())
             )?;
         }
-        if !exchange.upstream.target.is_empty() {
-            let target = Quoted(&exchange.upstream.target);
+        if !exchange.upstream.target().is_empty() {
+            let target = Quoted(exchange.upstream.target());
             write!(formatter, ", upstream: \"{target}\"")?;
         }
         if let Some(host) = exchange.known_field(turnpike_wire::message::Known::Host) {

@@ -18,13 +18,13 @@ impl Exchange {
     /// The answer to `OPTIONS *`.
     pub(crate) fn whole_server_options(&mut self) -> Option<Outcome> {
         self.answer_options();
-        self.response.fields.set(b"Allow", SERVER_METHODS);
+        self.response.fields_mut().set(b"Allow", SERVER_METHODS);
         self.respond()
     }
 
     /// Makes the answer to an `OPTIONS` request that ends here: it has no content.
     pub fn answer_options(&mut self) {
-        self.response.status = 200;
-        self.response.content_length = Some(0);
+        self.response.set_status(200);
+        self.response.set_content_length(Some(0));
     }
 }

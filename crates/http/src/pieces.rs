@@ -11,7 +11,7 @@ use crate::response::{Body, BodyFailed, BodyStream};
 /// there is more behind it; `None`: there is no piece yet.
 pub(crate) fn ready(exchange: &mut Exchange) -> Option<Result<bool, BodyFailed>> {
     let mut body = take(exchange)?;
-    let mut piece = std::mem::take(&mut exchange.response.text);
+    let mut piece = exchange.response.take_text();
     piece.clear();
     let more = body.ready(exchange, &mut piece);
     put_back(exchange, body, piece);
@@ -22,18 +22,18 @@ pub(crate) fn ready(exchange: &mut Exchange) -> Option<Result<bool, BodyFailed>>
 /// where the body is at hand: it makes no difference then where a piece ends. Returns whether there
 /// is more behind it; `None`: it is not at hand.
 pub(crate) fn refill(exchange: &mut Exchange, sent: usize) -> Option<Result<bool, BodyFailed>> {
-    match &exchange.response.body {
+    match exchange.response.body() {
         Body::Stream(body) if body.is_at_hand() => {}
         _ => return None,
     }
     let left = exchange
         .response
-        .text
+        .text()
         .get(sent..)
         .unwrap_or_default()
         .to_vec();
     let more = ready(exchange)?;
-    exchange.response.text.splice(0..0, left);
+    exchange.response.text_mut().splice(0..0, left);
     Some(more)
 }
 
@@ -43,7 +43,7 @@ pub(crate) async fn next(
     client: Client<'_>,
 ) -> Option<Result<bool, BodyFailed>> {
     let mut body = take(exchange)?;
-    let mut piece = std::mem::take(&mut exchange.response.text);
+    let mut piece = exchange.response.take_text();
     piece.clear();
     let more = body.next(exchange, client, &mut piece).await;
     put_back(exchange, body, piece);
@@ -78,22 +78,22 @@ struct Held<'a> {
 impl Drop for Held<'_> {
     fn drop(&mut self) {
         if let Some(body) = self.body.take() {
-            self.exchange.response.body = Body::Stream(body);
+            self.exchange.response.set_body(Body::Stream(body));
         }
     }
 }
 
 fn take(exchange: &mut Exchange) -> Option<Box<dyn BodyStream>> {
-    if exchange.response.head_only || !matches!(exchange.response.body, Body::Stream(_)) {
+    if exchange.response.is_head_only() || !matches!(exchange.response.body(), Body::Stream(_)) {
         return None;
     }
-    match std::mem::take(&mut exchange.response.body) {
+    match exchange.response.take_body() {
         Body::Stream(body) => Some(body),
         _ => None,
     }
 }
 
 fn put_back(exchange: &mut Exchange, body: Box<dyn BodyStream>, piece: Vec<u8>) {
-    exchange.response.body = Body::Stream(body);
-    exchange.response.text = piece;
+    exchange.response.set_body(Body::Stream(body));
+    exchange.response.set_text(piece);
 }

@@ -17,51 +17,46 @@ use crate::exchange::Exchange;
 #[derive(Default)]
 pub struct Response {
     /// Status code; 0 while no handler has answered.
-    pub status: u16,
+    status: u16,
     /// The reason behind the status; empty takes the usual one.
-    pub reason: Vec<u8>,
-    /// Fields beyond those that have a place of their own below, in the order they are sent.
-    pub fields: Fields,
-    /// Value of Content-Type; empty sends none.
-    pub content_type: Vec<u8>,
-    /// What an origin wants the text to be converted to (`X-Accel-Charset`).
-    pub charset_wish: CharsetWish,
-    /// Body length in bytes when it is known before the body is sent.
-    pub content_length: Option<u64>,
-    /// Last-Modified as unix seconds.
-    pub last_modified: Option<i64>,
-    /// When a response without Last-Modified was made, as unix seconds: conditions may be judged by
-    /// it (RFC 9111 section 4.3.2). It is not sent.
-    pub dated: Option<i64>,
-    /// When a stored response was made, as unix seconds: its Date in place of the time at which it
-    /// is sent (RFC 9110 section 6.6.1), since its age counts from there.
-    pub made: Option<i64>,
-    /// What a 304 does not say of the response that it stands for.
-    pub withheld: Withheld,
-    /// Value of ETag with its quotes; empty sends none.
-    pub etag: Vec<u8>,
-    /// Value of Location; a path is made absolute when it is sent (`absolute_redirect`).
-    pub location: Vec<u8>,
-    /// What follows the head.
-    pub body: Body,
-    /// Whether ranges of the body may be asked for.
-    pub ranges_allowed: bool,
-    /// Only the head is sent (HEAD, 204, 304).
-    pub head_only: bool,
-    /// Whether `Server` and `Date` are only sent where they are among the fields: an origin's are
-    /// passed on, or their absence.
-    pub unsigned: Unsigned,
-    /// Whether conditions of the request are not looked at, since whoever made the response has
-    /// done so.
-    pub unconditional: bool,
-    /// Where fields that are kept apart stand among the others.
-    pub places: Places,
-    /// Whether `Vary: Accept-Encoding` is sent: it has a place of its own.
-    pub varies_by_coding: bool,
-    /// Fields behind a chunked body.
-    pub trailers: Fields,
+    reason: Vec<u8>,
+    fields: Fields,
+    content_type: Vec<u8>,
+    content_length: Option<u64>,
+    /// Location; a path is made absolute when it is sent (`absolute_redirect`).
+    location: Vec<u8>,
+    validators: Validators,
+    withheld: Withheld,
+    origin: FromOrigin,
+    body: Body,
     /// Text that a handler made for this one response; [`Body::Text`] sends it.
-    pub text: Vec<u8>,
+    text: Vec<u8>,
+    trailers: Fields,
+    ranges_allowed: bool,
+    head_only: bool,
+    varies_by_coding: bool,
+}
+
+/// What tells one state of a resource from another (RFC 9110 section 8.8).
+#[derive(Default)]
+struct Validators {
+    /// Value of ETag with its quotes; empty sends none.
+    etag: Vec<u8>,
+    /// Last-Modified as unix seconds.
+    last_modified: Option<i64>,
+    /// See [`Response::dated`].
+    dated: Option<i64>,
+}
+
+/// What is otherwise with a response of an origin, or of a cache, than with one of this server.
+#[derive(Default)]
+struct FromOrigin {
+    charset_wish: CharsetWish,
+    unsigned: Unsigned,
+    is_unconditional: bool,
+    places: Places,
+    /// See [`Response::made`].
+    made: Option<i64>,
 }
 
 /// What is known of the response in whose place a 304 is sent: whoever would have changed that one
@@ -74,6 +69,14 @@ pub struct Withheld {
     pub content_length: Option<u64>,
     /// The Content-Encoding.
     pub coding: Vec<u8>,
+}
+
+impl Validators {
+    fn clear(&mut self) {
+        self.etag.clear();
+        self.last_modified = None;
+        self.dated = None;
+    }
 }
 
 impl Withheld {
@@ -234,26 +237,25 @@ pub trait Tunnel {
 impl Response {
     /// Makes the response as new; buffers keep their room.
     pub fn clear(&mut self) {
+        self.clear_body();
         self.status = 0;
-        self.reason.clear();
         self.fields.clear();
-        self.content_type.clear();
-        self.charset_wish = CharsetWish::No;
-        self.content_length = None;
-        self.last_modified = None;
-        self.dated = None;
-        self.made = None;
-        self.withheld.clear();
-        self.etag.clear();
         self.location.clear();
+        self.head_only = false;
+        self.varies_by_coding = false;
+    }
+
+    /// Drops what describes a body: for answers that replace the one made before (errors, 304).
+    pub fn clear_body(&mut self) {
+        self.reason.clear();
+        self.trailers.clear();
+        self.content_type.clear();
+        self.content_length = None;
+        self.validators.clear();
+        self.withheld.clear();
+        self.origin = FromOrigin::default();
         self.body = Body::Empty;
         self.ranges_allowed = false;
-        self.head_only = false;
-        self.unconditional = false;
-        self.unsigned = Unsigned::default();
-        self.varies_by_coding = false;
-        self.places = Places::default();
-        self.trailers.clear();
         self.text.clear();
     }
 
@@ -264,38 +266,12 @@ impl Response {
         self.reason.clear();
     }
 
-    /// Drops what describes a body: for answers that replace the one made before (errors, 304).
-    pub fn clear_body(&mut self) {
-        self.reason.clear();
-        self.unconditional = false;
-        self.unsigned = Unsigned::default();
-        self.places = Places::default();
-        self.trailers.clear();
-        self.content_type.clear();
-        self.charset_wish = CharsetWish::No;
-        self.content_length = None;
-        self.last_modified = None;
-        self.dated = None;
-        self.made = None;
-        self.withheld.clear();
-        self.etag.clear();
-        self.body = Body::Empty;
-        self.ranges_allowed = false;
-        self.text.clear();
-    }
-
-    /// Sets Content-Type.
-    pub fn set_content_type(&mut self, value: &[u8]) {
-        self.content_type.clear();
-        self.content_type.extend_from_slice(value);
-    }
-
     /// The place behind the fields that there are.
     pub fn next_place(&self) -> Option<Place> {
         let places = [
-            self.places.etag,
-            self.places.last_modified,
-            self.places.location,
+            self.origin.places.etag,
+            self.origin.places.last_modified,
+            self.origin.places.location,
         ];
         Some(Place {
             fields: self.fields.len(),
@@ -307,5 +283,284 @@ impl Response {
     pub fn send_text(&mut self) {
         self.content_length = Some(self.text.len() as u64);
         self.body = Body::Text;
+    }
+}
+
+/// Status and fields.
+impl Response {
+    /// The status; 0 while no handler has answered.
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// Sets the status, and leaves the reason as it is: see [`Response::replace_status`].
+    pub fn set_status(&mut self, status: u16) {
+        self.status = status;
+    }
+
+    /// The reason behind the status; empty takes the usual one.
+    pub fn reason(&self) -> &[u8] {
+        &self.reason
+    }
+
+    /// The reason, to be changed.
+    pub fn reason_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.reason
+    }
+
+    /// Fields beyond those that have a place of their own, in the order they are sent.
+    pub fn fields(&self) -> &Fields {
+        &self.fields
+    }
+
+    /// The fields, to be changed.
+    pub fn fields_mut(&mut self) -> &mut Fields {
+        &mut self.fields
+    }
+
+    /// Fields behind a chunked body.
+    pub fn trailers(&self) -> &Fields {
+        &self.trailers
+    }
+
+    /// The trailers, to be changed.
+    pub fn trailers_mut(&mut self) -> &mut Fields {
+        &mut self.trailers
+    }
+
+    /// Value of Location; a path is made absolute when it is sent (`absolute_redirect`).
+    pub fn location(&self) -> &[u8] {
+        &self.location
+    }
+
+    /// Location, to be changed.
+    pub fn location_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.location
+    }
+
+    /// Takes Location out; none is left.
+    pub fn take_location(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.location)
+    }
+
+    /// Sets Location; empty sends none.
+    pub fn set_location(&mut self, value: Vec<u8>) {
+        self.location = value;
+    }
+
+    /// Value of ETag with its quotes; empty sends none.
+    pub fn etag(&self) -> &[u8] {
+        &self.validators.etag
+    }
+
+    /// ETag, to be changed.
+    pub fn etag_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.validators.etag
+    }
+
+    /// Last-Modified as unix seconds.
+    pub fn last_modified(&self) -> Option<i64> {
+        self.validators.last_modified
+    }
+
+    /// Sets Last-Modified, in unix seconds; `None` sends none.
+    pub fn set_last_modified(&mut self, seconds: Option<i64>) {
+        self.validators.last_modified = seconds;
+    }
+
+    /// When a response without Last-Modified was made, as unix seconds: conditions may be judged by
+    /// it (RFC 9111 section 4.3.2). It is not sent.
+    pub fn dated(&self) -> Option<i64> {
+        self.validators.dated
+    }
+
+    /// Sets the time by which conditions are judged; it is not sent.
+    pub fn set_dated(&mut self, seconds: Option<i64>) {
+        self.validators.dated = seconds;
+    }
+
+    /// Whether `Vary: Accept-Encoding` is sent: it has a place of its own.
+    pub fn varies_by_coding(&self) -> bool {
+        self.varies_by_coding
+    }
+
+    /// `Vary: Accept-Encoding` is sent.
+    pub fn vary_by_coding(&mut self) {
+        self.varies_by_coding = true;
+    }
+
+    /// What a 304 does not say of the response that it stands for.
+    pub fn withheld(&self) -> &Withheld {
+        &self.withheld
+    }
+
+    /// Takes away what a 304 does not say. It is kept aside for those who look at the response
+    /// later, in buffers that are used again.
+    pub fn withhold(&mut self) {
+        let withheld = &mut self.withheld;
+        withheld.stands = true;
+        std::mem::swap(&mut withheld.content_type, &mut self.content_type);
+        self.content_type.clear();
+        withheld.content_length = self.content_length.take();
+        withheld.coding.clear();
+        let coding = self.fields.values(b"Content-Encoding").next();
+        withheld
+            .coding
+            .extend_from_slice(coding.unwrap_or_default());
+    }
+}
+
+/// The body.
+impl Response {
+    /// What follows the head.
+    pub fn body(&self) -> &Body {
+        &self.body
+    }
+
+    /// The body, to be changed.
+    pub fn body_mut(&mut self) -> &mut Body {
+        &mut self.body
+    }
+
+    /// Sets what follows the head; its length is told apart.
+    pub fn set_body(&mut self, body: Body) {
+        self.body = body;
+    }
+
+    /// Takes the body out; none is left.
+    pub fn take_body(&mut self) -> Body {
+        std::mem::take(&mut self.body)
+    }
+
+    /// The body, and the text as room for what is read of it.
+    pub(crate) fn body_and_room(&mut self) -> (&Body, &mut Vec<u8>) {
+        (&self.body, &mut self.text)
+    }
+
+    /// Text that a handler made for this one response; [`Body::Text`] sends it.
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// The text, to be changed.
+    pub fn text_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.text
+    }
+
+    /// Takes the text out, to be put back when it was written.
+    pub fn take_text(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.text)
+    }
+
+    /// Sets the text; [`Response::send_text`] makes it the body.
+    pub fn set_text(&mut self, text: Vec<u8>) {
+        self.text = text;
+    }
+
+    /// Value of Content-Type; empty sends none.
+    pub fn content_type(&self) -> &[u8] {
+        &self.content_type
+    }
+
+    /// Content-Type, to be changed.
+    pub fn content_type_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.content_type
+    }
+
+    /// Sets Content-Type; empty sends none.
+    pub fn set_content_type(&mut self, value: &[u8]) {
+        self.content_type.clear();
+        self.content_type.extend_from_slice(value);
+    }
+
+    /// Body length in bytes when it is known before the body is sent.
+    pub fn content_length(&self) -> Option<u64> {
+        self.content_length
+    }
+
+    /// Sets the length of the body in bytes; `None`: it is not known before the body is sent.
+    pub fn set_content_length(&mut self, bytes: Option<u64>) {
+        self.content_length = bytes;
+    }
+
+    /// Whether ranges of the body may be asked for.
+    pub fn allows_ranges(&self) -> bool {
+        self.ranges_allowed
+    }
+
+    /// Lets ranges of the body be asked for, or not.
+    pub fn allow_ranges(&mut self, allow: bool) {
+        self.ranges_allowed = allow;
+    }
+
+    /// Whether only the head is sent (HEAD, 204, 304).
+    pub fn is_head_only(&self) -> bool {
+        self.head_only
+    }
+
+    /// Sends the head only, or the body too.
+    pub fn set_head_only(&mut self, head_only: bool) {
+        self.head_only = head_only;
+    }
+}
+
+/// What an origin, or a cache, wants otherwise.
+impl Response {
+    /// What an origin wants the text to be converted to (`X-Accel-Charset`).
+    pub fn charset_wish(&self) -> &CharsetWish {
+        &self.origin.charset_wish
+    }
+
+    /// Says what the text is to be converted to.
+    pub fn set_charset_wish(&mut self, wish: CharsetWish) {
+        self.origin.charset_wish = wish;
+    }
+
+    /// Whether `Server` and `Date` are only sent where they are among the fields: an origin's are
+    /// passed on, or their absence.
+    pub fn unsigned(&self) -> Unsigned {
+        self.origin.unsigned
+    }
+
+    /// Says which of `Server` and `Date` are not added.
+    pub fn set_unsigned(&mut self, unsigned: Unsigned) {
+        self.origin.unsigned = unsigned;
+    }
+
+    /// Whether conditions of the request are not looked at, since whoever made the response has
+    /// done so.
+    pub fn is_unconditional(&self) -> bool {
+        self.origin.is_unconditional
+    }
+
+    /// Leaves the conditions of the request to whoever made the response, or not.
+    pub fn set_unconditional(&mut self, unconditional: bool) {
+        self.origin.is_unconditional = unconditional;
+    }
+
+    /// Where fields that are kept apart stand among the others.
+    pub fn places(&self) -> Places {
+        self.origin.places
+    }
+
+    /// The places, to be changed.
+    pub fn places_mut(&mut self) -> &mut Places {
+        &mut self.origin.places
+    }
+
+    /// Says where fields that are kept apart stand.
+    pub fn set_places(&mut self, places: Places) {
+        self.origin.places = places;
+    }
+
+    /// When a stored response was made, as unix seconds: its Date in place of the time at which it
+    /// is sent (RFC 9110 section 6.6.1), since its age counts from there.
+    pub fn made(&self) -> Option<i64> {
+        self.origin.made
+    }
+
+    /// Says when a stored response was made, in unix seconds.
+    pub fn set_made(&mut self, seconds: Option<i64>) {
+        self.origin.made = seconds;
     }
 }

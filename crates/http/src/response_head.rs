@@ -38,9 +38,9 @@ pub(crate) fn prepare(exchange: &mut Exchange) {
 /// Whether the body's length is not known before it ends.
 pub(crate) fn has_unknown_length(exchange: &Exchange) -> bool {
     let response = &exchange.response;
-    matches!(response.body, Body::Stream(_))
-        && response.content_length.is_none()
-        && !matches!(response.status, 204 | 304)
+    matches!(response.body(), Body::Stream(_))
+        && response.content_length().is_none()
+        && !matches!(response.status(), 204 | 304)
 }
 
 /// Tells `writer` the head of the exchange's response.
@@ -50,25 +50,25 @@ pub(crate) fn write(exchange: &mut Exchange, writer: &mut impl HeadWriter) {
     entity(exchange, writer, &mut scratch);
     writer.connection(exchange);
     let response = &exchange.response;
-    if response.varies_by_coding {
+    if response.varies_by_coding() {
         writer.field("Vary", b"Accept-Encoding");
     }
-    if response.places == Places::default() {
-        if !response.etag.is_empty() {
-            writer.field("ETag", &response.etag);
+    if response.places() == Places::default() {
+        if !response.etag().is_empty() {
+            writer.field("ETag", response.etag());
         }
         if !is_made_absolute(exchange) {
             location(exchange, writer, &mut scratch);
         }
-        fields(&response.fields, 0..response.fields.len(), writer);
+        fields(response.fields(), 0..response.fields().len(), writer);
     } else {
         in_an_origins_order(exchange, writer, &mut scratch);
     }
     // A 405 of our own names methods (RFC 9110 section 15.5.6): those that everything here has. The
     // configuration may name others.
-    if response.status == 405
+    if response.status() == 405
         && exchange.walk.error_status() == 405
-        && response.fields.values(b"Allow").next().is_none()
+        && response.fields().values(b"Allow").next().is_none()
     {
         writer.field("Allow", b"GET, HEAD");
     }
@@ -81,10 +81,10 @@ pub(crate) fn write(exchange: &mut Exchange, writer: &mut impl HeadWriter) {
 /// another response. This is the one place that every head passes.
 fn leave_out_controls(exchange: &mut Exchange) {
     let response = &exchange.response;
-    let found = holds_control(&response.content_type)
-        || holds_control(&response.etag)
-        || holds_control(&response.reason)
-        || response.fields.hold_control();
+    let found = holds_control(response.content_type())
+        || holds_control(response.etag())
+        || holds_control(response.reason())
+        || response.fields().hold_control();
     if found {
         leave_out(exchange);
     }
@@ -92,19 +92,19 @@ fn leave_out_controls(exchange: &mut Exchange) {
 
 #[cold]
 fn leave_out(exchange: &mut Exchange) {
-    if !may_send(exchange, b"Content-Type", &exchange.response.content_type) {
-        exchange.response.content_type.clear();
+    if !may_send(exchange, b"Content-Type", exchange.response.content_type()) {
+        exchange.response.content_type_mut().clear();
     }
-    if !may_send(exchange, b"ETag", &exchange.response.etag) {
-        exchange.response.etag.clear();
+    if !may_send(exchange, b"ETag", exchange.response.etag()) {
+        exchange.response.etag_mut().clear();
     }
-    if holds_control(&exchange.response.reason) {
+    if holds_control(exchange.response.reason()) {
         // The status says the same.
-        exchange.response.reason.clear();
+        exchange.response.reason_mut().clear();
     }
     let mut kept = Fields::default();
     let mut escaped = Vec::new();
-    for (name, value) in exchange.response.fields.iter() {
+    for (name, value) in exchange.response.fields().iter() {
         if name.eq_ignore_ascii_case(b"Location") {
             escaped.clear();
             target::escape(value, Escape::Controls, &mut escaped);
@@ -113,7 +113,7 @@ fn leave_out(exchange: &mut Exchange) {
             kept.add(name, value);
         }
     }
-    exchange.response.fields = kept;
+    *exchange.response.fields_mut() = kept;
 }
 
 /// Whether a field can be sent; the log says so where it cannot.
@@ -134,17 +134,17 @@ pub(crate) fn may_send(exchange: &Exchange, name: &[u8], value: &[u8]) -> bool {
 
 fn status_and_server(exchange: &Exchange, writer: &mut impl HeadWriter) {
     let response = &exchange.response;
-    let status = response.status;
-    match std::str::from_utf8(&response.reason) {
+    let status = response.status();
+    match std::str::from_utf8(response.reason()) {
         Ok(reason) if !reason.is_empty() => writer.status(status, reason),
         _ => writer.status(status, reason_phrase(status)),
     }
-    if !response.unsigned.server {
+    if !response.unsigned().server {
         let product = exchange.location().settings.product;
         writer.field("Server", product.as_bytes());
     }
-    if !response.unsigned.date {
-        let date = match response.made {
+    if !response.unsigned().date {
+        let date = match response.made() {
             Some(seconds) => date::format(seconds),
             None => exchange.lane.clock.http_date(),
         };
@@ -154,11 +154,11 @@ fn status_and_server(exchange: &Exchange, writer: &mut impl HeadWriter) {
 
 fn entity(exchange: &Exchange, writer: &mut impl HeadWriter, scratch: &mut Vec<u8>) {
     let response = &exchange.response;
-    if !response.content_type.is_empty() {
-        writer.field("Content-Type", &response.content_type);
+    if !response.content_type().is_empty() {
+        writer.field("Content-Type", response.content_type());
     }
-    if let Some(length) = response.content_length
-        && !matches!(response.status, 100..=199 | 204 | 304)
+    if let Some(length) = response.content_length()
+        && !matches!(response.status(), 100..=199 | 204 | 304)
     {
         scratch.clear();
         append_number(scratch, length);
@@ -166,8 +166,8 @@ fn entity(exchange: &Exchange, writer: &mut impl HeadWriter, scratch: &mut Vec<u
     }
     // An error's page is not what was asked for, so that its time would mislead.
     let is_wanted =
-        matches!(response.status, 200 | 206 | 304) && response.places.last_modified.is_none();
-    if let Some(modified) = response.last_modified.filter(|_| is_wanted) {
+        matches!(response.status(), 200 | 206 | 304) && response.places().last_modified.is_none();
+    if let Some(modified) = response.last_modified().filter(|_| is_wanted) {
         writer.field("Last-Modified", &date::format(modified));
     }
     if is_made_absolute(exchange) {
@@ -178,7 +178,7 @@ fn entity(exchange: &Exchange, writer: &mut impl HeadWriter, scratch: &mut Vec<u
 /// The fields as an origin had them, those among them that are kept apart.
 fn in_an_origins_order(exchange: &Exchange, writer: &mut impl HeadWriter, scratch: &mut Vec<u8>) {
     let response = &exchange.response;
-    let places = response.places;
+    let places = response.places();
     let mut others = [
         (places.etag.unwrap_or_default(), Apart::EntityTag),
         (
@@ -190,14 +190,14 @@ fn in_an_origins_order(exchange: &Exchange, writer: &mut impl HeadWriter, scratc
     others.sort_by_key(|(place, _)| *place);
     let mut written = 0;
     for (place, apart) in others {
-        let until = place.fields.clamp(written, response.fields.len());
-        fields(&response.fields, written..until, writer);
+        let until = place.fields.clamp(written, response.fields().len());
+        fields(response.fields(), written..until, writer);
         written = until;
         match apart {
-            Apart::EntityTag if response.etag.is_empty() => {}
-            Apart::EntityTag => writer.field("ETag", &response.etag),
+            Apart::EntityTag if response.etag().is_empty() => {}
+            Apart::EntityTag => writer.field("ETag", response.etag()),
             Apart::LastModified => {
-                let time = response.last_modified;
+                let time = response.last_modified();
                 if let Some(time) = time.filter(|_| places.last_modified.is_some()) {
                     writer.field("Last-Modified", &date::format(time));
                 }
@@ -206,7 +206,7 @@ fn in_an_origins_order(exchange: &Exchange, writer: &mut impl HeadWriter, scratc
             Apart::Location => location(exchange, writer, scratch),
         }
     }
-    fields(&response.fields, written..response.fields.len(), writer);
+    fields(response.fields(), written..response.fields().len(), writer);
 }
 
 /// The fields of these numbers.
@@ -226,13 +226,13 @@ enum Apart {
 
 /// Whether Location is a path that gets scheme and host: nginx has it in another place then.
 fn is_made_absolute(exchange: &Exchange) -> bool {
-    exchange.response.location.starts_with(b"/") && exchange.location().settings.absolute_redirect
+    exchange.response.location().starts_with(b"/") && exchange.location().settings.absolute_redirect
 }
 
 /// Location, where there is one, with scheme, host and port, where it is a path and
 /// `absolute_redirect` asks for them.
 fn location(exchange: &Exchange, writer: &mut impl HeadWriter, scratch: &mut Vec<u8>) {
-    let value = &exchange.response.location;
+    let value = exchange.response.location();
     if value.is_empty() {
         return;
     }

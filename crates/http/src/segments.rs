@@ -70,10 +70,10 @@ impl Response {
     /// Takes the body out, to be had piece by piece: by filters that change it or have to know when
     /// it ends.
     pub fn take_stream(&mut self) -> Box<dyn BodyStream> {
-        match std::mem::take(&mut self.body) {
+        match self.take_body() {
             Body::Stream(stream) => stream,
             body => Box::new(AtHand {
-                text: std::mem::take(&mut self.text),
+                text: self.take_text(),
                 body,
                 number: 0,
                 at: 0,

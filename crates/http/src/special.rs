@@ -25,7 +25,7 @@ impl Exchange {
         if matches!(status, 400 | 413 | 414 | 495..=497 | 500 | 501) {
             self.sending.close_connection();
         }
-        self.response.content_type.clear();
+        self.response.content_type_mut().clear();
         let plan = self.plan.clone();
         let settings = &plan.location(self.walk.location()).settings;
         if self.walk.error_pages_apply() && !settings.error_pages.is_empty() {
@@ -75,29 +75,29 @@ impl Exchange {
             _ => 302,
         };
         self.walk.set_error_status(status);
-        self.response.location = target;
+        self.response.set_location(target);
         self.own_page(status)
     }
 
     /// The server's own page, if the status has one; else a head without a body.
     fn own_page(&mut self, status: u16) -> Option<Outcome> {
-        let location = std::mem::take(&mut self.response.location);
+        let location = self.response.take_location();
         self.response.clear_body();
-        self.response.location = location;
+        self.response.set_location(location);
         if matches!(status, 494..=497) {
             self.walk.set_error_status(400);
         }
         if matches!(status, 301 | 302) && self.wants_refresh() {
             return self.refresh_page();
         }
-        self.response.status = self.walk.error_status();
-        let mut text = std::mem::take(&mut self.response.text);
+        self.response.set_status(self.walk.error_status());
+        let mut text = self.response.take_text();
         text.clear();
         if let Some((title, heading)) = page_text(status) {
             self.write_page(title, heading, status, &mut text);
             self.response.set_content_type(b"text/html");
         }
-        self.response.text = text;
+        self.response.set_text(text);
         self.response.send_text();
         self.respond()
     }
@@ -144,17 +144,17 @@ impl Exchange {
 
     /// A page that leads MSIE on, since it loses fragments at a redirect.
     fn refresh_page(&mut self) -> Option<Outcome> {
-        let location = std::mem::take(&mut self.response.location);
-        let mut text = std::mem::take(&mut self.response.text);
+        let location = self.response.take_location();
+        let mut text = self.response.take_text();
         text.clear();
         text.extend_from_slice(b"<html><head><meta http-equiv=\"Refresh\" content=\"0; URL=");
         escape(&location, Escape::Refresh, &mut text);
         text.extend_from_slice(b"\"></head><body></body></html>\r\n");
-        self.response.text = text;
+        self.response.set_text(text);
         self.response.send_text();
         self.response.set_content_type(b"text/html");
         self.walk.set_error_status(200);
-        self.response.status = 200;
+        self.response.set_status(200);
         self.respond()
     }
 }

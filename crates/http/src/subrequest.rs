@@ -146,7 +146,7 @@ impl Exchange {
         self.lane.run_in_background(Box::pin(async move {
             let outcome = copy.run_content();
             if copy.drive(Client::Nobody, outcome).await == Answer::Response
-                && let Body::Stream(body) = std::mem::take(&mut copy.response.body)
+                && let Body::Stream(body) = copy.response.take_body()
             {
                 read_out(copy, body).await;
             }
@@ -156,7 +156,7 @@ impl Exchange {
 
     /// Tells the body that nothing more is asked of it. One that others wait for is read on.
     pub(crate) fn end_body(&mut self) {
-        let Body::Stream(mut body) = std::mem::take(&mut self.response.body) else {
+        let Body::Stream(mut body) = self.response.take_body() else {
             return;
         };
         if !body.outlives_client() {

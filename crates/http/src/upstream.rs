@@ -10,50 +10,16 @@ use turnpike_wire::message::{Fields, Head, Method};
 /// The servers asked, and what the last of them said.
 #[derive(Clone, Default)]
 pub struct Upstream {
-    /// Every server that was asked, in order.
-    pub tries: Vec<Try>,
-    /// What is asked, as the log names it: scheme, address and target. Empty while nobody is.
-    pub target: Vec<u8>,
-    /// The host that the configuration names (`$proxy_host`); empty while nobody is asked.
-    pub host: Vec<u8>,
-    /// The port (`$proxy_port`).
-    pub port: Vec<u8>,
-    /// The request on its way.
-    pub output: Vec<u8>,
-    /// What was received and belongs to no head yet: the beginning of one, or what came behind it.
-    pub input: Vec<u8>,
-    /// The head of the answer; without status while there is none.
-    pub head: Head,
-    /// Fields behind a chunked body.
-    pub trailers: Fields,
-    /// What a cache had to do with the answer.
-    pub cache: CacheNote,
-}
-
-/// What a cache had to do with an answer, for variables. Empty where none was asked.
-#[derive(Clone, Default)]
-pub struct CacheNote {
-    /// `$upstream_cache_status`; empty: no cache was asked.
-    pub status: &'static str,
-    /// Why the answer was not stored; empty where it was, or did not come from a server.
-    pub not_stored: &'static str,
-    /// When what is stored was last modified, in unix seconds.
-    pub modified: Option<i64>,
-    /// The entity tag.
-    pub etag: Vec<u8>,
-    /// The age in seconds.
-    pub age_s: Option<u64>,
-    /// How long it is fresh yet, in seconds; less than 0 where it is stale.
-    pub fresh_for_s: Option<i64>,
-    /// Why a server was asked, in the words of RFC 9211 section 2.2; empty where none was.
-    pub forward: &'static str,
-    /// Whether the answer of a server is being stored.
-    pub keeps: bool,
-    /// Whether the request waited for another's answer.
-    pub collapsed: bool,
-    /// The head of the answer as it is stored, where it was given without a server being asked:
-    /// `$upstream_http_NAME`.
-    pub stored: Option<Arc<Head>>,
+    tries: Vec<Try>,
+    target: Vec<u8>,
+    host: Vec<u8>,
+    port: Vec<u8>,
+    output: Vec<u8>,
+    input: Vec<u8>,
+    head: Head,
+    trailers: Fields,
+    /// See [`Upstream::answered_from`].
+    stored: Option<Arc<Head>>,
 }
 
 /// One server that was asked.
@@ -96,7 +62,7 @@ impl Upstream {
         self.port.clear();
         self.clear_answer();
         self.output.clear();
-        self.cache = CacheNote::default();
+        self.stored = None;
     }
 
     /// Forgets what the last server said, before another is asked.
@@ -104,6 +70,85 @@ impl Upstream {
         self.input.clear();
         self.head.clear();
         self.trailers.clear();
+    }
+
+    /// Every server that was asked, in order.
+    pub fn tries(&self) -> &[Try] {
+        &self.tries
+    }
+
+    /// What is asked, as the log names it: scheme, address and target. Empty while nobody is.
+    pub fn target(&self) -> &[u8] {
+        &self.target
+    }
+
+    /// What is asked, to be changed.
+    pub fn target_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.target
+    }
+
+    /// The host that the configuration names (`$proxy_host`); empty while nobody is asked.
+    pub fn host(&self) -> &[u8] {
+        &self.host
+    }
+
+    /// The port (`$proxy_port`).
+    pub fn port(&self) -> &[u8] {
+        &self.port
+    }
+
+    /// The host and port that the configuration names.
+    pub fn set_host(&mut self, host: &[u8], port: &[u8]) {
+        self.host.clear();
+        self.host.extend_from_slice(host);
+        self.port.clear();
+        self.port.extend_from_slice(port);
+    }
+
+    /// The request on its way.
+    pub fn output(&self) -> &[u8] {
+        &self.output
+    }
+
+    /// The request on its way, to be written.
+    pub fn output_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.output
+    }
+
+    /// What was received and belongs to no head yet: the beginning of one, or what came behind it.
+    pub fn input(&self) -> &[u8] {
+        &self.input
+    }
+
+    /// What was received, to be read into or taken.
+    pub fn input_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.input
+    }
+
+    /// The head of the last server's answer; without status while there is none.
+    pub fn head(&self) -> &Head {
+        &self.head
+    }
+
+    /// The head, to be read into or taken.
+    pub fn head_mut(&mut self) -> &mut Head {
+        &mut self.head
+    }
+
+    /// Fields behind a chunked body.
+    pub fn trailers(&self) -> &Fields {
+        &self.trailers
+    }
+
+    /// Keeps the fields that stood behind a chunked body.
+    pub fn set_trailers(&mut self, trailers: Fields) {
+        self.trailers = trailers;
+    }
+
+    /// The answer is given without a server being asked: this is its head as it is stored. `None`:
+    /// it is not.
+    pub fn answered_from(&mut self, stored: Option<Arc<Head>>) {
+        self.stored = stored;
     }
 
     /// Begins a try.
@@ -128,7 +173,7 @@ impl Upstream {
 
     /// The head of the answer that was given: a stored one, or that of the last server asked.
     pub fn answer(&self) -> &Head {
-        self.cache.stored.as_deref().unwrap_or(&self.head)
+        self.stored.as_deref().unwrap_or(&self.head)
     }
 
     /// Whether the answer, from a server or from a cache, must not be sent in another coding: it
@@ -151,7 +196,6 @@ impl Upstream {
         self.tries.is_empty()
             && self.target.is_empty()
             && self.host.is_empty()
-            && self.cache.status.is_empty()
-            && self.cache.not_stored.is_empty()
+            && self.stored.is_none()
     }
 }

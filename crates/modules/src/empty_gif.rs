@@ -64,11 +64,11 @@ impl Handler for Pixel {
             return Verdict::Status(exchange.method_refused());
         }
         let response = &mut exchange.response;
-        response.status = 200;
+        response.set_status(200);
         response.set_content_type(b"image/gif");
-        response.content_length = Some(PIXEL.len() as u64);
-        response.last_modified = Some(LAST_MODIFIED_S);
-        response.body = Body::Static(PIXEL);
+        response.set_content_length(Some(PIXEL.len() as u64));
+        response.set_last_modified(Some(LAST_MODIFIED_S));
+        response.set_body(Body::Static(PIXEL));
         Verdict::Respond
     }
 }

@@ -8,19 +8,19 @@ use turnpike_http::response::Response;
 pub(crate) fn change_text(response: &mut Response, keeps_last_modified: bool) {
     lose_length(response);
     if keeps_last_modified {
-        weaken(&mut response.etag);
+        weaken(response.etag_mut());
         return;
     }
-    response.last_modified = None;
-    response.etag.clear();
-    response.fields.remove(b"Last-Modified");
+    response.set_last_modified(None);
+    response.etag_mut().clear();
+    response.fields_mut().remove(b"Last-Modified");
 }
 
 /// Makes the length of a response's body unknown, so that parts of it cannot be asked for.
 pub(crate) fn lose_length(response: &mut Response) {
-    response.content_length = None;
-    response.ranges_allowed = false;
-    response.fields.remove(b"Accept-Ranges");
+    response.set_content_length(None);
+    response.allow_ranges(false);
+    response.fields_mut().remove(b"Accept-Ranges");
 }
 
 /// Makes an entity tag a weak one (RFC 9110 section 8.8.1). What is no entity tag is dropped, as
@@ -37,7 +37,7 @@ pub(crate) fn weaken(etag: &mut Vec<u8>) {
 
 /// Whether a response's body is coded (`Content-Encoding`), so that there is no text in it.
 pub(crate) fn is_coded(response: &Response) -> bool {
-    let mut codings = response.fields.values(b"Content-Encoding");
+    let mut codings = response.fields().values(b"Content-Encoding");
     codings.any(|coding| !coding.is_empty())
 }
 

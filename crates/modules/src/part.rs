@@ -35,9 +35,9 @@ impl Part {
                 return Err(BodyFailed);
             }
         }
-        if asked.response.head_only {
-            asked.response.body = Body::Empty;
-            asked.response.text.clear();
+        if asked.response.is_head_only() {
+            asked.response.set_body(Body::Empty);
+            asked.response.text_mut().clear();
         }
         let body = asked.response.take_stream();
         Ok(Some(Part {
@@ -54,8 +54,8 @@ impl Part {
     /// Whether the answer is an error of this server: one of an upstream server comes with a text
     /// of its own.
     pub(crate) fn is_own_error(&self) -> bool {
-        let status = self.exchange.response.status;
-        status >= 300 && self.exchange.upstream.head.status != status
+        let status = self.exchange.response.status();
+        status >= 300 && self.exchange.upstream.head().status != status
     }
 
     /// Appends the next piece of its body. `false`: there are no more.
@@ -77,7 +77,7 @@ impl Part {
             exchange: mut asked,
             body,
         } = self;
-        asked.response.body = Body::Stream(body);
+        asked.response.set_body(Body::Stream(body));
         end(exchange, asked);
     }
 }

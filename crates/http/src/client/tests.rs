@@ -79,7 +79,7 @@ fn a_body_comes_from_a_peer_and_never_from_nobody() {
     client.write_all(b"body").unwrap();
     let mut asked = exchange(head);
     assert!(wait(Client::Http1(&peer).read_body(&mut asked)).is_ok());
-    assert_eq!(asked.body.bytes, b"body");
+    assert_eq!(asked.body.bytes(), b"body");
     assert_eq!(sent(client, peer), "HTTP/1.1 100 Continue\r\n\r\n");
     let mut asked = exchange(head);
     let read = wait(Client::Nobody.read_body(&mut asked));

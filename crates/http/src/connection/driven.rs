@@ -127,7 +127,7 @@ async fn to_the_end(
             },
             Stage::Sending(transfer) => {
                 let sent = send_answer(exchange, peer, transfer).await;
-                if sent.is_ok() && matches!(exchange.response.body, Body::Tunnel(_)) {
+                if sent.is_ok() && matches!(exchange.response.body(), Body::Tunnel(_)) {
                     stage = Stage::Tunnel;
                     continue;
                 }
@@ -141,7 +141,7 @@ async fn to_the_end(
                 }
             }
             Stage::Tunnel => {
-                if let Body::Tunnel(tunnel) = std::mem::take(&mut exchange.response.body) {
+                if let Body::Tunnel(tunnel) = exchange.response.take_body() {
                     tunnel.run(exchange, Client::Http1(peer)).await;
                 }
                 exchange.log_access();

@@ -554,7 +554,7 @@ impl Connections {
         if exchange.location().settings.reset_timedout_connection {
             let _ = socket_option::set_reset_on_close(connection.transport.as_fd());
         }
-        exchange.response.status = 408;
+        exchange.response.set_status(408);
         exchange.log_access();
         self.recycle(exchange);
     }

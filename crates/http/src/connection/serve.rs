@@ -295,14 +295,14 @@ impl Connections {
         if self.is_draining() {
             exchange.sending.close_connection();
         }
-        if matches!(exchange.response.body, Body::Tunnel(_)) {
+        if matches!(exchange.response.body(), Body::Tunnel(_)) {
             return Served::Driven(Stage::Answer);
         }
         // Before anything is sent: a malformed body is no success, however it is answered.
         let Some(whole) = self.take_body_rest(exchange) else {
             return self.refuse_body(connection, exchange);
         };
-        if exchange.may_be_limited() || matches!(exchange.response.body, Body::Stream(_)) {
+        if exchange.may_be_limited() || matches!(exchange.response.body(), Body::Stream(_)) {
             return Served::Driven(Stage::Answer);
         }
         if !transfer::inline_small_file(exchange) {
@@ -335,7 +335,7 @@ impl Connections {
         match exchange.take_buffered_body(false) {
             Ok(Progress::Complete) => Some(true),
             Ok(Progress::Incomplete) => Some(false),
-            Err(_) if exchange.response.status == 400 => Some(false),
+            Err(_) if exchange.response.status() == 400 => Some(false),
             Err(_) => None,
         }
     }

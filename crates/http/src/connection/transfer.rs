@@ -181,7 +181,7 @@ impl Transfer {
     /// Appends the piece that was made to the output.
     pub(super) fn frame(&mut self, exchange: &mut Exchange, more: bool) {
         let mut out = std::mem::take(exchange.sending.output());
-        write_piece(&exchange.response.text, self.chunked, &mut out);
+        write_piece(exchange.response.text(), self.chunked, &mut out);
         if !more && self.chunked {
             write_last_chunk(exchange, &mut out);
         }
@@ -256,7 +256,8 @@ fn send_file(
     count: u64,
 ) -> io::Result<u64> {
     let settings = &exchange.plan.location(exchange.walk.location()).settings;
-    let Body::File(body) = &exchange.response.body else {
+    let (body, buffer) = exchange.response.body_and_room();
+    let Body::File(body) = body else {
         return Ok(0);
     };
     let descriptor = body.file.descriptor().ok_or(io::ErrorKind::NotFound)?;
@@ -267,11 +268,9 @@ fn send_file(
         } else {
             count
         };
-        let buffer = &mut exchange.response.text;
         transport.try_send_file(descriptor, offset, count as usize, buffer)?
     } else {
         let count = (count as usize).min(settings.output_buffer_bytes.max(1));
-        let buffer = &mut exchange.response.text;
         buffer.resize(count, 0);
         let read = file::read_at(descriptor, buffer, offset)?;
         if read == 0 {
@@ -289,10 +288,11 @@ fn send_file(
 /// Reads a small file into memory, so that head and content leave in one call. `false`: the file
 /// is not as long as it was.
 pub(super) fn inline_small_file(exchange: &mut Exchange) -> bool {
-    if exchange.response.head_only {
+    if exchange.response.is_head_only() {
         return true;
     }
-    let Body::File(body) = &exchange.response.body else {
+    let (body, text) = exchange.response.body_and_room();
+    let Body::File(body) = body else {
         return true;
     };
     let Parts::One { offset, length } = body.parts else {
@@ -304,12 +304,11 @@ pub(super) fn inline_small_file(exchange: &mut Exchange) -> bool {
     let Some(descriptor) = body.file.descriptor() else {
         return false;
     };
-    let text = &mut exchange.response.text;
     text.resize(length as usize, 0);
     if !file::fill_at(descriptor, text, offset).is_ok_and(|filled| filled == text.len()) {
         return false;
     }
-    exchange.response.body = Body::Text;
+    exchange.response.set_body(Body::Text);
     true
 }
 
@@ -318,7 +317,7 @@ fn segment(exchange: &Exchange, number: usize) -> Segment<'_> {
     let response = &exchange.response;
     match number.checked_sub(1) {
         None => Segment::Bytes(exchange.sending.pending()),
-        Some(_) if response.head_only => Segment::End,
-        Some(number) => segments::of_body(&response.body, &response.text, number),
+        Some(_) if response.is_head_only() => Segment::End,
+        Some(number) => segments::of_body(response.body(), response.text(), number),
     }
 }

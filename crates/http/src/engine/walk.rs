@@ -266,8 +266,8 @@ impl Walk {
         };
     }
 
-    /// The walk of a subrequest begins, for a path of its own; it is internal. Its answer is a part of the
-    /// response of the request that made it, or is looked at, or nobody does.
+    /// The walk of a subrequest begins, for a path of its own; it is internal. Its answer is a part
+    /// of the response of the request that made it, or is looked at, or nobody does.
     pub(crate) fn begin_subrequest(&mut self, purpose: Purpose, path: &[u8], query: &[u8]) {
         self.purpose = purpose;
         self.internal = true;
@@ -275,7 +275,8 @@ impl Walk {
         self.set_target(path, query);
     }
 
-    /// The walk of a copy begins that stands where this walk stands, and renews what is stored of the request.
+    /// The walk of a copy begins, which stands where this walk stands and renews what is stored of
+    /// the request.
     pub(crate) fn begin_renewal(&mut self, walk: &Walk) {
         self.phase = Phase::Content;
         self.purpose = Purpose::Renewal;

@@ -16,7 +16,7 @@ pub(crate) fn write_head(exchange: &mut Exchange) -> bool {
     let mut out = std::mem::take(exchange.sending.output());
     out.clear();
     let has_body = exchange.body_length() != BodyLength::None;
-    if has_body && exchange.response.status < 300 && exchange.take_expect() {
+    if has_body && exchange.response.status() < 300 && exchange.take_expect() {
         out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
     }
     if exchange.lane.ending.get() {
@@ -48,12 +48,12 @@ pub(crate) fn write_piece(piece: &[u8], chunked: bool, out: &mut Vec<u8>) {
 
 /// Appends the end of a body that is sent in chunks, and the fields behind it.
 pub(crate) fn write_last_chunk(exchange: &Exchange, out: &mut Vec<u8>) {
-    if exchange.response.trailers.is_empty() {
+    if exchange.response.trailers().is_empty() {
         out.extend_from_slice(h1::LAST_CHUNK);
         return;
     }
     out.extend_from_slice(b"0\r\n");
-    for (name, value) in exchange.response.trailers.iter() {
+    for (name, value) in exchange.response.trailers().iter() {
         if response_head::may_send(exchange, name, value) {
             for part in [name, b": ", value, b"\r\n"] {
                 out.extend_from_slice(part);
@@ -100,7 +100,7 @@ impl HeadWriter for Lines<'_> {
         if exchange.sending.is_chunked() {
             self.field("Transfer-Encoding", b"chunked");
         }
-        if exchange.response.status == 101 {
+        if exchange.response.status() == 101 {
             self.field("Connection", b"upgrade");
             return;
         }

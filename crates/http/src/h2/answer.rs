@@ -95,8 +95,8 @@ impl Answer {
     pub(super) fn begin(exchange: &mut Exchange, stream: &Stream) -> Result<Answer, BodyFailed> {
         exchange.account.set_action(Action::Sending);
         response_head::prepare(exchange);
-        let has_body = !exchange.response.head_only
-            && !matches!(exchange.response.body, Body::Empty | Body::Tunnel(_));
+        let has_body = !exchange.response.is_head_only()
+            && !matches!(exchange.response.body(), Body::Empty | Body::Tunnel(_));
         let mut answer = Answer {
             sent: 0,
             more: has_body,
@@ -104,15 +104,15 @@ impl Answer {
         };
         if has_body {
             let body = exchange.response.take_stream();
-            exchange.response.body = Body::Stream(body);
+            exchange.response.set_body(Body::Stream(body));
             if let Some(more) = pieces::ready(exchange) {
                 answer.more = more?;
             }
         } else {
-            exchange.response.text.clear();
+            exchange.response.text_mut().clear();
         }
-        let is_empty = exchange.response.text.is_empty() && !answer.more;
-        let ends = is_empty && exchange.response.trailers.is_empty();
+        let is_empty = exchange.response.text().is_empty() && !answer.more;
+        let ends = is_empty && exchange.response.trailers().is_empty();
         let shared = Rc::clone(&stream.shared);
         let mut block = shared.block.borrow_mut();
         let mut wire = shared.wire.borrow_mut();
@@ -135,7 +135,7 @@ impl Answer {
         let chunk_bytes = exchange.location().settings.http2_chunk_bytes;
         let mut left = usize::try_from(bytes_max).unwrap_or(usize::MAX);
         while !self.is_done {
-            let rest = exchange.response.text.len() - self.sent;
+            let rest = exchange.response.text().len() - self.sent;
             if rest < chunk_bytes && self.more {
                 match pieces::refill(exchange, self.sent) {
                     Some(more) => {
@@ -147,15 +147,15 @@ impl Answer {
                     None => {}
                 }
             }
-            if rest == 0 && !exchange.response.trailers.is_empty() {
+            if rest == 0 && !exchange.response.trailers().is_empty() {
                 send_trailers(exchange, stream);
                 break;
             }
             if left == 0 || !stream.shared.has_room() {
                 return Ok(Progress::WantsRoom);
             }
-            let ends = !self.more && exchange.response.trailers.is_empty();
-            let piece = &exchange.response.text[self.sent..];
+            let ends = !self.more && exchange.response.trailers().is_empty();
+            let piece = &exchange.response.text()[self.sent..];
             let mut wire = stream.shared.wire.borrow_mut();
             let sent = wire.send_data(stream.id, piece, ends, chunk_bytes.min(left));
             self.is_done = ends && sent == rest && !wire.may_send(stream.id);
@@ -178,7 +178,7 @@ fn send_trailers(exchange: &mut Exchange, stream: &Stream) {
     let mut block = stream.shared.block.borrow_mut();
     let mut wire = stream.shared.wire.borrow_mut();
     wire.send_head(stream.id, true, &mut block, |encoder, block| {
-        for (name, value) in exchange.response.trailers.iter() {
+        for (name, value) in exchange.response.trailers().iter() {
             if response_head::may_send(exchange, name, value) {
                 encoder.field(name, value, Indexing::No, block);
             }

@@ -541,7 +541,8 @@ fn answer_now(mut exchange: Box<Exchange>, stream: Rc<Stream>, outcome: Outcome)
     let lane = Rc::clone(&exchange.lane);
     let stage = match outcome {
         Outcome::Respond
-            if !exchange.may_be_limited() && !matches!(exchange.response.body, Body::Tunnel(_)) =>
+            if !exchange.may_be_limited()
+                && !matches!(exchange.response.body(), Body::Tunnel(_)) =>
         {
             let Ok(mut answer) = Answer::begin(&mut exchange, &stream) else {
                 return answer::end(exchange, &stream, End::Cut);

@@ -491,12 +491,12 @@ fn request(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 
 fn request_body(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
     exchange.body.is_finished()
-        && !exchange.body.bytes.is_empty()
-        && text(out, &exchange.body.bytes)
+        && !exchange.body.bytes().is_empty()
+        && text(out, exchange.body.bytes())
 }
 
 fn request_body_file(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    let file = exchange.body.file.as_ref();
+    let file = exchange.body.file();
     optional(out, file.map(|file| file.path_bytes()))
 }
 
@@ -573,7 +573,7 @@ fn scheme(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 
 fn sent_connection(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
     match (
-        exchange.response.status,
+        exchange.response.status(),
         exchange.sending.keeps_connection(),
     ) {
         (101, _) => text(out, b"upgrade"),
@@ -595,22 +595,22 @@ fn sent_keep_alive(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 fn sent_length(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
     exchange
         .response
-        .content_length
+        .content_length()
         .is_some_and(|length| number(out, length))
 }
 
 fn sent_type(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    let kind = &exchange.response.content_type;
+    let kind = exchange.response.content_type();
     !kind.is_empty() && text(out, kind)
 }
 
 fn sent_modified(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    let modified = exchange.response.last_modified;
+    let modified = exchange.response.last_modified();
     modified.is_some_and(|modified| text(out, &turnpike_wire::date::format(modified)))
 }
 
 fn sent_location(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    let location = &exchange.response.location;
+    let location = exchange.response.location();
     !location.is_empty() && text(out, location)
 }
 
@@ -619,7 +619,7 @@ fn sent_coding(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
 }
 
 fn sent_etag(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    let etag = &exchange.response.etag;
+    let etag = exchange.response.etag();
     !etag.is_empty() && text(out, etag)
 }
 

@@ -33,11 +33,11 @@ const PREFIXES: &[PrefixRow<Exchange>] = &[
     },
     PrefixRow {
         prefix: "sent_http_",
-        get: |exchange, name, out| builtin::values(&exchange.response.fields, name, out),
+        get: |exchange, name, out| builtin::values(exchange.response.fields(), name, out),
     },
     PrefixRow {
         prefix: "sent_trailer_",
-        get: |exchange, name, out| builtin::values(&exchange.response.trailers, name, out),
+        get: |exchange, name, out| builtin::values(exchange.response.trailers(), name, out),
     },
     PrefixRow {
         prefix: "arg_",
@@ -49,7 +49,7 @@ const PREFIXES: &[PrefixRow<Exchange>] = &[
     },
     PrefixRow {
         prefix: "upstream_trailer_",
-        get: |exchange, name, out| builtin::values(&exchange.upstream.trailers, name, out),
+        get: |exchange, name, out| builtin::values(exchange.upstream.trailers(), name, out),
     },
     PrefixRow {
         prefix: "upstream_cookie_",

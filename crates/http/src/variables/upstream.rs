@@ -93,14 +93,14 @@ fn without_spaces(mut text: &[u8]) -> &[u8] {
 }
 
 fn list(exchange: &Exchange, out: &mut Vec<u8>, one: impl Fn(&Try, &mut Vec<u8>)) -> bool {
-    for (index, part) in exchange.upstream.tries.iter().enumerate() {
+    for (index, part) in exchange.upstream.tries().iter().enumerate() {
         if index > 0 {
             let between: &[u8] = if part.after_redirect { b" : " } else { b", " };
             out.extend_from_slice(between);
         }
         one(part, out);
     }
-    !exchange.upstream.tries.is_empty()
+    !exchange.upstream.tries().is_empty()
 }
 
 fn time(milliseconds: Option<u64>, out: &mut Vec<u8>) {

@@ -22,16 +22,17 @@ pub(super) struct AdditionFilter {
 impl Filter for AdditionFilter {
     fn filter(&self, exchange: &mut Exchange) -> Option<u16> {
         let response = &mut exchange.response;
-        let concerned =
-            response.status == 200 && self.types.has(&response.content_type) && !is_coded(response);
+        let concerned = response.status() == 200
+            && self.types.has(response.content_type())
+            && !is_coded(response);
         if !concerned {
             return None;
         }
         change_text(response, true);
-        if !response.head_only {
+        if !response.is_head_only() {
             let body = response.take_stream();
             let body = AddedBody::new(self.before.clone(), body, self.after.clone());
-            response.body = Body::Stream(Box::new(body));
+            response.set_body(Body::Stream(Box::new(body)));
         }
         None
     }

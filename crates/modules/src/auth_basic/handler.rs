@@ -194,7 +194,10 @@ fn ask(exchange: &mut Exchange, realm: &[u8]) -> Verdict {
     let mut value = b"Basic realm=\"".to_vec();
     value.extend_from_slice(realm);
     value.push(b'"');
-    exchange.response.fields.set(b"WWW-Authenticate", &value);
+    exchange
+        .response
+        .fields_mut()
+        .set(b"WWW-Authenticate", &value);
     Verdict::Status(401)
 }
 

@@ -55,7 +55,7 @@ impl Asking {
             asked.set_variable_of(exchange, *id, &value);
         }
         asked.share_values(exchange);
-        match asked.response.status {
+        match asked.response.status() {
             200..=299 => Verdict::Finished,
             401 => {
                 challenge(exchange, asked);
@@ -76,16 +76,16 @@ impl Asking {
 /// Passes on how the client is to say who it is: as the answer has it, else as an upstream server
 /// had it, whose field may be hidden.
 fn challenge(exchange: &mut Exchange, asked: &Exchange) {
-    let fields = &mut exchange.response.fields;
+    let fields = exchange.response.fields_mut();
     let mut found = false;
-    for value in asked.response.fields.values(CHALLENGE) {
+    for value in asked.response.fields().values(CHALLENGE) {
         fields.add(CHALLENGE, value);
         found = true;
     }
     if found {
         return;
     }
-    for value in asked.upstream.head.values(CHALLENGE) {
+    for value in asked.upstream.head().values(CHALLENGE) {
         fields.add(CHALLENGE, value);
     }
 }

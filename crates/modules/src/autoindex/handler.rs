@@ -83,7 +83,7 @@ impl Handler for Listing {
 
 impl Listing {
     fn answer(&self, exchange: &mut Exchange, items: &[Item], callback: &[u8]) -> Verdict {
-        let mut text = std::mem::take(&mut exchange.response.text);
+        let mut text = exchange.response.take_text();
         text.clear();
         let kind = match self.format {
             Format::Html => {
@@ -107,16 +107,16 @@ impl Listing {
         // A listing that is the header of one has none, so that there is an end.
         let is_part = exchange.purpose() == Purpose::Part;
         let response = &mut exchange.response;
-        response.status = 200;
+        response.set_status(200);
         response.set_content_type(kind);
-        response.text = text;
+        response.set_text(text);
         response.send_text();
         // nginx makes a listing while it sends it, so that its length is not told before.
-        response.content_length = None;
-        response.body = match is_head {
-            true => Body::Empty,
-            false => Body::Stream(self.framed(response.take_stream(), is_part)),
-        };
+        response.set_content_length(None);
+        let listing = response.take_stream();
+        if !is_head {
+            response.set_body(Body::Stream(self.framed(listing, is_part)));
+        }
         Verdict::Respond
     }
 }

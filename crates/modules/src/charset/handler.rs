@@ -66,17 +66,17 @@ impl CharsetFilter {
             let value = name.as_ref()?.value(exchange);
             (!value.is_empty()).then_some(value)
         };
-        if response.content_type.is_empty() {
+        if response.content_type().is_empty() {
             return None;
         }
-        let own = split(&response.content_type).1.map(<[u8]>::to_vec);
-        match (&response.charset_wish, own) {
+        let own = split(response.content_type()).1.map(<[u8]>::to_vec);
+        match (response.charset_wish(), own) {
             (CharsetWish::Instead(wish), own) => Some((wish.clone(), own)),
             (CharsetWish::Named, own) => Some((own?, value(&self.source))),
             (CharsetWish::No, Some(own)) if self.overrides => {
                 Some((value(&self.target)?, Some(own)))
             }
-            (CharsetWish::No, None) if self.types.has(&response.content_type) => {
+            (CharsetWish::No, None) if self.types.has(response.content_type()) => {
                 Some((value(&self.target)?, value(&self.source)))
             }
             (CharsetWish::No, _) => None,
@@ -105,21 +105,21 @@ pub(super) fn split(content_type: &[u8]) -> (&[u8], Option<&[u8]>) {
 /// Says in Content-Type what the text is in. Redirects do not: nginx's rule.
 fn name(exchange: &mut Exchange, charset: &[u8]) {
     let response = &mut exchange.response;
-    let bare = split(&response.content_type).0.len();
-    response.content_type.truncate(bare);
-    if !matches!(response.status, 301 | 302) {
-        response.content_type.extend_from_slice(b"; charset=");
-        response.content_type.extend_from_slice(charset);
+    let bare = split(response.content_type()).0.len();
+    response.content_type_mut().truncate(bare);
+    if !matches!(response.status(), 301 | 302) {
+        response.content_type_mut().extend_from_slice(b"; charset=");
+        response.content_type_mut().extend_from_slice(charset);
     }
 }
 
 fn recode(exchange: &mut Exchange, table: Arc<Table>) -> Option<u16> {
     let response = &mut exchange.response;
-    let at_hand = !matches!(response.body, Body::Stream(_));
-    let small = response.content_length.unwrap_or(u64::MAX) <= WHOLE_BYTES_MAX;
-    if response.head_only {
+    let at_hand = !matches!(response.body(), Body::Stream(_));
+    let small = response.content_length().unwrap_or(u64::MAX) <= WHOLE_BYTES_MAX;
+    if response.is_head_only() {
         if !table.keeps_length() {
-            response.content_length = None;
+            response.set_content_length(None);
         }
         return None;
     }
@@ -138,7 +138,7 @@ fn recode(exchange: &mut Exchange, table: Arc<Table>) -> Option<u16> {
                 Some(Err(_)) => return Some(500),
             }
         }
-        exchange.response.text = text;
+        exchange.response.set_text(text);
         exchange.response.send_text();
         return None;
     }
@@ -146,6 +146,6 @@ fn recode(exchange: &mut Exchange, table: Arc<Table>) -> Option<u16> {
     if !keeps_length {
         lose_length(response);
     }
-    response.body = Body::Stream(Box::new(body));
+    response.set_body(Body::Stream(Box::new(body)));
     None
 }

@@ -267,7 +267,7 @@ impl Work for Changing {
             if let Err(verdict) = client.read_body(exchange).await {
                 return verdict;
             }
-            let file = exchange.body.file.take();
+            let file = exchange.body.take_file();
             upload.file = file.and_then(|file| Rc::try_unwrap(file).ok());
         }
         // It is done whether or not the client waits.
@@ -291,7 +291,7 @@ impl Work for Changing {
                 exchange.log(level, format_args!("{text}"));
                 if status == 405 {
                     let allowed = self.settings.allowed();
-                    exchange.response.fields.set(b"Allow", &allowed);
+                    exchange.response.fields_mut().set(b"Allow", &allowed);
                 }
                 Verdict::Status(status)
             }
@@ -303,13 +303,13 @@ impl Work for Changing {
 /// Says where what was made is.
 fn answer(exchange: &mut Exchange, status: u16) -> Verdict {
     let response = &mut exchange.response;
-    response.status = status;
+    response.set_status(status);
     if status == 201 {
-        response.content_length = Some(0);
-        response.location.clear();
-        target::escape(exchange.walk.path(), Escape::Path, &mut response.location);
+        response.set_content_length(Some(0));
+        response.location_mut().clear();
+        target::escape(exchange.walk.path(), Escape::Path, response.location_mut());
     } else {
-        response.head_only = true;
+        response.set_head_only(true);
     }
     Verdict::Respond
 }

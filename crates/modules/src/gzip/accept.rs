@@ -66,13 +66,13 @@ impl Acceptance {
         if !self.vary {
             return;
         }
-        let fields = &exchange.response.fields;
+        let fields = exchange.response.fields();
         let says_so = fields.values(b"Vary").any(|value| {
             let mut names = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
             names.any(|name| name == b"*" || name.eq_ignore_ascii_case(b"Accept-Encoding"))
         });
         if !says_so {
-            exchange.response.varies_by_coding = true;
+            exchange.response.vary_by_coding();
         }
     }
 }
@@ -86,7 +86,7 @@ impl Proxied {
             return true;
         }
         let response = &exchange.response;
-        let fields = &response.fields;
+        let fields = response.fields();
         if let Some(expires) = fields.values(b"Expires").next() {
             let now = exchange.lane.clock.unix_seconds() as i64;
             let then = match fields.values(b"Date").next() {
@@ -100,9 +100,9 @@ impl Proxied {
             return controls.any(|value| self.wants_control(value));
         }
         // nginx means a field of the server that it asked, not the time of a file of its own.
-        let is_foreign = response.places.last_modified.is_some();
+        let is_foreign = response.places().last_modified.is_some();
         let has_date = self.no_last_modified && is_foreign;
-        let has_tag = self.no_etag && !response.etag.is_empty();
+        let has_tag = self.no_etag && !response.etag().is_empty();
         !has_date && !has_tag
     }
 

@@ -44,12 +44,15 @@ impl Filter for GzipFilter {
         if !self.acceptance.accepts(exchange) {
             return None;
         }
-        if exchange.response.withheld.stands {
-            weaken(&mut exchange.response.etag);
+        if exchange.response.withheld().stands {
+            weaken(exchange.response.etag_mut());
             return None;
         }
-        exchange.response.fields.add(b"Content-Encoding", b"gzip");
-        let source = Source::of(&exchange.response.body);
+        exchange
+            .response
+            .fields_mut()
+            .add(b"Content-Encoding", b"gzip");
+        let source = Source::of(exchange.response.body());
         if let Some(source) = &source
             && let Some(form) = exchange.plan.state(&self.state.kept).form_of(source)
         {
@@ -75,9 +78,9 @@ fn answer_with(exchange: &mut Exchange, source: &Source, form: Arc<[u8]>) {
     };
     let response = &mut exchange.response;
     lose_length(response);
-    weaken(&mut response.etag);
-    response.content_length = Some(length);
-    response.body = Body::Shared(form);
+    weaken(response.etag_mut());
+    response.set_content_length(Some(length));
+    response.set_body(Body::Shared(form));
 }
 
 /// `gunzip`.
@@ -101,11 +104,11 @@ impl Filter for GunzipFilter {
                 return None;
             }
         }
-        if exchange.response.withheld.stands {
-            weaken(&mut exchange.response.etag);
+        if exchange.response.withheld().stands {
+            weaken(exchange.response.etag_mut());
             return None;
         }
-        exchange.response.fields.remove(b"Content-Encoding");
+        exchange.response.fields_mut().remove(b"Content-Encoding");
         recode(&mut exchange.response, |body| {
             let expander = Expander::new(self.piece_bytes);
             Body::Stream(Box::new(Filtered::new(body, expander)))
@@ -129,7 +132,7 @@ struct LookedAt<'a> {
 
 impl<'a> LookedAt<'a> {
     fn of(response: &'a Response) -> Self {
-        let withheld = &response.withheld;
+        let withheld = response.withheld();
         if withheld.stands {
             return Self {
                 has_content: true,
@@ -139,9 +142,9 @@ impl<'a> LookedAt<'a> {
             };
         }
         Self {
-            has_content: matches!(response.status, 200 | 403 | 404),
-            content_type: &response.content_type,
-            length: response.content_length,
+            has_content: matches!(response.status(), 200 | 403 | 404),
+            content_type: response.content_type(),
+            length: response.content_length(),
             coding: coding(response),
         }
     }
@@ -149,7 +152,7 @@ impl<'a> LookedAt<'a> {
 
 /// The coding that the response has already.
 fn coding(response: &Response) -> Option<&[u8]> {
-    let mut values = response.fields.values(b"Content-Encoding");
+    let mut values = response.fields().values(b"Content-Encoding");
     values.find(|value| !value.is_empty())
 }
 
@@ -157,12 +160,12 @@ fn coding(response: &Response) -> Option<&[u8]> {
 /// offered, and its ETag says that bytes differ (RFC 9110 section 8.8.1).
 fn recode(response: &mut Response, stream: impl FnOnce(Box<dyn BodyStream>) -> Body) {
     lose_length(response);
-    weaken(&mut response.etag);
-    if !response.head_only {
+    weaken(response.etag_mut());
+    if !response.is_head_only() {
         let body = response.take_stream();
-        response.body = stream(body);
-    } else if !matches!(response.body, Body::Stream(_)) {
-        response.body = Body::Empty;
+        response.set_body(stream(body));
+    } else if !matches!(response.body(), Body::Stream(_)) {
+        response.set_body(Body::Empty);
     }
 }
 
@@ -210,9 +213,12 @@ impl GzipStatic {
         }
         let verdict = static_files::answer(exchange, path, file);
         if matches!(verdict, Verdict::Respond) {
-            exchange.response.fields.add(b"Content-Encoding", b"gzip");
+            exchange
+                .response
+                .fields_mut()
+                .add(b"Content-Encoding", b"gzip");
             // Parts of the file would be parts of another coding than clients mean.
-            exchange.response.ranges_allowed = false;
+            exchange.response.allow_ranges(false);
         }
         verdict
     }

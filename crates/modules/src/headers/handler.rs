@@ -11,7 +11,7 @@ use super::plan::{Added, Expires, Expiry, Field, Kind};
 
 impl Filter for Added {
     fn filter(&self, exchange: &mut Exchange) -> Option<u16> {
-        let safe = is_safe(exchange.response.status);
+        let safe = is_safe(exchange.response.status());
         if let Some(expires) = &self.expires
             && safe
         {
@@ -44,25 +44,25 @@ fn put(field: &Field, value: &[u8], exchange: &mut Exchange) {
             if renews_age(value) {
                 renew(response);
             }
-            response.fields.add(&field.name, value);
+            response.fields_mut().add(&field.name, value);
         }
-        Kind::Other => response.fields.add(&field.name, value),
+        Kind::Other => response.fields_mut().add(&field.name, value),
         Kind::EntityTag => {
-            response.fields.remove(b"ETag");
-            response.etag.clear();
-            response.etag.extend_from_slice(value);
+            response.fields_mut().remove(b"ETag");
+            response.etag_mut().clear();
+            response.etag_mut().extend_from_slice(value);
         }
         Kind::LastModified => {
-            response.fields.remove(b"Last-Modified");
-            response.last_modified = date::parse(value);
+            response.fields_mut().remove(b"Last-Modified");
+            response.set_last_modified(date::parse(value));
             // What is no date in the usual form is sent as it is written.
             let usual = response
-                .last_modified
+                .last_modified()
                 .is_some_and(|seconds| date::format(seconds).as_slice() == value);
             if !usual {
-                response.last_modified = None;
+                response.set_last_modified(None);
                 if !value.is_empty() {
-                    response.fields.add(&field.name, value);
+                    response.fields_mut().add(&field.name, value);
                 }
             }
         }
@@ -82,8 +82,8 @@ pub(super) fn renews_age(control: &[u8]) -> bool {
 /// A new lifetime begins here: with the age of what a cache has stored, or its date, from which
 /// recipients compute an age too (RFC 9111 section 4.2.3), it would be over at once.
 fn renew(response: &mut Response) {
-    response.made = None;
-    response.fields.remove(b"Age");
+    response.set_made(None);
+    response.fields_mut().remove(b"Age");
 }
 
 fn add_expires(expires: &Expires, exchange: &mut Exchange) {
@@ -99,11 +99,11 @@ fn add_expires(expires: &Expires, exchange: &mut Exchange) {
         }
     };
     let now = exchange.lane.clock.unix_seconds() as i64;
-    let answer = ExpiryFields::of(expiry, now, exchange.response.last_modified);
+    let answer = ExpiryFields::of(expiry, now, exchange.response.last_modified());
     if answer.max_age.is_some() {
         renew(&mut exchange.response);
     }
-    let fields = &mut exchange.response.fields;
+    let fields = exchange.response.fields_mut();
     fields.replace(b"Expires", &answer.expires());
     let mut control = Vec::new();
     answer.write_control(&mut control);

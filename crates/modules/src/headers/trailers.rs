@@ -17,21 +17,21 @@ pub(super) struct AddTrailers(pub(super) Arc<Trailers>);
 impl Filter for AddTrailers {
     fn filter(&self, exchange: &mut Exchange) -> Option<u16> {
         let response = &exchange.response;
-        let has_body = !response.head_only && !matches!(response.body, Body::Tunnel(_));
+        let has_body = !response.is_head_only() && !matches!(response.body(), Body::Tunnel(_));
         let chunks = match exchange.request.head().version {
             Version::Http09 | Version::Http10 => false,
             Version::Http11 => exchange.location().settings.chunked_transfer_encoding,
             Version::Http20 => true,
         };
-        let safe = is_safe(response.status);
+        let safe = is_safe(response.status());
         if !has_body || !chunks || !self.0.fields.iter().any(|field| safe || field.always) {
             return None;
         }
         let response = &mut exchange.response;
         let body = response.take_stream();
-        response.content_length = None;
+        response.set_content_length(None);
         let trailing = Trailing(Arc::clone(&self.0));
-        response.body = Body::Stream(Box::new(Filtered::new(body, trailing)));
+        response.set_body(Body::Stream(Box::new(Filtered::new(body, trailing))));
         None
     }
 }
@@ -41,14 +41,14 @@ struct Trailing(Arc<Trailers>);
 
 impl Trailing {
     fn add(&self, exchange: &mut Exchange) {
-        let safe = is_safe(exchange.response.status);
+        let safe = is_safe(exchange.response.status());
         let mut value = exchange.lane.take_scratch();
         let fields = self.0.fields.iter();
         for field in fields.filter(|field| safe || field.always) {
             value.clear();
             field.value.evaluate(exchange, &mut value);
             if !value.is_empty() {
-                exchange.response.trailers.add(&field.name, &value);
+                exchange.response.trailers_mut().add(&field.name, &value);
             }
         }
         exchange.lane.keep_scratch(value);

@@ -84,7 +84,7 @@ impl Origin for MemcachedOrigin {
                 false => Err(invalid(exchange, "upstream sent too big header")),
             };
         };
-        let asked = exchange.upstream.output.strip_prefix(GET);
+        let asked = exchange.upstream.output().strip_prefix(GET);
         let asked = asked.unwrap_or_default().trim_ascii_end();
         let line = input.get(..feed).unwrap_or_default();
         let head_only = exchange.method() == Method::Head;

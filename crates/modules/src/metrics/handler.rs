@@ -31,10 +31,10 @@ impl Handler for Page {
         // Writing to a string cannot fail.
         let _ = write_prometheus(&samples, format, &mut text);
         let response = &mut exchange.response;
-        response.status = 200;
+        response.set_status(200);
         response.set_content_type(format.content_type().as_bytes());
-        response.text.clear();
-        response.text.extend_from_slice(text.as_bytes());
+        response.text_mut().clear();
+        response.text_mut().extend_from_slice(text.as_bytes());
         response.send_text();
         Verdict::Respond
     }

@@ -2,7 +2,7 @@
 
 use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Filter;
-use turnpike_http::response::{Body, Response};
+use turnpike_http::response::Body;
 use turnpike_wire::date;
 use turnpike_wire::message::{Known, Method};
 
@@ -19,53 +19,38 @@ enum Judgement {
 
 impl Filter for Conditions {
     fn filter(&self, exchange: &mut Exchange) -> Option<u16> {
-        if exchange.response.status != 200 || exchange.response.unconditional {
+        if exchange.response.status() != 200 || exchange.response.is_unconditional() {
             return None;
         }
         match judge(exchange) {
             Judgement::Send => None,
             Judgement::PreconditionFailed => {
-                exchange.response.fields.clear();
+                exchange.response.fields_mut().clear();
                 Some(412)
             }
             Judgement::NotModified => {
                 let response = &mut exchange.response;
                 response.replace_status(304);
-                withhold(response);
-                response.ranges_allowed = false;
-                response.fields.remove(b"Content-Encoding");
-                response.fields.remove(b"Accept-Ranges");
+                response.withhold();
+                response.allow_ranges(false);
+                response.fields_mut().remove(b"Content-Encoding");
+                response.fields_mut().remove(b"Accept-Ranges");
                 // A stream is not sent either, and is told so when the head is.
-                if !matches!(response.body, Body::Stream(_)) {
-                    response.body = Body::Empty;
+                if !matches!(response.body(), Body::Stream(_)) {
+                    response.set_body(Body::Empty);
                 }
-                response.head_only = true;
+                response.set_head_only(true);
                 None
             }
         }
     }
 }
 
-/// Takes away what a 304 does not say. It is kept aside for those who look at the response
-/// later, in buffers that are used again.
-fn withhold(response: &mut Response) {
-    let withheld = &mut response.withheld;
-    withheld.stands = true;
-    std::mem::swap(&mut withheld.content_type, &mut response.content_type);
-    response.content_type.clear();
-    withheld.content_length = response.content_length.take();
-    withheld.coding.clear();
-    let coding = response.fields.values(b"Content-Encoding").next();
-    withheld
-        .coding
-        .extend_from_slice(coding.unwrap_or_default());
-}
-
 /// Judges in the order of RFC 9110 section 13.2.2.
 fn judge(exchange: &Exchange) -> Judgement {
     let known = |name| exchange.known_field(name);
     let response = &exchange.response;
-    let modified = response.last_modified;
+    let modified = response.last_modified();
     let method = exchange.method();
     // These select no representation that a condition could be about (section 13.2.1).
     if matches!(method, Method::Options | Method::Trace | Method::Connect) {
@@ -74,7 +59,7 @@ fn judge(exchange: &Exchange) -> Judgement {
     let holds = match (known(Known::IfMatch), known(Known::IfUnmodifiedSince)) {
         (None, None) => true,
         // The date is not looked at then (section 13.1.4).
-        (Some(list), _) => matches_tag(list, &response.etag, Comparison::Strong),
+        (Some(list), _) => matches_tag(list, response.etag(), Comparison::Strong),
         (None, Some(since)) => is_unmodified(since, modified),
     };
     if !holds {
@@ -83,10 +68,10 @@ fn judge(exchange: &Exchange) -> Judgement {
     let is_read = matches!(method, Method::Get | Method::Head);
     let is_other = match (known(Known::IfNoneMatch), known(Known::IfModifiedSince)) {
         // The date is not looked at then (section 13.1.3).
-        (Some(list), _) => !matches_tag(list, &response.etag, Comparison::Weak),
+        (Some(list), _) => !matches_tag(list, response.etag(), Comparison::Weak),
         (None, Some(since)) if is_read => {
             let exact = exchange.location().settings.if_modified_since_exact;
-            is_modified(since, modified.or(response.dated), exact)
+            is_modified(since, modified.or(response.dated()), exact)
         }
         (None, _) => true,
     };

@@ -113,7 +113,7 @@ pub(crate) fn begin(exchange: &mut Exchange, ask: Ask) -> Verdict {
         head_deadline_ms: 0,
         tries,
         started_ms: exchange.lane.clock.now_ms(),
-        after_redirect: !exchange.upstream.tries.is_empty(),
+        after_redirect: !exchange.upstream.tries().is_empty(),
         passing,
     };
     if !exchange.may_wait_for_upstream() {
@@ -174,8 +174,8 @@ fn body_is_here(exchange: &mut Exchange) -> Result<bool, Verdict> {
 /// Whether a body that is here stays in memory. Those that need not be kept are in no file.
 fn fits(exchange: &Exchange, passing: &Passing) -> bool {
     let settings = &exchange.location().settings;
-    let in_file = settings.client_body_in_file.is_some() || exchange.body.file.is_some();
-    let small = exchange.body.bytes.len() <= settings.client_body_buffer_bytes;
+    let in_file = settings.client_body_in_file.is_some() || exchange.body.file().is_some();
+    let small = exchange.body.bytes().len() <= settings.client_body_buffer_bytes;
     exchange.body_length() == BodyLength::None || !passing.body.buffered || (small && !in_file)
 }
 
@@ -277,7 +277,7 @@ impl Attempt {
     /// better. Notes when it came.
     pub(crate) fn judge(&self, exchange: &mut Exchange) -> Option<Failure> {
         let now_ms = exchange.lane.clock.now_ms();
-        let status = exchange.upstream.head.status;
+        let status = exchange.upstream.head().status;
         if let Some(one) = exchange.upstream.last_try() {
             one.status = status;
             one.header_ms = Some(now_ms.saturating_sub(one.started_ms));
@@ -294,7 +294,7 @@ impl Attempt {
         exchange
             .upstream
             .begin_try(Arc::from(name), now_ms, after_redirect);
-        let target = &mut exchange.upstream.target;
+        let target = exchange.upstream.target_mut();
         target.clear();
         target.extend_from_slice(self.route.scheme(&self.passing));
         target.extend_from_slice(name.as_bytes());
@@ -310,7 +310,7 @@ impl Attempt {
 
     /// What the log says of the server from here on.
     fn name_target(&self, exchange: &mut Exchange, picked: &Picked) {
-        let target = &mut exchange.upstream.target;
+        let target = exchange.upstream.target_mut();
         target.clear();
         target.extend_from_slice(self.route.scheme(&self.passing));
         target.extend_from_slice(picked.name().as_bytes());
@@ -321,12 +321,12 @@ impl Attempt {
     }
 
     fn push_path(&self, exchange: &mut Exchange) {
-        let mut target = std::mem::take(&mut exchange.upstream.target);
+        let mut target = std::mem::take(exchange.upstream.target_mut());
         let path = self.route.path(&self.passing);
         self.passing
             .origin
             .write_target(exchange, &path, &mut target);
-        exchange.upstream.target = target;
+        *exchange.upstream.target_mut() = target;
     }
 
     /// A kept connection to the server, where there is one; gives the server back where not.
@@ -393,7 +393,7 @@ impl Attempt {
         let secured = passing.tls.as_ref();
         let secured = secured.filter(|_| self.route.is_secure(passing));
         let secured =
-            secured.map(|tls| (&tls.connector, tls.name(exchange, &exchange.upstream.host)));
+            secured.map(|tls| (&tls.connector, tls.name(exchange, exchange.upstream.host())));
         let tls = secured.as_ref().map(|(connector, name)| Tls {
             connector,
             name,
@@ -454,13 +454,13 @@ impl Attempt {
         server: &mut UpstreamConnection,
     ) -> Result<(), Stop> {
         exchange.account.set_action(Action::SendingUpstream);
-        let mut input = std::mem::take(&mut exchange.upstream.input);
-        let mut head = std::mem::take(&mut exchange.upstream.head);
+        let mut input = std::mem::take(exchange.upstream.input_mut());
+        let mut head = std::mem::take(exchange.upstream.head_mut());
         let read = self
             .read_head(exchange, client, server, &mut input, &mut head)
             .await;
-        exchange.upstream.input = input;
-        exchange.upstream.head = head;
+        *exchange.upstream.input_mut() = input;
+        *exchange.upstream.head_mut() = head;
         read
     }
 
@@ -499,7 +499,7 @@ impl Attempt {
         let own_body = passing.body.instead.as_ref();
         let own_body = own_body.map(|template| template.value(exchange));
         let framing = self.framing(exchange, own_body.as_deref());
-        let mut output = std::mem::take(&mut exchange.upstream.output);
+        let mut output = std::mem::take(exchange.upstream.output_mut());
         output.clear();
         let question = Question {
             passing,
@@ -520,7 +520,7 @@ impl Attempt {
                 self.progress.records = Some(Box::new(records));
                 self.upload = Upload::of_stream(upload);
             }
-            exchange.upstream.output = output;
+            *exchange.upstream.output_mut() = output;
             return written;
         }
         let format = passing.origin.body_format(framing);
@@ -531,7 +531,7 @@ impl Attempt {
         if in_output {
             format.write_end(&mut output);
         }
-        exchange.upstream.output = output;
+        *exchange.upstream.output_mut() = output;
         self.upload = match in_output {
             true => Upload::of_output(),
             false if self.unbuffered => Upload::of_client(exchange, format),
@@ -731,7 +731,7 @@ impl Attempt {
         server.delivery = self.progress.delivery;
         exchange.response.clear_body();
         response::take_limit_rate(exchange, passing);
-        if exchange.upstream.head.status == 101 {
+        if exchange.upstream.head().status == 101 {
             return Err(tunnel::begin(exchange, passing, server));
         }
         if let Some(status) = response::intercepted(exchange, passing) {

@@ -76,7 +76,7 @@ fn length_of_fitting(exchange: &Exchange, answer: &Answer) -> Option<usize> {
         return None;
     };
     let length = usize::try_from(length).ok()?;
-    let input_bytes = exchange.upstream.input.len();
+    let input_bytes = exchange.upstream.input().len();
     let awaited = (input_bytes + 1..=passing.buffers.all_bytes).contains(&length)
         && answer.records.is_none()
         && answer.recorder.is_none()
@@ -94,7 +94,7 @@ impl Arriving {
         exchange.account.set_action(Action::ReadingUpstream);
         let connection = &self.answer.server.connection;
         loop {
-            let input = &mut exchange.upstream.input;
+            let input = exchange.upstream.input_mut();
             let from = input.len();
             let Some(missing) = self.length.checked_sub(from).filter(|bytes| *bytes > 0) else {
                 return relay::begin(exchange, self.answer);

@@ -106,8 +106,8 @@ impl SentRequest {
             passing, progress, ..
         } = &mut self.attempt;
         let first_bytes = passing.buffers.first_bytes;
-        let mut input = std::mem::take(&mut exchange.upstream.input);
-        let mut head = std::mem::take(&mut exchange.upstream.head);
+        let mut input = std::mem::take(exchange.upstream.input_mut());
+        let mut head = std::mem::take(exchange.upstream.head_mut());
         let read = loop {
             let from = input.len();
             let room = first_bytes.saturating_sub(from).max(1);
@@ -129,8 +129,8 @@ impl SentRequest {
                 other => break other,
             }
         };
-        exchange.upstream.input = input;
-        exchange.upstream.head = head;
+        *exchange.upstream.input_mut() = input;
+        *exchange.upstream.head_mut() = head;
         read
     }
 }

@@ -55,11 +55,7 @@ impl PassHandler {
                 }
             }
         };
-        let upstream = &mut exchange.upstream;
-        upstream.host.clear();
-        upstream.host.extend_from_slice(&url.host);
-        upstream.port.clear();
-        upstream.port.extend_from_slice(&url.port);
+        exchange.upstream.set_host(&url.host, &url.port);
         let recorder = match &passing.response_store {
             None => None,
             Some(response_store) => {
@@ -148,16 +144,16 @@ fn look_up(
     route: &Route,
     host: &[u8],
 ) -> Lookup {
-    let mut target = std::mem::take(&mut exchange.upstream.target);
+    let mut target = std::mem::take(exchange.upstream.target_mut());
     target.clear();
     target.extend_from_slice(route.scheme(passing));
     target.extend_from_slice(host);
     let path = route.path(passing);
     passing.origin.write_key(exchange, &path, &mut target);
-    exchange.upstream.target = target;
+    *exchange.upstream.target_mut() = target;
     let lookup = response_store.look_up(exchange);
     if let Lookup::Answer(_) = lookup {
-        exchange.upstream.target.clear();
+        exchange.upstream.target_mut().clear();
     }
     lookup
 }
@@ -313,7 +309,7 @@ impl Work for AskLater {
             };
             match response_store.look_up(exchange) {
                 Lookup::Answer(verdict) => {
-                    exchange.upstream.target.clear();
+                    exchange.upstream.target_mut().clear();
                     return verdict;
                 }
                 Lookup::Wait(again) if waits < WAITS_MAX => waiting = again,

@@ -119,7 +119,7 @@ pub(crate) fn discard(
 /// Makes the body of the exchange's response of what the connection brings.
 pub(crate) fn begin(exchange: &mut Exchange, answer: Answer) -> Verdict {
     let end = answer.server.delivery.end;
-    let at_once = end == BodyEnd::Length(exchange.upstream.input.len() as u64)
+    let at_once = end == BodyEnd::Length(exchange.upstream.input().len() as u64)
         && answer.records.is_none()
         && answer.recorder.is_none()
         && answer.upload.is_done(exchange);
@@ -134,10 +134,10 @@ pub(crate) fn begin(exchange: &mut Exchange, answer: Answer) -> Verdict {
     if let (State::Whole, BodyEnd::Length(_)) = (relay.state, end) {
         // The client gets its head and all of this in one piece.
         relay.settle(exchange);
-        std::mem::swap(&mut exchange.response.text, &mut relay.ready);
-        exchange.response.body = Body::Text;
+        std::mem::swap(exchange.response.text_mut(), &mut relay.ready);
+        exchange.response.set_body(Body::Text);
     } else {
-        exchange.response.body = Body::Stream(Box::new(relay));
+        exchange.response.set_body(Body::Stream(Box::new(relay)));
     }
     Verdict::Respond
 }
@@ -151,7 +151,7 @@ pub(crate) fn begin_broken(
     let mut relay = Relay::new(exchange, answer);
     relay.decode(exchange);
     relay.received(exchange, read, 0);
-    exchange.response.body = Body::Stream(Box::new(relay));
+    exchange.response.set_body(Body::Stream(Box::new(relay)));
     Verdict::Respond
 }
 
@@ -163,19 +163,19 @@ fn without_body(exchange: &mut Exchange, answer: Answer) -> Verdict {
         mut recorder,
         ..
     } = answer;
-    let clean = exchange.upstream.input.is_empty() && upload.is_done(exchange);
-    exchange.upstream.input.clear();
+    let clean = exchange.upstream.input().is_empty() && upload.is_done(exchange);
+    exchange.upstream.input_mut().clear();
     if let Some(recorder) = &mut recorder {
         recorder.whole(exchange);
     }
     finish(exchange, server, records.as_deref(), clean);
-    exchange.response.body = Body::Empty;
+    exchange.response.set_body(Body::Empty);
     Verdict::Respond
 }
 
 /// The usual small response: all of it came with its head, and nobody else wants to see it.
 fn whole_at_once(exchange: &mut Exchange, server: UpstreamConnection) -> Verdict {
-    let (input, text) = (&mut exchange.upstream.input, &mut exchange.response.text);
+    let (input, text) = (exchange.upstream.input_mut(), exchange.response.text_mut());
     std::mem::swap(input, text);
     input.clear();
     let body_bytes = text.len() as u64;
@@ -183,7 +183,7 @@ fn whole_at_once(exchange: &mut Exchange, server: UpstreamConnection) -> Verdict
         one.response_bytes = body_bytes;
     }
     finish(exchange, server, None, true);
-    exchange.response.body = Body::Text;
+    exchange.response.set_body(Body::Text);
     Verdict::Respond
 }
 
@@ -252,7 +252,7 @@ impl Relay {
             expander: server.delivery.coding.map(Expander::new),
             server: Some(server),
             told_end: end,
-            incoming: std::mem::take(&mut exchange.upstream.input),
+            incoming: std::mem::take(exchange.upstream.input_mut()),
             late: Vec::new(),
             ready: Vec::new(),
             spill: None,
@@ -593,11 +593,11 @@ impl Relay {
             for (name, value) in trailers.iter() {
                 let known = Known::of(name);
                 if !self.passing.hidden.has(known, name) && !is_framing(known) {
-                    exchange.response.trailers.add(name, value);
+                    exchange.response.trailers_mut().add(name, value);
                 }
             }
         }
-        exchange.upstream.trailers = trailers;
+        exchange.upstream.set_trailers(trailers);
     }
 
     fn broken(&mut self, exchange: &mut Exchange, level: Level, message: &str) {

@@ -22,29 +22,29 @@ impl Presenter for Passing {
 
 /// Makes the exchange's response of the upstream head: everything but the body.
 pub(crate) fn take_head(exchange: &mut Exchange, passing: &Passing) {
-    let head = std::mem::take(&mut exchange.upstream.head);
+    let head = std::mem::take(exchange.upstream.head_mut());
     put_head(exchange, passing, &head);
-    exchange.upstream.head = head;
+    *exchange.upstream.head_mut() = head;
 }
 
 /// Makes the exchange's response of a head that a server sent now, or before: everything but the
 /// body.
 fn put_head(exchange: &mut Exchange, passing: &Passing, head: &Head) {
     let response = &mut exchange.response;
-    response.status = head.status;
-    response.reason.clear();
-    response.reason.extend_from_slice(head.reason());
-    response.content_length = head.content_length();
-    response.unconditional = true;
+    response.set_status(head.status);
+    response.reason_mut().clear();
+    response.reason_mut().extend_from_slice(head.reason());
+    response.set_content_length(head.content_length());
+    response.set_unconditional(true);
     let shown = |known: Known, name: &[u8]| {
         let sent = passing.origin.is_proxied() || head.known(known).is_some();
         sent && !passing.hidden.has(known, name)
     };
-    response.unsigned = Unsigned {
+    response.set_unsigned(Unsigned {
         server: shown(Known::Server, b"Server"),
         date: shown(Known::Date, b"Date"),
-    };
-    response.ranges_allowed = passing.forces_ranges;
+    });
+    response.allow_ranges(passing.forces_ranges);
     let mut seen = 0;
     for entry in head.fields.entries() {
         let own = head.is_connection_option(entry.name);
@@ -63,14 +63,14 @@ fn put_head(exchange: &mut Exchange, passing: &Passing, head: &Head) {
     if passing.origin.names_via() {
         let mut value = exchange.lane.take_scratch();
         passing.origin.write_via(head.version, &mut value);
-        exchange.response.fields.add(b"Via", &value);
+        exchange.response.fields_mut().add(b"Via", &value);
         exchange.lane.keep_scratch(value);
     }
 }
 
 /// Whether the response may be sent as it comes: `X-Accel-Buffering`.
 pub(crate) fn reads_ahead(exchange: &Exchange, passing: &Passing) -> bool {
-    match exchange.upstream.head.known(Known::XAccelBuffering) {
+    match exchange.upstream.head().known(Known::XAccelBuffering) {
         Some(_) if passing.ignored.buffering => passing.buffers.ahead,
         Some(text) if text.eq_ignore_ascii_case(b"no") => false,
         Some(text) if text.eq_ignore_ascii_case(b"yes") => true,
@@ -108,33 +108,33 @@ fn pass_field(exchange: &mut Exchange, passing: &Passing, entry: Entry<'_>, seen
         Known::AcceptRanges if passing.forces_ranges => return,
         Known::ContentType => response.set_content_type(value),
         Known::Etag => {
-            response.places.etag = response.next_place();
-            response.etag.clear();
-            response.etag.extend_from_slice(value);
+            response.places_mut().etag = response.next_place();
+            response.etag_mut().clear();
+            response.etag_mut().extend_from_slice(value);
         }
         Known::LastModified => {
             // What is no date in the usual form (RFC 9110 section 5.6.7) is sent as it is written.
             match date::parse(value).filter(|_| is_usual_date(value)) {
                 Some(seconds) => {
-                    response.places.last_modified = response.next_place();
-                    response.last_modified = Some(seconds);
+                    response.places_mut().last_modified = response.next_place();
+                    response.set_last_modified(Some(seconds));
                 }
-                None => response.fields.add(name, value),
+                None => response.fields_mut().add(name, value),
             }
         }
         Known::Location => rewrite_redirect(exchange, passing, name, value, 0),
         Known::Refresh => match find_url(value) {
             Some(start) => rewrite_redirect(exchange, passing, name, value, start),
-            None => response.fields.add(name, value),
+            None => response.fields_mut().add(name, value),
         },
         Known::SetCookie => {
             let mut cookie = exchange.lane.take_scratch();
             cookie.extend_from_slice(value);
             passing.origin.rewrite_cookie(exchange, &mut cookie);
-            exchange.response.fields.add(name, &cookie);
+            exchange.response.fields_mut().add(name, &cookie);
             exchange.lane.keep_scratch(cookie);
         }
-        _ => response.fields.add(name, value),
+        _ => response.fields_mut().add(name, value),
     }
     *seen |= bit & !1;
 }
@@ -144,7 +144,7 @@ fn pass_field(exchange: &mut Exchange, passing: &Passing, entry: Entry<'_>, seen
 /// it.
 fn offer_upgrade(exchange: &mut Exchange, protocols: &[u8]) {
     if exchange.request.head().version == Version::Http11 {
-        let fields = &mut exchange.response.fields;
+        let fields = exchange.response.fields_mut();
         fields.add(b"Connection", b"upgrade");
         fields.add(b"Upgrade", protocols);
     }
@@ -169,14 +169,14 @@ fn rewrite_redirect(
         let rewritten = text != value;
         if rewritten {
             // A path is made absolute when it is sent, as nginx does it.
-            exchange.response.places.location = exchange.response.next_place();
-            exchange.response.location.clear();
-            exchange.response.location.extend_from_slice(&text);
+            exchange.response.places_mut().location = exchange.response.next_place();
+            exchange.response.location_mut().clear();
+            exchange.response.location_mut().extend_from_slice(&text);
         } else {
-            exchange.response.fields.add(name, &text);
+            exchange.response.fields_mut().add(name, &text);
         }
     } else {
-        exchange.response.fields.add(name, &text);
+        exchange.response.fields_mut().add(name, &text);
     }
     exchange.lane.keep_scratch(text);
 }
@@ -189,7 +189,7 @@ fn find_url(value: &[u8]) -> Option<usize> {
 
 /// `X-Accel-Limit-Rate`: it holds for an answer from elsewhere (`X-Accel-Redirect`) too.
 pub(crate) fn take_limit_rate(exchange: &mut Exchange, passing: &Passing) {
-    let value = exchange.upstream.head.known(Known::XAccelLimitRate);
+    let value = exchange.upstream.head().known(Known::XAccelLimitRate);
     let Some(value) = value.filter(|_| !passing.ignored.limit_rate) else {
         return;
     };
@@ -206,13 +206,13 @@ fn charset(exchange: &mut Exchange, passing: &Passing, head: &Head) {
         return;
     };
     let response = &mut exchange.response;
-    let kind = &mut response.content_type;
+    let kind = response.content_type_mut();
     if memchr::memmem::find(kind, b"charset=").is_some() {
-        response.charset_wish = CharsetWish::Instead(value.to_vec());
+        response.set_charset_wish(CharsetWish::Instead(value.to_vec()));
     } else if kind.starts_with(b"text/") {
         kind.extend_from_slice(b"; charset=");
         kind.extend_from_slice(value);
-        response.charset_wish = CharsetWish::Named;
+        response.set_charset_wish(CharsetWish::Named);
     }
 }
 
@@ -221,9 +221,9 @@ pub(crate) fn accelerated_redirect(exchange: &mut Exchange, passing: &Passing) -
     if passing.ignored.redirect {
         return None;
     }
-    let target = exchange.upstream.head.known(Known::XAccelRedirect)?;
+    let target = exchange.upstream.head().known(Known::XAccelRedirect)?;
     let target = target.to_vec();
-    let head = std::mem::take(&mut exchange.upstream.head);
+    let head = std::mem::take(exchange.upstream.head_mut());
     let mut seen = 0;
     exchange.response.clear();
     for entry in head.fields.entries() {
@@ -239,7 +239,7 @@ pub(crate) fn accelerated_redirect(exchange: &mut Exchange, passing: &Passing) -
             pass_field(exchange, passing, entry, &mut seen);
         }
     }
-    exchange.upstream.head = head;
+    *exchange.upstream.head_mut() = head;
     Some(go_to(exchange, &target))
 }
 
@@ -270,7 +270,7 @@ fn go_to(exchange: &mut Exchange, target: &[u8]) -> Verdict {
 /// `..._intercept_errors`: the status that a page of ours answers for. `WWW-Authenticate` and
 /// `Allow` are kept, since a 401 and a 405 say nothing without them.
 pub(crate) fn intercepted(exchange: &mut Exchange, passing: &Passing) -> Option<u16> {
-    let status = exchange.upstream.head.status;
+    let status = exchange.upstream.head().status;
     if !passing.origin.answers_for(status) {
         return Some(status);
     }
@@ -289,9 +289,9 @@ pub(crate) fn intercepted(exchange: &mut Exchange, passing: &Passing) -> Option<
         let Exchange {
             upstream, response, ..
         } = exchange;
-        for (name, value) in upstream.head.fields.iter() {
+        for (name, value) in upstream.head().fields.iter() {
             if name.eq_ignore_ascii_case(kept) {
-                response.fields.add(name, value);
+                response.fields_mut().add(name, value);
             }
         }
     }

@@ -26,7 +26,7 @@ pub(crate) trait ResponseStore: Send + Sync {
     fn attach(&self, _presenter: Weak<dyn Presenter>) {}
 
     /// Asked for each request, before its body is read and before a server is chosen, and once
-    /// more after every wait. `exchange.upstream.host` and `.port` are set, and `.target` is what
+    /// more after every wait. `exchange.upstream.host()` and `.port` are set, and `.target` is what
     /// will be asked of any server: the scheme, that host, and the path with its query.
     fn look_up(&self, exchange: &mut Exchange) -> Lookup;
 }
@@ -76,7 +76,7 @@ pub(crate) trait Recorder {
         true
     }
 
-    /// A response's head is here: `exchange.upstream.head`, and what will be sent of it in
+    /// A response's head is here: `exchange.upstream.head()`, and what will be sent of it in
     /// `exchange.response`. Called only for final responses that no other server shall be
     /// asked for.
     fn head(&mut self, exchange: &mut Exchange) -> RecorderDecision;

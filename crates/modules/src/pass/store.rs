@@ -107,11 +107,11 @@ impl Recorder for Storing {
 
     fn head(&mut self, exchange: &mut Exchange) -> RecorderDecision {
         let head = exchange.method() == turnpike_wire::message::Method::Head;
-        if exchange.response.status != 200 || head {
+        if exchange.response.status() != 200 || head {
             return RecorderDecision::Pass;
         }
-        self.modified = exchange.response.last_modified;
-        self.length = exchange.response.content_length;
+        self.modified = exchange.response.last_modified();
+        self.length = exchange.response.content_length();
         match self.shared.folder.create(Removal::AtEnd) {
             Ok(file) => {
                 self.file = Some(file);

@@ -45,16 +45,16 @@ pub(crate) fn begin(
     server: UpstreamConnection,
 ) -> Verdict {
     response::take_head(exchange, passing);
-    if let Some(value) = exchange.upstream.head.known(Known::Upgrade) {
-        exchange.response.fields.add(b"Upgrade", value);
+    if let Some(value) = exchange.upstream.head().known(Known::Upgrade) {
+        exchange.response.fields_mut().add(b"Upgrade", value);
     }
-    let early = std::mem::take(&mut exchange.upstream.input);
+    let early = std::mem::take(exchange.upstream.input_mut());
     exchange.sending.close_connection();
-    exchange.response.body = Body::Tunnel(Box::new(Upgraded {
+    exchange.response.set_body(Body::Tunnel(Box::new(Upgraded {
         passing: Arc::clone(passing),
         server,
         early,
-    }));
+    })));
     Verdict::Respond
 }
 

@@ -76,11 +76,11 @@ impl Upload {
     /// A request whose body the exchange holds.
     pub(crate) fn of_body(exchange: &mut Exchange, format: BodyFormat) -> Self {
         let body = &exchange.body;
-        let source = if body.file.is_some() {
+        let source = if body.file().is_some() {
             Source::File(0)
-        } else if body.bytes.len() <= COPIED_BODY_BYTES_MAX {
-            let output = &mut exchange.upstream.output;
-            format.write_piece(&body.bytes, output);
+        } else if body.bytes().len() <= COPIED_BODY_BYTES_MAX {
+            let output = exchange.upstream.output_mut();
+            format.write_piece(body.bytes(), output);
             format.write_end(output);
             Source::None
         } else {
@@ -95,9 +95,9 @@ impl Upload {
 
     /// A request whose body is read while it is sent.
     pub(crate) fn of_client(exchange: &mut Exchange, format: BodyFormat) -> Self {
-        let early = exchange.body.bytes.len();
-        let output = &mut exchange.upstream.output;
-        format.write_piece(&exchange.body.bytes, output);
+        let early = exchange.body.bytes().len();
+        let output = exchange.upstream.output_mut();
+        format.write_piece(exchange.body.bytes(), output);
         Self {
             source: Source::Client { early },
             format,
@@ -107,7 +107,7 @@ impl Upload {
 
     /// A request of which no more is sent: the server has stopped reading.
     pub(crate) fn given_up(exchange: &mut Exchange) -> Self {
-        exchange.upstream.output.clear();
+        exchange.upstream.output_mut().clear();
         Self {
             source: Source::Abandoned,
             ..Self::of_output()
@@ -126,7 +126,7 @@ impl Upload {
     pub(crate) fn is_done(&self, exchange: &Exchange) -> bool {
         match &self.stream {
             Some(stream) => stream.is_done(),
-            None => self.source == Source::None && self.sent >= exchange.upstream.output.len(),
+            None => self.source == Source::None && self.sent >= exchange.upstream.output().len(),
         }
     }
 
@@ -139,7 +139,7 @@ impl Upload {
         if let Some(stream) = &self.stream {
             return stream.try_send(connection);
         }
-        let rest = exchange.upstream.output.get(self.sent..);
+        let rest = exchange.upstream.output().get(self.sent..);
         let rest = rest.unwrap_or_default();
         if rest.is_empty() {
             return Ok(0);
@@ -166,8 +166,8 @@ impl Upload {
         if let Some(stream) = &mut self.stream {
             return stream.step(exchange, client, connection, timeout_ms).await;
         }
-        if self.sent < exchange.upstream.output.len() {
-            let rest = &exchange.upstream.output[self.sent..];
+        if self.sent < exchange.upstream.output().len() {
+            let rest = &exchange.upstream.output()[self.sent..];
             let slices = [io::IoSlice::new(rest)];
             let sent = connection.write(&slices, timeout_ms).await;
             self.sent += sent.map_err(UploadError::Upstream)?;
@@ -176,21 +176,21 @@ impl Upload {
         match &mut self.source {
             Source::None | Source::Abandoned => return Ok(true),
             Source::Memory(at) if self.format == BodyFormat::Plain => {
-                let rest = exchange.body.bytes.get(*at..).unwrap_or_default();
+                let rest = exchange.body.bytes().get(*at..).unwrap_or_default();
                 let slices = [io::IoSlice::new(rest)];
                 let sent = connection.write(&slices, timeout_ms).await;
                 *at += sent.map_err(UploadError::Upstream)?;
-                if *at >= exchange.body.bytes.len() {
+                if *at >= exchange.body.bytes().len() {
                     self.source = Source::None;
                 }
             }
             Source::Memory(at) => {
-                let bytes = &exchange.body.bytes;
+                let bytes = exchange.body.bytes();
                 let end = bytes.len().min(at.saturating_add(PIECE_BYTES));
                 let piece = bytes.get(*at..end).unwrap_or_default();
                 *at = end;
                 let last = end >= bytes.len();
-                let output = &mut exchange.upstream.output;
+                let output = exchange.upstream.output_mut();
                 output.clear();
                 self.sent = 0;
                 self.format.write_piece(piece, output);
@@ -209,7 +209,7 @@ impl Upload {
                 }
             }
             Source::Client { early } => {
-                exchange.body.bytes.drain(..std::mem::take(early));
+                exchange.body.bytes_mut().drain(..std::mem::take(early));
                 let progress = client.read_body_piece(exchange).await;
                 let progress = progress.map_err(UploadError::Client)?;
                 self.sent = 0;
@@ -227,9 +227,9 @@ impl Upload {
 /// end.
 fn read_file(exchange: &mut Exchange, at: u64, format: BodyFormat) -> io::Result<usize> {
     let mut piece = exchange.lane.take_scratch();
-    let file = exchange.body.file.as_ref();
+    let file = exchange.body.file();
     let read = file.map_or(Ok(0), |file| file.read(at, PIECE_BYTES, &mut piece));
-    let output = &mut exchange.upstream.output;
+    let output = exchange.upstream.output_mut();
     output.clear();
     match (&read, format) {
         (Ok(0), format) => format.write_end(output),
@@ -243,13 +243,13 @@ fn read_file(exchange: &mut Exchange, at: u64, format: BodyFormat) -> io::Result
 
 /// Moves what was read of the client's body into the output.
 fn frame(exchange: &mut Exchange, format: BodyFormat, last: bool) {
-    let piece = std::mem::take(&mut exchange.body.bytes);
-    let output = &mut exchange.upstream.output;
+    let piece = std::mem::take(exchange.body.bytes_mut());
+    let output = exchange.upstream.output_mut();
     output.clear();
     format.write_piece(&piece, output);
     if last {
         format.write_end(output);
     }
-    exchange.body.bytes = piece;
-    exchange.body.bytes.clear();
+    *exchange.body.bytes_mut() = piece;
+    exchange.body.bytes_mut().clear();
 }

@@ -18,7 +18,7 @@ pub(super) fn take_head(
     progress: &mut Progress,
 ) -> Result<ReceivedHead, Stop> {
     let rules = head_rules(passing.buffers.first_bytes, exchange.strictness());
-    let asked = exchange.upstream.tries.last().map(|one| one.method);
+    let asked = exchange.upstream.tries().last().map(|one| one.method);
     // Of other methods the answer ends as that to GET: no tunnel is made of a CONNECT here.
     let method = match asked {
         Some(Method::Head) => Method::Head,

@@ -231,16 +231,16 @@ fn host(exchange: &Exchange, request: &Request, out: &mut Vec<u8>) {
     let value_start = out.len();
     match &request.fields.host {
         Some(template) => template.evaluate(exchange, out),
-        None => out.extend_from_slice(&exchange.upstream.host),
+        None => out.extend_from_slice(exchange.upstream.host()),
     }
     if !may_send(exchange, b"Host", &out[value_start..]) {
         out.truncate(value_start);
     }
     if out.len() == value_start
         && request.version != Version::Http10
-        && !holds_control(&exchange.upstream.host)
+        && !holds_control(exchange.upstream.host())
     {
-        out.extend_from_slice(&exchange.upstream.host);
+        out.extend_from_slice(exchange.upstream.host());
     }
     // HTTP/1.1 needs the field, be it empty (RFC 9112 section 3.2).
     if out.len() == value_start && request.version == Version::Http10 {

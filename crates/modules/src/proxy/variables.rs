@@ -43,13 +43,13 @@ fn internal(_: &Exchange, _: &mut Vec<u8>) -> bool {
 }
 
 fn host(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    out.extend_from_slice(&exchange.upstream.host);
-    !exchange.upstream.host.is_empty()
+    out.extend_from_slice(exchange.upstream.host());
+    !exchange.upstream.host().is_empty()
 }
 
 fn port(exchange: &Exchange, out: &mut Vec<u8>) -> bool {
-    out.extend_from_slice(&exchange.upstream.port);
-    !exchange.upstream.port.is_empty()
+    out.extend_from_slice(exchange.upstream.port());
+    !exchange.upstream.port().is_empty()
 }
 
 fn add_forwarded_for(exchange: &Exchange, out: &mut Vec<u8>) -> bool {

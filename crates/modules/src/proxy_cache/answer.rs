@@ -17,6 +17,7 @@ use turnpike_wire::date;
 use turnpike_wire::message::Fields;
 
 use super::hot::{self, Heat, HotBodies};
+use super::note::note;
 use crate::pass::response_store::Presenter;
 
 /// A head as it is sent.
@@ -66,27 +67,27 @@ pub(super) fn give(
     let now_ms = exchange.lane.clock.unix_ms();
     let timing = variant.timing();
     let age_s = timing.age_s(now_ms);
-    exchange.upstream.cache.age_s = Some(age_s);
-    exchange.upstream.cache.fresh_for_s = Some(timing.fresh_for_s(now_ms));
-    let mut number = std::mem::take(&mut exchange.upstream.output);
+    note(exchange).age_s = Some(age_s);
+    note(exchange).fresh_for_s = Some(timing.fresh_for_s(now_ms));
+    let mut number = std::mem::take(exchange.upstream.output_mut());
     number.clear();
     append_number(&mut number, age_s);
     let response = &mut exchange.response;
-    response.fields.add(b"Age", &number);
-    exchange.upstream.output = number;
+    response.fields_mut().add(b"Age", &number);
+    *exchange.upstream.output_mut() = number;
     let response = &mut exchange.response;
-    response.content_length = Some(variant.length());
+    response.set_content_length(Some(variant.length()));
     if variant.for_head {
         // The length is that of what GET would bring, if it was told.
-        response.content_length = variant.head.content_length();
+        response.set_content_length(variant.head.content_length());
     }
-    response.unconditional = false;
-    response.ranges_allowed = true;
-    response.body = if variant.length() == 0 {
+    response.set_unconditional(false);
+    response.allow_ranges(true);
+    response.set_body(if variant.length() == 0 {
         Body::Empty
     } else {
         body
-    };
+    });
     Ok(())
 }
 
@@ -107,16 +108,18 @@ pub(super) fn give_part(
     let length = bytes.end - bytes.start;
     let start = bytes.start - part.bytes.start;
     response
-        .fields
+        .fields_mut()
         .set(b"Content-Range", part.content_range(bytes).as_bytes());
-    response.content_length = Some(length);
-    response.unconditional = true;
-    response.ranges_allowed = false;
-    response.body = match std::mem::take(&mut response.body) {
+    response.set_content_length(Some(length));
+    response.set_unconditional(true);
+    response.allow_ranges(false);
+    let body = match response.take_body() {
         Body::Shared(stored) if length < stored.len() as u64 => {
             let wanted = stored.get(start as usize..(start + length) as usize);
-            response.text.clear();
-            response.text.extend_from_slice(wanted.unwrap_or_default());
+            response.text_mut().clear();
+            response
+                .text_mut()
+                .extend_from_slice(wanted.unwrap_or_default());
             Body::Text
         }
         Body::File(FileBody {
@@ -131,6 +134,7 @@ pub(super) fn give_part(
         }
         body => body,
     };
+    response.set_body(body);
     Ok(())
 }
 
@@ -195,7 +199,9 @@ fn put_head(
     presenter: Option<&Weak<dyn Presenter>>,
     variant: &Variant,
 ) {
-    exchange.upstream.cache.stored = Some(Arc::clone(&variant.head));
+    exchange
+        .upstream
+        .answered_from(Some(Arc::clone(&variant.head)));
     let prepared = variant.prepared(owner);
     if let Some(sent) = prepared.and_then(|sent| sent.downcast::<Sent>().ok()) {
         put_sent(&mut exchange.response, &sent);
@@ -203,9 +209,9 @@ fn put_head(
     }
     present(exchange, presenter, variant);
     let made = made_s(variant);
-    exchange.response.made = Some(made);
+    exchange.response.set_made(Some(made));
     if variant.head.value(b"last-modified").is_none() {
-        exchange.response.dated = Some(made);
+        exchange.response.set_dated(Some(made));
     }
     if !depends_on_request(variant) {
         let sent = Sent::of(&exchange.response, variant);
@@ -220,16 +226,16 @@ fn made_s(variant: &Variant) -> i64 {
 }
 
 fn put_sent(response: &mut Response, sent: &Sent) {
-    response.status = sent.status;
-    copy(&mut response.reason, &sent.reason);
-    response.fields.copy(&sent.given);
-    copy(&mut response.content_type, &sent.content_type);
-    response.charset_wish.clone_from(&sent.charset_wish);
-    response.last_modified = sent.last_modified;
-    response.dated = sent.dated;
-    response.made = Some(sent.made);
-    copy(&mut response.etag, &sent.etag);
-    response.places = sent.places;
+    response.set_status(sent.status);
+    copy(response.reason_mut(), &sent.reason);
+    response.fields_mut().copy(&sent.given);
+    copy(response.content_type_mut(), &sent.content_type);
+    response.set_charset_wish(sent.charset_wish.clone());
+    response.set_last_modified(sent.last_modified);
+    response.set_dated(sent.dated);
+    response.set_made(Some(sent.made));
+    copy(response.etag_mut(), &sent.etag);
+    response.set_places(sent.places);
 }
 
 fn copy(to: &mut Vec<u8>, from: &[u8]) {
@@ -239,21 +245,21 @@ fn copy(to: &mut Vec<u8>, from: &[u8]) {
 
 impl Sent {
     fn of(response: &Response, variant: &Variant) -> Self {
-        let mut given = response.fields.clone();
+        let mut given = response.fields().clone();
         given.remove(b"Age");
         // Ranges are cut out here.
         given.remove(b"Accept-Ranges");
         Self {
-            status: response.status,
-            reason: response.reason.clone(),
+            status: response.status(),
+            reason: response.reason().to_vec(),
             given,
-            content_type: response.content_type.clone(),
-            charset_wish: response.charset_wish.clone(),
-            last_modified: response.last_modified,
-            dated: response.dated,
+            content_type: response.content_type().to_vec(),
+            charset_wish: response.charset_wish().clone(),
+            last_modified: response.last_modified(),
+            dated: response.dated(),
             made: made_s(variant),
-            etag: response.etag.clone(),
-            places: response.places,
+            etag: response.etag().to_vec(),
+            places: response.places(),
         }
     }
 }
@@ -275,8 +281,8 @@ fn present(exchange: &mut Exchange, presenter: Option<&Weak<dyn Presenter>>, var
     exchange.response.clear();
     match presenter.and_then(Weak::upgrade) {
         Some(presenter) => presenter.present(exchange, &variant.head),
-        None => exchange.response.status = variant.head.status,
+        None => exchange.response.set_status(variant.head.status),
     }
-    exchange.response.fields.remove(b"Age");
-    exchange.response.fields.remove(b"Accept-Ranges");
+    exchange.response.fields_mut().remove(b"Age");
+    exchange.response.fields_mut().remove(b"Accept-Ranges");
 }

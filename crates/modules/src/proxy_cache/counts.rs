@@ -9,6 +9,7 @@ use turnpike_http::exchange::Exchange;
 use turnpike_lane::counters::{Kind, Row};
 use turnpike_plan::metrics::{Reader, Samples};
 
+use super::note::note;
 use super::zones::Zones;
 
 /// The metrics.
@@ -103,12 +104,12 @@ impl Reader for Counts {
 
 /// Notes how the request is answered.
 pub(super) fn used(exchange: &mut Exchange, zone: &Zone, one: Use) {
-    exchange.upstream.cache.status = one.text();
+    note(exchange).status = one.text();
     zone.tally(exchange.lane.index).used(one);
 }
 
 /// Notes why the response is not stored.
 pub(super) fn not_stored(exchange: &mut Exchange, zone: &Arc<Zone>, why: WhyNotStored) {
-    exchange.upstream.cache.not_stored = why.text();
+    note(exchange).not_stored = why.text();
     zone.tally(exchange.lane.index).not_stored(why);
 }

@@ -21,6 +21,7 @@ use turnpike_wire::message::{Known, Method};
 
 use super::answer::{self, Unanswered};
 use super::counts;
+use super::note::note;
 use super::plan::{Honor, PostUse, Settings, ZoneChoice};
 use super::purge;
 use super::recorder::{Changing, Post, Storing};
@@ -76,7 +77,7 @@ impl Cache {
         if purges {
             return Lookup::Answer(purge::by_request(exchange, &zone, key));
         }
-        exchange.upstream.cache.stored = None;
+        exchange.upstream.answered_from(None);
         self.look_up_in(exchange, &zone, key)
     }
 
@@ -126,7 +127,7 @@ impl Cache {
                 Err(error) => return Lookup::Answer(exchange.body_refused(error)),
             }
         }
-        let in_key = settings.post == PostUse::ByContent && !exchange.body.bytes.is_empty();
+        let in_key = settings.post == PostUse::ByContent && !exchange.body.bytes().is_empty();
         if settings.post == PostUse::ByContent && !in_key {
             // No content, or one that is in a file: the key cannot tell it from others.
             return self.pass_uncached(exchange, key);
@@ -136,9 +137,9 @@ impl Cache {
             Ok(None) => return Lookup::Pass,
             Err(status) => return Lookup::Answer(Verdict::Status(status)),
         };
-        let content = std::mem::take(&mut exchange.body.bytes);
+        let content = std::mem::take(exchange.body.bytes_mut());
         self.write_key(exchange, key);
-        exchange.body.bytes = content;
+        *exchange.body.bytes_mut() = content;
         let invalidates = settings.invalidation.allows(exchange);
         let target: Arc<[u8]> = key.as_slice().into();
         let post = Post {
@@ -147,14 +148,14 @@ impl Cache {
         };
         post.leave(exchange);
         if !in_key {
-            exchange.upstream.cache.forward = "method";
+            note(exchange).forward = "method";
             let question = self.question(&zone, key);
             let storing = Storing::begin(exchange, question, Use::Miss, None, None);
             return Lookup::Record(Box::new(storing));
         }
         key.clear();
         self.write_key(exchange, key);
-        exchange.upstream.cache.stored = None;
+        exchange.upstream.answered_from(None);
         match self.look_up_in(exchange, &zone, key) {
             // Not stored, and yet it may change what is.
             Lookup::Pass if invalidates => Lookup::Record(Box::new(Changing {
@@ -175,7 +176,7 @@ impl Cache {
         let Ok(Some(zone)) = self.zone(exchange) else {
             return Lookup::Pass;
         };
-        exchange.upstream.cache.forward = "method";
+        note(exchange).forward = "method";
         counts::not_stored(exchange, &zone, WhyNotStored::Method);
         if !self.settings.invalidation.allows(exchange) {
             return Lookup::Pass;
@@ -210,7 +211,7 @@ impl Cache {
     fn write_key(&self, exchange: &Exchange, key: &mut Vec<u8>) {
         match &self.settings.key {
             Some(template) => template.evaluate(exchange, key),
-            None => key.extend_from_slice(&exchange.upstream.target),
+            None => key.extend_from_slice(exchange.upstream.target()),
         }
     }
 
@@ -407,7 +408,7 @@ impl Cache {
         stale: Option<Arc<Variant>>,
         turn: Option<Turn>,
     ) -> Lookup {
-        exchange.upstream.cache.status = one.text();
+        note(exchange).status = one.text();
         self.note_forward(exchange, zone, key, one);
         let question = self.question(zone, key);
         if !is_far_range(exchange, self.settings.range_offset_max) {
@@ -429,7 +430,7 @@ impl Cache {
         if !self.settings.tells_status {
             return;
         }
-        exchange.upstream.cache.forward = match one {
+        note(exchange).forward = match one {
             Use::Bypass => "bypass",
             Use::Expired => "stale",
             _ if zone.has_key(key) => "vary-miss",

@@ -13,6 +13,7 @@ mod answer;
 mod counts;
 mod handler;
 mod hot;
+mod note;
 mod plan;
 mod purge;
 mod recorder;

@@ -23,6 +23,7 @@ use turnpike_wire::message::{Head, Known, Method};
 use super::answer::{self, Unanswered};
 use super::counts;
 use super::handler::{Question, request_field};
+use super::note::note;
 use super::plan::Honor;
 use crate::pass::Failure;
 use crate::pass::response_store::{Recorder, RecorderDecision};
@@ -98,7 +99,7 @@ impl Storing {
         if let Some(stale) = &stale
             && is_conditional(&question, stale)
         {
-            let note = &mut exchange.upstream.cache;
+            let note = note(exchange);
             note.modified = stale.head.value(b"last-modified").and_then(date::parse);
             note.etag.clear();
             let etag = stale.head.value(b"etag");
@@ -149,7 +150,7 @@ impl Storing {
         if !settings.no_store.is_empty() && any_holds(exchange, &settings.no_store) {
             return Err(WhyNotStored::Configured);
         }
-        let mut head = exchange.upstream.head.compacted();
+        let mut head = exchange.upstream.head().compacted();
         if self.of_range && head.status != 206 {
             return Err(WhyNotStored::RangeOffset);
         }
@@ -174,7 +175,7 @@ impl Storing {
         if for_head {
             zone.note_head(&self.question.key, &head, &field, asked.received_ms);
         }
-        let length = exchange.response.content_length.filter(|_| !for_head);
+        let length = exchange.response.content_length().filter(|_| !for_head);
         if length.is_some_and(|length| !zone.holds(length)) {
             return Err(WhyNotStored::TooLarge);
         }
@@ -208,7 +209,7 @@ impl Storing {
     /// A 304: what is stored is as good as new.
     fn renew(&mut self, exchange: &mut Exchange, stale: &Arc<Variant>) -> RecorderDecision {
         let question = &self.question;
-        let update = &exchange.upstream.head;
+        let update = exchange.upstream.head();
         if !validation::is_about(&stale.head, update) {
             return self.ask_again(exchange);
         }
@@ -236,7 +237,7 @@ impl Storing {
             Ok(_) => FetchOutcome::Stored,
             Err(_) => FetchOutcome::NotStored,
         };
-        exchange.upstream.cache.keeps = renewed.is_ok();
+        note(exchange).keeps = renewed.is_ok();
         let variant = renewed.unwrap_or_else(|_| stale.clone());
         let verdict = self.give(exchange, &variant, Use::Revalidated);
         self.end_fetch(outcome);
@@ -253,7 +254,7 @@ impl Storing {
                  without conditions"
             ),
         );
-        let note = &mut exchange.upstream.cache;
+        let note = note(exchange);
         note.modified = None;
         note.etag.clear();
         self.mismatched = true;
@@ -269,7 +270,7 @@ impl Storing {
     ) -> Option<RecorderDecision> {
         let question = &self.question;
         question.zone.discard(&question.key, stale);
-        if exchange.upstream.head.status != 304 {
+        if exchange.upstream.head().status != 304 {
             return None;
         }
         exchange.log(
@@ -368,7 +369,7 @@ impl Recorder for Storing {
     }
 
     fn head(&mut self, exchange: &mut Exchange) -> RecorderDecision {
-        let status = exchange.upstream.head.status;
+        let status = exchange.upstream.head().status;
         if let Some(stale) = self.stale_for(exchange, Failure::Status(status)) {
             return RecorderDecision::Replace(self.give(exchange, &stale, Use::Stale));
         }
@@ -389,14 +390,14 @@ impl Recorder for Storing {
         self.invalidate(exchange);
         match self.take(exchange) {
             Ok(taking) => {
-                exchange.upstream.cache.keeps = true;
+                note(exchange).keeps = true;
                 self.taking = Some(taking);
                 // Until it is whole.
-                exchange.upstream.cache.not_stored = WhyNotStored::Truncated.text();
-                exchange.response.unconditional = false;
-                exchange.response.ranges_allowed = true;
-                if exchange.response.content_length.is_some() {
-                    exchange.response.fields.remove(b"Accept-Ranges");
+                note(exchange).not_stored = WhyNotStored::Truncated.text();
+                exchange.response.set_unconditional(false);
+                exchange.response.allow_ranges(true);
+                if exchange.response.content_length().is_some() {
+                    exchange.response.fields_mut().remove(b"Accept-Ranges");
                 }
                 RecorderDecision::Record
             }
@@ -413,10 +414,10 @@ impl Recorder for Storing {
     }
 
     fn intercepted(&mut self, exchange: &mut Exchange) {
-        let status = exchange.upstream.head.status;
+        let status = exchange.upstream.head().status;
         counts::used(exchange, &self.question.zone, self.one);
         self.invalidate(exchange);
-        exchange.response.content_length = Some(0);
+        exchange.response.set_content_length(Some(0));
         match self.take(exchange) {
             Ok(mut taking) => {
                 let head = &mut taking.entry.head;
@@ -431,7 +432,7 @@ impl Recorder for Storing {
                 self.end_fetch(FetchOutcome::NotStored);
             }
         }
-        exchange.response.content_length = None;
+        exchange.response.set_content_length(None);
     }
 
     fn piece(&mut self, bytes: &[u8]) {
@@ -474,7 +475,7 @@ impl Recorder for Storing {
         };
         match stored {
             Ok(_) => {
-                exchange.upstream.cache.not_stored = "";
+                note(exchange).not_stored = "";
                 self.end_fetch(FetchOutcome::Stored);
             }
             Err(why) => {
@@ -542,7 +543,7 @@ impl Recorder for Changing {
 /// Empties a key where the server has answered with success: not before, since who may not change
 /// what is there may not empty it either.
 fn invalidate(exchange: &Exchange, zone: &Zone, key: &[u8]) {
-    let status = exchange.upstream.head.status;
+    let status = exchange.upstream.head().status;
     if validation::invalidates(exchange.method_name(), status) {
         let now_ms = exchange.lane.clock.unix_ms();
         zone.purge(&Target::Key(key.to_vec()), Manner::Hard, now_ms);

@@ -4,6 +4,8 @@ use turnpike_http::exchange::Exchange;
 use turnpike_http::phase::Filter;
 use turnpike_http::variables::append_number;
 
+use super::note::{CacheNote, noted};
+
 /// Adds the field, behind those of caches nearer to the origin.
 pub(super) struct StatusField {
     /// The name of this cache, as it is written.
@@ -26,28 +28,28 @@ pub(super) fn identifier(name: &str) -> Option<Vec<u8>> {
 
 impl Filter for StatusField {
     fn filter(&self, exchange: &mut Exchange) -> Option<u16> {
-        if exchange.upstream.cache.status.is_empty() && exchange.upstream.cache.forward.is_empty() {
+        let note = noted(exchange)?;
+        if note.status.is_empty() && note.forward.is_empty() {
             return None;
         }
         let mut value = exchange.lane.take_scratch();
         value.extend_from_slice(&self.name);
-        describe(exchange, &mut value);
-        exchange.response.fields.add(b"Cache-Status", &value);
+        describe(exchange, note, &mut value);
+        exchange.response.fields_mut().add(b"Cache-Status", &value);
         exchange.lane.keep_scratch(value);
         None
     }
 }
 
 /// The parameters (RFC 9211 section 2).
-fn describe(exchange: &Exchange, out: &mut Vec<u8>) {
-    let note = &exchange.upstream.cache;
+fn describe(exchange: &Exchange, note: &CacheNote, out: &mut Vec<u8>) {
     match (note.forward, note.collapsed) {
         ("", false) => out.extend_from_slice(b"; hit"),
         ("", true) => out.extend_from_slice(b"; fwd=uri-miss; collapsed"),
         (forward, _) => {
             out.extend_from_slice(b"; fwd=");
             out.extend_from_slice(forward.as_bytes());
-            let status = exchange.upstream.tries.last().map_or(0, |one| one.status);
+            let status = exchange.upstream.tries().last().map_or(0, |one| one.status);
             if status > 0 {
                 out.extend_from_slice(b"; fwd-status=");
                 append_number(out, u64::from(status));

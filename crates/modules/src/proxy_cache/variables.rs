@@ -3,12 +3,14 @@
 use turnpike_http::variables::{VariableRow, append_number};
 use turnpike_wire::date;
 
+use super::note::noted;
+
 /// The variables.
 pub(super) const VARIABLES: &[VariableRow] = &[
     VariableRow {
         name: "upstream_cache_status",
         get: |exchange, out| {
-            let status = exchange.upstream.cache.status;
+            let status = noted(exchange).map_or("", |note| note.status);
             out.extend_from_slice(status.as_bytes());
             !status.is_empty()
         },
@@ -18,7 +20,7 @@ pub(super) const VARIABLES: &[VariableRow] = &[
     },
     VariableRow {
         name: "upstream_cache_last_modified",
-        get: |exchange, out| match exchange.upstream.cache.modified {
+        get: |exchange, out| match noted(exchange).and_then(|note| note.modified) {
             Some(modified) => {
                 out.extend_from_slice(&date::format(modified));
                 true
@@ -31,16 +33,16 @@ pub(super) const VARIABLES: &[VariableRow] = &[
     VariableRow {
         name: "upstream_cache_etag",
         get: |exchange, out| {
-            let etag = &exchange.upstream.cache.etag;
-            out.extend_from_slice(etag);
-            !etag.is_empty()
+            let etag = noted(exchange).map(|note| &*note.etag);
+            out.extend_from_slice(etag.unwrap_or_default());
+            etag.is_some_and(|etag| !etag.is_empty())
         },
         set: None,
         summary: "The entity tag of the stored response that is being revalidated.",
     },
     VariableRow {
         name: "upstream_cache_age",
-        get: |exchange, out| match exchange.upstream.cache.age_s {
+        get: |exchange, out| match noted(exchange).and_then(|note| note.age_s) {
             Some(age_s) => {
                 append_number(out, age_s);
                 true
@@ -53,7 +55,7 @@ pub(super) const VARIABLES: &[VariableRow] = &[
     VariableRow {
         name: "upstream_cache_not_stored",
         get: |exchange, out| {
-            let reason = exchange.upstream.cache.not_stored;
+            let reason = noted(exchange).map_or("", |note| note.not_stored);
             out.extend_from_slice(reason.as_bytes());
             !reason.is_empty()
         },

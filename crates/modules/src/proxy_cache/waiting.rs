@@ -15,6 +15,7 @@ use turnpike_plan::background::run_blocking;
 use turnpike_wire::message::Method;
 
 use super::handler::{Question, request_field};
+use super::note::note;
 
 /// What a wait has brought, left with the exchange for the next look.
 pub(super) struct Waited {
@@ -54,7 +55,7 @@ impl Work for Waiter {
         let wait = tokio::time::timeout(limit, self.wait(exchange));
         let waited = client.while_there(wait).await;
         match waited {
-            Some(Ok(None)) => exchange.upstream.cache.collapsed = true,
+            Some(Ok(None)) => note(exchange).collapsed = true,
             Some(Ok(Some(waited))) => exchange.rooms.hold(waited),
             Some(Err(_)) => exchange.rooms.hold(Waited {
                 turn: None,

@@ -9,18 +9,19 @@ use super::parse::ByteRange;
 /// Leaves of a body what is in the range.
 pub(super) fn cut(response: &mut Response, range: ByteRange) {
     let (start, end) = (range.start as usize, range.end as usize);
-    response.body = match std::mem::take(&mut response.body) {
+    let body = match response.take_body() {
         body @ (Body::Empty | Body::Tunnel(_)) => body,
         Body::Text => {
-            response.text.truncate(end);
-            response.text.drain(..start.min(response.text.len()));
+            let text = response.text_mut();
+            text.truncate(end);
+            text.drain(..start.min(text.len()));
             Body::Text
         }
         Body::Static(bytes) => Body::Static(bytes.get(start..end).unwrap_or_default()),
         Body::Shared(bytes) => {
-            response.text.clear();
+            response.text_mut().clear();
             let bytes = bytes.get(start..end).unwrap_or_default();
-            response.text.extend_from_slice(bytes);
+            response.text_mut().extend_from_slice(bytes);
             Body::Text
         }
         Body::File(FileBody { file, parts }) => {
@@ -41,6 +42,7 @@ pub(super) fn cut(response: &mut Response, range: ByteRange) {
             Body::Stream(Box::new(Filtered::new(body, cut)))
         }
     };
+    response.set_body(body);
 }
 
 /// Makes a body of several parts of another, and returns its length in bytes. A stream, which
@@ -55,8 +57,8 @@ pub(super) fn cut_parts(
     let length = parts.fold(end.len() as u64, |sum, (head, range)| {
         sum + head.len() as u64 + (range.end - range.start)
     });
-    let text = std::mem::take(&mut response.text);
-    let bytes: &[u8] = match &mut response.body {
+    let text = response.take_text();
+    let bytes: &[u8] = match response.body_mut() {
         Body::File(FileBody { parts, .. }) => {
             let start = match parts {
                 Parts::One { offset, .. } => *offset,
@@ -77,8 +79,8 @@ pub(super) fn cut_parts(
         whole.extend_from_slice(slice.unwrap_or_default());
     }
     whole.extend_from_slice(&end);
-    response.text = whole;
-    response.body = Body::Text;
+    response.set_text(whole);
+    response.set_body(Body::Text);
     length
 }
 

@@ -16,9 +16,9 @@ pub(super) struct RangeFilter;
 impl Filter for RangeFilter {
     fn filter(&self, exchange: &mut Exchange) -> Option<u16> {
         let response = &exchange.response;
-        let length = response.content_length?;
+        let length = response.content_length()?;
         let ranges_max = exchange.location().settings.ranges_max;
-        let offered = response.status == 200 && response.ranges_allowed;
+        let offered = response.status() == 200 && response.allows_ranges();
         if !offered || ranges_max == Some(0) || exchange.request.head().version == Version::Http09 {
             return None;
         }
@@ -27,19 +27,22 @@ impl Filter for RangeFilter {
             Some(value) => parse(value, length, ranges_max),
         };
         match wish {
-            Wish::Several(ranges) if !matches!(exchange.response.body, Body::Stream(_)) => {
+            Wish::Several(ranges) if !matches!(exchange.response.body(), Body::Stream(_)) => {
                 let boundary = boundary(exchange.lane.random());
                 several(&mut exchange.response, &ranges, length, &boundary);
             }
             Wish::Whole | Wish::Several(_) => {
-                exchange.response.fields.add(b"Accept-Ranges", b"bytes");
+                exchange
+                    .response
+                    .fields_mut()
+                    .add(b"Accept-Ranges", b"bytes");
             }
             Wish::One(range) => one(exchange, range, length),
             Wish::Unsatisfiable => {
                 let mut value = exchange.lane.take_scratch();
                 value.extend_from_slice(b"bytes */");
                 append_number(&mut value, length);
-                exchange.response.fields.set(b"Content-Range", &value);
+                exchange.response.fields_mut().set(b"Content-Range", &value);
                 exchange.lane.keep_scratch(value);
                 return Some(416);
             }
@@ -66,9 +69,9 @@ fn wanted(exchange: &Exchange) -> Option<&[u8]> {
     let response = &exchange.response;
     let unchanged = if condition.len() >= 2 && condition.ends_with(b"\"") {
         // A weak tag does not say that bytes are the same (RFC 9110 section 13.1.5).
-        condition == response.etag && !condition.starts_with(b"W/")
+        condition == response.etag() && !condition.starts_with(b"W/")
     } else {
-        response.last_modified.is_some() && date::parse(condition) == response.last_modified
+        response.last_modified().is_some() && date::parse(condition) == response.last_modified()
     };
     unchanged.then_some(ranges)
 }
@@ -79,8 +82,8 @@ fn one(exchange: &mut Exchange, range: ByteRange, length: u64) {
     append_range(&mut value, range, length);
     let response = &mut exchange.response;
     response.replace_status(206);
-    response.content_length = Some(range.end - range.start);
-    response.fields.set(b"Content-Range", &value);
+    response.set_content_length(Some(range.end - range.start));
+    response.fields_mut().set(b"Content-Range", &value);
     exchange.lane.keep_scratch(value);
     body::cut(response, range);
 }
@@ -93,19 +96,20 @@ fn several(response: &mut Response, ranges: &[ByteRange], length: u64, boundary:
         .collect();
     let end = [b"\r\n--", boundary, b"--\r\n"].concat();
     response.replace_status(206);
-    response.fields.remove(b"Content-Range");
-    response.content_type.clear();
-    let kind = &mut response.content_type;
+    response.fields_mut().remove(b"Content-Range");
+    let kind = response.content_type_mut();
+    kind.clear();
     kind.extend_from_slice(b"multipart/byteranges; boundary=");
     kind.extend_from_slice(boundary);
-    response.content_length = Some(body::cut_parts(response, ranges, heads, end));
+    let length = body::cut_parts(response, ranges, heads, end);
+    response.set_content_length(Some(length));
 }
 
 fn part_head(response: &Response, range: ByteRange, length: u64, boundary: &[u8]) -> Vec<u8> {
     let mut head = [b"\r\n--", boundary, b"\r\n"].concat();
-    if !response.content_type.is_empty() && !holds_control(&response.content_type) {
+    if !response.content_type().is_empty() && !holds_control(response.content_type()) {
         head.extend_from_slice(b"Content-Type: ");
-        head.extend_from_slice(&response.content_type);
+        head.extend_from_slice(response.content_type());
         head.extend_from_slice(b"\r\n");
     }
     head.extend_from_slice(b"Content-Range: bytes ");

@@ -159,23 +159,23 @@ impl Run<'_> {
         if answer.status >= 400 && empty {
             return Verdict::Status(answer.status);
         }
-        let mut text = std::mem::take(&mut self.exchange.response.text);
+        let mut text = self.exchange.response.take_text();
         text.clear();
         if let Some(template) = &answer.text {
             template.evaluate(self.exchange, &mut text);
         }
         if self.exchange.is_undecided() {
-            self.exchange.response.text = text;
+            self.exchange.response.set_text(text);
             return Verdict::Status(500);
         }
         if matches!(answer.status, 301 | 302 | 303 | 307 | 308) {
-            self.exchange.response.location = text;
+            self.exchange.response.set_location(text);
             return Verdict::Status(answer.status);
         }
         self.exchange.choose_content_type();
         let response = &mut self.exchange.response;
-        response.status = answer.status;
-        response.text = text;
+        response.set_status(answer.status);
+        response.set_text(text);
         response.send_text();
         Verdict::Respond
     }
@@ -241,7 +241,7 @@ impl Run<'_> {
                 format_args!("rewritten redirect: \"{text}\""),
             );
         }
-        self.exchange.response.location = location;
+        self.exchange.response.set_location(location);
         Ok(())
     }
 

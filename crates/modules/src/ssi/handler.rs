@@ -23,21 +23,21 @@ impl Filter for SsiFilter {
     fn filter(&self, exchange: &mut Exchange) -> Option<u16> {
         let is_part = exchange.purpose() == Purpose::Part;
         let response = &mut exchange.response;
-        let concerned = self.types.has(&response.content_type)
+        let concerned = self.types.has(response.content_type())
             && !is_coded(response)
-            && !matches!(response.status, 204 | 304);
+            && !matches!(response.status(), 204 | 304);
         if !concerned {
             return None;
         }
         if !is_part {
             change_text(response, self.keeps_last_modified);
         }
-        if response.head_only {
+        if response.is_head_only() {
             return None;
         }
         let body = response.take_stream();
         let template = TemplateBody::new(body, Arc::clone(&self.settings), exchange);
-        exchange.response.body = Body::Stream(Box::new(template));
+        exchange.response.set_body(Body::Stream(Box::new(template)));
         None
     }
 

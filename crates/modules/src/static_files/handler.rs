@@ -59,15 +59,15 @@ pub(crate) fn answer(exchange: &mut Exchange, path: &[u8], file: FileHandle) -> 
     let settings = &plan.location(exchange.walk.location()).settings;
     let now_s = exchange.lane.clock.unix_seconds() as i64;
     let response = &mut exchange.response;
-    response.status = 200;
-    response.content_length = Some(metadata.size_bytes);
+    response.set_status(200);
+    response.set_content_length(Some(metadata.size_bytes));
     // A time to come is not told: nothing can have been modified then (RFC 9110 section 8.8.2.1).
-    response.last_modified = Some(metadata.modified_s.min(now_s));
-    response.ranges_allowed = true;
+    response.set_last_modified(Some(metadata.modified_s.min(now_s)));
+    response.allow_ranges(true);
     if settings.etag {
-        write_etag(&metadata, &mut response.etag);
+        write_etag(&metadata, response.etag_mut());
     }
-    if response.content_type.is_empty() {
+    if response.content_type().is_empty() {
         let kind = extension(exchange.walk.path())
             .and_then(|extension| settings.types.get(&*lower_case(extension)));
         response.set_content_type(kind.unwrap_or(&settings.default_type));
@@ -77,14 +77,14 @@ pub(crate) fn answer(exchange: &mut Exchange, path: &[u8], file: FileHandle) -> 
             offset: 0,
             length: metadata.size_bytes,
         };
-        response.body = Body::File(FileBody { file, parts });
+        response.set_body(Body::File(FileBody { file, parts }));
     }
     Verdict::Respond
 }
 
 /// A folder without its slash: the client is told the right path, so that relative links work.
 fn to_folder(exchange: &mut Exchange) -> Verdict {
-    let location = &mut exchange.response.location;
+    let location = exchange.response.location_mut();
     location.clear();
     target::escape(exchange.walk.path(), Escape::Path, location);
     location.push(b'/');

@@ -43,7 +43,7 @@ impl Handler for Page {
         if !exchange.is_get_or_head() {
             return Verdict::Status(exchange.method_refused());
         }
-        let mut out = std::mem::take(&mut exchange.response.text);
+        let mut out = exchange.response.take_text();
         out.clear();
         let is_asked_for_numbers = exchange.walk.query() == PAGE_NUMBERS;
         let (kind, written): (&[u8], _) = match self.0 {
@@ -56,9 +56,9 @@ impl Handler for Page {
         };
         debug_assert!(written.is_ok(), "writing to a vector cannot fail");
         let response = &mut exchange.response;
-        response.status = 200;
+        response.set_status(200);
         response.set_content_type(kind);
-        response.text = out;
+        response.set_text(out);
         response.send_text();
         Verdict::Respond
     }

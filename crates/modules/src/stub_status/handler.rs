@@ -52,18 +52,18 @@ impl Handler for Page {
         let writing = sum(|counters| &counters.writing);
         let waiting = sum(|counters| &counters.waiting);
         let response = &mut exchange.response;
-        response.status = 200;
+        response.set_status(200);
         response.set_content_type(b"text/plain");
-        response.text.clear();
+        response.text_mut().clear();
         // Writing to a vector cannot fail.
         let _ = write!(
-            response.text,
+            response.text_mut(),
             "Active connections: {active} \nserver accepts handled requests\n \
              {accepted} {handled} {requests} \n\
              Reading: {reading} Writing: {writing} Waiting: {waiting} \n"
         );
         if let Some(count) = turnpike_lane::allocations() {
-            let _ = writeln!(response.text, "allocations {count}");
+            let _ = writeln!(response.text_mut(), "allocations {count}");
         }
         response.send_text();
         Verdict::Respond

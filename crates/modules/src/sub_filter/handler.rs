@@ -42,10 +42,10 @@ pub(super) struct Prepared {
 impl Filter for SubFilterFilter {
     fn filter(&self, exchange: &mut Exchange) -> Option<u16> {
         let response = &exchange.response;
-        let concerned = self.types.has(&response.content_type)
-            && response.content_length != Some(0)
+        let concerned = self.types.has(response.content_type())
+            && response.content_length() != Some(0)
             && !is_coded(response)
-            && !matches!(response.status, 204 | 304);
+            && !matches!(response.status(), 204 | 304);
         if !concerned {
             return None;
         }
@@ -59,10 +59,10 @@ impl Filter for SubFilterFilter {
         };
         let response = &mut exchange.response;
         change_text(response, self.keeps_last_modified);
-        if !response.head_only {
+        if !response.is_head_only() {
             let filter = Replacing::new(prepared.strings, prepared.replacements, self.once);
             let body = Filtered::new(response.take_stream(), filter);
-            response.body = Body::Stream(Box::new(body));
+            response.set_body(Body::Stream(Box::new(body)));
         }
         None
     }

@@ -112,7 +112,7 @@ impl Upstream {
         if let Some(sticky) = &self.sticky {
             sticky.ended(exchange, picked.peer());
         }
-        if let Some(one) = exchange.upstream.tries.last() {
+        if let Some(one) = exchange.upstream.tries().last() {
             picked.count_answer(Answer {
                 status: one.status,
                 request_bytes: one.bytes_sent,

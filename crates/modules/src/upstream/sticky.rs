@@ -92,7 +92,7 @@ impl Sticky {
             let value = cookie.value(exchange, peer.sticky_id());
             exchange
                 .response
-                .fields
+                .fields_mut()
                 .add(b"Set-Cookie", value.as_bytes());
         }
         if self.learn.as_ref().is_some_and(|learn| learn.from_header) {

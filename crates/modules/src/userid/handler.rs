@@ -160,7 +160,7 @@ impl Filter for UserIdFilter {
         let settings = &*self.0;
         if let Some(identifier) = settings.given(exchange, true) {
             let cookie = settings.cookie(exchange, identifier);
-            let fields = &mut exchange.response.fields;
+            let fields = exchange.response.fields_mut();
             fields.add(b"Set-Cookie", cookie.as_bytes());
             if let Some(p3p) = &settings.p3p {
                 fields.add(b"P3P", p3p);

@@ -95,6 +95,6 @@ pub(crate) fn read_head(
 
 /// Whether the server was asked for a head alone.
 fn is_head(exchange: &Exchange) -> bool {
-    let asked = exchange.upstream.tries.last().map(|one| one.method);
+    let asked = exchange.upstream.tries().last().map(|one| one.method);
     asked == Some(Method::Head)
 }

@@ -52,7 +52,7 @@ impl StreamBody {
                 at: 0,
                 is_whole: false,
             },
-            None if exchange.body.file.is_some() => Self::File { at: 0 },
+            None if exchange.body.file().is_some() => Self::File { at: 0 },
             None => Self::Memory { at: 0 },
         }
     }
@@ -118,7 +118,7 @@ impl StreamUpload {
             return Ok(self.is_done());
         }
         if self.awaits_client(exchange) {
-            exchange.body.bytes.clear();
+            exchange.body.bytes_mut().clear();
             self.body = StreamBody::Client {
                 at: 0,
                 is_whole: false,
@@ -144,7 +144,7 @@ impl StreamUpload {
     /// Whether all that was read of the client was sent, and more is to come.
     fn awaits_client(&self, exchange: &Exchange) -> bool {
         match self.body {
-            StreamBody::Client { at, is_whole } => !is_whole && at >= exchange.body.bytes.len(),
+            StreamBody::Client { at, is_whole } => !is_whole && at >= exchange.body.bytes().len(),
             _ => false,
         }
     }
@@ -153,9 +153,9 @@ impl StreamUpload {
     fn put(&mut self, exchange: &Exchange) {
         let (bytes, at, is_whole) = match &mut self.body {
             StreamBody::None | StreamBody::File { .. } => return,
-            StreamBody::Memory { at } => (&exchange.body.bytes, at, true),
-            StreamBody::Text { text, at } => (&*text, at, true),
-            StreamBody::Client { at, is_whole } => (&exchange.body.bytes, at, *is_whole),
+            StreamBody::Memory { at } => (exchange.body.bytes(), at, true),
+            StreamBody::Text { text, at } => (text.as_slice(), at, true),
+            StreamBody::Client { at, is_whole } => (exchange.body.bytes(), at, *is_whole),
         };
         let end = bytes.len().min(at.saturating_add(PIECE_BYTES));
         let piece = bytes.get(*at..end).unwrap_or_default();
@@ -176,7 +176,7 @@ impl StreamUpload {
             return Ok(());
         }
         let mut piece = exchange.lane.take_scratch();
-        let file = exchange.body.file.as_ref();
+        let file = exchange.body.file();
         let read = file.map_or(Ok(0), |file| file.read(at, wanted, &mut piece));
         if let Ok(read) = read {
             let at = at + read as u64;
