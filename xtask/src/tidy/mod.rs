@@ -11,11 +11,13 @@ mod exports;
 mod finding;
 mod imports;
 mod limits;
+mod parts;
 mod paths;
 mod reach;
 mod scanner;
 mod words;
 
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 use crate::options::Options;
@@ -28,12 +30,10 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     let options = Options::parse(arguments, &["--crate"], &["--cycles"])?;
     let root = workspace::root();
     let files = workspace::files()?;
-    let cycles = cycles::find(&files, &|file| {
-        std::fs::read_to_string(root.join(file)).ok()
-    });
+    let read = |file: &Path| std::fs::read_to_string(root.join(file)).ok();
+    let cycles = cycles::find(&files, &read);
     if options.has("--cycles") {
-        cycles::print(&cycles, options.text("--crate"));
-        return Ok(());
+        return print_cycles(&cycles, options.text("--crate"));
     }
     let mut findings = imports::check(&workspace::metadata(&["--no-deps", "--offline"])?);
     let resolved = workspace::metadata(&["--offline", "--filter-platform", deny::PLATFORM])?;
@@ -59,6 +59,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     }
     findings.extend(reach::check(&root, &files));
     findings.extend(cycles::check(&cycles));
+    findings.extend(parts::check(&files, &read));
     for sentence in cycles::slack(&cycles) {
         println!("{sentence}");
     }
@@ -72,6 +73,17 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
             Ok(())
         }
         count => Err(format!("{count} findings")),
+    }
+}
+
+/// Prints cycles; a reader that has seen enough, as `head` has, is no error.
+fn print_cycles(cycles: &[cycles::Cycles], only: Option<&str>) -> Outcome {
+    let mut out = std::io::stdout().lock();
+    match cycles::write(cycles, only, &mut out).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(format!("cannot write the cycles: {error}"))
+        }
+        _ => Ok(()),
     }
 }
 

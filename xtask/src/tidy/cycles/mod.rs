@@ -11,6 +11,7 @@ mod components;
 mod modules;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::finding::Finding;
@@ -115,29 +116,31 @@ fn slack_in(found: &[Cycles], ceilings: &[(&str, usize)]) -> Vec<String> {
     sentences
 }
 
-/// Prints the cycles of all crates, or of the one in `only`, with the edges that make them.
-pub(super) fn print(found: &[Cycles], only: Option<&str>) {
+/// Writes the cycles of all crates, or of the one in `only`, with the edges that make them.
+pub(super) fn write(found: &[Cycles], only: Option<&str>, out: &mut dyn Write) -> io::Result<()> {
     for cycles in found {
         if only.is_some_and(|only| !cycles.folder.ends_with(only)) {
             continue;
         }
         let ceiling = ceiling(&cycles.folder, CEILINGS);
-        println!(
+        writeln!(
+            out,
             "{}: {} cycles, the biggest has {} modules (ceiling {ceiling}, goal {GOAL})",
             cycles.root.display(),
             cycles.cycles.len(),
             cycles.biggest(),
-        );
+        )?;
         for cycle in &cycles.cycles {
-            println!("  {} modules", cycle.members.len());
+            writeln!(out, "  {} modules", cycle.members.len())?;
             for member in &cycle.members {
-                println!("    {} ({})", member.name, member.file.display());
+                writeln!(out, "    {} ({})", member.name, member.file.display())?;
                 for (to, line) in &member.edges {
-                    println!("      line {line}: {to}");
+                    writeln!(out, "      line {line}: {to}")?;
                 }
             }
         }
     }
+    Ok(())
 }
 
 impl Cycles {

@@ -1,0 +1,165 @@
+//! How much an exchange holds. It is handed to every handler, so a field too many is one that every
+//! family may come to depend on. Its own fields, the parts, are public, so that two of them can be
+//! borrowed at once; the fields of a part are private, so that its owner alone changes them.
+
+use std::path::{Path, PathBuf};
+
+use super::finding::Finding;
+use super::scanner::{Source, Token};
+
+/// The file that defines the exchange.
+const EXCHANGE_FILE: &str = "crates/http/src/exchange.rs";
+
+/// Its type.
+const EXCHANGE: &str = "Exchange";
+
+/// Fields of an exchange at most.
+const EXCHANGE_FIELDS_MAX: usize = 12;
+
+/// Fields of one of its parts at most.
+const PART_FIELDS_MAX: usize = 15;
+
+/// Folders in which the parts are defined.
+const PART_FOLDERS: [&str; 2] = ["crates/http/src", "crates/plan/src"];
+
+/// What an exchange refers to and shares with all others of its lane: no parts of it.
+const SHARED: [&str; 2] = ["LaneShared", "LanePlan"];
+
+/// A struct with named fields, as it is written.
+#[derive(Debug)]
+struct Struct {
+    file: PathBuf,
+    line: usize,
+    fields: Vec<Field>,
+}
+
+#[derive(Debug)]
+struct Field {
+    name: String,
+    line: usize,
+    is_public: bool,
+    /// The last name of its type: `Request` in `Rc<Request>`.
+    kind: String,
+}
+
+/// Checks the exchange and its parts; `read` returns the text of a file below the root.
+pub(super) fn check(files: &[PathBuf], read: &dyn Fn(&Path) -> Option<String>) -> Vec<Finding> {
+    let exchange = Path::new(EXCHANGE_FILE);
+    let text = read(exchange).unwrap_or_default();
+    let Some(found) = find_struct(exchange, &Source::scan(&text), EXCHANGE) else {
+        let text = format!("no struct {EXCHANGE}: xtask/src/tidy/parts.rs says where it is");
+        return vec![Finding::new(exchange, 1, text)];
+    };
+    let mut findings = too_many(EXCHANGE, &found, EXCHANGE_FIELDS_MAX);
+    let sources: Vec<(&Path, String)> = files
+        .iter()
+        .filter(|file| PART_FOLDERS.iter().any(|folder| file.starts_with(folder)))
+        .filter(|file| file.extension().is_some_and(|end| end == "rs"))
+        .filter_map(|file| Some((file.as_path(), read(file)?)))
+        .collect();
+    for field in &found.fields {
+        if !SHARED.contains(&field.kind.as_str()) {
+            findings.extend(check_part(field, &sources));
+        }
+    }
+    findings
+}
+
+/// Checks the part that a field of the exchange holds.
+fn check_part(field: &Field, sources: &[(&Path, String)]) -> Vec<Finding> {
+    let named = format!("struct {}", field.kind);
+    let mut parts = sources.iter().filter(|(_, text)| text.contains(&named));
+    let part = parts.find_map(|(file, text)| find_struct(file, &Source::scan(text), &field.kind));
+    let Some(part) = part else {
+        let text = format!(
+            "field {} of {EXCHANGE} is no part of its own: put it into the part that changes it",
+            field.name
+        );
+        return vec![Finding::new(Path::new(EXCHANGE_FILE), field.line, text)];
+    };
+    let mut findings = too_many(&field.kind, &part, PART_FIELDS_MAX);
+    for open in part.fields.iter().filter(|field| field.is_public) {
+        let text = format!(
+            "field {} of {}, a part of {EXCHANGE}, is not private: give its owner a method",
+            open.name, field.kind
+        );
+        findings.push(Finding::new(&part.file, open.line, text));
+    }
+    findings
+}
+
+fn too_many(name: &str, found: &Struct, most: usize) -> Vec<Finding> {
+    let count = found.fields.len();
+    if count <= most {
+        return Vec::new();
+    }
+    let text = format!("{name} has {count} fields, at most {most}: find the part that owns each");
+    vec![Finding::new(&found.file, found.line, text)]
+}
+
+/// The struct of that name that a file defines.
+fn find_struct(file: &Path, source: &Source, name: &str) -> Option<Struct> {
+    let is_it = |at: &usize| {
+        source.word(*at) == Some("struct")
+            && source.word(at + 1) == Some(name)
+            && !source.is_mark(at + 2, ';')
+    };
+    let at = (0..source.tokens.len()).find(is_it)?;
+    let begin = (at + 2..source.tokens.len()).find(|at| source.is_mark(*at, '{'))?;
+    Some(Struct {
+        file: file.to_path_buf(),
+        line: source.tokens[at].line,
+        fields: fields(source, begin + 1),
+    })
+}
+
+/// The fields from `begin` to the brace that closes the struct.
+fn fields(source: &Source, begin: usize) -> Vec<Field> {
+    let mut found = Vec::new();
+    let mut depth = 0usize;
+    let mut is_public = false;
+    let mut at = begin;
+    while at < source.tokens.len() {
+        match &source.tokens[at].token {
+            Token::Mark('}') if depth == 0 => break,
+            Token::Mark('(' | '[' | '{') => depth += 1,
+            Token::Mark(')' | ']' | '}') => depth = depth.saturating_sub(1),
+            Token::Mark(',') if depth == 0 => is_public = false,
+            Token::Word(word) if depth == 0 && word == "pub" => is_public = true,
+            Token::Word(word) if depth == 0 && source.is_mark(at + 1, ':') => {
+                let end = type_end(source, at + 2);
+                let kind = (at + 2..end).rev().find_map(|at| source.word(at));
+                found.push(Field {
+                    name: word.clone(),
+                    line: source.tokens[at].line,
+                    is_public,
+                    kind: kind.unwrap_or_default().to_owned(),
+                });
+                at = end;
+                continue;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    found
+}
+
+/// Where a field's type ends: its comma, or the brace that closes the struct.
+fn type_end(source: &Source, begin: usize) -> usize {
+    let mut depth = 0usize;
+    for (at, placed) in source.tokens.iter().enumerate().skip(begin) {
+        match placed.token {
+            Token::Mark('(' | '[' | '<') => depth += 1,
+            // The end of an arrow closes nothing.
+            Token::Mark('>') if source.is_mark(at - 1, '-') => {}
+            Token::Mark(')' | ']' | '>') => depth = depth.saturating_sub(1),
+            Token::Mark(',' | '}') if depth == 0 => return at,
+            _ => {}
+        }
+    }
+    source.tokens.len()
+}
+
+#[cfg(test)]
+mod tests;

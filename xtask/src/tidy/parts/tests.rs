@@ -1,0 +1,112 @@
+//! Exchanges that hold enough, and too much.
+
+use std::path::{Path, PathBuf};
+
+/// What is said of an exchange with these fields and of `parts`, which stand in another file.
+fn findings(fields: &str, parts: &str) -> Vec<String> {
+    let exchange = format!("struct Early; pub struct Exchange {{ {fields} }}");
+    let far = "struct Far {}".to_owned();
+    let files = [
+        (PathBuf::from(super::EXCHANGE_FILE), exchange),
+        (PathBuf::from("crates/http/src/parts.rs"), parts.to_owned()),
+        (PathBuf::from("crates/wire/src/a.rs"), far),
+    ];
+    let names: Vec<PathBuf> = files.iter().map(|(file, _)| file.clone()).collect();
+    let read = |file: &Path| {
+        let mut files = files.iter();
+        files.find_map(|(name, text)| (name == file).then(|| text.clone()))
+    };
+    let found = super::check(&names, &read);
+    found.into_iter().map(|finding| finding.text).collect()
+}
+
+/// Whether there are no findings, or where `expected` is not empty, the first begins with it.
+fn assert_found(name: &str, found: &[String], expected: &str) {
+    match expected {
+        "" => assert!(found.is_empty(), "{name}: {found:?}"),
+        expected => {
+            let first = found.first().map_or("", String::as_str);
+            assert!(first.starts_with(expected), "{name}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn how_many_fields_an_exchange_and_a_part_have() {
+    let fields = |count: usize, kind: &str| -> String {
+        let fields = (0..count).map(|number| format!("pub a{number}: {kind},"));
+        fields.collect()
+    };
+    let part = |count: usize| {
+        let fields = (0..count).map(|number| format!("a{number}: Map<u8, fn(u8) -> u8>,"));
+        format!("struct Part {{ {} }}", fields.collect::<String>())
+    };
+    let cases = [
+        (fields(12, "Part"), part(1), ""),
+        (
+            fields(13, "Rc<Part>"),
+            part(1),
+            "Exchange has 13 fields, at most 12",
+        ),
+        (fields(1, "Part"), part(0), ""),
+        (fields(1, "Part"), part(15), ""),
+        (
+            fields(1, "Part"),
+            part(16),
+            "Part has 16 fields, at most 15",
+        ),
+    ];
+    for (fields, parts, expected) in cases {
+        assert_found(&fields, &findings(&fields, &parts), expected);
+    }
+}
+
+/// The fields of an exchange, its parts, and what is found.
+const CASES: &[(&str, &str, &str)] = &[
+    (
+        "pub a: Box<Part>",
+        "struct Part { /* pub x: u8, */ a: [u8; 2], pub b: u8, c: u8 }",
+        "field b of Part, a part of Exchange, is not private",
+    ),
+    (
+        "pub a: Part",
+        "struct Part { a: u8, #[cfg(any(x, y))] pub(in crate::a) b: u8 }",
+        "field b of Part, a part of Exchange, is not private",
+    ),
+    (
+        "pub a: Vec<u8>",
+        "struct Part {}",
+        "field a of Exchange is no part of its own",
+    ),
+    // A type of a crate below.
+    (
+        "pub a: Far",
+        "",
+        "field a of Exchange is no part of its own",
+    ),
+    // What the lane shares.
+    (
+        "pub a: Rc<LaneShared>, pub b: Rc<LanePlan>",
+        "struct LaneShared { pub a: u8 } struct LanePlan { pub a: u8 }",
+        "",
+    ),
+    // Another struct whose name begins alike.
+    (
+        "pub a: Part",
+        "struct PartOther { pub a: u8 } struct Part<'a> { a: &'a u8 }",
+        "",
+    ),
+];
+
+#[test]
+fn whose_the_fields_are() {
+    for (fields, parts, expected) in CASES {
+        assert_found(fields, &findings(fields, parts), expected);
+    }
+}
+
+#[test]
+fn an_exchange_that_is_nowhere_is_a_finding() {
+    let found = super::check(&[], &|_: &Path| None);
+    assert_eq!(found.len(), 1);
+}
