@@ -104,6 +104,9 @@ impl<'a> Client<'a> {
             // nginx answers this too, and clients that ask for it wait.
             self.ask_for_body(exchange)?;
         }
+        if let Self::Http2(stream) = self {
+            stream.open_window();
+        }
         while self.read_body_piece(exchange).await? == Progress::Incomplete {
             exchange.spill_body()?;
         }
@@ -135,6 +138,7 @@ impl<'a> Client<'a> {
         let peer = match self {
             Self::Http1(peer) => peer,
             Self::Http2(stream) => {
+                stream.widen_window(body_buffer_bytes(exchange));
                 read_part(exchange, stream).await?;
                 exchange.account.set_action(before);
                 return Ok(Progress::Incomplete);
@@ -186,6 +190,17 @@ impl<'a> Client<'a> {
             }
             Self::Nobody => Ok(()),
         }
+    }
+}
+
+/// Bytes of the buffer for a body that is not read whole.
+fn body_buffer_bytes(exchange: &Exchange) -> usize {
+    let buffer_bytes = exchange.location().settings.client_body_buffer_bytes;
+    match exchange.request.head().body {
+        BodyLength::Bytes(length) => usize::try_from(length).map_or(buffer_bytes, |length| {
+            buffer_bytes.min(length.saturating_add(1))
+        }),
+        _ => buffer_bytes,
     }
 }
 

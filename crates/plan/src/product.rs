@@ -45,7 +45,7 @@ impl Product {
         }
     }
 
-    /// What `server_tokens build` and `-V` name as the build: under nginx's name, what it really is.
+    /// The build that `server_tokens build` and `-V` name: under nginx's name, the real product.
     pub const fn build(self) -> &'static str {
         match self {
             Self::Turnpike => "nginx/1.31.4",

@@ -29,10 +29,7 @@ fn version_texts_are_what_tools_read() {
             "{text}"
         );
         let last = text.lines().last().unwrap();
-        assert!(
-            last.starts_with("configure arguments: --build="),
-            "{text}"
-        );
+        assert!(last.starts_with("configure arguments: --build="), "{text}");
     }
     let help = stderr(&turnpike(&["-h"]));
     assert!(help.contains("Usage: turnpike [-?hvVtTq]"), "{help}");

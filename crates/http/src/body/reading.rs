@@ -80,7 +80,8 @@ impl Exchange {
     /// As [`Exchange::spill_body`].
     pub(crate) fn settle_body(&mut self) -> Result<(), Verdict> {
         let in_file = self.location().settings.client_body_in_file.is_some();
-        if self.body.file.is_some() || (in_file && self.body.length > 0) {
+        let is_there = self.request.head().body != BodyLength::None;
+        if self.body.file.is_some() || (in_file && is_there) {
             return self.move_body_to_file();
         }
         self.spill_body()

@@ -188,6 +188,7 @@ fn send_trailers(exchange: &mut Exchange, stream: &Stream) {
 
 /// Drives an exchange to its end.
 pub(super) async fn drive(mut exchange: Box<Exchange>, stream: Rc<Stream>, stage: Stage) {
+    stream.runs();
     let answer = match stage {
         Stage::Sending(answer) => Some(answer),
         Stage::Outcome(outcome) => match exchange.drive(Client::Http2(&stream), outcome).await {
@@ -295,6 +296,7 @@ pub(super) fn end(mut exchange: Box<Exchange>, stream: &Stream, ended: End) {
         End::Nothing | End::Cut => Some(ErrorCode::InternalError),
         End::Gone => Some(ErrorCode::Cancel),
     };
+    stream.runs();
     exchange.account.completed(ended == End::Whole);
     exchange.end_body();
     exchange.log_access();

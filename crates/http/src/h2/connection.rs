@@ -54,6 +54,13 @@ pub(crate) struct Opening {
     pub(crate) input: Vec<u8>,
 }
 
+/// Which of the frames that have come whole were taken.
+enum Taken {
+    All,
+    /// Frames before DATA that is larger than the window of a stream whose request has not run yet.
+    UpToOverrun,
+}
+
 /// A connection while it is served.
 struct Serving<'a> {
     opening: Opening,
@@ -69,7 +76,8 @@ struct Serving<'a> {
     is_head_given_up: bool,
     /// Since when the socket takes nothing.
     blocked_since_ms: Option<u64>,
-    is_ended: bool,
+    /// The last stream whose request has a body and may not have run yet.
+    fresh: Option<Rc<Stream>>,
 }
 
 /// Serves a connection until it ends.
@@ -95,7 +103,7 @@ pub(crate) async fn serve(opening: Opening, waited: &Waited, watch: &Watch) -> C
         head_since_ms: None,
         is_head_given_up: false,
         blocked_since_ms: None,
-        is_ended: false,
+        fresh: None,
     };
     let reason = serving.run().await;
     for stream in serving.shared.streams.borrow().iter() {
@@ -131,12 +139,19 @@ impl Opening {
 impl Serving<'_> {
     async fn run(&mut self) -> CloseReason {
         loop {
-            if let Err(error) = self.take_frames() {
-                self.failed(error);
-                // It is closed in any case.
-                let _ = self.flush_all().await;
-                self.is_ended = true;
-                return CloseReason::Refused;
+            match self.take_frames() {
+                Ok(Taken::All) => {}
+                Ok(Taken::UpToOverrun) => {
+                    // Whoever reads the body may widen the window: as in nginx, it is run first.
+                    self.run_fresh().await;
+                    continue;
+                }
+                Err(error) => {
+                    self.failed(error);
+                    // It is closed in any case.
+                    let _ = self.flush_all().await;
+                    return CloseReason::Refused;
+                }
             }
             if self.opening.lane.ending.get() || self.opening.lane.leaving.get() {
                 self.shared.wire.borrow_mut().go_away();
@@ -286,12 +301,15 @@ impl Serving<'_> {
     }
 
     /// Takes the frames that have come whole.
-    fn take_frames(&mut self) -> Result<(), ConnectionError> {
+    fn take_frames(&mut self) -> Result<Taken, ConnectionError> {
         let input = std::mem::take(&mut self.opening.input);
         let now_ms = self.opening.lane.clock.now_ms();
         let mut at = 0;
         let taken = loop {
             let rest = &input[at..];
+            if self.overruns(rest) {
+                break Ok(Taken::UpToOverrun);
+            }
             let step = self
                 .shared
                 .wire
@@ -303,7 +321,7 @@ impl Serving<'_> {
             };
             at += step.consumed;
             match step.event {
-                Event::More => break Ok(()),
+                Event::More => break Ok(Taken::All),
                 Event::Nothing | Event::Sendable | Event::GoingAway => {}
                 Event::Request {
                     stream,
@@ -346,6 +364,20 @@ impl Serving<'_> {
         taken
     }
 
+    /// Whether DATA has come that is more than a stream's window takes whose request has not run.
+    fn overruns(&self, input: &[u8]) -> bool {
+        self.fresh.as_ref().is_some_and(|stream| {
+            !stream.has_run() && self.shared.wire.borrow().overruns_window(stream.id, input)
+        })
+    }
+
+    /// Waits until the last request that has a body was run as far as it goes without it.
+    async fn run_fresh(&self) {
+        while self.fresh.as_ref().is_some_and(|stream| !stream.has_run()) {
+            self.shared.work.notified().await;
+        }
+    }
+
     /// Begins a request: it is answered at once, or driven from now on.
     fn request(&mut self, id: StreamId, ends: bool, fault: Option<HeadFault>) {
         self.take_plan();
@@ -363,6 +395,7 @@ impl Serving<'_> {
         self.limit_requests();
         let stream = Stream::new(id, &self.shared, ends);
         self.shared.streams.borrow_mut().push(Rc::clone(&stream));
+        self.fresh = (!ends).then(|| Rc::clone(&stream));
         if ends {
             exchange.body.arrived().set_whole();
         }

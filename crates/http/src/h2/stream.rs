@@ -20,6 +20,10 @@ pub struct Stream {
     /// What has come of the body; its window limits it.
     body: RefCell<Vec<u8>>,
     is_whole: Cell<bool>,
+    /// Whether its exchange was run as far as it goes without waiting.
+    has_run: Cell<bool>,
+    /// Whether the window was widened for whoever reads the body.
+    is_widened: Cell<bool>,
     is_malformed: Cell<bool>,
     is_gone: Cell<bool>,
     /// Notified when something came, or the client went.
@@ -47,6 +51,8 @@ impl Stream {
             shared: Rc::clone(shared),
             body: RefCell::default(),
             is_whole: Cell::new(is_whole),
+            has_run: Cell::new(false),
+            is_widened: Cell::new(false),
             is_malformed: Cell::new(false),
             is_gone: Cell::new(false),
             changed: Notify::new(),
@@ -74,6 +80,16 @@ impl Stream {
         self.is_gone.set(true);
         self.changed.notify_waiters();
         self.room.notify_one();
+    }
+
+    /// Notes that the stream's exchange has begun to run.
+    pub(super) fn runs(&self) {
+        self.has_run.set(true);
+        self.shared.work.notify_one();
+    }
+
+    pub(super) fn has_run(&self) -> bool {
+        self.has_run.get()
     }
 
     pub(super) fn is_gone(&self) -> bool {
@@ -111,6 +127,24 @@ impl Stream {
             self.shared.work.notify_one();
         }
         Some(BodyPart::Some)
+    }
+
+    /// The whole body is read as fast as it comes: nothing holds the client back.
+    pub(crate) fn open_window(&self) {
+        if !self.is_whole.get() && !self.is_widened.replace(true) {
+            self.shared.wire.borrow_mut().open_stream_window(self.id);
+            self.shared.work.notify_one();
+        }
+    }
+
+    /// The body is read as fast as somebody takes it, who has a buffer of so many bytes. What is
+    /// read is granted again.
+    pub(crate) fn widen_window(&self, buffer_bytes: usize) {
+        if !self.is_whole.get() && !self.is_widened.replace(true) {
+            let mut wire = self.shared.wire.borrow_mut();
+            wire.allow_buffer(self.id, buffer_bytes);
+            self.shared.work.notify_one();
+        }
     }
 
     /// Waits for more of the body.

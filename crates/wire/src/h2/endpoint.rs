@@ -13,6 +13,9 @@ use super::window::{WINDOW_DEFAULT, WINDOW_MAX, Window};
 /// The connection's window is widened again when it has shrunk to this size.
 const RECEIVE_WINDOW_MIN: u32 = WINDOW_MAX / 4;
 
+/// A stream's window that is kept open is widened again when it has shrunk to this size.
+const STREAM_WINDOW_MIN: usize = (WINDOW_MAX / 4) as usize;
+
 /// The effect of a stream's window update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Widened {
@@ -178,8 +181,42 @@ impl Endpoint {
         (count, is_last)
     }
 
-    /// Allows the peer to send `bytes` more on a stream that it has not ended.
+    /// Allows the peer to send `bytes` more on a stream that it has not ended. A window that is
+    /// kept open needs no grants.
     pub(super) fn grant(&mut self, stream: StreamId, bytes: u32) {
+        let own = self.streams.get(stream);
+        if own.is_some_and(|own| !own.is_window_open) {
+            self.widen_stream(stream, bytes);
+        }
+    }
+
+    /// Opens a stream's window to the maximum and keeps it open.
+    pub(super) fn open_stream_window(&mut self, stream: StreamId) {
+        if let Some(own) = self.streams.get_mut(stream) {
+            own.is_window_open = true;
+            let left = own.receive_window.available() as u32;
+            self.widen_stream(stream, WINDOW_MAX - left);
+        }
+    }
+
+    /// DATA of so many bytes with their padding is taken off a stream's window. `false`: the peer
+    /// may not send as much.
+    pub(super) fn take_stream_window(&mut self, stream: StreamId, length: u32, ends: bool) -> bool {
+        let Some(own) = self.streams.get_mut(stream) else {
+            return true;
+        };
+        let room = own.receive_window.available();
+        let Some(left) = room.checked_sub(length as usize) else {
+            return false;
+        };
+        own.receive_window.take(length as usize);
+        if own.is_window_open && left < STREAM_WINDOW_MIN && !ends {
+            self.widen_stream(stream, WINDOW_MAX - left as u32);
+        }
+        true
+    }
+
+    fn widen_stream(&mut self, stream: StreamId, bytes: u32) {
         let Some(own) = self.streams.get_mut(stream) else {
             return;
         };

@@ -28,6 +28,8 @@ pub(super) struct Stream {
     pub(super) send_window: Window,
     /// The window for received data.
     pub(super) receive_window: Window,
+    /// Whether the receive window is kept open, so that reading grants nothing.
+    pub(super) is_window_open: bool,
     /// The announced bytes of the body that have not come yet.
     pub(super) announced_bytes: Option<u64>,
     pub(super) priority: Priority,

@@ -161,6 +161,7 @@ impl ClientConnection {
             is_answered: false,
             send_window: Window::new(endpoint.peer.initial_window),
             receive_window: Window::new(WINDOW_MAX),
+            is_window_open: true,
             announced_bytes: is_head.then_some(0),
             priority: Priority::default(),
         });

@@ -8,10 +8,6 @@ use crate::h2::frame::{Frame, FrameHeader, PAYLOAD_BYTES_DEFAULT, StreamId};
 use crate::h2::header_block::HeaderBlock;
 use crate::h2::response::{ResponseFault, ResponseReader};
 use crate::h2::stream::Closed;
-use crate::h2::window::WINDOW_MAX;
-
-/// A stream's window is widened again when it has shrunk to this size.
-const STREAM_WINDOW_MIN: usize = (WINDOW_MAX / 4) as usize;
 
 impl ClientConnection {
     /// Takes the next frame at the start of `input`, if it is complete. `reader` reads heads and
@@ -177,20 +173,17 @@ impl ClientConnection {
         if !own.is_answered {
             return Ok(self.malformed(stream, ResponseFault::DataBeforeHead));
         }
-        let room = own.receive_window.available();
-        if room < length as usize {
+        if !self.endpoint.take_stream_window(stream, length, ends) {
             return Ok(self.malformed(stream, ResponseFault::Window));
         }
-        own.receive_window.take(length as usize);
+        let Some(own) = self.endpoint.streams.get_mut(stream) else {
+            return Ok(ServerEvent::Nothing);
+        };
         if let Some(announced_bytes) = &mut own.announced_bytes {
             let Some(left) = announced_bytes.checked_sub(data.len() as u64) else {
                 return Ok(self.malformed(stream, ResponseFault::TooLong));
             };
             *announced_bytes = left;
-        }
-        let left = room - length as usize;
-        if left < STREAM_WINDOW_MIN && !ends {
-            self.endpoint.grant(stream, WINDOW_MAX - left as u32);
         }
         let event = ServerEvent::Data { stream, data, ends };
         Ok(match ends {

@@ -17,6 +17,7 @@ use super::priority::Priority;
 use super::request::HeadFault;
 use super::settings::Setting;
 use super::stream::Closed;
+use super::window::WINDOW_MAX;
 use crate::message::HeadRules;
 
 /// What a client begins with (RFC 9113 section 3.4).
@@ -94,6 +95,8 @@ pub struct Connection {
     endpoint: Endpoint,
     /// Whether the incomplete header block opens a stream.
     opens_stream: bool,
+    /// Whether the client has acknowledged our settings.
+    is_acknowledged: bool,
     /// Whether GOAWAY was sent: no new streams are served.
     is_going_away: bool,
 }
@@ -107,6 +110,7 @@ impl Connection {
             phase: Phase::Preface,
             endpoint: Endpoint::default(),
             opens_stream: false,
+            is_acknowledged: false,
             is_going_away: false,
         };
         let settings = [
@@ -203,6 +207,33 @@ impl Connection {
     pub fn grant(&mut self, stream: StreamId, bytes: u32) {
         if self.may_send(stream) {
             self.endpoint.grant(stream, bytes);
+        }
+    }
+
+    /// Lets the client send as much of a stream's body as the reader's buffer takes, if that is
+    /// more than the initial window. The caller grants again what it has read.
+    pub fn allow_buffer(&mut self, stream: StreamId, buffer_bytes: usize) {
+        let bytes = u32::try_from(buffer_bytes).map_or(WINDOW_MAX, |bytes| bytes.min(WINDOW_MAX));
+        self.grant(stream, bytes.saturating_sub(self.rules.stream_window));
+    }
+
+    /// Whether `input` begins with a DATA frame that is larger than the window of its stream.
+    #[must_use]
+    pub fn overruns_window(&self, stream: StreamId, input: &[u8]) -> bool {
+        let header = frame::FrameHeader::parse(input);
+        let own = self.endpoint.streams.get(stream);
+        header.zip(own).is_some_and(|(header, own)| {
+            header.kind == frame::FrameKind::Data
+                && header.stream == stream
+                && header.length as usize > own.receive_window.available()
+        })
+    }
+
+    /// Opens a stream's window to the maximum and keeps it open, for a body that is read as fast as
+    /// it comes.
+    pub fn open_stream_window(&mut self, stream: StreamId) {
+        if self.may_send(stream) {
+            self.endpoint.open_stream_window(stream);
         }
     }
 

@@ -9,7 +9,7 @@ use crate::h2::header_block::HeaderBlock;
 use crate::h2::priority::Priority;
 use crate::h2::request::RequestReader;
 use crate::h2::stream::{Closed, Stream};
-use crate::h2::window::Window;
+use crate::h2::window::{WINDOW_DEFAULT, Window};
 use crate::message::BodyLength;
 
 impl Connection {
@@ -69,12 +69,12 @@ impl Connection {
                 ends_headers,
                 ends_stream,
             } => {
-                self.headers(stream)?;
                 if dependency == Some(stream) {
-                    self.stream_error(stream, ErrorCode::ProtocolError)?;
-                    self.endpoint.streams.remember(stream, Closed::ResetByUs);
-                    self.opens_stream = false;
+                    return Err(ConnectionError::protocol(
+                        "client sent HEADERS frame with incorrect dependency",
+                    ));
                 }
+                self.headers(stream)?;
                 if ends_headers {
                     return self.block_whole(stream, fragment, ends_stream, reader);
                 }
@@ -88,7 +88,9 @@ impl Connection {
             Frame::Priority { dependency } => {
                 self.endpoint.guard.count(Nuisance::Priority)?;
                 match dependency == stream {
-                    true => self.stream_error(stream, ErrorCode::ProtocolError),
+                    true => Err(ConnectionError::protocol(
+                        "client sent PRIORITY frame with incorrect dependency",
+                    )),
                     false => Ok(Event::Nothing),
                 }
             }
@@ -103,7 +105,12 @@ impl Connection {
             Frame::PriorityUpdate { prioritized, value } => {
                 self.priority_update(prioritized, Priority::parse(value))
             }
-            Frame::SettingsAck | Frame::PingAck | Frame::PushPromise | Frame::Unknown => {
+            Frame::SettingsAck => {
+                self.is_acknowledged = true;
+                self.endpoint.ignore()?;
+                Ok(Event::Nothing)
+            }
+            Frame::PingAck | Frame::PushPromise | Frame::Unknown => {
                 self.endpoint.ignore()?;
                 Ok(Event::Nothing)
             }
@@ -176,6 +183,12 @@ impl Connection {
             self.endpoint.streams.remember(stream, Closed::ResetByUs);
             return self.stream_error(stream, ErrorCode::RefusedStream);
         }
+        if !ends && !self.is_acknowledged && self.rules.stream_window < WINDOW_DEFAULT {
+            // The client does not know yet how little of the body it may send.
+            self.waste(block, reader)?;
+            self.endpoint.streams.remember(stream, Closed::ResetByUs);
+            return self.stream_error(stream, ErrorCode::RefusedStream);
+        }
         reader.begin(&self.rules.head);
         self.decode(block, reader)?;
         let fault = reader.finish(ends).err();
@@ -192,6 +205,7 @@ impl Connection {
             is_malformed: fault.is_some_and(|fault| fault.is_malformed()),
             send_window: Window::new(self.endpoint.peer.initial_window),
             receive_window: Window::new(self.rules.stream_window),
+            is_window_open: false,
             announced_bytes,
             priority: early.or(reader.priority).unwrap_or_default(),
         });
@@ -254,7 +268,7 @@ impl Connection {
             ));
         }
         self.endpoint.data_received(data, length, ends)?;
-        let Some(own) = self.endpoint.streams.get_mut(stream) else {
+        let Some(own) = self.endpoint.streams.get(stream) else {
             return match self.endpoint.streams.closed(stream) {
                 Some(Closed::ResetByUs) => Ok(Event::Nothing),
                 _ => self.stream_error(stream, ErrorCode::StreamClosed),
@@ -263,10 +277,9 @@ impl Connection {
         if own.is_remote_closed {
             return self.stream_error(stream, ErrorCode::StreamClosed);
         }
-        if own.receive_window.available() < length as usize {
+        if !self.endpoint.take_stream_window(stream, length, ends) {
             return self.stream_error(stream, ErrorCode::FlowControlError);
         }
-        own.receive_window.take(length as usize);
         // Padding is not kept, so its bytes are granted again at once.
         let padding = length - data.len() as u32;
         self.grant(stream, padding);

@@ -15,6 +15,10 @@ struct Client {
 
 impl Client {
     fn with(rules: ConnectionRules) -> Client {
+        Client::with_acknowledgement(rules, true)
+    }
+
+    fn with_acknowledgement(rules: ConnectionRules, acknowledges: bool) -> Client {
         let mut client = Client {
             connection: Connection::new(rules),
             reader: RequestReader::default(),
@@ -24,6 +28,9 @@ impl Client {
         };
         let mut bytes = PREFACE.to_vec();
         frame::write_settings(&mut bytes, &[]);
+        if acknowledges {
+            frame::write_settings_ack(&mut bytes);
+        }
         assert_eq!(client.sends(&bytes), "sendable");
         client.received();
         client
@@ -230,6 +237,45 @@ fn bodies_come_within_their_windows() {
 }
 
 #[test]
+fn windows_are_widened_for_whoever_reads() {
+    let mut client = Client::new();
+    assert_eq!(client.requests(1, false), "1+ /");
+    client.connection.allow_buffer(1, 90);
+    assert_eq!(client.received(), "");
+    client.connection.allow_buffer(1, 250);
+    assert_eq!(client.received(), "1 WINDOW_UPDATE 150");
+    assert_eq!(client.sends(&data(1, &[0; 250], false)), "1+ 250 bytes");
+    client.connection.open_stream_window(1);
+    assert_eq!(
+        client.received(),
+        format!("1 WINDOW_UPDATE {WINDOW_MAX}"),
+        "as far as it goes"
+    );
+    assert_eq!(client.sends(&data(1, &[0; 1000], false)), "1+ 1000 bytes");
+    client.connection.grant(1, 1000);
+    assert_eq!(client.received(), "", "it is wide anyway");
+}
+
+#[test]
+fn bodies_before_the_acknowledgement_are_refused_where_windows_are_small() {
+    for (stream_window, expected) in [(100, ""), (WINDOW_DEFAULT, "1+ /")] {
+        let mut client = Client::with_acknowledgement(
+            ConnectionRules {
+                streams_max: 2,
+                stream_window,
+                head: HeadRules::default(),
+            },
+            false,
+        );
+        assert_eq!(client.requests(1, false), expected);
+        if expected.is_empty() {
+            assert_eq!(client.received(), "1 RST_STREAM RefusedStream");
+        }
+        assert_eq!(client.requests(3, true), "3 /");
+    }
+}
+
+#[test]
 fn announced_lengths_hold() {
     for (parts, expected) in [
         (&[3usize, 2][..], "1+ /, 1+ 3 bytes, 1 2 bytes"),
@@ -372,8 +418,8 @@ const WRONGS: &[Wrong] = &[
     (
         "depends on itself",
         (0x2, 0, 1, &[0, 0, 0, 1, 0]),
-        "1 reset",
-        "1 RST_STREAM ProtocolError",
+        "ProtocolError",
+        "GOAWAY 1 ProtocolError",
     ),
     ("PING", (0x6, 0, 0, b"12345678"), "", "PingAck"),
     ("unknown", (0x42, 0, 9, b"x"), "", ""),
