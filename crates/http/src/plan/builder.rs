@@ -12,6 +12,7 @@ use turnpike_lane::log::ErrorLog;
 pub use turnpike_plan::environment::Environment;
 
 use super::index::LocationIndex;
+use super::listen::Listen;
 use super::locations::LocationTree;
 use super::resolved::{Location, Plan, Server};
 use crate::exchange::Exchange;
@@ -221,7 +222,7 @@ impl<'e> Builder<'e> {
         self,
         generation: u64,
         events: EventsSettings,
-        listens: Vec<super::Listen>,
+        listens: Vec<Listen>,
     ) -> Result<Plan, Vec<ConfError>> {
         let shared = self.base.finish()?;
         Ok(Plan {

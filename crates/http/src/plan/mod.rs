@@ -12,7 +12,7 @@ mod builder;
 pub(crate) mod index;
 pub(crate) mod listen;
 pub(crate) mod location_words;
-mod locations;
+pub(crate) mod locations;
 mod prefixes;
 pub(crate) mod resolved;
 #[cfg(test)]

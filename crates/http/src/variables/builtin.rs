@@ -6,8 +6,10 @@ use turnpike_lane::sys::socket::PeerAddress;
 use turnpike_plan::product::NGINX_VERSION;
 use turnpike_wire::message::{BodyLength, Fields, Known, Version};
 
-use super::{VariableRow, proxy, upstream};
-use crate::engine::Purpose;
+use super::row::{Getter, Setter, VariableRow};
+use super::text::{append_number, append_seconds, same_name};
+use super::{proxy, upstream};
+use crate::engine::walk::Purpose;
 use crate::exchange::Exchange;
 
 /// The core's variables.
@@ -264,7 +266,7 @@ pub const BUILTIN: &[VariableRow] = &[
     row("uri", path, "The path, as it is now."),
 ];
 
-const fn row(name: &'static str, get: super::Getter, summary: &'static str) -> VariableRow {
+const fn row(name: &'static str, get: Getter, summary: &'static str) -> VariableRow {
     VariableRow {
         name,
         get,
@@ -275,8 +277,8 @@ const fn row(name: &'static str, get: super::Getter, summary: &'static str) -> V
 
 const fn changeable(
     name: &'static str,
-    get: super::Getter,
-    set: super::Setter,
+    get: Getter,
+    set: Setter,
     summary: &'static str,
 ) -> VariableRow {
     VariableRow {
@@ -285,19 +287,6 @@ const fn changeable(
         set: Some(set),
         summary,
     }
-}
-
-/// Appends a number in decimal.
-pub fn append_number(out: &mut Vec<u8>, number: u64) {
-    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
-}
-
-/// Appends milliseconds as seconds with three decimals.
-pub(super) fn append_seconds(out: &mut Vec<u8>, milliseconds: u64) {
-    append_number(out, milliseconds / 1000);
-    let rest = milliseconds % 1000;
-    let digit = |divisor: u64| b'0' + (rest / divisor % 10) as u8;
-    out.extend_from_slice(&[b'.', digit(100), digit(10), digit(1)]);
 }
 
 fn number(out: &mut Vec<u8>, value: u64) -> bool {
@@ -711,19 +700,6 @@ pub(super) fn values(fields: &Fields, name: &[u8], out: &mut Vec<u8>) -> bool {
         }
     }
     found
-}
-
-/// Whether a field's name is the variable's: case aside, underscores for hyphens.
-pub(super) fn same_name(field: &[u8], variable: &[u8]) -> bool {
-    field.len() == variable.len()
-        && field.iter().zip(variable).all(|(left, right)| {
-            let left = if *left == b'-' {
-                b'_'
-            } else {
-                left.to_ascii_lowercase()
-            };
-            left == *right
-        })
 }
 
 /// `$arg_NAME`: the first argument of that name, case aside.

@@ -5,6 +5,7 @@ mod date;
 mod proxy;
 pub(crate) mod row;
 mod socket;
+mod text;
 mod upstream;
 
 use std::cell::RefCell;
@@ -15,10 +16,11 @@ use turnpike_plan::regex::Allowance;
 use turnpike_plan::tls::{HasTlsSession, TlsSession};
 use turnpike_plan::variables::{PrefixRow, Subject};
 
-pub use builtin::{BUILTIN, append_number, request_number};
+pub use builtin::{BUILTIN, request_number};
 pub use date::DATES;
 pub use row::{Getter, Setter, VariableRow, VariableTable};
 pub use socket::SOCKET;
+pub use text::append_number;
 pub use turnpike_plan::template::Template;
 pub use turnpike_plan::variables::{Evaluate, Values, VariableId, append_named};
 

@@ -2,8 +2,8 @@
 
 use turnpike_lane::sys::socket_option::TcpInfo;
 
-use super::builtin::append_number;
 use super::row::VariableRow;
+use super::text::append_number;
 use crate::exchange::Exchange;
 
 /// The variables.

@@ -1,7 +1,7 @@
 //! `$upstream_*`: what is known of the servers that were asked. Values of several tries stand in
 //! their order, behind a comma, or behind a colon where an internal redirect lies between.
 
-use super::builtin::{append_number, append_seconds, same_name};
+use super::text::{append_number, append_seconds, same_name};
 use crate::exchange::Exchange;
 use crate::upstream::Try;
 
