@@ -26,6 +26,28 @@ impl Exchange {
 }
 
 impl Exchange {
+    /// Lets the location's loggers write the exchange down; called once, at its end.
+    pub(crate) fn log_access(&mut self) {
+        let status = self.logged_status();
+        let counters = &self.lane.counters;
+        counters.answered(
+            status,
+            self.account.request_bytes(),
+            self.account.sent_bytes(),
+        );
+        let now_ms = self.lane.clock.now_ms();
+        match now_ms.saturating_sub(self.account.started_ms()) {
+            // It began and ended in one round, whose end nobody has measured yet.
+            0 => self
+                .lane
+                .round_answers
+                .set(self.lane.round_answers.get() + 1),
+            took_ms => counters.request_times.record(took_ms * 1_000_000),
+        }
+        self.write_access_log();
+        self.rooms.release();
+    }
+
     /// Lets the location's loggers write the exchange down.
     pub(crate) fn write_access_log(&mut self) {
         let plan = self.plan.clone();

@@ -31,9 +31,9 @@ const OTHERS: [(&str, &str); 4] = [
     // A listening socket, whose queue is counted.
     ("crates/http/src/counters/reader.rs", "socket"),
     // A connection that another protocol's gate accepted; it passes through unread.
-    ("crates/http/src/connection/mod.rs", "socket"),
+    ("crates/http/src/connection/connections.rs", "socket"),
     // A connection that a session of stream passes to an address of HTTP: it is moved, not used.
-    ("crates/http/src/connection/mod.rs", "transport"),
+    ("crates/http/src/connection/passed.rs", "transport"),
     ("crates/stream/src/serve.rs", "transport"),
 ];
 

@@ -7,22 +7,12 @@
 
 use turnpike_lane::event_loop::EventLoop;
 
-use super::parked::Slot;
-use super::{Connection, Connections};
+use super::connections::Connections;
+use super::open::Connection;
+use super::slot::{Awaited, Slot};
 use crate::counters::CloseReason;
 use crate::exchange::Exchange;
 use crate::phase::{Awaiting, Verdict};
-
-/// A connection with the request whose answer is awaited.
-pub(super) struct Awaited {
-    connection: Connection,
-    exchange: Box<Exchange>,
-    awaiting: Box<dyn Awaiting>,
-    /// In the lane's monotonic milliseconds; 0: never.
-    deadline_ms: u64,
-    /// Whether the client has sent more, which was left in its socket.
-    unread: bool,
-}
 
 impl Connections {
     /// Waits until the watched socket has something. The connection's own socket is watched

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use super::ReturnQueue;
+use super::return_queue::ReturnQueue;
 use crate::response::LocalFuture;
 
 /// Runs a task and says when it has ended, however it ends.
@@ -23,5 +23,23 @@ pub(super) fn counted(
     Box::pin(async move {
         let _end = End(return_queue);
         task.await;
+    })
+}
+
+/// Runs the answer of a stream and says when it has ended, however it ends.
+pub(super) fn counted_stream(
+    answer: LocalFuture<'static, ()>,
+    return_queue: Rc<ReturnQueue>,
+) -> LocalFuture<'static, ()> {
+    struct End(Rc<ReturnQueue>);
+    impl Drop for End {
+        fn drop(&mut self) {
+            self.0.streams_ended.set(self.0.streams_ended.get() + 1);
+            self.0.notify.notify_one();
+        }
+    }
+    Box::pin(async move {
+        let _end = End(return_queue);
+        answer.await;
     })
 }

@@ -14,8 +14,9 @@ use turnpike_lane::log::Level;
 use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_lane::sys::socket_option;
 
-use super::transfer::{Sent, Transfer};
-use super::{Connection, DrivenSlot, ReturnQueue, transfer};
+use super::open::Connection;
+use super::return_queue::{DrivenSlot, HandBackOnPanic, ReturnQueue};
+use super::transfer::{self, Sent, Transfer};
 use crate::body::Progress;
 use crate::client::Client;
 use crate::counters::CloseReason;
@@ -69,34 +70,6 @@ pub(super) async fn drive(
     let connection = transport.map(|transport| detached.attach(transport, input));
     panicked.disarm();
     return_queue.give_back(slot, connection, Some(exchange));
-}
-
-/// Counts the connection as gone where its future panics, which the runtime catches.
-pub(super) struct HandBackOnPanic<'a> {
-    pub(super) return_queue: &'a ReturnQueue,
-    pub(super) slot: Option<DrivenSlot>,
-}
-
-impl<'a> HandBackOnPanic<'a> {
-    pub(super) fn new(return_queue: &'a ReturnQueue, slot: &DrivenSlot) -> Self {
-        Self {
-            return_queue,
-            slot: Some(slot.clone()),
-        }
-    }
-
-    pub(super) fn disarm(mut self) {
-        self.slot = None;
-    }
-}
-
-impl Drop for HandBackOnPanic<'_> {
-    fn drop(&mut self) {
-        if let Some(slot) = self.slot.take() {
-            self.return_queue
-                .give_back(slot, Err(CloseReason::Failed), None);
-        }
-    }
 }
 
 /// `Ok`: the connection may be used again.
@@ -322,5 +295,5 @@ fn failed(exchange: &Exchange, peer: &Peer, error: &io::Error) {
         }
         return;
     }
-    super::log_send_error(exchange, error);
+    transfer::log_send_error(exchange, error);
 }

@@ -17,51 +17,22 @@ use turnpike_lane::log::Level;
 use turnpike_lane::sys::socket_option;
 use turnpike_lane::transport::{Greeting, Handshake, HandshakeError, Hello};
 
-use super::parked::{Await, More};
+use super::connections::Connections;
+use super::open::{Connection, receive};
 use super::proxy_header::{self, ProxyHeaderState};
-use super::serve::receive;
-use super::{Connection, Connections};
+use super::security::{Agreed, Handshaking, Security};
+use super::slot::{Await, More};
 use crate::counters::CloseReason;
-use crate::exchange::{Action, Exchange};
+use crate::exchange::Action;
 use crate::h1::peer::Peer;
 use crate::plan::ServerIndex;
-use turnpike_plan::tls::{Offer, ServerIdentity, ServerTls, TlsSession};
+use turnpike_plan::tls::{Offer, ServerTls, TlsSession};
 
 /// First byte of a TLS record that holds a handshake message (RFC 8446 section 5.1).
 const HANDSHAKE_RECORD: u8 = 0x16;
 
 /// Set in the first byte of a hello of SSL 2, which is none of HTTP either.
 const SSL2_HELLO: u8 = 0x80;
-
-/// How a connection is secured.
-pub(super) enum Security {
-    /// Not at all.
-    Plain,
-    /// Not at all, though its listener expects it.
-    PlainOnTlsPort,
-    /// The handshake goes on.
-    Handshaking(Box<Handshaking>),
-    /// The session stands.
-    Secure(Arc<TlsSession>),
-}
-
-/// How far a handshake is.
-pub(super) enum Handshaking {
-    /// Nothing has come of it; these bytes, if any, are a part of a PROXY protocol header.
-    Beginning(Vec<u8>),
-    /// First bytes that whoever passed the connection on has read; not empty.
-    Given(Vec<u8>),
-    /// A part of the client's hello.
-    Hello(Box<Hello>),
-    /// The session is agreed on.
-    Session(Agreed),
-}
-
-/// What a session goes on with.
-pub(super) struct Agreed {
-    offer: Offer,
-    identity: Arc<ServerIdentity>,
-}
 
 /// What a connection on a TLS port begins with.
 enum FirstBytes {
@@ -86,30 +57,6 @@ enum Step {
     Failed(CloseReason),
     /// The client speaks plain HTTP: what it sent stands in the connection's input.
     Plain,
-}
-
-impl Security {
-    /// Of a connection that was just accepted.
-    pub(super) fn of_new(expects_tls: bool) -> Security {
-        match expects_tls {
-            false => Security::Plain,
-            true => Security::Handshaking(Box::new(Handshaking::Beginning(Vec::new()))),
-        }
-    }
-
-    pub(super) fn is_handshaking(&self) -> bool {
-        matches!(self, Security::Handshaking(_))
-    }
-
-    /// Lets an exchange know.
-    pub(super) fn tell(&self, exchange: &mut Exchange) {
-        let client = &mut exchange.client;
-        client.speaks_plain_on_tls_port(matches!(self, Security::PlainOnTlsPort));
-        client.is_secured_by(match self {
-            Security::Secure(session) => Some(session),
-            _ => None,
-        });
-    }
 }
 
 impl Connections {

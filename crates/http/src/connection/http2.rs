@@ -8,12 +8,12 @@ use turnpike_lane::sys::socket_option;
 use turnpike_lane::waiting::Waited;
 use turnpike_wire::h2::PREFACE;
 
-use super::driven::HandBackOnPanic;
-use super::handshake::Security;
-use super::{Connection, Connections, ReturnQueue};
+use super::connections::Connections;
+use super::open::Connection;
+use super::return_queue::HandBackOnPanic;
+use super::security::Security;
 use crate::counters::CloseReason;
 use crate::h2::connection::{Opening, serve};
-use crate::response::LocalFuture;
 use turnpike_plan::tls;
 
 /// What a connection speaks, told by its session or by its first bytes.
@@ -96,22 +96,4 @@ impl Connections {
             return_queue.give_back(slot, Err(reason), Some(exchange));
         }));
     }
-}
-
-/// Runs the answer of a stream and says when it has ended, however it ends.
-pub(super) fn counted(
-    answer: LocalFuture<'static, ()>,
-    return_queue: Rc<ReturnQueue>,
-) -> LocalFuture<'static, ()> {
-    struct End(Rc<ReturnQueue>);
-    impl Drop for End {
-        fn drop(&mut self) {
-            self.0.streams_ended.set(self.0.streams_ended.get() + 1);
-            self.0.notify.notify_one();
-        }
-    }
-    Box::pin(async move {
-        let _end = End(return_queue);
-        answer.await;
-    })
 }

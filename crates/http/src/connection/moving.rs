@@ -1,204 +1,22 @@
-//! Connections that move from one lane to another, when a new configuration has fewer lanes.
-//!
-//! ```text
-//!  lane that goes: parked ─► Moving ─► mailbox of a successor ─► parked there
-//!                  driven ─► finished here ─► as above
-//! ```
-//!
-//! Nothing is closed for it: the transport goes over with what was read from it. What a successor
-//! cannot take (it has no such gate) stays where it is until it ends. Nothing here may lose a
-//! connection because a successor has just ended: then the next one is asked.
+//! A parked connection on its way to another lane.
 
-use std::cell::Cell;
-use std::os::fd::AsFd;
-use std::rc::Rc;
-use std::sync::Arc;
-
-use turnpike_lane::event_loop::{EventLoop, Mailbox};
 use turnpike_lane::gate::ListenAddress;
 use turnpike_lane::transport::Transport;
 
-use super::commands::Command;
-use super::handshake::Security;
-use super::parked::{Await, Parked};
-use super::{Connection, Connections};
-use crate::counters::CloseReason;
-use crate::h1::input::Input;
-use crate::plan::{ListenIndex, Plan};
+use super::security::Security;
+use super::slot::Await;
 use crate::requester::ConnectionFacts;
 use turnpike_plan::proxy_header::ProxyHeader;
 
 /// A parked connection on its way to another lane.
 pub struct Moving {
-    transport: Transport,
-    client: ConnectionFacts,
-    no_delay: bool,
-    proxy_header: Option<ProxyHeader>,
-    security: Security,
+    pub(super) transport: Transport,
+    pub(super) client: ConnectionFacts,
+    pub(super) no_delay: bool,
+    pub(super) proxy_header: Option<ProxyHeader>,
+    pub(super) security: Security,
     /// Of its gate: lanes may be a plan apart, and number them differently.
-    address: ListenAddress,
-    waits_for: Await,
-    deadline_ms: u64,
-}
-
-/// The lanes that take over what a lane leaves.
-pub(super) struct Successors {
-    mailboxes: Vec<Arc<Mailbox<Command>>>,
-    /// The next one to be asked.
-    next: Cell<usize>,
-    /// Gates that the successors have.
-    addresses: Vec<ListenAddress>,
-}
-
-impl Successors {
-    pub(super) fn new(plan: &Plan, mailboxes: Vec<Arc<Mailbox<Command>>>) -> Self {
-        Self {
-            mailboxes,
-            next: Cell::new(0),
-            addresses: plan
-                .listens
-                .iter()
-                .map(|listen| listen.address.clone())
-                .collect(),
-        }
-    }
-
-    fn have(&self, address: &ListenAddress) -> bool {
-        self.addresses.contains(address)
-    }
-
-    /// Gives a connection to the next one that still takes something; back when none does.
-    fn give(&self, moving: Box<Moving>) -> Result<(), Box<Moving>> {
-        let mut letter = Command::Adopt(moving);
-        for _ in 0..self.mailboxes.len() {
-            let index = self.next.get();
-            self.next.set((index + 1) % self.mailboxes.len());
-            match self.mailboxes[index].try_send(letter) {
-                Ok(()) => return Ok(()),
-                Err(back) => letter = back,
-            }
-        }
-        match letter {
-            Command::Adopt(moving) => Err(moving),
-            _ => unreachable!("a letter comes back as it was sent"),
-        }
-    }
-}
-
-impl Connections {
-    /// Hands a connection to a lane that stays; gives it back where that cannot be.
-    pub(super) fn hand_over(&self, successors: &Successors, parked: Parked) -> Option<Parked> {
-        let Parked {
-            connection,
-            waits_for,
-            deadline_ms,
-        } = parked;
-        let address = &connection.plan.listen(connection.client.listen).address;
-        if !successors.have(address) {
-            return Some(Parked {
-                connection,
-                waits_for,
-                deadline_ms,
-            });
-        }
-        let address = address.clone();
-        let Connection {
-            transport,
-            input,
-            client,
-            no_delay,
-            plan,
-            proxy_header,
-            security,
-        } = connection;
-        let moving = Box::new(Moving {
-            transport,
-            client,
-            no_delay,
-            proxy_header: proxy_header.as_deref().cloned(),
-            security,
-            address,
-            waits_for,
-            deadline_ms,
-        });
-        match successors.give(moving) {
-            Ok(()) => {
-                self.lane.counters.active.sub();
-                self.lane.counters.moved.add();
-                None
-            }
-            Err(moving) => Some(Parked {
-                connection: Connection {
-                    transport: moving.transport,
-                    input,
-                    client: moving.client,
-                    no_delay: moving.no_delay,
-                    plan,
-                    proxy_header,
-                    security: moving.security,
-                },
-                waits_for: moving.waits_for,
-                deadline_ms: moving.deadline_ms,
-            }),
-        }
-    }
-
-    /// Hands over all that is parked.
-    pub(super) fn hand_over_waiting(&mut self, event_loop: &mut EventLoop) {
-        let tokens: Vec<u32> = self.slots.iter().map(|(index, _)| index as u32).collect();
-        for token in tokens {
-            if let Some(parked) = self.take_parked(event_loop, token) {
-                self.put_parked(event_loop, None, parked);
-            }
-        }
-    }
-
-    /// Takes a connection of another lane over.
-    pub(super) fn adopt(&mut self, event_loop: &mut EventLoop, moving: Moving) {
-        let listens = &self.plan.listens;
-        let place = listens
-            .iter()
-            .position(|listen| listen.address == moving.address);
-        self.lane.counters.active.add();
-        let mut connection = Connection {
-            transport: moving.transport,
-            input: Input::new(&self.lane.inputs),
-            client: moving.client,
-            no_delay: moving.no_delay,
-            plan: self.plan.clone(),
-            proxy_header: moving.proxy_header.map(Rc::new),
-            security: moving.security,
-        };
-        // Only where its gate went in a reload after the one that moved it.
-        let Some(place) = place else {
-            self.close(connection, CloseReason::Drained);
-            return;
-        };
-        connection.client.listen = ListenIndex(place as u32);
-        // Of what a TLS session has decrypted, no event will tell here.
-        let holds_input = connection.transport.holds_input();
-        let token = if self.is_draining() {
-            // With the time of a drain.
-            self.park(event_loop, None, connection, moving.waits_for)
-        } else {
-            let parked = Parked {
-                connection,
-                waits_for: moving.waits_for,
-                deadline_ms: moving.deadline_ms,
-            };
-            self.put_parked(event_loop, None, parked)
-        };
-        if let Some(token) = token.filter(|_| holds_input) {
-            self.parked_ready(event_loop, token, false);
-        }
-    }
-
-    /// Takes a connection out of its place, as if it had never been parked here.
-    fn take_parked(&mut self, event_loop: &mut EventLoop, token: u32) -> Option<Parked> {
-        let parked = self.slots.get_mut(token as usize)?.take_parked()?;
-        self.count_unparked(&parked.waits_for);
-        event_loop.unwatch(parked.connection.transport.as_fd());
-        self.unpark(event_loop, Some(token));
-        Some(parked)
-    }
+    pub(super) address: ListenAddress,
+    pub(super) waits_for: Await,
+    pub(super) deadline_ms: u64,
 }

@@ -8,26 +8,16 @@ use turnpike_lane::event_loop::EventLoop;
 use turnpike_lane::log::Level;
 use turnpike_lane::sys::socket_option;
 
-use super::awaited::Awaited;
-use super::serve::{RECEIVE_BYTES, receive};
-use super::{Connection, Connections, Ending};
+use super::connections::{Connections, Ending};
+use super::open::{Connection, move_to, receive};
+use super::slot::{Await, Half, More, Parked, Slot};
 use crate::counters::{CloseReason, Counter};
 use crate::exchange::{Action, Exchange};
 use crate::h1::input::Input;
 use crate::h1::request::give_up;
-use crate::h1::watch::Watch;
-use crate::lane::LanePlan;
 
 /// Reads of one connection in a turn.
 const READS_PER_EVENT_MAX: usize = 16;
-
-/// How long a drain waits for the first request of a connection, in milliseconds: its bytes follow
-/// the connect within a few round trips, of the slowest networks too.
-const FIRST_GRACE_MS: u64 = 3_000;
-
-/// How long a drain waits for the next request of an idle connection, in milliseconds: one that is
-/// in steady use has asked by then, and was told that it is closed.
-const IDLE_GRACE_MS: u64 = 1_000;
 
 /// A lane whose time was not looked at for so long was held up, in milliseconds: three times the
 /// pause between two looks.
@@ -47,110 +37,6 @@ const LATE_HEADS_PART: usize = 8;
 /// Bytes of a head that are collected without a look at them while no line ends; nginx's smallest
 /// usual limit on a line, past which the answer may be 414 or 400.
 const UNPARSED_BYTES_MAX: usize = 1024;
-
-/// What stands at a place of the lane's connections.
-pub(super) enum Slot {
-    /// The connection is served in this turn.
-    InTurn,
-    /// The connection waits.
-    Parked(Parked),
-    /// A future has it.
-    Driven(Rc<Watch>),
-    /// A watched socket of the lane brings its answer.
-    Awaiting(Awaited),
-}
-
-impl Slot {
-    fn parked(&self) -> Option<&Parked> {
-        match self {
-            Slot::Parked(parked) => Some(parked),
-            _ => None,
-        }
-    }
-
-    fn parked_mut(&mut self) -> Option<&mut Parked> {
-        match self {
-            Slot::Parked(parked) => Some(parked),
-            _ => None,
-        }
-    }
-
-    /// Takes a parked connection out, to be served; leaves others where they are.
-    pub(super) fn take_parked(&mut self) -> Option<Parked> {
-        match std::mem::replace(self, Slot::InTurn) {
-            Slot::Parked(parked) => Some(parked),
-            other => {
-                *self = other;
-                None
-            }
-        }
-    }
-}
-
-/// A parked connection. Idle ones are many, so what only a half-read head needs is boxed.
-pub(super) struct Parked {
-    pub(super) connection: Connection,
-    pub(super) waits_for: Await,
-    /// 0: waits for ever.
-    pub(super) deadline_ms: u64,
-}
-
-impl Parked {
-    /// Since when it waits for a request's head, in monotonic milliseconds; `None`: none is due.
-    fn head_since_ms(&self) -> Option<u64> {
-        match &self.waits_for {
-            Await::First => Some(self.connection.client.accepted_ms),
-            Await::Rest(half) => Some(half.started_ms),
-            Await::Handshake { started_ms } => Some(*started_ms),
-            Await::Idle { .. } => None,
-        }
-    }
-}
-
-/// Whether a socket that was read holds more.
-pub(super) enum More {
-    /// The read filled the buffer.
-    Likely,
-    /// The read did not fill the buffer.
-    Unlikely,
-    /// The socket was emptied, or is no longer parked here.
-    No,
-}
-
-impl More {
-    /// After a read of that many bytes.
-    pub(super) fn after(connection: &Connection, received: usize) -> More {
-        match connection.transport.was_emptied(received, RECEIVE_BYTES) {
-            true => More::Unlikely,
-            false => More::Likely,
-        }
-    }
-}
-
-/// What a parked connection waits for.
-pub(super) enum Await {
-    /// The first bytes.
-    First,
-    /// The client's part of the TLS handshake.
-    Handshake {
-        /// Since when, in monotonic milliseconds.
-        started_ms: u64,
-    },
-    /// The rest of a head.
-    Rest(Box<Half>),
-    /// The next request.
-    Idle {
-        /// How long, in milliseconds.
-        timeout_ms: u64,
-    },
-}
-
-/// A head of which a part has come. The exchange itself goes back to the pool, so that a slow
-/// client holds no more than what it sent.
-pub(super) struct Half {
-    input: Vec<u8>,
-    started_ms: u64,
-}
 
 impl Connections {
     /// Parks a connection, at the place it had or at a new one.
@@ -688,26 +574,6 @@ impl Connections {
     }
 }
 
-impl Await {
-    /// How long it may wait for a request while the server drains; `None`: it has begun one.
-    fn grace_ms(&self) -> Option<u64> {
-        match self {
-            Self::First | Self::Handshake { .. } => Some(FIRST_GRACE_MS),
-            Self::Idle { .. } => Some(IDLE_GRACE_MS),
-            Self::Rest(_) => None,
-        }
-    }
-
-    fn action(&self) -> Action {
-        match self {
-            Self::First => Action::WaitingForRequest,
-            Self::Handshake { .. } => Action::HandshakingClient,
-            Self::Rest(_) => Action::ReadingHeaders,
-            Self::Idle { .. } => Action::KeepAlive,
-        }
-    }
-}
-
 /// The earlier of two deadlines, of which the first may be 0: never.
 fn earlier(deadline_ms: u64, other_ms: u64) -> u64 {
     match deadline_ms {
@@ -726,15 +592,4 @@ fn has_input(connection: &Connection) -> bool {
 fn may_end_line(input: &[u8], received: usize) -> bool {
     let fresh = &input[input.len() - received..];
     memchr::memchr(b'\n', fresh).is_some() || input.len() >= UNPARSED_BYTES_MAX
-}
-
-/// Moves a connection to another plan where its gate is in that too.
-pub(super) fn move_to(plan: &Rc<LanePlan>, connection: &mut Connection) {
-    if Rc::ptr_eq(&connection.plan, plan) {
-        return;
-    }
-    if let Some(listen) = connection.plan.same_listen(connection.client.listen, plan) {
-        connection.client.listen = listen;
-        connection.plan = plan.clone();
-    }
 }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use turnpike_lane::log::Level;
 use turnpike_wire::proxy_protocol;
 
-use super::Connection;
+use super::open::Connection;
 use crate::exchange::{Action, Exchange};
 use turnpike_plan::Quoted;
 use turnpike_plan::proxy_header::ProxyHeader;

@@ -9,12 +9,14 @@ use turnpike_lane::log::Level;
 use turnpike_lane::sys::process::monotonic_ns;
 use turnpike_lane::sys::socket_option;
 
+use super::connections::Connections;
 use super::driven::{self, Stage};
 use super::http2::{self, Spoken};
-use super::parked::{Await, More, Slot, move_to};
+use super::open::{Connection, move_to, receive};
 use super::proxy_header::{self, ProxyHeaderState};
-use super::transfer::{self, Sent, Transfer};
-use super::{Connection, Connections, DrivenSlot, log_send_error};
+use super::return_queue::DrivenSlot;
+use super::slot::{Await, More, Slot};
+use super::transfer::{self, Sent, Transfer, log_send_error};
 use crate::body::Progress;
 use crate::counters::CloseReason;
 use crate::engine::Outcome;
@@ -26,10 +28,6 @@ use crate::phase::Awaiting;
 use crate::requester::ConnectionFacts;
 use crate::response::Body;
 use crate::settings::LingeringClose;
-
-/// Bytes first asked of a socket: most heads are far smaller, and all fit that nginx's first
-/// buffer and one large one would take.
-pub(super) const RECEIVE_BYTES: usize = 8 * 1024;
 
 /// Bytes of a response that are sent in the turn; what is larger becomes driven, so that one
 /// download does not hold the lane.
@@ -501,12 +499,4 @@ fn lingers(connection: &Connection, exchange: &Exchange) -> bool {
         LingeringClose::On => !exchange.body.is_finished() || connection.input.has_unread(),
         LingeringClose::Always => true,
     }
-}
-
-/// Reads what the socket has, behind what is there.
-pub(super) fn receive(connection: &mut Connection) -> io::Result<usize> {
-    let Connection {
-        transport, input, ..
-    } = connection;
-    input.receive(transport, RECEIVE_BYTES)
 }

@@ -5,12 +5,20 @@
 use std::io::{Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
-use turnpike_lane::event_loop::{AcceptSettings, WatchedSocket};
+use turnpike_lane::event_loop::{
+    AcceptSettings, EventHandler as _, EventLoop, Mailbox, WatchedSocket,
+};
+use turnpike_lane::sys::socket::PeerAddress;
 
-use super::*;
+use super::connections::{Connections, Ending};
+use super::slot::Slot;
+use super::{Apply, Command, Leave};
 use crate::counters::AllCounters;
+use crate::exchange::Exchange;
+use crate::lane::{LanePlan, LaneShared};
 use crate::phase::{Awaiting, Verdict, Waiting};
 use crate::plan::Plan;
 use crate::testing;

@@ -5,6 +5,7 @@
 
 use std::io::{self, IoSlice};
 
+use turnpike_lane::log::Level;
 use turnpike_lane::sys::file;
 use turnpike_lane::sys::simulation::{self, Fault};
 use turnpike_lane::sys::socket::More;
@@ -319,5 +320,19 @@ fn segment(exchange: &Exchange, number: usize) -> Segment<'_> {
         None => Segment::Bytes(exchange.sending.pending()),
         Some(_) if response.is_head_only() => Segment::End,
         Some(number) => segments::of_body(response.body(), response.text(), number),
+    }
+}
+
+/// A client that went away is no error of ours, unless the kernel says something unusual.
+pub(super) fn log_send_error(exchange: &Exchange, error: &io::Error) {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => exchange.log(
+            Level::Alert,
+            format_args!("file was truncated while it was sent to the client"),
+        ),
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
+            exchange.log(Level::Info, format_args!("send() failed ({error})"));
+        }
+        _ => exchange.log(Level::Alert, format_args!("send() failed ({error})")),
     }
 }

@@ -22,7 +22,7 @@ const GOAL: usize = 6;
 
 /// Crates whose biggest cycle is still above the goal, with its size. A number here is lowered as
 /// soon as the cycle has become smaller, and never raised.
-const CEILINGS: &[(&str, usize)] = &[("crates/http", 11)];
+const CEILINGS: &[(&str, usize)] = &[];
 
 /// Reads the text of a file below the workspace's root.
 type Read<'a> = &'a dyn Fn(&Path) -> Option<String>;

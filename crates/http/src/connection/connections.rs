@@ -1,0 +1,210 @@
+//! The connections of a lane: what it holds, and counts of them. What is done with them stands in
+//! the modules that do it.
+
+use std::cell::{Cell, RefCell};
+use std::os::fd::OwnedFd;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+
+use slab::Slab;
+use tokio::sync::Notify;
+use turnpike_lane::event_loop::Mailbox;
+use turnpike_lane::log::Level;
+use turnpike_lane::sys::socket::PeerAddress;
+
+use super::commands::Command;
+use super::open::Connection;
+use super::return_queue::ReturnQueue;
+use super::slot::Slot;
+use super::successors::Successors;
+use crate::counters::CloseReason;
+use crate::exchange::Exchange;
+use crate::lane::{LanePlan, LaneShared};
+
+/// A connection that came by a gate which is not HTTP's: gates behind the plan's listens belong to
+/// other protocols.
+pub struct OtherConnection {
+    /// The plan that the gate belongs to.
+    pub generation: u64,
+    /// The gate's place behind the listens of that plan.
+    pub place: usize,
+    pub socket: OwnedFd,
+    pub peer: PeerAddress,
+}
+
+/// The connections of one lane.
+pub struct Connections {
+    pub(super) lane: Rc<LaneShared>,
+    pub(super) plan: Rc<LanePlan>,
+    /// Plans before it that connections may still hold: what they buffer goes by time too.
+    pub(super) old_plans: Vec<Weak<LanePlan>>,
+    pub(super) mailbox: Arc<Mailbox<Command>>,
+    /// By token.
+    pub(super) slots: Slab<Slot>,
+    /// Where the search for idle connections goes on.
+    pub(super) room_cursor: usize,
+    /// Futures on the lane's runtime.
+    pub(super) driven: usize,
+    /// Of these, those of connections, which have a slot.
+    pub(super) driven_connections: usize,
+    /// Of these, those of HTTP/2: their requests are counted apart.
+    pub(super) http2_connections: usize,
+    /// Connections whose answer is awaited.
+    pub(super) awaited: usize,
+    pub(super) return_queue: Rc<ReturnQueue>,
+    pub(super) ending: Ending,
+    /// When the lane's time was last looked at, in its monotonic milliseconds.
+    pub(super) ticked_ms: u64,
+    pub(super) round: Round,
+    /// Accepted for others, until they take them.
+    pub(super) others: Vec<OtherConnection>,
+}
+
+/// What is measured at the end of a round: the clock is read once for all of it.
+#[derive(Default)]
+pub(super) struct Round {
+    pub(super) has_worked: bool,
+    /// First answers of connections that were accepted in it.
+    pub(super) first_answers: u64,
+}
+
+/// Whether the lane goes on.
+pub(super) enum Ending {
+    /// The lane or process serves.
+    No,
+    /// The lane finishes what it is at; other lanes take what waits.
+    Leaving(Successors),
+    /// The lane finishes what was begun.
+    Draining {
+        /// In the lane's monotonic milliseconds.
+        since_ms: u64,
+    },
+    /// The lane ends now.
+    Now,
+}
+
+impl Connections {
+    /// No connections yet.
+    pub fn new(lane: Rc<LaneShared>, plan: Rc<LanePlan>, mailbox: Arc<Mailbox<Command>>) -> Self {
+        lane.use_plan(&plan);
+        let return_queue = Rc::new(ReturnQueue {
+            returned: RefCell::default(),
+            background_ended: Cell::new(0),
+            streams_ended: Cell::new(0),
+            notify: lane.background.notify.clone(),
+        });
+        Self {
+            lane,
+            plan,
+            old_plans: Vec::new(),
+            mailbox,
+            slots: Slab::new(),
+            room_cursor: 0,
+            driven: 0,
+            driven_connections: 0,
+            http2_connections: 0,
+            awaited: 0,
+            return_queue,
+            ending: Ending::No,
+            ticked_ms: 0,
+            round: Round::default(),
+            others: Vec::new(),
+        }
+    }
+
+    /// The number of the plan in force.
+    pub fn generation(&self) -> u64 {
+        self.plan.generation
+    }
+
+    /// How many of the gates are HTTP's; those behind them are others'.
+    pub fn listens(&self) -> usize {
+        self.plan.listens.len()
+    }
+
+    /// Takes the connections that came by gates of others.
+    pub fn take_others(&mut self) -> Vec<OtherConnection> {
+        std::mem::take(&mut self.others)
+    }
+
+    /// Whether the lane was told to end at once.
+    pub fn is_terminated(&self) -> bool {
+        matches!(self.ending, Ending::Now)
+    }
+
+    /// Whether the process ends, so that no connection is kept.
+    pub(super) fn is_draining(&self) -> bool {
+        matches!(self.ending, Ending::Draining { .. } | Ending::Now)
+    }
+
+    /// Does it with the present plan and those before it that are still held.
+    pub(super) fn every_plan(&mut self, does: impl Fn(&LanePlan)) {
+        does(&self.plan);
+        self.old_plans.retain(|old| {
+            let old = old.upgrade();
+            old.inspect(|old| does(old)).is_some()
+        });
+    }
+
+    /// Notified when a driven connection is handed back.
+    pub fn returned(&self) -> Rc<Notify> {
+        self.return_queue.notify.clone()
+    }
+
+    /// Counts for `stub_status`: requests that are answered.
+    pub(super) fn count_writing(&self, more: u64) {
+        let busy = self.driven - self.http2_connections + self.awaited;
+        self.lane.counters.writing.set(busy as u64 + more);
+    }
+
+    /// What is held: places, futures, connections whose answer is awaited, and work that no client
+    /// waits for.
+    #[cfg(feature = "simulation")]
+    pub fn left(&self) -> [usize; 4] {
+        let under_way = self.lane.background.under_way.get();
+        [self.slots.len(), self.driven, self.awaited, under_way]
+    }
+
+    pub(super) fn close(&self, connection: Connection, reason: CloseReason) {
+        self.lane.counters.was_closed(reason);
+        drop(connection);
+    }
+
+    /// Gives an exchange back to the pool.
+    pub(super) fn recycle(&self, exchange: Box<Exchange>) {
+        self.lane.recycle(exchange);
+    }
+
+    /// A panic costs the one connection, which was dropped on the way.
+    pub(super) fn panicked(&self) {
+        self.lane.counters.panics.add();
+        self.lane.counters.was_closed(CloseReason::Failed);
+        self.report(format_args!("a panic was caught; its connection is closed"));
+    }
+
+    /// Writes what concerns no connection to the error log of the first server.
+    pub(super) fn report(&self, message: std::fmt::Arguments<'_>) {
+        if let Some(listen) = self.plan.listens.first() {
+            let root = self.plan.server(listen.default_server).root;
+            self.plan
+                .location(root)
+                .error_log
+                .event(Level::Warn, message);
+        }
+    }
+
+    pub(super) fn exchange(&self, connection: &Connection) -> Box<Exchange> {
+        let mut exchange = self.lane.exchange(&connection.plan, &connection.client);
+        exchange.client.has_proxy_header(&connection.proxy_header);
+        connection.security.tell(&mut exchange);
+        exchange
+    }
+}
+
+impl Drop for Connections {
+    /// The lane ends: what is buffered for its plans, lines of logs, is written. The plans
+    /// themselves may live on in exchanges that were kept for use again.
+    fn drop(&mut self) {
+        self.every_plan(LanePlan::flush);
+    }
+}

@@ -1,0 +1,219 @@
+//! What the lane's event loop tells its connections.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+
+use turnpike_lane::event_loop::{EventHandler, EventLoop};
+use turnpike_lane::log::{Errno, Level};
+use turnpike_lane::sys::process::monotonic_ns;
+use turnpike_lane::sys::socket::PeerAddress;
+use turnpike_lane::transport::Transport;
+
+use super::background;
+use super::connections::{Connections, Ending, OtherConnection};
+use crate::counters::CloseReason;
+use crate::plan::index::ListenIndex;
+
+/// Idle connections closed at a time to make room; nginx's number. One at a time would repeat the
+/// search for every new connection of a burst.
+const ROOM_CONNECTIONS_MAX: usize = 32;
+
+/// The system has too many files open, errno(3) on Linux.
+const ENFILE: i32 = 23;
+
+/// The process has too many files open.
+const EMFILE: i32 = 24;
+
+impl EventHandler for Connections {
+    fn accepted(
+        &mut self,
+        event_loop: &mut EventLoop,
+        gate: u32,
+        socket: OwnedFd,
+        peer: PeerAddress,
+    ) {
+        self.round.has_worked = true;
+        if let Some(place) = (gate as usize).checked_sub(self.plan.listens.len()) {
+            self.others.push(OtherConnection {
+                generation: self.plan.generation,
+                place,
+                socket,
+                peer,
+            });
+            return;
+        }
+        let transport = Transport::plain(socket);
+        let connection = self.begun(event_loop, ListenIndex(gate), transport, peer);
+        let served = AssertUnwindSafe(|| self.first_transaction(event_loop, connection));
+        if catch_unwind(served).is_err() {
+            self.panicked();
+        }
+    }
+
+    fn ready(&mut self, event_loop: &mut EventLoop, token: u32, closed: bool) {
+        self.round.has_worked = true;
+        let served = AssertUnwindSafe(|| self.parked_ready(event_loop, token, closed));
+        if catch_unwind(served).is_err() {
+            self.unpark(event_loop, Some(token));
+            self.panicked();
+        }
+    }
+
+    fn watched_socket_ready(&mut self, event_loop: &mut EventLoop, token: u32) {
+        let served = AssertUnwindSafe(|| self.answer_ready(event_loop, token));
+        if catch_unwind(served).is_err() {
+            self.unpark(event_loop, Some(token));
+            self.panicked();
+        }
+    }
+
+    fn due(&mut self, event_loop: &mut EventLoop, token: u32) {
+        let closed = AssertUnwindSafe(|| self.parked_due(event_loop, token));
+        if catch_unwind(closed).is_err() {
+            self.unpark(event_loop, Some(token));
+            self.panicked();
+        }
+    }
+
+    fn turn_ended(&mut self, event_loop: &mut EventLoop) {
+        self.lane.handshakes.turn_ended();
+        if std::mem::take(&mut self.round.has_worked) {
+            self.measure_round(event_loop);
+        }
+        self.drive_background(event_loop);
+        loop {
+            let Some(returned) = self.return_queue.returned.borrow_mut().pop() else {
+                break;
+            };
+            self.driven -= 1;
+            self.driven_connections -= 1;
+            let slot = returned.slot;
+            self.http2_connections -= usize::from(slot.is_http2);
+            self.count_writing(0);
+            match (returned.connection, returned.exchange) {
+                (Ok(connection), Some(exchange)) => {
+                    let token = slot.token;
+                    let served = AssertUnwindSafe(|| {
+                        self.taken_back(event_loop, slot, connection, exchange)
+                    });
+                    if catch_unwind(served).is_err() {
+                        self.unpark(event_loop, Some(token));
+                        self.panicked();
+                    }
+                }
+                (Err(reason), Some(exchange)) => {
+                    self.unpark(event_loop, Some(slot.token));
+                    self.lane.counters.was_closed(reason);
+                    self.recycle(exchange);
+                }
+                (_, None) => {
+                    self.unpark(event_loop, Some(slot.token));
+                    self.lane.counters.panics.add();
+                    self.lane.counters.was_closed(CloseReason::Failed);
+                }
+            }
+        }
+    }
+
+    fn tick(&mut self, event_loop: &mut EventLoop) {
+        let now_ms = event_loop.clock.now_ms();
+        self.ticked_ms = now_ms;
+        self.every_plan(|plan| plan.tick(now_ms));
+    }
+
+    fn commands(&mut self, event_loop: &mut EventLoop) {
+        self.obey(event_loop);
+    }
+
+    fn connections(&self) -> usize {
+        self.slots.len() + self.driven - self.driven_connections
+    }
+
+    fn driven(&self) -> usize {
+        self.driven
+    }
+
+    fn make_room(&mut self, event_loop: &mut EventLoop) -> bool {
+        let mut what = "idle ones";
+        let mut closed = self.close_idle(event_loop, ROOM_CONNECTIONS_MAX);
+        if closed == 0 {
+            what = "that were slow to send a request";
+            closed = self.close_late_heads(event_loop, ROOM_CONNECTIONS_MAX);
+        }
+        if closed > 0 {
+            self.lane.counters.made_room.add_many(closed as u64);
+            let most = self.plan.events.connections_max;
+            self.report(format_args!(
+                "{most} worker_connections are not enough, {closed} {what} were closed"
+            ));
+        }
+        closed > 0
+    }
+
+    fn accept_failed(&mut self, _event_loop: &mut EventLoop, gate: u32, error: &io::Error) {
+        // A gate of others says so in the log of the first server.
+        let listens = &self.plan.listens;
+        let Some(listen) = listens.get(gate as usize).or(listens.first()) else {
+            return;
+        };
+        let root = self.plan.server(listen.default_server).root;
+        let log = &self.plan.location(root).error_log;
+        let level = match error.raw_os_error() {
+            Some(ENFILE | EMFILE) => Level::Crit,
+            _ => Level::Alert,
+        };
+        log.event(level, format_args!("accept4() failed {}", Errno(error)));
+    }
+
+    fn finished(&self) -> bool {
+        match &self.ending {
+            Ending::No => false,
+            // Another lane may just be handing something over.
+            Ending::Leaving(_) | Ending::Draining { .. } => {
+                self.connections() == 0 && self.mailbox.close_if_empty()
+            }
+            Ending::Now => true,
+        }
+    }
+}
+
+impl Connections {
+    /// Takes up and counts down tasks that no client waits for.
+    fn drive_background(&mut self, event_loop: &mut EventLoop) {
+        let background = &self.lane.background;
+        let ended = self.return_queue.background_ended.take();
+        background.under_way.set(background.under_way.get() - ended);
+        let ended = ended + self.return_queue.streams_ended.take();
+        self.driven -= ended;
+        for answer in background.streams.borrow_mut().drain(..) {
+            self.driven += 1;
+            event_loop.drive(background::counted_stream(
+                answer,
+                Rc::clone(&self.return_queue),
+            ));
+        }
+        for task in background.waiting.borrow_mut().drain(..) {
+            self.driven += 1;
+            event_loop.drive(background::counted(task, Rc::clone(&self.return_queue)));
+        }
+        if ended > 0 {
+            self.count_writing(0);
+        }
+    }
+
+    fn measure_round(&mut self, event_loop: &EventLoop) {
+        let took_ns = monotonic_ns().saturating_sub(event_loop.clock.now_ns());
+        let counters = &self.lane.counters;
+        counters.rounds.record(took_ns);
+        let answers = self.lane.round_answers.take();
+        if answers > 0 {
+            counters.request_times.record_many(took_ns, answers);
+        }
+        let first_answers = std::mem::take(&mut self.round.first_answers);
+        if first_answers > 0 {
+            counters.first_byte.record_many(took_ns, first_answers);
+        }
+    }
+}

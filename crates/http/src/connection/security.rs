@@ -1,0 +1,62 @@
+//! How a connection is secured: not at all, by a session, or by one that is being agreed on.
+
+use std::sync::Arc;
+
+use turnpike_lane::transport::Hello;
+
+use crate::exchange::Exchange;
+use turnpike_plan::tls::{Offer, ServerIdentity, TlsSession};
+
+/// How a connection is secured.
+pub(super) enum Security {
+    /// Not at all.
+    Plain,
+    /// Not at all, though its listener expects it.
+    PlainOnTlsPort,
+    /// The handshake goes on.
+    Handshaking(Box<Handshaking>),
+    /// The session stands.
+    Secure(Arc<TlsSession>),
+}
+
+/// How far a handshake is.
+pub(super) enum Handshaking {
+    /// Nothing has come of it; these bytes, if any, are a part of a PROXY protocol header.
+    Beginning(Vec<u8>),
+    /// First bytes that whoever passed the connection on has read; not empty.
+    Given(Vec<u8>),
+    /// A part of the client's hello.
+    Hello(Box<Hello>),
+    /// The session is agreed on.
+    Session(Agreed),
+}
+
+/// What a session goes on with.
+pub(super) struct Agreed {
+    pub(super) offer: Offer,
+    pub(super) identity: Arc<ServerIdentity>,
+}
+
+impl Security {
+    /// Of a connection that was just accepted.
+    pub(super) fn of_new(expects_tls: bool) -> Security {
+        match expects_tls {
+            false => Security::Plain,
+            true => Security::Handshaking(Box::new(Handshaking::Beginning(Vec::new()))),
+        }
+    }
+
+    pub(super) fn is_handshaking(&self) -> bool {
+        matches!(self, Security::Handshaking(_))
+    }
+
+    /// Lets an exchange know.
+    pub(super) fn tell(&self, exchange: &mut Exchange) {
+        let client = &mut exchange.client;
+        client.speaks_plain_on_tls_port(matches!(self, Security::PlainOnTlsPort));
+        client.is_secured_by(match self {
+            Security::Secure(session) => Some(session),
+            _ => None,
+        });
+    }
+}

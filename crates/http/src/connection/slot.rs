@@ -1,0 +1,151 @@
+//! What stands at a place of the lane's connections.
+
+use std::rc::Rc;
+
+use super::open::{Connection, RECEIVE_BYTES};
+use crate::exchange::{Action, Exchange};
+use crate::h1::watch::Watch;
+use crate::phase::Awaiting;
+
+/// How long a drain waits for the first request of a connection, in milliseconds: its bytes follow
+/// the connect within a few round trips, of the slowest networks too.
+const FIRST_GRACE_MS: u64 = 3_000;
+
+/// How long a drain waits for the next request of an idle connection, in milliseconds: one that is
+/// in steady use has asked by then, and was told that it is closed.
+const IDLE_GRACE_MS: u64 = 1_000;
+
+/// What stands at a place of the lane's connections.
+pub(super) enum Slot {
+    /// The connection is served in this turn.
+    InTurn,
+    /// The connection waits.
+    Parked(Parked),
+    /// A future has it.
+    Driven(Rc<Watch>),
+    /// A watched socket of the lane brings its answer.
+    Awaiting(Awaited),
+}
+
+impl Slot {
+    pub(super) fn parked(&self) -> Option<&Parked> {
+        match self {
+            Slot::Parked(parked) => Some(parked),
+            _ => None,
+        }
+    }
+
+    pub(super) fn parked_mut(&mut self) -> Option<&mut Parked> {
+        match self {
+            Slot::Parked(parked) => Some(parked),
+            _ => None,
+        }
+    }
+
+    /// Takes a parked connection out, to be served; leaves others where they are.
+    pub(super) fn take_parked(&mut self) -> Option<Parked> {
+        match std::mem::replace(self, Slot::InTurn) {
+            Slot::Parked(parked) => Some(parked),
+            other => {
+                *self = other;
+                None
+            }
+        }
+    }
+}
+
+/// A parked connection. Idle ones are many, so what only a half-read head needs is boxed.
+pub(super) struct Parked {
+    pub(super) connection: Connection,
+    pub(super) waits_for: Await,
+    /// 0: waits for ever.
+    pub(super) deadline_ms: u64,
+}
+
+impl Parked {
+    /// Since when it waits for a request's head, in monotonic milliseconds; `None`: none is due.
+    pub(super) fn head_since_ms(&self) -> Option<u64> {
+        match &self.waits_for {
+            Await::First => Some(self.connection.client.accepted_ms),
+            Await::Rest(half) => Some(half.started_ms),
+            Await::Handshake { started_ms } => Some(*started_ms),
+            Await::Idle { .. } => None,
+        }
+    }
+}
+
+/// A connection with the request whose answer is awaited.
+pub(super) struct Awaited {
+    pub(super) connection: Connection,
+    pub(super) exchange: Box<Exchange>,
+    pub(super) awaiting: Box<dyn Awaiting>,
+    /// In the lane's monotonic milliseconds; 0: never.
+    pub(super) deadline_ms: u64,
+    /// Whether the client has sent more, which was left in its socket.
+    pub(super) unread: bool,
+}
+
+/// Whether a socket that was read holds more.
+pub(super) enum More {
+    /// The read filled the buffer.
+    Likely,
+    /// The read did not fill the buffer.
+    Unlikely,
+    /// The socket was emptied, or is no longer parked here.
+    No,
+}
+
+impl More {
+    /// After a read of that many bytes.
+    pub(super) fn after(connection: &Connection, received: usize) -> More {
+        match connection.transport.was_emptied(received, RECEIVE_BYTES) {
+            true => More::Unlikely,
+            false => More::Likely,
+        }
+    }
+}
+
+/// What a parked connection waits for.
+pub(super) enum Await {
+    /// The first bytes.
+    First,
+    /// The client's part of the TLS handshake.
+    Handshake {
+        /// Since when, in monotonic milliseconds.
+        started_ms: u64,
+    },
+    /// The rest of a head.
+    Rest(Box<Half>),
+    /// The next request.
+    Idle {
+        /// How long, in milliseconds.
+        timeout_ms: u64,
+    },
+}
+
+/// A head of which a part has come. The exchange itself goes back to the pool, so that a slow
+/// client holds no more than what it sent.
+pub(super) struct Half {
+    pub(super) input: Vec<u8>,
+    pub(super) started_ms: u64,
+}
+
+impl Await {
+    /// How long it may wait for a request while the server drains; `None`: it has begun one.
+    pub(super) fn grace_ms(&self) -> Option<u64> {
+        match self {
+            Self::First | Self::Handshake { .. } => Some(FIRST_GRACE_MS),
+            Self::Idle { .. } => Some(IDLE_GRACE_MS),
+            Self::Rest(_) => None,
+        }
+    }
+
+    pub(super) fn action(&self) -> Action {
+        match self {
+            Self::First => Action::WaitingForRequest,
+            Self::Handshake { .. } => Action::HandshakingClient,
+            Self::Rest(_) => Action::ReadingHeaders,
+            Self::Idle { .. } => Action::KeepAlive,
+        }
+    }
+}
