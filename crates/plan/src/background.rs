@@ -1,14 +1,14 @@
-//! Background work of a serving process: all that runs beside the lanes.
+//! Background work of a serving process: all work that does not run on lanes.
 //!
 //! There are three kinds, each with its own limit:
 //!
-//! - **services** of a plan go by time and wait most of the time: lookups of names, active checks,
-//!   the care of a cache's folder. All of them share one thread, on which nothing may block.
+//! - **services** of a plan are periodic and wait most of the time: name lookups, active checks,
+//!   the management of a cache's folder. All of them share one thread, on which no call may block.
 //! - **blocking work** of requests and services runs on a small pool ([`run_blocking`]).
 //! - **commands** of the control socket have threads of their own ([`run_command`]).
 //!
-//! A plan names its services while it is built. They start when the plan is put in force, never
-//! before: a plan that is only checked has no effect.
+//! A plan registers its services while it is built. They start when the plan comes into force,
+//! never before: a plan that is only checked has no effect.
 
 use std::collections::HashMap;
 use std::io;
@@ -24,65 +24,65 @@ use turnpike_lane::pool::{PoolLimits, PoolRefusal, WorkerPool};
 #[cfg(test)]
 mod tests;
 
-/// Stack of the services' thread in bytes; nothing on it grows with the input.
+/// The stack of the services' thread in bytes; no recursion on it depends on the input.
 const STACK_BYTES: usize = 512 * 1024;
 
-/// Blocking work reads and removes files, or looks over all keys of a cache. More threads would
-/// wait for the same disks; more work than this waits longer than any client does.
+/// Blocking work reads and removes files, or scans all keys of a cache. More threads would wait for
+/// the same disks; a longer queue would exceed the patience of clients.
 static BLOCKING: WorkerPool = WorkerPool::new(PoolLimits {
     name: "blocking",
     threads_max: 16,
     queued_max: 4096,
 });
 
-/// Commands that run at a time. More are refused, not queued: an operator would wait in vain
-/// behind another one's long purge.
+/// Concurrent commands. Further ones are refused, not queued: an operator would wait behind another
+/// one's long purge.
 static COMMANDS: WorkerPool = WorkerPool::new(PoolLimits {
     name: "command",
     threads_max: 8,
     queued_max: 0,
 });
 
-/// A service as it runs.
+/// A running service.
 pub type Running = Pin<Box<dyn Future<Output = ()>>>;
 
-/// Work of a plan that no request starts. It must not hold the plan.
+/// Work of a plan that no request starts. It must not own the plan.
 pub trait Service: Send + Sync {
-    /// The work, which may go on for ever. It runs on the services' thread and must not block; it
-    /// is dropped where it waits when it has to stop.
+    /// The work, which may never end. It runs on the services' thread and must not block; dropping
+    /// it at a wait stops it.
     fn run(self: Arc<Self>) -> Running;
 
-    /// What must have happened before a lane takes the plan up. Called by the main thread, once
-    /// for each plan put in force.
+    /// Prepares for the service before any lane uses the plan. The main thread calls it once for
+    /// each plan that comes into force.
     fn prepare(&self) {}
 
-    /// How long the service runs.
+    /// The lifetime of the service.
     fn lifetime(&self) -> Lifetime {
         Lifetime::InForce
     }
 
-    /// A number that two services share if they care for the same thing: the address of that
-    /// thing. One that runs already is not started again by the next plan.
+    /// A number that two services share if they serve the same object: the object's address. If the
+    /// service already runs, the next plan does not start it again.
     fn identity(&self) -> usize {
         std::ptr::from_ref(self).addr()
     }
 }
 
-/// How long a service of a plan runs.
+/// The lifetime of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lifetime {
-    /// Until another plan is put in force.
+    /// Until another plan comes into force.
     InForce,
-    /// Until no request uses a plan any more that has this service.
+    /// Until no request uses a plan with this service any more.
     InUse,
 }
 
-/// The services of a serving process. Their thread starts with the first one and ends when this
-/// is dropped.
+/// The services of a serving process. Their thread starts with the first one and ends when this is
+/// dropped.
 #[derive(Default)]
 pub struct Background {
-    /// The plan in force, and the orders of the services' thread. The queue needs no limit: a plan
-    /// sends two orders in its life.
+    /// The orders for the services' thread. The queue needs no limit: a plan sends two orders in
+    /// its life.
     orders: Mutex<Option<UnboundedSender<Order>>>,
 }
 
@@ -92,11 +92,11 @@ enum Order {
 }
 
 impl Background {
-    /// Puts the services of a plan in force, under the plan's generation. Those of other plans go
-    /// on as their lifetimes say.
+    /// Starts the services of a plan that comes into force, with its generation. Those of other
+    /// plans continue according to their lifetimes.
     ///
     /// # Errors
-    /// When there is no thread for them. Then none of them runs.
+    /// There is no thread for them. Then none of them runs.
     pub fn start(&self, generation: u64, services: &[Arc<dyn Service>]) -> io::Result<()> {
         services.iter().for_each(|service| service.prepare());
         let mut orders = self.lock();
@@ -104,13 +104,14 @@ impl Background {
             *orders = Some(start_thread()?);
         }
         if let Some(orders) = &*orders {
-            // The thread ends with this sender only.
+            // The thread ends only when this sender is dropped.
             let _ = orders.send(Order::Start(generation, services.to_vec()));
         }
         Ok(())
     }
 
-    /// Stops what only this plan has. Called when the plan is released, from any thread.
+    /// Stops the services of this plan that no other plan has. Called when the plan is released,
+    /// from any thread.
     pub fn stop(&self, generation: u64) {
         if let Some(orders) = &*self.lock() {
             // As above.
@@ -123,11 +124,11 @@ impl Background {
     }
 }
 
-/// Has another thread do work that blocks, and gives what comes of it: `None` when it panicked.
-/// Never waits itself.
+/// Runs blocking work on another thread, and returns its result: `None` if it panicked. Never waits
+/// itself.
 ///
 /// # Errors
-/// When too much waits already, or there is no thread.
+/// The queue is full, or there is no thread.
 pub fn run_blocking<T, W>(
     work: W,
 ) -> Result<impl Future<Output = Option<T>> + use<T, W>, PoolRefusal>
@@ -138,10 +139,10 @@ where
     BLOCKING.submit(work)
 }
 
-/// Has another thread carry out a command of an operator.
+/// Runs an operator's command on another thread.
 ///
 /// # Errors
-/// When too many run already, or there is no thread.
+/// Too many commands are running, or there is no thread.
 pub fn run_command(work: impl FnOnce() + Send + 'static) -> Result<(), PoolRefusal> {
     COMMANDS.spawn(work)
 }
@@ -169,7 +170,7 @@ async fn obey(mut orders: UnboundedReceiver<Order>) {
     }
 }
 
-/// A service that was started, and the plans that have it. Dropped, it stops.
+/// A started service, and the plans that have it. Dropping it stops the service.
 struct Entry {
     service: Arc<dyn Service>,
     task: AbortHandle,

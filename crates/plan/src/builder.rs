@@ -1,7 +1,7 @@
-//! Building a plan, whatever protocol it is for: what is collected while its directives are read.
+//! The builder of a plan for any protocol: the data that is collected while directives are read.
 //!
-//! The builder goes on after an error, so that `-t` can report all of them. What it builds touches
-//! the outside world only through [`Environment`].
+//! The builder continues after an error, so that `-t` can report all of them. It affects the
+//! outside world only through [`Environment`].
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ use crate::metrics;
 use crate::template::Template;
 use crate::variables::VariableTable;
 
-/// Why there is no plan: every error that was found.
+/// The errors because of which there is no plan.
 #[derive(Debug)]
 pub struct PlanError(pub Vec<ConfError>);
 
@@ -35,11 +35,11 @@ impl fmt::Display for PlanError {
 
 impl std::error::Error for PlanError {}
 
-/// A plan in the making, for subjects `S`.
+/// An unfinished plan, for subjects `S`.
 pub struct Builder<'e, S: 'static> {
-    /// Variables named so far.
+    /// The variables so far.
     pub variables: VariableTable<S>,
-    /// The process.
+    /// The environment of the process.
     pub environment: &'e mut dyn Environment,
     /// The machine's name.
     pub host_name: String,
@@ -51,19 +51,19 @@ pub struct Builder<'e, S: 'static> {
     stores: HashMap<TypeId, Box<dyn Any>>,
 }
 
-/// What every plan has, whatever protocol it is for.
+/// The part of a plan that every protocol has.
 pub struct Shared<S: 'static> {
-    /// Every variable that the configuration names.
+    /// The variables in the configuration.
     pub variables: VariableTable<S>,
     /// The machine's name when the plan was built.
     pub host_name: String,
-    /// Makers of the state that each lane keeps for this plan, by slot.
+    /// The makers of each lane's state for this plan, by slot.
     pub lane_states: Vec<LaneStateMaker>,
-    /// The verbs that this plan offers, each with what carries it out.
+    /// The commands of this plan, each with its implementation.
     pub commands: Vec<(&'static CommandRow, Arc<dyn Command>)>,
-    /// Readers of the metrics of the families.
+    /// The readers of the families' metrics.
     pub readers: Vec<Arc<dyn metrics::Reader>>,
-    /// The work of the families that goes on in the background while the plan is in force.
+    /// The background services of the families while the plan is in force.
     pub services: Vec<Arc<dyn Service>>,
 }
 
@@ -83,10 +83,10 @@ impl<'e, S> Builder<'e, S> {
         }
     }
 
-    /// What was collected.
+    /// The collected data.
     ///
     /// # Errors
-    /// Every error that was reported.
+    /// All reported errors.
     pub fn finish(self) -> Result<Shared<S>, Vec<ConfError>> {
         if !self.errors.is_empty() {
             return Err(self.errors);
@@ -101,7 +101,7 @@ impl<'e, S> Builder<'e, S> {
         })
     }
 
-    /// What a family keeps while the plan is built: formats by name, zones by name.
+    /// The data of a family while the plan is built: formats by name, zones by name.
     pub fn store<T: Default + 'static>(&mut self) -> &mut T {
         let boxed = self
             .stores
@@ -113,8 +113,8 @@ impl<'e, S> Builder<'e, S> {
         }
     }
 
-    /// Reserves state that each lane keeps for this plan, made by `make` when a lane takes the
-    /// plan up.
+    /// Reserves a slot for each lane's state for this plan; `make` creates it when a lane takes the
+    /// plan.
     pub fn lane_state<T: LaneState>(
         &mut self,
         make: impl Fn() -> T + Send + Sync + 'static,
@@ -124,25 +124,25 @@ impl<'e, S> Builder<'e, S> {
         slot
     }
 
-    /// Offers a verb of the family's on the control socket, while this plan is in force.
+    /// Adds a command of a family to the control socket, while this plan is in force.
     pub fn command(&mut self, row: &'static CommandRow, command: Arc<dyn Command>) {
         self.commands.push((row, command));
     }
 
-    /// Shows metrics of the family's, while this plan is in force.
+    /// Adds metrics of a family, while this plan is in force.
     pub fn metrics(&mut self, reader: Arc<dyn metrics::Reader>) {
         self.readers.push(reader);
     }
 
-    /// Has work go on in the background from the time when this plan is put in force.
+    /// Adds a background service, which starts when this plan comes into force.
     pub fn service(&mut self, service: Arc<dyn Service>) {
         self.services.push(service);
     }
 
-    /// Compiles a template for a directive.
+    /// Compiles a template of a directive.
     ///
     /// # Errors
-    /// The template's, placed at the directive.
+    /// The template's error, with the directive's place.
     pub fn template(
         &mut self,
         view: View<'_>,
@@ -153,18 +153,18 @@ impl<'e, S> Builder<'e, S> {
             .map_err(|message| view.error(entry.span, message))
     }
 
-    /// Warns whoever reads the log of what stands at a directive.
+    /// Logs a warning about a directive.
     pub fn warn(&mut self, view: View<'_>, entry: &Entry, message: impl Into<String>) {
         self.environment.warn(view.error(entry.span, message));
     }
 
-    /// Remembers an error and goes on.
+    /// Records an error and continues.
     pub fn report(&mut self, error: ConfError) {
         self.errors.push(error);
     }
 
-    /// Compiles what has variables in it, in effect or not: a name that nothing defines is a
-    /// mistake wherever it stands.
+    /// Compiles all templates, even those that do not take effect: an undefined variable is an
+    /// error anywhere.
     pub fn check_templates(&mut self, view: View<'_>) {
         for entry in view.entries() {
             for word in words_with_variables(entry) {
@@ -178,7 +178,7 @@ impl<'e, S> Builder<'e, S> {
         }
     }
 
-    /// Reports the names of variables that nothing defines, where they are used first.
+    /// Reports undefined variables, at their first use.
     pub fn check_variables(&mut self, block: View<'_>) {
         let undefined: Vec<&str> = self.variables.undefined().collect();
         let errors = undefined.into_iter().map(|name| {
@@ -196,7 +196,7 @@ impl<'e, S> Builder<'e, S> {
     }
 }
 
-/// Where a variable is named first.
+/// The place of a variable's first use.
 fn first_use(view: View<'_>, name: &str) -> Option<Span> {
     let names = |word: &Word| {
         let text = word.text.to_ascii_lowercase();

@@ -1,50 +1,50 @@
-//! Commands that directive families offer to whoever operates the server: verbs of the control
-//! socket.
+//! Commands of directive families for the operator: the verbs of the control socket.
 //!
-//! A family lists its verbs as rows, so that help and reference derive from them, and gives what
-//! carries them out when a plan is built. Commands run on threads of the serving process that are
-//! nobody's lane: they may take their time, and must share with lanes only what bears it.
+//! A family lists its verbs as rows, from which help and reference are generated, and registers
+//! their implementations when a plan is built. Commands run on separate threads of the serving
+//! process: they may block, and must not share locks with lanes that could delay these.
 
 use std::fmt;
 
 pub use serde_json::{Value, json};
 
-/// The members of a request beside its verb.
+/// The members of a request other than its verb.
 pub type Arguments = serde_json::Map<String, Value>;
 
 /// One verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandRow {
-    /// The name: the family's subject, a dot, and what is done, as `upstream.list`.
+    /// The name: the family's subject, a dot, and the action, as in `upstream.list`.
     pub name: &'static str,
-    /// The arguments, as the reference shows them: `name=UPSTREAM [peer=ADDRESS]`.
+    /// The arguments in the reference: `name=UPSTREAM [peer=ADDRESS]`.
     pub arguments: &'static str,
-    /// What it does, in a sentence.
+    /// Its effect, in a sentence.
     pub summary: &'static str,
 }
 
-/// What carries a verb out.
+/// The implementation of a verb.
 pub trait Command: Send + Sync {
-    /// Does it, and says what was done. May block; it is on no lane.
+    /// Runs the command and returns its result. May block; it runs on no lane.
     ///
     /// # Errors
-    /// Why it was not done. Nothing must have changed then, or the message must say what has.
+    /// The reason why it failed. Nothing must have changed then, or the message must name the
+    /// changes.
     fn run(&self, arguments: &Arguments) -> Result<Value, CommandError>;
 }
 
-/// Why a command was not carried out, by blame.
+/// Why a command failed, by cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandError {
-    /// An argument is missing or cannot be understood.
+    /// An argument is missing or invalid.
     Invalid(String),
-    /// What an argument names does not exist.
+    /// The object of an argument does not exist.
     NotFound(String),
     /// The command failed.
     Failed(String),
 }
 
 impl CommandError {
-    /// The word that programs tell errors apart by.
+    /// The error code for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Invalid(_) => "invalid",
@@ -63,10 +63,10 @@ impl fmt::Display for CommandError {
 
 impl std::error::Error for CommandError {}
 
-/// The text argument of that name; `None` where it is not given.
+/// The text argument with that name; `None` if it is missing.
 ///
 /// # Errors
-/// When it is something else than a text.
+/// It is not a text.
 pub fn text<'a>(arguments: &'a Arguments, name: &str) -> Result<Option<&'a str>, CommandError> {
     match arguments.get(name) {
         None | Some(Value::Null) => Ok(None),
@@ -75,18 +75,18 @@ pub fn text<'a>(arguments: &'a Arguments, name: &str) -> Result<Option<&'a str>,
     }
 }
 
-/// The text argument of that name, which must be given.
+/// The text argument with that name, which is required.
 ///
 /// # Errors
-/// When it is missing or something else than a text.
+/// It is missing or not a text.
 pub fn required_text<'a>(arguments: &'a Arguments, name: &str) -> Result<&'a str, CommandError> {
     text(arguments, name)?.ok_or_else(|| CommandError::Invalid(format!("\"{name}\" must be given")))
 }
 
-/// The number argument of that name; a text of digits does as well, as a command line has it.
+/// The number argument with that name; digits as text are accepted too, for command lines.
 ///
 /// # Errors
-/// When it is something else than a whole number of 0 or more.
+/// It is not a whole number of 0 or more.
 pub fn number(arguments: &Arguments, name: &str) -> Result<Option<u64>, CommandError> {
     let number = match arguments.get(name) {
         None | Some(Value::Null) => return Ok(None),
@@ -97,11 +97,11 @@ pub fn number(arguments: &Arguments, name: &str) -> Result<Option<u64>, CommandE
     number.map(Some).ok_or_else(wrong)
 }
 
-/// The switch of that name; a word does as well (`on`, `off`, `true`, `false`), as a command line
-/// has it. `false` where it is not given.
+/// The switch with that name; a word is accepted too (`on`, `off`, `true`, `false`), for command
+/// lines. `false` if it is missing.
 ///
 /// # Errors
-/// When it is something else.
+/// It is neither.
 pub fn flag(arguments: &Arguments, name: &str) -> Result<bool, CommandError> {
     match arguments.get(name) {
         None | Some(Value::Null) => Ok(false),

@@ -1,8 +1,8 @@
-//! What a plan takes from the process it is built in, and what it asks of it.
+//! The environment of a plan: its inputs from the process, and its requirements.
 //!
-//! The master builds a plan only to learn what it needs, and opens that; the serving process is
-//! handed what was opened; tests have none of it. So a family names what it needs where it reads
-//! its directives, and the process knows no directive of a family.
+//! The master builds a plan only to learn its requirements, and opens the files; the serving
+//! process receives the open files; tests need neither. So a family states its requirements where
+//! it reads its directives, and the process knows no directive of a family.
 
 use std::any::Any;
 use std::io;
@@ -14,53 +14,54 @@ use turnpike_lane::log::{ErrorLog, LogFile};
 
 use crate::product::Product;
 
-/// What a plan takes from the process it is built in.
+/// The process in which a plan is built.
 pub trait Environment {
-    /// The folder that relative paths of files start from (`-p`).
+    /// The base folder of relative paths of files (`-p`).
     fn prefix(&self) -> &Path;
-    /// The folder of the main configuration file, where relative paths of keys and includes start.
+    /// The folder of the main configuration file, the base of relative paths of keys and includes.
     fn conf_folder(&self) -> &Path;
-    /// Opens (or finds again) a log file by its absolute path.
+    /// Opens a log file by its absolute path, or finds it if it is open.
     fn log_file(&mut self, path: &Path) -> io::Result<Arc<LogFile>>;
-    /// The error log of a level, from the `error_log` directives in force there.
+    /// The error log of a level, from the `error_log` directives that apply there.
     fn error_log(&mut self, entries: &[&Entry]) -> Result<ErrorLog, String>;
-    /// Takes what is worth a warning, and no error.
+    /// Reports a warning.
     fn warn(&mut self, warning: ConfError);
-    /// The bytes of a file that the configuration names, by its full path: a key or a certificate.
+    /// The content of a file that the configuration names, by its full path: a key or a
+    /// certificate.
     fn file(&mut self, path: &Path) -> io::Result<Arc<[u8]>>;
-    /// As [`Environment::file`], also from a FIFO that somebody writes while the configuration is
+    /// As [`Environment::file`], but also reads a FIFO that is written while the configuration is
     /// loaded: passwords.
     fn file_or_fifo(&mut self, path: &Path) -> io::Result<Arc<[u8]>> {
         self.file(path)
     }
-    /// State that all lanes share and that lives on over a reload while `key` stays the same.
+    /// State that all lanes share, and that survives a reload while `key` stays the same.
     fn zone(
         &mut self,
         key: &str,
         make: &dyn Fn() -> Arc<dyn Any + Send + Sync>,
     ) -> Arc<dyn Any + Send + Sync>;
 
-    /// Takes a folder that lanes write to; a relative path starts at the prefix.
+    /// Declares a folder that lanes write to; a relative path is below the prefix.
     fn folder(&mut self, _path: &Path, _kind: FolderKind) {}
 
-    /// Takes a right that lanes need for what they serve.
+    /// Declares a capability that lanes need.
     fn capability(&mut self, _capability: Capability) {}
 
-    /// The name that the server goes by.
+    /// The server's product name.
     fn product(&self) -> Product {
         Product::default()
     }
 
-    /// Whether lanes can write only to folders that were named before they started.
+    /// Whether lanes can only write to folders that were declared before they started.
     fn is_sandboxed(&self) -> bool {
         false
     }
 
-    /// Takes the name of files that lanes write, with variables in it: the folder before the first
-    /// variable is one that lanes write to. `directive` is the one that names them.
+    /// Declares the folder of files that lanes write, by a name with variables: it is the folder
+    /// before the first variable. `directive` is the directive with the name.
     ///
     /// # Errors
-    /// In a sandbox, where no folder stands before the first variable.
+    /// In a sandbox, if there is no folder before the first variable.
     fn files(&mut self, directive: &str, name: &str) -> Result<(), String> {
         match folder_before_variables(name) {
             Some(folder) => self.folder(&folder, FolderKind::Foreign),
@@ -79,7 +80,7 @@ pub trait Environment {
 /// A folder that lanes write to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Folder {
-    /// The whole path.
+    /// The full path.
     pub path: PathBuf,
     pub kind: FolderKind,
 }
@@ -87,22 +88,23 @@ pub struct Folder {
 /// The owner of a folder that lanes write to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FolderKind {
-    /// Ours, at its default place: made where that can be done.
+    /// Ours, at its default path: created if possible.
     Default,
-    /// Ours, where the configuration says: it must be there once the server is up.
+    /// Ours, at a configured path: it must exist once the server is up.
     Named,
-    /// The operator's, with logs or stored responses whose names the request decides: never made.
+    /// The operator's, with logs or stored responses whose names the request determines: never
+    /// created.
     Foreign,
 }
 
-/// A right of root's that the serving process keeps when it becomes another user.
+/// A privilege of root that the serving process keeps when it becomes another user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Capability {
-    /// `CAP_NET_RAW`: connections are bound to addresses that are not ours (`IP_TRANSPARENT`).
+    /// `CAP_NET_RAW`: connections are bound to addresses of other machines (`IP_TRANSPARENT`).
     NetRaw,
 }
 
-/// What stands before the first variable, up to its last slash; neither everything nor nothing.
+/// The text before the first variable, up to its last slash; neither everything nor nothing.
 fn folder_before_variables(path: &str) -> Option<PathBuf> {
     let fixed = path.split('$').next().unwrap_or_default();
     let (folder, _) = fixed.rsplit_once('/')?;
@@ -115,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_folder_of_a_name_is_what_no_request_can_change() {
+    fn the_folder_of_a_name_is_its_constant_part() {
         for (path, folder) in [
             ("logs/$host.log", Some("logs")),
             ("logs/a-$host/b.log", Some("logs")),

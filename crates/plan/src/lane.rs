@@ -1,5 +1,5 @@
-//! What each lane keeps for a plan: the states of the families, made when the lane takes the plan
-//! up.
+//! The state of each lane for a plan: the states of the families, created when the lane takes the
+//! plan.
 
 use std::any::Any;
 use std::marker::PhantomData;
@@ -7,37 +7,37 @@ use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// State that a family keeps on each lane for one plan: caches, buffers.
+/// The state of a family on each lane for one plan: caches, buffers.
 pub trait LaneState: Any {
-    /// Called about every 100 ms, for what goes by time.
+    /// Called about every 100 ms, for periodic work.
     fn tick(&self, _now_ms: u64) {}
-    /// Called when what is buffered must be written: before logs are reopened, and at the end.
+    /// Called to write buffered data: before logs are reopened, and at the end.
     fn flush(&self) {}
 }
 
 /// Makes a lane's state for a plan.
 pub type LaneStateMaker = Box<dyn Fn() -> Box<dyn LaneState> + Send + Sync>;
 
-/// Where a family finds its state in a [`LanePlan`].
+/// The slot of a family's state in a [`LanePlan`].
 pub struct LaneSlot<T> {
     index: usize,
     kind: PhantomData<fn() -> T>,
 }
 
-/// A plan as one lane holds it, with the lane's state for it.
+/// A plan on one lane, with the lane's state for it.
 pub struct LanePlan<P> {
     plan: Arc<P>,
     states: Vec<Box<dyn LaneState>>,
 }
 
-/// What has states on lanes: the plan of a protocol.
+/// A plan of a protocol, with states on lanes.
 pub trait HasLaneStates {
-    /// Makers of the state that each lane keeps for this plan, by slot.
+    /// The makers of each lane's state for this plan, by slot.
     fn lane_states(&self) -> &[LaneStateMaker];
 }
 
 impl<T> LaneSlot<T> {
-    /// The slot of that place among the states of a plan.
+    /// The slot with that index among the states of a plan.
     pub fn new(index: usize) -> Self {
         Self {
             index,
@@ -55,7 +55,7 @@ impl<T> Clone for LaneSlot<T> {
 impl<T> Copy for LaneSlot<T> {}
 
 impl<P: HasLaneStates> LanePlan<P> {
-    /// Takes up a plan on a lane: its states are made.
+    /// Takes a plan on a lane: creates its states.
     pub fn new(plan: Arc<P>) -> Rc<Self> {
         let states = plan.lane_states().iter().map(|make| make()).collect();
         Rc::new(Self { plan, states })
@@ -70,14 +70,14 @@ impl<P: HasLaneStates> LanePlan<P> {
         }
     }
 
-    /// Lets every state write what it buffers.
+    /// Flushes every state.
     pub fn flush(&self) {
         for state in &self.states {
             state.flush();
         }
     }
 
-    /// Lets every state do what goes by time.
+    /// Calls every state's `tick`.
     pub fn tick(&self, now_ms: u64) {
         for state in &self.states {
             state.tick(now_ms);

@@ -1,7 +1,6 @@
-//! What a plan needs whatever protocol it is for: what it takes from the process, the builder that
-//! families fill, variables, templates and patterns, listens, names of servers, commands, metrics,
-//! temporary files, what each lane keeps for it, and the work that goes on in the background while
-//! it is in force.
+//! The common part of plans for every protocol: the environment, the builder, variables, templates
+//! and patterns, listens, server names, commands, metrics, temporary files, each lane's state, and
+//! background work.
 //!
 //! Nothing here knows a request.
 

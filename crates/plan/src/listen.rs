@@ -1,23 +1,23 @@
-//! The `listen` directive: addresses, port ranges, options, and what goes together on one address.
+//! The `listen` directive: addresses, port ranges, options, and conflicts on one address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
 use turnpike_conf::{Word, value};
 use turnpike_lane::gate::{AcceptMode, Keepalive, ListenAddress, ListenOptions, Reuseport};
 
-/// Ports that one range may stand for: every one costs a socket per lane.
+/// The most ports of one range: each needs a socket per lane.
 const RANGE_PORTS_MAX: u32 = 4096;
 
-/// nginx's backlog on Linux when none is given.
+/// nginx's default backlog on Linux.
 const BACKLOG_DEFAULT: i32 = 511;
 
 /// One address of one `listen` directive.
 #[derive(Clone, Debug)]
 pub struct ListenRequest {
     pub address: ListenAddress,
-    /// Socket options that were given.
+    /// The given socket options.
     pub options: ListenOptions,
-    /// Whether any socket option was given: only one directive of an address may give them.
+    /// Whether any socket option is given: only one directive of an address may have them.
     pub options_given: bool,
     /// `default_server`.
     pub default_server: bool,
@@ -30,7 +30,8 @@ pub struct ListenRequest {
 }
 
 impl ListenRequest {
-    /// How lanes share the address, `events` considered: `accept_mutex`, Tengine's `reuse_port`.
+    /// The way in which lanes share the address, with the settings of `events`: `accept_mutex`,
+    /// Tengine's `reuse_port`.
     pub fn mode(&self, accept_mutex: bool, reuse_port: bool) -> AcceptMode {
         match self.options.reuseport {
             Reuseport::Steer => AcceptMode::Steered,
@@ -59,7 +60,7 @@ pub fn plain(address: SocketAddr) -> ListenRequest {
 }
 
 /// Reads the words of a directive: the address with its ports, then the parameters. `default_port`
-/// is that of addresses without one; `None`: each must have one.
+/// applies to addresses without one; `None`: a port is required.
 ///
 /// # Errors
 /// nginx's message, without its place.
@@ -83,7 +84,7 @@ pub fn read(words: &[Word], default_port: Option<u16>) -> Result<Vec<ListenReque
 }
 
 /// Reads the address word: `unix:PATH`, `PORT`, `ADDRESS`, `ADDRESS:PORT`, `[IPV6]:PORT`, `*`, with
-/// a range of ports where a port may stand.
+/// a range of ports instead of a port.
 fn addresses(text: &str, default_port: Option<u16>) -> Result<Vec<ListenAddress>, String> {
     if let Some(path) = text.strip_prefix("unix:") {
         if path.is_empty() {
@@ -119,7 +120,7 @@ fn addresses(text: &str, default_port: Option<u16>) -> Result<Vec<ListenAddress>
         .collect())
 }
 
-/// Parts the host from the port; a bare number is a port.
+/// Splits the host from the port; a bare number is a port.
 fn split_port(text: &str) -> Option<(&str, Option<&str>)> {
     if text.starts_with('[') {
         let end = text.find(']')?;
@@ -220,7 +221,7 @@ fn apply_named(request: &mut ListenRequest, text: &str) -> Result<(), String> {
                 .parse()
                 .ok()
                 .filter(|backlog| *backlog > 0)
-                // The kernel has a limit of its own; a number that is larger asks for that.
+                // The kernel has its own limit; a larger number means that limit.
                 .map(|backlog: i64| i32::try_from(backlog).unwrap_or(i32::MAX))
                 .ok_or_else(|| format!("invalid backlog \"{text}\""))?;
         }

@@ -1,9 +1,9 @@
-//! The metrics table: what is counted, and how the values are read.
+//! The metrics table: the metrics, and the readers of their values.
 //!
-//! Values live where they are counted, in cells of each lane or atomics of a zone; a [`Reader`]
-//! only looks at them. Whoever shows metrics (the `metrics` page, the control socket) asks every
-//! reader of the plan in force. A row that is not in a table cannot be shown, so that the reference
-//! of all metrics is complete.
+//! Values are stored where they are counted, in cells of each lane or atomics of a zone; a
+//! [`Reader`] only reads them. The `metrics` page and the control socket call every reader of the
+//! plan in force. A metric without a row cannot be shown, so the reference of all metrics is
+//! complete.
 
 mod json;
 mod prometheus;
@@ -17,19 +17,18 @@ pub use turnpike_lane::counters::{Kind, Row};
 
 use turnpike_lane::counters::Distribution;
 
-/// Reads the present values of some rows.
+/// A reader of the current values of some rows.
 pub trait Reader: Send + Sync {
-    /// Adds a sample for every value there is. Called from any thread; must stop nobody.
+    /// Adds a sample for every value. It is called from any thread, and must not block lanes.
     fn read(&self, samples: &mut Samples);
 }
 
 /// One value of a row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
-    /// What it is a value of.
+    /// The row.
     pub row: &'static Row,
-    /// Names and values of its labels: those of the row, in the row's order, less what was summed
-    /// over.
+    /// The names and values of its labels, in the row's order, without those that were summed over.
     pub labels: Vec<(&'static str, String)>,
     pub value: Value,
 }
@@ -37,9 +36,9 @@ pub struct Sample {
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// A count, or a level.
+    /// A count or a level.
     Number(u64),
-    /// A ratio, or seconds.
+    /// A ratio or seconds.
     Real(f64),
     /// Times.
     Distribution(Distribution),
@@ -57,14 +56,14 @@ impl Value {
     }
 }
 
-/// What was read.
+/// A list of samples.
 #[derive(Default)]
 pub struct Samples {
     list: Vec<Sample>,
 }
 
 impl Samples {
-    /// Everything that these readers have, in their order.
+    /// The samples of these readers, in their order.
     pub fn of<'a>(readers: impl IntoIterator<Item = &'a Arc<dyn Reader>>) -> Self {
         let mut samples = Self::default();
         for reader in readers {
@@ -73,12 +72,12 @@ impl Samples {
         samples
     }
 
-    /// Adds a count or level. `labels` has a value for each of the row's labels.
+    /// Adds a count or a level. `labels` has a value for each of the row's labels.
     pub fn number(&mut self, row: &'static Row, labels: &[&str], value: u64) {
         self.add(row, labels, Value::Number(value));
     }
 
-    /// Adds a ratio, or seconds.
+    /// Adds a ratio or seconds.
     pub fn real(&mut self, row: &'static Row, labels: &[&str], value: f64) {
         self.add(row, labels, Value::Real(value));
     }
@@ -88,12 +87,12 @@ impl Samples {
         self.add(row, labels, Value::Distribution(times));
     }
 
-    /// Adds everything that another reader has.
+    /// Adds the samples of another reader.
     pub fn read(&mut self, reader: &dyn Reader) {
         reader.read(self);
     }
 
-    /// The same with the values of one label summed up, for readers whom it does not matter to.
+    /// The same with the values of one label summed up.
     #[must_use]
     pub fn summed_over(self, label: &str) -> Self {
         let mut summed: Vec<Sample> = Vec::new();
@@ -112,7 +111,7 @@ impl Samples {
         Self { list: summed }
     }
 
-    /// Everything, in the order in which it was added.
+    /// The samples, in the order in which they were added.
     pub fn list(&self) -> &[Sample] {
         &self.list
     }

@@ -1,9 +1,9 @@
-//! Patterns of directives: a regular expression, and the variables that its named groups set.
+//! Patterns of directives: a regular expression, and the variables of its named groups.
 
 use crate::regex::{Regex, Undecided};
 use crate::variables::{Subject, VariableId, VariableTable};
 
-/// A pattern with the variables that its named groups set.
+/// A pattern with the variables of its named groups.
 #[derive(Debug)]
 pub struct Pattern {
     /// The expression.
@@ -13,11 +13,11 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Compiles a pattern and defines a variable for each named group. `place` is where it stands
-    /// ([`turnpike_conf::View::place`]).
+    /// Compiles a pattern and defines a variable for each named group. `place` is its place in the
+    /// configuration ([`turnpike_conf::View::place`]).
     ///
     /// # Errors
-    /// PCRE2's, or that of a name that cannot be defined.
+    /// PCRE2's error, or that of a name that cannot be defined.
     pub fn compile<S>(
         pattern: &str,
         caseless: bool,
@@ -33,11 +33,11 @@ impl Pattern {
         Ok(Self { regex, names })
     }
 
-    /// Matches `text`; when it does, the subject has the groups and the named variables. A match
-    /// without groups leaves none of an earlier one.
+    /// Matches `text`; a match stores the groups and the named variables in the subject. A match
+    /// without groups clears those of an earlier one.
     ///
     /// # Errors
-    /// When there is no verdict, which the subject knows.
+    /// The match had no result; the subject records that.
     pub fn matches<S: Subject>(&self, subject: &S, text: &[u8]) -> Result<bool, Undecided> {
         if !subject.capture(&self.regex, text)? {
             return Ok(false);

@@ -1,4 +1,4 @@
-//! Patterns in a fixed order: the first that matches counts.
+//! Patterns in a fixed order: the first match counts.
 
 use std::sync::Arc;
 
@@ -6,10 +6,10 @@ use crate::pattern::Pattern;
 use crate::regex::{Automaton, Undecided};
 use crate::variables::Subject;
 
-/// Patterns with what each of them stands for.
+/// Patterns with their values.
 pub struct PatternList<T> {
     patterns: Vec<(Arc<Pattern>, T)>,
-    /// Tells which of them may match; `None`: any may.
+    /// Finds the patterns that may match; `None`: any may.
     automaton: Option<Automaton>,
 }
 
@@ -23,20 +23,20 @@ impl<T> Default for PatternList<T> {
 }
 
 impl<T: Copy> PatternList<T> {
-    /// Adds a pattern behind the others.
+    /// Adds a pattern after the others.
     pub fn add(&mut self, pattern: Arc<Pattern>, value: T) {
         self.patterns.push((pattern, value));
         self.automaton = None;
     }
 
-    /// Makes ready for look-ups; called once, after the last was added. Without it they are only
-    /// slower.
+    /// Prepares for look-ups; called once, after the last pattern was added. Without it look-ups
+    /// are only slower.
     pub fn finish(&mut self) {
         let regexes = self.patterns.iter().map(|(pattern, _)| &pattern.regex);
         self.automaton = Automaton::new(regexes);
     }
 
-    /// Whether there is none.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.patterns.is_empty()
     }
@@ -44,7 +44,7 @@ impl<T: Copy> PatternList<T> {
     /// The value of the first pattern that matches `text`, with its groups in the subject.
     ///
     /// # Errors
-    /// When a pattern before that one came to no verdict.
+    /// An earlier pattern had no result.
     pub fn first<S: Subject>(&self, subject: &S, text: &[u8]) -> Result<Option<T>, Undecided> {
         let Some(automaton) = &self.automaton else {
             for (pattern, value) in &self.patterns {

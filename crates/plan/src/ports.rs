@@ -1,4 +1,4 @@
-//! The addresses that server blocks share: which of them serves by default, and which by name.
+//! The addresses that server blocks share: the default server, and the servers by name.
 
 use std::collections::HashMap;
 
@@ -10,23 +10,23 @@ use crate::listen::ListenRequest;
 use crate::server_names::{NameMatch, NameTable};
 use crate::tls::ServerTls;
 
-/// A server with its names, as they are collected; `T` says which server.
+/// A server with its collected names; `T` identifies the server.
 struct Member<T> {
     server: T,
     names: Vec<NameMatch>,
 }
 
-/// One address: the options in force and the servers on it.
+/// One address: its options and its servers.
 pub struct Port<T> {
-    /// The address, with what any of its servers asks for.
+    /// The address, with the options that any of its servers requests.
     pub request: ListenRequest,
-    /// Serves what no name claims.
+    /// The server for names that no server has.
     pub default_server: T,
     default_given: bool,
     members: Vec<Member<T>>,
 }
 
-/// All addresses, in the order in which they are first named.
+/// All addresses, in the order of their first use.
 pub struct Ports<T> {
     order: Vec<Port<T>>,
     by_address: HashMap<ListenAddress, usize>,
@@ -45,7 +45,7 @@ impl<T: Copy + PartialEq> Ports<T> {
     /// Adds a server with its names to an address.
     ///
     /// # Errors
-    /// What does not go together on one address, in nginx's words.
+    /// A conflict on the address, with nginx's message.
     pub fn add(
         &mut self,
         request: ListenRequest,
@@ -98,7 +98,7 @@ impl<T: Copy + PartialEq> Ports<T> {
         self.order.iter()
     }
 
-    /// The addresses, once no other is added.
+    /// The addresses, when they are complete.
     pub fn into_ports(self) -> Vec<Port<T>> {
         self.order
     }
@@ -110,8 +110,8 @@ impl<T: Copy + PartialEq> Port<T> {
         self.members.iter().map(|member| member.server)
     }
 
-    /// A server that clients may reach by TLS and that has nothing to show them: the default one,
-    /// or, where that refuses all handshakes, any.
+    /// A server that clients may reach by TLS and that has no certificate: the default one, or any
+    /// other if the default refuses all handshakes.
     pub fn without_certificate(&self, tls: impl Fn(T) -> Option<ServerTls>) -> Option<T> {
         if !self.request.tls {
             return None;
@@ -123,10 +123,10 @@ impl<T: Copy + PartialEq> Port<T> {
         }
     }
 
-    /// The names on the address. Where one server has it to itself, names choose nothing (only a
-    /// pattern's groups may be asked for), so that no look-up is needed.
+    /// The names on the address. If one server has the address to itself, the table is empty unless
+    /// a pattern's groups may be needed, so that no look-up is needed.
     ///
-    /// Names that a second server asks for too are told apart: the first one keeps them.
+    /// If a second server has a name too, a warning is logged, and the first one keeps the name.
     pub fn names(&self, environment: &mut dyn Environment) -> NameTable<T> {
         let mut names = NameTable::default();
         let alone = self.members.len() == 1;

@@ -1,16 +1,16 @@
-//! The name that the server goes by: its own, or nginx's where tools and people expect that one.
+//! The server's product name: its own, or nginx's for tools and users that expect it.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// The version of nginx whose behaviour is followed; tools compare it number by number.
+/// The nginx version whose behaviour is followed; tools compare it numerically.
 pub const NGINX_VERSION: &str = "1.31.4";
 
 /// This server's own version.
 pub const TURNPIKE_VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The name that the server goes by in `Server`, on error pages, in the log and in `-v`.
+/// The product name in `Server`, on error pages, in the log and in `-v`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Product {
     #[default]
@@ -19,8 +19,8 @@ pub enum Product {
 }
 
 impl Product {
-    /// The product of the name under which the program was started: one that begins with `nginx`,
-    /// as packages and upgrades name it, asks for nginx's.
+    /// The product for the name of the program file: one that begins with `nginx`, as in packages
+    /// and upgrades, means nginx's.
     pub fn of_program(program: &OsStr) -> Product {
         let name = Path::new(program).file_name().unwrap_or_default();
         match name.as_bytes().starts_with(b"nginx") {

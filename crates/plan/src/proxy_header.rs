@@ -1,31 +1,30 @@
-//! What the PROXY protocol's header of a connection said, for variables and for those who pass it
-//! on.
+//! The content of a connection's PROXY protocol header, for variables and for passing it on.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
 
 use turnpike_wire::proxy_protocol::{self, Addresses, Header};
 
-/// An end of the connection that a PROXY protocol header is about.
+/// An end of the proxied connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProxiedEnd {
     Client,
     Server,
 }
 
-/// What a header said.
+/// The content of a header.
 #[derive(Clone, Debug)]
 pub struct ProxyHeader {
-    /// Both ends of the proxied connection, where the sender knows them.
+    /// Both ends of the proxied connection, if the sender knows them.
     pub addresses: Option<Addresses>,
-    /// Client and server address as version 1 wrote them; empty in version 2.
+    /// Client and server address as written in version 1; empty in version 2.
     pub texts: [Box<[u8]>; 2],
     /// The additions of version 2.
     pub tlvs: Box<[u8]>,
 }
 
 impl ProxyHeader {
-    /// Copies what a parsed header says out of `bytes`, which it was parsed from.
+    /// Copies the content of a parsed header from `bytes`, the text of the header.
     pub fn new(header: &Header, bytes: &[u8]) -> ProxyHeader {
         let text = |pick: fn(&Addresses) -> turnpike_wire::Span| {
             header
@@ -43,7 +42,7 @@ impl ProxyHeader {
         }
     }
 
-    /// Appends the address of an end, as version 1 wrote it or in its usual form. `false`: the
+    /// Appends the address of an end, as written in version 1 or in its usual form. `false`: the
     /// sender does not know it.
     pub fn append_address(&self, end: ProxiedEnd, out: &mut Vec<u8>) -> bool {
         let Some(address) = self.address(end) else {
@@ -60,8 +59,8 @@ impl ProxyHeader {
         true
     }
 
-    /// Appends the port of an end; nothing where it has none. `false`: the sender does not know
-    /// the end.
+    /// Appends the port of an end; nothing if it has none. `false`: the sender does not know the
+    /// end.
     pub fn append_port(&self, end: ProxiedEnd, out: &mut Vec<u8>) -> bool {
         match self.address(end).map(|address| address.port()) {
             None => false,
@@ -70,7 +69,7 @@ impl ProxyHeader {
         }
     }
 
-    /// Appends the addition of that name, as `$proxy_protocol_tlv_NAME` has it. `false`: there is
+    /// Appends the addition with that name, as in `$proxy_protocol_tlv_NAME`. `false` if there is
     /// none.
     pub fn append_addition(&self, name: &[u8], out: &mut Vec<u8>) -> bool {
         let Ok(name) = std::str::from_utf8(name) else {

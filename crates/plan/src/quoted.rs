@@ -1,9 +1,9 @@
-//! Bytes that others have sent, as a log shows them.
+//! Bytes from the network, as shown in a log.
 
 use std::fmt;
 
-/// Bytes from the network for a log line: what does not print is escaped, so that no client can
-/// forge a line or reach a terminal.
+/// Bytes from the network for a log line: unprintable ones are escaped, so that no client can forge
+/// a line or send codes to a terminal.
 pub struct Quoted<'a>(pub &'a [u8]);
 
 impl fmt::Display for Quoted<'_> {

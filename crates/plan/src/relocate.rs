@@ -1,4 +1,4 @@
-//! Giving a file that was written elsewhere its final name.
+//! Moving a file to its final name from any file system.
 
 use std::fs::{self, File, FileTimes, OpenOptions};
 use std::io;
@@ -6,17 +6,17 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What the ends of names of files in the making are.
+/// The suffix of unfinished files.
 const UNFINISHED: &str = ".part";
 
-/// Numbers of copies, so that two never have the same name.
+/// The counter of copies, so that each has its own name.
 static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
-/// Moves a file to its place, where it takes that of an older one and appears whole, on whatever
+/// Moves a file to its final path, where it replaces an older one and appears complete, from any
 /// file system.
 ///
 /// # Errors
-/// What the file system says. The file is where it was then, and its place as it was.
+/// The file system's error. The file and the final path are unchanged then.
 pub(crate) fn relocate(from: &Path, to: &Path) -> io::Result<()> {
     match fs::rename(from, to) {
         Err(error) if error.kind() == io::ErrorKind::CrossesDevices => copy(from, to),
@@ -24,7 +24,7 @@ pub(crate) fn relocate(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// Copies beside the place first: half a file must not be found there.
+/// Copies to the final folder first: a half-written file must not be found at the final path.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let mut beside = to.as_os_str().to_owned();
     let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
@@ -44,7 +44,7 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
         });
     let placed = copied.and_then(|()| fs::rename(&beside, to));
     let rid_of = if placed.is_ok() { from } else { &beside };
-    // A file that is left behind serves no worse.
+    // A leftover file does no harm.
     let _ = fs::remove_file(rid_of);
     placed
 }
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_arrives_whole_or_not_at_all() {
+    fn a_file_arrives_complete_or_not_at_all() {
         let folder = std::env::temp_dir().join(format!("turnpike-relocate-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let names = || -> Vec<_> {

@@ -1,25 +1,25 @@
-//! What directive families keep with an exchange: each its own type, which the core does not know.
+//! The data of directive families for an exchange: each has its own type, which the core does not
+//! know.
 
 use std::any::Any;
 
-/// Boxes that an exchange keeps for later requests: one for each thing that a request waits for in
-/// turn, which are a head and its body.
+/// The most spare boxes of an exchange: one for each sequential wait of a request, for the head and
+/// for the body.
 const SPARE_MAX: usize = 4;
 
-/// What a family keeps with an exchange. It is kept for later exchanges too, so that it is
+/// The data of a family for an exchange. It is kept for later exchanges too, so that it is
 /// allocated once.
 pub trait Room: Any {
-    /// Forgets the request.
+    /// Clears the data of the request.
     fn clear(&mut self);
 
-    /// What a subrequest has of it from the beginning; `None`: nothing.
+    /// The initial data for a subrequest; `None` for none.
     fn for_subrequest(&self) -> Option<Box<dyn Room>> {
         None
     }
 }
 
-/// The rooms of an exchange. A request meets a few families that have one, so they are found by
-/// looking at each.
+/// The rooms of an exchange. A request uses a few families with one, so a linear search finds them.
 #[derive(Default)]
 pub struct Rooms {
     rooms: Vec<Box<dyn Room>>,
@@ -30,13 +30,13 @@ pub struct Rooms {
 }
 
 impl Rooms {
-    /// The room of this type, where the family has been there.
+    /// The room of this type, if the family has used it.
     pub fn get<T: Room>(&self) -> Option<&T> {
         let mut rooms = self.rooms.iter();
         rooms.find_map(|room| (&**room as &dyn Any).downcast_ref())
     }
 
-    /// The room of this type, which is made where there is none.
+    /// The room of this type, which is created if there is none.
     pub fn get_mut<T: Room + Default>(&mut self) -> &mut T {
         let mut rooms = self.rooms.iter();
         let index = match rooms.position(|room| (&**room as &dyn Any).is::<T>()) {
@@ -52,12 +52,12 @@ impl Rooms {
         }
     }
 
-    /// Holds something that is dropped when the exchange ends, once it was logged.
+    /// Keeps a value until the exchange has ended and was logged.
     pub fn hold<T: Any>(&mut self, guard: T) {
         self.held.push(Box::new(guard));
     }
 
-    /// Takes out what of this type is held.
+    /// Removes the held value of this type.
     pub fn take_held<T: Any>(&mut self) -> Option<T> {
         let mut held = self.held.iter();
         let index = held.position(|guard| guard.is::<T>())?;
@@ -65,8 +65,7 @@ impl Rooms {
         guard.ok().map(|guard| *guard)
     }
 
-    /// A box that was kept from an earlier request, or a new one: what waits for an answer need not
-    /// be allocated anew each time.
+    /// A spare box of an earlier request, or a new one, so that a wait need not allocate each time.
     pub fn take_spare<T: Any + Default>(&mut self) -> Box<T> {
         let position = self.spare.iter().position(|spare| spare.is::<T>());
         let kept = position.map(|position| self.spare.swap_remove(position));
@@ -74,14 +73,14 @@ impl Rooms {
         kept.unwrap_or_default()
     }
 
-    /// Keeps a box for a later request; nothing of the present one may be left in it.
+    /// Keeps a box for a later request; it must hold no data of the current one.
     pub fn keep_spare<T: Any>(&mut self, spare: Box<T>) {
         if self.spare.len() < SPARE_MAX {
             self.spare.push(spare);
         }
     }
 
-    /// Drops what is held: the exchange has ended.
+    /// Drops the held values: the exchange has ended.
     pub fn release(&mut self) {
         self.held.clear();
     }
@@ -95,7 +94,7 @@ impl Rooms {
         }
     }
 
-    /// Forgets the request; the rooms are kept.
+    /// Clears the data of the request; keeps the rooms.
     pub fn clear(&mut self) {
         self.release();
         for room in &mut self.rooms {
@@ -106,7 +105,7 @@ impl Rooms {
 
 #[cfg(test)]
 mod tests {
-    //! Rooms of two families.
+    //! Tests with the rooms of two families.
 
     use std::rc::Rc;
 
@@ -135,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn each_family_finds_its_own_and_nothing_of_another_request() {
+    fn each_family_finds_its_own_room_cleared_of_earlier_requests() {
         let mut rooms = Rooms::default();
         assert!(rooms.get::<Own>().is_none());
         rooms.get_mut::<Passed>().0 = 1;
@@ -153,7 +152,7 @@ mod tests {
         assert!(std::ptr::eq(before, after), "it was allocated again");
     }
     #[test]
-    fn what_is_held_is_found_by_its_type_and_dropped_at_the_end() {
+    fn held_values_are_found_by_type_and_dropped_at_the_end() {
         let mut rooms = Rooms::default();
         let held = Rc::new(());
         rooms.hold(Rc::clone(&held));

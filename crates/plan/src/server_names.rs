@@ -1,5 +1,5 @@
-//! Which server block a host name belongs to, with nginx's precedence: exact, longest wildcard in
-//! front, longest wildcard at the end, first regular expression, default.
+//! The server block for a host name, with nginx's precedence: exact, longest wildcard at the start,
+//! longest wildcard at the end, first regular expression, default.
 
 use std::sync::Arc;
 
@@ -12,9 +12,9 @@ use crate::pattern_list::PatternList;
 use crate::regex::Undecided;
 use crate::variables::Subject;
 
-/// The names of the server blocks on one listening address; `T` says which block.
+/// The names of the server blocks on one listening address; `T` identifies the block.
 pub struct NameTable<T> {
-    /// `None`: the name is taken and leads nowhere, see [`NameMatch::Both`].
+    /// `None`: the name is taken but has no block, see [`NameMatch::Both`].
     exact: KeyMap<Option<T>>,
     /// `*.example.com` under `.example.com`.
     leading: KeyMap<T>,
@@ -34,26 +34,26 @@ impl<T> Default for NameTable<T> {
     }
 }
 
-/// What a name given to `server_name` says.
+/// The meaning of an argument of `server_name`.
 #[derive(Clone, Debug)]
 pub enum NameMatch {
-    /// This very name.
+    /// This name.
     Exact(Vec<u8>),
-    /// Any name that ends so (the text begins with a dot).
+    /// Any name with this end (the text begins with a dot).
     Leading(Vec<u8>),
-    /// Any name that ends so, and the name behind the dot. Where another block has the former, the
-    /// latter is taken and nobody's, as in nginx.
+    /// Any name with this end, and the name after the dot. If another block has the former, the
+    /// latter is taken but has no block, as in nginx.
     Both(Vec<u8>),
-    /// Any name that begins so (the text ends with a dot).
+    /// Any name with this beginning (the text ends with a dot).
     Trailing(Vec<u8>),
-    /// What the pattern matches.
+    /// Any name that the pattern matches.
     Pattern(Arc<Pattern>),
 }
 
-/// The names that a server block has. Without any it has the empty one.
+/// The names of a server block; the empty name if there are none.
 ///
 /// # Errors
-/// The first that is none, in nginx's words.
+/// nginx's message about the first invalid name.
 pub fn server_names<S>(
     view: View<'_>,
     builder: &mut Builder<'_, S>,
@@ -77,7 +77,7 @@ pub fn server_names<S>(
     Ok(names)
 }
 
-/// The first name of a server block, as redirects and `$server_name` use it.
+/// The first name of a server block, for redirects and `$server_name`.
 pub fn primary_name(view: View<'_>, host_name: &str) -> Vec<u8> {
     let word = view
         .own("server_name")
@@ -94,7 +94,7 @@ pub fn primary_name(view: View<'_>, host_name: &str) -> Vec<u8> {
 }
 
 impl NameMatch {
-    /// Reads a name of a `server_name` that stands at `place`.
+    /// Reads an argument of the `server_name` at `place`.
     fn read<S>(text: &str, place: &str, builder: &mut Builder<'_, S>) -> Result<Self, String> {
         let invalid = || format!("server name \"{text}\" is invalid");
         if let Some(pattern) = text.strip_prefix('~') {
@@ -123,7 +123,7 @@ impl NameMatch {
         }
     }
 
-    /// The name as it is written in a configuration.
+    /// The name in the syntax of the configuration.
     pub fn text(&self) -> String {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match self {
@@ -136,7 +136,7 @@ impl NameMatch {
 }
 
 impl<T: Copy> NameTable<T> {
-    /// Adds a name. `false`: another block of this address has it already and keeps it.
+    /// Adds a name. `false`: another block of this address already has it and keeps it.
     pub fn add(&mut self, name: &NameMatch, server: T) -> bool {
         match name {
             NameMatch::Exact(text) => insert(&mut self.exact, text, Some(server)),
@@ -158,7 +158,7 @@ impl<T: Copy> NameTable<T> {
         }
     }
 
-    /// Makes ready for look-ups; called once, after the last was added.
+    /// Prepares for look-ups; called once, after the last name was added.
     pub fn finish(&mut self) {
         self.patterns.finish();
     }
@@ -174,7 +174,7 @@ impl<T: Copy> NameTable<T> {
     /// The server block for a lower-case host name.
     ///
     /// # Errors
-    /// When a regular expression came to no verdict.
+    /// A regular expression had no result.
     pub fn find<S: Subject>(&self, host: &[u8], subject: &S) -> Result<Option<T>, Undecided> {
         if let Some(&Some(server)) = self.exact.get(host) {
             return Ok(Some(server));

@@ -1,4 +1,4 @@
-//! Text with variables in it, compiled once.
+//! Text with variables, compiled once.
 
 use turnpike_wire::target::{self, Escape};
 
@@ -22,7 +22,7 @@ impl Template {
     /// Compiles `text`: `$name`, `${name}` and, for groups of the last match, `$1` to `$9`.
     ///
     /// # Errors
-    /// nginx's words for an empty or unclosed name.
+    /// nginx's message about an empty or unclosed name.
     pub fn compile<S>(text: &[u8], variables: &mut VariableTable<S>) -> Result<Self, String> {
         let mut parts = Vec::new();
         let mut literal = Vec::new();
@@ -47,7 +47,7 @@ impl Template {
         })
     }
 
-    /// A text in which a dollar sign is no more than that.
+    /// A text in which a dollar sign has no meaning.
     pub fn literal(text: &[u8]) -> Self {
         Self {
             parts: vec![Part::Text(text.into())],
@@ -55,7 +55,7 @@ impl Template {
         }
     }
 
-    /// The value when no variable is in it.
+    /// The value, if there is no variable in it.
     pub fn constant(&self) -> Option<&[u8]> {
         match self.parts.as_slice() {
             [] => Some(&[]),
@@ -64,7 +64,7 @@ impl Template {
         }
     }
 
-    /// As written.
+    /// The text as written.
     pub fn text(&self) -> &[u8] {
         &self.text
     }
@@ -74,7 +74,7 @@ impl Template {
         self.append(subject, false, out);
     }
 
-    /// As [`Template::evaluate`], with groups escaped as arguments of a query are.
+    /// As [`Template::evaluate`], with groups escaped as arguments of a query.
     pub fn evaluate_escaping<S: Subject>(&self, subject: &S, out: &mut Vec<u8>) {
         self.append(subject, true, out);
     }
@@ -104,7 +104,7 @@ impl Template {
     }
 }
 
-/// Reads what stands after a dollar sign; returns the part and the bytes used.
+/// Reads the text after a dollar sign; returns the part and the number of bytes.
 fn reference<S>(after: &[u8], variables: &mut VariableTable<S>) -> Result<(Part, usize), String> {
     if let Some(digit @ b'1'..=b'9') = after.first() {
         return Ok((Part::Capture(usize::from(digit - b'0')), 1));

@@ -1,7 +1,7 @@
-//! Temporary files: for bodies that do not fit in memory.
+//! Temporary files, for bodies that do not fit into memory.
 //!
-//! A file loses its name as soon as it is open, so that a crash leaves nothing behind, unless it
-//! was asked for by name. Reading and writing them may wait for the disk, as nginx does too.
+//! A file is unlinked as soon as it is open, so that a crash leaves no file behind, unless its name
+//! is needed. Reading and writing may wait for the disk, as in nginx.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
@@ -15,19 +15,19 @@ use turnpike_conf::{ConfError, View};
 use crate::environment::{Environment, FolderKind};
 use crate::relocate::relocate;
 
-/// Names tried before it is given up: those of another process, or of one before us.
+/// The attempts at a free name: others belong to another process, or an earlier one.
 const NAMES_MAX: usize = 10_000;
 
-/// Subfolders below the folder; nginx's number.
+/// The most levels of subfolders; nginx's limit.
 const LEVELS_MAX: usize = 3;
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
-/// A folder for temporary files, as the `*_temp_path` directives name it.
+/// A folder for temporary files, from a `*_temp_path` directive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TemporaryFolder {
     path: PathBuf,
-    /// Characters of the file's name in each level of subfolders, from its end.
+    /// The number of characters of the file's name in each level of subfolders, from its end.
     levels: Vec<usize>,
 }
 
@@ -40,7 +40,7 @@ pub struct TemporaryFile {
     removal: Removal,
 }
 
-/// What becomes of a temporary file's name.
+/// The removal of a temporary file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Removal {
     /// The name is removed as soon as the file is open.
@@ -52,10 +52,10 @@ pub enum Removal {
 }
 
 impl TemporaryFolder {
-    /// Checks the words of a directive that names such a folder: `path [level1 [level2 [level3]]]`.
+    /// Checks the words of a directive for such a folder: `path [level1 [level2 [level3]]]`.
     ///
     /// # Errors
-    /// The first level that is no number from 1 to 3.
+    /// The first level that is not a number from 1 to 3.
     pub fn check(_: &str, words: &[&str]) -> Result<(), String> {
         for text in words.iter().skip(1) {
             level(text)?;
@@ -63,10 +63,10 @@ impl TemporaryFolder {
         Ok(())
     }
 
-    /// Reads the directive `name` in force; `default` below the prefix when it is not given.
+    /// Reads the directive `name`; `default` below the prefix if it is missing.
     ///
     /// # Errors
-    /// nginx's words for levels that are no numbers, or too large.
+    /// nginx's message about levels that are not numbers, or too large.
     pub fn read(
         view: View<'_>,
         name: &str,
@@ -89,8 +89,8 @@ impl TemporaryFolder {
         })
     }
 
-    /// Declares the folder that the directive `name` names in this very block and, for the http
-    /// level, the default one where it names none. To be called for every block.
+    /// Declares the folder of the directive `name` in this block itself and, at the http level, the
+    /// default one if the directive is missing. It must be called for every block.
     pub fn declare(view: View<'_>, name: &str, default: &str, environment: &mut dyn Environment) {
         let is_outermost = view.parent().is_none_or(|outer| outer.parent().is_none());
         match view.own(name) {
@@ -100,22 +100,22 @@ impl TemporaryFolder {
         }
     }
 
-    /// The folder itself.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Makes a new file in it, readable and writable for its owner.
+    /// Creates a new file in it, readable and writable for its owner.
     ///
     /// # Errors
-    /// What the file system says, and the path it says it of.
+    /// The file system's error, and the path.
     pub fn create(&self, removal: Removal) -> Result<TemporaryFile, (PathBuf, io::Error)> {
         let mut path = self.next_path();
         for _ in 0..NAMES_MAX {
             match open_new(&path) {
                 Ok(file) => {
                     if removal == Removal::AtOnce {
-                        // Should it fail, a file is left behind, and serves no worse.
+                        // If this fails, a leftover file does no harm.
                         let _ = std::fs::remove_file(&path);
                     }
                     return Ok(TemporaryFile {
@@ -138,7 +138,7 @@ impl TemporaryFolder {
         Err((path, io::ErrorKind::AlreadyExists.into()))
     }
 
-    /// nginx's names: ten digits, below subfolders called by the last of them.
+    /// nginx's names: ten digits, in subfolders named by the last of them.
     fn next_path(&self) -> PathBuf {
         let name = format!("{:010}", NEXT.fetch_add(1, Ordering::Relaxed));
         let mut path = self.path.clone();
@@ -161,12 +161,12 @@ impl TemporaryFolder {
 }
 
 impl TemporaryFile {
-    /// Bytes written.
+    /// The bytes written.
     pub fn size_bytes(&self) -> u64 {
         self.size_bytes
     }
 
-    /// The name it was made with; nothing may be there any more.
+    /// The name at its creation; it may be unlinked.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -176,7 +176,7 @@ impl TemporaryFile {
         self.path.as_os_str().as_bytes()
     }
 
-    /// Whether its name was meant to be used.
+    /// Whether its name is meant to be used.
     pub fn is_named(&self) -> bool {
         self.removal != Removal::AtOnce
     }
@@ -186,20 +186,20 @@ impl TemporaryFile {
         &self.file
     }
 
-    /// Writes behind what was written.
+    /// Appends bytes.
     ///
     /// # Errors
-    /// What the file system says; what was written of these bytes does not count.
+    /// The file system's error; none of these bytes count then.
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all_at(bytes, self.size_bytes)?;
         self.size_bytes += bytes.len() as u64;
         Ok(())
     }
 
-    /// Appends up to `bytes_max` bytes from `offset` on to `out`; returns how many.
+    /// Appends up to `bytes_max` bytes from `offset` on to `out`; returns their number.
     ///
     /// # Errors
-    /// What the file system says; `UnexpectedEof` where bytes that were written are gone.
+    /// The file system's error; `UnexpectedEof` if written bytes are missing.
     pub fn read(&self, offset: u64, bytes_max: usize, out: &mut Vec<u8>) -> io::Result<usize> {
         let left = self.size_bytes.saturating_sub(offset);
         let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(bytes_max);
@@ -215,7 +215,7 @@ impl TemporaryFile {
     /// Gives the file its final name and mode.
     ///
     /// # Errors
-    /// What the file system says; then nothing has changed at that name.
+    /// The file system's error; that name is unchanged then.
     pub fn keep_as(mut self, path: &Path, mode: u32) -> io::Result<()> {
         let permissions = std::fs::Permissions::from_mode(mode);
         self.file.set_permissions(permissions)?;
@@ -228,7 +228,7 @@ impl TemporaryFile {
 impl Drop for TemporaryFile {
     fn drop(&mut self) {
         if self.removal == Removal::AtEnd {
-            // Nobody is left who could be told.
+            // The error can no longer be reported.
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -243,7 +243,7 @@ fn open_new(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// One level of folders: how many characters their names have.
+/// One level of folders: the number of characters in their names.
 fn level(text: &str) -> Result<usize, String> {
     let level = text.parse().ok();
     let level = level.filter(|level| (1..=LEVELS_MAX).contains(level));
@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_stand_below_their_levels_and_go() {
+    fn files_are_below_their_levels_and_are_removed() {
         let folder =
             std::env::temp_dir().join(format!("turnpike-temporary-{}", std::process::id()));
         let levels = TemporaryFolder {

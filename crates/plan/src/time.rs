@@ -1,5 +1,4 @@
-//! Times as variables show them. `$time_local` and `$time_iso8601` change once a second and are
-//! made once a second.
+//! Times in variables. `$time_local` and `$time_iso8601` are formatted once a second.
 
 use std::cell::RefCell;
 use std::io::Write;
@@ -13,8 +12,8 @@ fn instant(second: u64) -> Timestamp {
     Timestamp::from_second(seconds).unwrap_or_default()
 }
 
-/// Read once: a folder full of files is searched for it, which no request shall wait for, and no
-/// lane for another one that does.
+/// It is read once, before requests: the search reads a large folder, which must not delay a
+/// request or its lane.
 static ZONE: LazyLock<TimeZone> = LazyLock::new(TimeZone::system);
 
 struct Stamps {
@@ -33,7 +32,7 @@ thread_local! {
     };
 }
 
-/// Finds the time zone out, before there are lanes.
+/// Reads the time zone, before there are lanes.
 pub fn prepare() {
     LazyLock::force(&ZONE);
 }
@@ -41,7 +40,7 @@ pub fn prepare() {
 /// Appends the time in GMT, with the day of the week (`$date_gmt`).
 pub fn append_date_gmt(second: u64, out: &mut Vec<u8>) {
     let now = instant(second).to_zoned(TimeZone::UTC);
-    // Writing to a vector cannot fail.
+    // A write to a vector cannot fail.
     let _ = write!(out, "{}", now.strftime("%A, %d-%b-%Y %H:%M:%S GMT"));
 }
 
@@ -52,12 +51,12 @@ pub fn append_date_local(second: u64, out: &mut Vec<u8>) {
     let _ = write!(out, "{}", now.strftime("%A, %d-%b-%Y %H:%M:%S %Z"));
 }
 
-/// Appends the time in GMT in a format of strftime; `false`: it is none.
+/// Appends the time in GMT in a format of strftime; `false` if the format is invalid.
 pub fn append_gmt_as(second: u64, format: &str, out: &mut Vec<u8>) -> bool {
     append_as(&instant(second).to_zoned(TimeZone::UTC), format, out)
 }
 
-/// Appends the local time in a format of strftime; `false`: it is none.
+/// Appends the local time in a format of strftime; `false` if the format is invalid.
 pub fn append_local_as(second: u64, format: &str, out: &mut Vec<u8>) -> bool {
     append_as(&instant(second).to_zoned(ZONE.clone()), format, out)
 }
@@ -71,7 +70,7 @@ fn append_as(time: &Zoned, format: &str, out: &mut Vec<u8>) -> bool {
     written
 }
 
-/// Appends the local time as access logs have it: `21/Nov/2026:22:31:56 +0000`.
+/// Appends the local time in the format of access logs: `21/Nov/2026:22:31:56 +0000`.
 pub fn append_local(second: u64, out: &mut Vec<u8>) {
     STAMPS.with_borrow_mut(|stamps| {
         stamps.refresh(second);
@@ -96,7 +95,7 @@ impl Stamps {
         let now = instant(second).to_zoned(ZONE.clone());
         self.local.clear();
         self.iso8601.clear();
-        // Writing to a vector cannot fail.
+        // A write to a vector cannot fail.
         let _ = write!(self.local, "{}", now.strftime("%d/%b/%Y:%H:%M:%S %z"));
         let _ = write!(self.iso8601, "{}", now.strftime("%Y-%m-%dT%H:%M:%S%:z"));
     }

@@ -1,9 +1,9 @@
-//! Variables: the names that a configuration may use, and their values for one subject: a request,
-//! or a session of another protocol.
+//! Variables: the names in a configuration, and their values for one subject: a request, or a
+//! session of another protocol.
 //!
-//! A name is turned into an index when the configuration is read, so that a subject looks nothing
-//! up by name. A value is appended to a buffer that the caller owns; only values that are stored
-//! (`set`, named groups) or asked to be computed once (`map`) are kept with the subject.
+//! A name becomes an index when the configuration is read, so that a subject needs no look-up by
+//! name. A value is appended to the caller's buffer; only stored values (`set`, named groups) and
+//! values that are computed once (`map`) are kept with the subject.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -14,58 +14,59 @@ use turnpike_lane::log::Level;
 
 use crate::regex::{Allowance, Regex, Undecided};
 
-/// What variables have values for.
+/// An object with values of variables.
 pub trait Subject: Sized + 'static {
-    /// The variables of the plan that it is served under.
+    /// The variables of its plan.
     fn variables(&self) -> &VariableTable<Self>;
 
-    /// The values that are kept with it.
+    /// Its stored values.
     fn values(&self) -> &RefCell<Values>;
 
-    /// Gives `take` the text of a group of the last match, where there is one; 0 is the whole.
+    /// Passes the text of a group of the last match to `take`, if there is one; 0 is the whole
+    /// match.
     fn group(&self, number: usize, take: &mut dyn FnMut(&[u8]));
 
-    /// Matches a pattern. When it does, the subject has the groups.
+    /// Matches a pattern. A match stores its groups in the subject.
     ///
     /// # Errors
-    /// When there is no verdict, which the subject knows.
+    /// The match had no result; the subject records that.
     fn capture(&self, regex: &Regex, text: &[u8]) -> Result<bool, Undecided>;
 
-    /// Calls with what the subject's matches may still cost together. One that keeps no account
-    /// has the allowance of a request each time.
+    /// Calls with the remaining allowance of the subject's matches. A subject without a record has
+    /// the allowance of a request each time.
     fn with_allowance<T>(&self, call: impl FnOnce(&mut Allowance) -> T) -> T {
         call(&mut Allowance::LANE.clone())
     }
 
-    /// How many matches had no verdict so far: when it changes during an evaluation, there is no
-    /// value.
+    /// The number of matches without a result so far: if it changes during an evaluation, there is
+    /// no value.
     fn match_failures(&self) -> u32;
 
-    /// Whether a match of the present step had no verdict: then no value may be kept.
+    /// Whether a match of the current step had no result: then no value may be kept.
     fn is_undecided(&self) -> bool;
 
     /// Writes a line to the subject's error log.
     fn log(&self, level: Level, message: fmt::Arguments<'_>);
 }
 
-/// Appends a variable's value to a buffer; `false` when the subject has none.
+/// Appends a variable's value to a buffer; `false` if the subject has none.
 pub type Getter<S> = fn(&S, &mut Vec<u8>) -> bool;
 
-/// As [`Getter`], for a variable whose name ends in something of the user's.
+/// As [`Getter`], for a variable whose name ends in the user's text.
 pub type PrefixGetter<S> = fn(&S, &[u8], &mut Vec<u8>) -> bool;
 
-/// Changes what a variable stands for (`set $args ...`).
+/// Changes the value of a variable (`set $args ...`).
 pub type Setter<S> = fn(&mut S, &[u8]);
 
-/// A variable that a directive family offers.
+/// A variable of a directive family.
 pub struct VariableRow<S> {
     /// The name without its dollar sign.
     pub name: &'static str,
-    /// How its value is found.
+    /// The getter of its value.
     pub get: Getter<S>,
-    /// How it is changed, for those that `set` may change.
+    /// The setter, if `set` may change it.
     pub set: Option<Setter<S>>,
-    /// What it says, in one sentence, for the reference.
+    /// Its meaning, in one sentence, for the reference.
     pub summary: &'static str,
 }
 
@@ -77,17 +78,17 @@ impl<S> Clone for VariableRow<S> {
 
 impl<S> Copy for VariableRow<S> {}
 
-/// Variables whose names begin alike, such as `$http_NAME`.
+/// Variables whose names have a prefix, such as `$http_NAME`.
 pub struct PrefixRow<S: 'static> {
-    /// What the names begin with.
+    /// The prefix of the names.
     pub prefix: &'static str,
-    /// How the value is found; called with the rest of the name in lower case.
+    /// The getter of the value; it gets the rest of the name in lower case.
     pub get: PrefixGetter<S>,
 }
 
-/// A value that depends on more than a function can see, such as a `map`.
+/// A value that needs more data than a function has, such as a `map`.
 pub trait Evaluate<S>: Send + Sync {
-    /// Appends the value to `out`; `false` when there is none.
+    /// Appends the value to `out`; `false` if there is none.
     fn evaluate(&self, subject: &S, out: &mut Vec<u8>) -> bool;
 }
 
@@ -95,14 +96,14 @@ pub trait Evaluate<S>: Send + Sync {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VariableId(u32);
 
-/// Where a variable's value comes from.
+/// The source of a variable's value.
 enum Source<S> {
-    /// Named by a template, defined nowhere yet: an error if it stays so.
+    /// Used by a template but not defined yet: an error if it stays so.
     Undefined,
     Builtin(VariableRow<S>),
-    /// One of many whose names begin alike, and the rest of its name.
+    /// A variable with a prefix, and the rest of its name.
     Prefixed(PrefixGetter<S>, Box<[u8]>),
-    /// Only what was stored by `set` or by a named group.
+    /// Only values stored by `set` or by a named group.
     Stored,
     /// Computed, then kept with the subject.
     Computed(Arc<dyn Evaluate<S>>),
@@ -123,16 +124,15 @@ pub struct VariableTable<S: 'static> {
     prefixes: &'static [PrefixRow<S>],
 }
 
-/// How deep evaluations may ask for one another; nginx's number. More is a cycle in the
-/// configuration.
+/// The deepest nesting of evaluations; nginx's number. More means a cycle in the configuration.
 const EVALUATIONS_MAX: u8 = 100;
 
-/// Values kept with a subject, by index.
+/// The values kept with a subject, by index.
 #[derive(Clone, Default)]
 pub struct Values {
     slots: Vec<Slot>,
     used: bool,
-    /// Variables that are being evaluated, each for the one before it.
+    /// The current nesting of evaluations.
     depth: u8,
 }
 
@@ -145,7 +145,7 @@ enum Slot {
 }
 
 impl<S> VariableTable<S> {
-    /// A table that knows these variables. Of two names that begin alike, the first fits.
+    /// A table with these variables. If two prefixes match a name, the first one counts.
     pub fn new(
         rows: impl IntoIterator<Item = VariableRow<S>>,
         prefixes: &'static [PrefixRow<S>],
@@ -158,7 +158,7 @@ impl<S> VariableTable<S> {
         }
     }
 
-    /// The index of a name that a template uses; it may be defined later.
+    /// The index of a name in a template; it may be defined later.
     pub fn reference(&mut self, name: &str) -> VariableId {
         let lower = name.to_ascii_lowercase();
         if let Some(&id) = self.by_name.get(&lower) {
@@ -171,17 +171,17 @@ impl<S> VariableTable<S> {
         self.insert(lower, source)
     }
 
-    /// Defines a variable that is stored by `set` or a named group. A built-in one that can be
-    /// changed stays what it is; another is refused with nginx's words.
+    /// Defines a variable that `set` or a named group stores. A built-in one that can be changed
+    /// stays unchanged; another is refused with nginx's message.
     pub fn define_stored(&mut self, name: &str) -> Result<VariableId, String> {
         self.define_or_keep(name, Source::Stored)
     }
 
-    /// Defines a variable that `set` changes. One that is nothing else yet gets the value of
-    /// `unset` where nothing was stored; any other stays what it is.
+    /// Defines a variable that `set` changes. A new one gets the value of `unset` until a value is
+    /// stored; an existing one stays unchanged.
     ///
     /// # Errors
-    /// nginx's words for a built-in variable that cannot be changed.
+    /// nginx's message about a built-in variable that cannot be changed.
     pub fn define_settable(
         &mut self,
         name: &str,
@@ -203,7 +203,7 @@ impl<S> VariableTable<S> {
         Ok(id)
     }
 
-    /// Defines a variable that is computed, once a subject or (volatile) at each use.
+    /// Defines a computed variable: computed once per subject or, if volatile, at each use.
     pub fn define_computed(
         &mut self,
         name: &str,
@@ -223,7 +223,7 @@ impl<S> VariableTable<S> {
         Ok(id)
     }
 
-    /// Names that are used and defined nowhere.
+    /// The names that are used but not defined.
     pub fn undefined(&self) -> impl Iterator<Item = &str> {
         self.variables
             .iter()
@@ -231,7 +231,7 @@ impl<S> VariableTable<S> {
             .map(|variable| variable.name.as_str())
     }
 
-    /// How `set` changes a variable; `None` where its value is kept with the subject.
+    /// The setter of a variable; `None` if its value is kept with the subject.
     pub fn setter(&self, id: VariableId) -> Option<Setter<S>> {
         match self.variables.get(id.0 as usize)?.source {
             Source::Builtin(row) => row.set,
@@ -255,7 +255,7 @@ impl<S> VariableTable<S> {
     }
 }
 
-/// Appends a variable's value for `subject` to `out`; `false` when it has none.
+/// Appends a variable's value for `subject` to `out`; `false` if it has none.
 pub fn append<S: Subject>(subject: &S, id: VariableId, out: &mut Vec<u8>) -> bool {
     match subject.values().borrow().slot(id) {
         Slot::Known(value) => {
@@ -291,7 +291,7 @@ pub fn append<S: Subject>(subject: &S, id: VariableId, out: &mut Vec<u8>) -> boo
     }
 }
 
-/// Appends the value of the variable of this name, which no template need have named; `false` when
+/// Appends the value of the variable with this name, which need not be in any template; `false` if
 /// there is none.
 pub fn append_named<S: Subject>(subject: &S, name: &str, out: &mut Vec<u8>) -> bool {
     let table = subject.variables();
@@ -308,7 +308,7 @@ pub fn append_named<S: Subject>(subject: &S, name: &str, out: &mut Vec<u8>) -> b
     }
 }
 
-/// Evaluates a variable, unless that would never end.
+/// Evaluates a variable, unless it depends on itself.
 fn compute<S: Subject>(
     subject: &S,
     variable: &Variable<S>,
@@ -336,7 +336,7 @@ fn compute<S: Subject>(
 }
 
 impl Values {
-    /// Forgets every value; the room for slots is kept.
+    /// Removes all values; keeps the memory.
     pub fn clear(&mut self) {
         if self.used {
             self.slots.clear();
@@ -344,7 +344,7 @@ impl Values {
         }
     }
 
-    /// Keeps a value, or that there is none.
+    /// Stores a value, or that there is none.
     pub fn store(&mut self, id: VariableId, value: Option<&[u8]>) {
         let slot = value.map_or(Slot::Missing, |value| Slot::Known(value.to_vec()));
         self.put(id, slot);

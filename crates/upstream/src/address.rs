@@ -1,15 +1,15 @@
-//! Where a peer is.
+//! The address of a peer.
 
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Address of a peer.
+/// The address of a peer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Address {
     /// TCP or UDP over IPv4 or IPv6.
     Inet(SocketAddr),
-    /// A unix socket's path.
+    /// The path of a unix socket.
     Unix(Arc<[u8]>),
 }
 
@@ -20,7 +20,7 @@ impl Address {
     }
 }
 
-/// As nginx prints it: `127.0.0.1:8080`, `[::1]:8080`, `unix:/run/application`.
+/// nginx's format: `127.0.0.1:8080`, `[::1]:8080`, `unix:/run/application`.
 impl fmt::Display for Address {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,14 +1,13 @@
-//! Work on groups that goes by time and belongs to no request: names that are looked up again,
-//! active checks.
+//! Periodic work on groups that belongs to no request: repeated name lookups, active checks.
 //!
-//! It does not run on a lane, since a lane enters its runtime only while it serves something that
-//! waits, and a peer that hangs must not be looked at later because a lane is busy.
+//! It does not run on a lane, since a lane enters its runtime only while it serves a waiting
+//! request, and a busy lane must not delay the checks of a peer.
 
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// A piece of such work, for a thread with tokio's runtime and a `LocalSet`.
+/// A task, for a thread with tokio's runtime and a `LocalSet`.
 pub trait BackgroundTask: Send + Sync {
-    /// The work, which may go on for ever; it is dropped where it waits when it has to stop.
+    /// The work, which may never end; dropping it at a wait stops it.
     fn run(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ()>>>;
 }

@@ -1,7 +1,7 @@
-//! Peers that requests are passed to: groups of them, who is next, connections and their pools.
+//! Upstream peers: groups, balancing, connections and their pools.
 //!
-//! It serves whatever proxies: it must know neither HTTP nor directives. State of a peer is one
-//! truth for all lanes; connections belong to the lane that opened them.
+//! It serves every kind of proxy, so it must know neither HTTP nor directives. All lanes share the
+//! state of a peer; a connection belongs to the lane that opened it.
 //!
 //! ```text
 //!  Group ──begin──► Tries ──next──► Picked ──take──► Pool ──┐

@@ -1,30 +1,30 @@
 //! Idle connections of one lane to the peers of one group.
 //!
-//! No task waits on an idle connection: whether its peer has closed it is looked at when it is
-//! wanted and, now and then, by the lane's tick.
+//! No task waits on an idle connection: it is checked for a close by its peer when it is used, and
+//! periodically by the lane's tick.
 
 use std::cell::RefCell;
 
 use crate::connection::{ConnectOptions, Connection};
 use crate::peer::picked::Picked;
 
-/// An idle connection of the lane's own loop that was looked at within this time, in milliseconds,
-/// is taken without asking the kernel again: busy pools spare a system call a request, and quiet
-/// ones do not hand out what was closed meanwhile.
+/// An idle connection of the lane's own loop that was checked within this time, in milliseconds, is
+/// used without another kernel check: busy pools save a system call per request, and idle pools do
+/// not give out connections that were closed meanwhile.
 const TRUSTED_MS: u64 = 1000;
 
-/// How idle connections are kept; nginx's defaults (1.29.7).
+/// The limits of idle connections, with nginx's defaults (1.29.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepAlive {
-    /// Idle connections that a lane keeps for the group; 0 keeps none.
+    /// The most idle connections of a lane for the group; 0 keeps none.
     pub connections_max: usize,
-    /// Requests after which a connection is closed.
+    /// The requests after which a connection is closed.
     pub requests_max: u64,
-    /// Age after which a connection is closed when its request is over, in milliseconds.
+    /// The age after which a connection is closed at the end of its request, in milliseconds.
     pub time_ms: u64,
-    /// How long a connection may be idle, in milliseconds.
+    /// The longest idle time of a connection, in milliseconds.
     pub timeout_ms: u64,
-    /// Whether a connection is used again only by the location that opened it.
+    /// Whether only the location that opened a connection may reuse it.
     pub local: bool,
 }
 
@@ -61,15 +61,13 @@ impl Pool {
         }
     }
 
-    /// Whether connections are kept at all: what a request's `Connection` field should say.
+    /// Whether connections are kept: the requests' `Connection` field depends on it.
     pub fn keeps(&self) -> bool {
         self.settings.connections_max > 0
     }
 
-    /// An idle connection to that peer, opened with the same options; the one used last.
-    ///
-    /// `surely`: the kernel is asked whether the peer has closed it, for a request that cannot be
-    /// repeated should it have.
+    /// An idle connection to that peer with the same options; the one used last. `surely`: the
+    /// kernel is asked whether the peer has closed it, for a request that cannot be repeated.
     pub fn take(
         &self,
         picked: &Picked,
@@ -83,8 +81,8 @@ impl Pool {
             let serves = |idle: &Idle| idle.connection.key().serves(picked, options, local);
             let found = idle.iter().rposition(serves);
             let idle = idle.remove(found?);
-            // What came while nobody waited is no answer to what is asked now (RFC 9112 section
-            // 9.2). The lane's own loop tells of it; of others only the kernel does.
+            // Unsolicited input is not a response to the next request (RFC 9112 section 9.2). The
+            // lane's own loop reports it; for other connections only the kernel does.
             let trusted = idle.connection.watched_socket().is_some()
                 && now_ms.saturating_sub(idle.looked_ms) < TRUSTED_MS;
             if !idle.connection.looks_idle(surely || !trusted) {
@@ -95,8 +93,8 @@ impl Pool {
         }
     }
 
-    /// Keeps a connection whose request is over and whose response was read to its end; or closes
-    /// it, where it is too old or was used enough.
+    /// Keeps a connection whose request and response are complete, or closes it if it is too old or
+    /// was used enough.
     pub fn put(&self, connection: Box<Connection>, now_ms: u64) {
         let settings = &self.settings;
         let keep = settings.connections_max > 0
@@ -118,14 +116,14 @@ impl Pool {
         });
     }
 
-    /// Closes the idle connections to a peer: one of them was found closed, so the others are
-    /// hardly better.
+    /// Closes the idle connections to a peer: one of them was closed by the peer, so the others
+    /// probably are too.
     pub fn forget(&self, peer: &Picked) {
         let mut idle = self.idle.borrow_mut();
         idle.retain(|idle| idle.connection.key().peer != *peer.address());
     }
 
-    /// Closes what was idle too long and what the peer has closed.
+    /// Closes connections that were idle too long or that the peer has closed.
     pub fn tick(&self, now_ms: u64) {
         let timeout_ms = self.settings.timeout_ms;
         self.idle.borrow_mut().retain_mut(|idle| {
@@ -140,7 +138,7 @@ impl Pool {
         });
     }
 
-    /// How many there are.
+    /// The number of idle connections.
     pub fn len(&self) -> usize {
         self.idle.borrow().len()
     }

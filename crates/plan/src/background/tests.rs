@@ -1,4 +1,4 @@
-//! Services of one plan after another: which of them run, and until when.
+//! Tests of the services of successive plans: which run, and how long.
 
 #![allow(clippy::unwrap_used)]
 
@@ -6,12 +6,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use super::*;
 
-/// Says when it is prepared, when it begins and when it is dropped.
+/// Reports when it is prepared, started and dropped.
 struct Probe {
     name: &'static str,
     identity: usize,
     lifetime: Lifetime,
-    tell: Sender<String>,
+    sender: Sender<String>,
 }
 
 struct Dropped(&'static str, Sender<String>);
@@ -25,14 +25,14 @@ impl Drop for Dropped {
 impl Service for Probe {
     fn run(self: Arc<Self>) -> Running {
         Box::pin(async move {
-            let _dropped = Dropped(self.name, self.tell.clone());
-            let _ = self.tell.send(format!("{} runs", self.name));
+            let _dropped = Dropped(self.name, self.sender.clone());
+            let _ = self.sender.send(format!("{} runs", self.name));
             std::future::pending::<()>().await;
         })
     }
 
     fn prepare(&self) {
-        let _ = self.tell.send(format!("{} is prepared", self.name));
+        let _ = self.sender.send(format!("{} is prepared", self.name));
     }
 
     fn lifetime(&self) -> Lifetime {
@@ -46,17 +46,17 @@ impl Service for Probe {
 
 struct Bench {
     background: Background,
-    tell: Sender<String>,
-    told: Receiver<String>,
+    sender: Sender<String>,
+    events: Receiver<String>,
 }
 
 impl Bench {
     fn new() -> Bench {
-        let (tell, told) = channel();
+        let (sender, events) = channel();
         Bench {
             background: Background::default(),
-            tell,
-            told,
+            sender,
+            events,
         }
     }
 
@@ -66,7 +66,7 @@ impl Bench {
                 name,
                 identity: *identity,
                 lifetime: *lifetime,
-                tell: self.tell.clone(),
+                sender: self.sender.clone(),
             };
             Arc::new(service) as Arc<dyn Service>
         });
@@ -76,13 +76,13 @@ impl Bench {
 
     fn expect(&self, lines: &[&str]) {
         for line in lines {
-            assert_eq!(self.told.recv().unwrap(), *line);
+            assert_eq!(self.events.recv().unwrap(), *line);
         }
     }
 }
 
 #[test]
-fn work_of_the_plan_in_force_ends_with_the_next_plan() {
+fn a_service_in_force_ends_with_the_next_plan() {
     let bench = Bench::new();
     bench.start(1, &[("a", 1, Lifetime::InForce)]);
     bench.expect(&["a is prepared", "a runs"]);
@@ -93,11 +93,11 @@ fn work_of_the_plan_in_force_ends_with_the_next_plan() {
     bench.start(4, &[("c", 3, Lifetime::InForce)]);
     bench.expect(&["c is prepared", "c runs"]);
     drop(bench.background);
-    assert_eq!(bench.told.recv().unwrap(), "c dropped");
+    assert_eq!(bench.events.recv().unwrap(), "c dropped");
 }
 
 #[test]
-fn work_of_plans_in_use_goes_on_once_and_ends_with_the_last_of_them() {
+fn a_service_in_use_runs_once_and_ends_with_its_last_plan() {
     let bench = Bench::new();
     bench.start(1, &[("zone", 1, Lifetime::InUse)]);
     bench.expect(&["zone is prepared", "zone runs"]);

@@ -1,4 +1,4 @@
-//! Arguments are what they should be, or named.
+//! Tests of arguments and their errors.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn arguments(text: &str) -> Arguments {
 }
 
 #[test]
-fn arguments_are_read_or_named() {
+fn arguments_are_read_or_refused_by_name() {
     let given = arguments(
         r#"{"a":"x","n":7,"s":"8","m":-1,"w":"x1","t":true,"on":"on","off":"off","z":null}"#,
     );

@@ -1,4 +1,4 @@
-//! Samples as programs of ours read them: the status page and `turnpike top`.
+//! Samples as JSON, for our own programs: the status page and `turnpike top`.
 
 use serde_json::{Map, Value as Json, json};
 use turnpike_lane::counters::BOUNDS_NS;
@@ -29,8 +29,8 @@ pub fn write(samples: &Samples, unix_ms: u64) -> Json {
     json!({ "unix_ms": unix_ms, "bounds_s": bounds_s, "metrics": rows })
 }
 
-/// A histogram has a count for each bound, of the times up to it and beyond the one before, and
-/// one of the times beyond the last.
+/// A histogram has a count for each bound, of the times above the previous bound and up to this
+/// one, and a count of the times above the last.
 fn one(sample: &Sample) -> Json {
     let labels = sample.labels.iter();
     let labels: Map<String, Json> = labels

@@ -1,4 +1,4 @@
-//! Samples as Prometheus reads them: its text format, and OpenMetrics.
+//! Samples in Prometheus's text format and in OpenMetrics.
 
 use std::collections::HashMap;
 use std::fmt::{self, Write};
@@ -7,7 +7,7 @@ use turnpike_lane::counters::{BOUNDS_NS, Distribution};
 
 use super::{Kind, Row, Sample, Samples, Value};
 
-/// Which text is written.
+/// The text format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Prometheus's text format, version 0.0.4.
@@ -17,7 +17,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// What a client wants whose `Accept` field this is: OpenMetrics where it names that.
+    /// The format for a client with this `Accept` field: OpenMetrics if the field names it.
     pub fn accepted(accept: &[u8]) -> Format {
         let wanted = b"application/openmetrics-text";
         match accept.windows(wanted.len()).any(|part| part == wanted) {
@@ -26,7 +26,7 @@ impl Format {
         }
     }
 
-    /// What the text is, for a response's head.
+    /// The value of Content-Type.
     pub fn content_type(self) -> &'static str {
         match self {
             Format::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
@@ -35,18 +35,18 @@ impl Format {
     }
 }
 
-/// Stands before every name, but for those that all programs have in common.
+/// The prefix of every name, except those that all programs share.
 const PREFIX: &str = "turnpike_";
 
-/// What the names begin with that client libraries of Prometheus give every program.
+/// The prefix of names that Prometheus's client libraries define for every program.
 const COMMON_PREFIX: &str = "process_";
 
-/// A row's name as Prometheus has it.
+/// A row's name in Prometheus's format.
 pub fn reference_name(row: &Row) -> String {
     family_name(row) + series_suffix(row)
 }
 
-/// The name without what counters have at the end.
+/// The name without the suffix of counters.
 fn family_name(row: &Row) -> String {
     match row.name.starts_with(COMMON_PREFIX) {
         true => row.name.to_owned(),
@@ -61,10 +61,10 @@ fn series_suffix(row: &Row) -> &'static str {
     }
 }
 
-/// The text of all samples; those of one row stand together, as the format wants it.
+/// Writes all samples; those of one row are together, as the format requires.
 ///
 /// # Errors
-/// The writer's.
+/// The writer's error.
 pub fn write(samples: &Samples, format: Format, out: &mut dyn Write) -> fmt::Result {
     let mut families: Vec<Vec<&Sample>> = Vec::new();
     let mut places = HashMap::<&str, usize>::new();
@@ -114,7 +114,7 @@ fn one(name: &str, sample: &Sample, out: &mut dyn Write) -> fmt::Result {
     }
 }
 
-/// Buckets add up: each counts everything up to its bound.
+/// Writes a histogram. Its buckets are cumulative: each counts all times up to its bound.
 fn histogram(
     name: &str,
     sample: &Sample,
@@ -138,7 +138,7 @@ fn histogram(
     writeln!(out, " {count}")
 }
 
-/// A name with its labels.
+/// Writes a name with its labels.
 fn series(name: &str, sample: &Sample, bound: Option<&str>, out: &mut dyn Write) -> fmt::Result {
     out.write_str(name)?;
     let labels = sample

@@ -3,7 +3,7 @@ use std::ffi::OsStr;
 use super::*;
 
 #[test]
-fn the_name_of_the_program_decides() {
+fn the_name_of_the_program_chooses_the_product() {
     for (program, product) in [
         ("turnpike", Product::Turnpike),
         ("/usr/sbin/turnpike", Product::Turnpike),
@@ -22,7 +22,7 @@ fn the_name_of_the_program_decides() {
 }
 
 #[test]
-fn both_names_carry_the_same_versions() {
+fn both_products_have_the_same_versions() {
     for product in [Product::Turnpike, Product::Nginx] {
         assert!(product.name_and_version().starts_with(product.name()));
         assert!(

@@ -1,7 +1,8 @@
-//! Many patterns looked for in one walk through the subject.
+//! A search for many patterns in one pass over the subject.
 //!
-//! The automaton is made of [`superset`]s: it tells which patterns may match, and PCRE2 has the
-//! last word on those. A pattern of which no automaton can be made may always match. The states are
+//! The automaton is built from [`superset`]s: it finds the patterns that may match, and PCRE2 then
+//! decides. A pattern without an automaton may always match. States are built when a subject needs
+//! them; each lane keeps them in bounded memory.
 //! made when a subject needs them and kept by each lane, in bounded memory.
 //!
 //! ```text
@@ -21,54 +22,55 @@ use regex_syntax::hir::Hir;
 
 use super::{Allowance, Regex, superset};
 
-/// Patterns for which an automaton is worth its while: fewer are as fast one after another.
+/// The number of patterns that makes an automaton worthwhile: fewer are as fast one after another.
 const PATTERNS_MIN: usize = 3;
 
-/// What one pattern may add to an automaton, in bytes: people's patterns need a few kilobytes.
+/// The most memory of one pattern in an automaton, in bytes: usual patterns need a few kilobytes.
 const PATTERN_SIZE_BYTES_MAX: usize = 64 * 1024;
 
-/// What an automaton may have without its states, in bytes: some thousand patterns.
+/// The most memory of an automaton without its states, in bytes: some thousand patterns.
 const SIZE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// The states that a lane keeps of an automaton, in bytes. When they are more, they are made anew.
+/// The memory for the states of an automaton on a lane, in bytes. When it is full, they are built
+/// again.
 const STATES_BYTES_MAX: usize = 1024 * 1024;
 
-/// Automata whose states a lane keeps: the ones used last.
+/// The number of automata whose states a lane keeps: those used last.
 const KEPT_MAX: usize = 64;
 
-/// What making a state costs for each item of all patterns, in bytes compared: see
+/// The cost of building a state for each item of all patterns, in compared bytes: see
 /// [`super::LANE_WORK`].
 const WORK_PER_ITEM: u64 = 4;
 
-/// What going on to a state that is there costs, in bytes compared.
+/// The cost of a transition to an existing state, in compared bytes.
 const WORK_PER_BYTE: u64 = 2;
 
-/// Tells which of many patterns may match.
+/// Finds which of many patterns may match.
 pub struct Automaton {
     serial: u64,
     dfa: DFA,
-    /// Which pattern each one of the automaton's is.
+    /// The number of the pattern for each pattern in the automaton.
     held: Vec<u32>,
     /// The patterns that may always match, as bits.
     others: Vec<u64>,
-    /// What making a state costs.
+    /// The cost of building a state.
     state_work: u64,
 }
 
-/// Patterns that may match, as bits. The room goes back to the thread.
+/// Patterns that may match, as bits. Dropping it returns its memory to the thread.
 pub struct Candidates {
     bits: Vec<u64>,
 }
 
 thread_local! {
-    /// The states of the automata that this lane used last, the last one at the end.
+    /// The states of the automata that this lane used last, the latest at the end.
     static STATES: RefCell<Vec<(u64, Cache)>> = const { RefCell::new(Vec::new()) };
-    /// Room for candidates.
+    /// Memory for candidates.
     static CANDIDATES: Cell<Vec<u64>> = const { Cell::new(Vec::new()) };
 }
 
 impl Automaton {
-    /// `None` where the patterns had better be tried one after another.
+    /// `None` if the patterns are better tried one after another.
     pub fn new<'a>(patterns: impl Iterator<Item = &'a Regex>) -> Option<Automaton> {
         static SERIALS: AtomicU64 = AtomicU64::new(0);
         let (mut languages, mut held, mut others) = (Vec::new(), Vec::new(), Vec::new());
@@ -102,10 +104,10 @@ impl Automaton {
         })
     }
 
-    /// Adds the patterns that may match to `found`, at the expense of `allowance`. `None`: any of
-    /// them may.
+    /// Adds the patterns that may match to `found`, and subtracts the cost from `allowance`.
+    /// `None`: any of them may.
     fn search(&self, subject: &[u8], allowance: &mut u64, found: &mut [u64]) -> Option<()> {
-        // A line's end may stand behind the end that a pattern means.
+        // A line end may follow the end that a pattern means.
         if matches!(subject.last(), Some(b'\n' | b'\r' | 0x0b | 0x0c | 0x85)) {
             return None;
         }
@@ -122,7 +124,7 @@ impl Automaton {
         let dfa = &self.dfa;
         let mut state = dfa.start_state_forward(states, &Input::new(subject)).ok()?;
         for byte in subject {
-            // Of a state that matches, only the slower call tells the next one.
+            // For a match state only the slower call gives the next one.
             let known = match state.is_tagged() {
                 true => None,
                 false => Some(dfa.next_state_untagged(states, state, *byte)),
@@ -152,7 +154,7 @@ impl Automaton {
         Some(())
     }
 
-    /// Notes the patterns that match where this state is.
+    /// Adds the patterns that match in this state.
     fn note(&self, states: &Cache, state: LazyStateID, found: &mut [u64]) {
         if !state.is_match() {
             return;
@@ -165,7 +167,7 @@ impl Automaton {
         }
     }
 
-    /// Calls with this lane's states of the automaton. They are allocated when it is used first.
+    /// Calls with this lane's states of the automaton. They are allocated at the first use.
     fn with_states<T>(&self, call: impl FnOnce(&mut Cache) -> T) -> T {
         STATES.with_borrow_mut(|kept| {
             let position = kept.iter().position(|(serial, _)| *serial == self.serial);
@@ -186,13 +188,13 @@ impl Automaton {
 }
 
 impl Automaton {
-    /// Finds out which patterns may match, at the expense of the allowance for all matches of the
-    /// subject.
+    /// The patterns that may match; the cost is subtracted from the allowance for all matches of
+    /// the subject.
     pub fn candidates(&self, subject: &[u8], allowance: &mut Allowance) -> Candidates {
         let mut bits = CANDIDATES.take();
         bits.clear();
         bits.extend_from_slice(&self.others);
-        // What is left is for PCRE2.
+        // The rest is left for PCRE2.
         let share = allowance.work / 2;
         let mut left = share;
         if self.search(subject, &mut left, &mut bits).is_none() {
@@ -204,7 +206,7 @@ impl Automaton {
 }
 
 impl Candidates {
-    /// The first from `number` on that may match.
+    /// The first candidate from `number` on.
     pub fn first_from(&self, number: usize) -> Option<usize> {
         let mut index = number / 64;
         let mut word = self.bits.get(index)? & (u64::MAX << (number % 64));
@@ -238,7 +240,7 @@ fn compile(languages: &[Hir], size_bytes_max: usize) -> Option<NFA> {
     compiler.build_many_from_hir(languages).ok()
 }
 
-/// The language of a pattern, where it can be part of an automaton.
+/// The language of a pattern, if it can be part of an automaton.
 pub(super) fn language(pattern: &[u8], caseless: bool) -> Option<Hir> {
     let language = superset::of(pattern, caseless)?;
     compile(std::slice::from_ref(&language), PATTERN_SIZE_BYTES_MAX)?;

@@ -1,55 +1,56 @@
-//! What a match may cost at worst, as far as it can be told from the pattern and the length of the
-//! subject.
+//! The worst-case cost of a match, as far as the pattern and the length of the subject determine
+//! it.
 //!
-//! PCRE2's compiled code counts each round of a repetition and each choice, from every starting
-//! position anew. Between two counts it does not branch, so that what it does there is bounded: it
-//! goes through the rest of the pattern once, or, with a repetition in it, once for each place to
-//! which that may be taken back. Times the starting positions, times the counts allowed, that is
-//! all it can do. The bound is far above what happens; a pattern for which it is too much is
-//! matched by code that counts everything instead.
+//! PCRE2's compiled code counts each round of a repetition and each alternative, separately for
+//! each starting position. Between two counts it does not branch, so its work is bounded: it passes
+//! through the rest of the pattern once, or, with a repetition in it, once for each position to
+//! which that may backtrack. The product of this bound, the starting positions and the allowed
+//! counts is the worst case. Real costs are far smaller; a pattern whose bound is too large is
+//! matched by code that counts every step instead.
 
 use std::sync::OnceLock;
 
 use turnpike_lane::sys::pcre::{Code, Counting};
 
-/// Bytes that code without counts may compare for a request before others have their turn: at most
-/// 2 ms, since it compares one in a nanosecond or less. Some 100 ordinary locations fit.
+/// The bytes that uncounted code may compare for a request before other requests get a turn: at
+/// most 2 ms, since it compares one in a nanosecond or less. That is enough for about 100 usual
+/// locations.
 pub const LANE_WORK: u64 = 2_000_000;
 
-/// Steps that counting code may take for a request before others have their turn: 1 ms in compiled
-/// code (10 to 20 ns a step), at most 3 ms in the interpreter, which only deep recursion needs.
+/// The steps of counted code for a request before other requests get a turn: 1 ms in compiled code
+/// (10 to 20 ns a step), at most 3 ms in the interpreter, which only deep recursion needs.
 pub const LANE_STEPS: u64 = 50_000;
 
-/// Steps of one match off the lanes: about a third of a second. More is no use of a pattern, but
-/// an attack or a mistake.
+/// The steps of one match off the lanes: about a third of a second. A match that needs more is an
+/// attack or an error.
 pub const OFF_LANE_STEPS: u64 = 20_000_000;
 
-/// Bytes that code without counts may compare off the lanes, where there is no counting code: as
-/// long as [`OFF_LANE_STEPS`] take.
+/// The bytes that uncounted code may compare off the lanes, if there is no counted code: as long as
+/// [`OFF_LANE_STEPS`] take.
 pub(super) const OFF_LANE_WORK: u64 = 500_000_000;
 
-/// Bytes that PCRE2 walks through in the time of a step.
+/// The bytes that PCRE2 scans in the time of a step.
 const BYTES_PER_STEP: u64 = 16;
 
-/// Groups whose positions are copied in the time of a step.
+/// The groups whose positions are copied in the time of a step.
 const GROUPS_PER_STEP: u64 = 8;
 
-/// Times that a byte costs more where it may be part of a character.
+/// The factor for the cost of a byte that may be part of a character.
 const UTF_FACTOR: u64 = 4;
 
-/// What the cost of a pattern depends on.
+/// The inputs of a pattern's cost.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cost {
-    /// Bytes of compiled code, all that one way through the pattern can meet.
+    /// The bytes of compiled code, which bound one pass through the pattern.
     code_bytes: u64,
-    /// Whether it can match at the start only.
+    /// Whether it can match only at the start.
     anchored: bool,
-    /// Whether it repeats anything more than once.
+    /// Whether it has a repetition.
     repeats: bool,
     back_references: bool,
     utf: bool,
     groups: u64,
-    /// The largest number in braces: an item that is repeated so many times is one item.
+    /// The largest number in braces: an item with such a repetition counts as one item.
     largest_count: u64,
 }
 
@@ -67,11 +68,11 @@ impl Cost {
         }
     }
 
-    /// Bytes that plain code may compare for each backtrack it is allowed, at least 1.
+    /// The bytes that plain code may compare for each allowed backtrack, at least 1.
     pub(super) fn of_backtrack(&self, subject_bytes: usize) -> u64 {
         let length = subject_bytes as u64 + 1;
         let starts = if self.anchored { 1 } else { length };
-        // Once through the pattern, and once back.
+        // One pass through the pattern, and one back.
         let mut work = self.code_bytes.saturating_mul(2).saturating_mul(starts);
         if self.repeats {
             work = work.saturating_mul(length);
@@ -85,7 +86,7 @@ impl Cost {
         work
     }
 
-    /// Steps that counting code is charged for each item of the pattern.
+    /// The steps that counted code is charged for each item of the pattern.
     pub(super) fn steps_per_item(&self, subject_bytes: usize) -> u64 {
         let longest = match self.back_references {
             true => subject_bytes as u64,
@@ -94,8 +95,8 @@ impl Cost {
         1 + longest / BYTES_PER_STEP + self.groups / GROUPS_PER_STEP
     }
 
-    /// Steps for what happens before the first item: UTF-8 is checked, and the first byte that can
-    /// begin a match is looked for.
+    /// The steps before the first item: the UTF-8 check, and the search for the first byte that can
+    /// begin a match.
     pub(super) fn steps_before_first_item(&self, subject_bytes: usize) -> u64 {
         let walked = subject_bytes as u64 / BYTES_PER_STEP;
         1 + if self.utf {
@@ -106,7 +107,7 @@ impl Cost {
     }
 }
 
-/// Bytes of the compiled code of a pattern that says nothing.
+/// The bytes of the compiled code of an empty pattern.
 fn header_bytes() -> usize {
     static BYTES: OnceLock<usize> = OnceLock::new();
     *BYTES.get_or_init(|| {
@@ -115,12 +116,12 @@ fn header_bytes() -> usize {
     })
 }
 
-/// Whether a quantifier that repeats stands in the pattern, or what looks like one.
+/// Whether the pattern contains a repetition, or bytes that look like one.
 fn repeats(pattern: &[u8]) -> bool {
     let mut bytes = pattern.iter();
     while let Some(byte) = bytes.next() {
         match byte {
-            // `\X` takes as many bytes as belong together.
+            // `\X` takes all bytes of a grapheme cluster.
             b'\\' if bytes.next() == Some(&b'X') => return true,
             b'*' | b'+' | b'{' => return true,
             _ => {}
@@ -129,7 +130,7 @@ fn repeats(pattern: &[u8]) -> bool {
     false
 }
 
-/// The largest number that follows a brace or a comma.
+/// The largest number after a brace or a comma.
 fn largest_count(pattern: &[u8]) -> u64 {
     let mut largest = 0;
     for (at, _) in pattern

@@ -1,25 +1,24 @@
-//! Regular expressions of the configuration, in Perl's syntax as nginx reads them.
+//! Regular expressions of the configuration, in Perl's syntax as nginx reads it.
 //!
-//! PCRE2 underneath, since users' patterns use lookaround, atomic groups and possessive
-//! quantifiers. A pattern can be made to backtrack for hours, and a match holds its whole lane. So
-//! a match ends in one of three ways: match, no match, or no verdict, and the last one is never
-//! taken for either of the others.
+//! PCRE2 matches them, since users' patterns contain lookaround, atomic groups and possessive
+//! quantifiers. A pattern may backtrack for hours, and a match blocks its lane. So a match ends in
+//! one of three ways: match, no match, or no result, and the last one is never treated as one of
+//! the others.
 //!
 //! ```text
-//!  what it may cost at worst fits the turn? ─yes─► compiled code, few backtracks ─► verdict
+//!  what it may cost at worst fits the turn? ─yes─► compiled code, few backtracks ─► result
 //!           │ no                                          │ more of them
-//!           └───────────► counted code, steps of the turn ◄┘ ─► verdict
+//!           └───────────► counted code, steps of the turn ◄┘ ─► result
 //!                                    │ used up
-//!             may the request wait? ─┴─no──► no verdict: 500
+//!             may the request wait? ─┴─no──► no result: 500
 //!                   │ yes
 //!                   ▼
-//!             off the lane, many more steps ─► verdict, or none: 500
+//!             off the lane, many more steps ─► result, or none: 500
 //! ```
 //!
-//! What a match may cost is known beforehand ([`cost`]) or counted while it goes on; a clock has
-//! no part in it. The allowance is the request's, for all its patterns together, and is granted
-//! anew only when the lane has served others meanwhile. Whether a match may wait, and for which
-//! thread, is its protocol's business.
+//! The cost of a match is known beforehand ([`cost`]) or counted during the match; no clock is
+//! read. All patterns of a request share one allowance, which is renewed only after the lane has
+//! served other requests. The protocol decides whether a match may wait, and for which thread.
 
 mod automaton;
 mod cost;
@@ -38,17 +37,17 @@ pub use automaton::Automaton;
 use cost::Cost;
 pub use cost::{LANE_STEPS, LANE_WORK, OFF_LANE_STEPS};
 
-/// Backtracks of the first attempt: ordinary patterns take none or a few. Its whole possible cost
-/// is charged, so that more would leave less for the patterns that follow.
+/// The backtracks of the first attempt: usual patterns need none or a few. Its worst-case cost is
+/// charged, so a larger number would leave less for the patterns after it.
 const FIRST_BACKTRACKS: u32 = 16;
 
-/// Backtracks for which a first attempt is not worth its charge.
+/// The number of backtracks below which a first attempt is not worth its charge.
 const FIRST_BACKTRACKS_MIN: u32 = 4;
 
-/// Memory of the interpreter on a lane, in KiB. It is kept for the next match, on each lane.
+/// The interpreter's memory on a lane, in KiB. Each lane keeps it for the next match.
 const LANE_HEAP_KIB: u32 = 1024;
 
-/// Memory of the interpreter off the lanes, in KiB. It is given back after each match.
+/// The interpreter's memory off the lanes, in KiB. It is freed after each match.
 const OFF_LANE_HEAP_KIB: u32 = 64 * 1024;
 
 /// A compiled pattern with the names of its groups.
@@ -61,50 +60,49 @@ pub struct Regex {
     program: Arc<Program>,
 }
 
-/// The compiled codes of a pattern: what another thread needs to match it.
+/// The compiled codes of a pattern, which another thread can use for a match.
 #[derive(Debug)]
 pub struct Program {
-    /// Tells programs apart, in what a request remembers of its matches.
+    /// The identity of the program in a request's record of its matches.
     pub serial: u64,
     plain: Code,
-    /// The code that counts; `None` where it would be too large for PCRE2, whose limit is 64 KB
-    /// and which needs 6 bytes for each item of the pattern: then the plain one is held to what
-    /// it may cost at worst.
+    /// The counted code. `None` if it is too large for PCRE2, whose limit is 64 KB with 6 bytes for
+    /// each item of the pattern: then the plain code is used if its worst case is allowed.
     counted: Option<Code>,
     cost: Cost,
 }
 
-/// What matches may cost until the lane turns to others.
+/// The cost that matches may have before the lane serves other requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowance {
-    /// For code that does not count: the most that it can do, in bytes compared.
+    /// For uncounted code: its worst case, in compared bytes.
     pub work: u64,
-    /// For code that counts.
+    /// For counted code, in steps.
     pub steps: u64,
 }
 
-/// A match ended without a verdict. The subject knows; whoever gets this stops and lets no value of
-/// it go anywhere.
+/// A match ended without a result. The subject records that; the caller stops and must not use any
+/// value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Undecided;
 
-/// What a match captured: the subject and, for each group, where it stands in it.
+/// The captures of a match: the subject, and the range of each group in it.
 #[derive(Debug, Default, Clone)]
 pub struct Captures {
     subject: Vec<u8>,
     groups: Groups,
 }
 
-/// Where groups stand, the whole match first.
+/// The ranges of groups, the whole match first.
 pub type Groups = Vec<Option<(usize, usize)>>;
 
 impl Allowance {
-    /// What a request may use before it lets others have their turn.
+    /// The allowance of a request before other requests get a turn.
     pub const LANE: Allowance = Allowance {
         work: LANE_WORK,
         steps: LANE_STEPS,
     };
-    /// What one match may use off the lanes.
+    /// The allowance of one match off the lanes.
     pub const OFF_LANE: Allowance = Allowance {
         work: cost::OFF_LANE_WORK,
         steps: OFF_LANE_STEPS,
@@ -112,11 +110,11 @@ impl Allowance {
 }
 
 impl Regex {
-    /// Compiles `pattern`; `place` is where it stands (`in FILE:LINE`), for what is logged of it,
-    /// and empty for a pattern that is only checked.
+    /// Compiles `pattern`; `place` is its place (`in FILE:LINE`) for log messages, and empty for a
+    /// pattern that is only checked.
     ///
     /// # Errors
-    /// PCRE2's text, in the frame that nginx gives it.
+    /// PCRE2's message in nginx's format.
     pub fn new(pattern: &str, caseless: bool, place: &str) -> Result<Self, String> {
         static SERIALS: AtomicU64 = AtomicU64::new(0);
         let bytes = bytes_of(pattern);
@@ -156,7 +154,7 @@ impl Regex {
         &self.pattern
     }
 
-    /// A language that holds all texts in which it matches, where an automaton can be made of it.
+    /// A language that contains all texts that it matches, if an automaton can be built from it.
     fn language(&self) -> Option<regex_syntax::hir::Hir> {
         automaton::language(&bytes_of(&self.pattern), self.caseless)
     }
@@ -166,16 +164,16 @@ impl Regex {
         &self.names
     }
 
-    /// How many groups the pattern has, the whole match not counted.
+    /// The number of groups, without the whole match.
     pub fn group_count(&self) -> usize {
         self.program.plain.group_count()
     }
 
-    /// Whether `subject` matches, for threads that are no lane: it may take a quarter of a second.
-    /// What belongs to a request is asked through its exchange.
+    /// Whether `subject` matches, for threads other than lanes: it may take a quarter of a second.
+    /// Matches of a request use its exchange.
     ///
     /// # Errors
-    /// When there is no verdict: says why.
+    /// The reason why there is no result.
     pub fn decide(&self, subject: &[u8]) -> Result<bool, String> {
         let mut allowance = Allowance::OFF_LANE;
         self.program
@@ -186,15 +184,14 @@ impl Regex {
             })
     }
 
-    /// The line of the error log about a match without a verdict, in nginx's words with the place
-    /// behind them.
+    /// The error log's line about a match without a result: nginx's message, and the place.
     pub fn failed<'a>(
         &'a self,
         message: impl fmt::Display + 'a,
         code: i32,
         subject: &'a [u8],
     ) -> impl fmt::Display + 'a {
-        /// Bytes of the subject that a line of the log quotes: enough to know it again.
+        /// The most bytes of the subject in a log line: enough to recognise it.
         const SUBJECT_BYTES_MAX: usize = 200;
         fmt::from_fn(move |formatter| {
             let (head, dots) = match subject.get(..SUBJECT_BYTES_MAX) {
@@ -212,7 +209,7 @@ impl Regex {
 }
 
 impl Program {
-    /// Matches on a lane, at the expense of its allowance.
+    /// Matches on a lane; the cost is subtracted from its allowance.
     pub fn on_lane(
         &self,
         subject: &[u8],
@@ -227,13 +224,13 @@ impl Program {
             let mut limits = limits(backtracks, LANE_HEAP_KIB);
             match self.plain.search(subject, &mut limits, groups) {
                 Err(failure) if failure.is_limit() || failure.is_stack() => {}
-                verdict => return verdict,
+                result => return result,
             }
         }
         self.counted(subject, allowance, LANE_HEAP_KIB, groups)
     }
 
-    /// Matches where nobody else has to wait for it.
+    /// Matches on a thread that no other request waits for.
     pub fn off_lane(
         &self,
         subject: &[u8],
@@ -254,12 +251,11 @@ impl Program {
                 limits.interpreted = true;
                 self.plain.search(subject, &mut limits, groups)
             }
-            verdict => verdict,
+            result => result,
         }
     }
 
-    /// Matches with the code that counts; in the interpreter when the compiled code's stack does
-    /// not suffice.
+    /// Matches with counted code, or in the interpreter if the compiled code's stack is too small.
     fn counted(
         &self,
         subject: &[u8],
@@ -276,19 +272,19 @@ impl Program {
             steps_per_item: self.cost.steps_per_item(subject.len()),
             ..limits(BACKTRACKS_MAX, heap_kib)
         };
-        let mut verdict = counted.search(subject, &mut limits, groups);
-        if let Err(failure) = verdict
+        let mut result = counted.search(subject, &mut limits, groups);
+        if let Err(failure) = result
             && failure.is_stack()
         {
             limits.interpreted = true;
-            verdict = counted.search(subject, &mut limits, groups);
+            result = counted.search(subject, &mut limits, groups);
         }
         allowance.steps = limits.steps;
-        verdict
+        result
     }
 }
 
-/// Backtracks where steps are counted: as many as there can be.
+/// Backtracks are not limited if steps are counted.
 const BACKTRACKS_MAX: u32 = u32::MAX;
 
 fn limits(backtracks: u32, heap_kib: u32) -> Limits {
@@ -308,18 +304,18 @@ impl Captures {
         self.subject.get(start..end)
     }
 
-    /// Where the whole match stands in the subject.
+    /// The range of the whole match in the subject.
     pub fn whole(&self) -> Option<(usize, usize)> {
         self.groups.first().copied().flatten()
     }
 
-    /// Forgets the last match; the room is kept.
+    /// Clears the last match; keeps the memory.
     pub fn clear(&mut self) {
         self.subject.clear();
         self.groups.clear();
     }
 
-    /// Keeps another match: its subject, and where the groups stand in it.
+    /// Stores another match: its subject, and the ranges of the groups.
     pub fn set(&mut self, subject: &[u8], groups: &[Option<(usize, usize)>]) {
         self.clear();
         self.subject.extend_from_slice(subject);

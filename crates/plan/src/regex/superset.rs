@@ -1,25 +1,24 @@
-//! A regular language that holds every text in which a pattern matches.
+//! A regular language that contains every text that a pattern matches.
 //!
-//! It may hold more: what no automaton can do (assertions, back references, atomic groups) is left
-//! out or stands for anything, since PCRE2 has the last word on every text that is in. It must
-//! never hold less, so whatever is not surely understood makes the whole pattern `None`.
+//! It may contain more: constructs beyond automata (assertions, back references, atomic groups) are
+//! left out or match anything, since PCRE2 checks every text in the language. It must never contain
+//! less, so an unknown construct makes the whole pattern `None`.
 //!
-//! `$` is the end of the text here, and PCRE2 lets it stand before a last line feed too: texts that
-//! end like a line are not for this language.
+//! `$` is the end of the text here, but PCRE2 also allows it before a final line feed: texts that
+//! end like a line must not be checked against this language.
 
 use regex_syntax::hir::{Class, ClassBytes, ClassBytesRange, Hir, HirKind, Look, Repetition};
 
-/// Groups within groups: a limit on recursion. People write a few.
+/// The deepest nesting of groups: a limit on recursion. Usual patterns have a few levels.
 const DEPTH_MAX: usize = 32;
 
-/// Longest pattern that is looked at, in bytes; it bounds the time of a reload.
+/// The longest pattern, in bytes; it limits the time of a reload.
 const PATTERN_BYTES_MAX: usize = 8 * 1024;
 
-/// Largest number of repetitions that is kept: each is a copy in the automaton. More are "any
-/// number".
+/// The largest count of a repetition: each is a copy in the automaton. More becomes "any number".
 const REPETITIONS_MAX: u32 = 16;
 
-/// The language of a pattern; `None`: it is not known.
+/// The language of a pattern; `None` if it is unknown.
 pub(super) fn of(pattern: &[u8], caseless: bool) -> Option<Hir> {
     if pattern.len() > PATTERN_BYTES_MAX {
         return None;
@@ -34,7 +33,7 @@ pub(super) fn of(pattern: &[u8], caseless: bool) -> Option<Hir> {
     parser.rest().is_empty().then(|| without_tail(language))
 }
 
-/// Leaves out what matches any end of the text, so that a match is over as early as it can be.
+/// Removes parts at the end that match any text, so that a match ends as early as possible.
 fn without_tail(language: Hir) -> Hir {
     let HirKind::Concat(parts) = language.kind() else {
         return language;
@@ -61,7 +60,7 @@ struct Parser<'a> {
     depth: usize,
 }
 
-/// An item of a class in brackets.
+/// An item of a bracketed class.
 enum ClassItem {
     Byte(u8),
     Set(Set),
@@ -82,7 +81,7 @@ impl<'a> Parser<'a> {
         Some(byte)
     }
 
-    /// Goes past `text` where it stands here.
+    /// Skips `text` if it is next.
     fn eat(&mut self, text: &[u8]) -> bool {
         let eaten = self.rest().starts_with(text);
         if eaten {
@@ -113,7 +112,7 @@ impl<'a> Parser<'a> {
         Some(Hir::concat(parts))
     }
 
-    /// What begins with `byte`, which was read.
+    /// The part that begins with `byte`, which was read.
     fn part(&mut self, byte: u8) -> Option<Hir> {
         match byte {
             b'(' => self.group(),
@@ -123,7 +122,7 @@ impl<'a> Parser<'a> {
             b'$' => Some(Hir::look(Look::End)),
             b'\\' => self.escape(),
             b'*' | b'+' | b'?' => None,
-            // Newer versions read more after a brace as a count than older ones do.
+            // Newer versions accept more after a brace as a count than older ones do.
             b'{' if self.peek().is_none_or(is_count) => None,
             byte => Some(self.literal(byte)),
         }
@@ -137,7 +136,7 @@ impl<'a> Parser<'a> {
         set.language()
     }
 
-    /// The part with the quantifiers behind it.
+    /// The part with its quantifiers.
     fn repeated(&mut self, mut part: Hir) -> Option<Hir> {
         loop {
             let (least, most) = match self.peek() {
@@ -153,7 +152,7 @@ impl<'a> Parser<'a> {
                 _ => return Some(part),
             };
             self.at += 1;
-            // As few as possible, or none given back: the texts are the same, or fewer.
+            // A lazy or possessive quantifier: the texts are the same, or fewer.
             let _ = self.eat(b"?") || self.eat(b"+");
             let is_position = part.properties().maximum_len() == Some(0);
             part = match (is_position, most) {
@@ -166,7 +165,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The numbers of `{2,3}` from behind the brace to the closing one.
+    /// The numbers of `{2,3}`, from after the brace to the closing one.
     fn counts(&mut self) -> Option<(u32, Option<u32>)> {
         let least = self.number()?;
         let most = match self.eat(b",") {
@@ -185,7 +184,7 @@ impl<'a> Parser<'a> {
         text.parse().ok()
     }
 
-    /// What stands in parentheses, the first of which was read.
+    /// The content of parentheses, the first of which was read.
     fn group(&mut self) -> Option<Hir> {
         if self.peek() == Some(b'*') {
             return None;
@@ -197,7 +196,8 @@ impl<'a> Parser<'a> {
             if ahead.iter().any(|start| self.eat(start)) {
                 is_assertion = true;
             } else if self.eat(b"i)") {
-                // For the rest of the group around it, its other alternatives too.
+                // The option holds for the rest of the surrounding group, including its other
+                // alternatives.
                 self.caseless = true;
                 return Some(Hir::empty());
             } else if self.eat(b"i:") {
@@ -233,7 +233,7 @@ impl<'a> Parser<'a> {
         (length > 0 && self.next()? == end).then_some(())
     }
 
-    /// What a backslash, which was read, begins outside of classes.
+    /// The escape after a backslash, which was read, outside of classes.
     fn escape(&mut self) -> Option<Hir> {
         if let Some(set) = self.peek().and_then(named_set) {
             self.at += 1;
@@ -258,7 +258,7 @@ impl<'a> Parser<'a> {
         Some(language)
     }
 
-    /// A byte behind a backslash, in a class or out of it.
+    /// A byte after a backslash, inside or outside of a class.
     fn escaped_byte(&mut self) -> Option<u8> {
         let byte = self.next()?;
         Some(match byte {
@@ -301,7 +301,7 @@ impl<'a> Parser<'a> {
         Some(set.language())
     }
 
-    /// Adds the byte, or the range that it begins.
+    /// Adds the byte, or the range that begins with it.
     fn class_range(&mut self, first: u8, set: &mut Set) -> Option<()> {
         let is_range = self.rest().first() == Some(&b'-') && self.rest().get(1) != Some(&b']');
         if !is_range {
@@ -353,7 +353,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// What `\d` and their like stand for, exactly: they may be negated.
+/// The exact sets of `\d` and similar escapes: they may be negated.
 fn named_set(letter: u8) -> Option<Set> {
     let mut set = match letter.to_ascii_lowercase() {
         b'd' => Set::that(&u8::is_ascii_digit),
@@ -367,7 +367,7 @@ fn named_set(letter: u8) -> Option<Set> {
     Some(set)
 }
 
-/// What may follow a brace in a count.
+/// Whether a byte may follow a brace in a count.
 fn is_count(byte: u8) -> bool {
     byte.is_ascii_digit() || matches!(byte, b',' | b' ' | b'\t')
 }

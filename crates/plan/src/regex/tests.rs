@@ -1,4 +1,4 @@
-//! Verdicts, limits and costs.
+//! Tests of results, limits and costs.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,7 +11,7 @@ fn regex(pattern: &str) -> Regex {
 }
 
 #[test]
-fn what_is_no_pattern_is_refused_in_nginxs_words() {
+fn invalid_patterns_are_refused_with_nginxs_messages() {
     for (pattern, expected) in [
         ("(", "missing closing parenthesis in \"(\""),
         ("a)b", "unmatched closing parenthesis in \"a)b\" at \")b\""),
@@ -35,7 +35,7 @@ fn what_is_no_pattern_is_refused_in_nginxs_words() {
         let message = Regex::new(pattern, false, " in /c:1").unwrap_err();
         let start = "pcre2_compile() failed: ";
         let rest = message.strip_prefix(start).unwrap();
-        // Versions of PCRE2 differ in where they notice some of it by a byte.
+        // For some errors the position differs by a byte between versions of PCRE2.
         let words = expected.split(" at ").next().unwrap();
         assert!(rest.starts_with(words), "{message} is not {expected}");
         let at = rest.strip_prefix(words).unwrap();
@@ -45,7 +45,7 @@ fn what_is_no_pattern_is_refused_in_nginxs_words() {
 }
 
 #[test]
-fn verbs_at_the_start_of_a_pattern_are_the_users_own() {
+fn verbs_at_the_start_of_a_pattern_are_kept() {
     for (pattern, subject, expected) in [
         ("(*UTF)^.$", "\u{e9}", Ok(true)),
         ("^.$", "\u{e9}", Ok(false)),
@@ -65,7 +65,7 @@ fn verbs_at_the_start_of_a_pattern_are_the_users_own() {
     }
 }
 
-/// Pattern, subject, and the verdict of whoever has time.
+/// Pattern, subject, and the result without limits.
 fn hostile() -> Vec<(&'static str, Vec<u8>, bool)> {
     let joined = |start: &str, text: &str, count: usize, end: &str| {
         [start, &text.repeat(count), end].concat().into_bytes()
@@ -123,13 +123,11 @@ fn a_hostile_subject_takes_no_more_steps_of_a_lane_than_its_allowance() {
             Err(failure) => assert!(failure.is_limit(), "{pattern}: {failure:?}"),
         }
     }
-    assert!(
-        unfinished >= 6,
-        "{unfinished}: nothing here is heavy any more"
-    );
+    assert!(unfinished >= 6, "{unfinished}: no case is heavy any more");
 }
 
-/// Well under 5 ms: 20 ns a step in compiled code, 60 ns in the interpreter, 1 ns a byte compared.
+/// The bound is well under 5 ms: 20 ns a step in compiled code, 60 ns in the interpreter, 1 ns per
+/// compared byte.
 #[test]
 fn an_allowance_takes_less_than_five_milliseconds() {
     let Allowance { work, steps } = Allowance::LANE;
@@ -171,7 +169,7 @@ fn repetitions_of_a_group_end_neither_at_the_stack_nor_at_a_limit() {
         assert_eq!(found, Ok(true), "{pattern} {count}");
         assert_eq!(groups[0], Some((0, count)));
     }
-    // Compiled code has no room for this one, so the interpreter does it.
+    // Compiled code has not enough stack for this one, so the interpreter runs it.
     std::thread::spawn(|| {
         pcre::use_stack(64 * 1024);
         let program = regex("^((x)|(y))+$").program;
@@ -185,7 +183,7 @@ fn repetitions_of_a_group_end_neither_at_the_stack_nor_at_a_limit() {
     .unwrap();
 }
 
-/// A pattern too large to be counted is held to what it can do at worst.
+/// A pattern too large for counted code is limited by its worst case.
 #[test]
 fn a_huge_pattern_is_matched_without_counting() {
     let words: Vec<String> = (0..1500).map(|number| format!("word{number:05}")).collect();
@@ -203,7 +201,7 @@ fn a_huge_pattern_is_matched_without_counting() {
     assert!(found.unwrap_err().is_limit());
 }
 
-/// Numbers that look random and are the same each time.
+/// Pseudorandom numbers, the same in each run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -244,9 +242,9 @@ impl Numbers {
     }
 }
 
-/// The bound on plain code holds, and counting changes no verdict.
+/// The bound on plain code is not exceeded, and counting changes no result.
 #[test]
-fn code_that_counts_agrees_with_code_that_does_not() {
+fn counted_and_plain_code_agree() {
     let mut numbers = Numbers(1);
     let (mut compared, mut matched) = (0, 0);
     for _ in 0..3000 {

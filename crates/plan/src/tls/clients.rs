@@ -1,4 +1,4 @@
-//! Certificates of clients: whether one has to be shown, and what has been.
+//! Certificates of clients: the requirement, and the received one.
 
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -7,31 +7,31 @@ use rustls::pki_types::CertificateDer;
 use turnpike_lane::trust::{Failure, Trust};
 use turnpike_wire::certificate::Purpose;
 
-/// Whether clients have to show a certificate (`ssl_verify_client`).
+/// Whether clients must send a certificate (`ssl_verify_client`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum VerifyClient {
-    /// None is asked for.
+    /// No certificate is requested.
     #[default]
     Off,
-    /// A good one has to be shown.
+    /// A valid one is required.
     On,
-    /// One that is shown has to be good.
+    /// One that is sent must be valid.
     Optional,
-    /// One that is shown may be of an unknown CA.
+    /// One that is sent may be from an unknown CA.
     OptionalNoCa,
 }
 
 /// Why a client is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientRefusal {
-    /// No certificate was shown.
+    /// No certificate was sent.
     Missing,
-    /// The certificate that it has shown is not good.
+    /// The certificate is invalid.
     Bad(Failure),
 }
 
 impl VerifyClient {
-    /// Why a client that has shown this is refused; `None`: it is not.
+    /// Why a client with this certificate is refused; `None` if it is not.
     pub fn refusal(self, shown: Option<&ClientCertificate>) -> Option<ClientRefusal> {
         if self == VerifyClient::Off {
             return None;
@@ -45,7 +45,7 @@ impl VerifyClient {
     }
 }
 
-/// In nginx's words.
+/// nginx's messages.
 impl fmt::Display for ClientRefusal {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -61,17 +61,18 @@ impl fmt::Display for ClientRefusal {
     }
 }
 
-/// A certificate that a client has shown. It has proved that it has the key.
+/// A certificate that a client has sent. The client has proved that it has the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientCertificate {
     /// The certificate, DER.
     pub der: Box<[u8]>,
-    /// What is wrong with it; `None`: it is good.
+    /// Its fault; `None` if it is valid.
     pub failure: Option<Failure>,
 }
 
 impl ClientCertificate {
-    /// Checks what a client has shown: its certificate, followed by others; `None`: nothing.
+    /// Verifies the certificates of a client: its own, followed by others; `None` if there are
+    /// none.
     pub(super) fn check(shown: &[CertificateDer<'_>], trust: &Trust) -> Option<ClientCertificate> {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         let now_s = since.map_or(0, |since| since.as_secs());

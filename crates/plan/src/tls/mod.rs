@@ -1,5 +1,5 @@
-//! TLS with clients: with what a server block serves it, and what client and server have agreed
-//! on. The bytes themselves are `lane::transport`'s.
+//! TLS with clients: the identity of a server block, and the parameters of a session.
+//! `lane::transport` moves the bytes.
 
 mod clients;
 mod names;
@@ -18,25 +18,25 @@ pub use names::{cipher_name, group_name, has_cipher, version_name};
 /// The name of HTTP/2 in the TLS handshake.
 pub const HTTP2: &[u8] = b"h2";
 
-/// TLS of a server block.
+/// The TLS of a server block.
 #[derive(Clone)]
 pub enum ServerTls {
-    /// Sessions go on with this.
+    /// Sessions use this identity.
     Serve(Arc<ServerIdentity>),
     /// Handshakes are refused (`ssl_reject_handshake`).
     Reject,
 }
 
-/// With what the sessions of a server go on.
+/// The identity of a server in its sessions.
 pub struct ServerIdentity {
-    /// What the handshake needs.
+    /// The configuration of the handshake.
     pub config: Arc<ServerConfig>,
-    /// CAs whose certificates clients may show; `None`: clients are not asked for one.
+    /// The CAs of clients' certificates; `None` if no certificate is requested.
     pub clients: Option<Trust>,
 }
 
 impl ServerIdentity {
-    /// The same, with HTTP/2 for clients to choose.
+    /// The same, but clients may choose HTTP/2.
     pub fn with_http2(&self) -> ServerIdentity {
         let mut config = ServerConfig::clone(&self.config);
         offer_http2(&mut config);
@@ -47,35 +47,36 @@ impl ServerIdentity {
     }
 }
 
-/// What a client's hello asks for.
+/// The offers of a ClientHello.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Offer {
-    /// The server that is asked for (SNI, RFC 6066), in lower case; empty: none.
+    /// The requested server (SNI, RFC 6066), in lower case; empty if there is none.
     pub server_name: Box<[u8]>,
-    /// Numbers of the cipher suites, in the client's order.
+    /// The numbers of the cipher suites, in the client's order.
     pub ciphers: Box<[u16]>,
-    /// Numbers of the groups for the key exchange, in the client's order.
+    /// The numbers of the groups for the key exchange, in the client's order.
     pub groups: Box<[u16]>,
 }
 
-/// What may have been begun by TLS.
+/// A connection that may use TLS.
 pub trait HasTlsSession {
-    /// What its session has agreed on; `None`: it came without TLS.
+    /// The parameters of its session; `None` without TLS.
     fn tls_session(&self) -> Option<&TlsSession>;
 }
 
-/// What a session has agreed on.
+/// The parameters of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsSession {
-    /// As `$ssl_protocol` has it.
+    /// The version, in the format of `$ssl_protocol`.
     pub version: &'static str,
     /// The cipher suite, by OpenSSL's name.
     pub cipher: &'static str,
-    /// The group of the key exchange, by OpenSSL's name; empty: the session was resumed without.
+    /// The group of the key exchange, by OpenSSL's name; empty if the session was resumed without
+    /// one.
     pub group: &'static str,
-    /// The protocol that was agreed on (ALPN, RFC 7301); empty: none.
+    /// The negotiated protocol (ALPN, RFC 7301); empty if there is none.
     pub protocol: Box<[u8]>,
-    /// The server that was asked for, in lower case; empty: none.
+    /// The requested server, in lower case; empty if there is none.
     pub server_name: Box<[u8]>,
     /// Whether an earlier session was resumed.
     pub is_resumed: bool,
@@ -83,11 +84,11 @@ pub struct TlsSession {
     pub offered_ciphers: Box<[u16]>,
     /// Numbers of the groups that the client offered, in its order.
     pub offered_groups: Box<[u16]>,
-    /// What the client has shown; `None`: nothing.
+    /// The client's certificate; `None` if none was sent.
     pub client: Option<ClientCertificate>,
 }
 
-/// Lets clients choose HTTP/2 (RFC 9113 section 3.2), before anything else.
+/// Adds HTTP/2 (RFC 9113 section 3.2) as the first protocol that clients may choose.
 pub fn offer_http2(config: &mut ServerConfig) {
     if !config.alpn_protocols.iter().any(|name| name == HTTP2) {
         config.alpn_protocols.insert(0, HTTP2.to_vec());
@@ -95,7 +96,7 @@ pub fn offer_http2(config: &mut ServerConfig) {
 }
 
 impl Offer {
-    /// What a hello says.
+    /// The offers in a ClientHello.
     pub fn of(greeting: &Greeting) -> Offer {
         let hello = greeting.hello();
         let name = hello.server_name().unwrap_or_default();
@@ -113,8 +114,8 @@ impl Offer {
 }
 
 impl TlsSession {
-    /// What the session of a transport has agreed on, once its handshake is done; `None`: it has
-    /// none. The client's certificate is checked by `clients`.
+    /// The parameters of a transport's session after its handshake; `None` if it has none.
+    /// `clients` verifies the client's certificate.
     pub fn of(transport: &Transport, offer: Offer, clients: Option<&Trust>) -> Option<TlsSession> {
         transport.with_session(|session| {
             let group = session.negotiated_key_exchange_group();

@@ -1,7 +1,7 @@
-//! The names that OpenSSL has for what TLS numbers, since they are what configurations and logs
-//! use. The registry is IANA's (RFC 8447).
+//! OpenSSL's names of TLS's numbers, since configurations and logs use them. The registry is IANA's
+//! (RFC 8447).
 
-/// Cipher suites that clients may offer, by number.
+/// The cipher suites that clients may offer, by number.
 const CIPHERS: &[(u16, &str)] = &[
     (0x000a, "DES-CBC3-SHA"),
     (0x002f, "AES128-SHA"),
@@ -39,7 +39,7 @@ const CIPHERS: &[(u16, &str)] = &[
     (0xccaa, "DHE-RSA-CHACHA20-POLY1305"),
 ];
 
-/// Groups of the key exchange, by number.
+/// The groups of the key exchange, by number.
 const GROUPS: &[(u16, &str)] = &[
     (0x0017, "prime256v1"),
     (0x0018, "secp384r1"),
@@ -59,7 +59,7 @@ pub fn cipher_name(number: u16) -> Option<&'static str> {
     name_of(CIPHERS, number)
 }
 
-/// Whether OpenSSL has a cipher suite of that name, among those that clients may offer.
+/// Whether OpenSSL has a cipher suite with that name, among those that clients may offer.
 pub fn has_cipher(name: &str) -> bool {
     CIPHERS.iter().any(|(_, known)| *known == name)
 }
@@ -69,7 +69,8 @@ pub fn group_name(number: u16) -> Option<&'static str> {
     name_of(GROUPS, number)
 }
 
-/// A version, by its number in a hello, as `$ssl_protocol` and `$ssl_preread_protocol` have it.
+/// The version with this number in a ClientHello, in the format of `$ssl_protocol` and
+/// `$ssl_preread_protocol`.
 pub fn version_name(version: u16) -> &'static str {
     match version {
         0x0002 => "SSLv2",

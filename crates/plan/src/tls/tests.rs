@@ -1,9 +1,9 @@
-//! The tables of names.
+//! Tests of the tables of names.
 
 use super::{cipher_name, group_name};
 
 #[test]
-fn numbers_have_the_names_that_openssl_gives_them() {
+fn numbers_have_openssls_names() {
     let ciphers = [
         (0x000a, Some("DES-CBC3-SHA")),
         (0x1301, Some("TLS_AES_128_GCM_SHA256")),

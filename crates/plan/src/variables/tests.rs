@@ -1,11 +1,11 @@
-//! Variables and templates of a subject that is no request.
+//! Tests of variables and templates with a subject that is not a request.
 
 #![allow(clippy::unwrap_used)]
 
 use super::*;
 use crate::template::Template;
 
-/// A session of some protocol.
+/// A session of a test protocol.
 struct Session {
     table: VariableTable<Session>,
     values: RefCell<Values>,
@@ -65,7 +65,7 @@ const PREFIXES: &[PrefixRow<Session>] = &[PrefixRow {
     },
 }];
 
-/// Twice the value of a template.
+/// The value of a template, twice.
 struct Twice(Template);
 
 impl Evaluate<Session> for Twice {
@@ -112,7 +112,7 @@ fn templates_have_the_values_of_their_subject() {
 }
 
 #[test]
-fn a_computed_value_is_kept_and_a_stored_one_goes_before_it() {
+fn a_computed_value_is_kept_and_a_stored_one_overrides_it() {
     let mut template = None;
     let mut session = session(|table| {
         let inner = Template::compile(b"$port", table).unwrap();

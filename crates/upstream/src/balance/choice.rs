@@ -1,4 +1,4 @@
-//! The choosing of one request: what it goes by, and where it is.
+//! The choice of a peer for one request: its inputs and its state.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -9,36 +9,36 @@ use turnpike_lane::random::Random;
 use super::method::Balancer;
 use crate::peer::Peer;
 
-/// Peers that hashing and chance may propose in vain, in one request, before peers are taken in
-/// turn; nginx's number.
+/// The failed proposals of hashing or random choice, in one request, after which round robin is
+/// used; nginx's number.
 const PROPOSALS_MAX: u32 = 20;
 
-/// What a choice may go by.
+/// The inputs of a choice.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Selection<'a> {
     /// The key of `hash`.
     pub key: &'a [u8],
     /// The client of the request; `None` for unix sockets.
     pub client: Option<IpAddr>,
-    /// The identity of the peer that the request is bound to.
+    /// The identity of the peer that the request is bound to by `sticky`.
     pub sticky: Option<&'a [u8]>,
     /// A random number.
     pub random: u64,
 }
 
-/// Where the choosing of one request is.
+/// The state of the choice for one request.
 pub(crate) struct Choice {
     pub(super) balancer: Balancer,
     pub(super) tried: Tried,
-    /// Whether the backups are asked by now.
+    /// Whether the backups are used now.
     pub(super) backup: bool,
     sticky: Option<Box<[u8]>>,
     pub(super) key: Box<[u8]>,
     pub(super) client: Option<IpAddr>,
     random: Random,
-    /// Proposals in vain.
+    /// The number of failed proposals.
     proposals: u32,
-    /// What hashing goes on from; `None` before the first.
+    /// The hash to continue from; `None` before the first.
     pub(super) hash: Option<u64>,
     pub(super) rehashes: u32,
 }
@@ -87,13 +87,13 @@ impl Choice {
             .filter(|peer| !self.was_tried(peer) && peer.takes_bound(now_ms))
     }
 
-    /// Counts a proposal in vain; whether that was one too many.
-    pub(super) fn proposed_in_vain(&mut self) -> bool {
+    /// Counts a failed proposal; returns whether there were too many.
+    pub(super) fn proposal_failed(&mut self) -> bool {
         self.proposals += 1;
         self.has_given_up()
     }
 
-    /// Whether too many proposals were in vain.
+    /// Whether there were too many failed proposals.
     pub(super) fn has_given_up(&self) -> bool {
         self.proposals > PROPOSALS_MAX
     }
@@ -103,5 +103,5 @@ impl Choice {
     }
 }
 
-/// Numbers of peers; few are ever tried.
+/// The numbers of peers; few are ever tried.
 type Tried = SmallVec<[u64; 4]>;

@@ -1,5 +1,5 @@
 //! `hash ... consistent`: every server has points on a ring, and a key goes to the next one
-//! (ketama, as Cache::Memcached::Fast computes it).
+//! (ketama, as in Cache::Memcached::Fast).
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use super::crc32::Crc32;
 use super::round_robin;
 use crate::peer::Peer;
 
-/// Points of a server for each unit of its weight.
+/// The points of a server for each unit of its weight.
 const POINTS_PER_WEIGHT: i64 = 160;
 
-/// Points that a ring may have in all: a weight is at most a `u32`, and a ring for such ones would
-/// not fit into memory.
+/// The most points of a ring: a weight may be any `u32`, and a ring for the largest would not fit
+/// into memory.
 const POINTS_MAX: usize = 4 << 20;
 
-/// The ring: where points are, and whose, by place.
+/// The ring: the positions of points, and their servers.
 pub(crate) struct Ring {
     points: Vec<Point>,
     servers: Vec<Box<str>>,
@@ -27,7 +27,7 @@ struct Point {
 }
 
 impl Ring {
-    /// The ring of these peers. Addresses of one name are one server.
+    /// The ring of these peers. All addresses of one name are one server.
     pub(crate) fn new(peers: &[Arc<Peer>]) -> Ring {
         let mut ring = Ring {
             points: Vec::new(),
@@ -58,7 +58,7 @@ impl Ring {
     }
 }
 
-/// Host and port as they are hashed: a port is what digits stand behind the last colon.
+/// Host and port for the hash: digits after the last colon are a port.
 fn parts(server: &str) -> (&[u8], &[u8]) {
     let bytes = server.as_bytes();
     if bytes.len() >= 5 && bytes[..5].eq_ignore_ascii_case(b"unix:") {
@@ -102,7 +102,7 @@ pub(super) fn next<'a>(
         }
         place += 1;
         choice.hash = Some(place);
-        if choice.proposed_in_vain() {
+        if choice.proposal_failed() {
             return None;
         }
     }

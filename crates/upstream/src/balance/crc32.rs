@@ -1,4 +1,4 @@
-//! CRC-32 as zlib computes it (ISO 3309): what nginx hashes keys with.
+//! CRC-32 as in zlib (ISO 3309), which nginx uses for keys.
 
 const TABLE: [u32; 256] = table();
 
@@ -18,7 +18,7 @@ const fn table() -> [u32; 256] {
     table
 }
 
-/// A sum in the making.
+/// An unfinished checksum.
 #[derive(Clone, Copy)]
 pub(super) struct Crc32(u32);
 
@@ -27,7 +27,7 @@ impl Crc32 {
         Crc32(u32::MAX)
     }
 
-    /// With more bytes.
+    /// The checksum with more bytes.
     pub(super) fn with(self, bytes: &[u8]) -> Crc32 {
         let step =
             |sum: u32, byte: &u8| TABLE[((sum ^ u32::from(*byte)) & 0xff) as usize] ^ (sum >> 8);

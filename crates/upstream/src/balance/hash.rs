@@ -1,4 +1,4 @@
-//! `hash`: the remainder of a key's CRC-32, as Cache::Memcached computes it.
+//! `hash`: the remainder of a key's CRC-32, as in Cache::Memcached.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub(super) fn next<'a>(
         if choice.allows(peer, now_ms) {
             return Some(peer);
         }
-        if choice.proposed_in_vain() {
+        if choice.proposal_failed() {
             return None;
         }
     }

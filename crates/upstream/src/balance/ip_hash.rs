@@ -1,4 +1,4 @@
-//! `ip_hash`: the client's network decides.
+//! `ip_hash`: the choice by the client's network.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::choice::Choice;
 use super::weights::{at_weight, total_weight};
 use crate::peer::Peer;
 
-/// What the hash begins with, is multiplied with, and is reduced by: nginx's.
+/// The seed, the factor and the modulus of the hash: nginx's.
 const SEED: u64 = 89;
 const FACTOR: u64 = 113;
 const MODULUS: u64 = 6271;
@@ -26,7 +26,7 @@ pub(super) fn next<'a>(
             choice.hash = Some(hash);
             return Some(peer);
         }
-        if choice.proposed_in_vain() {
+        if choice.proposal_failed() {
             return None;
         }
     }

@@ -1,4 +1,4 @@
-//! The peer that has least of something for its weight; among equals, turns are taken.
+//! The choice of the peer with the least of a measure for its weight; round robin among equals.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub(super) fn next<'a>(
         return Some(peer);
     }
     let equal = |peer: &Peer| u128::from(cost(peer)) * of == least * share(peer, now_ms);
-    // Another lane may have ended a request since, so that nobody is equal any more.
+    // Another lane may have ended a request since, so that no peer is equal any more.
     round_robin::among(peers, choice, now_ms, equal).or(Some(peer))
 }
 

@@ -1,4 +1,4 @@
-//! The peers that a choice is made among.
+//! The peers of a choice.
 
 use std::sync::Arc;
 
@@ -6,14 +6,14 @@ use super::consistent::Ring;
 use super::method::Balancer;
 use crate::peer::{Mode, Peer};
 
-/// The peers that are in a group at the moment.
+/// The current peers of a group.
 #[derive(Default)]
 pub(crate) struct Members {
-    /// Peers that are asked first.
+    /// The primary peers.
     pub(crate) primary: Vec<Arc<Peer>>,
-    /// Peers that are asked when no other can be.
+    /// The backups, which are used if no primary can be.
     pub(crate) backup: Vec<Arc<Peer>>,
-    /// Where consistent hashing has them.
+    /// The ring of consistent hashing.
     ring: Option<Ring>,
 }
 
@@ -32,7 +32,7 @@ impl Members {
         }
     }
 
-    /// Whether there is only one peer to choose: then its failures are not held against it.
+    /// Whether there is only one peer: its failures are then ignored.
     pub(crate) fn is_single(&self) -> bool {
         self.primary.len() == 1 && self.backup.is_empty()
     }
@@ -41,7 +41,7 @@ impl Members {
         self.ring.as_ref()
     }
 
-    /// How often a request may try.
+    /// The number of tries of a request.
     pub(crate) fn tries(&self) -> u32 {
         let all = self.primary.iter().chain(&self.backup);
         let up = all.filter(|peer| peer.mode() != Mode::Down).count();

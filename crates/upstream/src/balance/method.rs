@@ -1,11 +1,11 @@
-//! Methods of choosing a peer, as `upstream` blocks name them.
+//! The balancing methods of `upstream` blocks.
 
 use crate::peer::times::Until;
 
-/// A method of choosing.
+/// A balancing method.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Balancer {
-    /// Weighted round robin, smooth.
+    /// Smooth weighted round robin.
     #[default]
     RoundRobin,
     /// The peer with the fewest requests for its weight.
@@ -14,24 +14,24 @@ pub enum Balancer {
     IpHash,
     /// By a key: the remainder of its hash.
     Hash,
-    /// By a key, so that a peer more or less moves few keys (ketama).
+    /// By a key, so that adding or removing a peer moves few keys (ketama).
     ConsistentHash,
     /// Any peer.
     Random,
     /// The better of two.
     RandomTwo(Measure),
-    /// The peer that should be done first.
+    /// The peer with the shortest expected time.
     LeastTime {
         until: Until,
-        /// Whether requests under way count too.
+        /// Whether requests in progress count too.
         inflight: bool,
     },
 }
 
-/// What the better of two has less of.
+/// The measure that decides between two peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
-    /// Requests at the moment.
+    /// The current number of requests.
     Connections,
     Time(Until),
 }

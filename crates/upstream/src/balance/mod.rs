@@ -1,5 +1,5 @@
-//! Who is next: one file a method. Methods are nginx's, so that the same configuration sends the
-//! same keys to the same servers.
+//! The choice of the next peer: one file per method. The methods are nginx's, so that the same
+//! configuration sends the same keys to the same servers.
 
 pub(crate) mod choice;
 mod consistent;
@@ -23,7 +23,7 @@ use consistent::Ring;
 use members::Members;
 use method::Balancer;
 
-/// The next peer of a request: from those asked first, then from the backups.
+/// The next peer of a request: a primary, or else a backup.
 pub(crate) fn choose(members: &Members, choice: &mut Choice, now_ms: u64) -> Option<Arc<Peer>> {
     if members.is_single() {
         let peer = &members.primary[0];
@@ -66,7 +66,7 @@ fn proposed<'a>(
     let by_turn = match choice.balancer {
         Balancer::RoundRobin => true,
         Balancer::LeastConnections | Balancer::LeastTime { .. } => false,
-        // Backups are taken in turn, and so is everything once proposals were in vain.
+        // Round robin also serves the backups, and all peers after too many failed proposals.
         _ => choice.backup || peers.len() < 2 || choice.has_given_up(),
     };
     if by_turn {

@@ -1,4 +1,4 @@
-//! `random`: any peer by its weight, or the better of two such.
+//! `random`: any peer by its weight, or the better of two random ones.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(super) fn next<'a>(
         if choice.allows(peer, now_ms) {
             return Some(peer);
         }
-        if choice.proposed_in_vain() {
+        if choice.proposal_failed() {
             return None;
         }
     }
@@ -49,13 +49,13 @@ pub(super) fn better<'a>(
                 Some(_) => return Some(peer),
             }
         }
-        if choice.proposed_in_vain() {
+        if choice.proposal_failed() {
             return None;
         }
     }
 }
 
-/// What a peer has, in the other's weight.
+/// The measure of a peer, multiplied by the other's weight.
 fn cost(peer: &Peer, other: &Peer, measure: Measure, now_ms: u64) -> u128 {
     let own = match measure {
         Measure::Connections => u64::from(peer.state().active()),

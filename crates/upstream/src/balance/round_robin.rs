@@ -1,5 +1,5 @@
-//! Smooth weighted round robin: each choice raises every peer by its weight, takes the highest,
-//! and lowers it by what all were raised.
+//! Smooth weighted round robin: each choice raises every peer by its weight, takes the highest, and
+//! lowers that one by the sum.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,7 +22,7 @@ pub(super) fn next<'a>(
     Some(bound)
 }
 
-/// Takes turns among the peers that `of` allows.
+/// Round robin among the peers that `of` accepts.
 pub(super) fn among<'a>(
     peers: &'a [Arc<Peer>],
     choice: &Choice,
@@ -35,7 +35,7 @@ pub(super) fn among<'a>(
     Some(best)
 }
 
-/// Raises the peers; the highest, and by how much all were raised.
+/// Raises the peers; returns the highest, and the sum.
 fn raise<'a>(
     peers: &'a [Arc<Peer>],
     choice: &Choice,
@@ -65,8 +65,8 @@ fn lower(peer: &Peer, total: i64) {
     current.store(current.load(Ordering::Relaxed) - total, Ordering::Relaxed);
 }
 
-/// Whether a peer got so much more than its share by bound requests that weights are left alone
-/// for this one: else it would be made up for endlessly later.
+/// Whether bound requests gave a peer so much more than its share that its weight is left alone
+/// this time: otherwise the compensation would last too long.
 fn is_spent(peers: &[Arc<Peer>], peer: &Peer) -> bool {
     let total: i64 = peers.iter().map(|peer| peer.weight()).sum();
     let limit = -(total - peer.weight()) * Peer::WEIGHT_UNIT;

@@ -9,7 +9,7 @@ use crate::{
     Selection,
 };
 
-/// A moment long after the start of all clocks.
+/// A time long after the start of all clocks.
 const NOW_MS: u64 = 1_000_000;
 
 fn plain() -> PeerSettings {
@@ -20,7 +20,7 @@ fn weighted(weight: u32) -> PeerSettings {
     PeerSettings { weight, ..plain() }
 }
 
-/// Peers on the ports from 18081 on, as those have them that nginx was asked for.
+/// Peers on the ports from 18081 on, as in the recorded runs of nginx.
 fn group(balancer: Balancer, peers: Vec<PeerSettings>) -> Arc<Group> {
     let states = Arc::new(GroupStates::default());
     let peer = |(index, settings): (usize, PeerSettings)| {
@@ -45,7 +45,7 @@ fn port(picked: &Picked) -> u16 {
     }
 }
 
-/// The peer that answers a request, where peer `bad` never does.
+/// The peer that answers a request, if peer `bad` always fails.
 fn answer(group: &Arc<Group>, selection: &Selection<'_>, bad: u16) -> char {
     let mut tries = group.begin(selection);
     loop {
@@ -60,15 +60,15 @@ fn answer(group: &Arc<Group>, selection: &Selection<'_>, bad: u16) -> char {
     }
 }
 
-/// The peers of so many requests one after the other.
+/// The peers of `count` requests in a row.
 fn sequence(group: &Arc<Group>, count: usize) -> String {
     let one = |_| answer(group, &Selection::default(), 0);
     (0..count).map(one).collect()
 }
 
-/// Sequences that nginx gave.
+/// Sequences recorded from nginx.
 #[test]
-fn round_robin_is_nginx_s() {
+fn round_robin_matches_nginx() {
     let down = PeerSettings {
         mode: Mode::Down,
         ..plain()
@@ -107,7 +107,7 @@ const KEYS: [&str; 16] = [
     "key5", "",
 ];
 
-/// Where nginx sent these keys, but for the empty one, which takes turns.
+/// The peers of these keys in nginx, except for the empty key, which uses round robin.
 #[test]
 fn keys_go_where_nginx_sends_them() {
     let three = || vec![plain(), plain(), plain()];
@@ -144,7 +144,7 @@ fn keys_go_where_nginx_sends_them() {
 }
 
 #[test]
-fn the_ring_is_nginx_s() {
+fn the_ring_matches_nginx() {
     let group = group(Balancer::ConsistentHash, vec![plain(), plain(), plain()]);
     let one = |number: u32| {
         let key = format!("/path/{number}");
@@ -202,7 +202,7 @@ fn clients_go_where_nginx_sends_them() {
 }
 
 #[test]
-fn chance_goes_by_weight_and_by_what_is_less() {
+fn random_choice_follows_weights_and_measures() {
     let drawn = |balancer: Balancer, peers: Vec<PeerSettings>| {
         let group = group(balancer, peers);
         let mut counts = [0; 4];
@@ -229,7 +229,7 @@ fn chance_goes_by_weight_and_by_what_is_less() {
 }
 
 #[test]
-fn least_time_asks_the_quick() {
+fn least_time_prefers_fast_peers() {
     let balancer = Balancer::LeastTime {
         until: Until::Header,
         inflight: false,
@@ -251,7 +251,7 @@ fn least_time_asks_the_quick() {
 }
 
 #[test]
-fn requests_under_way_tell_of_a_peer_that_hangs() {
+fn requests_in_progress_reveal_a_hanging_peer() {
     let balancer = Balancer::LeastTime {
         until: Until::Header,
         inflight: true,
@@ -307,7 +307,7 @@ fn a_peer_that_comes_back_starts_slowly() {
 }
 
 #[test]
-fn a_failed_peer_is_out_until_its_time_is_over() {
+fn a_failed_peer_is_disabled_for_its_time() {
     let group = group(Balancer::RoundRobin, vec![plain(), plain()]);
     let mut tries = group.begin(&Selection::default());
     assert_eq!(tries.left(), 2);
@@ -319,7 +319,7 @@ fn a_failed_peer_is_out_until_its_time_is_over() {
     second.succeeded(NOW_MS, 1, 1);
     assert_eq!(tries.next(NOW_MS).err(), Some(NoPeer));
     assert_eq!(sequence(&group, 3), "222");
-    // One request is let through when the time is over; until it is answered, no other.
+    // One request is allowed after the time, and no other until it is answered.
     let later_ms = NOW_MS + 10_001;
     let ports = |count: usize| -> Vec<(u16, Picked)> {
         let one = |_| {
@@ -346,7 +346,7 @@ fn a_failed_peer_is_out_until_its_time_is_over() {
 }
 
 #[test]
-fn backups_are_asked_when_no_other_can_be() {
+fn backups_are_used_if_no_primary_can_be() {
     let backup = PeerSettings {
         backup: true,
         ..plain()
@@ -363,7 +363,7 @@ fn backups_are_asked_when_no_other_can_be() {
 }
 
 #[test]
-fn limits_and_modes_hold() {
+fn limits_and_modes_are_obeyed() {
     let limited = PeerSettings {
         max_conns: 1,
         ..plain()
@@ -392,7 +392,7 @@ fn limits_and_modes_hold() {
 }
 
 #[test]
-fn a_single_peer_is_always_asked() {
+fn a_single_peer_is_always_used() {
     let group = group(Balancer::RoundRobin, vec![plain()]);
     for _ in 0..3 {
         let mut tries = group.begin(&Selection::default());
@@ -409,7 +409,7 @@ fn a_single_peer_is_always_asked() {
 }
 
 #[test]
-fn a_try_more_is_not_for_a_peer_that_was_asked() {
+fn an_extra_try_does_not_repeat_a_peer() {
     let group = group(Balancer::RoundRobin, vec![plain(), plain()]);
     let mut tries = group.begin(&Selection::default());
     let mut ports = Vec::new();
@@ -421,12 +421,13 @@ fn a_try_more_is_not_for_a_peer_that_was_asked() {
 }
 
 #[test]
-fn a_peer_without_a_fail_timeout_is_out_for_the_rest_of_the_second() {
+fn a_peer_without_a_fail_timeout_is_disabled_for_the_rest_of_the_second() {
     let unsteady = PeerSettings {
         fail_timeout_ms: 0,
         ..plain()
     };
-    // When it fails, when it is wanted again, both in milliseconds, and whether it is asked.
+    // The time of the failure, the time of the next request, both in milliseconds, and whether the
+    // peer gets it.
     let cases = [
         (0, 0, false),
         (0, 1, false),

@@ -1,10 +1,10 @@
-//! Peers in a line, each as long as its weight.
+//! Peers on a line, each with a length equal to its weight.
 
 use std::sync::Arc;
 
 use crate::peer::Peer;
 
-/// The peer at a place of the line that peers make, each as long as its weight.
+/// The peer at a position of the line.
 pub(super) fn at_weight(peers: &[Arc<Peer>], place: u64) -> Option<&Arc<Peer>> {
     let mut place = i64::try_from(place).ok()?;
     for peer in peers {

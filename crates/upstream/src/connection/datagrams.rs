@@ -11,14 +11,14 @@ use turnpike_lane::waiting::Waited;
 use super::open::{ConnectError, ConnectOptions, begin};
 use crate::peer::picked::Picked;
 
-/// A socket that exchanges datagrams with one peer. Must be used on the lane that opened it.
+/// A socket that exchanges datagrams with one peer. It must be used on the lane that opened it.
 pub struct DatagramConnection {
     waited: Waited,
 }
 
 impl DatagramConnection {
-    /// Opens a socket to a peer. Whether anybody listens there is not known by that. Of the options
-    /// those count that are about our own address and about buffers.
+    /// Opens a socket to a peer. This does not show whether the peer listens. Of the options, those
+    /// of the local address and of buffers apply.
     ///
     /// # Errors
     /// See [`ConnectError`].
@@ -29,19 +29,19 @@ impl DatagramConnection {
         })
     }
 
-    /// Sends a datagram, waiting while the socket is full.
+    /// Sends a datagram, and waits while the socket is full.
     ///
     /// # Errors
-    /// What the socket says, also of what was sent before: that nobody listens there.
+    /// The socket's error, possibly of an earlier datagram: the peer does not listen.
     pub async fn send(&self, bytes: &[u8]) -> io::Result<()> {
         let send = || datagram::send(self.as_fd(), std::iter::once(bytes), Route::default());
         self.waited.when_writable(0, send).await.map(|_| ())
     }
 
-    /// Waits for datagrams, and has `read` read them, which may find that none is there.
+    /// Waits for datagrams and calls `read`, which may find none.
     ///
     /// # Errors
-    /// What `read` says, which may be of what was sent: that nobody listens there.
+    /// The error of `read`, possibly of a sent datagram: the peer does not listen.
     pub async fn receive<T>(
         &self,
         mut read: impl FnMut(BorrowedFd<'_>) -> io::Result<T>,
@@ -49,7 +49,7 @@ impl DatagramConnection {
         self.waited.when_readable(|| read(self.as_fd())).await
     }
 
-    /// Notes that the last read has taken all that was there.
+    /// Records that the last read has emptied the socket.
     pub fn emptied(&self) {
         self.waited.emptied();
     }

@@ -1,8 +1,8 @@
-//! A connection to a peer: plain TCP, a unix socket or TLS, alike to whoever reads and writes.
+//! A connection to a peer: plain TCP, a unix socket or TLS, with one interface.
 //!
-//! Reads and writes are tried first and waited for only when the socket would block, so that what
-//! is ready costs one system call. Methods take `&self`: a request may be sent while its answer
-//! is read already. At most one read and one write at a time.
+//! Reads and writes are tried first, and wait only if the socket would block, so that a ready
+//! operation costs one system call. Methods take `&self`: a request may be sent while its response
+//! is already read. There may be one read and one write at a time.
 
 mod datagrams;
 mod http2;
@@ -26,10 +26,10 @@ pub use datagrams::DatagramConnection;
 pub(crate) use open::Key;
 pub use open::{ConnectError, ConnectOptions, Tls};
 
-/// A connection to a peer. Must be used on the lane that opened it.
+/// A connection to a peer. It must be used on the lane that opened it.
 pub struct Connection {
     waited: Waited,
-    /// The place in the lane's own event loop, once it was waited for there.
+    /// Its registration with the lane's own event loop, after the first wait there.
     watched_socket: OnceCell<WatchedSocket>,
     key: Key,
     http2: Option<Rc<RefCell<ClientConnection>>>,
@@ -40,42 +40,42 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Requests so far, the present one counted.
+    /// The number of requests, with the current one.
     pub fn requests(&self) -> u64 {
         self.requests.get()
     }
 
-    /// Whether it served a request before: a failure to send or to read the first byte then says
-    /// that the peer had closed it meanwhile.
+    /// Whether it served a request before: if sending or reading the first byte fails, the peer had
+    /// probably closed it meanwhile.
     pub fn is_reused(&self) -> bool {
         self.requests.get() > 1
     }
 
-    /// When it was opened, in monotonic milliseconds.
+    /// The time of its opening, in monotonic milliseconds.
     pub fn opened_ms(&self) -> u64 {
         self.opened_ms
     }
 
-    /// Bytes sent for the present request (`$upstream_bytes_sent`).
+    /// The bytes sent for the current request (`$upstream_bytes_sent`).
     pub fn bytes_sent(&self) -> u64 {
         self.bytes_sent.get()
     }
 
-    /// Bytes received for the present request (`$upstream_bytes_received`).
+    /// The bytes received for the current request (`$upstream_bytes_received`).
     pub fn bytes_received(&self) -> u64 {
         self.bytes_received.get()
     }
 
-    /// Whether bytes go as they are: nothing has to be sent to read.
+    /// Whether there is no TLS session: reading never needs sending.
     pub fn is_plain(&self) -> bool {
         self.transport().is_plain()
     }
 
-    /// Takes its place in the lane's own event loop, where it is waited for without a task. The
-    /// runtime forgets it meanwhile.
+    /// Registers with the lane's own event loop, which can wait without a task. The runtime drops
+    /// its registration meanwhile.
     ///
     /// # Errors
-    /// The error of epoll_ctl(2) when it is watched there for the first time.
+    /// The error of epoll_ctl(2) at the first registration.
     pub fn watch(&mut self, watched_sockets: &WatchedSockets) -> io::Result<()> {
         if self.watched_socket.get().is_none() {
             let watched_socket = watched_sockets.admit(self.as_fd())?;
@@ -85,16 +85,16 @@ impl Connection {
         Ok(())
     }
 
-    /// That place, where it has one.
+    /// The registration with the lane's event loop, if any.
     pub fn watched_socket(&self) -> Option<&WatchedSocket> {
         self.watched_socket.get()
     }
 
-    /// Reads behind what `buffer` holds, up to `bytes_max`, without waiting. 0 is the end.
+    /// Reads up to `bytes_max` after the content of `buffer`, without waiting. 0 is the end.
     ///
     /// # Errors
-    /// What the socket says; `WouldBlock` when there is nothing to read; of TLS `InvalidData`, and
-    /// `UnexpectedEof` where the connection ended but the session did not.
+    /// The socket's error; `WouldBlock` if there is no input. For TLS: `InvalidData`, and
+    /// `UnexpectedEof` if the connection ended before the session.
     pub fn try_read(&self, buffer: &mut Vec<u8>, bytes_max: usize) -> io::Result<usize> {
         let received = self.transport().try_read(buffer, bytes_max)?;
         let all = self.bytes_received.get() + received as u64;
@@ -102,10 +102,10 @@ impl Connection {
         Ok(received)
     }
 
-    /// As [`Connection::try_read`], but waits until there is something to read.
+    /// As [`Connection::try_read`], but waits for input.
     ///
     /// # Errors
-    /// As there; `TimedOut` after `timeout_ms` (0 waits for ever).
+    /// As there; `TimedOut` after `timeout_ms` (0 waits without limit).
     pub async fn read(
         &self,
         buffer: &mut Vec<u8>,
@@ -120,7 +120,7 @@ impl Connection {
         }
         within(timeout_ms, async {
             loop {
-                // An answer may wait for what has not left yet.
+                // The peer may wait for bytes that have not been sent yet.
                 let has_unsent = self.transport().has_unsent();
                 let read = || self.try_read(buffer, bytes_max);
                 let received = tokio::select! {
@@ -131,8 +131,8 @@ impl Connection {
                     }
                     received = self.waited.when_readable(read) => received?,
                 };
-                // Waiting for more need not ask the socket again first. What comes later raises a
-                // new event; the end of the stream stays raised.
+                // A wait for more need not try the socket first. Later input raises a new event;
+                // the end of the stream stays raised.
                 if self.transport().was_emptied(received, bytes_max) {
                     self.waited.emptied();
                 }
@@ -142,21 +142,21 @@ impl Connection {
         .await
     }
 
-    /// Sends what the socket takes, without waiting. Of TLS, what was taken may still wait here to
-    /// be sent: [`Connection::flush`].
+    /// Sends as much as the socket takes, without waiting. With TLS, a part of it may stay in the
+    /// session: [`Connection::flush`].
     ///
     /// # Errors
-    /// What the socket says; `WouldBlock` when it takes nothing.
+    /// The socket's error; `WouldBlock` if it takes nothing.
     pub fn try_write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         let sent = self.transport().try_write(slices, More::No)?;
         self.bytes_sent.set(self.bytes_sent.get() + sent as u64);
         Ok(sent)
     }
 
-    /// Sends what the socket takes of these, waiting while it takes nothing.
+    /// Sends as much of the slices as the socket takes, and waits while it takes nothing.
     ///
     /// # Errors
-    /// What the socket says; `TimedOut` after `timeout_ms` (0 waits for ever).
+    /// The socket's error; `TimedOut` after `timeout_ms` (0 waits without limit).
     pub async fn write(&self, slices: &[IoSlice<'_>], timeout_ms: u64) -> io::Result<usize> {
         self.waited
             .when_writable(timeout_ms, || self.try_write(slices))
@@ -166,7 +166,7 @@ impl Connection {
     /// Sends all of `bytes`.
     ///
     /// # Errors
-    /// What the socket says; `TimedOut` when it took nothing for `timeout_ms` (0 waits for ever).
+    /// The socket's error; `TimedOut` if it took nothing for `timeout_ms` (0 waits without limit).
     pub async fn write_all(&self, mut bytes: &[u8], timeout_ms: u64) -> io::Result<()> {
         while !bytes.is_empty() {
             let sent = self.write(&[IoSlice::new(bytes)], timeout_ms).await?;
@@ -175,18 +175,18 @@ impl Connection {
         self.flush(timeout_ms).await
     }
 
-    /// Sends what TLS holds back; nothing to do for others.
+    /// Sends the bytes that a TLS session keeps; does nothing for others.
     ///
     /// # Errors
-    /// What the socket says; `TimedOut` after `timeout_ms` (0 waits for ever).
+    /// The socket's error; `TimedOut` after `timeout_ms` (0 waits without limit).
     pub async fn flush(&self, timeout_ms: u64) -> io::Result<()> {
         self.waited.flush(timeout_ms).await
     }
 
-    /// Waits until the peer sends or closes; nothing is read.
+    /// Waits until the peer sends or closes; reads nothing.
     ///
     /// # Errors
-    /// What the runtime says.
+    /// The runtime's error.
     pub async fn readable(&self) -> io::Result<()> {
         self.waited.readable().await
     }
@@ -194,7 +194,7 @@ impl Connection {
     /// Ends our side; the peer may still send.
     ///
     /// # Errors
-    /// What the socket says.
+    /// The socket's error.
     pub fn shutdown_write(&self) -> io::Result<()> {
         self.transport().shutdown_write()
     }
@@ -214,12 +214,12 @@ impl Connection {
         self.bytes_received.set(0);
     }
 
-    /// Whether nothing came and the peer has not closed: by what the runtime has seen, and by
-    /// what the kernel says where `ask` is set.
+    /// Whether there is no input and the peer has not closed: by the runtime's state, and by the
+    /// kernel's if `ask` is set.
     pub(crate) fn looks_idle(&self, ask: bool) -> bool {
         let mut ask = ask;
         if let Some(watched_socket) = self.watched_socket.get() {
-            // The lane's own loop has seen all that its last turn could.
+            // The lane's own loop has processed all events of its last turn.
             if watched_socket.is_closed() {
                 return false;
             }
@@ -227,7 +227,7 @@ impl Connection {
         } else {
             match self.waited.input_seen() {
                 Some(Input::Ended) => return false,
-                // It may be readable since before its last read emptied it.
+                // The event may be from before its last read, which emptied it.
                 Some(Input::Possible) => ask = true,
                 None => {}
             }
@@ -235,7 +235,7 @@ impl Connection {
         if !ask {
             return true;
         }
-        // Of TLS, session tickets may come at any time, and are no answer.
+        // With TLS, session tickets may come at any time, and are not a response.
         matches!(self.transport().peek(), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
 }

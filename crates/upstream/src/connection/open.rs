@@ -23,47 +23,47 @@ use crate::address::Address;
 use crate::peer::picked::Picked;
 use crate::tls::{Refusal, TlsConnector};
 
-/// How a connection is opened.
+/// The options of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConnectOptions<'a> {
-    /// Our own address (`proxy_bind`); port 0 lets the kernel choose.
+    /// The local address (`proxy_bind`); port 0 lets the kernel choose.
     pub bind: Option<&'a SocketAddr>,
-    /// Whether that address may be one that is not ours (`IP_TRANSPARENT`).
+    /// Whether the local address may belong to another machine (`IP_TRANSPARENT`).
     pub transparent: bool,
     /// Whether the kernel probes the peer while nothing is sent (`SO_KEEPALIVE`).
     pub socket_keepalive: bool,
-    /// Size of the send buffer in bytes; 0 leaves it to the kernel.
+    /// The size of the send buffer in bytes; 0 for the kernel's default.
     pub send_buffer_bytes: u32,
-    /// Size of the receive buffer in bytes; 0 leaves it to the kernel.
+    /// The size of the receive buffer in bytes; 0 for the kernel's default.
     pub receive_buffer_bytes: u32,
-    /// How long connecting may take, in milliseconds; 0 is without limit.
+    /// The time limit of connecting, in milliseconds; 0 for none.
     pub timeout_ms: u64,
-    /// What is sent first, before TLS begins: who the client is. A connection that began with a
-    /// header so is nobody else's. Must fit into a new socket.
+    /// The first bytes, before TLS: the PROXY protocol header for the client. A connection with
+    /// such a header serves only that client. It must fit into the buffer of a new socket.
     pub proxy_header: &'a [u8],
-    /// TLS, where the peer speaks it.
+    /// TLS, if the peer uses it.
     pub tls: Option<Tls<'a>>,
-    /// Whether HTTP/2 is spoken.
+    /// Whether to use HTTP/2.
     pub http2: bool,
-    /// Which location asks: groups that keep connections by location compare it.
+    /// The requesting location: groups that keep connections by location compare it.
     pub location: u32,
 }
 
 /// TLS to a peer.
 #[derive(Clone, Copy, Debug)]
 pub struct Tls<'a> {
-    /// What begins the session.
+    /// The connector of the session.
     pub connector: &'a Arc<TlsConnector>,
-    /// The name that is sent, and that the certificate must be good for where it is verified.
+    /// The name to send, which the certificate must match if it is verified.
     pub name: &'a str,
-    /// Protocols to offer (ALPN) in place of the connector's, the best first; empty: none. What
-    /// is kept for later requests offers the connector's.
+    /// The protocols to offer (ALPN) instead of the connector's, the best first; if empty, the
+    /// connector's are offered.
     pub protocols: &'a [Vec<u8>],
-    /// How long the handshake may take, in milliseconds; 0 is without limit.
+    /// The time limit of the handshake, in milliseconds; 0 for none.
     pub timeout_ms: u64,
 }
 
-/// What must be the same for a connection to be used again.
+/// The properties that must be equal for a connection to be reused.
 pub(crate) struct Key {
     pub(crate) peer: Address,
     bind: Option<SocketAddr>,
@@ -86,12 +86,12 @@ impl Key {
         }
     }
 
-    /// Whether a connection of this key is one client's alone.
+    /// Whether a connection with this key serves only one client.
     pub(crate) fn has_proxy_header(&self) -> bool {
         self.has_proxy_header
     }
 
-    /// Whether a connection of this key is what is wanted; `local` sets locations apart.
+    /// Whether a connection with this key can be used; with `local`, locations must be equal.
     pub(crate) fn serves(
         &self,
         picked: &Picked,
@@ -118,28 +118,28 @@ impl Key {
 /// Why there is no connection.
 #[derive(Debug)]
 pub enum ConnectError {
-    /// No socket: descriptors or memory ran out.
+    /// No socket: out of descriptors or memory.
     Socket(io::Error),
-    /// Our own address cannot be taken.
+    /// Binding to the local address failed.
     Bind(io::Error),
     /// The peer cannot be reached or refuses.
     Connect(io::Error),
-    /// Connecting took too long.
+    /// Connecting timed out.
     TimedOut,
-    /// The TLS handshake took too long.
+    /// The TLS handshake timed out.
     HandshakeTimedOut,
-    /// The peer broke the connection off during the TLS handshake.
+    /// The peer closed the connection during the TLS handshake.
     HandshakeBroken(HandshakeError),
-    /// The peers do not understand one another's TLS.
+    /// The TLS handshake failed.
     Handshake(String),
-    /// The peer's certificate is not good: number and words as OpenSSL has them.
+    /// The peer's certificate is invalid: OpenSSL's number and message.
     Certificate(String),
-    /// The peer's certificate is good, but not for this name.
+    /// The peer's certificate is valid, but not for this name.
     Name(String),
 }
 
 impl ConnectError {
-    /// What was being done, as nginx's log says it behind `while`.
+    /// The action in nginx's log message, after `while`.
     pub fn action(&self) -> &'static str {
         match self {
             ConnectError::Socket(_)
@@ -154,7 +154,7 @@ impl ConnectError {
         }
     }
 
-    /// Whether time ran out.
+    /// Whether it is a time-out.
     pub fn is_timeout(&self) -> bool {
         matches!(
             self,
@@ -163,7 +163,7 @@ impl ConnectError {
     }
 }
 
-/// In nginx's words, as its log has them before `while` and [`ConnectError::action`].
+/// nginx's message, before `while` and [`ConnectError::action`].
 impl fmt::Display for ConnectError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -188,8 +188,8 @@ impl fmt::Display for ConnectError {
 impl std::error::Error for ConnectError {}
 
 impl Connection {
-    /// Connects to a peer; must be called on the lane's runtime. Boxed, since connections go from
-    /// hand to hand and into pools.
+    /// Connects to a peer; must be called on the lane's runtime. The connection is boxed, since it
+    /// is moved often.
     ///
     /// # Errors
     /// See [`ConnectError`].
@@ -202,7 +202,7 @@ impl Connection {
         opened.map(Box::new)
     }
 
-    /// Connects to an address, whosever it is.
+    /// Connects to an address.
     pub(crate) async fn open_to(
         address: &Address,
         options: &ConnectOptions<'_>,
@@ -234,14 +234,14 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Waits until a connection that is being made is there.
+    /// Waits until connecting has finished.
     async fn established(&self, timeout_ms: u64) -> io::Result<()> {
-        // Sending nothing asks in one call: not yet, there, or why not.
+        // A send of nothing shows the state in one call: in progress, connected, or failed.
         let ask = || socket::send(self.as_fd(), &[], More::No).map(|_| ());
         self.waited.when_writable(timeout_ms, ask).await
     }
 
-    /// Sends what comes before all else.
+    /// Sends the PROXY protocol header.
     fn send_proxy_header(&self, proxy_header: &[u8]) -> Result<(), ConnectError> {
         if proxy_header.is_empty() {
             return Ok(());
@@ -275,7 +275,7 @@ fn http2_client() -> Rc<RefCell<ClientConnection>> {
     Rc::new(RefCell::new(ClientConnection::new(HeadRules::default())))
 }
 
-/// A socket that connects, and whether it still does.
+/// Creates a socket and starts connecting; returns whether it is still in progress.
 pub(super) fn begin(
     address: &Address,
     kind: Kind,
@@ -322,7 +322,7 @@ fn prepare(
         return Ok(());
     };
     if kind == Kind::Stream {
-        // Head and body may leave in two calls, and the second must not wait for an
+        // Head and body may be sent in two calls, and the second must not wait for an
         // acknowledgement.
         socket_option::set_no_delay(socket, true).map_err(option)?;
     }
@@ -333,7 +333,7 @@ fn prepare(
         socket_option::set_transparent(socket, peer.is_ipv6()).map_err(ConnectError::Bind)?;
     }
     if own.port() == 0 {
-        // The port is chosen by connect(2) then, which knows the peer: many more are free.
+        // connect(2) then chooses the port for this peer: many more are free.
         socket_option::set_bind_without_port(socket).map_err(ConnectError::Bind)?;
     }
     socket::bind(socket, *own).map_err(ConnectError::Bind)

@@ -12,7 +12,7 @@ use super::{ConnectError, ConnectOptions, Connection};
 use crate::{Address, KeepAlive, Picked, Pool};
 use crate::{Group, GroupSettings, GroupStates, Peer, PeerSettings, PeerState, Selection};
 
-/// How long a test waits for what must come.
+/// The time limit of a test's waits.
 const PATIENCE_MS: u64 = 60_000;
 
 fn run<T>(test: impl Future<Output = T>) -> T {
@@ -40,7 +40,7 @@ fn options() -> ConnectOptions<'static> {
     }
 }
 
-/// Sends a request and reads one piece of its answer.
+/// Sends a request and reads one piece of its response.
 async fn exchange(connection: &Connection) -> Vec<u8> {
     let mut answer = Vec::new();
     connection
@@ -86,13 +86,13 @@ fn a_connection_is_kept_and_used_again() {
 }
 
 #[test]
-fn what_the_peer_closed_is_not_used_again() {
+fn connections_closed_by_the_peer_are_not_reused() {
     let origin = Origin::start(vec![vec![Step::ReadHead, Step::send("answer")]]);
     run(async {
         let (picked, pool) = (picked(origin.port()), Pool::new(KeepAlive::default()));
         let connection = Connection::open(&picked, &options(), 0).await.unwrap();
         assert_eq!(exchange(&connection).await, b"answer");
-        // The origin closes after its script; once that is here, the pool must see it.
+        // The origin closes after its script; after that event the pool must notice it.
         connection.readable().await.unwrap();
         pool.put(connection, 0);
         assert!(pool.take(&picked, &options(), 0, false).is_none());
@@ -100,7 +100,7 @@ fn what_the_peer_closed_is_not_used_again() {
 }
 
 #[test]
-fn idle_connections_go_by_age_count_and_number() {
+fn idle_connections_are_limited_by_age_uses_and_number() {
     let turn = vec![Step::ReadHead, Step::send("answer"), Step::ReadToEnd];
     let origin = Origin::start(vec![turn]);
     let settings = KeepAlive {
@@ -133,7 +133,7 @@ fn idle_connections_go_by_age_count_and_number() {
 }
 
 #[test]
-fn failures_say_what_failed() {
+fn failures_name_their_cause() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);

@@ -17,36 +17,36 @@ use crate::balance::method::Balancer;
 use crate::peer::Peer;
 use crate::pool::KeepAlive;
 
-/// Active checks that one group may have: what each of them found is a bit of a peer.
+/// Most active checks of one group: each is a bit in a peer's state.
 const CHECKS_MAX: u32 = 64;
 
-/// What a group's configuration says.
+/// The configuration of a group.
 #[derive(Clone, Debug, Default)]
 pub struct GroupSettings {
-    /// The method of choice.
+    /// The balancing method.
     pub balancer: Balancer,
-    /// Idle connections.
+    /// The limits of idle connections.
     pub keep_alive: KeepAlive,
 }
 
-/// Peers that answer the same requests: an `upstream` block, or the addresses of one name.
+/// Peers for the same requests: an `upstream` block, or the addresses of one name.
 pub struct Group {
     name: String,
     settings: GroupSettings,
     members: Mutex<Members>,
-    /// The peers again, by the line of the configuration that they come from.
+    /// The same peers, by their line of the configuration.
     sources: Mutex<Vec<Vec<Arc<Peer>>>>,
-    /// How many lines the configuration has; what was added since stands behind them.
+    /// The number of lines in the configuration; peers that were added follow them.
     lines: usize,
-    /// How many active checks it has.
+    /// The number of active checks.
     checks: AtomicU32,
-    /// Kept with the group, so that the next configuration finds them.
+    /// The states, kept so that the next configuration finds them.
     states: Arc<GroupStates>,
 }
 
 impl Group {
-    /// A group of these peers, given by the lines of the configuration that they come from; those
-    /// whose settings say so are its backups.
+    /// A group of these peers, ordered by their line of the configuration; the settings of a peer
+    /// make it a backup.
     pub fn new(
         name: &str,
         settings: GroupSettings,
@@ -66,12 +66,12 @@ impl Group {
         Arc::new(group)
     }
 
-    /// The name, as logs have it where no peer could be chosen.
+    /// The name, for logs.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What was configured.
+    /// The configuration.
     pub fn settings(&self) -> &GroupSettings {
         &self.settings
     }
@@ -81,15 +81,14 @@ impl Group {
         &self.states
     }
 
-    /// The peers at the moment, backups last.
+    /// The current peers, backups last.
     pub fn peers(&self) -> Vec<Arc<Peer>> {
         let members = self.members();
         let all = members.primary.iter().chain(&members.backup);
         all.cloned().collect()
     }
 
-    /// Puts other peers in the place of those of one line. Requests under way go on with what they
-    /// have.
+    /// Replaces the peers of one line. Requests in progress continue with their peers.
     pub fn replace(&self, source: usize, peers: Vec<Arc<Peer>>) {
         if let Some(line) = self.sources().get_mut(source) {
             *line = peers;
@@ -97,13 +96,13 @@ impl Group {
         self.refresh();
     }
 
-    /// The number of another active check; `None` when there are too many.
+    /// The number for another active check; `None` if there are too many.
     pub fn add_check(&self) -> Option<u32> {
         let number = self.checks.fetch_add(1, Ordering::Relaxed);
         (number < CHECKS_MAX).then_some(number)
     }
 
-    /// Forgets what checks found that the group does not have any more.
+    /// Removes the results of checks that the group does not have any more.
     pub fn keep_checks(&self) {
         let count = self.checks.load(Ordering::Relaxed);
         for peer in self.peers() {
@@ -111,7 +110,7 @@ impl Group {
         }
     }
 
-    /// Adds peers beside those of the configuration.
+    /// Adds peers to those of the configuration.
     pub fn add(&self, mut peers: Vec<Arc<Peer>>) {
         let mut sources = self.sources();
         while sources.len() <= self.lines {
@@ -122,8 +121,8 @@ impl Group {
         self.refresh();
     }
 
-    /// Takes a peer out, wherever it comes from. A name that is looked up may bring it back.
-    /// `false`: it was not there.
+    /// Removes a peer of any origin. A repeated name lookup may add it again. `false` if there is
+    /// no such peer.
     pub fn remove(&self, id: u64) -> bool {
         let mut found = false;
         for source in self.sources().iter_mut() {
@@ -135,7 +134,7 @@ impl Group {
         found
     }
 
-    /// Takes up what changed of its peers: who they are, their weights.
+    /// Applies changes of its peers and their weights.
     pub fn refresh(&self) {
         let sources = self.sources();
         let all = sources.iter().flatten().cloned();
@@ -153,8 +152,8 @@ impl Group {
     }
 
     pub(crate) fn members(&self) -> MutexGuard<'_, Members> {
-        // What a panic could leave behind is a weight not yet taken off: any order of peers is
-        // better than none.
+        // After a panic only a weight may be wrong, which affects the order of peers; that is
+        // better than no peers.
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

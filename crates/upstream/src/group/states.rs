@@ -1,4 +1,4 @@
-//! States of a group's peers, kept while configurations come and go.
+//! The states of a group's peers, which outlive configurations.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,18 +6,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::peer::PeerState;
 use crate::resolve::found::Found;
 
-/// The states of one group by the peers' names. It lives as long as some configuration has the
-/// group, so a peer that stays keeps its failures, requests and commanded mode over a reload.
+/// The states of one group by the peers' names. It lives as long as a configuration has the group,
+/// so a peer keeps its failures, requests and commanded mode over a reload.
 #[derive(Default)]
 pub struct GroupStates {
     states: Mutex<HashMap<String, Vec<Arc<PeerState>>>>,
-    /// What was found last of names that are looked up.
+    /// The last results of repeated name lookups.
     found: Mutex<HashMap<String, Vec<Found>>>,
 }
 
 impl GroupStates {
-    /// The state of the peer of that name; `nth` tells those of the same name apart (an address
-    /// may be written twice).
+    /// The state of the peer with that name; `nth` distinguishes peers with the same name (an
+    /// address may be written twice).
     pub fn state(&self, name: &str, nth: usize, weight: u32) -> Arc<PeerState> {
         let mut states = self.states();
         let own = states.entry(name.to_owned()).or_default();
@@ -27,7 +27,7 @@ impl GroupStates {
         Arc::clone(&own[nth])
     }
 
-    /// Forgets the states of peers that no configuration and no request has any more.
+    /// Removes the states of peers that no configuration and no request uses.
     pub(crate) fn forget_unused(&self) {
         self.states().retain(|_, states| states.iter().any(is_used));
     }
@@ -36,12 +36,12 @@ impl GroupStates {
         self.states.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was found last under a key.
+    /// The last result for a key.
     pub(crate) fn remembered(&self, key: &str) -> Vec<Found> {
         self.found().get(key).cloned().unwrap_or_default()
     }
 
-    /// Remembers what was found.
+    /// Keeps a result.
     pub(crate) fn remember(&self, key: &str, found: &[Found]) {
         self.found().insert(key.to_owned(), found.to_vec());
     }

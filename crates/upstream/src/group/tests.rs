@@ -10,7 +10,7 @@ use crate::{
     PeerSettings, Selection, Until,
 };
 
-/// A moment long after the start of all clocks.
+/// A time long after the start of all clocks.
 const NOW_MS: u64 = 1_000_000;
 
 fn address(number: u16) -> Address {
@@ -37,10 +37,10 @@ const BALANCERS: [Balancer; 8] = [
     },
 ];
 
-/// Lanes that choose, answer and fail at the same time, while peers are commanded and replaced:
-/// limits hold throughout, and nothing is left busy.
+/// Lanes choose peers, answer and fail at the same time, while peers are commanded and replaced:
+/// limits are never exceeded, and no peer stays busy.
 #[test]
-fn limits_hold_whoever_comes_at_the_same_time() {
+fn limits_are_obeyed_by_concurrent_requests() {
     const THREADS: u64 = 4;
     const ROUNDS: u64 = 2_000;
     const MAX_CONNS: u32 = 2;
@@ -96,7 +96,7 @@ fn limits_hold_whoever_comes_at_the_same_time() {
             let mode = if round % 2 == 0 { Mode::Down } else { Mode::Up };
             peers[0].command_mode(Some(mode));
             peers[1].command_weight(round % 5);
-            // The same peers again, as a name that is looked up gives them.
+            // The same peers again, as a repeated name lookup gives them.
             let again = (0..3).map(|number| peer(number, &settings, &states));
             group.replace(0, again.collect());
             thread::yield_now();
@@ -111,7 +111,7 @@ fn limits_hold_whoever_comes_at_the_same_time() {
 }
 
 #[test]
-fn states_stay_while_somebody_has_the_peer() {
+fn states_stay_while_the_peer_is_used() {
     let states = GroupStates::default();
     let settings = PeerSettings::default();
     let first = peer(1, &settings, &states);
@@ -163,7 +163,7 @@ fn peers_come_and_go() {
     assert!(group.remove(id));
     assert!(!group.remove(id));
     assert_eq!(names(), ["1", "4"]);
-    // A request that has begun goes on among those that are there now.
+    // A request in progress continues among the current peers.
     let mut tries = group.begin(&Selection::default());
     let first = tries.next(NOW_MS).unwrap();
     group.replace(0, Vec::new());

@@ -1,4 +1,4 @@
-//! The tries of one request: which peer is next, and what came of it.
+//! The tries of one request: the next peer, and the result.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::balance::choice::{Choice, Selection};
 use crate::balance::method::Balancer;
 use crate::peer::picked::Picked;
 
-/// No peer can be asked: `no live upstreams`.
+/// No peer can be used: `no live upstreams`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoPeer;
 
@@ -45,26 +45,26 @@ impl Tries {
         &self.group
     }
 
-    /// How many tries are left after the present one.
+    /// The number of tries left after the current one.
     pub fn left(&self) -> u32 {
         self.left
     }
 
-    /// Allows no more than so many in all (`proxy_next_upstream_tries`); called before the first.
+    /// Limits the number of tries (`proxy_next_upstream_tries`); called before the first.
     pub fn limit(&mut self, tries_max: u32) {
         self.left = self.left.min(tries_max);
     }
 
-    /// The next peer, at that monotonic time.
+    /// The next peer, at this monotonic time.
     ///
     /// # Errors
-    /// When every peer was tried, is down, has failed too often or is busy.
+    /// Every peer was tried, is down, has failed too often or is busy.
     pub fn next(&mut self, now_ms: u64) -> Result<Picked, NoPeer> {
         let members = self.group.members();
         let single = members.is_single();
         let peer = balance::choose(&members, &mut self.choice, now_ms).ok_or(NoPeer)?;
         let state = peer.state();
-        // Counted under the lock, so that `max_conns` holds exactly.
+        // It is counted under the lock, so that `max_conns` is exact.
         state.active.fetch_add(1, Ordering::Relaxed);
         state.requests.fetch_add(1, Ordering::Relaxed);
         drop(members);
@@ -79,9 +79,9 @@ impl Tries {
         Ok(Picked::new(peer, single, inflight, now_ms))
     }
 
-    /// Allows one try more, since the last one was on a kept connection, which the peer may have
-    /// closed before it saw the request. As in nginx, the peer was tried all the same: only one
-    /// that has no others beside it is asked again.
+    /// Allows one more try, since the last one used a kept connection, which the peer may have
+    /// closed before it got the request. As in nginx, the peer still counts as tried: it is used
+    /// again only if it is the only one.
     pub fn allow_another(&mut self) {
         self.left += 1;
     }

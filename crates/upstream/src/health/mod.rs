@@ -1,8 +1,8 @@
-//! Active checks: every peer of a group is asked something now and then, and takes no requests
-//! while its answers are not good.
+//! Active checks: each peer of a group is checked periodically, and gets no requests while its
+//! checks fail.
 //!
-//! What was found belongs to the peer, so it holds for all lanes and stays over a reload. Several
-//! checks may watch one group: a peer is well when all of them find it so.
+//! The results belong to the peer, so they hold for all lanes and survive a reload. Several checks
+//! may watch one group: a peer is healthy if all of them pass.
 
 mod question;
 #[cfg(test)]
@@ -27,32 +27,31 @@ use crate::connection::Connection;
 use crate::group::Group;
 use crate::peer::{FailReason, Peer};
 
-/// When peers are asked, and what answers change.
+/// The interval of checks, and the number of results that change a peer's health.
 #[derive(Clone, Debug)]
 pub struct CheckRules {
-    /// Name of what answers have to be, for the log; empty for the usual conditions.
+    /// The name of the conditions for the log; empty for the default conditions.
     pub name: String,
-    /// Between two questions to one peer, in milliseconds.
+    /// The interval between two checks of one peer, in milliseconds.
     pub interval_ms: u64,
-    /// By how much more, at random, in milliseconds.
+    /// The maximum random addition to the interval, in milliseconds.
     pub jitter_ms: u64,
-    /// Failures in a row that make a peer ill.
+    /// The failures in a row that make a peer unhealthy.
     pub fails: u32,
-    /// Good answers in a row that make it well.
+    /// The passes in a row that make it healthy.
     pub passes: u32,
-    /// The port, where it is another than the peer's.
+    /// The port, if it is not the peer's.
     pub port: Option<u16>,
-    /// Whether a peer takes no requests before its first good answer.
+    /// Whether a peer gets no requests before its first pass.
     pub mandatory: bool,
-    /// Whether a peer that was well before a reload need not be checked first all the same.
+    /// Whether a peer that was healthy before a reload need not pass a mandatory check again.
     pub persistent: bool,
-    /// How old a connection may be that asks once more, in milliseconds; 0 asks each time on a
-    /// new one.
+    /// The maximum age of a reused connection, in milliseconds; 0 opens a new one for each check.
     pub keepalive_time_ms: u64,
 }
 
 impl Default for CheckRules {
-    /// nginx's.
+    /// nginx's defaults.
     fn default() -> Self {
         Self {
             name: String::new(),
@@ -71,29 +70,29 @@ impl Default for CheckRules {
 /// An active check of a group.
 pub struct Check {
     pub group: Weak<Group>,
-    /// Which check of the group it is, see [`Group::add_check`].
+    /// The number of the check in its group, see [`Group::add_check`].
     pub number: u32,
     pub rules: CheckRules,
-    /// What is asked.
+    /// The request and the conditions.
     pub question: Arc<dyn Question>,
-    /// What a connection begins with, before TLS.
+    /// The first bytes of a connection, before TLS.
     pub proxy_header: Vec<u8>,
     /// TLS to the peer.
     pub tls: Option<CheckTls>,
-    /// How long a connection may take, in milliseconds.
+    /// The time limit of connecting, in milliseconds.
     pub connect_timeout_ms: u64,
-    /// Where changes are written.
+    /// The log for changes.
     pub log: ErrorLog,
 }
 
-/// What a check knows of a peer.
+/// A check's state of a peer.
 #[derive(Default)]
 struct Record {
     passes: u32,
     fails: u32,
-    /// What it was asked last.
+    /// The last check.
     question: Option<AbortHandle>,
-    /// Asks the next question.
+    /// The idle connection for the next check.
     idle: Option<Connection>,
 }
 
@@ -104,15 +103,15 @@ impl Record {
     }
 }
 
-/// What a question found: the error is what was being done when it failed.
+/// The result of a check: the error is the action that failed.
 type Found = Result<(), &'static str>;
 
-/// A check at work.
+/// The state of a running check.
 #[derive(Default)]
 struct Watching {
     /// By the numbers of the peers.
     records: HashMap<u64, Record>,
-    /// One for each peer at most, so that a peer that hangs holds up nobody's but its own.
+    /// One for each peer at most, so that a hanging peer delays only its own checks.
     questions: JoinSet<(Arc<Peer>, Found, Option<Connection>)>,
 }
 
@@ -137,7 +136,7 @@ impl BackgroundTask for Check {
 }
 
 impl Check {
-    /// Asks every peer of the group that does not owe an answer, all at the same time.
+    /// Starts checks of all peers of the group that have none in progress.
     fn ask(self: &Arc<Self>, group: &Group, watching: &mut Watching, first: bool) {
         let Watching { records, questions } = watching;
         let peers = group.peers();
@@ -160,12 +159,12 @@ impl Check {
         }
     }
 
-    /// Waits for an answer and takes it up. `false`: nobody is asked.
+    /// Waits for a result and applies it. `false`: no check is in progress.
     async fn hear(&self, watching: &mut Watching) -> bool {
         let Some(answer) = watching.questions.join_next().await else {
             return false;
         };
-        // A question that panicked has found nothing out.
+        // A check that panicked has no result.
         if let Ok((peer, found, idle)) = answer
             && let Some(record) = watching.records.get_mut(&peer.state().id())
         {
@@ -175,7 +174,7 @@ impl Check {
         true
     }
 
-    /// A peer is seen for the first time.
+    /// Initialises a peer that is new to this check.
     fn meet(&self, peer: &Peer, first: bool) {
         let known = first && self.rules.persistent && peer.state().was_checked(self.number);
         if self.rules.mandatory && !known {
@@ -183,7 +182,7 @@ impl Check {
         }
     }
 
-    /// Takes up what one question found.
+    /// Applies the result of one check.
     fn note(&self, peer: &Peer, record: &mut Record, found: Found) {
         let state = peer.state();
         let was_ill = state.is_ill(self.number);

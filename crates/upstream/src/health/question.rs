@@ -1,4 +1,4 @@
-//! One question to one peer, on a connection that is at hand or on another.
+//! One check of one peer, on an idle connection or a new one.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,29 +13,29 @@ use crate::tls::TlsConnector;
 /// TLS for a check.
 #[derive(Clone, Debug)]
 pub struct CheckTls {
-    /// What begins the session.
+    /// The connector of the session.
     pub connector: Arc<TlsConnector>,
-    /// The name that the peer must have.
+    /// The name that the peer's certificate must have.
     pub name: String,
 }
 
-/// What a peer is asked, in the protocol that it speaks.
+/// A check request in the peer's protocol.
 pub trait Question: Send + Sync {
-    /// Asks on `connection`, and judges the answer. Every wait has its time-out.
+    /// Sends the request on `connection`, and checks the response. Every wait has a time-out.
     fn ask<'a>(&'a self, connection: &'a Connection) -> Pin<Box<dyn Future<Output = Asked> + 'a>>;
 }
 
-/// How a question ended.
+/// The end of a check.
 pub struct Asked {
-    /// The error is what was being done, or what is wrong with the answer, as the log has it behind
+    /// The error is the failed action, or the fault of the response, as the log shows it after
     /// `while`.
     pub found: Result<(), &'static str>,
-    /// Whether another question can go on the same connection.
+    /// Whether another check can use the same connection.
     pub is_reusable: bool,
 }
 
-/// Asks on the connection that is idle or on another. The error is what was being done. A
-/// connection that may ask again is left in `idle`.
+/// Runs a check on the idle connection or a new one. The error is the action that failed. A
+/// reusable connection is left in `idle`.
 pub(super) async fn ask(
     check: &Check,
     address: &Address,
@@ -49,7 +49,7 @@ pub(super) async fn ask(
     if let Some(connection) = idle.take().filter(young) {
         connection.used_again();
         let asked = check.question.ask(&connection).await;
-        // What was closed just now says nothing of the peer.
+        // A kept connection that is closed before a response shows nothing about the peer.
         if asked.found.is_ok() || connection.bytes_received() > 0 {
             return keep(check, connection, asked, idle);
         }

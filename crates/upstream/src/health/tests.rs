@@ -16,7 +16,7 @@ use crate::background::BackgroundTask as _;
 use crate::connection::Connection;
 use crate::{Group, GroupSettings, GroupStates, Peer, PeerSettings, PeerState, Selection};
 
-/// How long a test waits for what must come.
+/// The time limit of a test's waits.
 const PATIENCE_MS: u64 = 60_000;
 
 fn group(port: u16) -> Arc<Group> {
@@ -56,7 +56,7 @@ fn check() -> Check {
     }
 }
 
-/// Asks by an empty line, and wants [`GOOD`] in one piece.
+/// Sends an empty line, and expects [`GOOD`] in one piece.
 struct IsGood {
     timeout_ms: u64,
 }
@@ -81,7 +81,7 @@ fn answers(texts: &[&str]) -> Origin {
     Origin::start(texts.iter().map(script).collect())
 }
 
-/// Whether the peer is well after each of so many rounds.
+/// Whether the peer is healthy after each of `count` rounds.
 fn rounds(check: Check, group: &Arc<Group>, count: usize) -> Vec<bool> {
     let check = Arc::new(check);
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
@@ -102,7 +102,7 @@ const GOOD: &str = "good";
 const BAD: &str = "bad";
 
 #[test]
-fn so_many_in_a_row_change_a_peer() {
+fn a_number_of_results_in_a_row_changes_a_peer() {
     let cases: [(u32, u32, &[&str], &[bool]); 3] = [
         (1, 1, &[GOOD, BAD, GOOD], &[true, false, true]),
         (
@@ -129,7 +129,7 @@ fn so_many_in_a_row_change_a_peer() {
 }
 
 #[test]
-fn who_does_not_answer_is_ill() {
+fn a_peer_without_an_answer_is_unhealthy() {
     let closed = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = closed.local_addr().unwrap().port();
     drop(closed);
@@ -144,7 +144,7 @@ fn who_does_not_answer_is_ill() {
 }
 
 #[test]
-fn a_connection_asks_again_while_it_may() {
+fn a_connection_is_reused_while_allowed() {
     let twice = vec![
         Step::ReadHead,
         Step::send(GOOD),
@@ -159,8 +159,8 @@ fn a_connection_asks_again_while_it_may() {
         },
         ..check()
     };
-    // The second question goes with the first, the third on a connection of its own, since the
-    // other was closed.
+    // The second check uses the first one's connection; the third opens another, since that was
+    // closed.
     let origin = Origin::start(vec![twice, once.clone()]);
     let found = rounds(kept, &group(origin.port()), 3);
     assert_eq!((found, origin.received().len()), (vec![true; 3], 2));
@@ -170,11 +170,11 @@ fn a_connection_asks_again_while_it_may() {
 }
 
 #[test]
-fn a_peer_that_hangs_holds_up_no_other() {
+fn a_hanging_peer_delays_no_other() {
     let hanging = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let origin = answers(&[GOOD, GOOD, BAD]);
     let group = group_of(&[hanging.local_addr().unwrap().port(), origin.port()]);
-    // Without a limit the first peer's question never ends.
+    // Without a limit the first peer's check never ends.
     let check = Arc::new(Check {
         group: Arc::downgrade(&group),
         question: Arc::new(IsGood { timeout_ms: 0 }),
@@ -210,7 +210,7 @@ fn mandatory_checks_come_first() {
         ..check()
     };
     assert_eq!(rounds(patient(), &group, 2), [false, true]);
-    // After a reload a peer is checked again, unless what was found persists.
+    // After a reload a peer is checked again, unless the result persists.
     assert_eq!(rounds(patient(), &group, 2), [false, true]);
     let mut persistent = patient();
     persistent.rules.persistent = true;
@@ -218,7 +218,7 @@ fn mandatory_checks_come_first() {
 }
 
 #[test]
-fn a_peer_is_well_when_all_checks_say_so() {
+fn a_peer_is_healthy_if_all_checks_pass() {
     let (good, bad) = (answers(&[GOOD]), answers(&[BAD]));
     let group = group(good.port());
     let elsewhere = Check {
@@ -231,7 +231,7 @@ fn a_peer_is_well_when_all_checks_say_so() {
     };
     assert_eq!(rounds(elsewhere, &group, 1), [false]);
     assert_eq!(rounds(check(), &group, 1), [false]);
-    // A configuration without the second check lets the peer be.
+    // Without the second check in the configuration the peer is healthy.
     assert_eq!(group.add_check(), Some(0));
     group.keep_checks();
     assert!(group.peers()[0].state().is_healthy());

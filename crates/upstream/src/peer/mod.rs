@@ -1,4 +1,4 @@
-//! One peer: what was configured, and how it is.
+//! One peer: its configuration and its state.
 
 pub(crate) mod picked;
 pub(crate) mod times;
@@ -15,24 +15,24 @@ use turnpike_wire::hex;
 
 use times::{Times, Until};
 
-/// What a peer's configuration says; nginx's defaults.
+/// The configuration of a peer, with nginx's defaults.
 #[derive(Clone, Debug)]
 pub struct PeerSettings {
-    /// Share of the requests.
+    /// The share of the requests.
     pub weight: u32,
-    /// Requests at the same time; 0 is without limit.
+    /// The limit of concurrent requests; 0 for none.
     pub max_conns: u32,
-    /// Failures within `fail_timeout_ms` that take it out; 0 never does.
+    /// The failures within `fail_timeout_ms` that disable it; 0 never does.
     pub max_fails: u32,
-    /// Within which failures are counted, and for how long it is out then.
+    /// The period in which failures are counted, and for which it is then disabled.
     pub fail_timeout_ms: u64,
-    /// Time over which a peer that has come back takes its weight up again; 0 at once.
+    /// The time over which a recovered peer regains its weight; 0 for at once.
     pub slow_start_ms: u64,
-    /// Asked only when the others cannot be.
+    /// Whether it is used only if no primary can be.
     pub backup: bool,
-    /// As written: up, down or draining.
+    /// The configured mode.
     pub mode: Mode,
-    /// Identity for sticky requests; by default the MD5 of the name in hexadecimal.
+    /// The identity for sticky requests; by default the MD5 of the name in hexadecimal.
     pub route: Option<String>,
 }
 
@@ -52,7 +52,7 @@ impl Default for PeerSettings {
 }
 
 impl Mode {
-    /// The word for it in lists.
+    /// The word in lists.
     pub fn text(self) -> &'static str {
         match self {
             Mode::Up => "up",
@@ -67,24 +67,24 @@ impl Mode {
 pub enum Mode {
     /// The peer takes requests.
     Up,
-    /// None.
+    /// The peer takes no requests.
     Down,
-    /// Only those that are bound to it.
+    /// The peer takes only requests that are bound to it.
     Draining,
 }
 
-/// Why a peer is held to have failed; nginx's conditions of `proxy_next_upstream`.
+/// Why a peer counts as failed; nginx's conditions of `proxy_next_upstream`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailReason {
-    /// No connection, or it broke.
+    /// The connection failed or broke.
     Error,
     /// The peer did not answer in time.
     Timeout,
-    /// What it answered cannot be understood.
+    /// The response is malformed.
     InvalidHeader,
     /// The peer answered with a status that counts as a failure.
     Status(u16),
-    /// An active check found it ill.
+    /// An active check failed.
     HealthCheck,
 }
 
@@ -98,7 +98,7 @@ impl FailReason {
         "health_check",
     ];
 
-    /// The place among the words.
+    /// The index in the words.
     pub fn index(self) -> usize {
         match self {
             FailReason::Error => 0,
@@ -109,7 +109,7 @@ impl FailReason {
         }
     }
 
-    /// The word for it in logs and metrics.
+    /// The word in logs and metrics.
     pub fn text(self) -> &'static str {
         Self::WORDS[self.index()]
     }
@@ -125,49 +125,49 @@ pub struct Peer {
     state: Arc<PeerState>,
 }
 
-/// How a peer is: shared by all lanes, and by configurations that have the peer in common.
+/// The state of a peer: shared by all lanes, and by successive configurations with the peer.
 ///
-/// Counts are exact. Weights are changed under the lock of the group, but for the malus of a
-/// failure, which may be lost to a choice made at the same moment.
+/// Counts are exact. Weights are changed under the lock of the group, except the reduction after a
+/// failure, which a concurrent choice may overwrite.
 pub struct PeerState {
     /// Number of the peer, unique in the process.
     pub(crate) id: u64,
-    /// What smooth weighted round robin has it at, in hundredths of a weight.
+    /// Its current weight in smooth weighted round robin, in hundredths.
     pub(crate) current_weight: AtomicI64,
-    /// Weight less what failures took off.
+    /// Its weight less the reductions after failures.
     pub(crate) effective_weight: AtomicI64,
-    /// Requests at the moment.
+    /// The current number of requests.
     pub(crate) active: AtomicU32,
     pub(crate) fails: AtomicU32,
-    /// When it failed last, in monotonic milliseconds.
+    /// The time of its last failure, in monotonic milliseconds.
     pub(crate) accessed_ms: AtomicU64,
-    /// When it was tried last, in monotonic milliseconds.
+    /// The time of its last try, in monotonic milliseconds.
     pub(crate) checked_ms: AtomicU64,
-    /// When it came back, for slow start; 0 when it was never away.
+    /// The time of its recovery, for slow start; 0 if it has never failed.
     pub(crate) recovered_ms: AtomicU64,
-    /// Set by command: 0 as configured, else the mode's number.
+    /// The commanded mode: 0 for the configured one, otherwise the mode's number.
     pub(crate) mode: AtomicU8,
-    /// Set by command: 0 as configured.
+    /// The commanded weight: 0 for the configured one.
     pub(crate) weight: AtomicU32,
-    /// Active checks that find it ill, a bit each.
+    /// The failed active checks, a bit each.
     ill: AtomicU64,
-    /// Active checks that once found it well.
+    /// The active checks that have passed once.
     checked: AtomicU64,
-    /// How long it takes.
+    /// Its response times.
     pub(crate) times: Times,
-    /// Requests ever.
+    /// The total of requests.
     pub(crate) requests: AtomicU64,
-    /// What it answered.
+    /// The counts of its responses.
     pub(crate) answers: AnswerCounts,
-    /// Failures ever.
+    /// The totals of failures.
     failures: [AtomicU64; FailReason::WORDS.len()],
 }
 
-/// Gives peers their numbers.
+/// The source of peers' numbers.
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
 impl Peer {
-    /// A peer: `server` is what the configuration calls it, `state` may be one from before.
+    /// A peer: `server` is its name in the configuration, `state` may be an earlier one.
     pub fn new(
         server: &str,
         address: Address,
@@ -194,37 +194,37 @@ impl Peer {
         &self.name
     }
 
-    /// The same, to be kept.
+    /// The same text, shared.
     pub fn shared_name(&self) -> &Arc<str> {
         &self.name
     }
 
-    /// What the configuration calls it.
+    /// Its name in the configuration.
     pub fn server(&self) -> &str {
         &self.server
     }
 
-    /// Where it is.
+    /// Its address.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// What was configured.
+    /// Its configuration.
     pub fn settings(&self) -> &PeerSettings {
         &self.settings
     }
 
-    /// How it is.
+    /// Its state.
     pub fn state(&self) -> &Arc<PeerState> {
         &self.state
     }
 
-    /// Whether it takes requests: as commanded, else as configured.
+    /// The mode: the commanded one, or else the configured one.
     pub fn mode(&self) -> Mode {
         self.state.mode_override().unwrap_or(self.settings.mode)
     }
 
-    /// Says whether it takes requests, whatever is configured; `None` as configured.
+    /// Commands a mode; `None` for the configured one.
     pub fn command_mode(&self, mode: Option<Mode>) {
         let was_up = self.mode() == Mode::Up;
         let number = match mode {
@@ -239,7 +239,7 @@ impl Peer {
         }
     }
 
-    /// Gives it another weight; 0 is that of the configuration. The group must be told
+    /// Commands a weight; 0 for the configured one. The group must be refreshed
     /// ([`crate::Group::refresh`]).
     pub fn command_weight(&self, weight: u32) {
         self.state.weight.store(weight, Ordering::Relaxed);
@@ -248,14 +248,13 @@ impl Peer {
         state.store(effective, Ordering::Relaxed);
     }
 
-    /// Whether requests may be sent to it at the moment.
+    /// Whether it takes requests now.
     pub fn is_taking(&self) -> bool {
         self.is_available(monotonic_ns() / 1_000_000)
     }
 
-    /// One word for whether it takes requests and, if not, why: `up`, `draining`, `down`,
-    /// `unhealthy` (by active checks), `failed` (`max_fails` within `fail_timeout`) or `full`
-    /// (`max_conns`).
+    /// One word for its condition: `up`, `draining`, `down`, `unhealthy` (by active checks),
+    /// `failed` (`max_fails` within `fail_timeout`) or `full` (`max_conns`).
     pub fn condition(&self) -> &'static str {
         match self.mode() {
             Mode::Up if self.is_taking() => "up",
@@ -266,7 +265,7 @@ impl Peer {
         }
     }
 
-    /// The weight: as commanded, else as configured.
+    /// The weight: the commanded one, or else the configured one.
     pub fn weight(&self) -> i64 {
         match self.state.weight.load(Ordering::Relaxed) {
             0 => i64::from(self.settings.weight),
@@ -274,7 +273,7 @@ impl Peer {
         }
     }
 
-    /// Whether it may be asked now, whatever its mode.
+    /// Whether it can be used now, in any mode.
     pub(crate) fn is_able(&self, now_ms: u64) -> bool {
         let (settings, state) = (&self.settings, &*self.state);
         let failed = settings.max_fails > 0
@@ -283,14 +282,14 @@ impl Peer {
         !failed && self.has_room() && state.is_healthy()
     }
 
-    /// Whether a moment is within `fail_timeout`. The rest of the same second always is, as in
-    /// nginx, which counts in seconds: so `fail_timeout=0` has its effect.
+    /// Whether a time is within `fail_timeout`. The rest of the same second always counts, as in
+    /// nginx, which counts in seconds: so `fail_timeout=0` has an effect.
     fn is_recent(&self, then_ms: u64, now_ms: u64) -> bool {
         now_ms.saturating_sub(then_ms) <= self.settings.fail_timeout_ms
             || now_ms / 1000 == then_ms / 1000
     }
 
-    /// Whether it may be asked now.
+    /// Whether it can be used now.
     pub(crate) fn is_available(&self, now_ms: u64) -> bool {
         self.mode() == Mode::Up && self.is_able(now_ms)
     }
@@ -301,7 +300,7 @@ impl Peer {
         most == 0 || self.state.active.load(Ordering::Relaxed) < most
     }
 
-    /// Counts a failure. `true`: that took it out.
+    /// Counts a failure. `true`: the peer is now disabled.
     pub(crate) fn failed(&self, now_ms: u64) -> bool {
         let (settings, state) = (&self.settings, &*self.state);
         let fails = state.fails.fetch_add(1, Ordering::Relaxed) + 1;
@@ -317,7 +316,7 @@ impl Peer {
         fails >= settings.max_fails
     }
 
-    /// Forgets failures, where the peer was tried since the last one.
+    /// Resets the failures, if the peer was tried since the last one.
     pub(crate) fn answered(&self, now_ms: u64) {
         let state = &*self.state;
         let (accessed, checked) = (&state.accessed_ms, &state.checked_ms);
@@ -331,12 +330,13 @@ impl Peer {
     }
 }
 
-/// What the methods of choosing ask and note.
+/// The state that balancing methods use.
 impl Peer {
-    /// Current weights are in hundredths, so that a slow start has steps to take even at weight 1.
+    /// Current weights are in hundredths, so that a slow start has steps even at weight 1.
     pub(crate) const WEIGHT_UNIT: i64 = 100;
 
-    /// By how much a choice raises the peer; its weight recovers by one each time.
+    /// The increase of the current weight in a choice; the effective weight recovers by one each
+    /// time.
     pub(crate) fn raise(&self, now_ms: u64) -> i64 {
         let effective = &self.state.effective_weight;
         let weight = self.weight();
@@ -345,7 +345,7 @@ impl Peer {
         raise * self.share(now_ms)
     }
 
-    /// How much of its weight it has, in hundredths: less than all while it starts slowly.
+    /// The current share of its weight, in hundredths: reduced during a slow start.
     pub(crate) fn share(&self, now_ms: u64) -> i64 {
         let recovered_ms = self.state.recovered_ms.load(Ordering::Relaxed);
         let whole_ms = self.settings.slow_start_ms;
@@ -363,7 +363,7 @@ impl Peer {
             .clamp(1, Self::WEIGHT_UNIT)
     }
 
-    /// Notes that it is tried: what it answers now decides whether its failures are forgotten.
+    /// Records a try: a successful answer to it resets the failures.
     pub(crate) fn was_chosen(&self, now_ms: u64) {
         let checked = &self.state.checked_ms;
         if !self.is_recent(checked.load(Ordering::Relaxed), now_ms) {
@@ -371,12 +371,12 @@ impl Peer {
         }
     }
 
-    /// When it should be done with what it has and one request more, in milliseconds.
+    /// The expected time for its requests and one more, in milliseconds.
     pub(crate) fn estimated_ms(&self, until: Until, now_ms: u64) -> u64 {
         let checked_ms = self.state.checked_ms.load(Ordering::Relaxed);
         let since_ms = now_ms.saturating_sub(checked_ms);
         let timeout_ms = self.settings.fail_timeout_ms;
-        // A slow peer that was left alone for long gets its chances.
+        // A slow peer that was not used for long gets another chance.
         let halvings = match since_ms > timeout_ms {
             true => since_ms / (timeout_ms + 1000),
             false => 0,
@@ -397,7 +397,7 @@ impl Peer {
 }
 
 impl PeerState {
-    /// The state of a peer that was never asked.
+    /// The state of a new peer.
     pub fn new(weight: u32) -> Arc<PeerState> {
         Arc::new(PeerState {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
@@ -424,22 +424,22 @@ impl PeerState {
         self.id
     }
 
-    /// Requests at the moment.
+    /// The current number of requests.
     pub fn active(&self) -> u32 {
         self.active.load(Ordering::Relaxed)
     }
 
-    /// Requests ever.
+    /// The total of requests.
     pub fn requests(&self) -> u64 {
         self.requests.load(Ordering::Relaxed)
     }
 
-    /// What it has answered so far.
+    /// The counts of its responses.
     pub fn answers(&self) -> &AnswerCounts {
         &self.answers
     }
 
-    /// Failures ever.
+    /// The total of failures.
     pub fn failures(&self) -> u64 {
         self.failures_by_reason().iter().sum()
     }
@@ -451,32 +451,32 @@ impl PeerState {
             .map(|count| count.load(Ordering::Relaxed))
     }
 
-    /// Counts a failure, whether or not it is held against the peer.
+    /// Counts a failure, whether or not it may disable the peer.
     pub(crate) fn count_failure(&self, reason: FailReason) {
         self.failures[reason.index()].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Average time until a response's head, in milliseconds; 0 before the first.
+    /// The average time to the head of a response, in milliseconds; 0 before the first.
     pub fn header_ms(&self) -> u64 {
         self.times.header_ms()
     }
 
-    /// Average time until a response's end, in milliseconds; 0 before the first.
+    /// The average time to the end of a response, in milliseconds; 0 before the first.
     pub fn response_ms(&self) -> u64 {
         self.times.response_ms()
     }
 
-    /// Failures that count at the moment.
+    /// The failures that count now.
     pub fn fails(&self) -> u32 {
         self.fails.load(Ordering::Relaxed)
     }
 
-    /// Whether active checks find it well, or there are none.
+    /// Whether all active checks pass, or there are none.
     pub fn is_healthy(&self) -> bool {
         self.ill.load(Ordering::Relaxed) == 0
     }
 
-    /// Whether a check finds it ill.
+    /// Whether a check fails.
     pub(crate) fn is_ill(&self, check: u32) -> bool {
         self.ill.load(Ordering::Relaxed) & bit(check) != 0
     }
@@ -488,7 +488,7 @@ impl PeerState {
         };
     }
 
-    /// Whether a check has found it well before.
+    /// Whether a check has passed before.
     pub(crate) fn was_checked(&self, check: u32) -> bool {
         self.checked.load(Ordering::Relaxed) & bit(check) != 0
     }
@@ -497,7 +497,7 @@ impl PeerState {
         self.checked.fetch_or(bit(check), Ordering::Relaxed);
     }
 
-    /// Forgets what checks found that there are no more: only so many are left.
+    /// Removes the results of checks beyond the first `count`.
     pub(crate) fn keep_checks(&self, count: u32) {
         let kept = match count {
             64.. => u64::MAX,
@@ -507,7 +507,7 @@ impl PeerState {
         self.checked.fetch_and(kept, Ordering::Relaxed);
     }
 
-    /// Takes the peer back: its failures are forgotten, and its weight grows again.
+    /// Recovers the peer: its failures are reset, and its weight grows again.
     pub(crate) fn recover(&self, now_ms: u64) {
         self.fails.store(0, Ordering::Relaxed);
         self.recovered(now_ms);

@@ -1,4 +1,4 @@
-//! A peer while a request has it, and what came of the request.
+//! A peer in use by a request, and the result of the request.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,20 +10,20 @@ use super::{FailReason, Mode, Peer};
 use crate::address::Address;
 use crate::peer::times::Until;
 
-/// A peer that a request was given. It counts as busy until this is dropped.
+/// A peer that was chosen for a request. It counts as busy until this is dropped.
 pub struct Picked {
     peer: Arc<Peer>,
-    /// The peer is the only one: its failures are not held against it.
+    /// Whether the peer is the only one: its failures are then ignored.
     single: bool,
-    /// Counted among the requests under way whose time matters, until what.
+    /// The time that counts, if the request is among those in progress that are measured.
     inflight: Option<Until>,
     picked_ms: u64,
-    /// Whether the head's time was noted.
+    /// Whether the time of the head was recorded.
     noted: bool,
 }
 
 impl Picked {
-    /// A peer, chosen now; `single` and `inflight` as the fields say.
+    /// A peer, chosen now; `single` and `inflight` as in the fields.
     pub(crate) fn new(
         peer: Arc<Peer>,
         single: bool,
@@ -52,13 +52,13 @@ impl Picked {
         self.peer.name()
     }
 
-    /// Where it is.
+    /// Its address.
     pub fn address(&self) -> &Address {
         self.peer.address()
     }
 
-    /// Holds a failure against the peer. `true`: that took it out (`upstream server temporarily
-    /// disabled`).
+    /// Records a failure of the peer. `true`: the peer is now disabled (`upstream server
+    /// temporarily disabled`).
     pub fn failed(self, reason: FailReason, now_ms: u64) -> bool {
         self.peer.state().count_failure(reason);
         if self.single {
@@ -68,8 +68,8 @@ impl Picked {
         self.peer.failed(now_ms)
     }
 
-    /// Says that the head of the response is there. Only `least_time header inflight` asks for it,
-    /// and takes the end of the response where it is not told.
+    /// Records the time of the response's head. Only `least_time header inflight` uses it; without
+    /// it the end of the response counts.
     pub fn header_received(&mut self, now_ms: u64) {
         if self.inflight == Some(Until::Header) {
             self.inflight = None;
@@ -80,24 +80,24 @@ impl Picked {
         }
     }
 
-    /// The peer was reached. Where a session may be long, that says already that it works again.
+    /// Records that the peer was reached. For long sessions this already resets its failures.
     pub fn connected(&self, now_ms: u64) {
         self.worked(now_ms);
     }
 
-    /// The peer is left for the next one, but works: it answered with a status such as 404 that
-    /// another peer may know better.
+    /// Releases the peer for the next one without a failure: it answered with a status such as 404
+    /// that another peer may improve.
     pub fn passed_over(self, now_ms: u64) {
         self.worked(now_ms);
     }
 
-    /// Counts an answer that was read to its end, for the metrics.
+    /// Counts a complete response, for the metrics.
     pub fn count_answer(&self, answer: Answer) {
         self.peer.state().answers.add(answer);
     }
 
-    /// The peer has answered; whether the answer was liked is another matter. Times are those
-    /// until the head and until the end of the response.
+    /// Records a response, whatever its status. The times are those to the head and to the end of
+    /// the response.
     pub fn succeeded(self, now_ms: u64, header_ms: u64, response_ms: u64) {
         let times = &self.peer.state().times;
         if !self.noted {
@@ -115,7 +115,7 @@ impl Picked {
         }
     }
 
-    /// Whether the peer only finishes what is bound to it.
+    /// Whether the peer only serves requests that are bound to it.
     pub fn is_draining(&self) -> bool {
         self.peer.mode() == Mode::Draining
     }

@@ -1,24 +1,24 @@
-//! How long a peer takes: sliding averages, and what requests under way have taken so far.
+//! The response times of a peer: moving averages, and the times of requests in progress.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Times above this are equally bad, in milliseconds: requests at the moment decide then.
+/// Times above this count as equal, in milliseconds: then the number of requests decides.
 const TIME_MS_MAX: u64 = 5000;
 
-/// Times within so many milliseconds are equal, so that turns are taken among them.
+/// Times within this many milliseconds count as equal, so that round robin is used among them.
 const STEP_MS: u64 = 20;
 
-/// Which time counts.
+/// The time that counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
-    /// Until the response's head is there.
+    /// Until the head of the response.
     Header,
-    /// Until all of it is.
+    /// Until its end.
     LastByte,
 }
 
-/// A peer's times. Averages are not exact where two lanes add to one at the same moment.
+/// A peer's times. Averages are not exact if two lanes add to one at the same time.
 #[derive(Default)]
 pub(crate) struct Times {
     header_ms: AtomicU64,
@@ -26,14 +26,14 @@ pub(crate) struct Times {
     inflight: Mutex<Inflight>,
 }
 
-/// Requests under way.
+/// The requests in progress.
 #[derive(Default)]
 struct Inflight {
     count: u64,
-    /// What they had taken together at the last change.
+    /// Their total time at the last change.
     taken_ms: u64,
     changed_ms: u64,
-    /// Sliding average of what one of them has taken.
+    /// The moving average of their times.
     average_ms: u64,
 }
 
@@ -58,7 +58,7 @@ impl Times {
         self.response_ms.load(Ordering::Relaxed)
     }
 
-    /// A request is under way.
+    /// A request begins.
     pub(crate) fn began(&self, now_ms: u64) {
         let mut inflight = self.inflight();
         if inflight.count > 0 {
@@ -68,7 +68,7 @@ impl Times {
         inflight.count += 1;
     }
 
-    /// A request is over.
+    /// A request ends.
     pub(crate) fn done(&self, now_ms: u64, took_ms: u64) {
         let mut inflight = self.inflight();
         if inflight.count <= 1 {
@@ -81,7 +81,7 @@ impl Times {
         inflight.count = inflight.count.saturating_sub(1);
     }
 
-    /// Brings the average of requests under way up to date.
+    /// Updates the average of the requests in progress.
     pub(crate) fn look(&self, now_ms: u64) {
         let mut inflight = self.inflight();
         if let Some(taken_ms) = inflight.taken_ms.checked_div(inflight.count) {
@@ -90,7 +90,7 @@ impl Times {
         }
     }
 
-    /// The time that counts, halved so often, in steps.
+    /// The time that counts, after this many halvings, in steps.
     pub(crate) fn estimate_ms(&self, until: Until, halvings: u64) -> u64 {
         let time_ms = match until {
             Until::Header => self.header_ms(),
@@ -119,7 +119,7 @@ impl Inflight {
     }
 }
 
-/// nginx's sliding average: a twentieth of the new value.
+/// nginx's moving average: the new value counts a twentieth.
 fn slid(average: u64, value: u64) -> u64 {
     match average {
         0 => value,

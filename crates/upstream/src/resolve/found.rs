@@ -1,8 +1,8 @@
-//! What a lookup found, as groups remember it.
+//! The result of a lookup, as groups keep it.
 
 use crate::address::Address;
 
-/// An address that was found, with what a service record says of it.
+/// An address, with the data of its service record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(super) address: Address,

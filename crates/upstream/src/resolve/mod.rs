@@ -1,7 +1,7 @@
-//! Names of peers that are looked up while the server runs: a stub resolver (RFC 1035, RFC 2782).
+//! Lookups of peers' names at run time: a stub resolver (RFC 1035, RFC 2782).
 //!
-//! One resolver is shared by all lanes, and so is what it knows; who asks first for a name asks
-//! the name servers, on its own lane, and the others wait for it. Failures are not remembered.
+//! All lanes share one resolver and its cache. The first request for a name queries the name
+//! servers on its own lane, and the others wait for it. Failures are not cached.
 
 pub(crate) mod found;
 mod query;
@@ -22,50 +22,50 @@ use turnpike_wire::dns::{Question, Service};
 
 pub use source::{ResolvedServer, Resolving};
 
-/// Names that a resolver remembers. What is asked for may come from clients, so it is limited.
+/// The most names in the cache. Names may come from clients, so they are limited.
 const NAMES_MAX: usize = 10_000;
 
-/// Aliases that a name may lead through, in as many answers.
+/// The most aliases in a row, each in its own answer.
 const ALIASES_MAX: usize = 10;
 
-/// What a `resolver` directive says.
+/// The parameters of a `resolver` directive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolverSettings {
-    /// Name servers, asked in turn.
+    /// The name servers, which are used in turn.
     pub servers: Vec<SocketAddr>,
-    /// For how long an answer holds, in milliseconds, whatever it says itself.
+    /// The lifetime of answers, in milliseconds, instead of their own.
     pub valid_ms: Option<u64>,
-    /// Whether addresses of IPv4 are asked for.
+    /// Whether to look up IPv4 addresses.
     pub ipv4: bool,
-    /// Whether addresses of IPv6 are asked for.
+    /// Whether to look up IPv6 addresses.
     pub ipv6: bool,
 }
 
 /// Why a name has no address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResolveError {
-    /// The name server's code: 3 is that there is no such name, or nothing at it.
+    /// The name server's code: 3 means that the name does not exist or has no such record.
     Code(u8),
     /// There was no answer in time.
     TimedOut,
-    /// The text is no name.
+    /// The text is not a name.
     Name,
 }
 
-/// Code of a name that does not exist, or has no such record.
+/// The code for a name that does not exist, or has no such record.
 const NOT_FOUND: u8 = 3;
 
-/// Code of a question that the server could not read.
+/// The code for a question that the server could not read.
 const FORMAT: u8 = 1;
 
 impl ResolveError {
-    /// Whether the name servers say that there is nothing, which is an answer too.
+    /// Whether the name servers report that there is no record, which is an answer too.
     pub fn is_not_found(self) -> bool {
         self == ResolveError::Code(NOT_FOUND)
     }
 }
 
-/// Number and words as nginx's log has them in parentheses.
+/// The number and text in nginx's log, in parentheses.
 impl fmt::Display for ResolveError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (number, text) = match self {
@@ -85,38 +85,38 @@ impl fmt::Display for ResolveError {
 
 impl std::error::Error for ResolveError {}
 
-/// Addresses of a name, and for how long they hold.
+/// The addresses of a name, and their expiry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Addresses {
     /// The addresses, those of IPv4 first.
     pub addresses: Vec<IpAddr>,
-    /// In monotonic milliseconds.
+    /// The expiry, in monotonic milliseconds.
     pub until_ms: u64,
 }
 
 /// A host of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceAddress {
-    /// Where it is.
+    /// The address.
     pub address: SocketAddr,
-    /// The name and port that the service record gave.
+    /// The name and port in the service record.
     pub server: String,
-    /// Lower ones are asked first.
+    /// A lower priority is used first.
     pub priority: u16,
-    /// Share among hosts of one priority.
+    /// The share among hosts of one priority.
     pub weight: u16,
 }
 
-/// Hosts of a service, and for how long they hold.
+/// The hosts of a service, and their expiry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Services {
     /// In the order of the answer.
     pub services: Vec<ServiceAddress>,
-    /// In monotonic milliseconds.
+    /// The expiry, in monotonic milliseconds.
     pub until_ms: u64,
 }
 
-/// What is known of a name.
+/// A cached answer.
 #[derive(Clone, Debug, Default)]
 struct Known {
     addresses: Vec<IpAddr>,
@@ -128,7 +128,7 @@ type Outcome = Result<Arc<Known>, ResolveError>;
 
 enum Entry {
     Known(Arc<Known>),
-    /// Somebody asks.
+    /// A query is in progress.
     Asked(watch::Receiver<Option<Outcome>>),
 }
 
@@ -137,14 +137,15 @@ pub struct Resolver {
     settings: ResolverSettings,
     names: Mutex<HashMap<(String, Question), Entry>>,
     next_server: AtomicUsize,
-    /// For each server, until when it is asked without extensions, in monotonic milliseconds.
+    /// For each server, the end of the time in which it is queried without extensions, in monotonic
+    /// milliseconds.
     plain_until_ms: Box<[AtomicU64]>,
     questions: AtomicU64,
     now_ms: fn() -> u64,
 }
 
 impl Resolver {
-    /// A resolver that knows nothing yet. There must be a server.
+    /// A resolver with an empty cache. There must be a server.
     pub fn new(settings: ResolverSettings) -> Resolver {
         Self::with_clock(settings, || monotonic_ns() / 1_000_000)
     }
@@ -160,12 +161,12 @@ impl Resolver {
         }
     }
 
-    /// Questions sent so far.
+    /// The number of questions sent.
     pub fn questions(&self) -> u64 {
         self.questions.load(Ordering::Relaxed)
     }
 
-    /// The addresses of a name; an address stands for itself.
+    /// The addresses of a name; an address is returned as it is.
     ///
     /// # Errors
     /// See [`ResolveError`]; `TimedOut` after `timeout_ms`.
@@ -196,14 +197,14 @@ impl Resolver {
                 until_ms,
             });
         }
-        // An error says more than that one of the two kinds is not there.
+        // An error counts more than the absence of one of the two kinds.
         let errors = [four.err(), six.err()].into_iter().flatten();
         let worst = errors.max_by_key(|error| !error.is_not_found());
         Err(worst.unwrap_or(ResolveError::Code(NOT_FOUND)))
     }
 
-    /// The hosts of a service of a name: `http` stands for `_http._tcp`. Hosts that have no
-    /// address are left out, unless none has.
+    /// The hosts of a service of a name: `http` means `_http._tcp`. Hosts without an address are
+    /// left out, unless all are.
     ///
     /// # Errors
     /// See [`ResolveError`]; `TimedOut` after `timeout_ms`.
@@ -240,30 +241,30 @@ impl Resolver {
         }
     }
 
-    /// What is known of a name, by memory or by asking.
+    /// The answer for a name, from the cache or by a query.
     async fn known(&self, name: &str, question: Question, timeout_ms: u64) -> Outcome {
         let key = (name.to_ascii_lowercase(), question);
         loop {
             let mut asked = match self.look(&key) {
                 Ok(known) => return Ok(known),
                 Err(Role::Wait(asked)) => asked,
-                Err(Role::Ask(tell)) => {
+                Err(Role::Ask(sender)) => {
                     let asking = Asking {
                         resolver: self,
                         key: &key,
                     };
                     let outcome = asking.ask(timeout_ms).await;
-                    let _ = tell.send(Some(outcome.clone()));
+                    let _ = sender.send(Some(outcome.clone()));
                     return outcome;
                 }
             };
-            let told = bounded(timeout_ms, asked.wait_for(Option::is_some)).await;
-            if let Ok(told) = told.ok_or(ResolveError::TimedOut)?
-                && let Some(outcome) = &*told
+            let outcome = bounded(timeout_ms, asked.wait_for(Option::is_some)).await;
+            if let Ok(outcome) = outcome.ok_or(ResolveError::TimedOut)?
+                && let Some(outcome) = &*outcome
             {
                 return outcome.clone();
             }
-            // Whoever asked has given up, perhaps for reasons of its own.
+            // The querying request was given up, possibly for reasons of its own.
         }
     }
 
@@ -286,9 +287,9 @@ impl Resolver {
                 names.retain(|_, entry| matches!(entry, Entry::Asked(_)));
             }
         }
-        let (tell, asked) = watch::channel(None);
+        let (sender, asked) = watch::channel(None);
         names.insert(key.clone(), Entry::Asked(asked));
-        Err(Role::Ask(tell))
+        Err(Role::Ask(sender))
     }
 
     fn names(&self) -> MutexGuard<'_, HashMap<(String, Question), Entry>> {
@@ -309,13 +310,13 @@ impl Services {
     }
 }
 
-/// What is to be done for a name that is not known.
+/// The task of a request for a name that is not cached.
 enum Role {
     Wait(watch::Receiver<Option<Outcome>>),
     Ask(watch::Sender<Option<Outcome>>),
 }
 
-/// Whoever asks for a name. However that ends, it is not marked as asked for afterwards.
+/// The query for a name. However it ends, the name is not marked as queried afterwards.
 struct Asking<'a> {
     resolver: &'a Resolver,
     key: &'a (String, Question),
@@ -332,7 +333,7 @@ impl Asking<'_> {
         Ok(known)
     }
 
-    /// Asks, and asks on where the name is an alias.
+    /// Queries a name, and the target of an alias after it.
     async fn follow(&self, name: &str, question: Question) -> Result<Known, ResolveError> {
         let resolver = self.resolver;
         let mut name = name.to_owned();

@@ -1,6 +1,6 @@
-//! One question to the name servers: over UDP, each time from a port of its own; over TCP where
-//! the answer does not fit. Questions allow more than 512 bytes over UDP (EDNS0, RFC 6891), unless
-//! the server refuses such questions.
+//! One question to the name servers: over UDP, each time from a port of its own; over TCP if the
+//! answer does not fit. Questions allow more than 512 bytes over UDP (EDNS0, RFC 6891), unless the
+//! server refuses such questions.
 
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, IoSlice};
@@ -16,28 +16,28 @@ use turnpike_wire::dns::{self, Answer, AnswerError, Extension, Question};
 
 use super::{FORMAT, ResolveError, Resolver};
 
-/// How long one server is waited for before the next is asked, and answers of the first come too
-/// late. A lost packet costs this much; a server that asks others itself may take two seconds.
+/// The wait for one server before the next is queried; a later answer of the first is ignored. A
+/// lost packet costs this much; a recursive server may take two seconds.
 const RESEND_MS: u64 = 3000;
 
-/// Pause after a server that cannot be reached at all, in milliseconds: it may be starting.
+/// The pause after an unreachable server, in milliseconds: it may be starting.
 const PAUSE_MS: u64 = 200;
 
-/// Largest message over UDP that is looked at: some servers send more than they were allowed.
+/// Largest accepted message over UDP: some servers send more than they were allowed.
 const MESSAGE_BYTES_MAX: usize = 4096;
 
-/// Codes after which another server may do better: failure, refusal.
+/// Codes after which another server is tried: failure, refusal.
 const CODES_TO_TURN_FROM: [u8; 2] = [2, 5];
 
-/// Codes by which a server says that it does not know extensions (RFC 6891 section 7: a format
-/// error; some old servers say "not implemented").
+/// Codes of servers that do not know extensions (RFC 6891 section 7: a format error; some old
+/// servers send "not implemented").
 const CODES_WITHOUT_EXTENSIONS: [u8; 2] = [FORMAT, 4];
 
-/// For how long a server is asked without extensions once it has refused them, in milliseconds: it
-/// may be replaced by one that knows them.
+/// The time for which a server is queried without extensions after it has refused them, in
+/// milliseconds: it may be replaced by one that knows them.
 const PLAIN_MS: u64 = 15 * 60 * 1000;
 
-/// Asks until there is an answer; whoever calls bounds the time.
+/// Queries until there is an answer; the caller limits the time.
 pub(super) async fn ask(
     resolver: &Resolver,
     name: &str,
@@ -66,7 +66,7 @@ pub(super) async fn ask(
     Err(ResolveError::TimedOut)
 }
 
-/// Asks one server, and once more without extensions where it refuses those.
+/// Queries one server, and again without extensions if it refuses them.
 async fn ask_server(
     resolver: &Resolver,
     server: usize,
@@ -83,7 +83,7 @@ async fn ask_server(
     }
     let answer = ask_once(resolver, server, name, question, Extension::None).await?;
     if !CODES_WITHOUT_EXTENSIONS.contains(&answer.code) {
-        // Kept from the refusal on, not renewed by each plain answer.
+        // The time starts at the refusal; later answers do not extend it.
         let until_ms = now_ms.saturating_add(PLAIN_MS);
         let _ = plain_until_ms.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |known_ms| {
             (known_ms <= now_ms).then_some(until_ms)
@@ -99,7 +99,7 @@ async fn ask_once(
     question: Question,
     extension: Extension,
 ) -> Result<Answer, Failure> {
-    // The keys of a new hasher cannot be guessed, so neither can what it makes of anything.
+    // The keys of a new hasher cannot be guessed, so its output cannot be either.
     let id = RandomState::new().hash_one(server) as u16;
     let mut message = Vec::new();
     let written = dns::write_question(id, name, question, extension, &mut message);
@@ -119,13 +119,13 @@ async fn ask_once(
 
 /// Why a server gave no answer.
 enum Failure {
-    /// The name server cannot be reached.
+    /// The name server is unreachable.
     Socket,
-    /// What it sent cannot be understood.
+    /// Its answer is malformed.
     Malformed,
-    /// The text is no name to be asked for.
+    /// The text is not a valid name.
     Name,
-    /// The server said nothing for [`RESEND_MS`].
+    /// The server did not answer within [`RESEND_MS`].
     TimedOut,
 }
 
@@ -135,7 +135,7 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// A question that one server is asked.
+/// A question to one server.
 struct Asked<'a> {
     server: SocketAddr,
     message: &'a [u8],
@@ -164,7 +164,7 @@ impl Asked<'_> {
             receive(&socket, &mut answer, MESSAGE_BYTES_MAX).await?;
             match self.parse(&answer) {
                 Ok(answer) => return Ok(answer),
-                // Somebody else's, or a late one: the right one may still come.
+                // It is forged or late; the right one may still come.
                 Err(AnswerError::Unrelated) => {}
                 Err(AnswerError::Malformed) => return Err(Failure::Malformed),
             }

@@ -1,4 +1,4 @@
-//! A server of a group whose addresses are looked up again and again.
+//! A server of a group with repeated name lookups.
 
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
@@ -14,33 +14,34 @@ use crate::background::BackgroundTask;
 use crate::group::{Group, GroupStates};
 use crate::peer::{Peer, PeerSettings};
 
-/// Shortest pause between two lookups, in milliseconds: an answer that holds for no time at all
-/// would be asked for without end.
+/// Shortest pause between two lookups, in milliseconds: an answer with a lifetime of 0 would
+/// otherwise be looked up without pause.
 const PAUSE_MS_MIN: u64 = 1000;
 
 /// A `server ... resolve` line.
 #[derive(Clone, Debug)]
 pub struct ResolvedServer {
-    /// The name that is looked up.
+    /// The name to look up.
     pub host: String,
-    /// The port of its addresses, where no service says another.
+    /// The port of its addresses, unless a service record has another.
     pub port: u16,
     /// The service whose hosts are looked up.
     pub service: Option<String>,
-    /// As written, for consistent hashing and for lists.
+    /// The text in the configuration, for consistent hashing and for lists.
     pub server: String,
-    /// What its peers have.
+    /// The settings of its peers.
     pub settings: PeerSettings,
 }
 
 impl ResolvedServer {
-    /// The peers as they were found last, by this configuration or the one before.
+    /// The peers of the last lookup, by this configuration or the one before.
     pub fn remembered(&self, states: &GroupStates) -> Vec<Arc<Peer>> {
         let found = states.remembered(&self.key());
         self.peers(states, &found)
     }
 
-    /// What addresses are remembered by. The port is not: another one is no other host.
+    /// The key under which addresses are kept. It does not include the port, which does not change
+    /// them.
     fn key(&self) -> String {
         let service = self.service.as_deref().unwrap_or_default();
         format!("{} {service}", self.host)
@@ -73,17 +74,17 @@ impl ResolvedServer {
     }
 }
 
-/// Looks a server up for as long as its group lives.
+/// Looks up a server as long as its group lives.
 pub struct Resolving {
     pub group: Weak<Group>,
-    /// Which line of the group it is.
+    /// The number of its line in the group.
     pub source: usize,
     pub server: ResolvedServer,
-    /// The resolver that is asked.
+    /// The resolver.
     pub resolver: Arc<Resolver>,
-    /// How long a lookup may take, and how long to wait after one that failed, in milliseconds.
+    /// The time limit of a lookup, and the pause after one that failed, in milliseconds.
     pub timeout_ms: u64,
-    /// Where failures are written.
+    /// The log for failures.
     pub log: ErrorLog,
 }
 
@@ -102,7 +103,7 @@ impl BackgroundTask for Resolving {
 }
 
 impl Resolving {
-    /// Looks up once; how long the answer holds, `None` when nobody wants it any more.
+    /// Looks up once; returns the lifetime of the answer, or `None` if the group is gone.
     async fn look_up(&self, before: &mut Option<Vec<Found>>) -> Option<u64> {
         let found = self.find().await;
         let group = self.group.upgrade()?;

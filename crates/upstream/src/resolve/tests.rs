@@ -11,7 +11,7 @@ use tokio::runtime::Builder;
 
 use super::{ResolveError, Resolver, ResolverSettings};
 
-/// How long a test waits for what must come.
+/// The time limit of a test's waits.
 const PATIENCE_MS: u64 = 60_000;
 
 const A: u16 = 1;
@@ -19,15 +19,15 @@ const CNAME: u16 = 5;
 const AAAA: u16 = 28;
 const SRV: u16 = 33;
 
-/// What a name server says to a question of a name and a number: code and records, or nothing.
-type Script = fn(&str, u16) -> Option<Said>;
+/// A name server's answer to a question with a name and a type: code and records, or none.
+type Script = fn(&str, u16) -> Option<Answer>;
 
-/// A code and records: number, time to live, data.
-type Said = (u8, Vec<(u16, u32, Vec<u8>)>);
+/// A code and records: type, time to live, data.
+type Answer = (u8, Vec<(u16, u32, Vec<u8>)>);
 
-/// A name server; it says which questions came. Over UDP names that begin with `long` do not fit,
-/// and those that begin with `wide` fit only where the question allows more than 512 bytes; over
-/// TCP these are not answered.
+/// A name server; it reports its questions. Over UDP, answers to names that begin with `long` do
+/// not fit, and those that begin with `wide` fit only if the question allows more than 512 bytes;
+/// over TCP the latter are not answered.
 fn serve(script: Script) -> (SocketAddr, Receiver<(String, u16)>) {
     let (udp, tcp) = loop {
         let udp = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
@@ -36,12 +36,12 @@ fn serve(script: Script) -> (SocketAddr, Receiver<(String, u16)>) {
         }
     };
     let address = udp.local_addr().unwrap();
-    let (tell, told) = channel();
+    let (sender, questions) = channel();
     std::thread::spawn(move || {
         let mut packet = [0; 512];
         while let Ok((length, from)) = udp.recv_from(&mut packet) {
             let (name, kind) = asked(&packet[..length]);
-            if tell.send((name.clone(), kind)).is_err() {
+            if sender.send((name.clone(), kind)).is_err() {
                 return;
             }
             let extended = is_extended(&packet[..length]);
@@ -67,7 +67,7 @@ fn serve(script: Script) -> (SocketAddr, Receiver<(String, u16)>) {
             stream.write_all(&answer).unwrap();
         }
     });
-    (address, told)
+    (address, questions)
 }
 
 fn asked(packet: &[u8]) -> (String, u16) {
@@ -83,13 +83,13 @@ fn asked(packet: &[u8]) -> (String, u16) {
     )
 }
 
-/// Whether a question has an OPT record, with the size that is agreed on.
+/// Whether a question has an OPT record with the agreed size.
 fn is_extended(packet: &[u8]) -> bool {
     let opt = [0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 0];
     packet[10..12] == [0, 1] && packet.ends_with(&opt)
 }
 
-fn answer(question: &[u8], script: Option<Said>, cut: bool) -> Option<Vec<u8>> {
+fn answer(question: &[u8], script: Option<Answer>, cut: bool) -> Option<Vec<u8>> {
     let (code, mut records) = script?;
     if cut {
         records.clear();
@@ -123,8 +123,8 @@ fn name(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// What the name server of these tests says.
-fn zone(asked: &str, kind: u16) -> Option<Said> {
+/// The answers of the name server in these tests.
+fn zone(asked: &str, kind: u16) -> Option<Answer> {
     let four = |last: u8| (A, 60, vec![127, 0, 0, last]);
     let service = |priority: u8, port: u8, host: &str| {
         let data = [&[0, priority, 0, 5, 0, port], name(host).as_slice()].concat();
@@ -149,7 +149,7 @@ fn zone(asked: &str, kind: u16) -> Option<Said> {
     Some((0, records))
 }
 
-/// The time of the test that lets it pass.
+/// The time of the test that controls its clock.
 static NOW_MS: AtomicU64 = AtomicU64::new(1_000_000);
 
 fn resolver(servers: Vec<SocketAddr>) -> Resolver {
@@ -173,7 +173,7 @@ fn four(last: u8) -> IpAddr {
 
 #[test]
 fn names_are_looked_up() {
-    let (server, _told) = serve(zone);
+    let (server, _questions) = serve(zone);
     let six = "::".parse().unwrap();
     let not_found = Err(ResolveError::Code(3));
     let cases = [
@@ -203,7 +203,7 @@ fn names_are_looked_up() {
 
 #[test]
 fn services_are_looked_up() {
-    let (server, _told) = serve(zone);
+    let (server, _questions) = serve(zone);
     run(async {
         let resolver = resolver(vec![server]);
         for service in ["http", "_http._tcp"] {
@@ -226,8 +226,8 @@ fn services_are_looked_up() {
 }
 
 #[test]
-fn an_answer_holds_for_its_time() {
-    let (server, told) = serve(zone);
+fn an_answer_is_cached_for_its_lifetime() {
+    let (server, questions) = serve(zone);
     let settings = |valid_ms| ResolverSettings {
         servers: vec![server],
         valid_ms,
@@ -245,18 +245,18 @@ fn an_answer_holds_for_its_time() {
             }
         });
     }
-    assert_eq!(told.try_iter().count(), 4);
+    assert_eq!(questions.try_iter().count(), 4);
 }
 
 #[test]
-fn many_who_want_one_name_ask_once() {
-    let (server, told) = serve(zone);
+fn concurrent_requests_for_one_name_query_once() {
+    let (server, questions) = serve(zone);
     let resolver = resolver(vec![server]);
     run(async {
         let ask = || resolver.addresses("half.test", PATIENCE_MS);
         let (one, two, three) = tokio::join!(ask(), ask(), ask());
         assert_eq!((&one, &two), (&two, &three));
-        // Who asked may give up: the next asks.
+        // If the querying request is given up, the next one queries.
         {
             let mut given_up = Box::pin(resolver.addresses("two.test", PATIENCE_MS));
             let mut context = Context::from_waker(Waker::noop());
@@ -270,15 +270,15 @@ fn many_who_want_one_name_ask_once() {
             (Err(ResolveError::Code(3)), Err(ResolveError::Code(3)))
         );
     });
-    let questions: Vec<(String, u16)> = told.try_iter().collect();
+    let questions: Vec<(String, u16)> = questions.try_iter().collect();
     let of = |name: &str| questions.iter().filter(|(asked, _)| asked == name).count();
     assert_eq!((of("half.test"), of("nothing.test")), (2, 2));
 }
 
 #[test]
-fn another_server_is_asked_where_one_fails() {
-    let (failing, _told) = serve(|_, _| Some((5, Vec::new())));
-    let (good, _told_good) = serve(zone);
+fn another_server_is_queried_if_one_fails() {
+    let (failing, _questions) = serve(|_, _| Some((5, Vec::new())));
+    let (good, _good_questions) = serve(zone);
     let closed = UdpSocket::bind(("127.0.0.1", 0))
         .unwrap()
         .local_addr()
@@ -297,12 +297,12 @@ fn another_server_is_asked_where_one_fails() {
     });
 }
 
-/// Servers that refuse extended questions, and what they do then.
+/// Servers that refuse extended questions are queried without extensions for some time.
 #[test]
-fn a_server_that_refuses_extensions_is_asked_without_them() {
+fn a_server_that_refuses_extensions_is_queried_without_them() {
     static NOW_MS: AtomicU64 = AtomicU64::new(1);
     for code in [1, 4] {
-        let (server, told) = serve_old(code);
+        let (server, questions) = serve_old(code);
         let settings = ResolverSettings {
             servers: vec![server],
             valid_ms: Some(0),
@@ -311,7 +311,7 @@ fn a_server_that_refuses_extensions_is_asked_without_them() {
         };
         let resolver = Resolver::with_clock(settings, || NOW_MS.load(Ordering::Relaxed));
         run(async {
-            // Time that passes, and the questions that come then: extended or not.
+            // Time that passes, and the questions after it: extended or not.
             let cases: [(u64, &[bool]); 4] = [
                 (0, &[true, false]),
                 (899_999, &[false]),
@@ -322,17 +322,17 @@ fn a_server_that_refuses_extensions_is_asked_without_them() {
                 NOW_MS.fetch_add(passes_ms, Ordering::Relaxed);
                 let found = resolver.addresses("two.test", PATIENCE_MS).await.unwrap();
                 assert_eq!(found.addresses, [four(2), four(1)]);
-                let questions: Vec<bool> = told.try_iter().collect();
+                let questions: Vec<bool> = questions.try_iter().collect();
                 assert_eq!(questions, expected, "code {code}, {passes_ms} ms later");
             }
         });
     }
 }
 
-/// A server that refuses every question: extensions are not to blame.
+/// A server that refuses every question: extensions are not the cause.
 #[test]
 fn a_refusal_with_and_without_extensions_is_the_answer() {
-    let (server, _told) = serve(|_, _| Some((1, Vec::new())));
+    let (server, _questions) = serve(|_, _| Some((1, Vec::new())));
     run(async {
         let resolver = resolver(vec![server]);
         for _ in 0..2 {
@@ -346,28 +346,28 @@ fn a_refusal_with_and_without_extensions_is_the_answer() {
 
 #[test]
 fn an_answer_of_more_than_512_bytes_needs_one_question() {
-    let (server, told) = serve(zone);
+    let (server, questions) = serve(zone);
     run(async {
         let resolver = resolver(vec![server]);
         let found = resolver.addresses("wide.test", PATIENCE_MS).await.unwrap();
         assert_eq!(found.addresses.len(), 71);
     });
     let wide = |(name, kind): &(String, u16)| name == "wide.test" && *kind == A;
-    assert_eq!(told.try_iter().filter(wide).count(), 1);
+    assert_eq!(questions.try_iter().filter(wide).count(), 1);
 }
 
 /// A name server that answers extended questions with a code, without repeating the question; it
-/// tells of each question whether it was extended.
+/// reports of each question whether it was extended.
 fn serve_old(code: u8) -> (SocketAddr, Receiver<bool>) {
     let udp = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
     let address = udp.local_addr().unwrap();
-    let (tell, told) = channel();
+    let (sender, questions) = channel();
     std::thread::spawn(move || {
         let mut packet = [0; 512];
         while let Ok((length, from)) = udp.recv_from(&mut packet) {
             let question = &packet[..length];
             let extended = is_extended(question);
-            if tell.send(extended).is_err() {
+            if sender.send(extended).is_err() {
                 return;
             }
             let reply = match extended {
@@ -380,5 +380,5 @@ fn serve_old(code: u8) -> (SocketAddr, Receiver<bool>) {
             udp.send_to(&reply, from).unwrap();
         }
     });
-    (address, told)
+    (address, questions)
 }

@@ -1,5 +1,5 @@
-//! TLS towards peers: what is configured, once for all connections, and what a refusal means. The
-//! sessions themselves are `lane::transport`'s.
+//! TLS to peers: the configuration, once for all connections, and the errors. `lane::transport`
+//! holds the sessions.
 
 mod session;
 #[cfg(test)]
@@ -17,33 +17,33 @@ use turnpike_lane::trust::Trust;
 pub(crate) use session::Refusal;
 use verify::Verifier;
 
-/// Sessions that a connector remembers; two tickets each for a hundred names.
+/// The sessions that a connector keeps; two tickets each for about a hundred names.
 const SESSIONS_MAX: usize = 256;
 
-/// What a location says about TLS to its peers.
+/// The TLS settings of a location for its peers.
 #[derive(Clone, Debug, Default)]
 pub struct TlsSettings {
-    /// Whether the peer's certificate must be good for its name.
+    /// Whether to verify the peer's certificate and its name.
     pub verify: bool,
-    /// PEM: certificates that are trusted; needed to verify.
+    /// PEM: trusted certificates; needed for verification.
     pub trusted: Vec<u8>,
-    /// Certificates of CAs that may stand between a peer's and a trusted one.
+    /// The most CA certificates between a peer's and a trusted one.
     pub verify_depth: usize,
-    /// PEM: revoked certificates; empty checks none.
+    /// PEM: revocation lists; if empty, revocation is not checked.
     pub revoked: Vec<u8>,
-    /// Our own certificate with those that lead to it, and its key.
+    /// Our own certificate with its chain, and its key.
     pub identity: Option<Arc<CertifiedKey>>,
-    /// Whether the name is sent (SNI, RFC 6066).
+    /// Whether to send the name (SNI, RFC 6066).
     pub server_name: bool,
-    /// Whether sessions are resumed.
+    /// Whether to resume sessions.
     pub session_reuse: bool,
     /// Protocol versions.
     pub versions: TlsVersions,
-    /// Protocols to offer (ALPN, RFC 7301), the best first; empty offers none.
+    /// Protocols to offer (ALPN, RFC 7301), the best first; if empty, none is offered.
     pub protocols: Vec<Vec<u8>>,
 }
 
-/// Versions of TLS that may be spoken; older ones cannot be.
+/// The allowed versions of TLS; older ones are not supported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TlsVersions {
     /// RFC 5246.
@@ -66,9 +66,9 @@ impl Default for TlsVersions {
 pub enum TlsError {
     /// Trusted certificates cannot be read.
     Trusted(String),
-    /// The list of revoked certificates cannot be read.
+    /// The revocation lists cannot be read.
     Revoked(String),
-    /// No version is left.
+    /// No version is allowed.
     NoVersion,
     /// The library refused the settings.
     Library(String),
@@ -87,8 +87,8 @@ impl fmt::Display for TlsError {
 
 impl std::error::Error for TlsError {}
 
-/// Begins TLS sessions. Made when a configuration is read; shared by all lanes, with the sessions
-/// that may be resumed.
+/// The source of TLS sessions. It is made when a configuration is read; all lanes share it, with
+/// the sessions for resumption.
 pub struct TlsConnector {
     config: Arc<ClientConfig>,
     verify: bool,
@@ -148,7 +148,7 @@ fn versions(versions: TlsVersions) -> Result<Vec<&'static SupportedProtocolVersi
     }
 }
 
-/// `None`: peers need not prove who they are.
+/// The trusted certificates; `None` if peers are not verified.
 fn trust(settings: &TlsSettings) -> Result<Option<Trust>, TlsError> {
     if !settings.verify {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Sessions with peers, and why a peer refuses one or is refused.
+//! Sessions with peers, and the reasons of refusals on either side.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -12,22 +12,22 @@ use super::verify::Untrusted;
 /// Why there is no session.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// The peer's certificate is not good.
+    /// The peer's certificate is invalid.
     Certificate(String),
-    /// The certificate is good, but for another name.
+    /// The certificate is valid, but for another name.
     Name,
-    /// Peers do not understand one another.
+    /// The handshake failed.
     Protocol(String),
 }
 
 impl TlsConnector {
-    /// Begins a session with the peer of that name. Protocols are offered in place of those of the
-    /// settings, where there are any.
+    /// Begins a session with the peer of that name. `protocols` replace those of the settings, if
+    /// there are any.
     pub(crate) fn session(&self, name: &str, protocols: &[Vec<u8>]) -> Result<Connection, Refusal> {
         let server = match ServerName::try_from(name.to_owned()) {
             Ok(name) => name,
             Err(_) if self.verify => return Err(Refusal::Name),
-            // The name matters to nobody, and as an address it is not sent.
+            // The name is not verified, and as an address it is not sent.
             Err(_) => ServerName::from(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
         };
         let protocols = match protocols {
@@ -41,7 +41,7 @@ impl TlsConnector {
 }
 
 impl Refusal {
-    /// What an error of a handshake says.
+    /// The reason in a handshake error.
     pub(crate) fn of(error: &rustls::Error) -> Refusal {
         match error {
             rustls::Error::InvalidCertificate(
@@ -53,7 +53,7 @@ impl Refusal {
     }
 }
 
-/// The number and words that OpenSSL has for it, since they are what logs are searched for.
+/// OpenSSL's number and message, since users search logs for them.
 fn verify_error(why: &CertificateError) -> String {
     match why {
         CertificateError::Other(why) if why.0.is::<Untrusted>() => why.0.to_string(),

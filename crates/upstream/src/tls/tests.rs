@@ -18,10 +18,10 @@ use super::{TlsConnector, TlsError, TlsSettings, TlsVersions};
 use crate::{Address, ConnectError, ConnectOptions, Connection, KeepAlive, Picked, Pool, Tls};
 use crate::{Group, GroupSettings, GroupStates, Peer, PeerSettings, PeerState, Selection};
 
-/// How long a test waits for what must come.
+/// The time limit of a test's waits.
 const PATIENCE_MS: u64 = 60_000;
 
-/// A certificate and its key, good until 2126 and for nothing but these tests.
+/// A certificate and its key, valid until 2126, for these tests only.
 #[derive(Clone, Copy)]
 struct Pair {
     certificate: &'static str,
@@ -58,7 +58,7 @@ fn certified(pair: &Pair) -> CertifiedKey {
     CertifiedKey::new(chain, any_supported_type(&key).unwrap())
 }
 
-/// A peer that answers every 4 bytes with 4 bytes; says how each connection shook hands.
+/// A peer that answers every 4 bytes with 4 bytes; it reports the kind of each handshake.
 fn peer(pair: &Pair, clients: Option<&Pair>) -> (u16, Receiver<HandshakeKind>) {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
@@ -81,7 +81,7 @@ fn peer(pair: &Pair, clients: Option<&Pair>) -> (u16, Receiver<HandshakeKind>) {
     let config = Arc::new(builder.with_cert_resolver(Arc::new(own)));
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
-    let (tell, told) = channel();
+    let (sender, handshakes) = channel();
     std::thread::spawn(move || {
         while let Ok((mut socket, _)) = listener.accept() {
             let mut session = ServerConnection::new(Arc::clone(&config)).unwrap();
@@ -90,7 +90,7 @@ fn peer(pair: &Pair, clients: Option<&Pair>) -> (u16, Receiver<HandshakeKind>) {
             let mut first = true;
             while stream.read_exact(&mut word).is_ok() {
                 if std::mem::take(&mut first) {
-                    let _ = tell.send(stream.conn.handshake_kind().unwrap());
+                    let _ = sender.send(stream.conn.handshake_kind().unwrap());
                 }
                 if stream.write_all(b"pong").is_err() {
                     break;
@@ -98,7 +98,7 @@ fn peer(pair: &Pair, clients: Option<&Pair>) -> (u16, Receiver<HandshakeKind>) {
             }
         }
     });
-    (port, told)
+    (port, handshakes)
 }
 
 fn picked(port: u16) -> Picked {
@@ -139,9 +139,9 @@ async fn ping(connection: &Connection) -> Vec<u8> {
 }
 
 #[test]
-fn certificates_are_verified_where_they_are_to_be() {
-    let (own, _told) = peer(&OWN, None);
-    let (old, _told) = peer(&OLD, None);
+fn certificates_are_verified_if_configured() {
+    let (own, _handshakes) = peer(&OWN, None);
+    let (old, _handshakes) = peer(&OLD, None);
     let verify = |trusted: &Pair| TlsSettings {
         verify: true,
         trusted: trusted.certificate.into(),
@@ -150,11 +150,11 @@ fn certificates_are_verified_where_they_are_to_be() {
     };
     let does_not_match = "upstream SSL certificate does not match \"other.test\"";
     let cases = [
-        (own, TlsSettings::default(), "whoever", None),
+        (own, TlsSettings::default(), "any.test", None),
         (own, TlsSettings::default(), "not a_name", None),
         (own, verify(&OWN), "peer.test", None),
         (own, verify(&OWN), "other.test", Some(does_not_match)),
-        (old, TlsSettings::default(), "whoever", None),
+        (old, TlsSettings::default(), "any.test", None),
         (old, verify(&OLD), "old.test", None),
         (old, verify(&OLD), "other.test", Some(does_not_match)),
         (
@@ -182,9 +182,9 @@ fn certificates_are_verified_where_they_are_to_be() {
 }
 
 #[test]
-fn sessions_are_resumed_where_they_may_be() {
+fn sessions_are_resumed_if_allowed() {
     for (session_reuse, second) in [(true, HandshakeKind::Resumed), (false, HandshakeKind::Full)] {
-        let (port, told) = peer(&OWN, None);
+        let (port, handshakes) = peer(&OWN, None);
         let settings = TlsSettings {
             session_reuse,
             server_name: true,
@@ -197,14 +197,14 @@ fn sessions_are_resumed_where_they_may_be() {
                 let connection = Connection::open(&picked(port), &options, 0).await.unwrap();
                 assert_eq!(ping(&connection).await, b"pong");
             });
-            assert_eq!(told.recv().unwrap(), expected);
+            assert_eq!(handshakes.recv().unwrap(), expected);
         }
     }
 }
 
 #[test]
 fn a_session_is_kept_with_its_connection() {
-    let (port, told) = peer(&OWN, None);
+    let (port, handshakes) = peer(&OWN, None);
     let connector = Arc::new(TlsConnector::new(&TlsSettings::default()).unwrap());
     run(async {
         let (picked, pool) = (picked(port), Pool::new(KeepAlive::default()));
@@ -220,18 +220,18 @@ fn a_session_is_kept_with_its_connection() {
         let connection = pool.take(&picked, &options, 0, false).unwrap();
         assert_eq!(ping(&connection).await, b"pong");
     });
-    assert_eq!(told.iter().take(1).count(), 1);
-    assert!(told.try_recv().is_err());
+    assert_eq!(handshakes.iter().take(1).count(), 1);
+    assert!(handshakes.try_recv().is_err());
 }
 
 #[test]
-fn our_own_certificate_is_shown() {
-    let (port, _told) = peer(&OWN, Some(&CLIENT));
+fn our_own_certificate_is_sent() {
+    let (port, _handshakes) = peer(&OWN, Some(&CLIENT));
     let mut settings = TlsSettings::default();
     run(async {
         let connector = Arc::new(TlsConnector::new(&settings).unwrap());
         let options = options(&connector, "peer.test");
-        // The peer refuses once it has seen that nothing is shown: the first read tells.
+        // The peer refuses after it has seen that no certificate was sent: the first read shows it.
         if let Ok(connection) = Connection::open(&picked(port), &options, 0).await {
             let _ = connection.write_all(b"ping", PATIENCE_MS).await;
             let read = connection.read(&mut Vec::new(), 4, PATIENCE_MS).await;
@@ -248,7 +248,7 @@ fn our_own_certificate_is_shown() {
 }
 
 #[test]
-fn what_is_not_tls_fails_and_silence_times_out() {
+fn other_protocols_fail_and_silence_times_out() {
     let plain = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = plain.local_addr().unwrap().port();
     let connector = Arc::new(TlsConnector::new(&TlsSettings::default()).unwrap());
@@ -316,7 +316,7 @@ fn our_closure_alert_is_sent() {
 }
 
 #[test]
-fn large_answers_come_whole_and_a_cut_is_seen() {
+fn large_responses_are_complete_and_a_cut_is_detected() {
     const BYTES: usize = 1 << 20;
     let chain = vec![CertificateDer::from_pem_slice(OWN.certificate.as_bytes()).unwrap()];
     let key = PrivateKeyDer::from_pem_slice(OWN.key.as_bytes()).unwrap();
@@ -356,7 +356,7 @@ fn large_answers_come_whole_and_a_cut_is_seen() {
 }
 
 #[test]
-fn settings_that_cannot_be_are_refused() {
+fn impossible_settings_are_refused() {
     let verify = TlsSettings {
         verify: true,
         ..TlsSettings::default()

@@ -1,4 +1,5 @@
-//! Which certificate of a peer is good. The chain is `lane::trust`'s; the name is checked here.
+//! The verification of a peer's certificate. `lane::trust` verifies the chain; the name is checked
+//! here.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -29,10 +30,10 @@ impl From<Untrusted> for Error {
     }
 }
 
-/// Verifies peers; each has to have the key of the certificate that it shows.
+/// The verifier of peers; each must have the key of its certificate.
 #[derive(Debug)]
 pub(super) struct Verifier {
-    /// `None`: peers need not prove who they are, and any certificate is good.
+    /// `None`: peers are not authenticated, and any certificate is accepted.
     trust: Option<Trust>,
     algorithms: WebPkiSupportedAlgorithms,
 }
@@ -88,8 +89,8 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-/// Whether a certificate is of that name: by its alternative names, and by its common name where it
-/// has none of them that is a host's (RFC 6125 section 6.4.4).
+/// Whether a certificate is for that name: by its alternative names, or by its common name if it
+/// has no alternative name of a host (RFC 6125 section 6.4.4).
 pub(super) fn is_of(certificate: &Certificate<'_>, name: &ServerName<'_>) -> bool {
     let extensions = &certificate.extensions;
     match name {
@@ -112,8 +113,8 @@ pub(super) fn is_of(certificate: &Certificate<'_>, name: &ServerName<'_>) -> boo
     }
 }
 
-/// Whether a name of a certificate stands for a host: `*` stands for a whole first label, where at
-/// least two follow (RFC 6125 section 6.4.3).
+/// Whether a name of a certificate matches a host: `*` matches a whole first label, if at least two
+/// follow (RFC 6125 section 6.4.3).
 fn matches_host(pattern: &[u8], host: &[u8]) -> bool {
     let host = host.strip_suffix(b".").unwrap_or(host);
     let Some(tail) = pattern.strip_prefix(b"*.") else {
@@ -127,12 +128,12 @@ fn matches_host(pattern: &[u8], host: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    //! Names of hosts.
+    //! Tests of host names.
 
     use super::matches_host;
 
     #[test]
-    fn a_star_stands_for_one_whole_label() {
+    fn a_star_matches_one_whole_label() {
         let cases = [
             ("a.test", "a.test", true),
             ("A.Test", "a.tEST", true),

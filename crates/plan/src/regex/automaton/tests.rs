@@ -1,5 +1,4 @@
-//! What the automaton says beside PCRE2, which has the last word: a pattern that matches must be
-//! among the candidates.
+//! A comparison of the automaton with PCRE2: a pattern that matches must be a candidate.
 
 #![allow(clippy::unwrap_used)]
 
@@ -10,7 +9,7 @@ fn regexes(patterns: &[(&str, bool)]) -> Vec<Regex> {
     patterns.iter().map(regex).collect()
 }
 
-/// The candidates for a text, and what the search has cost.
+/// The candidates for a text, and the cost of the search.
 fn candidates(automaton: &Automaton, text: &[u8]) -> (Vec<usize>, u64) {
     let mut allowance = Allowance::LANE;
     let candidates = automaton.candidates(text, &mut allowance);
@@ -23,7 +22,7 @@ fn candidates(automaton: &Automaton, text: &[u8]) -> (Vec<usize>, u64) {
     (numbers, Allowance::LANE.work - allowance.work)
 }
 
-/// Patterns as people write them. One begins with a verb, so that it is for PCRE2 alone.
+/// Usual patterns. One begins with a verb, so that only PCRE2 can handle it.
 const PATTERNS: &[(&str, bool)] = &[
     ("\\.php$", false),
     ("^/images/.*\\.(gif|jpe?g|png)$", true),
@@ -45,14 +44,14 @@ const CANDIDATES_OF: &[(&str, &[usize])] = &[
     ("/images/a.JPG", &[1, 5, 8]),
     ("/user/12/", &[2, 5, 8]),
     ("/user/12/x", &[5, 8]),
-    // Assertions and back references are PCRE2's business.
+    // Only PCRE2 handles assertions and back references.
     ("/.well-known/a.php", &[0, 3, 8]),
     ("/aab", &[4, 8, 10]),
     ("/one/two", &[5, 8]),
     ("/case/x", &[5, 6, 8]),
     ("/abc-12", &[7, 8, 10]),
     ("/xxxxxxxxxxxxxxxxxxxx", &[8, 9]),
-    // More often than it says, which PCRE2 finds out.
+    // The repetition exceeds the pattern's count, which PCRE2 checks.
     ("/xxxxxxxxxxxxxxxxxxxxx", &[8, 9]),
 ];
 
@@ -75,7 +74,7 @@ fn states_are_made_once_and_their_cost_is_limited() {
     let (_, first) = candidates(&automaton, text);
     let (_, second) = candidates(&automaton, text);
     assert!(second < first / 4, "{first} {second}");
-    // All may match where finding out would cost too much.
+    // All patterns are candidates if the search would cost too much.
     let long: Vec<u8> = (0..20_000_u32)
         .map(|at| (at * at % 251) as u8 | 1)
         .collect();
@@ -95,7 +94,7 @@ fn few_patterns_need_no_automaton() {
 }
 
 #[test]
-fn what_ends_like_a_line_is_for_pcre2() {
+fn texts_that_end_like_a_line_are_left_to_pcre2() {
     let automaton = Automaton::new(regexes(PATTERNS).iter()).unwrap();
     let all: Vec<usize> = (0..PATTERNS.len()).collect();
     let found = candidates(&automaton, b"/a.php\n").0;
@@ -103,7 +102,7 @@ fn what_ends_like_a_line_is_for_pcre2() {
 }
 
 #[test]
-fn states_that_are_used_seldom_are_given_back() {
+fn rarely_used_states_are_freed() {
     let automata: Vec<Automaton> = (0..KEPT_MAX + 3)
         .map(|_| Automaton::new(regexes(PATTERNS).iter()).unwrap())
         .collect();
@@ -113,7 +112,7 @@ fn states_that_are_used_seldom_are_given_back() {
     assert_eq!(STATES.with_borrow(Vec::len), KEPT_MAX);
 }
 
-/// Items of patterns, some of them strange.
+/// Items of patterns, some of them unusual.
 const ITEMS: &[&str] = &[
     "a",
     "b",
@@ -171,12 +170,12 @@ const ITEMS: &[&str] = &[
     "[^\\d\\s]",
 ];
 
-/// What follows an item.
+/// The quantifiers after an item.
 const QUANTIFIERS: &[&str] = &[
     "", "", "", "", "*", "+", "?", "*?", "++", "{2}", "{1,2}", "{2,}", "{0,40}", "{2}{2}",
 ];
 
-/// Numbers that a seed decides.
+/// Pseudorandom numbers from a seed.
 struct Random(u64);
 
 impl Random {
@@ -191,7 +190,7 @@ impl Random {
         choices[self.below(choices.len())]
     }
 
-    /// A pattern of a few items, some of them strange.
+    /// A pattern of a few items, some of them unusual.
     fn pattern(&mut self, depth: usize) -> String {
         let mut pattern = String::new();
         for _ in 0..1 + self.below(4) {
@@ -222,14 +221,14 @@ impl Random {
 }
 
 #[test]
-fn what_matches_is_always_a_candidate() {
+fn a_matching_pattern_is_always_a_candidate() {
     let mut random = Random(0x2545_f491_4f6c_dd1d);
     let (mut matches, mut passed_over) = (0, 0);
     for _ in 0..400 {
         let mut patterns = Vec::new();
         while patterns.len() < 12 {
             let pattern = random.pattern(2);
-            // What PCRE2 does not take is no pattern of a configuration.
+            // A pattern that PCRE2 refuses cannot be in a configuration.
             patterns.extend(Regex::new(&pattern, random.below(4) == 0, ""));
         }
         let Some(automaton) = Automaton::new(patterns.iter()) else {
