@@ -3,19 +3,19 @@
 use std::fs;
 use std::path::Path;
 
-/// Bytes of a seed that are changed, one at a time. A seed as long as a kilobyte would otherwise
-/// take longer than all other tests of its crate.
+/// The number of bytes of a seed that are changed, one at a time. With more, a seed of a kilobyte
+/// would take longer than all other tests of its crate.
 const CHANGED_BYTES_MAX: usize = 400;
 
-/// Fewest seeds of a target: with fewer its folder was lost.
+/// The fewest seeds of a target: with fewer, its folder is incomplete.
 const SEEDS_MIN: usize = 2;
 
-/// Passes each seed of `fuzz/corpus/TARGET` to the target's body, as it is and with each byte
-/// replaced by each of `telling`, the bytes that mean something there.
+/// Passes each seed of `fuzz/corpus/TARGET` to the target's body, unchanged and with each byte
+/// replaced by each of `bytes`, which should have a meaning in that format.
 ///
 /// # Panics
-/// Where the body does, and where the seeds cannot be read.
-pub fn hold(target: &str, telling: &[u8], body: impl Fn(&[u8])) {
+/// The body panics, or the seeds cannot be read.
+pub fn hold(target: &str, bytes: &[u8], body: impl Fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus");
     let folder = folder.join(target);
     let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{folder:?}: {error}"));
@@ -24,14 +24,14 @@ pub fn hold(target: &str, telling: &[u8], body: impl Fn(&[u8])) {
         let path = entry
             .unwrap_or_else(|error| panic!("{target}: {error}"))
             .path();
-        // What fuzzing has found on this machine is not committed, and too much for a test.
+        // Local findings of a fuzzer are not committed, and are too many for a test.
         if path.extension().is_none_or(|extension| extension != "seed") {
             continue;
         }
         let seed = fs::read(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
         body(&seed);
         for at in 0..seed.len().min(CHANGED_BYTES_MAX) {
-            for byte in telling {
+            for byte in bytes {
                 let mut changed = seed.clone();
                 changed[at] = *byte;
                 body(&changed);

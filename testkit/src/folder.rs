@@ -1,4 +1,4 @@
-//! A folder for one test, gone with it unless the test failed.
+//! A folder for one test, removed at its end unless the test failed.
 
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -7,17 +7,17 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// A fresh folder that everyone may read: serving processes drop their privileges.
+/// A new folder that everyone may read, since serving processes drop their privileges.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
 }
 
 impl Folder {
-    /// Makes the folder.
+    /// Creates the folder.
     ///
     /// # Errors
-    /// The system's folder for temporary files does not take it.
+    /// It cannot be created among the system's temporary files.
     pub fn create() -> io::Result<Folder> {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("turnpike-{}-{count}", std::process::id());
@@ -30,15 +30,15 @@ impl Folder {
         Ok(Folder { path })
     }
 
-    /// Where it is.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Writes a file, and the folders that lead to it.
+    /// Writes a file, and creates the folders above it.
     ///
     /// # Errors
-    /// As from the system.
+    /// The system's error.
     pub fn write(&self, name: impl AsRef<Path>, content: impl AsRef<[u8]>) -> io::Result<()> {
         let path = self.path.join(name);
         if let Some(parent) = path.parent() {

@@ -1,7 +1,8 @@
-//! What integration tests and measurements share: a server under test in a folder of its own, raw
-//! peers that speak exact bytes, scripted origins, and foreign clients whose reports are read.
+//! The common code of integration tests and measurements: a server under test in its own folder,
+//! raw peers that exchange exact bytes, scripted origins, and foreign clients.
 //!
-//! Nothing of ours is imported here: this code judges ours, so it must not share its mistakes.
+//! This crate imports no code of the server, because it judges the server and must not share its
+//! errors. It never measures time to pass or fail a test; every deadline only ends a hung one.
 //! Nothing here measures time to pass or fail a test; every deadline only ends a hung one.
 //!
 //! ```no_run
@@ -43,13 +44,13 @@ pub use server::{Builder, REFUSED_CALL, SANDBOX, Server, StartError};
 
 use std::time::{Duration, Instant};
 
-/// When a wait is given up. Far beyond what a loaded machine needs: reaching it is a failure.
+/// The longest wait, far longer than a loaded machine needs: reaching it is a failure.
 pub const DEADLINE: Duration = Duration::from_secs(60);
 
-/// How long a waiting loop sleeps between two looks.
+/// The pause between two checks of a waiting loop.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Looks until there is something or the deadline has passed.
+/// Checks until there is a result or the deadline has passed.
 pub fn wait_for<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let end = Instant::now() + DEADLINE;
     loop {

@@ -6,14 +6,14 @@ use std::process::{Child, Command, Stdio};
 
 use crate::{Folder, Signal, process, wait_for};
 
-/// What Debian's releases call it.
+/// The names of the program in Debian's releases.
 const PROGRAMS: &[&str] = &["php-fpm", "php-fpm8.2", "php-fpm8.4", "php-fpm8.3"];
 
 /// A running process manager, with the settings of Debian's packages. It ends when it is dropped.
 #[derive(Debug)]
 pub struct PhpFpm {
     child: Child,
-    /// Last, so that the processes are gone before it.
+    /// The last field, so that the processes end before it is dropped.
     folder: Folder,
 }
 
@@ -28,7 +28,7 @@ impl PhpFpm {
         let program = program.expect("php-fpm is not installed: run `cargo xtask setup test`");
         let folder = Folder::create().expect("a folder");
         let path = folder.path().display().to_string();
-        // Started by root it wants a user, and is told that root may be it.
+        // As root it requires a user, and must be allowed to use root.
         let user = match nix::unistd::geteuid().is_root() {
             true => "user = root\ngroup = root\n",
             false => "",
@@ -61,7 +61,7 @@ impl PhpFpm {
         self.folder.path()
     }
 
-    /// Where it listens.
+    /// The path of its socket.
     pub fn socket(&self) -> PathBuf {
         self.path().join("php.sock")
     }

@@ -1,4 +1,4 @@
-//! Ports given by the kernel, and who listens on them, seen without a connection being made.
+//! Ports from the kernel, and a check for listeners that makes no connection.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -8,14 +8,15 @@ use std::sync::Mutex;
 
 use nix::sys::socket::{self, AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, sockopt};
 
-/// Ports handed out by this process: the kernel may offer one again before its user has bound it.
+/// The ports given out by this process: the kernel may offer one again before its user has bound
+/// it.
 static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
 
-/// Offers refused in a row before giving up: more than tests of one process ever hold.
+/// The number of refused offers in a row before giving up: more than the tests of one process hold.
 const OFFERS_MAX: u32 = 10_000;
 
-/// A port that nobody listens on now and that this process was not given before. Another process
-/// may still be faster, so a user that cannot bind it asks again.
+/// A port without a listener that this process has not given out before. Another process may still
+/// take it first, so a user that cannot bind it must ask again.
 pub fn reserve() -> Option<u16> {
     for _ in 0..OFFERS_MAX {
         let listener = TcpListener::bind(("0.0.0.0", 0)).ok()?;
@@ -30,11 +31,11 @@ pub fn reserve() -> Option<u16> {
     None
 }
 
-/// A socket that listens on a loopback port which others may share (`SO_REUSEPORT`): what systemd
-/// holds for a service and passes to it.
+/// A socket that listens on a shared loopback port (`SO_REUSEPORT`), as systemd passes it to a
+/// service.
 ///
 /// # Errors
-/// Those of the calls.
+/// Those of the system calls.
 pub fn listen_shared(port: u16) -> io::Result<OwnedFd> {
     let socket = socket::socket(
         AddressFamily::Inet,
@@ -50,8 +51,8 @@ pub fn listen_shared(port: u16) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Kernel's tables of sockets, and the state of those that take what comes from anybody: listening
-/// ones of TCP, unconnected ones of UDP.
+/// The kernel's tables of sockets, and the states that accept input from any sender: listening for
+/// TCP, unconnected for UDP.
 const TABLES: [(&str, &str); 4] = [
     ("/proc/net/tcp", "0A"),
     ("/proc/net/tcp6", "0A"),
@@ -59,7 +60,7 @@ const TABLES: [(&str, &str); 4] = [
     ("/proc/net/udp6", "07"),
 ];
 
-/// Whether some TCP or UDP socket of this network namespace listens on the port.
+/// Whether a TCP or UDP socket of this network namespace listens on the port.
 pub fn is_listening(port: u16) -> bool {
     TABLES.iter().any(|(table, state)| {
         std::fs::read_to_string(table)

@@ -1,8 +1,8 @@
-//! What only root may do, and the tests that need it: skipped by name and counted, never silently.
+//! The privileges that some tests need. Without them a test is skipped by name and counted.
 
 use std::io::Write;
 
-/// Capabilities that tests ask for, and their numbers in `linux/capability.h`.
+/// The capabilities that tests need, and their numbers in `linux/capability.h`.
 const CAPABILITIES: &[(&str, u32)] = &[
     ("CAP_NET_ADMIN", 12),
     ("CAP_NET_RAW", 13),
@@ -14,9 +14,9 @@ const CAPABILITIES: &[(&str, u32)] = &[
     ("CAP_BPF", 39),
 ];
 
-/// Whether this process lacks the capability, so that the test has to be skipped. If it does, a
-/// line on standard error says so: `skipped: TEST needs root (CAPABILITY)`. `cargo xtask unit`
-/// counts these lines. The line is written past the capture of the test harness.
+/// Whether this process lacks the capability, so that the test must be skipped. If so, a line on
+/// standard error reports it: `skipped: TEST needs root (CAPABILITY)`. `cargo xtask unit` counts
+/// these lines. The line bypasses the capture of the test harness.
 ///
 /// # Panics
 /// The capability is not in the table above.
@@ -29,7 +29,7 @@ pub fn needs_root(test: &str, capability: &str) -> bool {
     if has(&status, *number) {
         return false;
     }
-    // One write, so that lines of tests that run beside each other do not mix.
+    // It is one write, so that lines of parallel tests do not mix.
     let line = format!("skipped: {test} needs root ({capability})\n");
     let _ = std::io::stderr().write_all(line.as_bytes()); // nobody reads it then
     true

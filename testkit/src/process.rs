@@ -1,4 +1,4 @@
-//! Other processes: their children, and signals by number. Never by name.
+//! Other processes: their children, and signals by process number, never by name.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,16 +8,16 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-/// Between two looks at a thread that is held.
+/// The pause between two checks of a held thread.
 const HOLD_LOOK: Duration = Duration::from_millis(5);
 
-/// What ptrace(2) tells of, as nix leaves it: numbers.
+/// The events of ptrace(2), as numbers, since nix has no type for them.
 const EVENT_FORK: i32 = nix::libc::PTRACE_EVENT_FORK;
 const EVENT_VFORK: i32 = nix::libc::PTRACE_EVENT_VFORK;
 const EVENT_EXEC: i32 = nix::libc::PTRACE_EVENT_EXEC;
 
-/// The path of an installed program, looked for also where the PATH of plain users does not lead:
-/// Debian's nginx is in `/usr/sbin`. `None` where it is not installed.
+/// The path of an installed program; it is also searched in folders outside of a plain user's PATH:
+/// Debian's nginx is in `/usr/sbin`. `None` if it is not installed.
 pub fn find_program(name: impl AsRef<Path>) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -26,7 +26,7 @@ pub fn find_program(name: impl AsRef<Path>) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// Sends a signal; false where there is no such process (any more) or it is not ours.
+/// Sends a signal; false if there is no such process or it is not ours.
 pub fn signal(pid: u32, signal: Signal) -> bool {
     i32::try_from(pid).is_ok_and(|pid| kill(Pid::from_raw(pid), signal).is_ok())
 }
@@ -36,22 +36,22 @@ pub fn is_stopped(pid: u32) -> bool {
     state(pid).is_some_and(|state| matches!(state, 'T' | 't'))
 }
 
-/// Whether there is such a process, a zombie left out.
+/// Whether there is such a process that is not a zombie.
 pub fn is_alive(pid: u32) -> bool {
     state(pid).is_some_and(|state| state != 'Z')
 }
 
-/// Whether there is nothing left of a process: each of its threads has ended, and its parent knows.
+/// Whether a process has ended and was reaped.
 pub fn is_gone(pid: u32) -> bool {
     state(pid).is_none()
 }
 
-/// Whether every thread of a process has ended, its parent knowing it or not.
+/// Whether every thread of a process has ended, reaped or not.
 pub fn has_ended(pid: u32) -> bool {
     !is_alive(pid) && threads(pid).len() <= 1
 }
 
-/// The direct children of every thread of a process, in the order in which they were started.
+/// The direct children of every thread of a process, in the order of their start.
 pub fn children(pid: u32) -> Vec<u32> {
     let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
         return Vec::new();
@@ -67,7 +67,7 @@ pub fn children(pid: u32) -> Vec<u32> {
     children
 }
 
-/// The letter by which the kernel names the state of a process.
+/// The letter of a process's state.
 fn state(pid: u32) -> Option<char> {
     let line = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     line.rsplit_once(')')?.1.trim_start().chars().next()
@@ -86,17 +86,17 @@ pub fn threads(pid: u32) -> Vec<(u32, String)> {
     tasks.flatten().filter_map(thread).collect()
 }
 
-/// Which moment a thread is stopped in.
+/// The state in which a thread is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// Whatever it does.
+    /// Any state.
     Any,
-    /// When it has just begun to work on something, as if it looped then. It is waited for.
+    /// At the start of work, as if it looped there. This state is waited for.
     Awake,
 }
 
-/// Stops one thread of another process, as a debugger does, while `meanwhile` says so; the others
-/// run on. `meanwhile` is asked every few milliseconds once the thread is stopped.
+/// Stops one thread of another process, as a debugger does, while `meanwhile` returns true; the
+/// others continue. `meanwhile` is called every few milliseconds once the thread is stopped.
 ///
 /// # Errors
 /// The kernel does not permit it, or there is no such thread.
@@ -111,14 +111,14 @@ pub fn hold_thread(
     let look = |flags| waitpid(thread, Some(WaitPidFlag::__WALL | flags));
     ptrace::interrupt(thread)?;
     look(WaitPidFlag::empty())?;
-    // From one system call to the next, until it is in one that work consists of.
+    // From one system call to the next, until it is in one that is part of serving.
     while moment == Moment::Awake && !serves(number) {
         ptrace::syscall(thread, None)?;
         look(WaitPidFlag::empty())?;
     }
     while meanwhile() {
         std::thread::sleep(HOLD_LOOK);
-        // A thread that is killed meanwhile must be let go, or its process is never quite gone.
+        // A thread that is killed meanwhile must be detached, or its process is never reaped.
         match look(WaitPidFlag::WNOHANG) {
             Ok(WaitStatus::Exited(..) | WaitStatus::Signaled(..)) | Err(_) => return Ok(()),
             Ok(_) => {}
@@ -128,13 +128,13 @@ pub fn hold_thread(
         Ok(()) | Err(nix::Error::ESRCH) => {}
         Err(error) => return Err(error),
     }
-    // Should it have been killed just now, this lets go of it.
+    // This detaches a thread that was killed just now.
     let _ = look(WaitPidFlag::WNOHANG);
     Ok(())
 }
 
-/// Lets a process go on that has stopped itself, until it starts another program as its child.
-/// That one is stopped before its first instruction and stays so; its number comes back.
+/// Continues a process that has stopped itself, until it starts another program as its child. The
+/// child is stopped before its first instruction and stays stopped; returns its number.
 ///
 /// # Errors
 /// The kernel does not permit it, or the process ends before.
@@ -165,20 +165,20 @@ pub fn stop_first_child(pid: u32) -> nix::Result<u32> {
             _ => return Err(nix::Error::ECHILD),
         }
     }
-    // It is pending when the child is let go of, so that nothing is done before it.
+    // The signal is pending at the detach, so that nothing runs before it.
     kill(child, Signal::SIGSTOP)?;
     ptrace::detach(child, None)?;
-    // The parent is let go of too; what it is being told just then, it is told.
+    // The parent is detached too; a signal that it is getting is delivered.
     ptrace::interrupt(parent)?;
-    let told = match look(parent)? {
+    let pending = match look(parent)? {
         WaitStatus::Stopped(_, signal) => Some(signal),
         _ => None,
     };
-    ptrace::detach(parent, told)?;
+    ptrace::detach(parent, pending)?;
     u32::try_from(child.as_raw()).map_err(|_| nix::Error::ESRCH)
 }
 
-/// Whether a stopped thread is in a system call that serves a client. In any other one, or in none,
+/// Whether a stopped thread is in a system call that serves a client. In another one, or in none,
 /// it may be about to wait for events, or hold a lock that others need.
 fn serves(thread: u32) -> bool {
     let text = std::fs::read_to_string(format!("/proc/{thread}/syscall")).unwrap_or_default();

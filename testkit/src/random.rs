@@ -1,4 +1,4 @@
-//! Numbers that a seed decides: the same seed gives the same test on every machine.
+//! Pseudorandom numbers: the same seed gives the same test on every machine.
 
 /// A sequence of numbers (splitmix64). Not for secrets.
 #[derive(Clone, Debug)]
@@ -10,7 +10,7 @@ impl Random {
         Random(seed)
     }
 
-    /// The sequence of a case of a seed, so that the case can be run again by itself.
+    /// The sequence of one case of a seed, so that the case can be repeated alone.
     pub fn of_case(seed: u64, case: u64) -> Random {
         let start = Random(seed).number();
         Random(start ^ case.wrapping_mul(0xd134_2543_de82_ef95))
@@ -25,7 +25,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`; 0 where that is 0.
+    /// A number below `end`; 0 if `end` is 0.
     pub fn below(&mut self, end: u64) -> u64 {
         match end {
             0 => 0,
@@ -33,22 +33,22 @@ impl Random {
         }
     }
 
-    /// The same for lengths and places.
+    /// The same for lengths and indexes.
     pub fn index(&mut self, end: usize) -> usize {
         self.below(end as u64) as usize
     }
 
-    /// True once in so many times.
+    /// True with a probability of 1 in `times`.
     pub fn once_in(&mut self, times: usize) -> bool {
         self.index(times) == 0
     }
 
-    /// Whether something happens that happens in so many of a hundred cases.
+    /// True with this probability in percent.
     pub fn percent(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 
-    /// One of these, of which there must be at least one.
+    /// One of these; there must be at least one.
     pub fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.index(choices.len())]
     }

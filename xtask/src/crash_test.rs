@@ -119,7 +119,7 @@ fn crash(contender: &Contender, kills: usize) -> Result<(Vec<Transaction>, Vec<D
     if killed.len() < kills {
         return Err(format!(
             "there was no serving process to kill\n{}",
-            server.said()
+            server.output()
         ));
     }
     transactions.sort_by_key(|transaction| transaction.ended);

@@ -117,7 +117,7 @@ fn drive(server: &Server, client: &str, seconds: u64, url: &str) -> clients::Loa
         }
     };
     if load.failed() > 0 {
-        eprintln!("{client}: {load}\n{}", server.said());
+        eprintln!("{client}: {load}\n{}", server.output());
     }
     load
 }

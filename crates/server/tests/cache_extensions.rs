@@ -46,7 +46,7 @@ fn rfc9213_s2_2_the_targeted_field_is_followed_and_passed_on() {
 }
 
 /// Directives, what the origin says, a header of the request, and what the field says.
-const TOLD: &[(&str, &str, &str, &str)] = &[
+const CACHE_STATUSES: &[(&str, &str, &str, &str)] = &[
     (
         "",
         FRESH,
@@ -76,13 +76,13 @@ const TOLD: &[(&str, &str, &str, &str)] = &[
 
 #[test]
 fn rfc9211_s2_the_cache_tells_what_it_did() {
-    for (directives, fields, request, expected) in TOLD {
+    for (directives, fields, request, expected) in CACHE_STATUSES {
         let origin = Counting::start(&response(fields, "x"));
         let directives = format!("proxy_cache_status on; {directives}");
         let server = server(&origin, MEMORY, &directives);
         let got = ask(&server, request, "Content-Length: 0\r\n");
-        let told = got.header("Cache-Status").unwrap_or_default();
-        assert_eq!(told, *expected, "{request} {fields}");
+        let cache_status = got.header("Cache-Status").unwrap_or_default();
+        assert_eq!(cache_status, *expected, "{request} {fields}");
     }
     let origin = Counting::start(&response(
         &format!("{FRESH}Vary: X-A\r\nCache-Status: o; hit\r\n"),
@@ -100,8 +100,8 @@ fn rfc9211_s2_the_cache_tells_what_it_did() {
         lines[0], "Cache-Status: o; hit",
         "the one nearer to the origin is first"
     );
-    let (told, ttl) = lines[1].rsplit_once('=').unwrap();
-    assert_eq!(told, "Cache-Status: \"my cache\"; hit; ttl");
+    let (cache_status, ttl) = lines[1].rsplit_once('=').unwrap();
+    assert_eq!(cache_status, "Cache-Status: \"my cache\"; hit; ttl");
     assert!((1..=600).contains(&ttl.parse::<i64>().unwrap()), "{ttl}");
     let got = ask(&server, "GET /a", "X-A: 1\r\n");
     let expected = "\"my cache\"; fwd=vary-miss; fwd-status=200; stored";
@@ -118,17 +118,17 @@ fn rfc9211_s2_stale_responses_and_renewals_are_told() {
     ask(&server, "GET /a", "");
     origin.answer_with("HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n");
     let got = ask(&server, "GET /a", "");
-    let told = got.header("Cache-Status").unwrap();
+    let cache_status = got.header("Cache-Status").unwrap();
     assert!(
-        told.starts_with("turnpike; fwd=stale; fwd-status=503; ttl=-"),
-        "{told}"
+        cache_status.starts_with("turnpike; fwd=stale; fwd-status=503; ttl=-"),
+        "{cache_status}"
     );
     origin.answer_with("HTTP/1.1 304 No\r\nETag: \"a\"\r\nX-Accel-Expires: 600\r\n\r\n");
     let got = ask(&server, "GET /a", "");
-    let told = got.header("Cache-Status").unwrap();
+    let cache_status = got.header("Cache-Status").unwrap();
     assert!(
-        told.starts_with("turnpike; fwd=stale; fwd-status=304; stored; ttl="),
-        "{told}"
+        cache_status.starts_with("turnpike; fwd=stale; fwd-status=304; stored; ttl="),
+        "{cache_status}"
     );
 }
 
@@ -218,8 +218,8 @@ fn wrong_settings_are_refused() {
         let started = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
             .configuration(&text)
             .try_start();
-        let said = started.err().unwrap().to_string();
-        assert!(said.contains(message), "{directive}: {said}");
+        let error = started.err().unwrap().to_string();
+        assert!(error.contains(message), "{directive}: {error}");
     }
 }
 

@@ -237,7 +237,7 @@ fn wrong_maps_are_refused_in_the_words_of_nginx() {
         let started = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
             .configuration(&configuration)
             .try_start();
-        let said = started.err().unwrap().to_string();
-        assert!(said.contains(message), "{http}: {said}");
+        let error = started.err().unwrap().to_string();
+        assert!(error.contains(message), "{http}: {error}");
     }
 }

@@ -21,9 +21,9 @@ fn version_texts_are_what_tools_read() {
         (env!("CARGO_BIN_EXE_turnpike"), [own, nginx]),
         (&link, [nginx, own]),
     ] {
-        let says = |argument| stderr(&Command::new(program).arg(argument).output().unwrap());
-        assert_eq!(says("-v"), format!("{}\n", lines[0]));
-        let text = says("-V");
+        let output_of = |argument| stderr(&Command::new(program).arg(argument).output().unwrap());
+        assert_eq!(output_of("-v"), format!("{}\n", lines[0]));
+        let text = output_of("-V");
         assert!(
             text.starts_with(&format!("{}\n{}\n", lines[0], lines[1])),
             "{text}"

@@ -104,7 +104,11 @@ fn a_delay_that_is_over_ends_the_server() {
     let mut server = server("shutdown_delay 1ms;");
     server.signal(Signal::SIGQUIT);
     assert!(server.wait().success());
-    assert!(server.said().contains("accepting connections for 1ms more"));
+    assert!(
+        server
+            .output()
+            .contains("accepting connections for 1ms more")
+    );
 }
 
 #[test]

@@ -244,7 +244,7 @@ fn the_socket_survives_the_serving_process() {
     let path = server.folder.path().join("nginx.control");
     let mut stream = UnixStream::connect(path).unwrap();
     let mut reader = BufReader::new(stream.try_clone().unwrap());
-    let mut say = |text: &str| {
+    let mut send = |text: &str| {
         stream.write_all(text.as_bytes()).unwrap();
         let mut line = String::new();
         reader.read_line(&mut line).unwrap();
@@ -252,10 +252,10 @@ fn the_socket_survives_the_serving_process() {
     };
     let old = server.serving()[0];
     assert_eq!(
-        say("{\"id\":\"a\",\"verb\":\"lanes\"}\n")["result"]["lanes"][0]["lane"],
+        send("{\"id\":\"a\",\"verb\":\"lanes\"}\n")["result"]["lanes"][0]["lane"],
         0
     );
-    let state = &say("{\"verb\":\"lanes\"}\n")["result"]["lanes"][0]["state"];
+    let state = &send("{\"verb\":\"lanes\"}\n")["result"]["lanes"][0]["state"];
     assert!(
         ["works", "waits"].map(Value::from).contains(state),
         "{state}"
@@ -266,7 +266,7 @@ fn the_socket_survives_the_serving_process() {
     });
     let mut answer = Value::Null;
     for _ in 0..100 {
-        answer = say("{\"id\":\"b\",\"verb\":\"status\"}\n");
+        answer = send("{\"id\":\"b\",\"verb\":\"status\"}\n");
         if answer["result"]["serving"].is_object() {
             break;
         }
@@ -275,10 +275,10 @@ fn the_socket_survives_the_serving_process() {
     assert_eq!(answer["result"]["serving_restarts"], 1, "{answer}");
     assert_eq!(answer["result"]["serving"]["pid"], server.serving()[0]);
     assert_eq!(
-        say("{\"verb\":\"dance\"}\n")["error"]["code"],
+        send("{\"verb\":\"dance\"}\n")["error"]["code"],
         "unknown_verb"
     );
-    assert_eq!(say("x\n")["error"]["code"], "invalid");
+    assert_eq!(send("x\n")["error"]["code"], "invalid");
 }
 
 #[test]

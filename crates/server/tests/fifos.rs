@@ -89,12 +89,12 @@ fn a_request_that_meets_one_is_answered() {
         assert_eq!(response.status, status, "{target}");
     }
     let log = server.log("error.log");
-    let said = |name: &str, text: &str| {
+    let has_line = |name: &str, text: &str| {
         let path = folder.path().join(name);
         log.contains(&format!("open() \"{}\" failed ({text})", path.display()))
     };
-    assert!(said("fifo", "not a regular file"), "{log}");
-    assert!(said("log", "6: No such device or address"), "{log}");
+    assert!(has_line("fifo", "not a regular file"), "{log}");
+    assert!(has_line("log", "6: No such device or address"), "{log}");
 }
 
 #[test]
@@ -115,11 +115,11 @@ fn a_log_that_is_one_is_written_while_somebody_reads() {
         assert_eq!(server.get(&target).status, 200);
     }
     let path = folder.path().join("log");
-    let told = format!(
+    let line = format!(
         "write() to \"{}\" failed (11: Resource temporarily unavailable)",
         path.display()
     );
-    server.wait_for_log("error.log", &told);
+    server.wait_for_log("error.log", &line);
 }
 
 fn check(folder: &Folder, text: &str) -> Output {
@@ -154,11 +154,11 @@ fn a_configuration_that_names_one_is_refused() {
         ("pid FIFOS/fifo; events { }".to_owned(), ""),
     ] {
         let output = check(&folder, &text);
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(said.contains(expected), "{text}\n{said}");
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(message.contains(expected), "{text}\n{message}");
         assert!(
             expected.is_empty() || !output.status.success(),
-            "{text}\n{said}"
+            "{text}\n{message}"
         );
     }
     let log = format!("access_log {}/log;", folder.path().display());
@@ -167,11 +167,14 @@ fn a_configuration_that_names_one_is_refused() {
             "events {{ }} http {{ {log} server {{ listen 127.0.0.1:%PORT%; }} }}"
         ))
         .try_start();
-    let said = started.expect_err("nobody reads the log").to_string();
-    assert!(said.contains("(6: No such device or address)"), "{said}");
+    let message = started.expect_err("nobody reads the log").to_string();
+    assert!(
+        message.contains("(6: No such device or address)"),
+        "{message}"
+    );
     let null = "include /dev/null; events { } http { access_log /dev/null; \
         server { access_log /dev/stdout; error_log /dev/stderr; } }";
     let output = check(&folder, null);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{said}");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{message}");
 }

@@ -356,16 +356,16 @@ fn what_a_slow_server_has_said_is_seen_at_once() {
     let mut peer = server.connect();
     peer.send("GET /slow HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n");
     let mut came = Vec::new();
-    let said = loop {
+    let chunk = loop {
         let mut bytes = [0; 4096];
         let count = peer.stream().read(&mut bytes).unwrap();
         assert!(count > 0, "closed");
         came.extend_from_slice(&bytes[..count]);
-        if let Some(said) = chunks_so_far(&came).filter(|said| said == "first ") {
-            break said;
+        if let Some(chunk) = chunks_so_far(&came).filter(|chunk| chunk == "first ") {
+            break chunk;
         }
     };
-    assert_eq!(said, "first ");
+    assert_eq!(chunk, "first ");
     let head = String::from_utf8_lossy(&came).into_owned();
     assert!(head.contains("\r\nETag: W/\"a\"\r\n"), "{head}");
     assert!(!head.contains("Accept-Ranges"), "{head}");
@@ -596,8 +596,8 @@ fn wrong_settings_are_refused_in_the_words_of_nginx() {
         let started = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
             .configuration(&configuration)
             .try_start();
-        let said = started.err().unwrap().to_string();
-        assert!(said.contains(message), "{directive}: {said}");
+        let error = started.err().unwrap().to_string();
+        assert!(error.contains(message), "{directive}: {error}");
     }
 }
 

@@ -135,7 +135,7 @@ fn no_head_is_split_by_what_a_client_sends() {
 }
 
 /// A path, and what the answer has to say.
-const TOLD: &[(&str, &str)] = &[
+const VALUES: &[(&str, &str)] = &[
     ("/moved/a%0D%0Ab%00", "HTTP/1.1 400 Bad Request"),
     (
         "/moved/a%0D%0A%09%7Fb/",
@@ -193,11 +193,11 @@ fn nginx_leniency_lets_through_what_splits_nothing() {
 fn targets_are_escaped_and_other_fields_left_out() {
     let origin = Origin::start(vec![vec![Step::ReadHead, Step::send(ANSWER)]]);
     let server = server(&origin);
-    for (path, told) in TOLD {
+    for (path, value) in VALUES {
         let request = format!("GET {path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
         let answer = server.exchange(request);
         let shown = String::from_utf8_lossy(&answer);
-        assert!(shown.contains(told), "{path}: {shown:?}");
+        assert!(shown.contains(value), "{path}: {shown:?}");
     }
     server.wait_for_log("error.log", "header \"X-A\" is left out of the response");
     assert_eq!(server.get("/passed/a%0D%0A%20b/").status, 200);

@@ -23,7 +23,7 @@ const CONFIGURATION: &str = "
             listen 127.0.0.1:%PORT%;
             http2 on;
             root %FOLDER%/html;
-            location /say { return 200 \"$http2 $server_protocol $http_host $http_cookie\"; }
+            location /values { return 200 \"$http2 $server_protocol $http_host $http_cookie\"; }
             location /missing { return 404 gone; }
             location /limited { limit_rate 1m; alias %FOLDER%/html/large; }
             location /echo { proxy_pass http://127.0.0.1:%PORT%/body; }
@@ -44,15 +44,15 @@ fn curl_is_answered_over_http2_and_http1_on_one_listener() {
     let http2 = "--http2-prior-knowledge";
     let version = "%{http_code} %{http_version}";
     let upload = format!("@{}", server.folder().join("html/large").display());
-    let said = format!("h2c HTTP/2.0 {host} a=b");
-    let said_before = format!(" HTTP/1.1 {host} ");
+    let values = format!("h2c HTTP/2.0 {host} a=b");
+    let values_before = format!(" HTTP/1.1 {host} ");
     let cases: &[(&str, &[&str], &[u8])] = &[
         ("/small", &[http2], b"small"),
         ("/large", &[http2], &large),
         ("/large", &[http2, "-r", "9-99999"], &large[9..100_000]),
         ("/limited", &[http2], &large),
-        ("/say", &[http2, "-b", "a=b"], said.as_bytes()),
-        ("/say", &[], said_before.as_bytes()),
+        ("/values", &[http2, "-b", "a=b"], values.as_bytes()),
+        ("/values", &[], values_before.as_bytes()),
         ("/small", &[http2, "-w", version], b"small200 2"),
         (
             "/small",
@@ -79,7 +79,7 @@ const SECURE_CONFIGURATION: &str = "
         %SECURE%
         http2 on;
         root %FOLDER%/html;
-        location /told { return 200 \"$http2 $ssl_alpn_protocol $scheme $server_protocol\"; }
+        location /session { return 200 \"$http2 $ssl_alpn_protocol $scheme $server_protocol\"; }
         location /page { proxy_pass http://127.0.0.1:%PORT_origin%/page; }
         location /upload { proxy_pass http://127.0.0.1:%PORT_origin%/taken; }
         location /cached/ {
@@ -115,7 +115,7 @@ fn curl_is_answered_over_tls() {
     let head = ["-I", "-o", "/dev/null", "-w", version];
     let cases: &[(&str, &[&str], &[u8])] = &[
         ("/a.txt", &["-w", version], b"hello200 2"),
-        ("/told", &[], b"h2 h2 https HTTP/2.0"),
+        ("/session", &[], b"h2 h2 https HTTP/2.0"),
         ("/page", &["-H", "X-Own: mine"], b"HTTP/1.1 mine"),
         ("/upload", &["--data-binary", &upload], b"300000 bytes"),
         ("/big.bin", &[], &big()),
@@ -124,7 +124,7 @@ fn curl_is_answered_over_tls() {
         ("/big.bin", &head, b"200 2"),
         ("/none", &["-o", "/dev/null", "-w", version], b"404 2"),
         ("/a.txt", &["-w", connects, &again], b"hello1 hello0 "),
-        ("/told", &["--http1.1"], b" http/1.1 https HTTP/1.1"),
+        ("/session", &["--http1.1"], b" http/1.1 https HTTP/1.1"),
     ];
     for (target, more, expected) in cases {
         let printed = secure_curl(&server, target, more);

@@ -20,7 +20,7 @@ const UPSTREAM: &str = "
         server {
             listen 127.0.0.1:%PORT% http2;
             root %FOLDER%/html;
-            location /say {
+            location /values {
                 return 200 \"$request_method $http2 $http_host $http_te $connection_requests.\";
             }
             location /set { return 200 \"$http_a $http_connection.\"; }
@@ -122,13 +122,13 @@ fn requests_are_passed_over_http2() {
     // The location's own connection is used again, and the host is told.
     let text =
         |target: &str, more: &[&str]| String::from_utf8(curl(&server, target, more)).unwrap();
-    let said = text("/say", &[]);
-    assert!(said.starts_with("GET h2c kept  "), "{said}");
-    assert!(!said.ends_with(" 1."), "{said}");
-    let said = text("/grpc/say", &[http2, "-H", "TE: trailers", "-X", "POST"]);
-    assert!(said.starts_with("POST h2c kept trailers "), "{said}");
-    let said = text("/named/say", &[http2]);
-    assert!(said.starts_with("GET h2c name "), "{said}");
+    let reply = text("/values", &[]);
+    assert!(reply.starts_with("GET h2c kept  "), "{reply}");
+    assert!(!reply.ends_with(" 1."), "{reply}");
+    let reply = text("/grpc/values", &[http2, "-H", "TE: trailers", "-X", "POST"]);
+    assert!(reply.starts_with("POST h2c kept trailers "), "{reply}");
+    let reply = text("/named/values", &[http2]);
+    assert!(reply.starts_with("GET h2c name "), "{reply}");
     let log = server.log("error.log");
     let count = |text: &str| log.lines().filter(|line| line.contains(text)).count();
     assert_eq!(count("[error]"), 1, "only /nobody fails: {log}");

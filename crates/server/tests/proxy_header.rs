@@ -68,9 +68,9 @@ fn servers_are_told_who_the_client_is() {
         let mut peer = server.connect();
         // The second request has a connection of its own: it could be another client's.
         for _ in 0..2 {
-            let told = peer.round(format!("GET /a HTTP/1.1\r\nHost: x\r\n{fields}\r\n"));
+            let reply = peer.round(format!("GET /a HTTP/1.1\r\nHost: x\r\n{fields}\r\n"));
             let expected = format!("{expected} GET /a HTTP/1.1");
-            assert_eq!(told.text(), expected, "{directives} {fields}");
+            assert_eq!(reply.text(), expected, "{directives} {fields}");
         }
         let head = peer.round_without_body("HEAD /a HTTP/1.1\r\nHost: x\r\n\r\n");
         assert_eq!(head.status, 200, "{directives}");

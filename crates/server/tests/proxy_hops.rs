@@ -60,13 +60,13 @@ fn via_tells_both_sides_of_the_way() {
 
 #[test]
 fn a_name_that_is_none_is_refused() {
-    let said = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
+    let started = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
         .configuration(
             "events { } http { server { listen 127.0.0.1:%PORT%; via \"a b\";
              location / { proxy_pass http://127.0.0.1:1; } } }",
         )
         .try_start();
-    let text = format!("{:?}", said.err());
+    let text = format!("{:?}", started.err());
     assert!(text.contains("invalid name"), "{text}");
 }
 

@@ -93,7 +93,7 @@ fn hints_reach_who_is_to_have_them() {
 fn hints_come_before_the_answer_is_there() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let server = server(listener.local_addr().unwrap().port(), "early_hints 1;");
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     let origin = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         for _ in 0..2 {
@@ -101,7 +101,7 @@ fn hints_come_before_the_answer_is_there() {
             for _ in 0..2 {
                 stream.write_all(HINTS.as_bytes()).unwrap();
                 // The client has them.
-                told.recv().unwrap();
+                receiver.recv().unwrap();
             }
             stream.write_all(OK.as_bytes()).unwrap();
         }
@@ -111,7 +111,7 @@ fn hints_come_before_the_answer_is_there() {
         peer.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
         for _ in 0..2 {
             assert_eq!(peer.response().status, 103);
-            tell.send(()).unwrap();
+            sender.send(()).unwrap();
         }
         assert_eq!(peer.response().text(), "ok");
     }

@@ -76,8 +76,8 @@ fn make(folder: &Path, file: &str, subject: &str, more: &[&str]) {
         .args(more)
         .output()
         .expect("openssl");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
 }
 
 fn origin(keys: &Folder, own: &str) -> Server {
@@ -187,7 +187,7 @@ fn certificates_are_verified_where_they_are_to_be() {
 }
 
 /// Directives, and what the origin says of the second request.
-const TOLD: &[(&str, &str)] = &[
+const SEEN: &[(&str, &str)] = &[
     ("", "name= "),
     ("proxy_ssl_server_name on;", "name=origin.test "),
     (
@@ -220,11 +220,11 @@ const TOLD: &[(&str, &str)] = &[
 fn the_origin_sees_what_it_is_to_see() {
     let keys = keys();
     let origin = origin(&keys, "signed");
-    for (directives, expected) in TOLD {
+    for (directives, expected) in SEEN {
         let server = server(&keys, &[origin.port()], directives);
         server.get("/?name=given.test");
-        let told = server.get("/?name=given.test").text();
-        assert!(told.contains(expected), "{directives}: {told}");
+        let reply = server.get("/?name=given.test").text();
+        assert!(reply.contains(expected), "{directives}: {reply}");
     }
 }
 
@@ -236,9 +236,9 @@ fn a_client_is_introduced_before_the_handshake() {
     for version in ["on", "v2"] {
         let server = server(&keys, &[port], &format!("proxy_protocol {version};"));
         for _ in 0..2 {
-            let told = server.get("/").text();
-            assert!(told.contains("request=1 "), "{version}: {told}");
-            assert!(told.contains("introduced=127.0.0.1"), "{version}: {told}");
+            let reply = server.get("/").text();
+            assert!(reply.contains("request=1 "), "{version}: {reply}");
+            assert!(reply.contains("introduced=127.0.0.1"), "{version}: {reply}");
         }
     }
 }

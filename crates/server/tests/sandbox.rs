@@ -250,9 +250,12 @@ fn a_name_without_a_folder_is_refused() {
         let http = format!("sandbox {sandbox}; http {{ server {{ access_log {path}; }} }}");
         folder.write("nginx.conf", &configuration(&http));
         let output = turnpike(&folder.arguments(&["-t"]));
-        let said = stderr(&output);
-        assert_eq!(output.status.success(), is_right, "{said}");
-        assert_eq!(said.contains("cannot be written in a sandbox"), !is_right);
+        let message = stderr(&output);
+        assert_eq!(output.status.success(), is_right, "{message}");
+        assert_eq!(
+            message.contains("cannot be written in a sandbox"),
+            !is_right
+        );
     }
 }
 

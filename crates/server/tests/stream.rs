@@ -55,7 +55,7 @@ fn connect(port: u16) -> TcpStream {
     client
 }
 
-fn say(client: &mut TcpStream, text: &str, expected: &str) {
+fn round(client: &mut TcpStream, text: &str, expected: &str) {
     client.write_all(text.as_bytes()).unwrap();
     let mut answer = vec![0; expected.len()];
     client.read_exact(&mut answer).unwrap();
@@ -96,9 +96,9 @@ fn memcached_is_used_through_a_group_of_servers() {
     let mut client = connect(server.port());
     let large = "0123456789".repeat(80_000);
     let command = format!("set large 0 0 {}\r\n{large}\r\n", large.len());
-    say(&mut client, &command, "STORED\r\n");
+    round(&mut client, &command, "STORED\r\n");
     let value = format!("VALUE large 0 {}\r\n{large}\r\nEND\r\n", large.len());
-    say(&mut client, "get large\r\n", &value);
+    round(&mut client, "get large\r\n", &value);
     client.write_all(b"quit\r\n").unwrap();
     assert_eq!(all_of(&mut client), "");
     let received = command.len() + "get large\r\n".len() + "quit\r\n".len();
@@ -147,7 +147,7 @@ fn sessions_outlive_reloads_and_the_lanes_that_serve_them() {
         .start();
     let mut clients: Vec<TcpStream> = (0..8).map(|_| connect(server.port_named("A"))).collect();
     for client in &mut clients {
-        say(client, "before", "before");
+        round(client, "before", "before");
     }
     // Another address, and one lane fewer.
     let other = text(1, "127.0.0.1:%PORT_B%");
@@ -155,10 +155,10 @@ fn sessions_outlive_reloads_and_the_lanes_that_serve_them() {
     server.signal(Signal::SIGHUP);
     server.wait_for_port("B");
     for client in &mut clients {
-        say(client, "after", "after");
+        round(client, "after", "after");
     }
     let mut fresh = connect(server.port_named("B"));
-    say(&mut fresh, "fresh", "fresh");
+    round(&mut fresh, "fresh", "fresh");
     drop(clients);
     drop(fresh);
     wait_for(|| (server.log("access.log").matches(" 200 11\n").count() == 8).then_some(()))
@@ -202,7 +202,7 @@ fn hellos_are_read_before_the_connection_is_passed_on() {
     let mut passed = vec![0; hello.len()];
     seen.read_exact(&mut passed).unwrap();
     assert_eq!(passed, hello, "it is passed on unchanged");
-    say(&mut seen, "more", "more");
+    round(&mut seen, "more", "more");
     let mut short = at("SHORT");
     short.write_all(&hello).unwrap();
     // What was not read makes a reset of the end.
@@ -286,7 +286,7 @@ fn servers_answer_refuse_and_choose_as_they_are_told() {
         assert_eq!(all_of(&mut real), answer);
     }
     let mut first = at("ONE");
-    say(&mut first, "one", "one");
+    round(&mut first, "one", "one");
     assert_eq!(all_of(&mut at("ONE")), "");
     server.wait_for_log("error.log", "limiting connections by zone \"each\"");
     drop(first);
@@ -295,7 +295,7 @@ fn servers_answer_refuse_and_choose_as_they_are_told() {
     assert_eq!(broken.read(&mut [0; 8]).unwrap_or(0), 0);
     server.wait_for_log("error.log", "broken header: \"GET / HTTP/1.1");
     let mut idle = at("IDLE");
-    say(&mut idle, "x", "x");
+    round(&mut idle, "x", "x");
     assert_eq!(all_of(&mut idle), "");
     server.wait_for_log(
         "error.log",
@@ -374,8 +374,8 @@ fn what_cannot_be_is_refused_with_its_place() {
             .arg(&file)
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&tested.stderr);
+        let stderr = String::from_utf8_lossy(&tested.stderr);
         assert!(!tested.status.success(), "{stream}");
-        assert!(said.contains(expected), "{stream}: {said}");
+        assert!(stderr.contains(expected), "{stream}: {stderr}");
     }
 }

@@ -98,14 +98,14 @@ fn answer(port: u16, bytes: &[u8]) -> Vec<u8> {
 fn sessions_are_secured_towards_clients_and_servers() {
     let keys = keys();
     let server = start(&keys);
-    let told = s_client(
+    let output = s_client(
         &server,
         "",
         &["-servername", "A.test", "-alpn", "none,second"],
     );
     assert!(
-        told.contains("TLSv1.3 TLS_AES_256_GCM_SHA384 a.test:second:"),
-        "{told}"
+        output.contains("TLSv1.3 TLS_AES_256_GCM_SHA384 a.test:second:"),
+        "{output}"
     );
     let refused = s_client(&server, "", &["-alpn", "other"]);
     assert!(refused.contains("no application protocol"), "{refused}");
@@ -129,7 +129,7 @@ fn clients_without_a_good_certificate_are_closed() {
     let keys = keys();
     let server = start(&keys);
     let at = format!("127.0.0.1:{}", server.port_named("2"));
-    let told = |more: &[&str]| {
+    let variables = |more: &[&str]| {
         let folder = keys.path();
         let arguments = [&["s_client", "-connect", &at, "-ign_eof", "-quiet"], more].concat();
         let mut client = Command::new("openssl");
@@ -138,9 +138,9 @@ fn clients_without_a_good_certificate_are_closed() {
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
     let shown = ["-cert", "rsa.pem", "-key", "rsa.key"];
-    assert_eq!(told(&shown), "SUCCESS CN=b.test");
-    assert_eq!(told(&["-cert", "ec.pem", "-key", "ec.key"]), "");
-    assert_eq!(told(&[]), "");
+    assert_eq!(variables(&shown), "SUCCESS CN=b.test");
+    assert_eq!(variables(&["-cert", "ec.pem", "-key", "ec.key"]), "");
+    assert_eq!(variables(&[]), "");
     server.wait_for_log("stream.log", "NONE");
     assert_eq!(
         server.log("stream.log"),

@@ -41,8 +41,8 @@ const AUTHORIZATION: &str = "
             if ($request_uri ~ 204) { set $seen \"$request_method $uri[$args]\"; return 204; }
             return 500;
         }
-        location /seen { auth_request /by-args; error_page 404 = /told; }
-        location /told { return 200 \"$seen\"; }
+        location /seen { auth_request /by-args; error_page 404 = /values; }
+        location /values { return 200 \"$seen\"; }
         location /twice { auth_request off; rewrite ^ /page break; }
         location /any {
             satisfy any; deny all; auth_request /by-args; rewrite ^ /page break;
@@ -365,8 +365,8 @@ fn what_cannot_be_meant_is_refused() {
         let started = Server::builder(env!("CARGO_BIN_EXE_turnpike"))
             .configuration(&configuration)
             .try_start();
-        let said = format!("{:?}", started.err().unwrap());
-        let said = said.replace("\\\"", "\"");
-        assert!(said.contains(words), "{directives}: {said}");
+        let message = format!("{:?}", started.err().unwrap());
+        let message = message.replace("\\\"", "\"");
+        assert!(message.contains(words), "{directives}: {message}");
     }
 }

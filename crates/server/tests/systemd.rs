@@ -50,14 +50,14 @@ fn upgrade(folder: &Folder, binary: &str) -> bool {
 /// Changes the binary, in vain and for real: the unit goes on with one main process or the other,
 /// and never stops. Returns the new one.
 fn upgraded(folder: &Folder, old: i32, manager: &UnixDatagram) -> i32 {
-    let mut said = Vec::new();
+    let mut states = Vec::new();
     let mut main_process = |expected: &dyn Fn(i32) -> bool| {
         let mut buffer = [0; 4096];
         loop {
             let length = manager.recv(&mut buffer).unwrap();
             let text = String::from_utf8_lossy(&buffer[..length]).into_owned();
             let number = text.split_once("MAINPID=").map(|(_, rest)| rest.to_owned());
-            said.push(text);
+            states.push(text);
             let number = number.and_then(|text| text.trim().parse().ok());
             if let Some(number) = number.filter(|number| expected(*number)) {
                 return number;
@@ -74,11 +74,11 @@ fn upgraded(folder: &Folder, old: i32, manager: &UnixDatagram) -> i32 {
     manager.set_nonblocking(true).unwrap();
     let mut buffer = [0; 4096];
     while let Ok(length) = manager.recv(&mut buffer) {
-        said.push(String::from_utf8_lossy(&buffer[..length]).into_owned());
+        states.push(String::from_utf8_lossy(&buffer[..length]).into_owned());
     }
     manager.set_nonblocking(false).unwrap();
-    let stops = said.iter().filter(|text| text.starts_with("STOPPING"));
-    assert_eq!(stops.count(), 0, "{said:?}");
+    let stops = states.iter().filter(|text| text.starts_with("STOPPING"));
+    assert_eq!(stops.count(), 0, "{states:?}");
     new
 }
 
@@ -165,8 +165,8 @@ fn supervise(daemon: &Daemon, manager: &UnixDatagram, is_stopping: &AtomicBool) 
             let mut buffer = [0; 4096];
             let length = manager.recv(&mut buffer).unwrap_or(0);
             let text = String::from_utf8_lossy(&buffer[..length]).into_owned();
-            let told = text.split_once("MAINPID=").map(|(_, rest)| rest.trim());
-            main = told.and_then(|text| text.parse().ok()).unwrap_or(main);
+            let value = text.split_once("MAINPID=").map(|(_, rest)| rest.trim());
+            main = value.and_then(|text| text.parse().ok()).unwrap_or(main);
         }
         thread::sleep(RESTART_PAUSE);
     }

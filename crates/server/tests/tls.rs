@@ -29,7 +29,7 @@ const TWO_SERVERS: &str = r#"
         ssl_certificate %KEYS%/ec.pem;
         ssl_certificate_key %KEYS%/ec.key;
         root %FOLDER%/html;
-        location /told {
+        location /session {
             return 200 "$server_name $scheme $https $ssl_protocol $ssl_cipher $ssl_server_name";
         }
         location /folder { return 301 /elsewhere/; }
@@ -55,13 +55,13 @@ const ASKED: &[(&str, &[&str], &str, &str)] = &[
     (
         "a.test",
         &["--tlsv1.3"],
-        "/told",
+        "/session",
         "a.test https on TLSv1.3 TLS_AES_256_GCM_SHA384 a.test",
     ),
     (
         "a.test",
         &["--tls-max", "1.2"],
-        "/told",
+        "/session",
         "a.test https on TLSv1.2 ECDHE-ECDSA-AES256-GCM-SHA384 a.test",
     ),
     (
@@ -95,16 +95,16 @@ fn a_server_is_chosen_by_the_name_that_the_client_asks_for() {
         ("me.w.test", "subject=CN = w.test"),
         ("nobody.test", "subject=CN = a.test"),
     ] {
-        let said = s_client(&server, "GET / HTTP/1.0\r\n\r\n", &["-servername", name]);
-        assert!(said.contains(subject), "{name}: {said}");
+        let output = s_client(&server, "GET / HTTP/1.0\r\n\r\n", &["-servername", name]);
+        assert!(output.contains(subject), "{name}: {output}");
     }
     // Without a Host field, the name of the handshake is what is known.
-    let said = s_client(
+    let output = s_client(
         &server,
         "GET / HTTP/1.0\r\n\r\n",
         &["-servername", "b.test"],
     );
-    assert!(said.contains("b.test b.test TLS_"), "{said}");
+    assert!(output.contains("b.test b.test TLS_"), "{output}");
     let redirect = curl(&server, "a.test", "/folder", &["-i"]);
     let location = format!("Location: https://a.test:{}/elsewhere/", server.port());
     assert!(redirect.contains(&location), "{redirect}");
@@ -170,8 +170,8 @@ fn many_requests_share_a_connection() {
     let server = start(&keys, TWO_SERVERS);
     let request = "GET /a.txt HTTP/1.1\r\nHost: a.test\r\n\r\n";
     let last = "GET /a.txt HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
-    let said = s_client(&server, &(request.repeat(500) + last), &["-quiet"]);
-    assert_eq!(said.matches("\r\n\r\nhello").count(), 501);
+    let output = s_client(&server, &(request.repeat(500) + last), &["-quiet"]);
+    assert_eq!(output.matches("\r\n\r\nhello").count(), 501);
 }
 
 #[test]
@@ -186,10 +186,10 @@ fn sessions_are_resumed_on_every_lane_and_over_a_reload() {
         let server = start(&keys, &http);
         let session = server.folder().join("session.pem").display().to_string();
         for version in ["-tls1_2", "-tls1_3"] {
-            let ask = "GET /told HTTP/1.0\r\n\r\n";
+            let ask = "GET /session HTTP/1.0\r\n\r\n";
             let first = [version, "-servername", "a.test", "-sess_out", &session];
-            let said = s_client(&server, ask, &first);
-            assert!(said.contains("New, TLSv1"), "{said}");
+            let output = s_client(&server, ask, &first);
+            assert!(output.contains("New, TLSv1"), "{output}");
             server.signal(Signal::SIGHUP);
             wait_for(|| {
                 let generations = server.log("error.log");
@@ -200,18 +200,18 @@ fn sessions_are_resumed_on_every_lane_and_over_a_reload() {
             for _ in 0..4 {
                 let again = [version, "-servername", "a.test", "-sess_in", &session];
                 let again = [&again[..], &["-sess_out", &session]].concat();
-                let said = s_client(&server, ask, &again);
+                let output = s_client(&server, ask, &again);
                 assert!(
-                    said.contains("Reused, TLSv1"),
-                    "{directives} {version}: {said}"
+                    output.contains("Reused, TLSv1"),
+                    "{directives} {version}: {output}"
                 );
             }
             // Not where another certificate is shown.
             let other = [version, "-servername", "b.test", "-sess_in", &session];
-            let said = s_client(&server, ask, &other);
+            let output = s_client(&server, ask, &other);
             assert!(
-                !said.contains("Reused, TLSv1"),
-                "{directives} {version}: {said}"
+                !output.contains("Reused, TLSv1"),
+                "{directives} {version}: {output}"
             );
         }
     }
@@ -222,7 +222,7 @@ fn servers_with_the_same_key_file_resume_each_others_sessions() {
     let keys = keys();
     keys.write("old.key", [1; 48]).unwrap();
     keys.write("new.key", [2; 80]).unwrap();
-    let ask = "GET /told HTTP/1.0\r\n\r\n";
+    let ask = "GET /session HTTP/1.0\r\n\r\n";
     let started = |files: &[&str]| {
         let named = files
             .iter()
@@ -244,8 +244,8 @@ fn servers_with_the_same_key_file_resume_each_others_sessions() {
         );
         let again = [&common[..], &["-sess_in", &session]].concat();
         for (server, expected) in servers.iter().zip(["Reused, TLSv1", "New, TLSv1"]) {
-            let said = s_client(server, ask, &again);
-            assert!(said.contains(expected), "{version}: {said}");
+            let output = s_client(server, ask, &again);
+            assert!(output.contains(expected), "{version}: {output}");
         }
     }
 }
@@ -302,9 +302,9 @@ fn an_upgraded_connection_is_carried() {
     );
     let server = start(&keys, &http);
     let request = "GET / HTTP/1.1\r\nHost: a\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n";
-    let said = s_client(&server, request, &["-quiet"]);
-    assert!(said.contains("101 Switching"), "{said}");
-    assert!(said.contains("hithere"), "{said}");
+    let output = s_client(&server, request, &["-quiet"]);
+    assert!(output.contains("101 Switching"), "{output}");
+    assert!(output.contains("hithere"), "{output}");
 }
 
 #[test]
@@ -485,12 +485,12 @@ fn protocols_ciphers_and_curves_are_chosen_by_the_configuration() {
             }}"
         );
         let server = start(&keys, &http);
-        let said = s_client(&server, "GET / HTTP/1.0\r\n\r\n", more);
-        assert!(said.contains(expected), "{directives} {more:?}: {said}");
-        let has_tickets = said.contains("New Session Ticket");
+        let output = s_client(&server, "GET / HTTP/1.0\r\n\r\n", more);
+        assert!(output.contains(expected), "{directives} {more:?}: {output}");
+        let has_tickets = output.contains("New Session Ticket");
         assert!(
             !directives.contains("tickets off") || !has_tickets,
-            "{said}"
+            "{output}"
         );
     }
 }
@@ -516,8 +516,8 @@ fn a_client_gets_the_certificate_that_it_can_use() {
         ),
     ];
     for (more, subject) in clients {
-        let said = s_client(&server, "GET / HTTP/1.0\r\n\r\n", more);
-        assert!(said.contains(subject), "{more:?}: {said}");
+        let output = s_client(&server, "GET / HTTP/1.0\r\n\r\n", more);
+        assert!(output.contains(subject), "{more:?}: {output}");
     }
 }
 
@@ -561,8 +561,8 @@ fn keys_are_opened_by_a_password_and_trust_settings_are_passed_over() {
             "subject=CN = a.test",
         ),
     ] {
-        let said = s_client(&server, "GET / HTTP/1.0\r\n\r\n", more);
-        assert!(said.contains(subject), "{more:?}: {said}");
+        let output = s_client(&server, "GET / HTTP/1.0\r\n\r\n", more);
+        assert!(output.contains(subject), "{more:?}: {output}");
     }
 }
 
@@ -586,9 +586,9 @@ fn a_certificate_of_version_1_is_served() {
             location / { return 200 \"served\"; }
         }",
     );
-    let said = s_client(&server, "GET / HTTP/1.0\r\n\r\n", &[]);
-    assert!(said.contains("subject=CN = old.test"), "{said}");
-    assert!(said.contains("served"), "{said}");
+    let output = s_client(&server, "GET / HTTP/1.0\r\n\r\n", &[]);
+    assert!(output.contains("subject=CN = old.test"), "{output}");
+    assert!(output.contains("served"), "{output}");
 }
 
 #[test]
@@ -603,8 +603,8 @@ fn a_proxy_protocol_header_stands_before_the_handshake() {
             location / { return 200 \"from $proxy_protocol_addr by $ssl_protocol\"; }
         }",
     );
-    let said = curl(&server, "a.test", "/", &["--haproxy-protocol"]);
-    assert_eq!(said, "from 127.0.0.1 by TLSv1.3");
+    let output = curl(&server, "a.test", "/", &["--haproxy-protocol"]);
+    assert_eq!(output, "from 127.0.0.1 by TLSv1.3");
 }
 
 /// The directives of a server, and what is wrong with them.
@@ -718,12 +718,12 @@ fn what_cannot_be_served_is_refused_by_name_and_place() {
         let directives = directives.replace("%PAIR%", PAIR);
         let http = format!("\nserver {{ listen 127.0.0.1:%PORT% ssl;\n{directives} }}");
         let builder = Server::builder(TURNPIKE).configuration(&configured(&keys, &http));
-        let Err(StartError::Ended(_, said)) = builder.try_start() else {
+        let Err(StartError::Ended(_, output)) = builder.try_start() else {
             panic!("started with {directives}");
         };
         let expected = expected.replace("%KEYS%", &folder);
-        assert!(said.contains(&expected), "{directives}: {said}");
-        assert!(said.contains("turnpike.conf:"), "{said}");
+        assert!(output.contains(&expected), "{directives}: {output}");
+        assert!(output.contains("turnpike.conf:"), "{output}");
     }
 }
 
@@ -761,8 +761,8 @@ fn what_is_done_without_is_a_warning() {
     for (directives, expected) in WARNED {
         let http = format!("server {{ listen 127.0.0.1:%PORT% ssl;\n{PAIR} {directives} }}");
         let server = start(&keys, &http);
-        let said = format!("{}{}", server.said(), server.log("error.log"));
-        assert!(said.contains(expected), "{directives}: {said}");
-        assert!(said.contains("turnpike.conf:"), "{said}");
+        let output = format!("{}{}", server.output(), server.log("error.log"));
+        assert!(output.contains(expected), "{directives}: {output}");
+        assert!(output.contains("turnpike.conf:"), "{output}");
     }
 }

@@ -159,7 +159,7 @@ fn clients_show_what_the_server_wants_to_see() {
     let server = start(&keys, SERVERS);
     for (name, certificate, expected) in ASKED {
         for version in ["1.2", "1.3"] {
-            let said = ask(
+            let reply = ask(
                 &server,
                 &keys,
                 name,
@@ -168,8 +168,8 @@ fn clients_show_what_the_server_wants_to_see() {
                 &["--tls-max", version],
             );
             assert!(
-                said.contains(expected),
-                "{name} {certificate} {version}: {said}"
+                reply.contains(expected),
+                "{name} {certificate} {version}: {reply}"
             );
         }
     }
@@ -210,9 +210,9 @@ fn ask(
 }
 
 fn a_certificate_is_told_as_openssl_tells_it(server: &Server, keys: &Folder) {
-    let told = |target: &str| ask(server, keys, "on.test", "known", target, &[]);
+    let value = |target: &str| ask(server, keys, "on.test", "known", target, &[]);
     let issuer = "CN=root,O=Root\\, Inc.,C=DE /C=DE/O=Root, Inc./CN=root";
-    assert_eq!(told("/issuer"), issuer);
+    assert_eq!(value("/issuer"), issuer);
     let x509 = |what: &[&str]| {
         let known = ["x509", "-in", "known.pem", "-noout"];
         openssl(keys.path(), &[&known[..], what].concat())
@@ -221,17 +221,17 @@ fn a_certificate_is_told_as_openssl_tells_it(server: &Server, keys: &Folder) {
     let mut dates = dates.lines().filter_map(|line| line.split_once('='));
     let (start, end) = (dates.next().unwrap().1, dates.next().unwrap().1);
     let days_before = days_until(end);
-    let time = told("/time");
+    let time = value("/time");
     let (dates, days) = time.rsplit_once('/').unwrap();
     assert_eq!(dates, format!("{start}/{end}"));
     let days_left = days_until(end)..=days_before;
     assert!(days_left.contains(&days.parse().unwrap()), "{days} days");
     let print = x509(&["-fingerprint", "-sha1"]);
     let print = print.trim_end().split_once('=').unwrap().1.replace(':', "");
-    assert_eq!(told("/print"), print.to_lowercase());
+    assert_eq!(value("/print"), print.to_lowercase());
     let pem = std::fs::read_to_string(keys.path().join("known.pem")).unwrap();
-    assert_eq!(told("/pem"), pem);
-    let escaped = told("/escaped").replace("%0A", "\n").replace("%20", " ");
+    assert_eq!(value("/pem"), pem);
+    let escaped = value("/escaped").replace("%0A", "\n").replace("%20", " ");
     let escaped = escaped
         .replace("%2B", "+")
         .replace("%2F", "/")
@@ -264,10 +264,10 @@ fn another_name_than_that_of_the_handshake_is_refused(server: &Server, keys: &Fo
         ("on.test", "off.test", "200"),
     ] {
         let host = format!("Host: {host}");
-        let said = ask(server, keys, name, "known", "/", &["-i", "-H", &host]);
+        let reply = ask(server, keys, name, "known", "/", &["-i", "-H", &host]);
         assert!(
-            said.starts_with(&format!("HTTP/1.1 {status} ")),
-            "{name} {host}: {said}"
+            reply.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{name} {host}: {reply}"
         );
     }
     let logged = "client attempted to request the server name different from the one that was \
@@ -284,12 +284,12 @@ fn a_resumed_session_knows_its_client(server: &Server, keys: &Path) {
         let common = [version, "-servername", "on.test", "-sess_out", &session];
         let shown = ["-cert", &pem, "-key", &key];
         s_client(server, request, &[&common[..], &shown].concat());
-        let said = s_client(
+        let reply = s_client(
             server,
             request,
             &[&common[..3], &["-sess_in", &session]].concat(),
         );
-        assert!(said.contains("Reused, TLSv1"), "{version}: {said}");
-        assert!(said.contains("SUCCESS CN=known"), "{version}: {said}");
+        assert!(reply.contains("Reused, TLSv1"), "{version}: {reply}");
+        assert!(reply.contains("SUCCESS CN=known"), "{version}: {reply}");
     }
 }

@@ -66,9 +66,9 @@ fn a_fifo_that_nobody_writes_is_given_up() {
         .args(["-t", "-e", "stderr", "-c"])
         .arg(&configuration);
     let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!output.status.success(), "{said}");
-    assert!(said.contains("fifo\" failed (timed out)"), "{said}");
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success(), "{message}");
+    assert!(message.contains("fifo\" failed (timed out)"), "{message}");
 }
 
 /// The subject of the certificate that the server shows; `None`: the handshake failed.
@@ -77,8 +77,8 @@ fn shown(port: u16) -> Option<String> {
     let mut client = Command::new("openssl");
     let client = client.args(["s_client", "-connect", &at]);
     let output = client.stdin(Stdio::null()).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let line = said.lines().find(|line| line.starts_with("subject="))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = text.lines().find(|line| line.starts_with("subject="))?;
     Some(line.to_owned())
 }
 

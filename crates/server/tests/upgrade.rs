@@ -208,32 +208,32 @@ fn a_binary_whose_serving_process_stands_still_is_backed_out() {
 #[test]
 fn a_binary_that_takes_the_sockets_and_never_serves_is_backed_out() {
     // What it says to the master before it, of the words that it should.
-    let say = |word: &str| format!("echo {word} >&$TURNPIKE_UPGRADE\n");
+    let report = |word: &str| format!("echo {word} >&$TURNPIKE_UPGRADE\n");
     let hear = "read -r word <&$TURNPIKE_UPGRADE\n";
     // It hears no signal, and ends when the test has seen enough.
     let rest = "while [ ! -e ${0%/*}/seen ]; do sleep 0.1; done";
     let cases = [
         (
-            [say("ready"), hear.to_owned(), rest.to_owned()].concat(),
+            [report("ready"), hear.to_owned(), rest.to_owned()].concat(),
             "in time",
         ),
         (
-            [&say("ready"), hear, &say("accepting"), hear, rest].concat(),
+            [&report("ready"), hear, &report("accepting"), hear, rest].concat(),
             "in time",
         ),
         (
             [
-                &say("ready"),
+                &report("ready"),
                 hear,
-                &say("accepting"),
+                &report("accepting"),
                 hear,
-                &say("failed of_itself"),
+                &report("failed of_itself"),
                 rest,
             ]
             .concat(),
             "of_itself",
         ),
-        ([&say("nonsense"), rest].concat(), "nonsense"),
+        ([&report("nonsense"), rest].concat(), "nonsense"),
     ];
     for (script, why) in cases {
         let daemon = Daemon::start(" reuseport");

@@ -148,21 +148,21 @@ fn an_installed_nginx_agrees() {
             .arg("-c")
             .arg(file);
         let output = nginx.output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
+        let stderr = String::from_utf8_lossy(&output.stderr);
         // What this build of it does not know, or may not do, it cannot judge.
         let unable = ["unknown directive", "unknown variable", "Permission denied"];
-        if row.accepted && unable.iter().any(|words| said.contains(words)) {
+        if row.accepted && unable.iter().any(|words| stderr.contains(words)) {
             continue;
         }
         // Without root, nginx passes over `user`, whatever is wrong with it.
-        if said.contains("makes sense only if the master process runs with super-user") {
+        if stderr.contains("makes sense only if the master process runs with super-user") {
             continue;
         }
         compared += 1;
         if output.status.success() != row.accepted {
             let _ = writeln!(
                 differences,
-                "{}:{}: {}\n{said}",
+                "{}:{}: {}\n{stderr}",
                 row.base, row.line, row.text
             );
         }
@@ -229,9 +229,9 @@ fn read(text: &str) -> Result<Checked, Errors> {
 #[test]
 fn every_mistake_is_told_in_one_go_and_in_order() {
     let errors = read(MISTAKEN).unwrap_err();
-    let told: Vec<String> = errors.0.iter().map(ToString::to_string).collect();
+    let messages: Vec<String> = errors.0.iter().map(ToString::to_string).collect();
     assert_eq!(
-        told,
+        messages,
         [
             "\"worker_processes\" directive invalid value in /f:1",
             "invalid rate \"rate=many\" in /f:4",

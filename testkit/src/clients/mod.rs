@@ -1,15 +1,15 @@
-//! Foreign clients and what their reports say. They are the judges that share no code with us.
+//! Foreign clients and their reports. They share no code with this project, so they can judge it.
 
 use std::fmt;
 use std::io;
 use std::process::{Command, Output, Stdio};
 
-/// What a load generator reports.
+/// The report of a load generator.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Load {
     /// Requests answered.
     pub requests: u64,
-    /// Answers of another status than 2xx (wrk counts 3xx as good).
+    /// Answers with a status other than 2xx (wrk accepts 3xx).
     pub not_2xx: u64,
     /// Connections refused or reset while being made.
     pub connect_errors: u64,
@@ -17,7 +17,7 @@ pub struct Load {
     pub read_errors: u64,
     /// Connections that broke while a request was written.
     pub write_errors: u64,
-    /// Answers later than the client's patience; they may still have come.
+    /// Answers after the client's time limit; they may have come later.
     pub timeouts: u64,
     /// Answers of another length than the first one's (ab only).
     pub length_errors: u64,
@@ -40,7 +40,7 @@ pub struct Latency {
 }
 
 impl Load {
-    /// Every request that did not end as it should.
+    /// The number of failed requests.
     pub fn failed(&self) -> u64 {
         self.not_2xx
             + self.connect_errors
@@ -85,7 +85,7 @@ pub fn run(program: &str, arguments: &[&str]) -> io::Result<Output> {
         .output()
 }
 
-/// What curl prints, status 0 asked for; `--silent --show-error` is added.
+/// The output of curl, with status 0 required; adds `--silent --show-error`.
 ///
 /// # Panics
 /// It is not installed or fails.
@@ -102,7 +102,7 @@ pub fn wrk(arguments: &[&str]) -> Load {
     wrk_by("wrk", arguments)
 }
 
-/// Runs wrk through another program, which the arguments begin with: `taskset`, `nice`.
+/// Runs wrk through another program, whose words come first: `taskset`, `nice`.
 ///
 /// # Panics
 /// As [`wrk`].
@@ -125,11 +125,11 @@ fn report(program: &str, arguments: &[&str]) -> String {
         Ok(output) => output,
         Err(error) => panic!("{program}: {error}; please run: cargo xtask setup test"),
     };
-    let said = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
         output.status.success(),
-        "{program} {arguments:?}: {}\n{said}{text}",
+        "{program} {arguments:?}: {}\n{stderr}{text}",
         output.status
     );
     text
@@ -202,12 +202,12 @@ fn number_after(text: &str, mark: &str) -> Option<f64> {
     digits[..end.unwrap_or(digits.len())].parse().ok()
 }
 
-/// A count that a report prints; it has no fraction.
+/// A count in a report; it has no fraction.
 fn whole(number: f64) -> u64 {
     number as u64
 }
 
-/// A time as wrk prints it: `1.05ms`, `640.00us`, `1.21s`, `1.00m`.
+/// A time in wrk's format: `1.05ms`, `640.00us`, `1.21s`, `1.00m`.
 fn time_us(text: &str) -> Option<f64> {
     let split = text.find(|character: char| character.is_ascii_alphabetic())?;
     let (number, unit) = text.split_at(split);

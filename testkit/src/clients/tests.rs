@@ -1,4 +1,4 @@
-//! Reports as the clients really print them.
+//! Tests with real reports of the clients.
 #![allow(clippy::unwrap_used)]
 
 use super::{Latency, Load, parse_ab, parse_wrk};
@@ -76,7 +76,7 @@ fn ab_is_read() {
 }
 
 #[test]
-fn no_trouble_leaves_no_counts() {
+fn reports_without_errors_have_no_counts() {
     let quiet: String = WRK
         .lines()
         .filter(|line| !line.contains("errors:"))

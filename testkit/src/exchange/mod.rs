@@ -1,5 +1,5 @@
-//! A raw HTTP/1 peer: it sends exactly the bytes that a test gives it and reads exactly what comes
-//! back. It frames responses by the book, and by nothing that the server shares with it.
+//! A raw HTTP/1 peer: it sends exactly the bytes of a test and reads exactly what comes back. It
+//! frames responses by the RFC, and shares no code with the server.
 
 mod table;
 
@@ -10,17 +10,17 @@ use crate::DEADLINE;
 
 pub use table::{check, matches};
 
-/// A response's size, head and body, that no test means to get.
+/// The largest response, head and body, that a test expects.
 const RESPONSE_BYTES_MAX: usize = 256 << 20;
 
 /// A client's connection.
 #[derive(Debug)]
 pub struct Peer {
     stream: TcpStream,
-    /// Received and not yet taken.
+    /// Received bytes that were not taken yet.
     received: Vec<u8>,
     is_closed: bool,
-    /// Why nothing more can be received, where that was an error.
+    /// The error after which no more can be received.
     error: Option<std::io::Error>,
 }
 
@@ -31,12 +31,12 @@ pub struct Response {
     pub status: u16,
     /// The status line and the header lines, with the empty line that ends them.
     pub head: String,
-    /// The body, its chunks put together.
+    /// The body, without its chunk lines.
     pub body: Vec<u8>,
 }
 
 impl Response {
-    /// The value of the first header of this name.
+    /// The value of the first header with this name.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().skip(1).find_map(|line| {
             let (own, value) = line.split_once(':')?;
@@ -62,7 +62,7 @@ impl Peer {
         }
     }
 
-    /// Takes a connection that was made elsewhere: with options, or to another address.
+    /// Uses an existing connection, with options or to another address.
     ///
     /// # Panics
     /// The connection takes no options.
@@ -87,7 +87,8 @@ impl Peer {
         &self.stream
     }
 
-    /// Sends bytes. A connection that the server closed takes them or not: what it answered shows.
+    /// Sends bytes. Errors are ignored: if the server has closed the connection, its response shows
+    /// that.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
         let _ = self.stream.write_all(bytes.as_ref()); // see above
     }
@@ -106,7 +107,7 @@ impl Peer {
         self.response()
     }
 
-    /// As [`Peer::round`], for requests whose response has a head only, whatever it announces.
+    /// As [`Peer::round`], for requests whose response has only a head.
     ///
     /// # Panics
     /// No whole head comes.
@@ -150,26 +151,26 @@ impl Peer {
     /// Reads until the server closes the connection; a reset counts as its end.
     ///
     /// # Panics
-    /// It does not before the deadline.
+    /// The server does not close it before the deadline.
     pub fn rest(&mut self) -> Vec<u8> {
         while self.fill() {}
         std::mem::take(&mut self.received)
     }
 
-    /// Whether the server has closed the connection, waiting for it, with nothing left to read.
+    /// Whether the server closes the connection without sending more; waits for that.
     ///
     /// # Panics
-    /// It sends nothing and closes nothing before the deadline.
+    /// The server neither sends nor closes before the deadline.
     pub fn is_closed(&mut self) -> bool {
         self.received.is_empty() && !self.fill()
     }
 
-    /// Everything received and not taken, for comparison as it grows.
+    /// All received bytes that were not taken.
     pub(crate) fn received(&self) -> &[u8] {
         &self.received
     }
 
-    /// Receives once more; false at the end of the connection.
+    /// Receives once; false at the end of the connection.
     pub(crate) fn fill(&mut self) -> bool {
         if self.is_closed {
             return false;
@@ -264,7 +265,7 @@ fn is_timeout(error: &std::io::Error) -> bool {
     )
 }
 
-/// Sends bytes on a connection of their own and reads until the server closes it.
+/// Sends bytes on a new connection and reads until the server closes it.
 ///
 /// # Panics
 /// The connection is refused, or not closed before the deadline.

@@ -1,20 +1,20 @@
-//! Tests as tables: a name, a request, the response that must come.
+//! Tests as tables: a name, a request, and the expected response.
 
 use super::Peer;
 use crate::Server;
 
-/// Ends an expected response whose connection the server must close.
+/// The end of an expected response after which the server must close the connection.
 const CLOSED: &str = "(closed)";
 
-/// Runs every row on a connection of its own: `(name, request, expected)`.
+/// Runs every row on a new connection: `(name, request, expected)`.
 ///
-/// Lines are written with plain line feeds; where a request has no carriage return, each of its
-/// line feeds goes out as CRLF. An expected line may have `*` for anything; a line that is `*`
-/// alone stands for any number of lines. Several responses may follow each other. A last line
-/// `(closed)` says that the server closes the connection after them.
+/// Lines are written with plain line feeds; if a request has no carriage return, each of its line
+/// feeds is sent as CRLF. In an expected line `*` matches any text; a line that is only `*` matches
+/// any number of lines. Several responses may follow each other. A last line `(closed)` means that
+/// the server closes the connection after them.
 ///
 /// # Panics
-/// With the row's name and what came, where that is something else.
+/// The response does not match; the message has the row's name and the response.
 pub fn check(server: &Server, table: &[(&str, &str, &str)]) {
     for (name, request, expected) in table {
         let request = match request.contains('\r') {
@@ -45,15 +45,15 @@ pub fn check(server: &Server, table: &[(&str, &str, &str)]) {
 }
 
 impl Peer {
-    /// Reads until the end of the connection and keeps it for [`Peer::received`].
+    /// Reads until the end of the connection and keeps the bytes for [`Peer::received`].
     fn rest_kept(&mut self) -> Vec<u8> {
         while self.fill() {}
         self.received().to_vec()
     }
 }
 
-/// Whether bytes are what a pattern of [`check`] describes. CRLF counts as a line feed, but a
-/// line of a head without its carriage return is never right.
+/// Whether bytes match a pattern of [`check`]. CRLF counts as a line feed, but a line of a head
+/// without its carriage return never matches.
 pub fn matches(pattern: &str, bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes);
     let head = text.split("\r\n\r\n").next().unwrap_or_default();
@@ -70,7 +70,7 @@ pub fn matches(pattern: &str, bytes: &[u8]) -> bool {
     })
 }
 
-/// Matches a sequence against a pattern in which `any` stands for any number of elements.
+/// Matches a sequence against a pattern in which `any` matches any number of elements.
 fn matches_by<T: PartialEq>(
     pattern: &[T],
     found: &[T],

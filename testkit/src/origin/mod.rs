@@ -1,4 +1,4 @@
-//! A scripted origin: it listens, and does with each connection exactly what the test wrote down.
+//! A scripted origin: it listens, and runs a script of the test on each connection.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -11,18 +11,18 @@ use nix::sys::socket::{setsockopt, sockopt::Linger};
 
 use crate::{DEADLINE, wait_for};
 
-/// What the origin does next. A script that is through closes the connection.
+/// A step of a script. The end of a script closes the connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// Receives until the empty line after a head.
     ReadHead,
-    /// Receives so many bytes.
+    /// Receives this many bytes.
     ReadBytes(usize),
     /// Receives until the peer ends its side.
     ReadToEnd,
     /// Sends bytes.
     Send(Vec<u8>),
-    /// Does nothing for a while.
+    /// Waits.
     DelayMs(u64),
     /// Ends our side; the other stays open.
     HalfClose,
@@ -48,15 +48,15 @@ pub struct Origin {
 #[derive(Debug, Default)]
 struct Shared {
     is_stopped: AtomicBool,
-    /// What each connection has sent, in the order in which they came.
+    /// The bytes received on each connection, in the order of the connections.
     received: Mutex<Vec<Vec<u8>>>,
-    /// Connections whose scripts have ended.
+    /// The number of connections whose scripts have ended.
     ended: AtomicUsize,
 }
 
 impl Origin {
     /// Listens on a port of 127.0.0.1. The first connection gets the first script, and so on; the
-    /// last one is for all that follow.
+    /// last script also serves all later connections.
     ///
     /// # Panics
     /// There is no script, or the kernel gives no port.
@@ -74,12 +74,12 @@ impl Origin {
         }
     }
 
-    /// Where it listens.
+    /// The port.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// What each connection has sent so far.
+    /// The bytes received on each connection so far.
     pub fn received(&self) -> Vec<Vec<u8>> {
         self.shared
             .received
@@ -88,10 +88,10 @@ impl Origin {
             .clone()
     }
 
-    /// Waits until so many connections have come.
+    /// Waits until `count` connections have come.
     ///
     /// # Panics
-    /// They do not before the deadline.
+    /// They do not come before the deadline.
     pub fn wait_for_connections(&self, count: usize) {
         let found = wait_for(|| (self.received().len() >= count).then_some(()));
         assert!(
@@ -101,10 +101,10 @@ impl Origin {
         );
     }
 
-    /// Waits until the scripts of so many connections have ended.
+    /// Waits until the scripts of `count` connections have ended.
     ///
     /// # Panics
-    /// They do not before the deadline.
+    /// They do not end before the deadline.
     pub fn wait_for_ended(&self, count: usize) {
         let ended = || self.shared.ended.load(Ordering::Acquire);
         let found = wait_for(|| (ended() >= count).then_some(()));
@@ -161,7 +161,7 @@ struct Play {
 }
 
 impl Play {
-    /// Does one step; false when the connection does not allow it any more.
+    /// Runs one step; false if the connection has failed.
     fn step(&mut self, step: &Step) -> bool {
         match step {
             Step::ReadHead => self.read_until(|bytes| bytes.ends_with(b"\r\n\r\n")),
@@ -183,7 +183,7 @@ impl Play {
         }
     }
 
-    /// Receives byte by byte, so that the step takes nothing that belongs to the next.
+    /// Receives byte by byte, so that the step takes no bytes of the next one.
     fn read_until(&mut self, is_enough: impl Fn(&[u8]) -> bool) -> bool {
         if self.stream.set_read_timeout(Some(DEADLINE)).is_err() {
             return false;

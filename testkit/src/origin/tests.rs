@@ -1,4 +1,4 @@
-//! Scripts, step by step, as a plain client sees them.
+//! Tests of scripts with a plain client.
 #![allow(clippy::unwrap_used)]
 
 use std::io::{Read, Write};

@@ -1,5 +1,5 @@
-//! A server under test: its own folder, its own ports, ready when `start` returns, gone when
-//! dropped. Any server with nginx's command line can be started.
+//! A server under test: it has its own folder and ports, is ready when `start` returns, and ends
+//! when it is dropped. Any server with nginx's command line can be started.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -14,27 +14,27 @@ use std::sync::Arc;
 
 use crate::{Folder, Peer, Response, Signal, exchange, ports, process, wait_for};
 
-/// A port lost to another process is given up for a fresh one so many times.
+/// The number of starts with new ports, if another process takes a port first.
 const STARTS_MAX: u32 = 8;
 
-/// What a server says when somebody else was faster at its port.
+/// A server's message if another process has its port.
 const PORT_TAKEN: &str = "Address already in use";
 
-/// The environment variable that has every server of ours be in a sandbox, so that a test-suite
-/// finds out which system calls the sandbox lacks.
+/// The environment variable that puts every server under test into a sandbox, so that a test suite
+/// finds the system calls that the sandbox lacks.
 pub const SANDBOX: &str = "TURNPIKE_TEST_SANDBOX";
 
-/// What a server says of a system call that its sandbox lacks.
+/// A server's message about a system call that its sandbox lacks.
 pub const REFUSED_CALL: &str = "the sandbox refused system call";
 
-/// Why a server did not come up.
+/// Why a server did not start.
 #[derive(Debug)]
 pub enum StartError {
-    /// The folder, a file or the process could not be made.
+    /// The folder, a file or the process could not be created.
     System(io::Error),
-    /// It ended by itself; with everything that it said.
+    /// It ended by itself; with its output.
     Ended(ExitStatus, String),
-    /// It did not listen before the deadline; with everything that it said.
+    /// It did not listen before the deadline; with its output.
     Deaf(String),
     /// The kernel gave no ports.
     NoPorts,
@@ -44,14 +44,17 @@ impl fmt::Display for StartError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StartError::System(error) => write!(formatter, "the server does not start: {error}"),
-            StartError::Ended(status, said) => {
+            StartError::Ended(status, output) => {
                 write!(
                     formatter,
-                    "the server ended with {status} and said:\n{said}"
+                    "the server ended with {status}. Its output:\n{output}"
                 )
             }
-            StartError::Deaf(said) => {
-                write!(formatter, "the server does not listen and said:\n{said}")
+            StartError::Deaf(output) => {
+                write!(
+                    formatter,
+                    "the server does not listen. Its output:\n{output}"
+                )
             }
             StartError::NoPorts => write!(formatter, "the kernel gave no free ports"),
         }
@@ -66,7 +69,7 @@ impl From<io::Error> for StartError {
     }
 }
 
-/// What a server is to be started with.
+/// The settings of a server before its start.
 #[derive(Debug)]
 pub struct Builder {
     program: PathBuf,
@@ -85,13 +88,13 @@ pub struct Server {
     pid: u32,
     ports: BTreeMap<String, u16>,
     configuration: String,
-    /// Last, so that the processes are gone before it.
+    /// The last field, so that the processes end before it is dropped.
     folder: Arc<Folder>,
 }
 
 impl Builder {
-    /// The configuration. `%FOLDER%` stands for the test's folder, `%PORT%` and every `%PORT_x%`
-    /// for a port of its own each, on which the server is expected to listen.
+    /// The configuration. `%FOLDER%` is the test's folder; `%PORT%` and every `%PORT_x%` are ports
+    /// of their own, on which the server is expected to listen.
     #[must_use]
     pub fn configuration(mut self, text: &str) -> Builder {
         text.clone_into(&mut self.configuration);
@@ -106,8 +109,8 @@ impl Builder {
         self
     }
 
-    /// Directives for `-g`, placeholders allowed, after our own `daemon off; pid %FOLDER%/pid;`
-    /// (each left out where this or the configuration has one; a pid file must be `%FOLDER%/pid`).
+    /// Directives for `-g`, with placeholders, after our own `daemon off; pid %FOLDER%/pid;` (each
+    /// is left out if this text or the configuration has one; a pid file must be `%FOLDER%/pid`).
     #[must_use]
     pub fn globals(mut self, text: &str) -> Builder {
         text.clone_into(&mut self.globals);
@@ -121,7 +124,7 @@ impl Builder {
         self
     }
 
-    /// Starts the program under its own name; otherwise ours is called `nginx`.
+    /// Starts the program under its own name instead of `nginx`.
     #[must_use]
     pub fn own_name(mut self) -> Builder {
         self.has_own_name = true;
@@ -138,7 +141,7 @@ impl Builder {
     /// Starts the server and waits until it listens on all of its ports.
     ///
     /// # Panics
-    /// With what the server said, when it does not come up.
+    /// The server does not start; the message has its output.
     pub fn start(self) -> Server {
         match self.try_start() {
             Ok(server) => server,
@@ -146,10 +149,10 @@ impl Builder {
         }
     }
 
-    /// As [`Builder::start`], for callers that expect a refusal.
+    /// As [`Builder::start`], for tests that expect a failure.
     ///
     /// # Errors
-    /// As [`StartError`] says.
+    /// A [`StartError`].
     pub fn try_start(self) -> Result<Server, StartError> {
         let folder = Arc::new(Folder::create()?);
         for (name, content) in &self.files {
@@ -158,8 +161,8 @@ impl Builder {
         let mut starts = 1;
         loop {
             match self.start_in(&folder) {
-                Err(StartError::Ended(_, said))
-                    if said.contains(PORT_TAKEN) && starts < STARTS_MAX => {}
+                Err(StartError::Ended(_, output))
+                    if output.contains(PORT_TAKEN) && starts < STARTS_MAX => {}
                 outcome => return outcome,
             }
             starts += 1;
@@ -187,7 +190,7 @@ impl Builder {
         std::fs::write(&configuration, fill(&self.configuration))?;
         let _ = std::fs::remove_file(folder.path().join("pid")); // of a start that failed
         let output = File::create(folder.path().join("output.log"))?;
-        // A name without a folder is an installed program's; a path is found as it stands.
+        // A name without a folder is an installed program's; a path is used as it is.
         let program = process::find_program(&self.program);
         let program = program.as_ref().unwrap_or(&self.program);
         Command::new(self.called(program, folder)?)
@@ -207,8 +210,8 @@ impl Builder {
             .spawn()
     }
 
-    /// The path under which a program is started: ours is called `nginx`, so that what it sends can
-    /// be held beside nginx's, unless the test is about its own name.
+    /// The path under which a program is started: ours is called `nginx`, so that its responses can
+    /// be compared with nginx's, unless the test is about its own name.
     fn called(&self, program: &Path, folder: &Folder) -> io::Result<PathBuf> {
         if self.has_own_name || program.file_name() != Some(OsStr::new("turnpike")) {
             return Ok(program.to_path_buf());
@@ -237,7 +240,7 @@ impl Builder {
 }
 
 impl Builder {
-    /// Whether the server is to be in a sandbox, as [`SANDBOX`] asks for where it can be.
+    /// Whether to put the server into a sandbox, as [`SANDBOX`] requests, if possible.
     fn is_sandboxed(&self) -> bool {
         let is_ours = self
             .program
@@ -248,7 +251,7 @@ impl Builder {
 }
 
 impl Server {
-    /// A server of this program, for integration tests `env!("CARGO_BIN_EXE_turnpike")`.
+    /// A server of this program; integration tests use `env!("CARGO_BIN_EXE_turnpike")`.
     pub fn builder(program: impl Into<PathBuf>) -> Builder {
         Builder {
             program: program.into(),
@@ -261,7 +264,7 @@ impl Server {
         }
     }
 
-    /// The port of `%PORT%`, or the only one that there is.
+    /// The port of `%PORT%`, or the only port.
     ///
     /// # Panics
     /// The configuration has no port.
@@ -303,17 +306,17 @@ impl Server {
     /// Sends a signal to the master.
     ///
     /// # Panics
-    /// The master is gone.
+    /// The master has ended.
     pub fn signal(&self, signal: Signal) {
         assert!(
             process::signal(self.pid, signal),
-            "the master is gone\n{}",
-            self.said()
+            "the master has ended\n{}",
+            self.output()
         );
     }
 
-    /// Writes a new configuration, placeholders filled with the same ports (a new port's name gets
-    /// a new port). It takes effect when the server is told: see [`Server::signal`].
+    /// Writes a new configuration with the same ports (a new placeholder gets a new port). It takes
+    /// effect after a signal: see [`Server::signal`].
     ///
     /// # Panics
     /// The file cannot be written, or the kernel gives no port.
@@ -323,7 +326,7 @@ impl Server {
             self.ports.entry(name).or_insert(port);
         }
         text.clone_into(&mut self.configuration);
-        // Whole at once: a server that was told before may just be reading it.
+        // The file is replaced at once, since the server may be reading it after an earlier signal.
         let folder = self.folder.path();
         self.write("turnpike.conf.new", fill(text, folder, &self.ports));
         std::fs::rename(
@@ -343,7 +346,7 @@ impl Server {
             .expect("a file in the test's folder");
     }
 
-    /// A log of the test's folder as it is now; empty where there is none.
+    /// The current content of a log in the test's folder; empty if there is none.
     pub fn log(&self, name: &str) -> String {
         let bytes = std::fs::read(self.folder.path().join(name)).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
@@ -362,14 +365,18 @@ impl Server {
         );
     }
 
-    /// Waits until someone listens on the port of `%PORT_name%`: after a reload that adds it.
+    /// Waits for a listener on the port of `%PORT_name%`, after a reload that adds it.
     ///
     /// # Panics
-    /// Nobody does before the deadline.
+    /// There is none before the deadline.
     pub fn wait_for_port(&self, name: &str) {
         let port = self.port_named(name);
         let found = wait_for(|| ports::is_listening(port).then_some(()));
-        assert!(found.is_some(), "nobody listens on {port}\n{}", self.said());
+        assert!(
+            found.is_some(),
+            "no process listens on {port}\n{}",
+            self.output()
+        );
     }
 
     /// A connection to [`Server::port`].
@@ -380,7 +387,7 @@ impl Server {
         Peer::connect(self.port())
     }
 
-    /// Sends bytes on a connection of their own and reads until the server closes it.
+    /// Sends bytes on a new connection and reads until the server closes it.
     ///
     /// # Panics
     /// As [`exchange`].
@@ -388,7 +395,7 @@ impl Server {
         exchange(self.port(), request)
     }
 
-    /// A GET on a connection of its own.
+    /// Sends a GET request on a new connection.
     ///
     /// # Panics
     /// As [`Peer::round`].
@@ -397,7 +404,7 @@ impl Server {
         self.connect().round(request)
     }
 
-    /// Stops by QUIT and waits for the end.
+    /// Stops the server with QUIT and waits for its end.
     ///
     /// # Panics
     /// It does not end before the deadline.
@@ -412,11 +419,11 @@ impl Server {
     /// It does not end before the deadline.
     pub fn wait(&mut self) -> ExitStatus {
         let ended = wait_for(|| self.child.try_wait().ok().flatten());
-        ended.unwrap_or_else(|| panic!("the server does not end\n{}", self.said()))
+        ended.unwrap_or_else(|| panic!("the server does not end\n{}", self.output()))
     }
 
-    /// Everything that the server said on its standard streams and in `error.log`.
-    pub fn said(&self) -> String {
+    /// The output of the server on its standard streams, and `error.log`.
+    pub fn output(&self) -> String {
         self.log("output.log") + &self.log("error.log")
     }
 
@@ -434,17 +441,17 @@ impl Server {
         });
         match found {
             Some(Ok(())) => Ok(()),
-            Some(Err(status)) => Err(StartError::Ended(status, self.said())),
-            None => Err(StartError::Deaf(self.said())),
+            Some(Err(status)) => Err(StartError::Ended(status, self.output())),
+            None => Err(StartError::Deaf(self.output())),
         }
     }
 
-    /// Whether the configuration asks for one process only.
+    /// Whether the configuration needs one process only.
     fn is_alone(&self) -> bool {
         self.configuration.contains("master_process off")
     }
 
-    /// Kills the master and what it started, by number.
+    /// Kills the master and its children, by process number.
     fn kill(&mut self) {
         let serving = self.serving_pids();
         if self.child.try_wait().ok().flatten().is_none() {
@@ -456,7 +463,7 @@ impl Server {
         for pid in serving {
             process::signal(pid, Signal::SIGKILL);
         }
-        // A serving process that has outlived a master which the test has killed.
+        // A serving process may outlive a master that the test has killed.
         if let Ok(mut orphan) = UnixStream::connect(self.folder().join("pid.adopt")) {
             let _ = orphan.write_all(b"stop\n"); // it may be gone already
         }
@@ -466,20 +473,20 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("the server said:\n{}", self.said());
+            eprintln!("the server's output:\n{}", self.output());
         }
         self.kill();
         if std::env::var_os(SANDBOX).is_some() && !std::thread::panicking() {
-            let said = self.said();
+            let output = self.output();
             assert!(
-                !said.contains(REFUSED_CALL),
-                "the sandbox lacks one:\n{said}"
+                !output.contains(REFUSED_CALL),
+                "the sandbox lacks one:\n{output}"
             );
         }
     }
 }
 
-/// A fresh port for every placeholder in the texts.
+/// A new port for every placeholder in the texts.
 fn reserve_ports(texts: &[&str]) -> Option<BTreeMap<String, u16>> {
     let mut ports = BTreeMap::new();
     for text in texts {

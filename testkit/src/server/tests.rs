@@ -1,4 +1,5 @@
-//! The harness against nginx, so that a fault of ours is not taken for a fault of the server's.
+//! Tests of the harness with nginx, so that a fault of the harness is not taken for one of the
+//! server.
 #![allow(clippy::unwrap_used)]
 
 use crate::{Server, Signal, StartError, check, clients, ports, process};
@@ -82,21 +83,21 @@ fn foreign_clients_are_run() {
 }
 
 #[test]
-fn a_refusal_carries_what_the_server_said() {
+fn a_refusal_carries_the_servers_output() {
     let refused = Server::builder("/usr/sbin/nginx")
         .configuration("nonsense;")
         .try_start();
-    let Err(StartError::Ended(status, said)) = refused else {
+    let Err(StartError::Ended(status, output)) = refused else {
         panic!("{refused:?}")
     };
     assert!(
-        !status.success() && said.contains("unknown directive \"nonsense\""),
-        "{said}"
+        !status.success() && output.contains("unknown directive \"nonsense\""),
+        "{output}"
     );
 }
 
 #[test]
-fn a_dropped_server_is_gone() {
+fn a_dropped_server_has_ended() {
     let server = nginx();
     let (pid, serving, folder) = (
         server.pid(),

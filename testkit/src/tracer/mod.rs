@@ -1,5 +1,5 @@
-//! Counts a server's system calls by strace: how many are made does not depend on the machine's
-//! speed, so tests may assert it.
+//! Counts of a server's system calls by strace: they do not depend on the machine's speed, so tests
+//! may assert them.
 
 use std::collections::BTreeMap;
 use std::process::{Child, Command, Stdio};
@@ -9,7 +9,7 @@ use crate::{Server, Signal, process, wait_for};
 /// An accept4 that found nobody: it ends a turn of the loop.
 pub const ACCEPTED_NOBODY: &str = "accept4, nobody there";
 
-/// strace, counting on the threads that serve.
+/// A strace that counts on the serving threads.
 #[derive(Debug)]
 pub struct Tracer {
     child: Child,
@@ -17,8 +17,8 @@ pub struct Tracer {
 }
 
 impl Tracer {
-    /// Counts from now on what the lanes of that process call; or its only thread, where it has no
-    /// lanes. The report is written to the server's folder.
+    /// Starts to count the system calls of the lanes of that process, or of its only thread if it
+    /// has no lanes. The report is written to the server's folder.
     ///
     /// # Errors
     /// There is no strace, or it may not trace.
@@ -40,7 +40,7 @@ impl Tracer {
         }
     }
 
-    /// Stops counting: calls by name.
+    /// Stops counting; returns the calls by name.
     ///
     /// # Errors
     /// strace left no report.
@@ -62,7 +62,7 @@ impl Drop for Tracer {
     }
 }
 
-/// Calls by name from strace's table: rows of calls, errors where there are any, name.
+/// The calls by name in strace's table: rows of calls, errors if there are any, name.
 fn counts(table: &str) -> BTreeMap<String, u64> {
     let mut counts = BTreeMap::new();
     for line in table.lines() {
@@ -87,8 +87,8 @@ fn counts(table: &str) -> BTreeMap<String, u64> {
     counts
 }
 
-/// The threads of a process that serve: its lanes, or its only one. What looks after lanes does so
-/// by the clock, however many transactions there are.
+/// The serving threads of a process: its lanes, or its only thread. The threads that watch lanes
+/// are left out, since they run by the clock.
 fn serving_threads(pid: u32) -> Vec<String> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task"));
     let lanes: Vec<String> = tasks

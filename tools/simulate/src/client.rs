@@ -1,4 +1,4 @@
-//! A client that follows a script: what it sends when, how it reads, and how it leaves.
+//! A client that follows a script: its sends, reads and failures.
 
 use std::io::{ErrorKind, Read, Write};
 use std::ops::Range;
@@ -10,11 +10,11 @@ use crate::content::shown;
 use crate::message;
 use crate::request::Request;
 
-/// How long a client waits for anything, in milliseconds: far longer than every time-out of the
-/// configurations. One that waits longer was forgotten by the lane.
+/// The longest wait of a client, in milliseconds: far longer than every time-out of the
+/// configurations. A client that waits longer was forgotten by the lane.
 const PATIENCE_MS: u64 = 30_000;
 
-/// What a client does.
+/// The script of a client.
 #[derive(Debug)]
 pub(crate) struct Script {
     pub(crate) start_ms: u64,
@@ -22,12 +22,12 @@ pub(crate) struct Script {
     /// All bytes of the requests.
     pub(crate) bytes: Vec<u8>,
     pub(crate) pieces: Vec<Piece>,
-    /// Bytes read at a time, and the pause after.
+    /// The bytes read at a time, and the pause after each.
     pub(crate) read_bytes: usize,
     pub(crate) read_pause_ms: u64,
-    /// What goes wrong; `None`: nothing.
+    /// The failure, if any.
     pub(crate) cut: Option<Cut>,
-    /// Whether it closes when it has all answers, and how much later; else the server does.
+    /// The delay between the last answer and the client's close; `None`: the server closes.
     pub(crate) close_after_ms: Option<u64>,
 }
 
@@ -35,55 +35,55 @@ pub(crate) struct Script {
 #[derive(Debug)]
 pub(crate) struct Piece {
     pub(crate) bytes: Range<usize>,
-    /// Time after the one before it, or after the answers that it waits for.
+    /// The time after the previous piece, or after the awaited answers.
     pub(crate) pause_ms: u64,
-    /// Answers that must be there before it is sent.
+    /// The number of answers that must have come before it is sent.
     pub(crate) answers: usize,
 }
 
-/// How a client fails.
+/// A failure of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cut {
     pub(crate) at: CutAt,
     pub(crate) how: How,
 }
 
-/// Where it does.
+/// The position of the failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CutAt {
-    /// So many bytes were sent.
+    /// After this many sent bytes.
     Sent(usize),
-    /// So many bytes have come.
+    /// After this many received bytes.
     Received(usize),
 }
 
-/// What a client does at its cut.
+/// The kind of the failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
     Close,
     Reset,
-    /// Sends no more, and says so; reads on.
+    /// Ends its sending side; reads on.
     HalfClose,
-    /// Sends no more, and does not say so; reads on.
+    /// Stops sending without ending its side; reads on.
     Silent,
     /// Neither sends nor reads any more.
     Stall,
 }
 
-/// How a connection has ended for the client.
+/// The end of a connection for the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     /// The server closed it.
     ByServer,
     /// The server reset it.
     Broken,
-    /// By the client itself.
+    /// The client closed it.
     ByClient,
-    /// By the client, since nothing happened any more.
+    /// The client closed it, after too long without progress.
     Impatient,
 }
 
-/// What a client's act changes for the socket at the other end.
+/// The effect of a client's action on the socket at the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     None,
@@ -96,27 +96,27 @@ pub(crate) enum Effect {
 pub(crate) struct Client {
     pub(crate) script: Script,
     stream: Option<UnixStream>,
-    /// The pieces that were sent whole, and what was sent of the next.
+    /// The number of completely sent pieces, and the position in the next.
     piece: usize,
     pub(crate) sent: usize,
     piece_at_ms: u64,
     pub(crate) received: Vec<u8>,
-    /// Where the response that is read begins.
+    /// The start of the response that is being read.
     response_at: usize,
-    /// Final responses that are whole.
+    /// The number of complete final responses.
     pub(crate) answers: usize,
     pub(crate) answered_ms: Vec<u64>,
-    /// When the last byte of each request was sent.
+    /// The times of the last byte of each request.
     pub(crate) asked_ms: Vec<u64>,
-    /// When the last byte of any was sent.
+    /// The time of the last sent byte.
     pub(crate) sent_ms: u64,
     read_at_ms: u64,
-    /// Whether there may be something to read.
+    /// Whether there may be input.
     is_readable: bool,
     pub(crate) cut_done: Option<How>,
     pub(crate) ended: Option<(Ended, u64)>,
     last_change_ms: u64,
-    /// The reader found a message that no server may write.
+    /// An error of the reader: no server may write such a message.
     pub(crate) misread: Option<String>,
 }
 
@@ -148,12 +148,12 @@ impl Client {
         self.stream.as_ref().map(UnixStream::as_fd)
     }
 
-    /// There is something to read.
+    /// Records that there is input.
     pub(crate) fn can_read(&mut self) {
         self.is_readable = true;
     }
 
-    /// When it wants to act; `None`: when the server does.
+    /// The time of its next action; `None` if it waits for the server.
     pub(crate) fn due_ms(&self, now_ms: u64) -> Option<u64> {
         if self.ended.is_some() {
             return None;
@@ -182,7 +182,7 @@ impl Client {
         (all && self.cut_done.is_none()).then_some(last + close_after_ms)
     }
 
-    /// Does one thing that it wants to do by now; `None`: there was nothing to do.
+    /// Does one action that is due; `None` if there is none.
     pub(crate) fn act(
         &mut self,
         now_ms: u64,
@@ -270,7 +270,7 @@ impl Client {
             }
             How::HalfClose => {
                 if let Some(stream) = &self.stream {
-                    // It may be closed by the server already.
+                    // The server may have closed it already.
                     let _ = stream.shutdown(std::net::Shutdown::Write);
                 }
             }
@@ -332,7 +332,7 @@ impl Client {
         }
     }
 
-    /// Counts the responses that are whole.
+    /// Counts the complete responses.
     fn follow(&mut self, now_ms: u64) {
         while self.misread.is_none() && self.response_at < self.received.len() {
             let request = self.script.requests.get(self.answers);
@@ -384,13 +384,13 @@ impl Client {
                 Some(Effect::None)
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                // The server reads no more for now; the client tries again.
+                // The server does not read now; the client tries again.
                 self.piece_at_ms = now_ms + 10;
                 None
             }
             Err(error) => {
                 note(&|| format!("cannot send: {error}"));
-                // What the server has sent before is still to be read.
+                // The server's earlier bytes must still be read.
                 self.cut_done = Some(How::HalfClose);
                 Some(Effect::None)
             }

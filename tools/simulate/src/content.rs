@@ -1,10 +1,10 @@
-//! What bodies are made of: every line says whose it is and where in it it stands, so that a byte
-//! in the wrong place is seen, and says where it came from.
+//! The content of bodies: every line has the number of its body and its position, so that a
+//! misplaced byte is detected and its origin known.
 
 /// Bytes of a line: `KKKKKK.PPPPPPPP\n`.
 const LINE_BYTES: usize = 16;
 
-/// The body of that number, so many bytes long.
+/// The body with that number and length.
 pub(crate) fn body(number: u64, length: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(length + LINE_BYTES);
     while bytes.len() < length {
@@ -24,7 +24,7 @@ fn digits(place: &mut [u8], mut number: u64) {
     }
 }
 
-/// The body as chunks of at most so many bytes (RFC 9112 section 7.1).
+/// The body in chunks of at most `chunk_bytes_max` bytes (RFC 9112 section 7.1).
 pub(crate) fn chunked(body: &[u8], chunk_bytes_max: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     for chunk in body.chunks(chunk_bytes_max.max(1)) {
@@ -36,7 +36,7 @@ pub(crate) fn chunked(body: &[u8], chunk_bytes_max: usize) -> Vec<u8> {
     bytes
 }
 
-/// Some bytes for the reader of a trace.
+/// Bytes as text for a trace.
 pub(crate) fn shown(bytes: &[u8]) -> String {
     const SHOWN_BYTES_MAX: usize = 400;
     let mut text: String = bytes

@@ -1,4 +1,4 @@
-//! The answer that a request must get, by what the configuration says and what the origins did.
+//! The expected answer to a request, by the configuration and the origins' actions.
 
 use crate::client::Client;
 use crate::content::{body, shown};
@@ -8,19 +8,19 @@ use crate::request::{Request, Target};
 use crate::scenario::{FILE_BYTES, FILE_NUMBER, Settings, TEXT_BYTES};
 use crate::world::World;
 
-/// Lifetimes are in whole seconds, and are looked at by the lane's clock.
+/// Lifetimes are in whole seconds, and are checked by the lane's clock.
 const STALE_MS: u64 = 2_000;
 
-/// What an answer must be.
+/// The expected answer.
 struct Expected {
     body: Vec<u8>,
-    /// Whether it may end too early, and whether that can be seen.
+    /// Whether it may end too early, and whether that is visible.
     may_be_cut: bool,
     may_seem_whole: bool,
     has_length: bool,
 }
 
-/// One request with its answer, and all that is known of both.
+/// One request with its answer, and all data about both.
 pub(crate) struct Case<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) world: &'a World,
@@ -28,12 +28,12 @@ pub(crate) struct Case<'a> {
     pub(crate) index: usize,
     pub(crate) request: &'a Request,
     pub(crate) answer: &'a Message,
-    /// Whether the client has left in the middle.
+    /// Whether the client has left before the end.
     pub(crate) has_left: bool,
 }
 
 impl Case<'_> {
-    /// What is wrong with the answer; `None`: nothing.
+    /// The error of the answer, if any.
     pub(crate) fn problem(&self) -> Option<String> {
         let path = self.request.path();
         let expected = match self.expected() {
@@ -93,14 +93,15 @@ impl Case<'_> {
         }
         let status = self.answer.status();
         let is_due = match arrivals {
-            // A kept connection that fails takes no try, but its server: none is left at the end.
+            // A failed kept connection does not use a try, but removes its server: none is left at
+            // the end.
             [_, .., last] if status == 502 => {
                 self.fails_with(last, 502) || self.fails_with(last, 504)
             }
             [.., last] => self.fails_with(last, status),
             [] => status == 502 && self.settings.proxy.has_dead_server,
         };
-        // The last try may have been one of the server that refuses connections.
+        // The last try may have gone to the server that refuses connections.
         let is_refused = status == 502 && self.settings.proxy.has_dead_server;
         match content.is_none() && (is_due || is_refused) {
             true => Ok(page(status)),
@@ -112,7 +113,7 @@ impl Case<'_> {
         }
     }
 
-    /// An answer of any version that may still be given.
+    /// An answer of any version that may still be used.
     fn stored(&self, arrivals: &[Arrival]) -> Result<Expected, String> {
         let status = self.answer.status();
         let Some(content) = self.content() else {
@@ -144,7 +145,7 @@ impl Case<'_> {
         let answer = &arrival.answer;
         if self.answer.status() != answer.status {
             return Err(format!(
-                "was answered with {}, the origin said {}",
+                "was answered with {}, the origin sent {}",
                 self.answer.first_line, answer.status
             ));
         }
@@ -160,7 +161,7 @@ impl Case<'_> {
         })
     }
 
-    /// Whether an origin that does so is answered for with this status.
+    /// Whether this failure of an origin gives this status.
     fn fails_with(&self, arrival: &Arrival, status: u16) -> bool {
         let Answer {
             delay_ms, fails, ..
@@ -175,28 +176,28 @@ impl Case<'_> {
         }
     }
 
-    /// Which content the answer says that it holds.
+    /// The number of the answer's content.
     fn content(&self) -> Option<u64> {
         self.answer.field("X-Content")?.parse().ok()
     }
 
-    /// Whether `Connection` says what becomes of the connection. A body that may be cut short ends
-    /// it, where that is known before the head is sent.
+    /// The fault in `Connection`, if any. A body that may be cut short ends the connection, if that
+    /// is known before the head is sent.
     fn connection(&self, may_be_cut: bool) -> Option<String> {
         let request = self.request;
-        let said = self.answer.field("Connection");
+        let value = self.answer.field("Connection");
         let status = self.answer.status();
         let asks_close = request.says_close || request.is_version_10 || status == 400;
         let is_last = self.index + 1 >= self.settings.keepalive_requests;
         let is_right = match asks_close || is_last {
-            true => said == Some("close"),
-            // A body that was not read may end the connection.
+            true => value == Some("close"),
+            // An unread body may end the connection.
             false => {
                 let may_end = request.upload.is_some() || status == 408 || may_be_cut;
-                said == Some("keep-alive") || may_end
+                value == Some("keep-alive") || may_end
             }
         };
-        (!is_right).then(|| format!("Connection is {said:?}"))
+        (!is_right).then(|| format!("Connection is {value:?}"))
     }
 }
 
@@ -218,7 +219,7 @@ impl Expected {
         let is_whole = answer.body.len() == body.len();
         let seems_cut = !answer.is_whole && !case.has_left && !self.may_be_cut;
         let ends_early = answer.is_whole && !is_whole && !self.may_seem_whole;
-        // Without a length and without chunks, the end of the connection is the end of the body.
+        // Without a length and chunks, the end of the connection is the end of the body.
         let is_bare = case.request.is_version_10 && (self.may_be_cut || is_whole);
         if (seems_cut || ends_early) && !is_bare {
             let (come, whole) = (answer.body.len(), body.len());

@@ -1,11 +1,10 @@
-//! A lane in a world that a seed decides: the real event loop, connections and engine, in one
-//! thread, with a virtual clock and scripted peers.
+//! A simulated lane in a world that a seed determines: the real event loop, connections and engine,
+//! in one thread, with a virtual clock and scripted peers.
 //!
-//! Sockets are the kernel's own (unix socket pairs): edges, half-closed connections and full
-//! buffers need no imitation. Only time and what a kernel may do at its own discretion (short
-//! sends, events without reason) are ours, by the hooks in `turnpike_lane::sys::simulation`. So a
-//! seed gives the same run again, and a run takes about a millisecond, however long its time-outs
-//! are.
+//! The sockets are real (unix socket pairs), so edges, half-closed connections and full buffers
+//! need no imitation. Only time and the free choices of a kernel (short sends, spurious events) are
+//! simulated, by the hooks in `turnpike_lane::sys::simulation`. So a seed always gives the same
+//! run, and a run takes about a millisecond, however long its time-outs are.
 
 #![cfg(feature = "simulation")]
 

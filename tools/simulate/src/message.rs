@@ -1,7 +1,7 @@
-//! A reader of HTTP/1 messages of its own: the server's parser cannot vouch for itself. It takes
-//! only what a correct sender writes, and says where it does not.
+//! A reader of HTTP/1 messages that is independent of the server's parser. It accepts only messages
+//! that a correct sender writes, and reports the error in others.
 
-/// How a body ends.
+/// The framing of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
     Length(usize),
@@ -9,23 +9,23 @@ pub(crate) enum Framing {
     ToTheEnd,
 }
 
-/// A message, or as much of one as has come.
+/// A message, or the part that has come.
 #[derive(Debug, Default)]
 pub(crate) struct Message {
     /// The first line without its end.
     pub(crate) first_line: String,
-    /// Fields as they came.
+    /// The fields as received.
     pub(crate) fields: Vec<(String, String)>,
-    /// What has come of the body, without its chunks' frames.
+    /// The received body, without chunk lines.
     pub(crate) body: Vec<u8>,
-    /// Whether the message has its end.
+    /// Whether the message is complete.
     pub(crate) is_whole: bool,
-    /// Bytes that it takes.
+    /// Its length in bytes.
     pub(crate) length: usize,
 }
 
 impl Message {
-    /// Value of the only field of that name.
+    /// The value of the only field with that name.
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         let mut found = self.fields.iter().filter(|field| field.0 == name);
         match (found.next(), found.next()) {
@@ -34,17 +34,17 @@ impl Message {
         }
     }
 
-    /// The status of a response; 0 where there is none.
+    /// The status of a response; 0 if there is none.
     pub(crate) fn status(&self) -> u16 {
         let number = self.first_line.split(' ').nth(1);
         number.and_then(|text| text.parse().ok()).unwrap_or(0)
     }
 }
 
-/// Reads a head; `None`: it is not whole.
+/// Reads a head; `None` if it is incomplete.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault of the head.
 pub(crate) fn head(bytes: &[u8]) -> Result<Option<Message>, String> {
     let Some(length) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else {
         return Ok(None);
@@ -66,11 +66,11 @@ pub(crate) fn head(bytes: &[u8]) -> Result<Option<Message>, String> {
     }))
 }
 
-/// Reads a response to the end of what has come. `is_headless`: it answers HEAD. `None`: its head
-/// is not whole. Interim responses are responses too, without bodies.
+/// Reads a response as far as it has come. `is_headless`: it answers HEAD. `None`: its head is
+/// incomplete. Interim responses are returned too, without bodies.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault of the response.
 pub(crate) fn response(
     bytes: &[u8],
     is_headless: bool,
@@ -92,10 +92,10 @@ pub(crate) fn response(
     Ok(Some(message))
 }
 
-/// Reads a request to the end of what has come; `None`: its head is not whole.
+/// Reads a request as far as it has come; `None` if its head is incomplete.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault of the request.
 pub(crate) fn request(bytes: &[u8]) -> Result<Option<Message>, String> {
     let Some(mut message) = head(bytes)? else {
         return Ok(None);
@@ -112,7 +112,7 @@ fn framing(message: &Message) -> Result<Option<Framing>, String> {
         (true, false) => {
             let length = message.field("Content-Length");
             let length = length.and_then(|text| text.parse().ok());
-            let length = length.ok_or("Content-Length is no number or stands twice")?;
+            let length = length.ok_or("Content-Length is not a number or is repeated")?;
             Ok(Some(Framing::Length(length)))
         }
         (false, true) if message.field("Transfer-Encoding") == Some("chunked") => {
@@ -151,7 +151,8 @@ fn body(
     Ok(())
 }
 
-/// Takes the chunks apart; their length in bytes once the last has come. Trailers are none.
+/// Decodes the chunks; returns their length in bytes once the last has come. Trailers are not
+/// expected.
 fn chunks(bytes: &[u8], body: &mut Vec<u8>) -> Result<Option<usize>, String> {
     let mut at = 0;
     loop {
@@ -164,14 +165,14 @@ fn chunks(bytes: &[u8], body: &mut Vec<u8>) -> Result<Option<usize>, String> {
         };
         let size = std::str::from_utf8(&rest[..end]).unwrap_or_default();
         let size = usize::from_str_radix(size, 16)
-            .map_err(|_| format!("a chunk's size is no number: {size:?}"))?;
+            .map_err(|_| format!("a chunk's size is not a number: {size:?}"))?;
         let data = &rest[end + 2..];
         body.extend_from_slice(&data[..size.min(data.len())]);
         let Some(after) = data.get(size..size + 2) else {
             return Ok(None);
         };
         if after != b"\r\n" {
-            return Err("a chunk has no line end behind it".to_owned());
+            return Err("a chunk has no line end after it".to_owned());
         }
         at += end + 2 + size + 2;
         if size == 0 {
@@ -184,7 +185,7 @@ fn chunks(bytes: &[u8], body: &mut Vec<u8>) -> Result<Option<usize>, String> {
 mod tests {
     use super::*;
 
-    /// The body, and whether the message has its end; `Ok(None)`: its head has none.
+    /// The body, and whether the message is complete; `Ok(None)`: its head is not.
     type Read = Result<Option<(&'static str, bool)>, ()>;
 
     const CASES: &[(&[u8], Read)] = &[
@@ -219,7 +220,7 @@ mod tests {
     ];
 
     #[test]
-    fn responses_are_read_as_far_as_they_have_come() {
+    fn incomplete_responses_are_read() {
         for (bytes, expected) in CASES {
             let read = response(bytes, false, false).map_err(|_| ());
             let read = read.map(|read| {

@@ -1,5 +1,4 @@
-//! Servers behind the lane that follow a script: how they answer each request that reaches them,
-//! and where they fail.
+//! Servers behind the lane that follow a script: their answer to each request, and their failures.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
@@ -9,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use crate::content::{body, chunked, shown};
 use crate::message::{self, Message};
 
-/// How an answer's end is told.
+/// The marking of an answer's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     Length,
@@ -17,7 +16,7 @@ pub(crate) enum Ending {
     Close,
 }
 
-/// How an origin fails in the middle of an answer.
+/// The kind of an origin's failure in the middle of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failing {
     Close,
@@ -25,7 +24,7 @@ pub(crate) enum Failing {
     Stall,
 }
 
-/// How an origin answers one request.
+/// An origin's answer to one request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -35,25 +34,25 @@ pub(crate) struct Answer {
     pub(crate) has_interim: bool,
     pub(crate) piece_bytes: usize,
     pub(crate) piece_pause_ms: u64,
-    /// After so many bytes; beyond its end it does not fail.
+    /// The failure after this many bytes; none if the answer is shorter.
     pub(crate) fails: Option<(usize, Failing)>,
     pub(crate) says_close: bool,
-    /// How long it keeps a connection.
+    /// The idle time for which it keeps a connection.
     pub(crate) idle_ms: u64,
-    /// For how long it may be stored, in seconds.
+    /// The lifetime for storing, in seconds.
     pub(crate) fresh_s: Option<u64>,
 }
 
-/// What became of a request that reached an origin.
+/// The outcome of a request at an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// The answer is not whole.
+    /// The answer is incomplete.
     Pending,
-    /// All of it was sent.
+    /// The answer was sent completely.
     Whole,
-    /// It failed; whether the head was out by then.
+    /// It failed; whether the head was sent before.
     Failed { had_head: bool },
-    /// The lane closed the connection before.
+    /// The lane closed the connection first.
     Abandoned,
 }
 
@@ -61,29 +60,29 @@ pub(crate) enum Outcome {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     pub(crate) answer: Answer,
-    /// Number of the answer's body.
+    /// The number of the answer's body.
     pub(crate) content: u64,
     pub(crate) outcome: Outcome,
     pub(crate) at_ms: u64,
 }
 
-/// What all origins of a run share.
+/// The state that all origins of a run share.
 #[derive(Debug, Default)]
 pub(crate) struct Origins {
-    /// How the requests of a number are answered, one try after the other.
+    /// The answers to the requests with a number, one for each try.
     pub(crate) scripts: BTreeMap<u64, Vec<Answer>>,
-    /// The same for a cached path.
+    /// The same for cached paths.
     pub(crate) cached: Vec<Answer>,
-    /// Arrivals by the request's number.
+    /// The arrivals by the request's number.
     pub(crate) arrivals: BTreeMap<u64, Vec<Arrival>>,
-    /// Arrivals by cached path: the versions of its answer.
+    /// The arrivals by cached path: the versions of its answer.
     pub(crate) versions: BTreeMap<u64, Vec<Arrival>>,
-    /// Lengths of the bodies that clients send, by number.
+    /// The lengths of the bodies that clients send, by number.
     pub(crate) uploads: BTreeMap<u64, usize>,
     pub(crate) problems: Vec<String>,
 }
 
-/// Where an arrival is noted.
+/// The record of an arrival.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Number(u64, usize),
@@ -145,7 +144,7 @@ impl Origins {
     }
 }
 
-/// Number of the body of a version of a cached path.
+/// The number of the body of a version of a cached path.
 pub(crate) fn version_content(path: u64, version: usize) -> u64 {
     100_000 + path * 10_000 + version as u64
 }
@@ -157,9 +156,9 @@ pub(crate) struct OriginConnection {
     stream: Option<UnixStream>,
     input: Vec<u8>,
     state: State,
-    /// When it closes the connection, which is idle.
+    /// The time at which it closes the idle connection.
     idle_until_ms: Option<u64>,
-    /// Whether there may be something to read.
+    /// Whether there may be input.
     is_readable: bool,
     pub(crate) is_closed: bool,
 }
@@ -179,11 +178,11 @@ struct Answering {
     head_bytes: usize,
     sent: usize,
     at_ms: u64,
-    /// Where it fails, at most its end.
+    /// The position of the failure, or the end.
     end: usize,
 }
 
-/// What an act changes for the socket at the lane's end.
+/// The effect of an action on the socket at the lane's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     None,
@@ -192,7 +191,7 @@ pub(crate) enum Effect {
 }
 
 impl OriginConnection {
-    /// One that the lane has begun, and the origin has not accepted yet.
+    /// A connection that the lane has begun, and the origin has not accepted yet.
     pub(crate) fn new(origin: usize) -> OriginConnection {
         OriginConnection {
             origin,
@@ -215,7 +214,7 @@ impl OriginConnection {
         self.stream.as_ref().map(UnixStream::as_fd)
     }
 
-    /// There is something to read.
+    /// Records that there is input.
     pub(crate) fn can_read(&mut self) {
         self.is_readable = true;
     }
@@ -224,7 +223,7 @@ impl OriginConnection {
         self.stream = Some(stream);
     }
 
-    /// When it wants to act; `None`: when the lane does.
+    /// The time of its next action; `None` if it waits for the lane.
     pub(crate) fn due_ms(&self) -> Option<u64> {
         match &self.state {
             _ if self.is_closed => None,
@@ -234,7 +233,7 @@ impl OriginConnection {
         }
     }
 
-    /// Does one thing that it wants to do by now; `None`: there was nothing to do.
+    /// Does one action that is due; `None` if there is none.
     pub(crate) fn act(
         &mut self,
         now_ms: u64,
@@ -300,7 +299,7 @@ impl OriginConnection {
         Some(Effect::None)
     }
 
-    /// Begins to answer when there is enough of a request.
+    /// Begins an answer when enough of a request has come.
     fn begin(&mut self, now_ms: u64, origins: &mut Origins) {
         if !matches!(self.state, State::Reading) {
             return;
@@ -387,7 +386,7 @@ impl OriginConnection {
         }
     }
 
-    /// The answer is out as far as it goes.
+    /// The answer was sent as far as its script goes.
     fn ended(
         &mut self,
         now_ms: u64,
@@ -431,7 +430,7 @@ impl OriginConnection {
 }
 
 impl Answer {
-    /// The answer as it is sent, and how long its head is.
+    /// The bytes of the answer, and the length of its head.
     fn bytes(&self, content: u64, is_head: bool) -> (Vec<u8>, usize) {
         let mut head = String::new();
         if self.has_interim {

@@ -1,5 +1,4 @@
-//! Plans without a process around them: the directives that the process's own families have, and
-//! all others.
+//! Plans without a process: with the directives of the process's own families, and all others.
 
 use std::path::Path;
 
@@ -23,7 +22,7 @@ pub(crate) fn registry() -> Registry {
 /// The plan of a configuration.
 ///
 /// # Errors
-/// Every error as nginx words it.
+/// All errors, in nginx's format.
 pub(crate) fn build(
     registry: &Registry,
     text: &str,

@@ -1,6 +1,6 @@
-//! A request of a scripted client, and what is known of its answer before it is asked.
+//! A request of a scripted client, and the known facts about its answer.
 
-/// What is asked for.
+/// The target of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     /// A text of the configuration, `/text/N`.
@@ -9,13 +9,13 @@ pub(crate) enum Target {
     File(usize),
     /// A file that is sent slowly, `/slow/N`.
     Slow(usize),
-    /// What an origin answers, `/proxy/NUMBER`.
+    /// An answer of an origin, `/proxy/NUMBER`.
     Proxied,
-    /// The same, stored, `/cache/N`.
+    /// A stored answer of an origin, `/cache/N`.
     Cached(u64),
-    /// Nothing, `/files/none`.
+    /// A missing file, `/files/none`.
     Missing,
-    /// A request line that is none.
+    /// A malformed request line.
     Malformed,
 }
 
@@ -37,9 +37,9 @@ pub(crate) struct Request {
     pub(crate) is_version_10: bool,
     pub(crate) says_close: bool,
     pub(crate) upload: Option<Upload>,
-    /// Where its bytes end among those of its client.
+    /// The end of its bytes among those of its client.
     pub(crate) end: usize,
-    /// Bytes that it takes.
+    /// Its length in bytes.
     pub(crate) length: usize,
 }
 
@@ -49,7 +49,7 @@ impl Request {
         self.method == "HEAD"
     }
 
-    /// The target as it stands in the request line.
+    /// The target in the request line.
     pub(crate) fn path(&self) -> String {
         match self.target {
             Target::Text(number) => format!("/text/{number}"),
@@ -62,7 +62,7 @@ impl Request {
         }
     }
 
-    /// The request as it is sent.
+    /// The bytes of the request.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let version = if self.is_version_10 { "1.0" } else { "1.1" };
         let mut head = format!(

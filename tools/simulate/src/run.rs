@@ -1,4 +1,4 @@
-//! One run: builds the lane that a seed stands for, lets it serve, and looks at what is left.
+//! One run: builds the lane of a seed, lets it serve, and checks the results.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -30,7 +30,7 @@ use crate::scenario::{FILE_BYTES, FILE_NUMBER, Scenario, stream};
 use crate::verdict;
 use crate::world::{Shared, Start, World};
 
-/// A folder with what runs have in common: the gate, the files, the logs. One run at a time.
+/// A folder with the common parts of runs: the gate, the files, the logs. One run at a time.
 pub struct Bench {
     folder: PathBuf,
     gate: Arc<OwnedFd>,
@@ -38,45 +38,45 @@ pub struct Bench {
     registry: Registry,
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// What should not have been; empty: all is well.
+    /// The errors; empty if there are none.
     pub problems: Vec<String>,
-    /// What everybody did, where it was asked for.
+    /// The actions of all peers, if they were requested.
     pub trace: Vec<String>,
-    /// Requests that clients have sent whole.
+    /// The requests that clients have sent completely.
     pub requests: u64,
-    /// Of these, those whose answers were compared to the last byte.
+    /// Those whose answers were compared to the last byte.
     pub answered: u64,
-    /// How often the fault struck that was put in.
+    /// The number of times that the injected fault occurred.
     pub fault_hits: u64,
 }
 
-/// Origins that answer.
+/// The number of origins that answer.
 const ORIGINS: usize = 2;
 
-/// How a seed is run.
+/// The options of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// What the lane does wrong on purpose.
+    /// The fault to inject.
     pub fault: Option<Fault>,
-    /// Whether the report has a trace.
+    /// Whether to record a trace.
     pub is_traced: bool,
 }
 
-/// What the lane has left when it ends.
+/// The lane's leftovers at its end.
 pub(crate) struct Left {
     pub(crate) ended: io::Result<()>,
     pub(crate) connections: [usize; 4],
     pub(crate) event_loop: [usize; 3],
-    /// Holders of the lane's own things after all of it was dropped: exchanges, with their
-    /// buffers, that nobody has given back.
+    /// Holders of the lane's own objects after all of it was dropped: exchanges, with their
+    /// buffers, that were not returned.
     pub(crate) holders: usize,
 }
 
 impl Bench {
-    /// Makes a bench in an empty folder that the caller removes.
+    /// Prepares an empty folder, which the caller removes.
     ///
     /// # Errors
     /// The folder cannot be written.
@@ -109,7 +109,7 @@ impl Bench {
     /// Runs a seed.
     ///
     /// # Errors
-    /// The machine is at fault, not the lane.
+    /// An error of the machine, not of the lane.
     pub fn run(&self, seed: u64, options: Options) -> Result<Report, String> {
         let scenario = Scenario::new(seed);
         let folder = self.folder.display().to_string();
@@ -172,7 +172,7 @@ impl Bench {
         Ok(report)
     }
 
-    /// Takes out what a run has left in the queues of the listening sockets.
+    /// Removes the leftovers of a run from the queues of the listening sockets.
     fn clear_queues(&self) {
         for listener in self.origins.iter() {
             while listener.accept().is_ok() {}
@@ -229,7 +229,7 @@ impl Bench {
     }
 }
 
-/// A log in a file of its own, begun anew for each run.
+/// A log in a file of its own, emptied for each run.
 struct Log {
     file: File,
     log: Arc<LogFile>,
@@ -259,7 +259,7 @@ impl Log {
     }
 }
 
-/// The process around the lane's plan: its logs.
+/// The environment of the lane's plan: its logs.
 struct Logs {
     folder: PathBuf,
     access: Log,

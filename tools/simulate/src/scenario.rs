@@ -1,4 +1,4 @@
-//! What a seed stands for: a configuration, the clients with their scripts, and the weather.
+//! The scenario of a seed: a configuration, the clients with their scripts, and the weather.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,19 @@ use crate::request::{Request, Target, Upload};
 use crate::world::Weather;
 use turnpike_testkit::random::Random;
 
-/// Lengths of the texts that `/text/N` answers with.
+/// The lengths of the texts that `/text/N` answers with.
 pub(crate) const TEXT_BYTES: &[usize] = &[0, 16, 700, 3_900];
 
 /// Lengths of the files.
 pub(crate) const FILE_BYTES: &[usize] = &[0, 16, 4_000, 17_000, 70_000, 300_000];
 
-/// Files that are sent slowly: their sizes keep the send within the run's time.
+/// The number of files that are sent slowly: their sizes limit the time of the send.
 const SLOW_FILES: usize = 4;
 
-/// Number of the content of a text; files count from there.
+/// The number of a text's content; files count from there.
 pub(crate) const FILE_NUMBER: u64 = 100;
 
-/// What the configuration of a run says.
+/// The settings of a run's configuration.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) keepalive_requests: usize,
@@ -39,7 +39,7 @@ pub(crate) struct Settings {
     pub(crate) proxy: ProxySettings,
 }
 
-/// What it says of requests that are passed on.
+/// The settings of proxied requests.
 #[derive(Debug)]
 pub(crate) struct ProxySettings {
     pub(crate) buffering: bool,
@@ -90,7 +90,7 @@ impl Scenario {
     }
 }
 
-/// The numbers of a seed for one use, which are apart from those for another.
+/// The random numbers of a seed for one use, independent of those for another.
 pub(crate) fn stream(seed: u64, number: u64) -> Random {
     let mut random = Random::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (number << 56));
     random.number();
@@ -200,8 +200,8 @@ fn upload(random: &mut Random) -> Upload {
     }
 }
 
-/// Cuts the requests into pieces that are sent at one time. Pipelined requests are sent before the
-/// answers to those before them are there.
+/// Splits the requests into pieces that are sent at one time. Pipelined requests are sent before
+/// the answers to earlier ones have come.
 fn pieces(random: &mut Random, requests: &[Request]) -> Vec<Piece> {
     let is_pipelined = random.percent(40);
     let is_torn = random.percent(50);
@@ -245,7 +245,7 @@ fn pieces(random: &mut Random, requests: &[Request]) -> Vec<Piece> {
     pieces
 }
 
-/// Pieces of one client.
+/// The most pieces of one client.
 const PIECES_MAX: usize = 40;
 
 fn cut(random: &mut Random, bytes: usize) -> Cut {
@@ -334,11 +334,11 @@ fn answer(random: &mut Random, settings: &Settings, fresh_s: Option<u64>) -> Ans
     }
 }
 
-/// Different paths that are stored.
+/// The number of cached paths.
 const CACHED_PATHS: u64 = 2;
 
 impl Settings {
-    /// The configuration as the server reads it.
+    /// The text of the configuration.
     pub(crate) fn configuration(&self, folder: &str) -> String {
         let flag = |on: bool| if on { "on" } else { "off" };
         let mut text = format!(

@@ -1,4 +1,4 @@
-//! Many seeds on all CPUs, and one that is shown.
+//! Runs many seeds on all CPUs, or shows one.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,17 +9,17 @@ use turnpike_lane::sys::simulation::Fault;
 
 use crate::run::{Bench, Options, Report};
 
-/// Failing seeds after which a run ends: more of them say no more.
+/// The number of failed seeds after which a run ends: more give no new information.
 const FAILED_MAX: usize = 10;
 
-/// Which seeds are run, and how.
+/// The seeds to run, and their options.
 #[derive(Clone, Copy, Debug)]
 pub struct Seeds {
-    /// The first.
+    /// The first seed.
     pub from: u64,
-    /// How many.
+    /// The number of seeds.
     pub count: u64,
-    /// What the lane does wrong on purpose.
+    /// The fault to inject.
     pub fault: Option<Fault>,
 }
 
@@ -33,16 +33,16 @@ impl Default for Seeds {
     }
 }
 
-/// What came of many seeds.
+/// The results of many seeds.
 #[derive(Debug, Default)]
 pub struct Summary {
-    /// Seeds that were run.
+    /// The number of seeds that were run.
     pub seeds: u64,
-    /// Those that failed, with what was wrong.
+    /// The seeds that failed, with their errors.
     pub failed: Vec<(u64, Vec<String>)>,
-    /// Requests that clients have sent whole.
+    /// The requests that clients have sent completely.
     pub requests: u64,
-    /// Answers that were compared to their last byte.
+    /// The answers that were compared to their last byte.
     pub answered: u64,
 }
 
@@ -77,7 +77,7 @@ impl Summary {
     }
 }
 
-/// A folder that goes with its owner.
+/// A folder that is removed with its owner.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -91,7 +91,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Nothing of it is of use to anyone.
+        // No other code needs it.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -99,7 +99,7 @@ impl Drop for Folder {
 /// Runs seeds on all CPUs until some have failed.
 ///
 /// # Errors
-/// The machine is at fault, not the lane.
+/// An error of the machine, not of the lane.
 pub fn run_all(seeds: &Seeds) -> Result<Summary, String> {
     static FOLDERS: AtomicU64 = AtomicU64::new(0);
     let next = AtomicU64::new(seeds.from);
@@ -140,10 +140,10 @@ pub fn run_all(seeds: &Seeds) -> Result<Summary, String> {
     Ok(summary)
 }
 
-/// Runs one seed and prints what everybody did. Returns whether all was well.
+/// Runs one seed and prints all actions. Returns whether there was no error.
 ///
 /// # Errors
-/// The machine is at fault, not the lane.
+/// An error of the machine, not of the lane.
 pub fn show(seed: u64, fault: Option<Fault>) -> Result<bool, String> {
     let folder = Folder::new(u64::MAX)?;
     let bench = Bench::new(&folder.0).map_err(|error| format!("no bench: {error}"))?;
@@ -159,7 +159,7 @@ pub fn show(seed: u64, fault: Option<Fault>) -> Result<bool, String> {
         println!("seed {seed}: {problem}");
     }
     if report.problems.is_empty() {
-        println!("seed {seed}: all is well");
+        println!("seed {seed}: no error");
     }
     Ok(report.problems.is_empty())
 }

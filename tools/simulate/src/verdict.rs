@@ -1,5 +1,5 @@
-//! What must be true of every run, whatever its seed: compares what the clients got with what the
-//! configuration promises, and what the lane has written down with what the peers saw.
+//! The invariants of every run: compares the clients' results with the configuration, and the
+//! lane's logs with the peers' records.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,10 +15,10 @@ use crate::run::{Left, Report};
 use crate::scenario::Settings;
 use crate::world::{Peer, World};
 
-/// Time-outs are in slots of the lane's wheel, and are looked at now and then.
+/// Time-outs are in slots of the lane's wheel, which is checked periodically.
 const LATE_MS: u64 = 400;
 
-/// Judges a run that has ended.
+/// Checks a run that has ended.
 pub(crate) fn judge(
     settings: &Settings,
     world: &World,
@@ -133,7 +133,7 @@ fn read_log(access: &str, report: &mut Report) -> AccessLog {
             continue;
         };
         if status == 408 && bytes_sent == 0 {
-            // A head that did not come whole: no request was counted, and none is answered.
+            // An incomplete head: no request was counted, and none is answered.
             if !given_up.insert(connection) {
                 let problem = format!("connection {connection} was given up twice");
                 report.problems.push(problem);
@@ -154,10 +154,10 @@ fn read_log(access: &str, report: &mut Report) -> AccessLog {
     log
 }
 
-/// What a client has read.
+/// The responses that a client has read.
 struct Transcript {
     answers: Vec<Message>,
-    /// Bytes of each with the interim responses before it.
+    /// The length of each with the interim responses before it.
     interim_bytes: usize,
 }
 
@@ -183,7 +183,7 @@ impl Transcript {
                         break;
                     }
                 }
-                // Its head is not whole.
+                // The head is incomplete.
                 Ok(None) => break,
                 Err(error) => {
                     let rest = shown(&client.received[at..]);
@@ -224,15 +224,15 @@ impl Transcript {
                 has_left: has_left(client),
             };
             problems.extend(case.problem());
-            let said_close = answer.field("Connection") == Some("close");
-            if said_close && self.answers.len() > index + 1 {
+            let has_close = answer.field("Connection") == Some("close");
+            if has_close && self.answers.len() > index + 1 {
                 problems.push(format!("was answered after a close, at request {index}"));
             }
         }
         self.missing(settings, client, problems);
     }
 
-    /// Whether requests may be without an answer.
+    /// Checks whether requests may be without an answer.
     fn missing(&self, settings: &Settings, client: &Client, problems: &mut Vec<String>) {
         let Some((ended, ended_ms)) = client.ended else {
             problems.push("has not ended".to_owned());
@@ -246,9 +246,9 @@ impl Transcript {
             return;
         }
         let last = self.answers.last();
-        let said_close = last.is_some_and(|answer| answer.field("Connection") == Some("close"));
+        let has_close = last.is_some_and(|answer| answer.field("Connection") == Some("close"));
         let is_cut = last.is_some_and(|answer| !answer.is_whole);
-        // The server closed it as it was idle, while the request was on its way.
+        // The server closed the idle connection while the request was on its way.
         let begun_ms = client.answered_ms.last().copied();
         let idle_ms = begun_ms.map_or(settings.header_timeout_ms, |_| {
             settings.keepalive_timeout_ms
@@ -256,20 +256,20 @@ impl Transcript {
         let begun_ms = begun_ms.unwrap_or(client.script.start_ms);
         let was_idle = ended_ms + LATE_MS >= begun_ms + idle_ms;
         let is_slow = was_idle && client.asked_ms[count] + LATE_MS >= begun_ms + idle_ms;
-        if !said_close && !is_cut && !is_slow && !has_left(client) {
+        if !has_close && !is_cut && !is_slow && !has_left(client) {
             problems.push(format!("request {count} got no answer"));
         }
     }
 }
 
-/// Whether the server may give up in the middle of an answer: the client has.
+/// Whether the server may abort an answer because the client has left.
 fn has_left(client: &Client) -> bool {
     let left = matches!(client.ended, Some((Ended::ByClient, _)));
     let cut = client.script.cut.map(|cut: Cut| cut.how);
     if left || (client.cut_done.is_some() && cut == Some(How::Stall)) {
         return true;
     }
-    // A client that has ended its side is taken for gone where its answer has to be waited for.
+    // A client that has ended its side counts as gone if its answer must be waited for.
     let waits = |request: &Request| {
         matches!(
             request.target,
@@ -280,7 +280,7 @@ fn has_left(client: &Client) -> bool {
     client.cut_done == Some(How::HalfClose) && open.unwrap_or_default().iter().any(waits)
 }
 
-/// What the access log says is what was sent, and what the client has read.
+/// Checks that the access log matches the sent bytes and the client's record.
 fn byte_counts(
     world: &World,
     client: &Client,
@@ -318,7 +318,7 @@ fn byte_counts(
             problems.push(format!("request {number} was logged, and never sent"));
             continue;
         };
-        // Of a line that is no request, nothing says where it ends.
+        // The end of a malformed request line is undefined.
         let has_end = request.target != Target::Malformed;
         if has_end && line.request_length > request.length as u64 {
             let (logged, sent) = (line.request_length, request.length);

@@ -1,8 +1,7 @@
-//! The world around the lane: time, the peers, and what the socket layer does to the lane.
+//! The world around the lane: time, the peers, and the behaviour of the socket layer.
 //!
-//! Everything runs on the lane's thread. The lane waits for events, and the peers act; nothing
-//! happens at this time any more, and time goes on to the next deadline, be it a peer's or the
-//! lane's.
+//! Everything runs on the lane's thread. While the lane waits for events, the peers act; when none
+//! can act at this time, the time advances to the next deadline of a peer or the lane.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -24,46 +23,46 @@ use crate::client::{Client, Effect};
 use crate::origin::{self, OriginConnection, Origins};
 use turnpike_testkit::random::Random;
 
-/// The machine was started so long ago; every run begins then.
+/// The time since the machine's start at the beginning of every run.
 const START_NS: u64 = 1_000_000_000_000;
 
-/// And at this time, in milliseconds since 1970.
+/// The time of day at the beginning of every run, in milliseconds since 1970.
 const START_UNIX_MS: u64 = 1_700_000_000_000;
 
-/// Looks at the peers in one run: a lane that spins makes more.
+/// The most checks of the peers in one run: a spinning lane makes more.
 const LOOKS_MAX: u64 = 200_000;
 
-/// How long the lane has to clean up behind the last client, in milliseconds: longer than every
+/// The time that the lane has to clean up after the last client, in milliseconds: longer than every
 /// time-out of the configurations.
 const QUIET_MS: u64 = 15_000;
 
-/// How the socket layer treats the lane, in percent of the calls.
+/// The behaviour of the socket layer, in percent of the calls.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Weather {
-    /// A send takes only a part, and the next one nothing while the peer has not read.
+    /// A send takes only a part, and the next one nothing until the peer has read.
     pub(crate) short_sends: u64,
-    /// A wait brings an event without reason.
+    /// A wait gives a spurious event.
     pub(crate) spurious: u64,
-    /// A peer that could act is left for later.
+    /// A peer that could act is delayed.
     pub(crate) idling: u64,
 }
 
-/// A socket of the lane with a peer of ours at its other end.
+/// A socket of the lane that is connected to a peer.
 #[derive(Debug)]
 pub(crate) struct LaneSocket {
     pub(crate) peer: Peer,
-    /// Bytes that the lane has sent.
+    /// The bytes that the lane has sent.
     pub(crate) sent: u64,
-    /// Bytes that the peer has read of them.
+    /// The bytes of these that the peer has read.
     read: u64,
     pub(crate) received: u64,
-    /// What the peer had read when a send took less than it was given.
+    /// The bytes that the peer had read when a send was short.
     full_at: Option<u64>,
-    /// Whether the peer has reset the connection, and how often the lane has sent since.
+    /// The number of the lane's sends since the peer reset the connection, if it did.
     reset: Option<u32>,
 }
 
-/// Who is at the other end.
+/// The peer of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Peer {
     Client(usize),
@@ -71,14 +70,14 @@ pub(crate) enum Peer {
     Upstream(usize),
 }
 
-/// How a run goes on.
+/// The stage of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Clients do what their scripts say.
+    /// Clients follow their scripts.
     Traffic,
-    /// All have gone, and the lane cleans up since then.
+    /// All clients have left, and the lane cleans up since then.
     Quiet { since_ms: u64 },
-    /// The lane was told to end.
+    /// The lane was asked to end.
     Ending,
 }
 
@@ -89,34 +88,34 @@ pub(crate) struct World {
     fault: Option<Fault>,
     pub(crate) fault_hits: u64,
     now_ns: u64,
-    /// The runtime's time when it was read last: it moves itself.
+    /// The runtime's time when it was last read: it advances by itself.
     runtime_time: Option<Instant>,
     pub(crate) clients: Vec<Client>,
     pub(crate) origins: Origins,
-    /// Connections that the lane has opened to them.
+    /// The connections that the lane has opened to them.
     pub(crate) upstream: Vec<OriginConnection>,
     gate: PathBuf,
     folder: PathBuf,
     listeners: Rc<Vec<UnixListener>>,
-    /// Clients whose connections were not accepted yet.
+    /// The clients whose connections were not accepted yet.
     queue: VecDeque<usize>,
     pub(crate) sockets: Vec<LaneSocket>,
     by_descriptor: HashMap<RawFd, usize>,
     registered: Vec<(RawFd, u64, u64)>,
     lookout: Lookout,
     has_entered: bool,
-    /// A peer could act, and was left for later.
+    /// Whether a peer that could act was delayed.
     has_idled: bool,
     looks: u64,
     stage: Stage,
     mailbox: Arc<Mailbox<Command>>,
     pub(crate) counters: Option<Arc<HttpCounters>>,
-    /// Connections that the lane still held when it was told to end.
+    /// The connections that the lane still held when it was asked to end.
     pub(crate) active_at_end: u64,
     pub(crate) trace: Option<Vec<String>>,
 }
 
-/// What a run begins with.
+/// The initial state of a run.
 pub(crate) struct Start {
     pub(crate) random: Random,
     pub(crate) weather: Weather,
@@ -169,7 +168,7 @@ impl World {
         self.now_ns
     }
 
-    /// Milliseconds since the run's beginning.
+    /// The milliseconds since the run's beginning.
     fn now_ms(&mut self) -> u64 {
         (self.now_ns() - START_NS) / 1_000_000
     }
@@ -181,7 +180,7 @@ impl World {
         }
     }
 
-    /// Everybody who wants to act does, beginning with one that the seed names.
+    /// Lets every peer act that is due, starting with one that the seed chooses.
     fn peers_act(&mut self) -> bool {
         let mut acted = false;
         self.has_idled = false;
@@ -229,7 +228,7 @@ impl World {
             Effect::Connected => {
                 self.queue.push_back(index);
                 if let Some(socket) = self.clients[index].socket() {
-                    // The kernel refuses only what it has no memory for.
+                    // The kernel refuses only if it has no memory.
                     let _ = self.lookout.watch(socket, index as u64 * 2);
                 }
             }
@@ -290,7 +289,7 @@ impl World {
         }
     }
 
-    /// When a peer wants to act next, or the run goes on.
+    /// The time of the next action of a peer or the run.
     fn due_ms(&mut self) -> Option<u64> {
         let now_ms = self.now_ms();
         if self.has_idled {
@@ -315,7 +314,7 @@ impl World {
                 self.stage = Stage::Quiet { since_ms: now_ms };
             }
             Stage::Quiet { since_ms } if now_ms >= since_ms + QUIET_MS => {
-                self.note(|| "the lane is told to end".to_owned());
+                self.note(|| "the lane is asked to end".to_owned());
                 let counters = self.counters.as_ref();
                 self.active_at_end = counters.map_or(0, |counters| counters.active.value());
                 self.stage = Stage::Ending;
@@ -364,7 +363,7 @@ impl World {
     }
 }
 
-/// The world as the lane's system calls see it.
+/// The world for the lane's system calls.
 pub(crate) struct Shared(pub(crate) Rc<RefCell<World>>);
 
 impl simulation::World for Shared {
@@ -380,7 +379,7 @@ impl simulation::World for Shared {
         let mut world = self.0.borrow_mut();
         world.looks += 1;
         if world.looks > LOOKS_MAX {
-            world.note(|| "this goes on for ever".to_owned());
+            world.note(|| "the run does not end".to_owned());
             return Err(io::ErrorKind::TimedOut.into());
         }
         let entered = std::mem::take(&mut world.has_entered);
@@ -415,14 +414,14 @@ impl simulation::World for Shared {
         if world.registered.is_empty() || !world.random.percent(percent) {
             return None;
         }
-        // Numbers of closed ones are given out again, to other runs of this process too.
+        // Numbers of closed descriptors are reused, also by other runs in this process.
         let is_open = |known: &(RawFd, u64, u64)| simulation::inode(known.0) == Some(known.2);
         world.registered.retain(is_open);
         let count = world.registered.len();
         let chosen = world.random.index(count);
         let (descriptor, token, _) = *world.registered.get(chosen)?;
         let name = world.name(descriptor);
-        world.note(|| format!("lane is told of {name} for no reason"));
+        world.note(|| format!("lane gets a spurious event of {name}"));
         Some(token)
     }
 
@@ -458,7 +457,7 @@ impl simulation::World for Shared {
         }
         let is_unread = socket.sent > socket.read && !is_gone;
         let was_full = socket.full_at.take() == Some(socket.read);
-        // The peer will read what is on its way to it, and the kernel tells of that.
+        // The peer will read the bytes on their way, and the kernel reports that.
         let allowed = if was_full && is_unread {
             socket.full_at = Some(socket.read);
             None
@@ -505,7 +504,7 @@ impl simulation::World for Shared {
         let mut result = result;
         if let Some(socket) = world.socket(descriptor) {
             match &mut result {
-                // What had come before the reset is read first, as with TCP.
+                // The bytes before the reset are read first, as with TCP.
                 end @ (Ok(0) | Err(_)) if socket.reset.is_some() => {
                     *end = Err(io::Error::from_raw_os_error(ECONNRESET));
                 }
@@ -560,17 +559,17 @@ impl simulation::World for Shared {
         let strikes = world.fault == Some(fault) && world.random.percent(FAULTY_PERCENT);
         if strikes {
             world.fault_hits += 1;
-            world.note(|| format!("lane does wrong on purpose: {fault:?}"));
+            world.note(|| format!("injected fault: {fault:?}"));
         }
         strikes
     }
 }
 
-/// Bytes that a socket always takes: `100 Continue` is sent in one piece or not at all, and then
-/// its connection is closed, as nginx does it.
+/// A length that a socket always takes at once: `100 Continue` is sent in one piece or not at all,
+/// and in the latter case the connection is closed, as in nginx.
 const WHOLE_BYTES_MAX: usize = 32;
 
-/// How often a lane with a fault does wrong: seldom, as a real fault would.
+/// The frequency of an injected fault: rare, like a real fault.
 const FAULTY_PERCENT: u64 = 2;
 
 /// errno(3) on Linux.

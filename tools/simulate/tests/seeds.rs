@@ -2,17 +2,17 @@
 
 use turnpike_simulate::{Bench, Fault, Options, Seeds, run_all};
 
-/// Seeds of one run of the tests.
+/// The number of seeds in one run of the tests.
 const SEEDS: u64 = 10_000;
 
-/// Seeds within which a fault must be found.
+/// The number of seeds within which a fault must be detected.
 const FAULT_SEEDS_MAX: u64 = 2_000;
 
-/// Seeds that are run twice, to see that they are what they were.
+/// The number of seeds that are run twice, to check that they are reproducible.
 const REPEATED_SEEDS: u64 = 200;
 
 #[test]
-fn every_seed_keeps_every_promise() {
+fn every_seed_keeps_every_invariant() {
     let seeds = Seeds {
         count: SEEDS,
         ..Seeds::default()
@@ -21,7 +21,7 @@ fn every_seed_keeps_every_promise() {
     println!("{summary}");
     assert!(summary.failed.is_empty(), "{summary}");
     assert_eq!(summary.seeds, SEEDS);
-    // Else the promises would be empty.
+    // Otherwise the checks would be empty.
     assert!(summary.answered > 3 * SEEDS, "{summary}");
 }
 
@@ -38,17 +38,17 @@ fn is_found(fault: Fault) {
 }
 
 #[test]
-fn a_lost_wake_up_is_found() {
+fn a_lost_wake_up_is_detected() {
     is_found(Fault::LostWakeUp);
 }
 
 #[test]
-fn an_answer_sent_twice_is_found() {
+fn an_answer_sent_twice_is_detected() {
     is_found(Fault::AnswerTwice);
 }
 
 #[test]
-fn a_buffer_not_given_back_is_found() {
+fn a_buffer_that_is_not_returned_is_detected() {
     is_found(Fault::BufferKept);
 }
 

@@ -1,4 +1,4 @@
-//! The picture of a load run: progress, requests per second over time, and the figures so far.
+//! The view of a load run: progress, requests per second over time, and the figures so far.
 
 use std::collections::VecDeque;
 
@@ -9,13 +9,13 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Gauge, Paragraph, Sparkline};
 use turnpike_load::LiveFrame;
 
-/// Rates kept for the sparkline: more than a wide terminal shows.
+/// The most rates for the sparkline: more than a wide terminal shows.
 const RATES_MAX: usize = 512;
 
-/// Rows of the figures with their border.
+/// The rows of the figures with their border.
 const FIGURE_ROWS: u16 = 9;
 
-/// The picture with the rates that it remembers.
+/// The view with its earlier rates.
 #[derive(Default)]
 pub(crate) struct View {
     rates: VecDeque<u64>,

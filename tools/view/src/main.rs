@@ -1,8 +1,8 @@
-//! `turnpike-view`: draws what another program measures on the whole terminal.
+//! `turnpike-view` draws the measurements of another program on the whole terminal.
 //!
-//! A program of its own, so that the server, which often runs as root, links no terminal library.
-//! Frames come on standard input, a line of JSON each; the end of input ends the view. It is
-//! started by `turnpike load --live` and `turnpike top`, and is of no use by hand.
+//! It is a separate program, so that the server, which often runs as root, links no terminal
+//! library. Frames come on standard input, one line of JSON each; the end of input ends the view.
+//! `turnpike load --live` and `turnpike top` start it; it is not meant to be started by hand.
 
 mod load;
 mod screen;
@@ -13,10 +13,10 @@ use std::process::ExitCode;
 
 use screen::Screen;
 
-/// Longest frame in bytes: a real one has a few hundred. What is longer is no frame of ours.
+/// Longest frame in bytes: a real one has a few hundred. A longer line is not a frame.
 const FRAME_BYTES_MAX: u64 = 64 * 1024;
 
-/// The words of the command line, for those who try it by hand.
+/// The help text, for users who start it by hand.
 const USAGE: &str = "turnpike-view draws what `turnpike load --live` measures and what \
                      `turnpike top` asks; it is started by these commands and takes \"load\" or \
                      \"top\" as its only argument\n";
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Draws every frame of a load run until the input ends.
+/// Draws the frames of a load run until the input ends.
 fn run() -> io::Result<()> {
     let mut screen = Screen::open()?;
     let mut view = load::View::default();
@@ -52,7 +52,7 @@ fn run() -> io::Result<()> {
         if bounded.read_until(b'\n', &mut line)? == 0 {
             return Ok(());
         }
-        // A line that is no frame is passed over: the next one is 250 ms away.
+        // A line that is not a frame is skipped: the next one comes 250 ms later.
         if let Ok(frame) = serde_json::from_slice(&line) {
             screen.draw(|area| view.draw(area, &frame))?;
         }

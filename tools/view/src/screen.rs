@@ -1,7 +1,7 @@
-//! The terminal: taken over at the start and given back at the end, whatever the end is.
+//! The terminal: taken over at the start and always restored at the end.
 //!
-//! Draws on standard error, so that the text on standard output stays clean, and leaves the
-//! terminal's modes alone, so that Ctrl-C is the signal it always is.
+//! It draws on standard error, so that the text on standard output stays clean, and keeps the
+//! terminal's modes, so that Ctrl-C is still a signal.
 
 use std::io::{self, Stderr};
 
@@ -16,13 +16,13 @@ pub(crate) struct Screen {
 }
 
 impl Screen {
-    /// Takes the terminal over.
+    /// Takes over the terminal.
     ///
     /// # Errors
-    /// When it cannot be drawn on.
+    /// The terminal cannot be drawn on.
     pub(crate) fn open() -> io::Result<Screen> {
-        // Everything that asks the terminal for an answer is left out: the answer would come on
-        // standard input, which carries the frames.
+        // Queries to the terminal are avoided: the answers would come on standard input, which
+        // carries the frames.
         let terminal = Terminal::new(CrosstermBackend::new(io::stderr()))?;
         execute!(io::stderr(), EnterAlternateScreen, Clear(ClearType::All))?;
         Ok(Screen { terminal })
@@ -31,7 +31,7 @@ impl Screen {
     /// Shows one picture.
     ///
     /// # Errors
-    /// When the terminal went away.
+    /// The terminal was closed.
     pub(crate) fn draw(&mut self, picture: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
         self.terminal.draw(picture).map(drop)
     }
@@ -39,7 +39,7 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // Nothing can be done for a terminal that refuses.
+        // There is no remedy if the terminal refuses.
         let _ = self.terminal.show_cursor();
         let _ = execute!(io::stderr(), LeaveAlternateScreen);
     }

@@ -156,7 +156,7 @@ fn requests(server: &Server, mode: Mode, count: u64) -> Result<(), String> {
     let load = clients::ab(&arguments);
     match load.failed() {
         0 => Ok(()),
-        _ => Err(format!("{load}\n{}", server.said())),
+        _ => Err(format!("{load}\n{}", server.output())),
     }
 }
 

@@ -37,7 +37,7 @@ impl Witness {
     pub(super) fn of(server: &Server) -> Result<Witness, String> {
         let serving = server.serving_pids();
         if serving.is_empty() {
-            return Err(format!("no serving process\n{}", server.said()));
+            return Err(format!("no serving process\n{}", server.output()));
         }
         let tail = |name: &str| {
             Mutex::new(Tail {

@@ -76,8 +76,8 @@ pub fn openssl(folder: &Path, arguments: &[&str]) -> String {
         .args(arguments)
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments:?}: {said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {stderr}");
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 

@@ -1,4 +1,4 @@
-//! `turnpike top`: what a running server does, every second.
+//! `turnpike top`: the activity of a running server, every second.
 //!
 //! Frames come on standard input, so keys are read from the terminal itself.
 
@@ -18,19 +18,19 @@ use ratatui::crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use crate::screen::Screen;
 use snapshot::Snapshot;
 
-/// Longest frame in bytes: thousands of upstream servers have some megabytes of metrics.
+/// Longest frame in bytes: with thousands of upstream servers the metrics take some megabytes.
 const FRAME_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
-/// Rates kept for the graph: more than a wide terminal shows.
+/// The most rates for the graph: more than a wide terminal shows.
 const RATES_MAX: usize = 512;
 
-/// Frames that wait for the terminal; older ones are of no use.
+/// The frames that wait for the terminal; older ones are dropped.
 const FRAMES_WAITING_MAX: usize = 1;
 
-/// How long a key may wait until it is seen.
+/// The longest delay of a key.
 const KEY_WAIT: Duration = Duration::from_millis(50);
 
-/// By what the rows of lanes and upstream servers are sorted.
+/// The order of the rows of lanes and upstream servers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Order {
     #[default]
@@ -57,7 +57,7 @@ impl Order {
     }
 }
 
-/// What is shown, and how.
+/// The state of the view.
 #[derive(Default)]
 struct View {
     before: Snapshot,
@@ -66,11 +66,11 @@ struct View {
     rates: VecDeque<u64>,
     order: Order,
     is_paused: bool,
-    /// The server that is shown; `None`: all.
+    /// The selected server; `None` for all.
     server: Option<String>,
 }
 
-/// What a key asks for.
+/// The action of a key.
 #[derive(Debug, PartialEq, Eq)]
 enum Wish {
     Draw,
@@ -79,7 +79,7 @@ enum Wish {
 }
 
 impl View {
-    /// Takes a frame up, unless the view is paused.
+    /// Takes a frame, unless the view is paused.
     fn take(&mut self, next: Snapshot) {
         if self.is_paused {
             return;
@@ -115,7 +115,7 @@ impl View {
         }
     }
 
-    /// All servers, then one after the other.
+    /// Selects the next server; after the last one, all of them.
     fn next_server(&mut self) {
         let names = self.now.labels("server_requests", "server");
         let next = match &self.server {
@@ -129,10 +129,10 @@ impl View {
     }
 }
 
-/// Shows frames until the input ends or somebody quits.
+/// Shows frames until the input ends or the user quits.
 ///
 /// # Errors
-/// When the terminal cannot be drawn on or read.
+/// The terminal cannot be drawn on or read.
 pub(crate) fn run() -> io::Result<()> {
     let frames = frames();
     let mut screen = Screen::open()?;
@@ -165,7 +165,7 @@ pub(crate) fn run() -> io::Result<()> {
     }
 }
 
-/// Frames as they come on standard input, read by a thread of their own.
+/// The frames on standard input, read by a thread of their own.
 fn frames() -> Receiver<Snapshot> {
     let (sender, receiver) = sync_channel(FRAMES_WAITING_MAX);
     std::thread::spawn(move || {
@@ -178,7 +178,7 @@ fn frames() -> Receiver<Snapshot> {
                 Ok(0) | Err(_) => return,
                 Ok(_) => {}
             }
-            // A line that is no frame is passed over: the next one comes in a second.
+            // A line that is not a frame is skipped: the next one comes in a second.
             if let Some(frame) = Snapshot::parse(&line)
                 && sender.send(frame).is_err()
             {
@@ -189,7 +189,7 @@ fn frames() -> Receiver<Snapshot> {
     receiver
 }
 
-/// Keys come one by one while this is there.
+/// The terminal's mode in which keys come one by one; dropping it restores the old mode.
 struct Keys;
 
 impl Keys {
@@ -201,7 +201,7 @@ impl Keys {
 
 impl Drop for Keys {
     fn drop(&mut self) {
-        // Nothing can be done for a terminal that refuses.
+        // There is no remedy if the terminal refuses.
         let _ = disable_raw_mode();
     }
 }

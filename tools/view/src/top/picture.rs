@@ -9,13 +9,13 @@ use ratatui::widgets::{Block, Paragraph, Row, Sparkline, Table};
 use super::snapshot::{Snapshot, Times};
 use super::{Order, View};
 
-/// Rows of the graph with its border.
+/// The rows of the graph with its border.
 const GRAPH_ROWS: u16 = 7;
 
 /// The percentiles of latency.
 const PERCENTILES: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
 
-/// Reasons for which connections are closed when all is well.
+/// The reasons of normal closes of connections.
 const GOOD_ENDS: [&str; 5] = [
     "answered",
     "client_closed",
@@ -24,14 +24,14 @@ const GOOD_ENDS: [&str; 5] = [
     "drained",
 ];
 
-/// One row of a table, with what it may be sorted by.
+/// One row of a table, with its sort keys.
 struct Entry {
     cells: Vec<String>,
     requests: f64,
     latency: f64,
 }
 
-/// Draws everything.
+/// Draws the view.
 pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
     let errors = errors(view);
     let (lanes, peers, zones) = (lanes(view), peers(view), zones(view));
@@ -142,7 +142,7 @@ fn figure_lines(view: &View) -> Vec<Line<'static>> {
     vec![requests, connections, latency, statuses(view)]
 }
 
-/// Answers by the first digit of their status.
+/// The answers by the first digit of their status.
 fn statuses(view: &View) -> Line<'static> {
     let mut spans = vec![Span::raw("statuses     ")];
     let colours = [
@@ -320,7 +320,7 @@ fn zones(view: &View) -> Vec<Entry> {
     sorted(names.iter().map(entry).collect(), view.order)
 }
 
-/// The share of a zone's answers that came from it.
+/// The share of a zone's answers that came from the zone.
 fn hits(now: &Snapshot, before: &Snapshot, zone: &str, requests: f64) -> String {
     if requests == 0.0 {
         return "-".to_owned();
@@ -339,7 +339,7 @@ fn hits(now: &Snapshot, before: &Snapshot, zone: &str, requests: f64) -> String 
     )
 }
 
-/// Everything that is no success, each with its rate; in red where there is some.
+/// All kinds of errors, each with its rate; in red if the rate is not 0.
 fn errors(view: &View) -> Line<'static> {
     let (now, before) = (&view.now, &view.before);
     let mut found: Vec<(String, f64)> = Vec::new();
@@ -369,7 +369,7 @@ fn errors(view: &View) -> Line<'static> {
     Line::styled(texts.join("   "), Style::default().fg(Color::Red))
 }
 
-/// A percentile as people read it; `-` where nothing was measured.
+/// A percentile as text; `-` if nothing was measured.
 fn time(times: &Times, percent: f64) -> String {
     match times.percentile(percent) {
         None => "-".to_owned(),

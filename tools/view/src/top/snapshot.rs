@@ -1,7 +1,7 @@
-//! What a frame of `turnpike top` says, and what happened between two of them.
+//! The content of a frame of `turnpike top`, and the differences between two frames.
 //!
-//! A frame is the answers of the control socket's `status` and `metrics format=json`. Members that
-//! are not there count as nothing: the view must not be newer or older than the server.
+//! A frame is the answers of the control socket's `status` and `metrics format=json`. Missing
+//! members count as 0, so that the view works with other versions of the server.
 
 use std::collections::BTreeMap;
 
@@ -18,16 +18,16 @@ pub(crate) struct Snapshot {
 /// A sample of a row: its labels and its value.
 pub(crate) struct Sample<'a>(&'a Value);
 
-/// Times between bounds.
+/// A histogram of times.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Times {
     bounds_s: Vec<f64>,
-    /// Times up to each bound; those beyond the last at the end.
+    /// The number of times in each bucket; the last one counts times above all bounds.
     buckets: Vec<u64>,
 }
 
 impl Snapshot {
-    /// Reads a line; `None` where it is no frame.
+    /// Reads a line; `None` if it is not a frame.
     pub(crate) fn parse(line: &[u8]) -> Option<Snapshot> {
         let frame: Value = serde_json::from_slice(line).ok()?;
         let metrics = frame["metrics"]["metrics"].as_array()?;
@@ -43,7 +43,7 @@ impl Snapshot {
         &self.frame["status"]
     }
 
-    /// When it was made, in seconds.
+    /// The time of its creation, in seconds.
     pub(crate) fn seconds(&self) -> f64 {
         self.frame["metrics"]["unix_ms"]
             .as_f64()
@@ -62,11 +62,11 @@ impl Snapshot {
     /// The sum of a row's samples with all of these labels.
     pub(crate) fn sum(&self, row: &str, labels: &[(&str, &str)]) -> f64 {
         let samples = self.samples(row).filter(|sample| sample.has(labels));
-        // The sum of nothing would be -0.
+        // Without this start value the sum of no samples would be -0.
         samples.fold(0.0, |sum, sample| sum + sample.value())
     }
 
-    /// The values of a label that a row has, in order, each once.
+    /// The distinct values of a label of a row, in order.
     pub(crate) fn labels(&self, row: &str, label: &str) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
         for sample in self.samples(row) {
@@ -78,13 +78,13 @@ impl Snapshot {
         all
     }
 
-    /// The times of a row's samples with all of these labels, since `before`.
+    /// The histogram of a row's samples with all of these labels, since `before`.
     pub(crate) fn times(&self, before: &Snapshot, row: &str, labels: &[(&str, &str)]) -> Times {
         let now = self.all_times(row, labels);
         let then = before.all_times(row, labels);
         let count = |index: usize| then.buckets.get(index).copied().unwrap_or_default();
         let buckets = now.buckets.iter().enumerate();
-        // A serving process that was started again counts from 0.
+        // A restarted serving process counts from 0.
         let buckets =
             buckets.map(|(index, times)| times.checked_sub(count(index)).unwrap_or(*times));
         Times {
@@ -110,12 +110,12 @@ impl Snapshot {
         Times { bounds_s, buckets }
     }
 
-    /// How much a row has grown in a second since `before`.
+    /// The growth of a row per second since `before`.
     pub(crate) fn rate(&self, before: &Snapshot, row: &str, labels: &[(&str, &str)]) -> f64 {
         let (now, then) = (self.sum(row, labels), before.sum(row, labels));
         let seconds = self.seconds() - before.seconds();
         match seconds > 0.0 {
-            // A serving process that was started again counts from 0.
+            // A restarted serving process counts from 0.
             true if now < then => now / seconds,
             true => (now - then) / seconds,
             false => 0.0,
@@ -124,7 +124,7 @@ impl Snapshot {
 }
 
 impl Sample<'_> {
-    /// The value of a label; empty where there is none.
+    /// The value of a label; empty if there is none.
     pub(crate) fn label(&self, name: &str) -> &str {
         self.0["labels"][name].as_str().unwrap_or_default()
     }
@@ -142,8 +142,8 @@ impl Sample<'_> {
 }
 
 impl Times {
-    /// The time in seconds that this share of all times does not exceed, taken as evenly spread
-    /// between two bounds; `None` where there are no times.
+    /// The time in seconds that this share of all times does not exceed, by linear interpolation in
+    /// a bucket; `None` if there are no times.
     pub(crate) fn percentile(&self, percent: f64) -> Option<f64> {
         let count: u64 = self.buckets.iter().sum();
         let rank = count as f64 * percent / 100.0;

@@ -1,4 +1,4 @@
-//! Frames in, a picture out.
+//! Tests of frames and their pictures.
 
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::snapshot::Snapshot;
 use super::{Order, View, Wish, picture};
 
-/// A second's frame: so many requests so far, half of them within 10 ms, the others within 20.
+/// The frame of a second: `requests` so far, half of them within 10 ms, the others within 20.
 fn frame(second: u64, requests: u64) -> Snapshot {
     let counter = |name: &str, labels: Value, value: u64| {
         let samples = json!([{ "labels": labels, "value": value }]);
@@ -54,7 +54,7 @@ fn key(view: &mut View, code: KeyCode) -> Wish {
 }
 
 #[test]
-fn rates_are_those_between_two_frames() {
+fn rates_are_computed_from_two_frames() {
     let mut view = View::default();
     view.take(frame(1, 1000));
     view.take(frame(3, 5000));
@@ -74,7 +74,7 @@ fn rates_are_those_between_two_frames() {
 }
 
 #[test]
-fn counts_that_begin_again_are_no_negative_rate() {
+fn restarted_counts_give_no_negative_rate() {
     let (old, new) = (frame(1, 5000), frame(2, 100));
     assert_eq!(new.rate(&old, "requests", &[]), 100.0);
     assert_eq!(new.rate(&new, "requests", &[]), 0.0);
@@ -111,7 +111,7 @@ fn keys_pause_sort_choose_a_server_and_quit() {
 }
 
 #[test]
-fn lines_that_are_no_frames_are_passed_over() {
+fn lines_that_are_no_frames_are_skipped() {
     for line in ["", "{}", "{\"metrics\":3}", "not JSON"] {
         assert!(Snapshot::parse(line.as_bytes()).is_none(), "{line}");
     }
