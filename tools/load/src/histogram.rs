@@ -68,6 +68,18 @@ impl Histogram {
         self.min = self.min.min(other.min);
     }
 
+    /// What was counted since `before`, an earlier state of this histogram. Smallest and largest
+    /// value are those of both.
+    pub(crate) fn since(&self, before: &Histogram) -> Histogram {
+        let mut since = self.clone();
+        for (mine, theirs) in since.counts.iter_mut().zip(&before.counts) {
+            *mine = mine.saturating_sub(*theirs);
+        }
+        since.total = since.total.saturating_sub(before.total);
+        since.sum -= before.sum;
+        since
+    }
+
     /// How many values were counted.
     pub(crate) fn count(&self) -> u64 {
         self.total
@@ -201,6 +213,8 @@ mod tests {
         let mut twice = histogram.clone();
         twice.merge(&histogram);
         assert_eq!((twice.count(), twice.percentile(99.0)), (2000, 990));
+        let since = twice.since(&histogram);
+        assert_eq!((since.count(), since.percentile(50.0)), (1000, 500));
     }
 
     #[test]

@@ -141,8 +141,8 @@ fn drive(plan: &Plan, options: &Options, arguments: &[OsString]) -> ExitCode {
             return ExitCode::from(EXIT_FAILED);
         }
     };
-    let limits = limits::find(&outcome, plan.pacing);
-    if to_stdout {
+    let limits = limits::find(plan, &outcome);
+    if to_stdout && !outcome.refused {
         say(&text::body(plan, options, &outcome, &limits));
     }
     if let Err(error) = write_files(plan, options, arguments, &outcome, &limits) {
@@ -151,6 +151,10 @@ fn drive(plan: &Plan, options: &Options, arguments: &[OsString]) -> ExitCode {
     }
     for line in diagnosis::lines(plan, &outcome.tally.errors) {
         eprintln!("{line}");
+    }
+    if outcome.refused {
+        eprintln!("{NOBODY_LISTENS}");
+        return ExitCode::from(EXIT_FAILED);
     }
     let conditions = options.fail_if.iter();
     let breaches = conditions.filter_map(|one| one.breach(&outcome.tally, outcome.measured));
@@ -164,6 +168,9 @@ fn drive(plan: &Plan, options: &Options, arguments: &[OsString]) -> ExitCode {
         false => ExitCode::SUCCESS,
     }
 }
+
+/// The hint under the reason when every connection was refused.
+const NOBODY_LISTENS: &str = "no request was sent: is the server running, and is the port right?";
 
 /// Writes to standard output; a reader that went away is no reason to break off.
 fn say(text: &str) {

@@ -25,7 +25,7 @@ const PICTURE_INTERVAL: Duration = Duration::from_millis(250);
 const PERCENTILES: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 100.0];
 
 /// What one picture shows: a line of JSON on the standard input of the program that draws it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LiveFrame {
     /// The first line: what is driven, and with what.
     pub title: String,
@@ -33,8 +33,13 @@ pub struct LiveFrame {
     pub share: f64,
     /// The time passed and the time left, for people.
     pub left: String,
+    /// Seconds since the run began.
+    pub elapsed_s: f64,
     /// Answered requests per second since the picture before.
     pub rate: f64,
+    /// Median and 99th percentile of the latency since the picture before, in milliseconds; absent
+    /// where nothing was answered.
+    pub latency_ms: Option<(f64, f64)>,
     /// The figures so far, as lines of text.
     pub figures: Vec<String>,
 }
@@ -46,6 +51,7 @@ pub(crate) struct Live {
     title: String,
     last: Duration,
     last_completed: u64,
+    last_latency: Histogram,
 }
 
 /// The figures of one picture.
@@ -56,6 +62,8 @@ struct Figures {
     open: u64,
     errors: Errors,
     latency: Histogram,
+    /// Answers by status, by the first digit.
+    statuses: [u64; 6],
 }
 
 impl Live {
@@ -78,6 +86,7 @@ impl Live {
             title,
             last: Duration::ZERO,
             last_completed: 0,
+            last_latency: Histogram::default(),
         })
     }
 
@@ -97,13 +106,19 @@ impl Live {
         } else {
             0.0
         };
+        let figures = Figures::of(rate, completed, seconds, progress);
+        let recent = figures.latency.since(&self.last_latency);
+        let at = |percent| recent.percentile(percent) as f64 / 1e6;
         let frame = LiveFrame {
             title: self.title.clone(),
             share: share.clamp(0.0, 1.0),
-            left: format!("{seconds:.0}s, {left_s:.0}s left"),
+            left: format!("{seconds:.0} s done, {left_s:.0} s left"),
+            elapsed_s: seconds,
             rate,
-            figures: lines(&Figures::of(rate, completed, seconds, progress)),
+            latency_ms: (recent.count() > 0).then(|| (at(50.0), at(99.0))),
+            figures: lines(&figures),
         };
+        self.last_latency = figures.latency;
         self.send(&frame);
     }
 
@@ -153,10 +168,14 @@ impl Figures {
         let bytes: u64 = progress.iter().map(|thread| thread.bytes).sum();
         let mut errors = Errors::default();
         let mut latency = Histogram::default();
+        let mut statuses = [0; 6];
         for thread in progress {
             errors.merge(&thread.errors);
             if let Some(histogram) = &thread.latency {
                 latency.merge(histogram);
+            }
+            for (status, count) in thread.statuses.iter().enumerate() {
+                statuses[(status / 100).min(5)] += count;
             }
         }
         Self {
@@ -166,6 +185,7 @@ impl Figures {
             open: progress.iter().map(|thread| thread.open).sum(),
             errors,
             latency,
+            statuses,
         }
     }
 }
@@ -184,12 +204,17 @@ fn lines(figures: &Figures) -> Vec<String> {
         .filter(|kind| figures.errors.of(**kind) > 0)
         .map(|kind| format!("{} {}", kind.name(), figures.errors.of(*kind)))
         .collect();
+    let statuses: Vec<String> = (1..6)
+        .filter(|class| figures.statuses[*class] > 0)
+        .map(|class| format!("{class}xx {}", figures.statuses[class]))
+        .collect();
     vec![
         format!("Rate         {}/s", format_metric(figures.rate)),
         format!("Answered     {}", figures.completed),
         format!("Transfer     {}B/s", format_binary(figures.bytes_per_s)),
         format!("Connections  {}", figures.open),
         format!("Latency      {}", percentiles.join("   ")),
+        format!("Statuses     {}", statuses.join("   ")),
         format!(
             "Errors       {}  {}",
             figures.errors.total(),
@@ -211,6 +236,7 @@ mod tests {
             open: 7,
             errors: Errors::default(),
             latency: Histogram::default(),
+            statuses: [0, 0, 3000, 0, 2, 0],
         };
         figures.errors.count(ErrorKind::Refused);
         figures.latency.record(2_000_000);
@@ -220,6 +246,7 @@ mod tests {
             "Transfer     2.00KB/s",
             "Connections  7",
             "Latency      50% 2.00ms   90% 2.00ms   99% 2.00ms   99.9% 2.00ms   100% 2.00ms",
+            "Statuses     2xx 3000   4xx 2",
             "Errors       1  refused 1",
         ];
         assert_eq!(lines(&figures), expected);

@@ -36,10 +36,10 @@ pub(crate) struct Options {
     #[arg(short, long, value_name = "N", value_parser = parse_metric)]
     pub(crate) threads: Option<u64>,
     /// Duration of the test [10s, or until --requests are done]
-    #[arg(short, long, value_name = "T", value_parser = parse_time)]
+    #[arg(short, long, value_name = "T", value_parser = parse_positive_time)]
     pub(crate) duration: Option<Duration>,
     /// Stop after this many requests (like ab)
-    #[arg(short = 'n', long, value_name = "N", value_parser = parse_metric)]
+    #[arg(short = 'n', long, value_name = "N", value_parser = parse_positive_count)]
     pub(crate) requests: Option<u64>,
     /// Number of users; each uses one connection at a time, a new one per request (like inject)
     #[arg(short, long, value_name = "N", value_parser = parse_metric)]
@@ -52,7 +52,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "T", value_parser = parse_time)]
     pub(crate) warmup: Option<Duration>,
     /// Timeout of a connection attempt and of a request [2s]
-    #[arg(short = 'T', long, value_name = "T", value_parser = parse_time)]
+    #[arg(short = 'T', long, value_name = "T", value_parser = parse_timeout)]
     pub(crate) timeout: Option<Duration>,
 
     /// Requests per connection, then reconnect: N, FIRST-LAST, or N:WEIGHT,N:WEIGHT,...
@@ -83,8 +83,8 @@ pub(crate) struct Options {
     /// Method of the requests [GET, or POST with --body]
     #[arg(short = 'X', long, value_name = "NAME")]
     pub(crate) method: Option<String>,
-    /// Send this file as the body
-    #[arg(long, value_name = "FILE")]
+    /// Send this file as the body (-p like ab)
+    #[arg(short = 'p', long, value_name = "FILE")]
     pub(crate) body: Option<PathBuf>,
     /// Use basic authentication
     #[arg(short = 'A', long, value_name = "USER:PASSWORD")]
@@ -187,6 +187,33 @@ pub(crate) struct Options {
     /// inject's, without effect here
     #[arg(short = 'b', hide = true, action = ArgAction::SetTrue)]
     pub(crate) inject_b: bool,
+}
+
+/// A time that something can happen in.
+fn parse_positive_time(text: &str) -> Result<Duration, String> {
+    match parse_time(text) {
+        Ok(time) if time.is_zero() => Err("it must be longer than 0".to_owned()),
+        Ok(time) => Ok(time),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// ab's `-T` is the type of the body, wrk's a time.
+fn parse_timeout(text: &str) -> Result<Duration, String> {
+    match text.contains('/') {
+        true => Err(format!(
+            "-T is the timeout here; send ab's type of the body as -H 'Content-Type: {text}'"
+        )),
+        false => parse_positive_time(text),
+    }
+}
+
+fn parse_positive_count(text: &str) -> Result<u64, String> {
+    match parse_metric(text) {
+        Ok(0) => Err("it must be at least 1".to_owned()),
+        Ok(count) => Ok(count),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// wrk's `-s` is a script, inject's a rate: there are no scripts here.

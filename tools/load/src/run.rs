@@ -10,12 +10,15 @@ use nix::unistd::Pid;
 use crate::environment::{Machine, Snapshot, ThreadTime};
 use crate::plan::Plan;
 use crate::sys;
-use crate::tally::Tally;
+use crate::tally::{ErrorKind, Tally};
 use crate::thread::Clock;
 use crate::worker::{Control, Progress, Worker};
 
 /// Time between the main thread's looks at the run.
 const WATCH_INTERVAL: Duration = Duration::from_millis(50);
+
+/// How long several endpoints may refuse every connection until the run ends.
+const REFUSED_TIME: Duration = Duration::from_secs(1);
 
 /// Whether a watched run goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +55,8 @@ pub(crate) struct Outcome {
     /// When the nanoseconds of the figures began to count.
     pub(crate) clock_started: SystemTime,
     pub(crate) interrupted: bool,
+    /// Whether the run ended at once, because nobody listens.
+    pub(crate) refused: bool,
     pub(crate) machine: Machine,
     pub(crate) before: Snapshot,
     /// The most connections were open, as far as was seen.
@@ -110,7 +115,7 @@ pub(crate) fn run(plan: &Plan, watch: &mut dyn Watch) -> Result<Outcome, RunErro
                 Err(error) => fatal_spawn(&error),
             }
         }
-        watched.watch(watch, &control, &progress, clock, &handles);
+        watched.watch(plan, watch, (&control, clock), &progress, &handles);
         handles
             .into_iter()
             .map(ScopedJoinHandle::join)
@@ -142,6 +147,7 @@ pub(crate) fn run(plan: &Plan, watch: &mut dyn Watch) -> Result<Outcome, RunErro
         started,
         clock_started,
         interrupted: watched.interrupted,
+        refused: watched.refused,
         machine,
         before,
         peak: watched.peak,
@@ -160,6 +166,7 @@ struct Start {
 #[derive(Default)]
 struct Watched {
     interrupted: bool,
+    refused: bool,
     peak: Snapshot,
     open_max: u64,
 }
@@ -167,10 +174,10 @@ struct Watched {
 impl Watched {
     fn watch<T>(
         &mut self,
+        plan: &Plan,
         watch: &mut dyn Watch,
-        control: &Control,
+        (control, clock): (&Control, Clock),
         progress: &[Mutex<Progress>],
-        clock: Clock,
         handles: &[ScopedJoinHandle<'_, T>],
     ) {
         while !handles.iter().all(ScopedJoinHandle::is_finished) {
@@ -193,8 +200,21 @@ impl Watched {
                 self.interrupted = true;
                 control.abandon();
             }
+            // One of several endpoints may be the only one that refuses.
+            let is_only = plan.targets.endpoints.len() == 1;
+            if (is_only || elapsed > REFUSED_TIME) && is_refused(&seen) {
+                self.refused = true;
+                control.abandon();
+            }
         }
     }
+}
+
+/// Whether every attempt to connect was refused so far: as wrk, the run then ends at once. A server
+/// that goes away later is measured.
+fn is_refused(seen: &[Progress]) -> bool {
+    let refused = seen.iter().map(|one| one.errors.of(ErrorKind::Refused));
+    seen.iter().all(|one| one.connections == 0) && refused.sum::<u64>() > 0
 }
 
 fn thread_main(

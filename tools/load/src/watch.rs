@@ -113,20 +113,28 @@ impl Watch for Console {
 /// Positions of the bar.
 const BAR_STEPS: u64 = 1000;
 
+/// Where the requests go: the first address, and how many there are.
+fn place(plan: &Plan) -> String {
+    let (endpoints, targets) = (&plan.targets.endpoints, plan.targets.targets.len());
+    let first = endpoints.first().map_or("", |one| one.label.as_str());
+    match (endpoints.len(), targets) {
+        (..=1, ..=1) => first.to_owned(),
+        (..=1, urls) => format!("{first}, {urls} URLs"),
+        (servers, urls) => format!("{first} and {} more, {urls} URLs", servers - 1),
+    }
+}
+
 /// A view for a terminal, and none for anything else.
 fn view(plan: &Plan, quiet: bool) -> View {
     if !std::io::stderr().is_terminal() {
         return View::Nothing;
     }
     if plan.live {
-        let place = plan
-            .targets
-            .endpoints
-            .first()
-            .map_or("", |endpoint| endpoint.label.as_str());
         let title = format!(
-            "turnpike load @ {place}: {} threads, {} connections",
-            plan.threads, plan.connections
+            "turnpike load @ {}: {} threads, {} connections",
+            place(plan),
+            plan.threads,
+            plan.connections
         );
         match Live::new(title) {
             Ok(live) => return View::Live(Box::new(live)),

@@ -67,8 +67,12 @@ pub(crate) struct Progress {
     pub(crate) completed: u64,
     pub(crate) bytes: u64,
     pub(crate) open: u64,
+    /// Connections established so far.
+    pub(crate) connections: u64,
     pub(crate) errors: Errors,
+    /// Of a run that is watched live; as `statuses`.
     pub(crate) latency: Option<Histogram>,
+    pub(crate) statuses: Vec<u64>,
 }
 
 /// Learns whether answers come soon enough to be awaited awake.
@@ -97,8 +101,8 @@ impl Alertness {
 pub(crate) struct Worker<'p> {
     thread: Thread<'p>,
     slots: Vec<Slot>,
-    /// Slots without a request, open loop only.
-    idle: VecDeque<u32>,
+    /// Slots without a request, each with the time since when; open loop only.
+    idle: VecDeque<(u32, u64)>,
     /// Slots that may start later: ramp-up, think time, pauses after failures.
     due: BinaryHeap<Reverse<(u64, u32)>>,
     /// Slots whose answer came with the events at hand and which go on after all of these.
@@ -288,7 +292,7 @@ impl<'p> Worker<'p> {
             let now_ns = self.thread.clock.now_ns();
             match self.arrival(now_ns) {
                 Some(intended_ns) => self.start(index, intended_ns, now_ns),
-                None => self.idle.push_back(index),
+                None => self.idle.push_back((index, now_ns)),
             }
         }
     }
@@ -332,17 +336,21 @@ impl<'p> Worker<'p> {
             match self.thread.plan.pacing {
                 Pacing::Closed => self.start(index, now_ns, now_ns),
                 Pacing::Connections(..) if kept => self.start(index, now_ns, now_ns),
-                Pacing::Requests(..) | Pacing::Connections(..) => self.idle.push_back(index),
+                Pacing::Requests(..) | Pacing::Connections(..) => {
+                    self.idle.push_back((index, now_ns));
+                }
             }
         }
         while starts < STARTS_MAX
-            && let Some(index) = self.idle.front().copied()
+            && let Some((index, since_ns)) = self.idle.front().copied()
             && let Some(intended_ns) = self.arrival(now_ns)
         {
             self.idle.pop_front();
             starts += self.weigh(now_ns);
             if intended_ns >= self.thread.measure_from_ns {
-                self.thread.tally.lag.record(now_ns - intended_ns);
+                // Before it was free no start was possible.
+                let late_ns = now_ns.saturating_sub(intended_ns.max(since_ns));
+                self.thread.tally.lag.record(late_ns);
             }
             self.start(index, intended_ns, now_ns);
         }
@@ -476,9 +484,13 @@ impl<'p> Worker<'p> {
         shared.issued = tally.issued;
         shared.completed = tally.completed;
         shared.bytes = tally.bytes;
+        shared.connections = tally.connections;
         shared.errors = tally.errors;
         shared.open = open;
-        shared.latency = self.thread.plan.live.then(|| tally.latency.clone());
+        if self.thread.plan.live {
+            shared.latency = Some(tally.latency.clone());
+            shared.statuses.clone_from(&tally.statuses);
+        }
     }
 
     fn finish(mut self, progress: &Mutex<Progress>) -> Tally {
@@ -487,7 +499,8 @@ impl<'p> Worker<'p> {
         for slot in self.slots.iter_mut().filter(|slot| slot.is_busy()) {
             let tally = &mut self.thread.tally;
             tally.abandoned += u64::from(slot.pending);
-            if timed_out {
+            // A request that was sent late in an open loop may still have time.
+            if timed_out && slot.deadline_ns <= now_ns {
                 tally.fail(Failure {
                     kind: ErrorKind::Timeout,
                     begun_ns: slot.intended_ns,

@@ -95,17 +95,32 @@ fn resets_of_idle_connections_are_told_apart() {
 }
 
 #[test]
-fn a_refused_port_is_tried_again_and_counted() {
+fn a_refused_port_ends_the_run_at_once() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
     let start = Instant::now();
-    let (report, status) = load_json(&format!("-t 1 -c 2 -d 300ms http://{address}/"));
+    let (report, status) = load_json(&format!("-t 1 -c 2 -d 1h http://{address}/"));
     assert!(start.elapsed() < PATIENCE);
-    assert_eq!(status, 3);
+    assert_eq!(status, 2);
     let refused = report["errors"]["refused"].as_u64().unwrap();
     // Pauses between attempts: an absent server is not hammered.
-    assert!((2..100).contains(&refused), "{refused}");
+    assert!((1..100).contains(&refused), "{refused}");
+}
+
+#[test]
+fn a_rate_that_the_server_cannot_reach_is_not_the_clients_fault() {
+    let peer = Peer::start(Script::Silence);
+    let line = format!("-t 1 -c 2 -d 300ms -T 300ms --rate 1000 {}", peer.url());
+    let (report, _) = load_json(&line);
+    assert!(report["requests"]["unsent"].as_u64().unwrap() > 0);
+    assert_eq!(report["client_limits"][0]["reason"], "connections");
+    let text = report["client_limits"][0]["text"].as_str().unwrap();
+    assert!(text.contains("all 2 connections waited"), "{text}");
+    let own = report["client_limits"].as_array().unwrap().len() > 1;
+    assert_eq!(report["client_limited"], own, "{report:#}");
+    let text = String::from_utf8(load(&line).stdout).unwrap();
+    assert!(text.contains("\nRate not reached: "), "{text}");
 }
 
 #[test]
@@ -177,6 +192,16 @@ fn wrong_usage_ends_with_a_message_and_status_1() {
             "cannot be used with",
         ),
         ("-C 0 http://127.0.0.1/", "expected N, FIRST-LAST"),
+        ("-d 0 http://127.0.0.1/", "it must be longer than 0"),
+        ("-n 0 http://127.0.0.1/", "it must be at least 1"),
+        (
+            "-T text/plain http://127.0.0.1/",
+            "-H 'Content-Type: text/plain'",
+        ),
+        (
+            "-p /nonexistent http://127.0.0.1/",
+            "cannot read /nonexistent",
+        ),
     ];
     for (line, message) in cases {
         let output = load(line);
@@ -213,9 +238,12 @@ fn failures_to_connect_have_a_reason() {
     let closed = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = closed.local_addr().unwrap();
     drop(closed);
-    let output = load(&format!("-t 1 -c 2 -d 500ms http://{address}/"));
-    assert_eq!(output.status.code(), Some(3));
+    let output = load(&format!("-t 1 -c 2 -d 1h http://{address}/"));
+    assert_eq!(output.status.code(), Some(2));
     let text = String::from_utf8(output.stderr).unwrap();
-    let expected = format!("unable to connect to {address} Connection refused\n");
+    let expected = format!(
+        "unable to connect to {address} Connection refused\n\
+         no request was sent: is the server running, and is the port right?\n"
+    );
     assert!(text.contains(&expected), "{text}");
 }

@@ -167,7 +167,7 @@ pub(crate) fn report(
         errors: errors(outcome),
         errors_total: tally.errors.total(),
         statuses: statuses(outcome),
-        client_limited: !limits.is_empty(),
+        client_limited: limits.iter().any(Limit::is_of_client),
         client_limits: limits
             .iter()
             .map(|limit| LimitReport {

@@ -1,6 +1,6 @@
 //! Was the generator itself the limit? Then the figures are the generator's, not the server's.
 
-use crate::plan::Pacing;
+use crate::plan::{Pacing, Plan};
 use crate::run::{Outcome, ThreadReport};
 use crate::tally::ErrorKind;
 
@@ -12,7 +12,7 @@ const LAG_NS_MAX: u64 = 1_000_000;
 /// A clock that costs more than this per look, in nanoseconds, is read by a system call.
 const CLOCK_READ_NS_MAX: u64 = 500;
 
-/// Why the result is marked client-limited.
+/// Why the figures are not what was asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Limit {
     /// A thread ran, or waited for a CPU, all the time.
@@ -23,8 +23,8 @@ pub(crate) enum Limit {
     },
     /// Requests were started late although connections were free.
     ScheduleLag { p99_ns: u64 },
-    /// Arrivals found no free connection until the end.
-    Connections { unsent: u64 },
+    /// All connections were busy, so requests that were due were never sent.
+    Connections { unsent: u64, connections: usize },
     /// No source ports were free.
     Ports { errors: u64 },
     /// Most ephemeral ports were in TIME_WAIT before the run, so connect(2) searched long.
@@ -48,6 +48,19 @@ impl Limit {
             Limit::Clock { .. } => "clock",
         }
     }
+
+    /// Whether the generator was the limit, and not the server.
+    pub(crate) fn is_of_client(&self) -> bool {
+        !matches!(self, Limit::Connections { .. })
+    }
+
+    /// The word before the reason in the text.
+    pub(crate) fn label(&self) -> &'static str {
+        match self.is_of_client() {
+            true => "Client-limited",
+            false => "Rate not reached",
+        }
+    }
 }
 
 impl std::fmt::Display for Limit {
@@ -67,9 +80,15 @@ impl std::fmt::Display for Limit {
                 "requests started late although connections were free: p99 {:.2} ms",
                 *p99_ns as f64 / 1e6
             ),
-            Limit::Connections { unsent } => {
-                write!(formatter, "{unsent} arrivals never found a free connection")
-            }
+            Limit::Connections {
+                unsent,
+                connections,
+            } => write!(
+                formatter,
+                "{unsent} requests were due and never sent, because all {connections} \
+                 connections waited for answers; the server is too slow for this rate, or -c too \
+                 low"
+            ),
             Limit::Ports { errors } => write!(formatter, "no free source port, {errors} times"),
             Limit::TimeWait { sockets, ports } => write!(
                 formatter,
@@ -84,7 +103,7 @@ impl std::fmt::Display for Limit {
 }
 
 /// All reasons to distrust the figures; empty when there is none.
-pub(crate) fn find(outcome: &Outcome, pacing: Pacing) -> Vec<Limit> {
+pub(crate) fn find(plan: &Plan, outcome: &Outcome) -> Vec<Limit> {
     let mut limits = Vec::new();
     for (thread, report) in outcome.threads.iter().enumerate() {
         let (running, queued) = shares(report);
@@ -97,7 +116,7 @@ pub(crate) fn find(outcome: &Outcome, pacing: Pacing) -> Vec<Limit> {
         }
     }
     let lag = &outcome.tally.lag;
-    if pacing != Pacing::Closed && lag.percentile(99.0) > LAG_NS_MAX {
+    if plan.pacing != Pacing::Closed && lag.percentile(99.0) > LAG_NS_MAX {
         limits.push(Limit::ScheduleLag {
             p99_ns: lag.percentile(99.0),
         });
@@ -105,6 +124,7 @@ pub(crate) fn find(outcome: &Outcome, pacing: Pacing) -> Vec<Limit> {
     if outcome.tally.unsent > 0 {
         limits.push(Limit::Connections {
             unsent: outcome.tally.unsent,
+            connections: plan.connections,
         });
     }
     let ports = outcome.tally.errors.of(ErrorKind::NoPorts);

@@ -53,7 +53,7 @@ pub(crate) fn body(plan: &Plan, options: &Options, outcome: &Outcome, limits: &[
         detail(&mut text, plan, outcome);
     }
     for limit in limits {
-        let _ = writeln!(text, "Client-limited: {limit}");
+        let _ = writeln!(text, "{}: {limit}", limit.label());
     }
     if outcome.interrupted {
         text.push_str("Interrupted: figures so far\n");
