@@ -4,6 +4,7 @@
 
 use turnpike_conf::{DiskLoader, Errors, Loader, MemoryLoader};
 
+use crate::check::advice;
 use crate::configuration::Configuration;
 use crate::needs::Needs;
 use crate::paths::Paths;
@@ -43,7 +44,7 @@ impl Checked {
                 Needs::default()
             }
         };
-        mistakes.finish().map(|()| Checked {
+        mistakes.finish().map_err(advised).map(|()| Checked {
             configuration,
             needs,
         })
@@ -55,8 +56,29 @@ impl Checked {
         globals: Option<&str>,
     ) -> (Configuration, Result<(), Errors>) {
         let (configuration, mistakes) = Configuration::examine(disk(paths), paths, globals);
-        (configuration, mistakes.finish())
+        (configuration, mistakes.finish().map_err(advised))
     }
+}
+
+/// A sentence as a part of another one.
+fn clause(sentence: &str) -> String {
+    let mut letters = sentence.trim_end_matches('.').chars();
+    let first = letters.next().map(|first| first.to_ascii_lowercase());
+    first.into_iter().chain(letters).collect()
+}
+
+/// Says of directives of other modules what to do instead.
+fn advised(mut errors: Errors) -> Errors {
+    for error in &mut errors.0 {
+        let name = error.message.strip_prefix("unknown directive \"");
+        let name = name.and_then(|rest| rest.strip_suffix('"'));
+        if let Some(advice) = name.and_then(advice::find) {
+            let module = advice.module;
+            let hint = format!(" of the module \"{module}\"; {}", clause(advice.instead));
+            error.message.push_str(&hint);
+        }
+    }
+    errors
 }
 
 /// The disk, or the text of the built-in configuration.

@@ -237,7 +237,23 @@ fn a_mistake_that_several_levels_meet_is_told_once() {
             http,
             &["open() \"/none/a.log\" failed (2: No such file or directory)"],
         ),
-        (lua, &["unknown directive \"content_by_lua_block\" in @:7"]),
+        (
+            lua,
+            &[
+                "unknown directive \"content_by_lua_block\" of the module \"OpenResty (Lua)\"; \
+                 express it with map, set, if and rewrite, or leave these locations to OpenResty \
+                 on another port in @:7",
+            ],
+        ),
+        (
+            "http { more_set_headers x; brotli on; }",
+            &[
+                "unknown directive \"more_set_headers\" of the module \"headers-more\"; use \
+                 add_header NAME VALUE always, proxy_hide_header and proxy_set_header in @:6",
+                "unknown directive \"brotli\" of the module \"brotli and zstd\"; remove the line: \
+                 gzip compresses instead in @:6",
+            ],
+        ),
     ];
     for (text, messages) in cases {
         folder.write("nginx.conf", &(configuration("") + text));

@@ -48,8 +48,15 @@ fn the_socket_is_beside_the_pid_file_and_its_owners_alone() {
     let output = turnpike(&server.folder.arguments(&["status"]));
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.starts_with("turnpike 0.1.0, running, for "), "{text}");
-    let serving = format!("serving        pid {}: 1 lanes", server.serving()[0]);
+    let serving = format!("serving        pid {}: 1 lane, ", server.serving()[0]);
     assert!(text.contains(&serving), "{text}");
+    let rates = &status["serving"]["rates"];
+    assert!(
+        rates["requests_per_s"].is_number() || rates.is_null(),
+        "{status}"
+    );
+    // By now a note was taken, by the question before if not by the server.
+    assert!(text.contains(" requests/s ("), "{text}");
     assert_eq!(server.end(SIGQUIT), Some(0));
     assert!(!server.folder.has("nginx.control"));
     let error = ask(&server.folder, &["status"]).unwrap_err();
@@ -219,6 +226,16 @@ fn a_reload_tells_what_it_has_changed() {
         );
     }
     assert_eq!(report["zones"]["limit_req"]["kept"], 1);
+    let report = reload(3, &format!("{}{two}", zone.replace("1m", "2m")));
+    let zones = &report["zones"]["limit_req"];
+    assert_eq!(zones["emptied"][0], "z", "{report}");
+    assert_eq!(
+        (&zones["kept"], &zones["new"], &zones["dropped"]),
+        (&0.into(), &0.into(), &0.into())
+    );
+    let report = reload(2, &format!("{zone}{two}"));
+    assert_eq!(report["lanes"]["before"], 3);
+    let report = reload(3, &format!("{zone}{two}"));
     assert_eq!(
         (&report["lanes"]["before"], &report["lanes"]["now"]),
         (&2.into(), &3.into())

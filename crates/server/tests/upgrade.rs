@@ -72,6 +72,28 @@ fn the_whole_dance_in_one_command() {
 }
 
 #[test]
+fn the_requests_by_which_an_upgrade_tests_itself_are_not_counted_as_clients() {
+    let daemon = Daemon::start("");
+    daemon.upgrade(&[]).unwrap();
+    let socket = daemon.folder.path().join("nginx.control");
+    let socket = socket.to_str().unwrap();
+    let totals = || {
+        let output = turnpike(&["status", "--json", "--socket", socket]);
+        let status: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let totals = &status["serving"]["totals"];
+        (
+            totals["requests"].clone(),
+            totals["connections_accepted"].clone(),
+        )
+    };
+    assert_eq!(totals(), (0.into(), 0.into()));
+    ask(&mut connect(daemon.port), false);
+    wait_for("the request to be counted", || {
+        totals() == (1.into(), 1.into())
+    });
+}
+
+#[test]
 fn steering_goes_on_when_the_old_program_is_gone() {
     let daemon = Daemon::start(" reuseport=steer");
     let steered = "find their lane by the steering program";

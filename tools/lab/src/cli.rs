@@ -51,6 +51,9 @@ enum Command {
         a: PathBuf,
         /// The folder of the second run
         b: PathBuf,
+        /// Write the comparison as a page instead of printing it
+        #[arg(long, value_name = "FILE")]
+        html: Option<PathBuf>,
     },
 }
 
@@ -138,6 +141,6 @@ fn carry_out(command: Command) -> Result<(), LabError> {
             Ok(())
         }
         Command::Report { folder } => report::again(&folder),
-        Command::Compare { a, b } => compare::compare(&a, &b),
+        Command::Compare { a, b, html } => compare::compare(&a, &b, html.as_deref()),
     }
 }

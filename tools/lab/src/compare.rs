@@ -7,6 +7,7 @@ use crate::error::LabError;
 use crate::matrix::Case;
 use crate::metric::{self, Better, Metric};
 use crate::record::Run;
+use crate::report;
 use crate::session;
 use crate::statistics;
 
@@ -18,36 +19,71 @@ const METRICS: &[&str] = &[
     "server_cpu_us",
 ];
 
-/// Prints the table.
+/// Prints the table, or writes it as a page.
 ///
 /// # Errors
 /// A folder is no run, or the runs have nothing in common.
-pub(crate) fn compare(a: &Path, b: &Path) -> Result<(), LabError> {
+pub(crate) fn compare(a: &Path, b: &Path, page: Option<&Path>) -> Result<(), LabError> {
     let (of, of_runs) = session::read_results(a)?;
     let (against, against_runs) = session::read_results(b)?;
     if of.study != against.study {
         let text = format!("{} and {} are different studies", of.study, against.study);
         return Err(LabError::step("compare", text));
     }
-    println!("A: {}\nB: {}\n", a.display(), b.display());
-    if of.machine != against.machine {
-        println!(
-            "Different machines ({} and {}).\n",
-            of.machine, against.machine
-        );
-    }
     let lines = lines(&of_runs, &against_runs, of.seed);
     if lines.is_empty() {
         return Err(LabError::step("compare", "the runs have no case in common"));
     }
-    println!("| case | metric | A | B | A/B | |\n|---|---|---|---|---|---|");
-    for line in lines {
-        println!("{line}");
+    let mut notes = vec![format!("A: {}", a.display()), format!("B: {}", b.display())];
+    if of.machine != against.machine {
+        let (one, other) = (&of.machine, &against.machine);
+        notes.push(format!("Different machines: {one} and {other}."));
+    }
+    let few = lines.iter().filter(|line| line[4].is_empty()).count();
+    if few > 0 {
+        notes.push(format!(
+            "{few} of {} rows have no ratio: each run needs three usable repetitions of a case.",
+            lines.len()
+        ));
+    }
+    match page {
+        None => print!("{}\n\n{}", notes.join("\n"), aligned(&lines)),
+        Some(path) => {
+            let text = report::comparison(&of.study, &notes, &HEAD, &lines);
+            std::fs::write(path, text).map_err(|error| LabError::step("compare", error))?;
+            println!("{}", path.display());
+        }
     }
     Ok(())
 }
 
-fn lines(a: &[Run], b: &[Run], seed: u64) -> Vec<String> {
+/// The columns.
+const HEAD: [&str; 6] = ["case", "metric", "A", "B", "A/B", ""];
+
+/// One row of the table.
+type Line = [String; 6];
+
+/// The table for a terminal.
+fn aligned(lines: &[Line]) -> String {
+    let head = HEAD.map(str::to_owned);
+    let all = || std::iter::once(&head).chain(lines);
+    let width = |column: usize| all().map(|line| line[column].chars().count()).max();
+    let widths: Vec<usize> = (0..HEAD.len())
+        .map(|column| width(column).unwrap_or_default())
+        .collect();
+    let mut text = String::new();
+    for line in all() {
+        let cells = line.iter().zip(&widths);
+        let cells: Vec<String> = cells
+            .map(|(cell, width)| format!("{cell:<width$}"))
+            .collect();
+        text.push_str(cells.join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+fn lines(a: &[Run], b: &[Run], seed: u64) -> Vec<Line> {
     let mut cases: Vec<&Case> = Vec::new();
     for run in a {
         if !cases.contains(&&run.case) && b.iter().any(|other| other.case == run.case) {
@@ -65,19 +101,20 @@ fn lines(a: &[Run], b: &[Run], seed: u64) -> Vec<String> {
             };
             let ratio = statistics::unpaired(&of, &against, seed);
             let (shown, said) = match ratio {
-                None => (String::new(), "too few usable runs"),
+                None => (String::new(), ""),
                 Some((ratio, bounds)) => (
                     format!("{ratio:.3} ({:.3} to {:.3})", bounds.low, bounds.high),
                     said(metric, bounds.low > 1.0, bounds.high < 1.0),
                 ),
             };
-            lines.push(format!(
-                "| {} | {} | {} | {} | {shown} | {said} |",
+            lines.push([
                 case.label(),
-                metric.title,
+                metric.title.to_owned(),
                 metric.show(first),
-                metric.show(second)
-            ));
+                metric.show(second),
+                shown,
+                said.to_owned(),
+            ]);
         }
     }
     lines

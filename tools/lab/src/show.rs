@@ -4,6 +4,7 @@ use crate::error::LabError;
 use crate::matrix::{self, Choice};
 use crate::metric;
 use crate::placement;
+use crate::session;
 use crate::study::model::{Published, Study};
 use crate::study::{self, NAMES};
 
@@ -12,11 +13,42 @@ use crate::study::{self, NAMES};
 /// # Errors
 /// One of them does not hold together.
 pub(crate) fn list() -> Result<(), LabError> {
+    let width = NAMES
+        .iter()
+        .map(|name| name.len())
+        .max()
+        .unwrap_or_default();
     for name in NAMES {
-        let study = study::load(name)?.study;
-        println!("{name:<28} {}", study.title);
+        let loaded = study::load(name)?;
+        println!("{name:<width$}  {}", loaded.study.title);
+        println!("{:<width$}  {}", "", extent(&loaded));
     }
+    println!("\nlab run NAME --quick gives provisional figures in a few minutes.");
     Ok(())
+}
+
+/// How long a study takes here, and what of it cannot run; or what it is instead of a study.
+fn extent(loaded: &study::Loaded) -> String {
+    let study = &loaded.study;
+    if study.contender.is_empty() {
+        return "a record of published steps: lab show prints it, nothing is run".to_owned();
+    }
+    let dimensions = matrix::dimensions(study, placement::allowed().len());
+    let mut cases = matrix::cases(study, &dimensions, &Choice::default());
+    let notes = session::leave_out(loaded, &mut cases);
+    let minutes = minutes(study, cases.len());
+    let missing: String = notes.iter().map(|note| format!("; {note}")).collect();
+    match cases.is_empty() {
+        true => format!("cannot run here{missing}"),
+        false => format!("{} cases, about {minutes:.0} minutes{missing}", cases.len()),
+    }
+}
+
+/// The time that so many cases of a study take.
+fn minutes(study: &Study, cases: usize) -> f64 {
+    let run = &study.run;
+    let seconds = (run.seconds + run.warmup_s + 0.5) * f64::from(run.repetitions);
+    (seconds * cases as f64 / 60.0).ceil()
 }
 
 /// Prints a study for people, or as it stands in its file.
@@ -84,14 +116,13 @@ fn compared(study: &Study) -> String {
         ));
     }
     let run = &study.run;
-    let seconds = (run.seconds + run.warmup_s + 0.5) * f64::from(run.repetitions);
     text.push_str(&format!(
         "  {} cases, {} repetitions of {} s after {} s of warm-up: about {:.0} minutes\n",
         cases.len(),
         run.repetitions,
         run.seconds,
         run.warmup_s,
-        (seconds * cases.len() as f64 / 60.0).ceil()
+        minutes(study, cases.len())
     ));
     text.push_str("\nClaims:\n");
     for claim in &study.claim {

@@ -205,7 +205,7 @@ pub(crate) fn sum_up(
         claims: study
             .claim
             .iter()
-            .flat_map(|claim| claims(claim, dimensions, cases, runs, seed))
+            .flat_map(|claim| claims(claim, dimensions, cases, runs, &header))
             .collect(),
         laws: laws.collect(),
         header,
@@ -321,10 +321,12 @@ fn claims(
     dimensions: &[Dimension],
     cases: &[Case],
     runs: &[Run],
-    seed: u64,
+    header: &Header,
 ) -> Vec<ClaimSummary> {
     let at = plain(&claim.at);
     let (of, against) = (plain(&claim.of), plain(&claim.against));
+    // A quick run shows what there is, and says that it proves nothing.
+    let with_marked = header.quick;
     let compared: Vec<&String> = of.keys().chain(against.keys()).collect();
     let mut claims: Vec<ClaimSummary> = Vec::new();
     let first = cases
@@ -347,7 +349,7 @@ fn claims(
         let Some(other) = cases.iter().find(is_other) else {
             continue;
         };
-        let pairs = pairs(claim.metric.get_ref(), case, other, runs);
+        let pairs = pairs(claim.metric.get_ref(), case, other, runs, with_marked);
         claims.push(ClaimSummary {
             text: claim.text.clone(),
             metric: claim.metric.get_ref().clone(),
@@ -356,19 +358,25 @@ fn claims(
             against: other.label(),
             published: claim.published,
             expect: claim.expect,
-            answer: statistics::answer(&pairs, claim.expect, seed),
+            answer: statistics::answer(&pairs, claim.expect, header.seed),
         });
     }
     claims
 }
 
 /// The values of both cases in every round in which both may be used.
-fn pairs(metric: &str, of: &Case, against: &Case, runs: &[Run]) -> Vec<(f64, f64)> {
+fn pairs(
+    metric: &str,
+    of: &Case,
+    against: &Case,
+    runs: &[Run],
+    with_marked: bool,
+) -> Vec<(f64, f64)> {
     let value = |case: &Case, round: u32| {
         let run = runs
             .iter()
             .find(|run| &run.case == case && run.round == round)?;
-        match run.marks.is_empty() {
+        match with_marked || run.marks.is_empty() {
             true => run.figures.get(metric)?.value(),
             false => None,
         }

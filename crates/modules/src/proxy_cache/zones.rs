@@ -198,7 +198,9 @@ fn open(
         manager: declared.manager,
         loader: declared.loader,
     };
-    let identity = format!("{size_bytes}:{settings:?}");
+    // A report of what a reload changes reads the first line.
+    let folder = settings.folder.display();
+    let identity = format!("disk:{folder}\n{size_bytes}:{settings:?}");
     zone::open(builder, owner, name, &identity, || {
         Zone::disk(name, size_bytes, settings.clone())
     })

@@ -4,6 +4,7 @@
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use serde_json::{Map, Value, json};
 use turnpike_http::counters::{COUNTERS, HttpCounters, WatchedGate};
@@ -19,6 +20,10 @@ use super::self_check::SelfCheck;
 use super::service::LaneService;
 use crate::control::{LIFE_VERB, Request, RequestError};
 use crate::service::Reporter;
+
+/// Counts of what clients did: `status` leaves the server's own questions out, each of which is a
+/// connection with one request.
+const OF_CLIENTS: [&str; 3] = ["connections_accepted", "connections_handled", "requests"];
 
 impl LaneService {
     /// Answers, or lets a thread answer.
@@ -49,15 +54,22 @@ impl LaneService {
         if verb == "self_check" {
             let listens = plan.http.listens.iter();
             let proxied = listens.map(|listen| listen.proxy_protocol).collect();
-            return Some(Arc::new(SelfCheck { proxied }));
+            let answered = self.self_checks.clone();
+            return Some(Arc::new(SelfCheck { proxied, answered }));
         }
         plan.http.command(verb)
     }
 
-    fn status(&self) -> Value {
+    fn status(&mut self) -> Value {
+        let rates = self.rates.read(&self.counters);
+        self.rates.note(&self.counters);
+        let own = self.self_checks.load(Ordering::Relaxed);
         let mut totals = Map::new();
         for entry in COUNTERS {
-            let total = self.counters.total(entry.counter);
+            let mut total = self.counters.total(entry.counter);
+            if OF_CLIENTS.contains(&entry.row.name) {
+                total = total.saturating_sub(own);
+            }
             totals.insert(entry.row.name.to_owned(), total.into());
         }
         let verbs = self.plan.iter().flat_map(|plan| plan.http.commands());
@@ -70,6 +82,7 @@ impl LaneService {
             "listens": self.plan.as_ref().map(|plan| plan.listens().count()),
             "verbs": verbs,
             "totals": totals,
+            "rates": rates,
         })
     }
 

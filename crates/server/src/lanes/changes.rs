@@ -136,12 +136,7 @@ impl Shape {
         for owner in owners {
             let old = self.zones.get(owner).unwrap_or(&none);
             let new = next.zones.get(owner).unwrap_or(&none);
-            let counts = json!({
-                "kept": new.intersection(old).count(),
-                "new": new.difference(old).count(),
-                "dropped": old.difference(new).count(),
-            });
-            zones.insert(owner.clone(), counts);
+            zones.insert(owner.clone(), zone_changes(old, new));
         }
         json!({
             "servers": difference(&self.servers, &next.servers),
@@ -154,6 +149,48 @@ impl Shape {
             "zones": zones,
         })
     }
+}
+
+/// What becomes of the zones of one owner. A zone under the same name that cannot be kept is a new
+/// one: what it held is lost, unless it is in the same folder of a disk.
+fn zone_changes(old: &BTreeSet<String>, new: &BTreeSet<String>) -> Value {
+    let dropped: BTreeMap<&str, &String> = old
+        .difference(new)
+        .map(|key| (zone_name(key), key))
+        .collect();
+    let added: BTreeMap<&str, &String> = new
+        .difference(old)
+        .map(|key| (zone_name(key), key))
+        .collect();
+    let both = || added.iter().filter(|(name, _)| dropped.contains_key(*name));
+    let (mut emptied, mut reopened) = (Vec::new(), Vec::new());
+    for (name, key) in both() {
+        let before = dropped.get(name).and_then(|key| zone_folder(key));
+        match zone_folder(key).is_some_and(|folder| before == Some(folder)) {
+            true => reopened.push(*name),
+            false => emptied.push(*name),
+        }
+    }
+    let replaced = both().count();
+    json!({
+        "kept": new.intersection(old).count(),
+        "new": added.len() - replaced,
+        "dropped": dropped.len() - replaced,
+        "emptied": emptied,
+        "reopened": reopened,
+    })
+}
+
+/// The name in a zone's key, `OWNER:NAME:IDENTITY`.
+fn zone_name(key: &str) -> &str {
+    key.split(':').nth(1).unwrap_or(key)
+}
+
+/// The folder of a zone on disk, which its identity begins with.
+fn zone_folder(key: &str) -> Option<&str> {
+    let identity = key.splitn(3, ':').nth(2)?;
+    let (folder, _) = identity.strip_prefix("disk:")?.split_once('\n')?;
+    Some(folder)
 }
 
 fn difference(old: &Digests, new: &Digests) -> Value {
@@ -204,5 +241,33 @@ fn write(view: View<'_>, hasher: &mut DefaultHasher) {
     }
     for line in view.data() {
         format!("{:?}", line.arguments).hash(hasher);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_changed_zone_is_emptied_unless_its_folder_stays() {
+        let keys = |keys: &[&str]| keys.iter().map(|key| (*key).to_owned()).collect();
+        let old = keys(&[
+            "a:kept:1",
+            "a:gone:1",
+            "a:hot:memory:1",
+            "a:disk:disk:/c\n5:x",
+            "a:away:disk:/c\n1",
+        ]);
+        let new = keys(&[
+            "a:kept:1",
+            "a:made:1",
+            "a:hot:memory:2",
+            "a:disk:disk:/c\n6:x",
+            "a:away:disk:/d\n1",
+        ]);
+        let expected = json!({
+            "kept": 1, "new": 1, "dropped": 1, "emptied": ["away", "hot"], "reopened": ["disk"],
+        });
+        assert_eq!(zone_changes(&old, &new), expected);
     }
 }

@@ -9,6 +9,7 @@ mod environment;
 mod handler;
 mod lane;
 mod plans;
+mod rates;
 mod self_check;
 mod service;
 mod standby_lane;

@@ -3,6 +3,8 @@
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -24,6 +26,8 @@ const ANSWER: &[u8] = b"HTTP/1.1 ";
 /// The verb. `proxied` says by its index which listen expects a PROXY header.
 pub(super) struct SelfCheck {
     pub(super) proxied: Vec<bool>,
+    /// Requests that were answered, for the counts of clients' requests to leave out.
+    pub(super) answered: Arc<AtomicU64>,
 }
 
 impl Command for SelfCheck {
@@ -41,6 +45,7 @@ impl Command for SelfCheck {
             ask(address, proxied).map_err(|error| {
                 CommandError::Failed(format!("no answer through {address} ({error})"))
             })?;
+            self.answered.fetch_add(1, Ordering::Relaxed);
         }
         Ok(json!({ "asked": places.len().min(PLACES_MAX) }))
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,7 @@ use super::changes::Shape;
 use super::environment::{BuildContext, Zones};
 use super::lane::{Lane, Start};
 use super::plans::{self, Plans};
+use super::rates::Rates;
 use super::watchdog::{LaneView, Watchdog};
 use crate::channel::{BOARD_NAME, ListeningSocket, MasterCounts};
 use crate::configuration::Configuration;
@@ -67,6 +68,9 @@ pub(super) struct LaneService {
     /// The board that the steering program reads, once it is ours too.
     steering: Option<OwnedFd>,
     pub(super) watchdog: Watchdog,
+    pub(super) rates: Rates,
+    /// Requests by which the server asked itself.
+    pub(super) self_checks: Arc<AtomicU64>,
     /// The gates of each lane under the plan in force.
     lane_gates: Vec<Vec<LaneGate>>,
 }
@@ -92,6 +96,8 @@ impl LaneService {
             board: LaneBoard::private().ok(),
             steering: None,
             watchdog: Watchdog::default(),
+            rates: Rates::default(),
+            self_checks: Arc::default(),
             lane_gates: Vec::new(),
         }
     }
@@ -381,6 +387,7 @@ impl Service for LaneService {
         let mut watchdog = std::mem::take(&mut self.watchdog);
         let next = self.view().and_then(|view| watchdog.look(&view));
         self.watchdog = watchdog;
+        self.rates.note(&self.counters);
         self.start_or_end_standby_lane();
         next
     }

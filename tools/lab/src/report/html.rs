@@ -24,6 +24,7 @@ pub(super) fn page(
     let title = escape(&study.title);
     let body = [
         head(study, summary),
+        contents(study, summary),
         claims(dimensions, summary),
         pictures(study, dimensions, summary),
         published(study, summary),
@@ -31,15 +32,32 @@ pub(super) fn page(
         notes(study, summary),
         environment(summary, runs.len()),
     ];
+    document(
+        &format!("{title} · {}", escape(&header.date)),
+        &body.concat(),
+    )
+}
+
+/// The page of a comparison of two runs.
+pub(super) fn comparison(study: &str, notes: &[String], table: &Table) -> String {
+    let notes: String = notes
+        .iter()
+        .map(|note| format!("<p>{}</p>\n", escape(note)))
+        .collect();
+    let title = escape(&format!("{study}: two runs compared"));
+    let body = format!("<h1>{title}</h1>\n{notes}{}", html(table));
+    document(&title, &body)
+}
+
+/// A whole page.
+fn document(title: &str, body: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <link rel=\"icon\" href=\"data:,\">\n\
-         <title>{title} · {}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n{}\
-         </main>\n</body>\n</html>\n",
-        escape(&header.date),
-        body.concat()
+         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n{body}\
+         </main>\n</body>\n</html>\n"
     )
 }
 
@@ -52,7 +70,7 @@ fn head(study: &Study, summary: &Summary) -> String {
         format!("seed {}", header.seed),
     ];
     if header.quick {
-        chips.push("quick run".to_owned());
+        chips.push("quick run, provisional".to_owned());
     }
     if header.shared_cpus {
         chips.push("driver shares CPUs".to_owned());
@@ -64,14 +82,47 @@ fn head(study: &Study, summary: &Summary) -> String {
         .iter()
         .map(|chip| format!("<li>{}</li>", escape(chip)))
         .collect();
+    let banner = match summary.claims.is_empty() {
+        true => String::new(),
+        false => format!(
+            "<p class=\"banner\">{}</p>\n",
+            escape(&words::outcome(summary))
+        ),
+    };
+    let source = match &study.source_url {
+        Some(url) => format!("<a href=\"{}\">{}</a>", escape(url), escape(&study.source)),
+        None => escape(&study.source),
+    };
     format!(
         "<header>\n<p class=\"study\">{}</p>\n<h1>{}</h1>\n<ul class=\"chips\">{chips}</ul>\n\
-         <p class=\"lead\">{}</p>\n<p class=\"dim\">Source: {}. {}</p>\n</header>\n",
+         <p class=\"lead\">{}</p>\n<p class=\"dim\">Source: {source}. {}</p>\n{banner}</header>\n",
         escape(&header.study),
         escape(&study.title),
         prose(study.about.trim()),
-        escape(&study.source),
         escape(&words::extent(summary))
+    )
+}
+
+/// Links to the sections, and to the files beside the page.
+fn contents(study: &Study, summary: &Summary) -> String {
+    let sections = [
+        ("seen", "What was seen", !summary.claims.is_empty()),
+        ("pictures", "Pictures", !study.plot.is_empty()),
+        (
+            "published",
+            "Published beside ours",
+            !study.published.is_empty(),
+        ),
+        ("cases", "All cases", true),
+        ("environment", "Environment", true),
+    ];
+    let sections = sections.iter().filter(|(_, _, is_there)| *is_there);
+    let links: String = sections
+        .map(|(id, title, _)| format!("<a href=\"#{id}\">{title}</a>\n"))
+        .collect();
+    format!(
+        "<nav aria-label=\"Contents\">\n{links}<a href=\"raw.csv\">raw.csv</a>\n\
+         <a href=\"summary.json\">summary.json</a>\n<a href=\"README.md\">README.md</a>\n</nav>\n"
     )
 }
 
@@ -99,8 +150,11 @@ fn claims(dimensions: &[Dimension], summary: &Summary) -> String {
          <h2>What was seen</h2>\n\
          <p class=\"dim\">Each dot is the ratio of two cases, \
          paired by round, with its 95 % interval, on a line from ¼ to 4; the diamond is what was \
-         published. Where the interval covers 1, no difference is shown.</p>\n\
-         <div class=\"claims\">\n{rows}</div>\n</section>\n"
+         published. A triangle at an end stands for what lies beyond it. Where the interval covers \
+         1, no difference is shown.</p>\n<div class=\"claims\">\n<div class=\"answer\">\
+         <span class=\"where\"></span>{}<span class=\"dim\">ratio</span><span></span></div>\n\
+         {rows}</div>\n</section>\n",
+        picture::forest_scale()
     )
 }
 
@@ -277,7 +331,7 @@ fn html(table: &Table) -> String {
         .map(|row| format!("<tr>{}</tr>\n", cells("td", row)))
         .collect();
     format!(
-        "<div class=\"scroll\"><table>\n<thead><tr>{}</tr></thead>\n<tbody>\n{rows}</tbody>\n\
+        "<div class=\"scroll\" tabindex=\"0\"><table>\n<thead><tr>{}</tr></thead>\n<tbody>\n{rows}</tbody>\n\
          </table></div>\n",
         cells("th", &table.head)
     )

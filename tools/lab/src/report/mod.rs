@@ -55,6 +55,20 @@ pub(crate) fn write(
     Ok(())
 }
 
+/// The page of a comparison of two runs of a study.
+pub(crate) fn comparison<const COLUMNS: usize>(
+    study: &str,
+    notes: &[String],
+    head: &[&str; COLUMNS],
+    rows: &[[String; COLUMNS]],
+) -> String {
+    let table = words::Table {
+        head: head.iter().map(|&name| name.to_owned()).collect(),
+        rows: rows.iter().map(|row| row.to_vec()).collect(),
+    };
+    html::comparison(study, notes, &table)
+}
+
 /// Writes the report of a run anew.
 ///
 /// # Errors

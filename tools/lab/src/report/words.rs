@@ -42,10 +42,14 @@ pub(super) fn extent(summary: &Summary) -> String {
     if summary.runs < summary.planned {
         text.push_str(&format!(" ({} were planned)", summary.planned));
     }
-    text.push_str(&format!(". {used} runs may be used for claims"));
+    text.push_str(&format!(
+        ". {} may be used for claims",
+        counted(used, "run")
+    ));
     let marked = summary.runs - used;
     match marked {
         0 => text.push('.'),
+        1 => text.push_str(&format!(", 1 is marked: {}.", marks(summary))),
         _ => text.push_str(&format!(", {marked} are marked: {}.", marks(summary))),
     }
     text
@@ -62,6 +66,41 @@ fn marks(summary: &Summary) -> String {
         .collect();
     texts.join(", ")
 }
+
+/// A number of things: `1 pair`, `2 pairs`.
+fn counted(number: usize, thing: &str) -> String {
+    match number {
+        1 => format!("1 {thing}"),
+        number => format!("{number} {thing}s"),
+    }
+}
+
+/// What came out, in a sentence: how many comparisons there are, and how many with each answer.
+pub(super) fn outcome(summary: &Summary) -> String {
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for claim in &summary.claims {
+        let said = said(claim);
+        match counts.iter_mut().find(|(known, _)| *known == said) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((said, 1)),
+        }
+    }
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let counts: Vec<String> = counts
+        .iter()
+        .map(|(said, count)| format!("{count} {said}"))
+        .collect();
+    let all = counted(summary.claims.len(), "comparison");
+    let text = format!("{all}: {}.", counts.join(", "));
+    match summary.header.quick {
+        true => format!("{text} {PROVISIONAL}"),
+        false => text,
+    }
+}
+
+/// What a quick run's figures are worth.
+const PROVISIONAL: &str = "This was a quick run: all figures are provisional, marked runs are \
+                           included, and nothing is proved. Run it without --quick for figures that count.";
 
 /// What the reader must know before he believes a figure.
 pub(super) fn notes(study: &Study, summary: &Summary) -> Vec<String> {
@@ -106,7 +145,10 @@ pub(super) fn ratio(claim: &ClaimSummary) -> String {
             plain_ratio(bounds.low),
             plain_ratio(bounds.high)
         ),
-        (Some(ratio), None) => format!("{} of {pairs} pairs only", plain_ratio(ratio)),
+        (Some(ratio), None) => {
+            let pairs = counted(pairs, "pair");
+            format!("{}, from {pairs} only", plain_ratio(ratio))
+        }
         _ => "no pair of runs can be used".to_owned(),
     }
 }
@@ -134,7 +176,9 @@ pub(super) fn verdict(claim: &ClaimSummary) -> String {
     let seen = said(claim);
     match (claim.published, claim.answer.verdict) {
         (Some(ratio), _) => format!("{seen}; published {}", plain_ratio(ratio)),
-        (None, Verdict::NotUsable) => format!("{seen}: {} usable pairs", claim.answer.pairs),
+        (None, Verdict::NotUsable) => {
+            format!("{seen}: {}", counted(claim.answer.pairs, "usable pair"))
+        }
         (None, _) => seen.to_owned(),
     }
 }

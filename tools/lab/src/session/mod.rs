@@ -304,7 +304,7 @@ fn only(
 }
 
 /// Takes out the contenders whose program is not installed, and says so.
-fn leave_out(loaded: &Loaded, cases: &mut Vec<Case>) -> Vec<String> {
+pub(crate) fn leave_out(loaded: &Loaded, cases: &mut Vec<Case>) -> Vec<String> {
     let study = &loaded.study;
     let mut notes = Vec::new();
     for contender in &study.contender {

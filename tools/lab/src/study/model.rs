@@ -17,6 +17,9 @@ pub(crate) struct Study {
     pub(crate) title: String,
     /// Who published it, in words.
     pub(crate) source: String,
+    /// Where it can be read.
+    #[serde(default)]
+    pub(crate) source_url: Option<String>,
     /// What it asks and how, in words.
     pub(crate) about: String,
     /// What this machine or kernel has no counterpart for, and other things that a reader of the
@@ -100,7 +103,8 @@ pub(crate) struct Quick {
 impl Default for Quick {
     fn default() -> Self {
         Quick {
-            repetitions: 2,
+            // The fewest that have an interval.
+            repetitions: 3,
             seconds: 1.0,
             warmup_s: 0.3,
         }

@@ -36,6 +36,14 @@ fn text(object: &Value, name: &str) -> String {
     }
 }
 
+/// A number of things: `1 lane`, `2 lanes`.
+fn count(number: u64, thing: &str) -> String {
+    match number {
+        1 => format!("1 {thing}"),
+        number => format!("{number} {thing}s"),
+    }
+}
+
 /// Groups of servers: a row a server.
 pub(super) fn upstreams(answer: &Value) -> Option<String> {
     let own = std::slice::from_ref(answer);
@@ -129,9 +137,9 @@ pub(super) fn status(answer: &Value) -> Option<String> {
     );
     let _ = writeln!(
         out,
-        "generation     {}: {} reloads, {} failed",
+        "generation     {}: {}, {} failed",
         text(answer, "generation"),
-        text(answer, "reloads"),
+        count(number(answer, "reloads"), "reload"),
         text(answer, "reloads_failed"),
     );
     let _ = writeln!(out, "master         pid {}", text(answer, "pid"));
@@ -141,12 +149,12 @@ pub(super) fn status(answer: &Value) -> Option<String> {
     }
     let _ = writeln!(
         out,
-        "serving        pid {}: {} lanes, {} servers, {} listens; {} restarts",
+        "serving        pid {}: {}, {}, {}; {}",
         text(serving, "pid"),
-        text(serving, "lanes"),
-        text(serving, "servers"),
-        text(serving, "listens"),
-        text(answer, "serving_restarts"),
+        count(number(serving, "lanes"), "lane"),
+        count(number(serving, "servers"), "server"),
+        count(number(serving, "listens"), "listen"),
+        count(number(answer, "serving_restarts"), "restart"),
     );
     let totals = &serving["totals"];
     let _ = writeln!(
@@ -162,7 +170,7 @@ pub(super) fn status(answer: &Value) -> Option<String> {
     let requests = number(totals, "requests");
     let _ = writeln!(
         out,
-        "requests       {requests}, {:.1}/s on average",
+        "requests       {requests}, {:.1}/s on average since the start",
         requests as f64 / uptime_s,
     );
     let _ = writeln!(
@@ -171,7 +179,29 @@ pub(super) fn status(answer: &Value) -> Option<String> {
         bytes(number(totals, "received_bytes")),
         bytes(number(totals, "sent_bytes")),
     );
+    if let Some(text) = rates(&serving["rates"]) {
+        let _ = writeln!(out, "{text}");
+    }
     Some(out)
+}
+
+/// What happens at present, as far back as the server looks; `None` right after its start.
+fn rates(rates: &Value) -> Option<String> {
+    let rate = |name: &str| rates[name].as_f64();
+    let requests = rate("requests_per_s")?;
+    let errors = rate("server_errors_per_s")?;
+    let failed = match requests > 0.0 {
+        true => format!("{:.2} %", errors / requests * 100.0),
+        false => "-".to_owned(),
+    };
+    Some(format!(
+        "last {:<10}{requests:.1} requests/s ({failed} with 5xx), {:.1} connections/s, {}/s in, \
+         {}/s out",
+        format!("{:.0} s", rate("seconds")?),
+        rate("connections_per_s")?,
+        bytes(rate("received_bytes_per_s")? as u64),
+        bytes(rate("sent_bytes_per_s")? as u64),
+    ))
 }
 
 /// What a reload has changed: a row for each kind of thing.
@@ -205,16 +235,20 @@ pub(super) fn reload(answer: &Value) -> Option<String> {
         row["now"] = (kept + new).into();
         row["added"] = new.into();
         row["removed"] = zone["dropped"].clone();
+        let replaced = ["reopened", "emptied"].map(|kind| names(&zone[kind]).len() as u64);
+        row["now"] = (kept + new + replaced.iter().sum::<u64>()).into();
+        row["changed"] = replaced.iter().sum::<u64>().into();
         rows.push(row);
     }
     let (lanes, connections) = (&answer["lanes"], &answer["connections"]);
     Some(format!(
-        "generation {} is active after {}\n\n{}\n\
+        "generation {} is active after {}\n\n{}\n{}\
          lanes        {} (before {})\n\
          connections  {} kept, {} moved, {} closed, {} reset\n",
         text(answer, "generation"),
         milliseconds(number(answer, "took_ms")),
         table(columns, &rows, ""),
+        replaced_zones(zones.values()),
         text(lanes, "now"),
         text(lanes, "before"),
         text(connections, "kept"),
@@ -222,6 +256,35 @@ pub(super) fn reload(answer: &Value) -> Option<String> {
         text(connections, "closed"),
         text(connections, "reset"),
     ))
+}
+
+/// The texts of a list.
+fn names(list: &Value) -> Vec<&str> {
+    let items = list.as_array().into_iter().flatten();
+    items.filter_map(Value::as_str).collect()
+}
+
+/// What became of zones whose settings were changed, a line for each case.
+fn replaced_zones<'a>(zones: impl Iterator<Item = &'a Value> + Clone) -> String {
+    let all = |kind: &str| zones.clone().flat_map(|zone| names(&zone[kind])).collect();
+    let mut out = String::new();
+    let cases: [(&str, Vec<&str>); 2] = [
+        (
+            "emptied, since a changed size or key makes a new zone",
+            all("emptied"),
+        ),
+        (
+            "with new settings; what their folders hold stays",
+            all("reopened"),
+        ),
+    ];
+    for (what, zones) in cases.iter().filter(|(_, zones)| !zones.is_empty()) {
+        let _ = writeln!(out, "zones {what}: {}", zones.join(", "));
+    }
+    match out.is_empty() {
+        true => out,
+        false => out + "\n",
+    }
 }
 
 /// What a drain waits for.

@@ -66,6 +66,39 @@ b         unix:/s      failed  1       0       10        10.0 %  -
 }
 
 #[test]
+fn the_status_has_rates_and_a_reload_says_what_became_of_zones() {
+    let status = json!({ "uptime_s": 10, "reloads": 1, "serving": {
+        "lanes": 1, "servers": 2, "listens": 0, "totals": { "requests": 400 },
+        "rates": { "seconds": 10.2, "requests_per_s": 40.0, "connections_per_s": 4.0,
+            "received_bytes_per_s": 512.0, "sent_bytes_per_s": 2048.0, "server_errors_per_s": 0.2 },
+    } });
+    let shown = answer("status", &status);
+    for line in [
+        "serving        pid -: 1 lane, 2 servers, 0 listens; 0 restarts\n",
+        "requests       400, 40.0/s on average since the start\n",
+        "last 10 s      40.0 requests/s (0.50 % with 5xx), 4.0 connections/s, 512 B/s in, 2.00 KiB/s \
+         out\n",
+    ] {
+        assert!(shown.contains(line), "{shown}");
+    }
+    let kind = json!({ "now": 1, "added": 0, "removed": 0, "changed": 0 });
+    let report = json!({
+        "servers": kind, "locations": kind, "listens": kind, "upstreams": kind,
+        "upstream_servers": kind, "directives": kind,
+        "zones": { "proxy_cache": { "kept": 1, "new": 0, "dropped": 0, "emptied": ["hot"],
+            "reopened": ["disk"] } },
+    });
+    let shown = answer("reload", &report);
+    for line in [
+        "zones of proxy cache  3    0      0        2\n",
+        "zones emptied, since a changed size or key makes a new zone: hot\n",
+        "zones with new settings; what their folders hold stays: disk\n",
+    ] {
+        assert!(shown.contains(line), "{shown}");
+    }
+}
+
+#[test]
 fn an_answer_without_a_view_is_a_table_of_its_members() {
     assert_eq!(
         answer("generation", &json!({ "generation": 3 })),

@@ -244,10 +244,17 @@ fn sentence(report: &Value) -> String {
         let counts = zones.into_iter().flat_map(|zones| zones.values());
         counts.filter_map(|zone| zone[count].as_u64()).sum::<u64>()
     };
+    let replaced = |kind: &str| {
+        let zones = report["zones"].as_object();
+        let lists = zones.into_iter().flat_map(|zones| zones.values());
+        lists
+            .filter_map(|zone| Some(zone[kind].as_array()?.len()))
+            .sum::<usize>()
+    };
     let (lanes, connections) = (&report["lanes"], &report["connections"]);
     format!(
         "reloaded: generation {} in {}ms; {}, {}, {}, lanes {} (before {}), {}, {}, {}, zones {} \
-         kept {} new {} dropped; connections {} kept, {} moved, {} closed, {} reset",
+         kept {} new {} dropped {} emptied; connections {} kept, {} moved, {} closed, {} reset",
         report["generation"],
         report["took_ms"],
         changes("servers"),
@@ -261,6 +268,7 @@ fn sentence(report: &Value) -> String {
         zones("kept"),
         zones("new"),
         zones("dropped"),
+        replaced("emptied"),
         connections["kept"],
         connections["moved"],
         connections["closed"],

@@ -28,6 +28,9 @@ const RESTART_PAUSE: Duration = Duration::from_secs(1);
 /// The longest such pause: whoever mends the cause need not wait longer.
 const RESTART_PAUSE_MAX: Duration = Duration::from_secs(30);
 
+/// Addresses that the log names at a start: a line that people can read.
+const ADDRESSES_LOGGED_MAX: usize = 16;
+
 impl Master {
     /// Starts a server for the configuration in force.
     pub(super) fn start_serving(&mut self) -> io::Result<()> {
@@ -244,6 +247,7 @@ impl Master {
             return;
         }
         if self.course.phase == Phase::Starting {
+            self.log_addresses();
             self.up();
         } else if self
             .reloads
@@ -278,6 +282,26 @@ impl Master {
     }
 
     /// The first serving process is ready: everything accepts, and may be told of.
+    /// Where the server can be reached, once it is.
+    fn log_addresses(&self) {
+        let listens = &self.loaded.needs.listens;
+        let shown = listens.iter().take(ADDRESSES_LOGGED_MAX);
+        let shown: Vec<String> = shown.map(|listen| listen.address.to_string()).collect();
+        let more = match listens.len().saturating_sub(ADDRESSES_LOGGED_MAX) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let lanes = self.loaded.configuration.settings.process.lanes;
+        let lanes = match lanes {
+            1 => "1 lane".to_owned(),
+            lanes => format!("{lanes} lanes"),
+        };
+        if !shown.is_empty() {
+            let message = format_args!("listening on {}{more}, {lanes}", shown.join(", "));
+            self.log.event(Level::Notice, message);
+        }
+    }
+
     pub(super) fn up(&mut self) {
         let settings = &self.loaded.configuration.settings;
         let named = settings.pid_file_named;

@@ -7,7 +7,7 @@ mod forest;
 mod shares;
 mod svg;
 
-pub(super) use forest::forest;
+pub(super) use forest::{forest, forest_scale};
 pub(super) use svg::escape;
 
 use std::collections::BTreeMap;
