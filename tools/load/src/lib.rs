@@ -22,6 +22,7 @@ mod plan;
 mod report;
 mod run;
 mod schedule;
+mod series;
 mod source;
 mod sys;
 mod tally;

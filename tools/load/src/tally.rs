@@ -3,6 +3,7 @@
 //! Written by one thread only and merged after the run; nothing here is shared while it runs.
 
 use crate::histogram::Histogram;
+use crate::series::Series;
 
 /// Everything that can go wrong with a request, by who noticed what and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -250,6 +251,8 @@ pub(crate) struct Tally {
     pub(crate) lag: Histogram,
     /// Requests per second, sampled as wrk does.
     pub(crate) rates: Histogram,
+    /// Answers, errors and latency over time.
+    pub(crate) series: Series,
 }
 
 impl Default for Tally {
@@ -277,6 +280,7 @@ impl Default for Tally {
             last_byte: Histogram::default(),
             lag: Histogram::default(),
             rates: Histogram::default(),
+            series: Series::default(),
         }
     }
 }
@@ -323,6 +327,7 @@ impl Tally {
         self.last_byte.merge(&other.last_byte);
         self.lag.merge(&other.lag);
         self.rates.merge(&other.rates);
+        self.series.merge(&other.series);
     }
 }
 

@@ -177,14 +177,20 @@ impl<'p> Thread<'p> {
             return;
         }
         tally.completed += 1;
-        if self.plan.pacing == Pacing::Closed {
-            tally.latency.record(now_ns.saturating_sub(sent_ns));
-        } else {
-            tally.latency.record(now_ns.saturating_sub(intended_ns));
-            tally.last_byte.record(now_ns.saturating_sub(sent_ns));
-        }
+        let begun_ns = match self.plan.pacing {
+            Pacing::Closed => sent_ns,
+            Pacing::Requests(..) | Pacing::Connections(..) => {
+                tally.last_byte.record(now_ns.saturating_sub(sent_ns));
+                intended_ns
+            }
+        };
+        let latency_ns = now_ns.saturating_sub(begun_ns);
+        tally.latency.record(latency_ns);
+        let at_ns = now_ns.saturating_sub(self.measure_from_ns);
+        tally.series.answered(at_ns, latency_ns);
         tally.count_status(answer.status);
         let mut fail = |kind| {
+            tally.series.failed(at_ns);
             tally.fail(Failure {
                 kind,
                 begun_ns: intended_ns,

@@ -254,10 +254,13 @@ impl<'p> Worker<'p> {
             return;
         };
         if slot.intended_ns >= self.thread.measure_from_ns {
+            let now_ns = self.thread.clock.now_ns();
+            let at_ns = now_ns.saturating_sub(self.thread.measure_from_ns);
+            self.thread.tally.series.failed(at_ns);
             self.thread.tally.fail(Failure {
                 kind,
                 begun_ns: slot.intended_ns,
-                ended_ns: self.thread.clock.now_ns(),
+                ended_ns: now_ns,
             });
         }
         self.thread.tally.failed += u64::from(slot.pending);

@@ -39,6 +39,7 @@ pub(crate) struct Report {
     client_limited: bool,
     client_limits: Vec<LimitReport>,
     thread_reports: Vec<ThreadLine>,
+    series: Series,
     memory: Memory,
     machine: Machine,
     before: Snapshot,
@@ -79,6 +80,17 @@ struct ThreadLine {
     queued_share: f64,
     user_us: u64,
     system_us: u64,
+}
+
+/// Figures over time, a value for each interval.
+#[derive(Serialize, Default)]
+struct Series {
+    interval_s: f64,
+    answered: Vec<u64>,
+    failed: Vec<u64>,
+    p50_us: Vec<Option<f64>>,
+    p99_us: Vec<Option<f64>>,
+    max_us: Vec<Option<f64>>,
 }
 
 #[derive(Serialize)]
@@ -176,6 +188,7 @@ pub(crate) fn report(
             })
             .collect(),
         thread_reports: threads(outcome),
+        series: series(outcome),
         memory: Memory {
             run_bytes,
             connection_bytes,
@@ -184,6 +197,22 @@ pub(crate) fn report(
         before: outcome.before,
         after: outcome.after,
     }
+}
+
+fn series(outcome: &Outcome) -> Series {
+    let all = &outcome.tally.series;
+    let mut series = Series {
+        interval_s: all.interval_s(),
+        ..Series::default()
+    };
+    for interval in all.intervals() {
+        series.answered.push(interval.answered);
+        series.failed.push(interval.errors);
+        series.p50_us.push(interval.p50_us);
+        series.p99_us.push(interval.p99_us);
+        series.max_us.push(interval.max_us);
+    }
+    series
 }
 
 fn parts(plan: &Plan, outcome: &Outcome) -> BTreeMap<&'static str, Summary> {
