@@ -76,8 +76,8 @@ fn the_status_has_rates_and_a_reload_says_what_became_of_zones() {
     for line in [
         "serving        pid -: 1 lane, 2 servers, 0 listens; 0 restarts\n",
         "requests       400, 40.0/s on average since the start\n",
-        "last 10 s      40.0 requests/s (0.50 % with 5xx), 4.0 connections/s, 512 B/s in, 2.00 KiB/s \
-         out\n",
+        "last 10 s      40.0 requests/s (0.50 % with 5xx), 4.0 connections/s, 512 B/s in, \
+         2.00 KiB/s out\n",
     ] {
         assert!(shown.contains(line), "{shown}");
     }
