@@ -22,7 +22,7 @@ use crate::plan::SocketPlan;
 use crate::sys;
 use crate::tally::ErrorKind;
 use crate::target::Endpoint;
-use crate::thread::{Source, Thread};
+use crate::thread::{PortWalk, Source, Thread};
 use crate::transport::Transport;
 
 /// What a connection waits for.
@@ -623,7 +623,8 @@ fn interest(room: bool) -> EpollFlags {
 
 /// A socket on its way to the endpoint, with everything the plan asks of it.
 ///
-/// Explicit source ports may be taken, and then the next ones are tried.
+/// Explicit and walked source ports may be taken, and then the next ones are tried; of walked ones
+/// so many that the kernel searches for itself in the end.
 fn connect(thread: &mut Thread<'_>, endpoint: &Endpoint) -> io::Result<Socket> {
     let mut tries = SOURCE_TRIES_MAX;
     loop {
@@ -635,7 +636,16 @@ fn connect(thread: &mut Thread<'_>, endpoint: &Endpoint) -> io::Result<Socket> {
         let explicit = source
             .as_ref()
             .is_some_and(|source| source.address.port() != 0);
-        match connect_from(&thread.plan.socket, endpoint, source) {
+        let walked = thread.ports.as_mut().filter(|_| endpoint.tcp && tries > 1);
+        let walked = walked.map(PortWalk::next);
+        match connect_from(&thread.plan.socket, endpoint, source, walked) {
+            Err(error) if walked.is_some() && error.raw_os_error() == Some(libc::ENOPROTOOPT) => {
+                // Linux before 6.3: the kernel chooses.
+                thread.ports = None;
+            }
+            Err(error) if walked.is_some() && connect_error(&error) == ErrorKind::NoPorts => {
+                tries -= 1;
+            }
             Err(error) if explicit && tries > 1 && connect_error(&error) == ErrorKind::NoPorts => {
                 tries -= 1;
             }
@@ -648,6 +658,7 @@ fn connect_from(
     wishes: &SocketPlan,
     endpoint: &Endpoint,
     source: Option<Source>,
+    walked: Option<u16>,
 ) -> io::Result<Socket> {
     let kind = Type::STREAM.nonblocking().cloexec();
     let domain = Domain::from(i32::from(endpoint.address.family()));
@@ -668,6 +679,9 @@ fn connect_from(
             sys::local_port_range(socket.as_fd(), first, last)?;
         }
         socket.bind(&SockAddr::from(source.address))?;
+    }
+    if let Some(port) = walked {
+        sys::local_port_range(socket.as_fd(), port, port)?;
     }
     if wishes.linger0 {
         socket.set_linger(Some(std::time::Duration::ZERO))?;

@@ -9,6 +9,7 @@
 //! connection, `transport` and `http1` are the rows it is written over. It must not depend on the
 //! server in any way but by the wire codecs: it also drives others.
 
+mod compare;
 mod connection;
 mod diagnosis;
 mod environment;
@@ -24,9 +25,11 @@ mod run;
 mod schedule;
 mod series;
 mod source;
+pub mod svg;
 mod sys;
 mod tally;
 mod target;
+mod template;
 mod thread;
 mod threshold;
 mod tls;
@@ -47,8 +50,9 @@ use clap::{CommandFactory as _, Parser as _};
 pub use live::{LiveFrame, view_program};
 use options::Options;
 use plan::Plan;
+pub use report::html::REPORT_STYLE;
 use report::limits::Limit;
-use report::{csv, hdr, json, limits, text};
+use report::{csv, hdr, html, json, limits, text};
 use run::Outcome;
 pub use usage::{OptionUsage, Usage};
 use watch::Console;
@@ -66,8 +70,11 @@ const EXIT_THRESHOLD: u8 = 4;
 /// wrong usage, 2 when the run failed, 3 for more errors than `--max-errors`, 4 when a condition of
 /// `--fail-if` holds.
 pub fn main(arguments: &[OsString]) -> ExitCode {
-    if arguments.first().is_some_and(|word| word == "merge") {
-        return merge::main(arguments.get(1..).unwrap_or_default());
+    let rest = arguments.get(1..).unwrap_or_default();
+    match arguments.first().and_then(|word| word.to_str()) {
+        Some("merge") => return merge::main(rest),
+        Some("compare") => return compare::main(rest),
+        _ => {}
     }
     let name = OsString::from("turnpike load");
     let options = match Options::try_parse_from(std::iter::once(&name).chain(arguments)) {
@@ -101,12 +108,14 @@ pub fn main(arguments: &[OsString]) -> ExitCode {
 
 /// The command line of `turnpike load`.
 pub fn usage() -> Usage {
-    let merge = Usage::of(&merge::command());
     let mut usage = Usage::of(&Options::command().name("turnpike load"));
-    usage.subcommands.push(Usage {
-        name: "merge".to_owned(),
-        ..merge
-    });
+    let subcommands = [("merge", merge::command()), ("compare", compare::command())];
+    for (name, command) in subcommands {
+        usage.subcommands.push(Usage {
+            name: name.to_owned(),
+            ..Usage::of(&command)
+        });
+    }
     usage
 }
 
@@ -187,11 +196,15 @@ fn write_files(
     outcome: &Outcome,
     limits: &[Limit],
 ) -> Result<(), String> {
+    let command: Vec<String> = arguments
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    if let Some(path) = &options.html {
+        std::fs::write(path, html::page(plan, &command, outcome, limits))
+            .map_err(|error| format!("--html: {error}"))?;
+    }
     if let Some(file) = &options.json {
-        let command = arguments
-            .iter()
-            .map(|word| word.to_string_lossy().into_owned())
-            .collect();
         let report = json::report(plan, command, outcome, limits);
         write_json(&report, file.as_deref()).map_err(|error| format!("--json: {error}"))?;
     }

@@ -22,7 +22,8 @@ use crate::units::{parse_metric, parse_rate, parse_time};
     max_term_width = 100,
     args_override_self = true,
     after_help = "Counts take k, M, G; times take us, ms, s, m, h (seconds without a unit).\n\
-        `turnpike load merge FILE...` adds up HdrHistogram logs written by --hdr."
+        `turnpike load merge FILE...` adds up HdrHistogram logs written by --hdr.\n\
+        `turnpike load compare A B` compares two reports written by --json=FILE."
 )]
 pub(crate) struct Options {
     /// Where to send requests: http://HOST[:PORT]/PATH, https://..., unix:/SOCKET:/PATH
@@ -89,6 +90,9 @@ pub(crate) struct Options {
     /// Use basic authentication
     #[arg(short = 'A', long, value_name = "USER:PASSWORD")]
     pub(crate) auth: Option<String>,
+    /// Fill {{...}} in paths, headers and the body in for N variants, drawn at random (see docs)
+    #[arg(long, value_name = "N", value_parser = parse_positive_count)]
+    pub(crate) variants: Option<u64>,
     /// Read URLs from a file of `URL [WEIGHT]` lines
     #[arg(long, value_name = "FILE")]
     pub(crate) urls_from: Option<PathBuf>,
@@ -162,6 +166,9 @@ pub(crate) struct Options {
     /// Write the figures as two lines of CSV
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
+    /// Write the results as a page with pictures
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
     /// Write the histograms as an HdrHistogram log
     #[arg(long, value_name = "FILE")]
     pub(crate) hdr: Option<PathBuf>,

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use turnpike_host::Host;
 
@@ -60,6 +60,8 @@ pub(crate) struct Plan {
     /// CPUs to pin threads to, in turn; empty for no pinning.
     pub(crate) cpus: Vec<usize>,
     pub(crate) seed: u64,
+    /// When the plan was made, in seconds since 1970.
+    pub(crate) started_unix_s: u64,
     /// Whether the main thread wants to see histograms while the run goes on.
     pub(crate) live: bool,
 }
@@ -168,6 +170,9 @@ impl Plan {
                 .map(Arc::new),
             cpus: cpus(options)?,
             seed: options.seed,
+            started_unix_s: SystemTime::now()
+                .duration_since(SystemTime::UNIX_EPOCH)
+                .map_or(0, |since| since.as_secs()),
             live: options.live,
         })
     }
@@ -233,6 +238,7 @@ fn shape(options: &Options) -> Result<RequestShape, PlanError> {
         keep_alive: !options.no_keepalive,
         pipeline: usize::from(options.pipeline.max(1)),
         unix: options.unix.clone(),
+        variants: options.variants.map(|count| (count, options.seed)),
     })
 }
 

@@ -12,6 +12,7 @@ use std::time::Duration;
 use socket2::SockAddr;
 
 use crate::mix::Random;
+use crate::template::Filler;
 
 /// Most targets of one run: each holds its request's bytes.
 const TARGETS_MAX: usize = 1_000_000;
@@ -73,6 +74,8 @@ pub(crate) struct RequestShape {
     pub(crate) pipeline: usize,
     /// Connect to this socket file, whatever the URL's host is.
     pub(crate) unix: Option<PathBuf>,
+    /// How many variants of each request are filled in, and by which seed.
+    pub(crate) variants: Option<(u64, u64)>,
 }
 
 /// One request as the command line or a file named it.
@@ -114,6 +117,8 @@ pub(crate) enum TargetError {
     Nothing,
     /// More than [`TARGETS_MAX`].
     TooMany,
+    /// A template that cannot be filled in.
+    Template(String),
 }
 
 impl std::fmt::Display for TargetError {
@@ -138,6 +143,7 @@ impl std::fmt::Display for TargetError {
             }
             TargetError::Nothing => formatter.write_str("no URL given"),
             TargetError::TooMany => write!(formatter, "more than {TARGETS_MAX} targets"),
+            TargetError::Template(text) => formatter.write_str(text),
         }
     }
 }
@@ -157,7 +163,8 @@ impl Targets {
         if wishes.is_empty() {
             return Err(TargetError::Nothing);
         }
-        if wishes.len() > TARGETS_MAX {
+        let variants = shape.variants.map_or(1, |(count, _)| count);
+        if wishes.len() as u64 > TARGETS_MAX as u64 / variants.max(1) {
             return Err(TargetError::TooMany);
         }
         let mut built = Targets {
@@ -215,20 +222,23 @@ impl Targets {
                 self.endpoints.len() - 1
             }
         };
-        let one = write_request(wish, shape);
-        let index = u32::try_from(self.targets.len()).map_err(|_| TargetError::TooMany)?;
-        self.targets.push(Target {
-            endpoint,
-            length: one.len(),
-            bytes: one.repeat(shape.pipeline.max(1)),
-            think_ns: u64::try_from(wish.think.as_nanos()).unwrap_or(u64::MAX),
-            head_only: wish.method.as_ref().unwrap_or(&shape.method) == "HEAD",
-        });
-        self.sums
-            .push(self.sums.last().copied().unwrap_or(0.0) + wish.weight);
-        if let Some((targets, sums)) = self.by_endpoint.get_mut(endpoint) {
-            targets.push(index);
-            sums.push(sums.last().copied().unwrap_or(0.0) + wish.weight);
+        let requests = requests(wish, shape)?;
+        let weight = wish.weight / requests.len().max(1) as f64;
+        for one in requests {
+            let index = u32::try_from(self.targets.len()).map_err(|_| TargetError::TooMany)?;
+            self.targets.push(Target {
+                endpoint,
+                length: one.len(),
+                bytes: one.repeat(shape.pipeline.max(1)),
+                think_ns: u64::try_from(wish.think.as_nanos()).unwrap_or(u64::MAX),
+                head_only: wish.method.as_ref().unwrap_or(&shape.method) == "HEAD",
+            });
+            self.sums
+                .push(self.sums.last().copied().unwrap_or(0.0) + weight);
+            if let Some((targets, sums)) = self.by_endpoint.get_mut(endpoint) {
+                targets.push(index);
+                sums.push(sums.last().copied().unwrap_or(0.0) + weight);
+            }
         }
         Ok(())
     }
@@ -429,6 +439,31 @@ fn choose(found: &[SocketAddr]) -> Option<SocketAddr> {
         return found.first().copied();
     }
     found.iter().find(answers).or(found.first()).copied()
+}
+
+/// The request's bytes, once or for each variant.
+fn requests(wish: &Wish, shape: &RequestShape) -> Result<Vec<Vec<u8>>, TargetError> {
+    let Some((count, seed)) = shape.variants else {
+        return Ok(vec![write_request(wish, shape)]);
+    };
+    let not_text = || TargetError::Template("a body with templates must be UTF-8".to_owned());
+    let body = str::from_utf8(&shape.body).map_err(|_| not_text())?;
+    let mut filler = Filler::new(seed);
+    let mut written = Vec::new();
+    for _ in 0..count {
+        let mut fill = |text: &str| filler.fill(text).map_err(TargetError::Template);
+        let (mut wish, mut shape) = (wish.clone(), shape.clone());
+        wish.url.target = fill(&wish.url.target)?;
+        shape.headers = shape
+            .headers
+            .iter()
+            .map(|line| fill(line))
+            .collect::<Result<_, _>>()?;
+        shape.body = fill(body)?.into_bytes();
+        written.push(write_request(&wish, &shape));
+        filler.next();
+    }
+    Ok(written)
 }
 
 fn write_request(wish: &Wish, shape: &RequestShape) -> Vec<u8> {

@@ -68,6 +68,60 @@ pub(crate) struct Source {
     pub(crate) ports: Option<(u16, u16)>,
 }
 
+/// The ephemeral ports of one thread, one after the other: the next one is the one whose last
+/// connection ended first, so that TIME_WAIT has had the most time, and the kernel need not search.
+#[derive(Debug)]
+pub(crate) struct PortWalk {
+    first: u16,
+    last: u16,
+    next: u16,
+}
+
+impl PortWalk {
+    /// The ports of thread `index`; `None` where the kernel shall choose: connections are few or
+    /// leave no TIME_WAIT, or sources were given.
+    fn of(plan: &Plan, index: usize) -> Option<PortWalk> {
+        let socket = &plan.socket;
+        let is_short = plan
+            .connreqs
+            .mean()
+            .is_some_and(|mean| mean <= SHORT_CONNREQS_MAX);
+        if !is_short || socket.linger0 || !socket.sources.is_empty() {
+            return None;
+        }
+        let (first, last) = socket.ephemeral_ports;
+        let count = u32::from(last.checked_sub(first)?) + 1;
+        let threads = u32::try_from(plan.threads).ok()?;
+        let share = count / threads;
+        if share < PORTS_MIN {
+            return None;
+        }
+        let start = u32::from(first) + share * u32::try_from(index).ok()?;
+        let first = u16::try_from(start).ok()?;
+        let last = u16::try_from(start + share - 1).ok()?;
+        // Another run has left off somewhere: do not begin with what it used last.
+        let turn = u32::try_from(plan.started_unix_s % u64::from(share)).unwrap_or(0);
+        let next = u16::try_from(start + turn).unwrap_or(first);
+        Some(PortWalk { first, last, next })
+    }
+
+    /// The next port.
+    pub(crate) fn next(&mut self) -> u16 {
+        let port = self.next;
+        self.next = match port {
+            port if port >= self.last => self.first,
+            port => port + 1,
+        };
+        port
+    }
+}
+
+/// Most requests on a connection for which ports are walked: with more, there are few connections.
+const SHORT_CONNREQS_MAX: f64 = 4.0;
+
+/// Ports that a thread needs for a walk to be worth it.
+const PORTS_MIN: u32 = 1024;
+
 /// The state of one thread beside its connections.
 pub(crate) struct Thread<'p> {
     pub(crate) plan: &'p Plan,
@@ -83,6 +137,8 @@ pub(crate) struct Thread<'p> {
     pub(crate) measure_from_ns: u64,
     /// The slot at hand.
     pub(crate) current: u32,
+    /// Source ports in turn, where connections are short and the kernel would have to search.
+    pub(crate) ports: Option<PortWalk>,
     tls: Option<TlsThread>,
     index: usize,
     sources_used: u64,
@@ -110,6 +166,7 @@ impl<'p> Thread<'p> {
             timeout_ns: u64::try_from(plan.timeout.as_nanos()).unwrap_or(u64::MAX / 4),
             measure_from_ns: u64::try_from(plan.warmup.as_nanos()).unwrap_or(u64::MAX),
             current: 0,
+            ports: PortWalk::of(plan, index),
             tls: plan.tls.as_ref().map(|tls| tls.thread()),
             index,
             sources_used: 0,

@@ -158,3 +158,89 @@ fn percentiles_histogram_csv_and_conditions_are_what_was_asked_for() {
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(text.contains("Failed: p99>1us (it is "), "{text}");
 }
+
+/// A folder for the files of a test, removed at its end.
+struct Files(std::path::PathBuf);
+
+impl Files {
+    fn new(name: &str) -> Files {
+        let name = format!("turnpike-load-{name}-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        Files(path)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn a_run_has_a_series_a_page_and_can_be_compared() {
+    let peer = answering(ok("hello"));
+    let files = Files::new("page");
+    let (json, page) = (files.path("a.json"), files.path("a.html"));
+    let output = load(&format!(
+        "-t 1 -c 2 -n 500 --json={json} --html {page} {}",
+        peer.url()
+    ));
+    assert_eq!(output.status.code(), Some(0));
+    let report: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+    let answered = report["series"]["answered"].as_array().unwrap();
+    let sum: u64 = answered.iter().filter_map(serde_json::Value::as_u64).sum();
+    assert_eq!(sum, 500, "{report:#}");
+    let html = std::fs::read_to_string(&page).unwrap();
+    for part in [
+        "Answers over time",
+        "Latency over time",
+        "Latency by share",
+        "status 200",
+    ] {
+        assert!(html.contains(part), "{part}");
+    }
+    let elsewhere = html.replace(&peer.url(), "").matches("http").count();
+    // The name space of SVG is no request.
+    assert_eq!(
+        elsewhere,
+        html.matches("http://www.w3.org/2000/svg").count()
+    );
+    let output = load(&format!("compare {json} {json}"));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.contains("requests/s") && text.contains(" 1.000 "),
+        "{text}"
+    );
+    let output = load(&format!("compare {json} {page}"));
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no JSON report"));
+}
+
+#[test]
+fn templates_make_variants_of_path_header_and_body() {
+    let peer = answering(ok("hello"));
+    let files = Files::new("template");
+    let body = files.path("body");
+    std::fs::write(&body, "{\"id\": {{int:1-9}}}").unwrap();
+    let line = "-t 1 -c 2 -n 40 --variants 20 -H X-Id:{{uuid}} --body";
+    let url = format!("{}item/{{{{seq}}}}", peer.url());
+    let output = load(&format!("{line} {body} {url}"));
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let output = load(&format!("--variants 2 {}{{{{nonsense}}}}", peer.url()));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("unknown template {{nonsense}}"), "{text}");
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn a_connection_for_each_request_takes_one_port_after_the_other() {
+    let peer = answering(ok("hello"));
+    let (report, status) = load_json(&format!("-t 1 -c 2 -n 3000 --connreqs 1 {}", peer.url()));
+    assert_eq!(status, 0, "{report:#}");
+    assert_eq!(report["connection_counts"]["opened"], 3000);
+}

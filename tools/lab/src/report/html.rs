@@ -11,7 +11,7 @@ use crate::study::Study;
 use crate::summary::{ClaimSummary, Summary};
 
 /// The style sheet.
-const STYLE: &str = include_str!("report.css");
+const STYLE: &str = turnpike_load::REPORT_STYLE;
 
 /// The page.
 pub(super) fn page(
@@ -86,7 +86,7 @@ fn head(study: &Study, summary: &Summary) -> String {
         true => String::new(),
         false => format!(
             "<p class=\"banner\">{}</p>\n",
-            escape(&words::outcome(summary))
+            escape(words::outcome(summary).trim_end())
         ),
     };
     let source = match &study.source_url {

@@ -22,9 +22,7 @@ pub(super) fn page(study: &Study, dimensions: &[Dimension], summary: &Summary) -
         words::extent(summary)
     );
     text.push_str("\n[report.html](report.html) has the pictures.\n\n## What was seen\n\n");
-    if !summary.claims.is_empty() {
-        text.push_str(&format!("{}\n\n", words::outcome(summary)));
-    }
+    text.push_str(&words::outcome(summary));
     for claim in &summary.claims {
         let place = words::place(&claim.at, &varied);
         let place = if place.is_empty() {

@@ -75,8 +75,12 @@ fn counted(number: usize, thing: &str) -> String {
     }
 }
 
-/// What came out, in a sentence: how many comparisons there are, and how many with each answer.
+/// What came out, as a paragraph: how many comparisons there are, and how many with each answer;
+/// empty where nothing is compared.
 pub(super) fn outcome(summary: &Summary) -> String {
+    if summary.claims.is_empty() {
+        return String::new();
+    }
     let mut counts: Vec<(&str, usize)> = Vec::new();
     for claim in &summary.claims {
         let said = said(claim);
@@ -93,14 +97,15 @@ pub(super) fn outcome(summary: &Summary) -> String {
     let all = counted(summary.claims.len(), "comparison");
     let text = format!("{all}: {}.", counts.join(", "));
     match summary.header.quick {
-        true => format!("{text} {PROVISIONAL}"),
-        false => text,
+        true => format!("{text} {PROVISIONAL}\n\n"),
+        false => text + "\n\n",
     }
 }
 
 /// What a quick run's figures are worth.
 const PROVISIONAL: &str = "This was a quick run: all figures are provisional, marked runs are \
-                           included, and nothing is proved. Run it without --quick for figures that count.";
+                           included, and nothing is proved. Run it without \
+                           --quick for figures that count.";
 
 /// What the reader must know before he believes a figure.
 pub(super) fn notes(study: &Study, summary: &Summary) -> Vec<String> {

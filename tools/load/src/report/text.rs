@@ -195,7 +195,7 @@ fn errors(text: &mut String, tally: &Tally) {
     }
 }
 
-fn detail(text: &mut String, plan: &Plan, outcome: &Outcome) {
+pub(crate) fn detail(text: &mut String, plan: &Plan, outcome: &Outcome) {
     let tally = &outcome.tally;
     let parts = [
         ("Connect", &tally.connect),

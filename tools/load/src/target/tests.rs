@@ -11,6 +11,7 @@ fn shape() -> RequestShape {
         keep_alive: true,
         pipeline: 1,
         unix: None,
+        variants: None,
     }
 }
 

@@ -5,10 +5,9 @@ mod bars;
 mod curves;
 mod forest;
 mod shares;
-mod svg;
 
 pub(super) use forest::{forest, forest_scale};
-pub(super) use svg::escape;
+pub(super) use turnpike_load::svg::escape;
 
 use std::collections::BTreeMap;
 
@@ -16,6 +15,7 @@ use crate::matrix::{CONTENDER, Dimension, plain};
 use crate::metric;
 use crate::study::model::{Plot, PlotKind};
 use crate::summary::{CaseSummary, Summary};
+use turnpike_load::svg;
 
 /// Widths that pictures are drawn for, with the class that the style sheet shows them by.
 const WIDTHS: [(f64, &str); 2] = [(760.0, "wide"), (350.0, "narrow")];

@@ -7,22 +7,23 @@ use std::fmt::Write as _;
 
 /// A picture under construction.
 #[derive(Debug)]
-pub(super) struct Svg {
-    pub(super) width: f64,
-    pub(super) height: f64,
+pub struct Svg {
+    pub width: f64,
+    pub height: f64,
     body: String,
 }
 
 /// Where a text is anchored.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Anchor {
+pub enum Anchor {
     Start,
     Middle,
     End,
 }
 
 impl Svg {
-    pub(super) fn new(width: f64) -> Svg {
+    /// An empty picture of this width in pixels.
+    pub fn new(width: f64) -> Svg {
         Svg {
             width,
             height: 0.0,
@@ -31,7 +32,7 @@ impl Svg {
     }
 
     /// A line from here to there.
-    pub(super) fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
+    pub fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
         let _ = write!(
             self.body,
             "<line class=\"{class}\" x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\"/>",
@@ -39,8 +40,8 @@ impl Svg {
         );
     }
 
-    /// A rectangle with what it tells when pointed at.
-    pub(super) fn rectangle(&mut self, class: &str, at: (f64, f64), size: (f64, f64), tells: &str) {
+    /// A rectangle, with a title that is shown when it is pointed at.
+    pub fn rectangle(&mut self, class: &str, at: (f64, f64), size: (f64, f64), title: &str) {
         let _ = write!(
             self.body,
             "<rect class=\"{class}\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" \
@@ -49,23 +50,24 @@ impl Svg {
             at.1,
             size.0.max(0.5),
             size.1,
-            escape(tells)
+            escape(title)
         );
     }
 
-    pub(super) fn circle(&mut self, class: &str, at: (f64, f64), radius: f64, tells: &str) {
+    /// A circle, with a title.
+    pub fn circle(&mut self, class: &str, at: (f64, f64), radius: f64, title: &str) {
         let _ = write!(
             self.body,
             "<circle class=\"{class}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"{radius:.1}\">\
              <title>{}</title></circle>",
             at.0,
             at.1,
-            escape(tells)
+            escape(title)
         );
     }
 
-    /// A line through all points.
-    pub(super) fn path(&mut self, class: &str, points: &[(f64, f64)], tells: &str) {
+    /// A line through all points, with a title.
+    pub fn path(&mut self, class: &str, points: &[(f64, f64)], title: &str) {
         let mut data = String::new();
         for (index, (x, y)) in points.iter().enumerate() {
             let _ = write!(data, "{}{x:.1} {y:.1}", if index == 0 { "M" } else { "L" });
@@ -73,11 +75,12 @@ impl Svg {
         let _ = write!(
             self.body,
             "<path class=\"{class}\" d=\"{data}\"><title>{}</title></path>",
-            escape(tells)
+            escape(title)
         );
     }
 
-    pub(super) fn text(&mut self, class: &str, at: (f64, f64), anchor: Anchor, text: &str) {
+    /// A text at its anchor.
+    pub fn text(&mut self, class: &str, at: (f64, f64), anchor: Anchor, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "start",
             Anchor::Middle => "middle",
@@ -93,7 +96,7 @@ impl Svg {
     }
 
     /// The finished picture, with a title for those who cannot see it.
-    pub(super) fn finish(self, class: &str, title: &str) -> String {
+    pub fn finish(self, class: &str, title: &str) -> String {
         format!(
             "<svg class=\"{class}\" role=\"img\" viewBox=\"0 0 {:.0} {:.0}\" \
              xmlns=\"http://www.w3.org/2000/svg\" aria-label=\"{}\">{}</svg>",
@@ -106,7 +109,7 @@ impl Svg {
 }
 
 /// Text for HTML and SVG.
-pub(crate) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -121,12 +124,12 @@ pub(crate) fn escape(text: &str) -> String {
 }
 
 /// How wide a text is, near enough to keep texts apart.
-pub(super) fn text_width(text: &str, size: f64) -> f64 {
+pub fn text_width(text: &str, size: f64) -> f64 {
     text.chars().count() as f64 * size * 0.56
 }
 
 /// Round numbers from 0 or `low` to `high`, about so many.
-pub(super) fn ticks(low: f64, high: f64, count: usize) -> Vec<f64> {
+pub fn ticks(low: f64, high: f64, count: usize) -> Vec<f64> {
     let range = (high - low).max(f64::MIN_POSITIVE);
     let rough = range / count.max(1) as f64;
     let magnitude = 10f64.powf(rough.log10().floor());

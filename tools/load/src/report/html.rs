@@ -1,0 +1,418 @@
+//! `--html`: the run as one page without outside requests, with the lab's style and pictures.
+
+use std::fmt::Write as _;
+
+use crate::plan::Plan;
+use crate::report::limits::Limit;
+use crate::report::text;
+use crate::run::Outcome;
+use crate::series::Interval;
+use crate::svg::{Anchor, Svg, escape, ticks};
+use crate::tally::ErrorKind;
+use crate::units::{format_binary, format_metric, format_time_us};
+
+/// The style sheet of the lab's reports and of this one.
+pub const REPORT_STYLE: &str = include_str!("report.css");
+
+/// Widths that pictures are drawn for, with the class that the style sheet shows them by.
+const WIDTHS: [(f64, &str); 2] = [(760.0, "wide"), (350.0, "narrow")];
+/// Room for the scale at the left, and for the times below.
+const LEFT: f64 = 62.0;
+const BOTTOM: f64 = 40.0;
+/// The percentiles of the table and of the axis of the distribution.
+const PERCENTILES: [f64; 7] = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99];
+
+/// A line of a picture.
+struct Curve {
+    name: &'static str,
+    /// The number of its colour.
+    colour: usize,
+    points: Vec<(f64, f64)>,
+}
+
+/// A picture: where each value lies on its axes, and how the axes are named.
+struct Chart<'a> {
+    title: &'a str,
+    curves: &'a [Curve],
+    /// Ends of both axes.
+    x: (f64, f64),
+    y: (f64, f64),
+    /// Values that the axes name.
+    x_ticks: Vec<(f64, String)>,
+    y_ticks: Vec<(f64, String)>,
+    x_name: &'a str,
+}
+
+/// The page.
+pub(crate) fn page(
+    plan: &Plan,
+    arguments: &[String],
+    outcome: &Outcome,
+    limits: &[Limit],
+) -> String {
+    let place = plan.targets.endpoints.first();
+    let place = place.map_or("", |endpoint| endpoint.label.as_str());
+    let title = escape(&format!("Load on {place}"));
+    let body = [
+        head(plan, arguments, outcome, &title),
+        warnings(outcome, limits),
+        figures(outcome),
+        pictures(outcome),
+        details(plan, outcome),
+    ];
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <link rel=\"icon\" href=\"data:,\">\n<title>{title}</title>\n\
+         <style>\n{REPORT_STYLE}</style>\n</head>\n<body>\n<main>\n{}</main>\n</body>\n</html>\n",
+        body.concat()
+    )
+}
+
+fn head(plan: &Plan, arguments: &[String], outcome: &Outcome, title: &str) -> String {
+    let seconds = outcome.measured.as_secs_f64();
+    let tally = &outcome.tally;
+    let chips = [
+        format!("{seconds:.1} s"),
+        format!("{} connections", plan.connections),
+        format!("{} threads", plan.threads),
+        format!("{} CPUs", outcome.machine.cpus),
+        format!("Linux {}", outcome.machine.kernel),
+    ];
+    let chips: String = chips
+        .iter()
+        .map(|chip| format!("<li>{}</li>", escape(chip)))
+        .collect();
+    format!(
+        "<header>\n<p class=\"study\">turnpike load</p>\n<h1>{title}</h1>\n\
+         <ul class=\"chips\">{chips}</ul>\n<p class=\"lead\">{} requests per second, {} at the \
+         median and {} at the 99th percentile, {} errors.</p>\n<pre>turnpike load {}</pre>\n\
+         </header>\n",
+        format_metric(tally.completed as f64 / seconds),
+        time(tally.latency.percentile(50.0)),
+        time(tally.latency.percentile(99.0)),
+        tally.errors.total(),
+        escape(&arguments.join(" "))
+    )
+}
+
+fn time(ns: u64) -> String {
+    format_time_us(ns as f64 / 1e3)
+}
+
+fn warnings(outcome: &Outcome, limits: &[Limit]) -> String {
+    let mut texts: Vec<String> = limits
+        .iter()
+        .map(|limit| format!("{}: {limit}.", limit.label()))
+        .collect();
+    if outcome.interrupted {
+        texts.push("The run was interrupted: these are the figures so far.".to_owned());
+    }
+    texts
+        .iter()
+        .map(|text| format!("<p class=\"banner\">{}</p>\n", escape(text)))
+        .collect()
+}
+
+fn figures(outcome: &Outcome) -> String {
+    let tally = &outcome.tally;
+    let seconds = outcome.measured.as_secs_f64();
+    let mut rows = vec![
+        ("answered".to_owned(), tally.completed.to_string()),
+        (
+            "requests per second".to_owned(),
+            format_metric(tally.completed as f64 / seconds),
+        ),
+        (
+            "transfer per second".to_owned(),
+            format!("{}B", format_binary(tally.bytes as f64 / seconds)),
+        ),
+        (
+            "mean latency".to_owned(),
+            format_time_us(tally.latency.mean() / 1e3),
+        ),
+    ];
+    rows.extend(PERCENTILES.iter().map(|percent| {
+        let value = time(tally.latency.percentile(*percent));
+        (format!("{percent} % within"), value)
+    }));
+    rows.push(("longest".to_owned(), time(tally.latency.max())));
+    let errors = ErrorKind::ALL
+        .iter()
+        .map(|kind| (kind, tally.errors.of(*kind)));
+    let errors = errors.filter(|(_, count)| *count > 0);
+    rows.extend(errors.map(|(kind, count)| (format!("error: {}", kind.name()), count.to_string())));
+    let statuses = tally
+        .statuses
+        .iter()
+        .enumerate()
+        .filter(|(_, count)| **count > 0);
+    rows.extend(statuses.map(|(status, count)| (format!("status {status}"), count.to_string())));
+    let rows: String = rows
+        .iter()
+        .map(|(name, value)| {
+            format!(
+                "<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n",
+                escape(name),
+                escape(value)
+            )
+        })
+        .collect();
+    format!(
+        "<section id=\"figures\">\n<h2>Figures</h2>\n<div class=\"scroll\" tabindex=\"0\"><table>\n\
+         <tbody>\n{rows}</tbody>\n</table></div>\n</section>\n"
+    )
+}
+
+fn pictures(outcome: &Outcome) -> String {
+    let intervals: Vec<Interval> = outcome.tally.series.intervals().collect();
+    // The last interval is seldom whole, and its rate would be drawn too low.
+    let whole = match intervals.len() {
+        0..=2 => &intervals[..],
+        count => &intervals[..count - 1],
+    };
+    let interval_s = outcome.tally.series.interval_s();
+    let text = [
+        rate(whole, interval_s),
+        latency(whole, interval_s),
+        distribution(outcome),
+    ]
+    .concat();
+    format!("<section id=\"pictures\">\n<h2>Pictures</h2>\n{text}</section>\n")
+}
+
+fn figure(chart: &Chart<'_>, caption: &str) -> String {
+    let drawings: String = WIDTHS
+        .iter()
+        .map(|(width, class)| draw(chart, *width, class))
+        .collect();
+    format!(
+        "<figure>\n<h3>{}</h3>\n{drawings}\n<figcaption>{}</figcaption>\n</figure>\n",
+        escape(chart.title),
+        escape(caption)
+    )
+}
+
+/// The times of an axis over the run.
+fn seconds(end_s: f64) -> Vec<(f64, String)> {
+    let named = ticks(0.0, end_s, 6).into_iter();
+    named
+        .map(|second| (second, format!("{second} s")))
+        .collect()
+}
+
+fn rate(intervals: &[Interval], interval_s: f64) -> String {
+    let points = |value: fn(&Interval) -> u64| {
+        let at = |one: &Interval| one.start_s + interval_s / 2.0;
+        let points = intervals
+            .iter()
+            .map(|one| (at(one), value(one) as f64 / interval_s));
+        points.collect::<Vec<(f64, f64)>>()
+    };
+    let mut curves = vec![Curve {
+        name: "answered per second",
+        colour: 1,
+        points: points(|one| one.answered),
+    }];
+    if intervals.iter().any(|one| one.errors > 0) {
+        curves.push(Curve {
+            name: "errors per second",
+            colour: 7,
+            points: points(|one| one.errors),
+        });
+    }
+    let end_s = intervals.len().max(1) as f64 * interval_s;
+    let top = curves.iter().flat_map(|curve| &curve.points);
+    let top = top.fold(1.0, |top: f64, (_, value)| top.max(*value));
+    let named = ticks(0.0, top * 1.05, 5).into_iter();
+    let chart = Chart {
+        title: "Answers over time",
+        curves: &curves,
+        x: (0.0, end_s),
+        y: (0.0, top * 1.05),
+        x_ticks: seconds(end_s),
+        y_ticks: named.map(|value| (value, format_metric(value))).collect(),
+        x_name: "seconds since the start",
+    };
+    figure(&chart, "Each point is the mean of an interval.")
+}
+
+/// Latency on a logarithmic axis.
+fn latency(intervals: &[Interval], interval_s: f64) -> String {
+    let points = |value: fn(&Interval) -> Option<f64>| {
+        let known = intervals
+            .iter()
+            .filter_map(|one| Some((one.start_s + interval_s / 2.0, value(one)?.max(1.0).log10())));
+        known.collect::<Vec<(f64, f64)>>()
+    };
+    let curves = [
+        Curve {
+            name: "longest",
+            colour: 8,
+            points: points(|one| one.max_us),
+        },
+        Curve {
+            name: "99 %",
+            colour: 2,
+            points: points(|one| one.p99_us),
+        },
+        Curve {
+            name: "median",
+            colour: 3,
+            points: points(|one| one.p50_us),
+        },
+    ];
+    let Some(y) = extent(&curves) else {
+        return String::new();
+    };
+    let end_s = intervals.len().max(1) as f64 * interval_s;
+    let chart = Chart {
+        title: "Latency over time",
+        curves: &curves,
+        x: (0.0, end_s),
+        y,
+        x_ticks: seconds(end_s),
+        y_ticks: decades(y),
+        x_name: "seconds since the start",
+    };
+    figure(&chart, "The axis of the latency is logarithmic.")
+}
+
+/// Both ends of the values of curves, a little apart.
+fn extent(curves: &[Curve]) -> Option<(f64, f64)> {
+    let values = || {
+        curves
+            .iter()
+            .flat_map(|curve| curve.points.iter().map(|(_, y)| *y))
+    };
+    let low = values().reduce(f64::min)?;
+    let high = values().reduce(f64::max)?;
+    Some((low - 0.1, high + 0.1))
+}
+
+/// 1, 2 and 5 of each decade of microseconds; 1 alone where there are many.
+fn decades((low, high): (f64, f64)) -> Vec<(f64, String)> {
+    let factors: &[f64] = if high - low > 2.5 {
+        &[1.0]
+    } else {
+        &[1.0, 2.0, 5.0]
+    };
+    let mut named = Vec::new();
+    for decade in low.floor() as i32..=high.ceil() as i32 {
+        for factor in factors {
+            let us = factor * 10_f64.powi(decade);
+            if (low..=high).contains(&us.log10()) {
+                named.push((us.log10(), whole_time(us)));
+            }
+        }
+    }
+    named
+}
+
+/// A round time without digits after the point: `500 µs`, `2 ms`.
+fn whole_time(us: f64) -> String {
+    match us {
+        us if us >= 1e6 => format!("{} s", us / 1e6),
+        us if us >= 1e3 => format!("{} ms", us / 1e3),
+        us => format!("{us} µs"),
+    }
+}
+
+/// Each nine takes the same room.
+fn nines(percent: f64) -> f64 {
+    -(1.0 - (percent / 100.0).min(0.99999)).log10()
+}
+
+fn distribution(outcome: &Outcome) -> String {
+    let latency = &outcome.tally.latency;
+    if latency.count() == 0 {
+        return String::new();
+    }
+    let percents = (0..=200).map(|step| 100.0 - 100.0 * 10_f64.powf(-f64::from(step) / 50.0));
+    let point = |percent: f64| {
+        let us = latency.percentile(percent) as f64 / 1e3;
+        (nines(percent), us.max(1.0).log10())
+    };
+    let curves = [Curve {
+        name: "latency",
+        colour: 1,
+        points: percents.map(point).collect(),
+    }];
+    let Some(y) = extent(&curves) else {
+        return String::new();
+    };
+    let named = PERCENTILES
+        .iter()
+        .filter(|percent| ![75.0, 95.0].contains(*percent));
+    let chart = Chart {
+        title: "Latency by share of requests",
+        curves: &curves,
+        x: (0.0, nines(99.99)),
+        y,
+        x_ticks: named
+            .map(|percent| (nines(*percent), format!("{percent} %")))
+            .collect(),
+        y_ticks: decades(y),
+        x_name: "share of requests",
+    };
+    figure(
+        &chart,
+        "How many percent of the requests were answered within which time. Both axes are \
+         logarithmic, towards 100 % and in time.",
+    )
+}
+
+fn draw(chart: &Chart<'_>, width: f64, class: &str) -> String {
+    let mut svg = Svg::new(width);
+    let mut x_legend = 0.0;
+    for curve in chart.curves {
+        svg.line(
+            &format!("l c{}", curve.colour),
+            (x_legend, 8.0),
+            (x_legend + 18.0, 8.0),
+        );
+        svg.text("t", (x_legend + 23.0, 12.0), Anchor::Start, curve.name);
+        x_legend += 45.0 + crate::svg::text_width(curve.name, 13.0);
+    }
+    let (top, right) = (26.0, width - 12.0);
+    let bottom = top + (width * 0.4).clamp(180.0, 280.0);
+    svg.height = bottom + BOTTOM;
+    let x = |value: f64| LEFT + (value - chart.x.0) / (chart.x.1 - chart.x.0) * (right - LEFT);
+    let y = |value: f64| bottom - (value - chart.y.0) / (chart.y.1 - chart.y.0) * (bottom - top);
+    for (value, text) in &chart.y_ticks {
+        svg.line("g", (LEFT, y(*value)), (right, y(*value)));
+        svg.text("a", (LEFT - 6.0, y(*value) + 4.0), Anchor::End, text);
+    }
+    let mut free_from = f64::MIN;
+    for (value, text) in &chart.x_ticks {
+        let at = x(*value);
+        svg.line("g", (at, top), (at, bottom));
+        let half = crate::svg::text_width(text, 12.0) / 2.0;
+        // Names that would touch each other are left out.
+        if at - half >= free_from {
+            let (anchor, at) = match at + half > width {
+                true => (Anchor::End, width),
+                false => (Anchor::Middle, at),
+            };
+            svg.text("a", (at, bottom + 16.0), anchor, text);
+            free_from = at + half + 6.0;
+        }
+    }
+    let middle = (LEFT + right) / 2.0;
+    svg.text("a", (middle, bottom + 34.0), Anchor::Middle, chart.x_name);
+    for curve in chart.curves {
+        let points: Vec<(f64, f64)> = curve.points.iter().map(|(a, b)| (x(*a), y(*b))).collect();
+        svg.path(&format!("l c{}", curve.colour), &points, curve.name);
+    }
+    svg.finish(class, chart.title)
+}
+
+fn details(plan: &Plan, outcome: &Outcome) -> String {
+    let mut text = String::new();
+    text::detail(&mut text, plan, outcome);
+    let mut page = String::from("<section id=\"details\">\n<h2>Details</h2>\n");
+    // Writing to a string cannot fail.
+    let _ = writeln!(page, "<pre>{}</pre>\n</section>", escape(text.trim_end()));
+    page
+}
