@@ -2,7 +2,7 @@
 # The chores themselves are written in Rust and live in xtask/.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build package install test test-long setup format lint tidy deny unit sandbox foreign docs fuzz
+.PHONY: help run build package install test test-long setup format lint tidy deny unit sandbox foreign docs docs-check fuzz
 .PHONY: simulate package-check package-test fuzz-live torture upstream-torture stall dokuwiki fuzz-long \
 	fuzz-live-long bench lab clean
 MAKEFLAGS += --no-print-directory
@@ -31,8 +31,8 @@ install: build ## Install under PREFIX (/usr/local), below DESTDIR
 	$(XTASK) install --destdir "$(DESTDIR)" --prefix "$(PREFIX)"
 
 test: ## Every check that CI runs, the same way; prints how long each takes
-	$(XTASK) suites setup format lint tidy deny unit simulate sandbox foreign fuzz-live docs fuzz \
-		package-check
+	$(XTASK) suites setup format lint tidy deny unit simulate sandbox foreign fuzz-live docs-check \
+		fuzz package-check
 
 test-long: ## The checks that take too long for every push: about 50 minutes
 	$(XTASK) suites setup torture upstream-torture stall dokuwiki fuzz-live-long fuzz-long package-test
@@ -70,7 +70,10 @@ foreign: ## wrk and ab against the published configurations, reloads, and a minu
 	$(XTASK) torture --debug --seconds 60
 	$(XTASK) upstream-torture --debug --seconds 15
 
-docs: ## Check that the generated documentation is current
+docs: docs-check ## The documentation as a site with search, under target/book
+	$(XTASK) docs --site
+
+docs-check: ## Check that the generated pages are current and that links lead somewhere
 	$(XTASK) docs --check
 
 fuzz: ## Each fuzz target, ten seconds

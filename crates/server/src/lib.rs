@@ -28,6 +28,7 @@ pub mod settings;
 pub mod subcommands;
 mod title;
 mod usage_text;
+mod variable_names;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -13,6 +13,7 @@ use crate::control::command_line;
 use crate::families;
 use crate::manual;
 use crate::say::say;
+use crate::variable_names;
 
 /// One tool.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +47,11 @@ pub const SUBCOMMANDS: &[Subcommand] = &[
         name: "metric-names",
         summary: "print the reference of all metrics",
         run: metric_names,
+    },
+    Subcommand {
+        name: "variable-names",
+        summary: "print the reference of all variables",
+        run: variable_names::run,
     },
     Subcommand {
         name: "manual",

@@ -6,9 +6,11 @@
 mod support;
 
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::Path;
 
-use support::{Folder, configuration, stderr, turnpike};
+use support::{Folder, Server, configuration, stderr, turnpike};
 
 /// The blocks of a page that are marked as nginx's language.
 fn blocks(page: &str) -> Vec<&str> {
@@ -20,6 +22,78 @@ fn blocks(page: &str) -> Vec<&str> {
         rest = after;
     }
     blocks
+}
+
+/// What a comment below a block asks: `# asks: GET PATH STATUS [BODY]`.
+struct Question<'a> {
+    path: &'a str,
+    status: &'a str,
+    body: Option<&'a str>,
+}
+
+fn questions(block: &str) -> Vec<Question<'_>> {
+    let lines = block
+        .lines()
+        .filter_map(|line| line.strip_prefix("# asks: GET "));
+    let question = |line| {
+        let mut words = str::splitn(line, 3, ' ');
+        Question {
+            path: words.next().unwrap(),
+            status: words.next().unwrap(),
+            body: words.next(),
+        }
+    };
+    lines.map(question).collect()
+}
+
+/// The response to a GET, as text.
+fn ask(port: u16, path: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    response
+}
+
+#[test]
+fn examples_of_the_cookbook_answer_as_they_say() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cookbook.md");
+    let page = fs::read_to_string(path).unwrap();
+    let types =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conf/mime.types"));
+    let types = types.unwrap();
+    let mut count = 0;
+    for block in blocks(&page) {
+        let questions = questions(block);
+        if questions.is_empty() {
+            continue;
+        }
+        let reserved = [(); 3].map(|()| turnpike_testkit::ports::reserve().unwrap());
+        let [port, first, second] = reserved;
+        let configuration = block
+            .replace("127.0.0.1:8080", &format!("127.0.0.1:{port}"))
+            // Nobody listens at these: the example's servers are not here.
+            .replace("127.0.0.1:9001", &format!("127.0.0.1:{first}"))
+            .replace("127.0.0.1:9002", &format!("127.0.0.1:{second}"))
+            .replace("include mime.types;", &types);
+        let server = Server::start(&configuration);
+        for Question { path, status, body } in questions {
+            count += 1;
+            let response = ask(port, path);
+            let expected = format!("HTTP/1.1 {status} ");
+            assert!(
+                response.starts_with(&expected),
+                "{block}\n{path}: {response}"
+            );
+            if let Some(body) = body {
+                let text = response.split_once("\r\n\r\n").unwrap().1;
+                assert_eq!(text.trim_end(), body, "{block}\n{path}");
+            }
+        }
+        drop(server);
+    }
+    assert!(count >= 5, "the cookbook asks nothing");
 }
 
 #[test]
@@ -38,6 +112,7 @@ fn configurations_in_the_documentation_pass() {
             let cache = format!("{}/cache", folder.name());
             let block = block.replace("/var/cache/turnpike", &cache);
             folder.write("nginx.conf", &configuration(&block));
+            folder.write("mime.types", "types { text/html html; }");
             let output = turnpike(&folder.arguments(&["-t"]));
             let shown = stderr(&output);
             assert!(

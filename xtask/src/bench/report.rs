@@ -424,16 +424,16 @@ impl Papers {
         write(&folder.join("raw.csv"), &self.rows)?;
         write(&folder.join("summary.json"), &(summary + "\n"))?;
         println!("\nbench: written to bench/results/{name}");
-        let path = workspace::root().join("README.md");
+        let path = workspace::root().join("bench/README.md");
         let Ok(text) = std::fs::read_to_string(&path) else {
             return Ok(());
         };
-        let link = format!("[{name}](bench/results/{name}/README.md)");
+        let link = format!("[{name}](results/{name}/README.md)");
         let table = format!("{}\nRun of {}: {link}.\n", self.table, self.date);
         let (begin, end) = self.markers;
         match between_markers(&text, &table, self.markers) {
             Some(text) => write(&path, &text),
-            None => Err(format!("README.md has no {begin} and {end}")),
+            None => Err(format!("bench/README.md has no {begin} and {end}")),
         }
     }
 }

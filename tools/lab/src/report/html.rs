@@ -331,8 +331,8 @@ fn html(table: &Table) -> String {
         .map(|row| format!("<tr>{}</tr>\n", cells("td", row)))
         .collect();
     format!(
-        "<div class=\"scroll\" tabindex=\"0\"><table>\n<thead><tr>{}</tr></thead>\n<tbody>\n{rows}</tbody>\n\
-         </table></div>\n",
+        "<div class=\"scroll\" tabindex=\"0\"><table>\n<thead><tr>{}</tr></thead>\n<tbody>\n\
+         {rows}</tbody>\n</table></div>\n",
         cells("th", &table.head)
     )
 }

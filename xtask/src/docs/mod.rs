@@ -1,5 +1,9 @@
 //! The references of directives and metrics are what the binary says about itself. This
-//! chore writes that down, or checks that what is written down is still what it says.
+//! chore writes that down, or checks that what is written down is still what it says. It checks the
+//! links of all pages, and builds the pages as a site.
+
+mod links;
+mod site;
 
 use crate::outcome::Outcome;
 use crate::workspace;
@@ -9,10 +13,14 @@ const DOCUMENTS: &[(&str, &[&str])] = &[
     ("docs/directives.md", &["directives"]),
     ("docs/support.md", &["directives", "--support"]),
     ("docs/metrics.md", &["metric-names"]),
+    ("docs/variables.md", &["variable-names"]),
 ];
 
-/// Writes every document, or with `--check` compares.
+/// Writes every document, or with `--check` compares; with `--site` builds the site instead.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
+    if arguments.iter().any(|argument| argument == "--site") {
+        return site::build();
+    }
     let check = arguments.iter().any(|argument| argument == "--check");
     for (path, words) in DOCUMENTS {
         let file = workspace::root().join(path);
@@ -46,5 +54,5 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
             println!("docs: {path} written");
         }
     }
-    Ok(())
+    links::check()
 }

@@ -1,0 +1,102 @@
+//! `turnpike variable-names`: the reference of all variables, from their rows.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use turnpike_http::variables::{BUILTIN, DATES, SOCKET};
+
+/// A variable's name and meaning.
+type Entry = (&'static str, &'static str);
+
+/// Prints the page.
+pub(crate) fn run(_arguments: &[OsString]) -> ExitCode {
+    match std::io::stdout().write_all(page().as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+/// The reference in Markdown.
+fn page() -> String {
+    let mut page = HEAD.to_owned();
+    let own = BUILTIN.iter().chain(DATES).chain(SOCKET);
+    let own = own.map(|row| (row.name, row.summary)).collect();
+    section(&mut page, "Requests, responses and connections", own);
+    for family in turnpike_modules::FAMILIES {
+        let rows = family.variables().iter();
+        let rows = rows.map(|row| (row.name, row.summary)).collect();
+        section(&mut page, family.name(), rows);
+    }
+    let stream = turnpike_stream::variables::BUILTIN.iter();
+    let stream = stream.map(|row| (row.name, row.summary)).collect();
+    section(&mut page, "stream", stream);
+    for family in turnpike_modules::STREAM_FAMILIES {
+        let rows = family.variables().iter();
+        let rows = rows.map(|row| (row.name, row.summary)).collect();
+        section(&mut page, &format!("stream: {}", family.name()), rows);
+    }
+    page
+}
+
+/// A family's table, where it has variables.
+fn section(page: &mut String, title: &str, mut rows: Vec<Entry>) {
+    if rows.is_empty() {
+        return;
+    }
+    rows.sort_unstable();
+    rows.dedup();
+    // Writing to a string cannot fail.
+    let _ = write!(page, "\n## {title}\n\n| variable | meaning |\n|---|---|\n");
+    for (name, summary) in rows {
+        let summary = summary.replace('|', "\\|");
+        let _ = writeln!(page, "| `${name}` | {summary} |");
+    }
+}
+
+/// What stands before the tables.
+const HEAD: &str = "\
+# Variables
+
+Written by `cargo xtask docs`; do not edit.
+
+Variables stand in texts of the configuration as `$name` or `${name}`. Names and values are nginx's.
+`map`, `geo`, `split_clients`, `set`, and groups with names in patterns define more.
+
+## Names that go on
+
+| variable | meaning |
+|---|---|
+| `$arg_NAME` | The argument NAME of the query. |
+| `$cookie_NAME` | The cookie NAME of the request. |
+| `$http_NAME` | The request field NAME, in lower case, with `_` for `-`. |
+| `$sent_http_NAME` | The response field NAME, as it is sent. |
+| `$sent_trailer_NAME` | The response's trailer field NAME. |
+| `$upstream_http_NAME` | The field NAME of the upstream server's response. |
+| `$upstream_trailer_NAME` | The trailer field NAME of the upstream server's response. |
+| `$upstream_cookie_NAME` | The cookie NAME that the upstream server sets. |
+| `$proxy_protocol_tlv_NAME` | The value NAME of the PROXY protocol's header, by name or number. |
+| `$1` to `$9` | The groups of the last pattern that matched. |
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_variable_has_a_sentence() {
+        let page = page();
+        for name in [
+            "$request_uri",
+            "$upstream_status",
+            "$ssl_protocol",
+            "$gzip_ratio",
+        ] {
+            assert!(page.contains(&format!("| `{name}` | ")), "{name}");
+        }
+        for line in page.lines().filter(|line| line.starts_with("| `$")) {
+            assert!(line.ends_with(". |"), "{line}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! A stranger's tour of the README: the commands of its quick start, one after the other, as they
+//! stand there but for the program's place, the port and the length of runs.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use support::Folder;
+
+/// The lines of a section that begin with `$`, with what follows them: whole commands.
+fn commands(page: &str, section: &str) -> String {
+    let (_, text) = page.split_once(section).unwrap();
+    let text = text.split("\n## ").next().unwrap();
+    let mut script = String::new();
+    let mut is_document = false;
+    for line in text.lines() {
+        let Some(line) = line.strip_prefix("    ") else {
+            continue;
+        };
+        match line.strip_prefix("$ ") {
+            Some(command) => {
+                is_document = command.ends_with("<<END");
+                script += command;
+            }
+            // The rest of a document.
+            None if is_document => script += line,
+            None => continue,
+        }
+        script.push('\n');
+    }
+    script
+}
+
+#[test]
+fn the_quick_start_of_the_readme_works() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = fs::canonicalize(root).unwrap();
+    let page = fs::read_to_string(root.join("README.md")).unwrap();
+    let script = commands(&page, "\n## Quick start\n");
+    // The first two build and ask the server that `make run` starts.
+    let (before, script) = script.split_once("mkdir").unwrap();
+    assert_eq!(before.lines().count(), 2, "{before}");
+    let port = turnpike_testkit::ports::reserve().unwrap().to_string();
+    let script = format!("mkdir{script}")
+        .replace("target/release/turnpike", env!("CARGO_BIN_EXE_turnpike"))
+        .replace("$PWD/conf", &format!("{}/conf", root.display()))
+        .replace("8081", &port)
+        .replace("-d 5", "-d 1")
+        .replace("-c 100", "-c 4")
+        .replace("events {}", "daemon on; events {}");
+    let folder = Folder::new();
+    // The first connection may come before the server listens.
+    let script = script.replace("curl -i", "curl -isS --retry 9 --retry-connrefused");
+    let output = Command::new("bash")
+        .args(["-euo", "pipefail", "-c", &script])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let site = folder.path().join("site");
+    if !output.status.success() {
+        // What was started is not to stay.
+        let _ = Command::new(env!("CARGO_BIN_EXE_turnpike"))
+            .args(["-c", "site.conf", "-s", "stop", "-p"])
+            .arg(&site)
+            .output();
+    }
+    assert!(output.status.success(), "{script}\n{text}\n{errors}");
+    assert!(errors.contains("test is successful"), "{errors}");
+    for part in [
+        "It works.",
+        "HTTP/1.1 301 ",
+        "Latency Distribution",
+        "requests in",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let pid = site.join("logs/nginx.pid");
+    support::wait_for("the end of the server", || !pid.exists());
+}
