@@ -43,6 +43,10 @@ const UNSENT_BYTES_MAX: usize = 256 * 1024;
 /// was told, and what it had sent before is under way.
 const ENDING_GRACE_MS: u64 = 1_000;
 
+/// Bytes that are read and thrown away while a connection ends: more than sockets and networks
+/// hold of what the client had sent before it was told. A flood is not read on for longer.
+const ENDING_BYTES_MAX: usize = 4 * 1024 * 1024;
+
 /// What is known of a connection when its first frames come.
 pub(crate) struct Opening {
     pub(crate) lane: Rc<LaneShared>,
@@ -111,7 +115,10 @@ pub(crate) async fn serve(opening: Opening, waited: &Waited, watch: &Watch) -> C
     }
     if matches!(
         reason,
-        CloseReason::Answered | CloseReason::IdleTimeout | CloseReason::Drained
+        CloseReason::Answered
+            | CloseReason::IdleTimeout
+            | CloseReason::Drained
+            | CloseReason::Refused
     ) {
         serving.linger().await;
     }
@@ -537,16 +544,18 @@ impl Serving<'_> {
             return;
         }
         let mut waste = Vec::new();
+        let mut wasted_bytes = 0;
         let _ = within(ENDING_GRACE_MS, async {
-            loop {
+            while wasted_bytes < ENDING_BYTES_MAX {
                 waste.clear();
                 self.watch.readable().await;
                 match end_of_input(transport.try_read(&mut waste, READ_BYTES)) {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.watch.emptied(),
-                    Ok(0) | Err(_) => return Ok(()),
-                    Ok(_) => {}
+                    Ok(0) | Err(_) => break,
+                    Ok(count) => wasted_bytes += count,
                 }
             }
+            Ok(())
         })
         .await;
     }
