@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help run build package install test test-long setup format lint tidy deny unit sandbox foreign docs docs-check fuzz
-.PHONY: simulate package-check package-test fuzz-live torture upstream-torture stall dokuwiki fuzz-long \
+.PHONY: h2spec simulate package-check package-test fuzz-live torture upstream-torture stall dokuwiki fuzz-long \
 	fuzz-live-long bench lab clean
 MAKEFLAGS += --no-print-directory
 
@@ -31,14 +31,15 @@ install: build ## Install under PREFIX (/usr/local), below DESTDIR
 	$(XTASK) install --destdir "$(DESTDIR)" --prefix "$(PREFIX)"
 
 test: ## Every check that CI runs, the same way; prints how long each takes
-	$(XTASK) suites setup format lint tidy deny unit simulate sandbox foreign fuzz-live docs-check \
-		fuzz package-check
+	$(XTASK) suites setup format lint tidy deny unit simulate sandbox foreign h2spec fuzz-live \
+		docs-check fuzz package-check
 
 test-long: ## The checks that take too long for every push: about 50 minutes
 	$(XTASK) suites setup torture upstream-torture stall dokuwiki fuzz-live-long fuzz-long package-test
 
 setup: ## Install the Debian packages that the tests need
 	$(XTASK) setup build test
+	$(XTASK) h2spec --install
 
 format: ## Check the format with rustfmt
 	$(CARGO) fmt --all --check
@@ -69,6 +70,9 @@ foreign: ## wrk and ab against the published configurations, reloads, and a minu
 	$(XTASK) reload-torture --debug --reloads 20 --without-nginx
 	$(XTASK) torture --debug --seconds 60
 	$(XTASK) upstream-torture --debug --seconds 15
+
+h2spec: ## h2spec's strict tests against our HTTP/2, with TLS and without
+	$(XTASK) h2spec --debug
 
 docs: docs-check ## The documentation as a site with search, under target/book
 	$(XTASK) docs --site

@@ -11,6 +11,7 @@ mod docs;
 mod dokuwiki;
 mod fuzz;
 mod fuzz_live;
+mod h2spec;
 mod machine;
 mod options;
 mod outcome;
@@ -110,6 +111,12 @@ const CHORES: &[Chore] = &[
         arguments: "[--minutes N] [--seed S [--case N]] [--server PATH | --debug]",
         summary: "fuzz Turnpike and nginx with mutated requests and mutated origin answers",
         run: fuzz_live::run,
+    },
+    Chore {
+        name: "h2spec",
+        arguments: "[--install] [--server PATH | --debug]",
+        summary: "run h2spec, strict, against our HTTP/2 with TLS and without",
+        run: h2spec::run,
     },
     Chore {
         name: "bench",

@@ -61,7 +61,8 @@ const SETS: &[Set] = &[
             package("memcached", "memcached"),
             package("chromium", "chromium"), // looks at the lab's reports
             package("iproute2", "ip"),
-            package("groff", "groff"), // reads the manual pages
+            package("groff", "groff"),  // reads the manual pages
+            package("golang-go", "go"), // builds h2spec
         ],
     },
     Set {
