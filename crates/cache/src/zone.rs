@@ -7,6 +7,9 @@
 //! file is written; files are removed after the index has dropped them.
 
 mod contents;
+mod eviction;
+mod keeping;
+mod purge;
 
 use std::collections::hash_map::RandomState;
 use std::fs;
@@ -18,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use quick_cache::sync::Cache;
-use quick_cache::{Lifecycle, OptionsBuilder, Weighter};
+use quick_cache::OptionsBuilder;
 
 use turnpike_wire::message::Head;
 
@@ -26,12 +29,13 @@ use crate::disk::{self, Description, Disk, DiskSettings, Identity, Writer};
 use crate::fetch::Fetches;
 use crate::freshness::Timing;
 use crate::partial::{self, Part};
-use crate::purge::{Manner, Purges, Target};
+use crate::purge::Purges;
 use crate::stored::{HeldBytes, Resource, StoredBody, StoredFile, Variant};
 use crate::tally::Tallies;
 use crate::validation::{self, HeadVerdict};
 use crate::vary::{RequestField, Selection};
 use crate::why::WhyNotStored;
+use eviction::{Evict, Weigh, remove_file, remove_files_left};
 
 /// The total weight of a full zone, in any unit: bytes or keys.
 const FULL: u64 = 1 << 40;
@@ -433,141 +437,6 @@ impl Zone {
         remove_file(broken);
     }
 
-    /// Removes the target, or makes it stale. After this returns, no response requested before the
-    /// call is used as fresh. Waits for the disk.
-    pub fn purge(&self, target: &Target, manner: Manner, now_ms: u64) -> Purged {
-        self.purges
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(target.clone());
-        let mut purged = Purged::default();
-        if let Target::Key(key) = target {
-            self.purge_key(key, target, manner, now_ms, &mut purged);
-            return purged;
-        }
-        let concerned = |resource: &Arc<Resource>| target.concerns(&**resource);
-        let keys: Vec<Arc<[u8]>> = self
-            .index
-            .iter()
-            .filter(|(_, resource)| concerned(resource))
-            .map(|(key, _)| key)
-            .collect();
-        for key in keys {
-            self.purge_key(&key, target, manner, now_ms, &mut purged);
-        }
-        purged
-    }
-
-    fn purge_key(
-        &self,
-        key: &[u8],
-        target: &Target,
-        manner: Manner,
-        now_ms: u64,
-        purged: &mut Purged,
-    ) {
-        if !self.index.contains_key(key) {
-            self.find_unloaded(key);
-        }
-        let _commit = self.commit(key);
-        let Some(resource) = self.index.peek(key) else {
-            return;
-        };
-        if !target.concerns(&*resource) {
-            return;
-        }
-        purged.keys += 1;
-        purged.responses += resource.variants.len() as u64;
-        match manner {
-            Manner::Hard => {
-                self.index.remove(key);
-                resource
-                    .variants
-                    .iter()
-                    .for_each(|variant| remove_file(variant));
-            }
-            Manner::Soft => {
-                for variant in &resource.variants {
-                    make_stale(variant, now_ms);
-                }
-            }
-        }
-    }
-
-    /// Adopts a file in the folder. A broken file of ours is removed.
-    pub(crate) fn adopt(&self, path: &std::path::Path) {
-        let Some(disk) = self.folder() else {
-            return;
-        };
-        let Ok(file) = disk::open(path) else {
-            return;
-        };
-        let found = disk::read(&file);
-        let found = found.filter(|(found, _)| found.path(disk) == path);
-        let Some((found, sums)) = found else {
-            if disk::is_ours(&file) {
-                let _ = fs::remove_file(path);
-            }
-            return;
-        };
-        let key: Arc<[u8]> = found.key.into();
-        let _commit = self.commit(&key);
-        let file = StoredFile {
-            path: path.to_path_buf(),
-            length: sums.body_bytes,
-            crc: sums.body_crc,
-            sound: Mutex::new(None),
-        };
-        let body = StoredBody::File(Arc::new(file));
-        let (selection, for_head) = (found.selection, found.for_head);
-        let variant = Variant::new(found.head, selection, for_head, body, found.timing)
-            .status_only(found.status_only);
-        let resource = self.index.peek(&*key);
-        let known = resource.as_ref().is_some_and(|resource| {
-            let same = |own: &Arc<Variant>| {
-                own.selection == variant.selection
-                    && own.for_head == variant.for_head
-                    && own.part == variant.part
-            };
-            resource.variants.iter().any(same)
-        });
-        if known {
-            return;
-        }
-        let mut variants = match &resource {
-            Some(resource) => resource.variants.clone(),
-            None => Vec::new(),
-        };
-        variants.push(Arc::new(variant));
-        // Earlier purges did not include it yet.
-        let began = resource.map_or(0, |resource| resource.began);
-        self.insert(key, found.host.into(), variants, began);
-    }
-
-    /// The keys, each with the time of its last use in Unix seconds and its bytes on disk.
-    pub(crate) fn ages(&self) -> Vec<(Arc<[u8]>, u64, u64)> {
-        let age = |(key, resource): (Arc<[u8]>, Arc<Resource>)| {
-            let used_s = resource.used_s.load(Ordering::Relaxed);
-            (key, used_s, resource.disk_bytes())
-        };
-        self.index.iter().map(age).collect()
-    }
-
-    /// Removes a key that was not used since `used_s`. Returns whether it did.
-    pub(crate) fn forget(&self, key: &[u8], used_s: u64) -> bool {
-        let _commit = self.commit(key);
-        let is_unused =
-            |resource: &Arc<Resource>| resource.used_s.load(Ordering::Relaxed) <= used_s;
-        let Some((_, resource)) = self.index.remove_if(key, is_unused) else {
-            return false;
-        };
-        resource
-            .variants
-            .iter()
-            .for_each(|variant| remove_file(variant));
-        true
-    }
-
     fn commit(&self, key: &[u8]) -> MutexGuard<'_, ()> {
         let number = self.hasher.hash_one(key) as usize % COMMIT_LOCKS;
         self.commits[number]
@@ -670,91 +539,6 @@ impl Zone {
         let by_bytes = share(resource.held.count(), self.bytes_max());
         let by_keys = share(resource.variants.len() as u64, self.keys_max);
         by_bytes.max(by_keys).max(1)
-    }
-}
-
-/// The weight of a resource is computed at its creation, since it must not change while it is in
-/// the index.
-#[derive(Clone)]
-struct Weigh;
-
-impl Weighter<Arc<[u8]>, Arc<Resource>> for Weigh {
-    fn weight(&self, _: &Arc<[u8]>, resource: &Arc<Resource>) -> u64 {
-        resource.weight
-    }
-}
-
-/// Counts evicted resources, and removes their files after the index is unlocked.
-#[derive(Clone)]
-struct Evict {
-    evicted: Arc<AtomicU64>,
-}
-
-/// The resources that one change of the index has evicted.
-#[derive(Default)]
-struct Evicted(Vec<Arc<Resource>>);
-
-impl Lifecycle<Arc<[u8]>, Arc<Resource>> for Evict {
-    type RequestState = Evicted;
-
-    fn on_evict(&self, state: &mut Evicted, _: Arc<[u8]>, resource: Arc<Resource>) {
-        // A newer one replaces it, and handles its files.
-        if resource.is_replaced.load(Ordering::Acquire) {
-            return;
-        }
-        self.evicted.fetch_add(1, Ordering::Relaxed);
-        state.0.push(resource);
-    }
-}
-
-impl Drop for Evicted {
-    fn drop(&mut self) {
-        for resource in &self.0 {
-            resource
-                .variants
-                .iter()
-                .for_each(|variant| remove_file(variant));
-        }
-    }
-}
-
-/// Removes files of variants that the newer resource does not have under the same name.
-fn remove_files_left(before: &Resource, after: &Resource) {
-    let path = |variant: &Arc<Variant>| match &variant.body {
-        StoredBody::File(file) => Some(file.path.clone()),
-        StoredBody::Memory(_) => None,
-    };
-    let kept: Vec<_> = after.variants.iter().filter_map(path).collect();
-    let left = before.variants.iter().filter_map(path);
-    for path in left.filter(|path| !kept.contains(path)) {
-        let _ = fs::remove_file(path);
-    }
-}
-
-fn remove_file(variant: &Variant) {
-    if let StoredBody::File(file) = &variant.body {
-        // The file may be gone already, which is fine.
-        let _ = fs::remove_file(&file.path);
-    }
-}
-
-/// Ends a response's freshness, also in its file, so that it stays stale after a restart.
-fn make_stale(variant: &Variant, now_ms: u64) {
-    variant.make_stale(now_ms);
-    let StoredBody::File(file) = &variant.body else {
-        return;
-    };
-    let written = disk::open_to_change(&file.path);
-    let written = written.and_then(|opened| {
-        let was_sound = file.is_sound(Identity::of_file(&opened)?);
-        disk::rewrite_timing(&opened, &variant.timing())?;
-        let identity = Identity::of_file(&opened)?;
-        file.set_sound(was_sound.then_some(identity));
-        Ok(())
-    });
-    if written.is_err() {
-        // A file that cannot be marked must not count as fresh later.
-        let _ = fs::remove_file(&file.path);
     }
 }
 

@@ -1,0 +1,87 @@
+//! What the care of a zone's folder asks of it: adopting files, and forgetting keys.
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+
+use super::Zone;
+use super::eviction::remove_file;
+use crate::disk;
+use crate::stored::{Resource, StoredBody, StoredFile, Variant};
+
+impl Zone {
+    /// Adopts a file in the folder. A broken file of ours is removed.
+    pub(crate) fn adopt(&self, path: &Path) {
+        let Some(disk) = self.folder() else {
+            return;
+        };
+        let Ok(file) = disk::open(path) else {
+            return;
+        };
+        let found = disk::read(&file);
+        let found = found.filter(|(found, _)| found.path(disk) == path);
+        let Some((found, sums)) = found else {
+            if disk::is_ours(&file) {
+                let _ = fs::remove_file(path);
+            }
+            return;
+        };
+        let key: Arc<[u8]> = found.key.into();
+        let _commit = self.commit(&key);
+        let file = StoredFile {
+            path: path.to_path_buf(),
+            length: sums.body_bytes,
+            crc: sums.body_crc,
+            sound: Mutex::new(None),
+        };
+        let body = StoredBody::File(Arc::new(file));
+        let (selection, for_head) = (found.selection, found.for_head);
+        let variant = Variant::new(found.head, selection, for_head, body, found.timing)
+            .status_only(found.status_only);
+        let resource = self.index.peek(&*key);
+        let known = resource.as_ref().is_some_and(|resource| {
+            let same = |own: &Arc<Variant>| {
+                own.selection == variant.selection
+                    && own.for_head == variant.for_head
+                    && own.part == variant.part
+            };
+            resource.variants.iter().any(same)
+        });
+        if known {
+            return;
+        }
+        let mut variants = match &resource {
+            Some(resource) => resource.variants.clone(),
+            None => Vec::new(),
+        };
+        variants.push(Arc::new(variant));
+        // Earlier purges did not include it yet.
+        let began = resource.map_or(0, |resource| resource.began);
+        self.insert(key, found.host.into(), variants, began);
+    }
+
+    /// The keys, each with the time of its last use in Unix seconds and its bytes on disk.
+    pub(crate) fn ages(&self) -> Vec<(Arc<[u8]>, u64, u64)> {
+        let age = |(key, resource): (Arc<[u8]>, Arc<Resource>)| {
+            let used_s = resource.used_s.load(Ordering::Relaxed);
+            (key, used_s, resource.disk_bytes())
+        };
+        self.index.iter().map(age).collect()
+    }
+
+    /// Removes a key that was not used since `used_s`. Returns whether it did.
+    pub(crate) fn forget(&self, key: &[u8], used_s: u64) -> bool {
+        let _commit = self.commit(key);
+        let is_unused =
+            |resource: &Arc<Resource>| resource.used_s.load(Ordering::Relaxed) <= used_s;
+        let Some((_, resource)) = self.index.remove_if(key, is_unused) else {
+            return false;
+        };
+        resource
+            .variants
+            .iter()
+            .for_each(|variant| remove_file(variant));
+        true
+    }
+}

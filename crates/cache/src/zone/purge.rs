@@ -1,0 +1,93 @@
+//! Purges of a zone.
+
+use std::fs;
+use std::sync::{Arc, PoisonError};
+
+use super::eviction::remove_file;
+use super::{Purged, Zone};
+use crate::disk::{self, Identity};
+use crate::purge::{Manner, Target};
+use crate::stored::{Resource, StoredBody, Variant};
+
+impl Zone {
+    /// Removes the target, or makes it stale. After this returns, no response requested before the
+    /// call is used as fresh. Waits for the disk.
+    pub fn purge(&self, target: &Target, manner: Manner, now_ms: u64) -> Purged {
+        self.purges
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(target.clone());
+        let mut purged = Purged::default();
+        if let Target::Key(key) = target {
+            self.purge_key(key, target, manner, now_ms, &mut purged);
+            return purged;
+        }
+        let concerned = |resource: &Arc<Resource>| target.concerns(&**resource);
+        let keys: Vec<Arc<[u8]>> = self
+            .index
+            .iter()
+            .filter(|(_, resource)| concerned(resource))
+            .map(|(key, _)| key)
+            .collect();
+        for key in keys {
+            self.purge_key(&key, target, manner, now_ms, &mut purged);
+        }
+        purged
+    }
+
+    fn purge_key(
+        &self,
+        key: &[u8],
+        target: &Target,
+        manner: Manner,
+        now_ms: u64,
+        purged: &mut Purged,
+    ) {
+        if !self.index.contains_key(key) {
+            self.find_unloaded(key);
+        }
+        let _commit = self.commit(key);
+        let Some(resource) = self.index.peek(key) else {
+            return;
+        };
+        if !target.concerns(&*resource) {
+            return;
+        }
+        purged.keys += 1;
+        purged.responses += resource.variants.len() as u64;
+        match manner {
+            Manner::Hard => {
+                self.index.remove(key);
+                resource
+                    .variants
+                    .iter()
+                    .for_each(|variant| remove_file(variant));
+            }
+            Manner::Soft => {
+                for variant in &resource.variants {
+                    make_stale(variant, now_ms);
+                }
+            }
+        }
+    }
+}
+
+/// Ends a response's freshness, also in its file, so that it stays stale after a restart.
+fn make_stale(variant: &Variant, now_ms: u64) {
+    variant.make_stale(now_ms);
+    let StoredBody::File(file) = &variant.body else {
+        return;
+    };
+    let written = disk::open_to_change(&file.path);
+    let written = written.and_then(|opened| {
+        let was_sound = file.is_sound(Identity::of_file(&opened)?);
+        disk::rewrite_timing(&opened, &variant.timing())?;
+        let identity = Identity::of_file(&opened)?;
+        file.set_sound(was_sound.then_some(identity));
+        Ok(())
+    });
+    if written.is_err() {
+        // A file that cannot be marked must not count as fresh later.
+        let _ = fs::remove_file(&file.path);
+    }
+}
